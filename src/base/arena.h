@@ -1,0 +1,26 @@
+/* arena.h - many small blocks that are freed together.
+   Graph, plan, model and job are arenas: built, frozen, freed whole. */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include "base/budget.h"
+
+struct arena_block;
+
+struct arena {
+    struct budget *budget;
+    enum tag tag;
+    size_t block_bytes; /* size of the next block: 16 KiB unless set */
+    struct arena_block *last;
+};
+
+/* Takes nothing yet. */
+void arena_init(struct arena *arena, struct budget *budget, enum tag tag);
+void arena_release(struct arena *arena);
+/* Zeroed, aligned to 16; NULL when the budget refuses. */
+void *arena_take(struct arena *arena, size_t bytes);
+void *arena_array(struct arena *arena, size_t count, size_t size);
+char *arena_string(struct arena *arena, const char *text);
+__attribute__((format(printf, 2, 3))) char *arena_format(struct arena *arena, const char *format, ...);
+
+#endif

@@ -1,0 +1,468 @@
+/* file.c - system calls on files, with faults, retries and readable errors.
+
+   1. Every call asks fault_at() first; an injected error takes the same way
+      as a real one.
+   2. A write-back error is remembered: once the kernel has said that data was
+      lost, no later file_sync of this file succeeds.
+   3. A failed file_open leaves no file behind. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/fault.h"
+#include "base/text.h"
+
+#define FILE_TAG         TAG_FORMATS
+#define INTERRUPTS_MOST  10000 /* in a row, then it is an error: a hang would be worse */
+#define LOAD_FIRST_BYTES ((size_t)4096)
+
+struct file {
+    struct budget *budget;
+    size_t struct_bytes;
+    int descriptor;
+    bool writable;
+    atomic_int lost; /* the error number of a failed write-back, or 0 */
+    atomic_ullong bytes_read;
+    char path[];
+};
+
+/* ---- errors ---------------------------------------------------------- */
+
+static plim_status io_error(plim_error *error, const char *path, const char *verb, int error_number)
+{
+    char buffer[128];
+    fail_at(error, PLIM_IO, path, "cannot %s: %s", verb, strerror_r(error_number, buffer, sizeof buffer));
+    if (error_number == ENOSPC || error_number == EDQUOT)
+        return hint(error, PLIM_IO, "free some space there, or name a folder on another disk");
+    if (error_number == EMFILE)
+        return hint(error, PLIM_IO, "raise the limit on open files (ulimit -n)");
+    return PLIM_IO;
+}
+
+/* True when a fault is armed for this call; errno is set. */
+static bool faulted(enum fault_site site)
+{
+    int error_number = fault_at(site);
+    if (error_number <= 0)
+        return false;
+    errno = error_number;
+    return true;
+}
+
+static bool interrupted(int *times)
+{
+    return errno == EINTR && ++*times < INTERRUPTS_MOST;
+}
+
+/* ---- opening --------------------------------------------------------- */
+
+static int open_path(const char *path, int flags, mode_t mode)
+{
+    int descriptor, times = 0;
+    do
+        descriptor = faulted(FAULT_OPEN) ? -1 : open(path, flags | O_CLOEXEC, mode);
+    while (descriptor < 0 && interrupted(&times));
+    return descriptor;
+}
+
+/* Where there is no O_TMPFILE: a name that is removed at once. */
+static int open_named_scratch(const char *folder)
+{
+    char name[PATH_MAX];
+    int length = snprintf(name, sizeof name, "%s/.plimsoll-XXXXXX", folder);
+    if (length < 0 || (size_t)length >= sizeof name) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    int descriptor = faulted(FAULT_OPEN) ? -1 : mkostemp(name, O_CLOEXEC);
+    if (descriptor >= 0 && unlink(name) != 0) {
+        int error_number = errno;
+        close(descriptor);
+        errno = error_number;
+        return -1;
+    }
+    return descriptor;
+}
+
+static int open_scratch(const char *folder)
+{
+    int descriptor = open_path(folder, O_TMPFILE | O_RDWR | O_EXCL, 0600);
+    if (descriptor < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
+        descriptor = open_named_scratch(folder);
+    return descriptor;
+}
+
+static int open_mode(const char *path, enum file_mode mode)
+{
+    if (mode == FILE_SCRATCH)
+        return open_scratch(path);
+    if (mode == FILE_CREATE)
+        return open_path(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
+    return open_path(path, O_RDONLY | O_NONBLOCK, 0); /* opening a pipe must not wait for its writer */
+}
+
+static bool get_status(struct stat *out, const struct file *file)
+{
+    return !faulted(FAULT_STAT) && fstat(file->descriptor, out) == 0;
+}
+
+/* Folders and pipes open for reading, but cannot be read at an offset. */
+static plim_status check_readable(const struct file *file, plim_error *error)
+{
+    struct stat status;
+    if (!get_status(&status, file))
+        return io_error(error, file->path, "look at it", errno);
+    if (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) || S_ISCHR(status.st_mode))
+        return PLIM_OK;
+    return fail_at(error, PLIM_IO, file->path, "cannot read: %s",
+                   S_ISDIR(status.st_mode) ? "it is a folder" : "it is not a file");
+}
+
+plim_status file_open(struct file **out, struct budget *budget, const char *path, enum file_mode mode,
+                      plim_error *error)
+{
+    static const char *const verbs[] = {
+        [FILE_READ] = "open", [FILE_CREATE] = "create", [FILE_SCRATCH] = "make a scratch file here"};
+    size_t path_bytes = strlen(path) + 1, struct_bytes = sizeof(struct file) + path_bytes;
+    struct file *file = budget_take(budget, FILE_TAG, struct_bytes);
+    if (!file)
+        return budget_refused(budget, FILE_TAG, struct_bytes, error);
+    file->budget = budget;
+    file->struct_bytes = struct_bytes;
+    file->writable = mode != FILE_READ;
+    memcpy(file->path, path, path_bytes);
+    file->descriptor = open_mode(path, mode);
+    plim_status status = PLIM_OK;
+    if (file->descriptor < 0)
+        status = io_error(error, path, verbs[mode], errno);
+    else if (mode == FILE_READ)
+        status = check_readable(file, error);
+    if (status == PLIM_OK)
+        *out = file;
+    else
+        file_close(file);
+    return status;
+}
+
+void file_close(struct file *file)
+{
+    if (!file)
+        return;
+    if (file->descriptor >= 0)
+        close(file->descriptor);
+    budget_give(file->budget, FILE_TAG, file, file->struct_bytes);
+}
+
+const char *file_path(const struct file *file)
+{
+    return file->path;
+}
+
+plim_status file_size(uint64_t *bytes, struct file *file, plim_error *error)
+{
+    struct stat status;
+    if (!get_status(&status, file))
+        return io_error(error, file->path, "ask for its size", errno);
+    *bytes = (uint64_t)status.st_size;
+    return PLIM_OK;
+}
+
+/* ---- reading and writing --------------------------------------------- */
+
+/* How much of a transfer to ask for: all, or half when a fault cuts it. */
+static size_t cut(int fault, size_t bytes)
+{
+    return fault == FAULT_SHORT ? (bytes + 1) / 2 : bytes;
+}
+
+static ssize_t read_once(struct file *file, uint64_t offset, char *to, size_t bytes)
+{
+    int fault = fault_at(FAULT_READ);
+    if (fault > 0) {
+        errno = fault;
+        return -1;
+    }
+    return pread(file->descriptor, to, cut(fault, bytes), (off_t)offset);
+}
+
+static ssize_t write_once(struct file *file, uint64_t offset, const char *from, size_t bytes)
+{
+    int fault = fault_at(FAULT_WRITE);
+    if (fault > 0) {
+        errno = fault;
+        return -1;
+    }
+    return pwrite(file->descriptor, from, cut(fault, bytes), (off_t)offset);
+}
+
+plim_status file_read_some(size_t *got, struct file *file, uint64_t offset, void *to, size_t bytes, plim_error *error)
+{
+    uint64_t most = offset < INT64_MAX ? INT64_MAX - offset : 0; /* no file goes on longer */
+    size_t done = 0, wanted = bytes < most ? bytes : (size_t)most;
+    int times = 0;
+    while (done < wanted) {
+        ssize_t step = read_once(file, offset + done, (char *)to + done, wanted - done);
+        if (step < 0 && interrupted(&times))
+            continue;
+        if (step < 0)
+            return io_error(error, file->path, "read", errno);
+        if (step == 0)
+            break;
+        done += (size_t)step;
+        times = 0;
+    }
+    atomic_fetch_add_explicit(&file->bytes_read, done, memory_order_relaxed);
+    *got = done;
+    return PLIM_OK;
+}
+
+/* Where the file really ends, for the message; `at_most` when nobody knows. */
+static uint64_t end_of(struct file *file, uint64_t at_most)
+{
+    struct stat status;
+    bool known = fstat(file->descriptor, &status) == 0 && (uint64_t)status.st_size < at_most;
+    return known ? (uint64_t)status.st_size : at_most;
+}
+
+plim_status file_read(struct file *file, uint64_t offset, void *to, size_t bytes, plim_error *error)
+{
+    size_t got = 0;
+    TRY(file_read_some(&got, file, offset, to, bytes, error));
+    if (got == bytes)
+        return PLIM_OK;
+    char end[32], from[32], count[32];
+    text_count(end, (int64_t)(end_of(file, offset + got) & INT64_MAX));
+    text_count(from, (int64_t)(offset & INT64_MAX));
+    text_count(count, (int64_t)(bytes & INT64_MAX));
+    return fail_at(error, PLIM_BAD_DATA, file->path, "ends at byte %s, but %s bytes are needed from byte %s on", end,
+                   count, from);
+}
+
+plim_status file_write(struct file *file, uint64_t offset, const void *from, size_t bytes, plim_error *error)
+{
+    size_t done = 0;
+    int times = 0;
+    if (offset > INT64_MAX || bytes > INT64_MAX - offset)
+        return io_error(error, file->path, "write", EFBIG);
+    while (done < bytes) {
+        ssize_t step = write_once(file, offset + done, (const char *)from + done, bytes - done);
+        if (step < 0 && interrupted(&times))
+            continue;
+        if (step <= 0)
+            return io_error(error, file->path, "write", step < 0 ? errno : EIO);
+        done += (size_t)step;
+        times = 0;
+    }
+    return PLIM_OK;
+}
+
+bool file_send(int descriptor, const void *from, size_t bytes)
+{
+    size_t done = 0;
+    int times = 0;
+    while (done < bytes) {
+        ssize_t step = faulted(FAULT_WRITE) ? -1 : write(descriptor, (const char *)from + done, bytes - done);
+        if (step < 0 && interrupted(&times))
+            continue;
+        if (step <= 0)
+            return false;
+        done += (size_t)step;
+    }
+    return true;
+}
+
+plim_status file_sync(struct file *file, plim_error *error)
+{
+    int lost = atomic_load(&file->lost);
+    if (lost == 0 && (faulted(FAULT_SYNC) || fsync(file->descriptor) != 0)) {
+        lost = errno;
+        atomic_store(&file->lost, lost);
+    }
+    return lost ? io_error(error, file->path, "write to the disk", lost) : PLIM_OK;
+}
+
+void file_drop(struct file *file, uint64_t offset, uint64_t bytes)
+{
+    if (offset > INT64_MAX || bytes > INT64_MAX - offset)
+        return;
+    unsigned flags = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    /* This may be the only time the kernel tells of a failed write-back. */
+    if (file->writable && sync_file_range(file->descriptor, (off_t)offset, (off_t)bytes, flags) != 0 &&
+        (errno == EIO || errno == ENOSPC || errno == EDQUOT))
+        atomic_store(&file->lost, errno);
+    posix_fadvise(file->descriptor, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
+}
+
+void file_expect_random(struct file *file)
+{
+    posix_fadvise(file->descriptor, 0, 0, POSIX_FADV_RANDOM);
+}
+
+uint64_t file_bytes_read(const struct file *file)
+{
+    return atomic_load_explicit(&file->bytes_read, memory_order_relaxed);
+}
+
+bool file_in_memory(struct file *file)
+{
+    struct statfs system;
+    if (fstatfs(file->descriptor, &system) != 0)
+        return false;
+    return system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
+}
+
+/* ---- names ------------------------------------------------------------ */
+
+plim_status file_exists(bool *out, const char *path, plim_error *error)
+{
+    struct stat status;
+    bool there = !faulted(FAULT_STAT) && stat(path, &status) == 0;
+    if (!there && errno != ENOENT && errno != ENOTDIR)
+        return io_error(error, path, "look at it", errno);
+    *out = there;
+    return PLIM_OK;
+}
+
+plim_status file_rename(const char *from, const char *to, plim_error *error)
+{
+    if (faulted(FAULT_RENAME) || rename(from, to) != 0)
+        return io_error(error, to, "rename the temporary file to this", errno);
+    return PLIM_OK;
+}
+
+plim_status file_remove(const char *path, plim_error *error)
+{
+    if (!faulted(FAULT_RENAME) && unlink(path) == 0)
+        return PLIM_OK;
+    return errno == ENOENT ? PLIM_OK : io_error(error, path, "remove", errno);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static plim_status make_one_folder(const char *path, plim_error *error)
+{
+    if (!faulted(FAULT_RENAME) && mkdir(path, 0777) == 0)
+        return PLIM_OK;
+    if (errno != EEXIST)
+        return io_error(error, path, "make this folder", errno);
+    return is_folder(path) ? PLIM_OK : fail_at(error, PLIM_IO, path, "cannot make this folder: a file has its name");
+}
+
+plim_status file_make_folder(const char *path, plim_error *error)
+{
+    char part[PATH_MAX];
+    size_t length = strlen(path);
+    if (length >= sizeof part)
+        return io_error(error, path, "make this folder", ENAMETOOLONG);
+    for (size_t i = 0; i < length; i++) {
+        if (i > 0 && path[i] == '/') {
+            part[i] = '\0';
+            TRY(make_one_folder(part, error));
+        }
+        part[i] = path[i];
+    }
+    return make_one_folder(memcpy(part, path, length + 1), error);
+}
+
+plim_status file_sync_folder(const char *path, plim_error *error)
+{
+    int descriptor = open_path(path, O_RDONLY | O_DIRECTORY, 0);
+    if (descriptor < 0)
+        return io_error(error, path, "open this folder", errno);
+    bool synced = !faulted(FAULT_SYNC) && fsync(descriptor) == 0;
+    int error_number = errno;
+    close(descriptor);
+    /* EINVAL: a file system whose folders are always up to date. */
+    return synced || error_number == EINVAL ? PLIM_OK : io_error(error, path, "write to the disk", error_number);
+}
+
+/* ---- whole files ------------------------------------------------------ */
+
+struct load {
+    struct budget *budget;
+    enum tag tag;
+    char *data;
+    size_t capacity, length;
+};
+
+static void load_release(struct load *load)
+{
+    budget_give(load->budget, load->tag, load->data, load->capacity);
+    load->data = NULL;
+}
+
+/* The block changes to `capacity` bytes, which may be fewer. */
+static plim_status load_resize(struct load *load, size_t capacity, plim_error *error)
+{
+    if (capacity == load->capacity)
+        return PLIM_OK;
+    char *data = budget_grow(load->budget, load->tag, load->data, load->capacity, capacity);
+    if (!data)
+        return budget_refused(load->budget, load->tag, capacity, error);
+    load->data = data;
+    load->capacity = capacity;
+    return PLIM_OK;
+}
+
+static plim_status too_long(const char *path, size_t most, plim_error *error)
+{
+    char most_text[16];
+    text_size(most_text, most);
+    return fail_at(error, PLIM_BAD_DATA, path, "is too long: at most %s are read", most_text);
+}
+
+/* Reads until the end, whatever size was announced: one byte of room is
+   always left, so that the end is seen and the NUL fits. */
+static plim_status load_all(struct load *load, struct file *file, size_t most, plim_error *error)
+{
+    uint64_t size;
+    TRY(file_size(&size, file, error));
+    if (size > most)
+        return too_long(file->path, most, error);
+    TRY(load_resize(load, size > 0 ? (size_t)size + 1 : LOAD_FIRST_BYTES, error));
+    for (;;) {
+        size_t got, room = load->capacity - load->length;
+        TRY(file_read_some(&got, file, load->length, load->data + load->length, room, error));
+        load->length += got;
+        if (load->length > most)
+            return too_long(file->path, most, error);
+        if (got < room)
+            break;
+        TRY(load_resize(load, load->capacity * 2, error));
+    }
+    TRY(load_resize(load, load->length + 1, error));
+    load->data[load->length] = '\0';
+    return PLIM_OK;
+}
+
+plim_status file_load(char **text, size_t *bytes, struct budget *budget, enum tag tag, const char *path, size_t most,
+                      plim_error *error)
+{
+    struct file *file;
+    TRY(file_open(&file, budget, path, FILE_READ, error));
+    struct load load = {.budget = budget, .tag = tag};
+    plim_status status = load_all(&load, file, most, error);
+    file_close(file);
+    if (status) {
+        load_release(&load);
+        return status;
+    }
+    *text = load.data;
+    *bytes = load.length;
+    return PLIM_OK;
+}

@@ -1,0 +1,62 @@
+/* file.h - all I/O of the library. No other file calls open, read, write,
+   fsync, rename, unlink, mkdir or stat. Retries EINTR and short transfers.
+   Error places are file names; errors are PLIM_IO unless said. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/budget.h"
+
+struct file;
+
+enum file_mode {
+    FILE_READ,
+    FILE_CREATE,  /* truncates; for a temporary name that will be renamed */
+    FILE_SCRATCH, /* path is a folder: an unlinked file in it, read and write */
+};
+
+plim_status file_open(struct file **out, struct budget *budget, const char *path, enum file_mode mode,
+                      plim_error *error);
+/* Closing never fails for reading; after writing use file_sync first. */
+void file_close(struct file *file);
+
+const char *file_path(const struct file *file);
+plim_status file_size(uint64_t *bytes, struct file *file, plim_error *error);
+/* All `bytes` at `offset`, or an error; the end of the file inside the range
+   is PLIM_BAD_DATA and says at which byte the file ended. Thread-safe. */
+plim_status file_read(struct file *file, uint64_t offset, void *to, size_t bytes, plim_error *error);
+/* Up to `bytes`; *got < bytes only at the end of the file. */
+plim_status file_read_some(size_t *got, struct file *file, uint64_t offset, void *to, size_t bytes, plim_error *error);
+plim_status file_write(struct file *file, uint64_t offset, const void *from, size_t bytes, plim_error *error);
+/* All bytes to a descriptor that the host owns (a terminal, a pipe, a log);
+   false when its reader went away or it broke. */
+bool file_send(int descriptor, const void *from, size_t bytes);
+/* Data on the disk, or an error that is never retried. */
+plim_status file_sync(struct file *file, plim_error *error);
+/* The range is no longer needed in the page cache (written ranges are
+   flushed first). Advice: never fails. */
+void file_drop(struct file *file, uint64_t offset, uint64_t bytes);
+/* Reads will jump about: reading ahead is of no use. Advice: never fails. */
+void file_expect_random(struct file *file);
+/* Total bytes read through this file so far. */
+uint64_t file_bytes_read(const struct file *file);
+/* True when the file lives in memory (tmpfs, ramfs): its bytes count as memory. */
+bool file_in_memory(struct file *file);
+
+plim_status file_exists(bool *out, const char *path, plim_error *error);
+plim_status file_rename(const char *from, const char *to, plim_error *error);
+/* A missing file is not an error. */
+plim_status file_remove(const char *path, plim_error *error);
+/* Makes the folder and its parents. */
+plim_status file_make_folder(const char *path, plim_error *error);
+/* The folder's entries on the disk (after a rename). */
+plim_status file_sync_folder(const char *path, plim_error *error);
+/* A whole small file, with a closing NUL that is not counted; refused with
+   PLIM_BAD_DATA above `most` bytes. For /proc and /sys too (unknown size).
+   To give it back: bytes + 1 under the same tag. */
+plim_status file_load(char **text, size_t *bytes, struct budget *budget, enum tag tag, const char *path, size_t most,
+                      plim_error *error);
+
+#endif

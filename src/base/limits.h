@@ -1,0 +1,39 @@
+/* limits.h - how much memory there is for us, and how much we use.
+
+   `auto` is the least headroom (limit less what others use) of the cgroup
+   chain (v1 and v2), RLIMIT_AS and MemAvailable, less a margin of 1/16, and
+   says which one it took. Reads below `root` ("" on a real machine), so that
+   tests can lay out a machine of their own. */
+#ifndef BASE_LIMITS_H
+#define BASE_LIMITS_H
+
+#include "base/budget.h"
+
+struct limits {
+    uint64_t bytes;      /* the least headroom, less the margin */
+    const char *source;  /* cgroup | rlimit | available */
+    char place[256];     /* the file or limit it came from */
+};
+
+struct limits_input {
+    const char *root;       /* "" or a test's folder with proc/ and sys/ */
+    uint64_t rlimit_as;     /* UINT64_MAX: none */
+};
+
+plim_status limits_find(struct limits *out, const struct limits_input *input, struct budget *budget, plim_error *error);
+/* The same for this process. */
+plim_status limits_here(struct limits *out, struct budget *budget, plim_error *error);
+
+/* "48MiB" | "80%" | "auto" | NULL (auto) into bytes and source ("stated" for
+   the first). A percentage is of `auto`'s figure before the margin. */
+plim_status limits_parse(uint64_t *bytes, const char **source, char place[256], const char *text, struct budget *budget, plim_error *error);
+
+struct usage {
+    uint64_t rss;         /* VmRSS now (smaps_rollup: exact) */
+    uint64_t peak_rss;    /* VmHWM */
+    uint64_t page_tables; /* VmPTE */
+};
+/* Allocates nothing: may be called in a step. false when /proc cannot be read. */
+bool usage_now(struct usage *out);
+
+#endif

@@ -1,0 +1,95 @@
+/* mappings.c - the process's own bytes, as an upper bound that does not
+   wobble. Reads smaps a line at a time through a small buffer. */
+#include "base/mappings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#define KIB ((uint64_t)1024)
+
+/* A file's mappings follow one another: they are added up until another file begins. */
+struct tally {
+    struct mappings sum;
+    unsigned long long inode;
+    uint64_t size, resident, anonymous; /* of the file so far */
+};
+
+static void finish_file(struct tally *tally)
+{
+    uint64_t clean = tally->resident > tally->anonymous ? tally->resident - tally->anonymous : 0;
+    if (tally->inode && tally->size <= MAPPINGS_LARGE_FILE)
+        tally->sum.small_files += tally->size > tally->anonymous ? tally->size - tally->anonymous : 0;
+    else if (tally->inode)
+        tally->sum.large_files += clean;
+    tally->sum.anonymous += tally->anonymous;
+    tally->inode = tally->size = tally->resident = tally->anonymous = 0;
+}
+
+/* "55d0-55d8 r-xp 00001000 fe:00 1234  /usr/lib/x.so" */
+static bool read_header(struct tally *tally, const char *line)
+{
+    unsigned long long from, to, inode;
+    char mode[8];
+    if (sscanf(line, "%llx-%llx %7s %*x %*x:%*x %llu", &from, &to, mode, &inode) != 4)
+        return false;
+    if (inode != tally->inode || inode == 0)
+        finish_file(tally);
+    tally->inode = inode;
+    if (inode && mode[0] == 'r') /* what cannot be read is never resident */
+        tally->size += to - from;
+    return true;
+}
+
+static void read_line(struct tally *tally, const char *line)
+{
+    unsigned long long kib;
+    if (read_header(tally, line))
+        return;
+    if (sscanf(line, "Rss: %llu kB", &kib) == 1)
+        tally->resident += kib * KIB;
+    else if (sscanf(line, "Anonymous: %llu kB", &kib) == 1)
+        tally->anonymous += kib * KIB;
+}
+
+/* Calls read_line for every whole line; keeps the rest for the next part. */
+static size_t read_lines(struct tally *tally, char *buffer, size_t length)
+{
+    char *begin = buffer, *end;
+    while ((end = memchr(begin, '\n', length - (size_t)(begin - buffer)))) {
+        *end = 0;
+        read_line(tally, begin);
+        begin = end + 1;
+    }
+    size_t rest = length - (size_t)(begin - buffer);
+    memmove(buffer, begin, rest);
+    return rest;
+}
+
+plim_status mappings_read_from(struct mappings *out, struct budget *budget, const char *path, plim_error *error)
+{
+    struct tally tally = {.inode = 0};
+    struct file *file;
+    char buffer[4096];
+    size_t kept = 0, got;
+    uint64_t offset = 0;
+    TRY(file_open(&file, budget, path, FILE_READ, error));
+    plim_status status;
+    while ((status = file_read_some(&got, file, offset, buffer + kept, sizeof buffer - kept, error)) == PLIM_OK && got) {
+        offset += got;
+        kept = read_lines(&tally, buffer, kept + got);
+        if (kept == sizeof buffer)
+            kept = 0; /* a line of 4 KiB is a path that we do not need whole */
+    }
+    finish_file(&tally);
+    file_close(file);
+    if (status == PLIM_OK)
+        *out = tally.sum;
+    return status;
+}
+
+plim_status mappings_read(struct mappings *out, struct budget *budget, plim_error *error)
+{
+    return mappings_read_from(out, budget, "/proc/self/smaps", error);
+}

@@ -1,0 +1,28 @@
+/* status.h - how a function says that it failed. */
+#ifndef BASE_STATUS_H
+#define BASE_STATUS_H
+
+#include "plimsoll.h"
+
+/* Runs expr; on failure returns its status. Only in functions that hold
+   nothing; those that do use `if ((status = ...)) goto out;`. */
+#define TRY(expr)                                                                                                      \
+    do {                                                                                                               \
+        plim_status try_status_ = (expr);                                                                              \
+        if (try_status_ != PLIM_OK)                                                                                    \
+            return try_status_;                                                                                        \
+    } while (0)
+
+/* Writes code and message into error (which may be NULL) and returns code.
+   (In parentheses because cmocka has a macro of that name.) */
+__attribute__((format(printf, 3, 4))) plim_status(fail)(plim_error *error, plim_status code, const char *format, ...);
+/* The same with a place: a file, "file: byte 12", "job.yaml:3:7". */
+__attribute__((format(printf, 4, 5))) plim_status fail_at(plim_error *error, plim_status code, const char *where,
+                                                          const char *format, ...);
+/* Adds what to try. Returns error->code, so `return hint(error, ...)` works;
+   with error == NULL it returns `code`. */
+__attribute__((format(printf, 3, 4))) plim_status hint(plim_error *error, plim_status code, const char *format, ...);
+/* Adds a place to an error that has none yet (a caller knows the file). */
+plim_status place(plim_error *error, plim_status code, const char *where);
+
+#endif

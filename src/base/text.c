@@ -1,0 +1,219 @@
+/* text.c - growing text, sizes and counts for people, the nearest word. */
+#include "base/text.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/checked.h"
+
+void text_init(struct text *text, struct budget *budget, enum tag tag)
+{
+    *text = (struct text){.budget = budget, .tag = tag};
+}
+
+void text_release(struct text *text)
+{
+    budget_give(text->budget, text->tag, text->data, text->capacity);
+    text_init(text, text->budget, text->tag);
+}
+
+void text_clear(struct text *text)
+{
+    text->length = 0;
+    text->failed = false;
+    if (text->data)
+        text->data[0] = '\0';
+}
+
+/* Room for `more` bytes and the NUL. */
+static bool make_room(struct text *text, size_t more)
+{
+    uint64_t needed;
+    if (text->failed)
+        return false;
+    if (!add_u64(&needed, text->length, more) || needed >= SIZE_MAX / 2) {
+        text->failed = true;
+        return false;
+    }
+    if (needed < text->capacity)
+        return true;
+    size_t capacity = text->capacity ? text->capacity : 256;
+    while (capacity <= needed)
+        capacity *= 2;
+    char *data = budget_grow(text->budget, text->tag, text->data, text->capacity, capacity);
+    if (!data) {
+        text->failed = true;
+        return false;
+    }
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+void text_add(struct text *text, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int length = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    if (length < 0)
+        text->failed = true;
+    if (!make_room(text, length < 0 ? 0 : (size_t)length))
+        return;
+    va_start(list, format);
+    vsnprintf(text->data + text->length, (size_t)length + 1, format, list);
+    va_end(list);
+    text->length += (size_t)length;
+}
+
+void text_add_bytes(struct text *text, const char *bytes, size_t count)
+{
+    if (!make_room(text, count))
+        return;
+    if (count > 0)
+        memcpy(text->data + text->length, bytes, count);
+    text->length += count;
+    text->data[text->length] = '\0';
+}
+
+void text_size(char out[16], uint64_t bytes)
+{
+    static const char units[] = "KMGTPE";
+    if (bytes < 1024) {
+        snprintf(out, 16, "%u bytes", (unsigned)bytes);
+        return;
+    }
+    double value = (double)bytes / 1024;
+    size_t unit = 0;
+    while (value >= 1023.95 && units[unit + 1]) { /* would be printed as 1024.0 */
+        value /= 1024;
+        unit++;
+    }
+    snprintf(out, 16, "%.1f %ciB", value, units[unit]);
+}
+
+void text_count(char out[32], int64_t value)
+{
+    char digits[24];
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    int count = snprintf(digits, sizeof digits, "%llu", (unsigned long long)magnitude);
+    char *to = out;
+    if (value < 0)
+        *to++ = '-';
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+}
+
+/* Bytes in a unit; 0 when there is no such unit. No bare K, M or G: people
+   do not agree on what they mean. */
+static uint64_t unit_bytes(const char *name)
+{
+    static const char letters[] = "KMGTPE";
+    if (strcasecmp(name, "B") == 0)
+        return 1;
+    char *letter = name[0] ? strchr(letters, toupper((unsigned char)name[0])) : NULL;
+    if (!letter)
+        return 0;
+    bool binary = strcasecmp(name + 1, "iB") == 0;
+    if (!binary && strcasecmp(name + 1, "B") != 0)
+        return 0;
+    uint64_t bytes = 1;
+    for (const char *p = letters; p <= letter; p++)
+        bytes *= binary ? 1024 : 1000;
+    return bytes;
+}
+
+static bool parse_digits(uint64_t *value, int *count, const char **text)
+{
+    *value = 0;
+    *count = 0;
+    for (; **text >= '0' && **text <= '9'; (*text)++, (*count)++)
+        if (!mul_u64(value, *value, 10) || !add_u64(value, *value, (uint64_t)(**text - '0')))
+            return false;
+    return *count > 0;
+}
+
+/* whole.fraction units; at most 6 digits of fraction, so that unit times
+   fraction fits whenever the result could. */
+bool text_parse_size(uint64_t *bytes, const char *text)
+{
+    uint64_t whole, fraction = 0, scale = 1, total, part;
+    int digits, fraction_digits = 0;
+    if (!parse_digits(&whole, &digits, &text))
+        return false;
+    if (*text == '.') {
+        text++;
+        if (!parse_digits(&fraction, &fraction_digits, &text) || fraction_digits > 6)
+            return false;
+    }
+    for (int i = 0; i < fraction_digits; i++)
+        scale *= 10;
+    while (*text == ' ')
+        text++;
+    uint64_t unit = *text ? unit_bytes(text) : fraction_digits == 0;
+    if (unit == 0 || !mul_u64(&total, whole, unit))
+        return false;
+    part = (uint64_t)((unsigned __int128)unit * fraction / scale);
+    return add_u64(bytes, total, part);
+}
+
+enum { WORD_MOST = 48 };
+
+static int least(int a, int b, int c)
+{
+    int ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+static bool same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Letters to add, drop, change or swap with their neighbour to get from a to
+   b; capitals do not matter. row[i][j]: of a's first i and b's first j. */
+static int distance(const char *a, int a_length, const char *b, int b_length)
+{
+    int row[3][WORD_MOST + 1];
+    for (int j = 0; j <= b_length; j++)
+        row[0][j] = j;
+    for (int i = 1; i <= a_length; i++) {
+        int *now = row[i % 3], *before = row[(i + 2) % 3], *before_that = row[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= b_length; j++) {
+            int change = before[j - 1] + !same_letter(a[i - 1], b[j - 1]);
+            now[j] = least(before[j] + 1, now[j - 1] + 1, change);
+            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]))
+                now[j] = least(now[j], before_that[j - 2] + 1, now[j]);
+        }
+    }
+    return row[a_length % 3][b_length];
+}
+
+/* Near: a third of the letters may differ. */
+const char *text_nearest(const char *word, const char *const *words, size_t count)
+{
+    size_t length = strnlen(word, WORD_MOST + 1);
+    if (length == 0 || length > WORD_MOST)
+        return NULL;
+    const char *nearest = NULL;
+    int nearest_distance = length < 3 ? 1 : (int)(length + 2) / 3;
+    for (size_t i = 0; i < count; i++) {
+        size_t other = strnlen(words[i], WORD_MOST + 1);
+        if (other > WORD_MOST)
+            continue;
+        int d = distance(word, (int)length, words[i], (int)other);
+        if (d < nearest_distance || (d == nearest_distance && !nearest)) {
+            nearest = words[i];
+            nearest_distance = d;
+        }
+    }
+    return nearest;
+}

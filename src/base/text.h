@@ -1,0 +1,33 @@
+/* text.h - text into a buffer that grows under the budget, sizes for people,
+   and the nearest right word. */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include "base/budget.h"
+
+/* A growing buffer. A failed append marks it; text_failed tells at the end,
+   so that builders need no check a line. */
+struct text {
+    struct budget *budget;
+    enum tag tag;
+    char *data; /* always NUL-terminated once something was added */
+    size_t length, capacity;
+    bool failed;
+};
+
+void text_init(struct text *text, struct budget *budget, enum tag tag);
+void text_release(struct text *text);
+void text_clear(struct text *text);
+__attribute__((format(printf, 2, 3))) void text_add(struct text *text, const char *format, ...);
+void text_add_bytes(struct text *text, const char *bytes, size_t count);
+
+/* "48.0 MiB"; at most 15 characters. */
+void text_size(char out[16], uint64_t bytes);
+/* "12,345,678"; for people. */
+void text_count(char out[32], int64_t value);
+/* "48MiB", "48 MB", "1.5GiB", "1048576"; false when it is none of these. */
+bool text_parse_size(uint64_t *bytes, const char *text);
+/* Of `count` words the one nearest to `word`, or NULL when none is near. */
+const char *text_nearest(const char *word, const char *const *words, size_t count);
+
+#endif

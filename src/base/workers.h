@@ -1,0 +1,39 @@
+/* workers.h - the only place that starts threads.
+
+   A thread is for long work of its own (reading ahead). A team runs the
+   slices of an instruction: the caller is worker 0 and always works too; the
+   others spin a little after a run, then sleep, so that a step with many small
+   instructions does not pay for a wake-up each time. Stacks come from the
+   budget (tag stacks). */
+#ifndef BASE_WORKERS_H
+#define BASE_WORKERS_H
+
+#include "base/budget.h"
+
+#define THREAD_STACK_BYTES ((size_t)512 * 1024)
+
+struct thread;
+plim_status thread_start(struct thread **out, struct budget *budget, void (*run)(void *context), void *context,
+                         plim_error *error);
+/* What a started thread takes from the budget (tag stacks). */
+uint64_t thread_cost(void);
+/* Waits for its end and frees it. */
+void thread_join(struct thread *thread);
+
+struct team;
+/* `workers` counts the caller; at_start (may be NULL) runs once in each
+   started thread. */
+plim_status team_make(struct team **out, struct budget *budget, int workers, void (*at_start)(void), plim_error *error);
+void team_free(struct team *team);
+int team_workers(const struct team *team);
+
+/* unit in [0, units): which worker runs which unit is not determined. */
+typedef void team_task(void *context, int unit, int worker);
+/* Returns when all units have been run. units == 1 runs in the caller and
+   wakes nobody. Not re-entrant; one caller at a time. */
+void team_run(struct team *team, int units, team_task *task, void *context);
+
+/* Processors this process may run on (affinity mask). */
+int cpu_count(void);
+
+#endif

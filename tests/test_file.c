@@ -1,0 +1,414 @@
+/* test_file.c - the file layer: every call, every fault, nothing left behind. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/file.h"
+
+#define DATA_BYTES 100000
+
+/* What a test starts with: an empty folder, entered, and a budget. */
+struct room {
+    char folder[32];
+    struct budget *budget;
+    uint64_t own;
+    int descriptors;
+    char data[DATA_BYTES];
+};
+
+static int count_entries(const char *folder)
+{
+    int count = 0;
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return -1;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        count += entry->d_name[0] != '.' || strlen(entry->d_name) > 2;
+    closedir(dir);
+    return count;
+}
+
+static int set_up(void **state)
+{
+    struct room *room = calloc(1, sizeof *room);
+    strcpy(room->folder, "test_file_XXXXXX");
+    if (!mkdtemp(room->folder) || chdir(room->folder) != 0 || budget_make(&room->budget, 1 << 20, NULL))
+        return -1;
+    room->own = budget_figures(room->budget).now;
+    room->descriptors = count_entries("/proc/self/fd");
+    for (int i = 0; i < DATA_BYTES; i++)
+        room->data[i] = (char)(i * 31 + i / 251);
+    *state = room;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct room *room = *state;
+    bool clean = budget_figures(room->budget).now == room->own && count_entries("/proc/self/fd") == room->descriptors;
+    bool removed = count_entries(".") == 0 && chdir("..") == 0 && rmdir(room->folder) == 0;
+    budget_free(room->budget);
+    free(room);
+    return clean && removed ? 0 : -1;
+}
+
+static void write_file(struct room *room, const char *path, const void *data, size_t bytes)
+{
+    struct file *file = NULL;
+    assert_int_equal(file_open(&file, room->budget, path, FILE_CREATE, NULL), PLIM_OK);
+    assert_int_equal(file_write(file, 0, data, bytes, NULL), PLIM_OK);
+    assert_int_equal(file_sync(file, NULL), PLIM_OK);
+    file_close(file);
+}
+
+static void what_is_written_is_read(void **state)
+{
+    struct room *room = *state;
+    struct file *file = NULL;
+    plim_error error;
+    char back[DATA_BYTES];
+    uint64_t size = 0;
+    size_t got = 0;
+    write_file(room, "a", room->data, DATA_BYTES);
+    assert_int_equal(file_open(&file, room->budget, "a", FILE_READ, &error), PLIM_OK);
+    assert_string_equal(file_path(file), "a");
+    assert_int_equal(file_size(&size, file, &error), PLIM_OK);
+    assert_int_equal(size, DATA_BYTES);
+    file_expect_random(file);
+    assert_int_equal(file_read(file, 1, back, DATA_BYTES - 1, &error), PLIM_OK);
+    assert_memory_equal(back, room->data + 1, DATA_BYTES - 1);
+    assert_int_equal(file_read_some(&got, file, DATA_BYTES - 7, back, 20, &error), PLIM_OK);
+    assert_int_equal(got, 7);
+    assert_int_equal(file_read_some(&got, file, UINT64_MAX - 3, back, 20, &error), PLIM_OK);
+    assert_int_equal(got, 0);
+    file_drop(file, 0, DATA_BYTES);
+    assert_int_equal(file_read(file, 0, back, 10, &error), PLIM_OK);
+    assert_int_equal(file_bytes_read(file), DATA_BYTES - 1 + 7 + 10);
+    file_close(file);
+    assert_int_equal(file_remove("a", &error), PLIM_OK);
+}
+
+static void the_end_of_the_file_is_named(void **state)
+{
+    struct room *room = *state;
+    struct file *file = NULL;
+    plim_error error;
+    char back[200];
+    write_file(room, "short.npy", room->data, 9132);
+    assert_int_equal(file_open(&file, room->budget, "short.npy", FILE_READ, &error), PLIM_OK);
+    assert_int_equal(file_read(file, 9100, back, 100, &error), PLIM_BAD_DATA);
+    assert_string_equal(error.where, "short.npy");
+    assert_non_null(strstr(error.message, "ends at byte 9,132"));
+    assert_int_equal(file_read(file, 1000000, back, 100, &error), PLIM_BAD_DATA);
+    assert_non_null(strstr(error.message, "ends at byte 9,132"));
+    assert_int_equal(file_read(file, INT64_MAX - 1, back, 100, &error), PLIM_BAD_DATA);
+    assert_int_equal(file_read(file, UINT64_MAX, back, 100, &error), PLIM_BAD_DATA);
+    assert_int_equal(file_read(file, 9132, back, 0, &error), PLIM_OK);
+    file_close(file);
+    assert_int_equal(file_remove("short.npy", &error), PLIM_OK);
+}
+
+static void opening_says_what_is_wrong(void **state)
+{
+    struct room *room = *state;
+    struct file *file = NULL;
+    plim_error error;
+    assert_int_equal(file_open(&file, room->budget, "missing", FILE_READ, &error), PLIM_IO);
+    assert_string_equal(error.where, "missing");
+    assert_non_null(strstr(error.message, "No such file"));
+    assert_int_equal(file_open(&file, room->budget, ".", FILE_READ, &error), PLIM_IO);
+    assert_non_null(strstr(error.message, "folder"));
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    assert_int_equal(file_open(&file, room->budget, "pipe", FILE_READ, &error), PLIM_IO); /* and does not wait */
+    assert_int_equal(file_remove("pipe", &error), PLIM_OK);
+    assert_int_equal(file_open(&file, room->budget, "missing/x", FILE_CREATE, &error), PLIM_IO);
+    assert_int_equal(file_open(&file, room->budget, "missing", FILE_SCRATCH, &error), PLIM_IO);
+    assert_string_equal(error.where, "missing");
+    assert_null(file);
+}
+
+static void scratch_has_no_name(void **state)
+{
+    struct room *room = *state;
+    struct file *file = NULL;
+    plim_error error;
+    char back[100];
+    assert_int_equal(file_open(&file, room->budget, ".", FILE_SCRATCH, &error), PLIM_OK);
+    assert_int_equal(count_entries("."), 0);
+    assert_int_equal(file_write(file, 5000, room->data, DATA_BYTES, &error), PLIM_OK);
+    file_drop(file, 0, 5000 + DATA_BYTES);
+    assert_int_equal(file_read(file, 5100, back, 100, &error), PLIM_OK);
+    assert_memory_equal(back, room->data + 100, 100);
+    assert_int_equal(file_sync(file, &error), PLIM_OK);
+    file_close(file);
+
+    /* A file system without O_TMPFILE. */
+    fault_arm(FAULT_OPEN, 1, false, EOPNOTSUPP);
+    assert_int_equal(file_open(&file, room->budget, ".", FILE_SCRATCH, &error), PLIM_OK);
+    assert_true(fault_disarm());
+    assert_int_equal(count_entries("."), 0);
+    assert_int_equal(file_write(file, 0, room->data, 10, &error), PLIM_OK);
+    assert_int_equal(file_read(file, 0, back, 10, &error), PLIM_OK);
+    file_close(file);
+}
+
+static void names_come_and_go(void **state)
+{
+    struct room *room = *state;
+    plim_error error;
+    bool there = true;
+    assert_int_equal(file_exists(&there, "a", &error), PLIM_OK);
+    assert_false(there);
+    write_file(room, "a.tmp", "x", 1);
+    assert_int_equal(file_rename("a.tmp", "a", &error), PLIM_OK);
+    assert_int_equal(file_sync_folder(".", &error), PLIM_OK);
+    assert_int_equal(file_exists(&there, "a", &error), PLIM_OK);
+    assert_true(there);
+    assert_int_equal(file_exists(&there, "a/b", &error), PLIM_OK);
+    assert_false(there);
+    assert_int_equal(file_rename("a.tmp", "b", &error), PLIM_IO);
+    assert_string_equal(error.where, "b");
+    assert_int_equal(file_make_folder("a/b", &error), PLIM_IO);
+    assert_int_equal(file_make_folder("a", &error), PLIM_IO);
+    assert_int_equal(file_remove("a", &error), PLIM_OK);
+    assert_int_equal(file_remove("a", &error), PLIM_OK);
+    assert_int_equal(file_sync_folder("a", &error), PLIM_IO);
+
+    assert_int_equal(file_make_folder("x/y//z/", &error), PLIM_OK);
+    assert_int_equal(file_make_folder("x/y/z", &error), PLIM_OK);
+    assert_int_equal(file_make_folder("/", &error), PLIM_OK);
+    assert_int_equal(file_make_folder("", &error), PLIM_IO);
+    assert_int_equal(rmdir("x/y/z"), 0);
+    assert_int_equal(rmdir("x/y"), 0);
+    assert_int_equal(rmdir("x"), 0);
+}
+
+static void whole_files_are_loaded_up_to_a_cap(void **state)
+{
+    struct room *room = *state;
+    plim_error error;
+    char *text = NULL;
+    size_t bytes = 0;
+    static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 20000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        write_file(room, "a", room->data, sizes[i]);
+        assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "a", sizes[i], &error), PLIM_OK);
+        assert_int_equal(bytes, sizes[i]);
+        assert_memory_equal(text, room->data, bytes);
+        assert_int_equal(text[bytes], '\0');
+        budget_give(room->budget, TAG_FORMATS, text, bytes + 1);
+        text = NULL;
+        if (sizes[i] > 0)
+            assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "a", sizes[i] - 1, &error),
+                             PLIM_BAD_DATA);
+        assert_null(text);
+    }
+    assert_int_equal(file_remove("a", &error), PLIM_OK);
+
+    /* /proc announces 0 bytes and has some. */
+    assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "/proc/self/status", 100000, &error), PLIM_OK);
+    assert_non_null(strstr(text, "VmRSS"));
+    assert_int_equal(strlen(text), bytes);
+    budget_give(room->budget, TAG_FORMATS, text, bytes + 1);
+    assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "/proc/self/status", 100, &error),
+                     PLIM_BAD_DATA);
+    assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "missing", 100, &error), PLIM_IO);
+}
+
+static void short_transfers_are_continued(void **state)
+{
+    struct room *room = *state;
+    struct file *file = NULL;
+    plim_error error;
+    char back[DATA_BYTES];
+    fault_arm(FAULT_READ | FAULT_WRITE, 1, true, 0);
+    write_file(room, "a", room->data, DATA_BYTES);
+    assert_int_equal(file_open(&file, room->budget, "a", FILE_READ, &error), PLIM_OK);
+    assert_int_equal(file_read(file, 0, back, DATA_BYTES, &error), PLIM_OK);
+    assert_true(fault_calls() > 20);
+    assert_true(fault_disarm());
+    assert_memory_equal(back, room->data, DATA_BYTES);
+    file_close(file);
+    assert_int_equal(file_remove("a", &error), PLIM_OK);
+}
+
+static void interrupted_calls_are_repeated(void **state)
+{
+    struct room *room = *state;
+    plim_error error;
+    char *text = NULL;
+    size_t bytes = 0;
+    write_file(room, "a", "text", 4);
+    for (int64_t nth = 1; nth <= 2; nth++) {
+        fault_arm(FAULT_OPEN | FAULT_READ, nth, false, EINTR);
+        assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "a", 100, &error), PLIM_OK);
+        assert_true(fault_disarm());
+        assert_string_equal(text, "text");
+        budget_give(room->budget, TAG_FORMATS, text, bytes + 1);
+    }
+    fault_arm(FAULT_READ, 1, true, EINTR); /* ends all the same */
+    assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "a", 100, &error), PLIM_IO);
+    assert_true(fault_disarm());
+    assert_int_equal(file_remove("a", &error), PLIM_OK);
+}
+
+static void a_full_disk_has_a_hint(void **state)
+{
+    struct room *room = *state;
+    struct file *file = NULL;
+    plim_error error;
+    assert_int_equal(file_open(&file, room->budget, ".", FILE_SCRATCH, &error), PLIM_OK);
+    fault_arm(FAULT_WRITE, 1, false, ENOSPC);
+    assert_int_equal(file_write(file, 0, "x", 1, &error), PLIM_IO);
+    assert_true(fault_disarm());
+    assert_non_null(strstr(error.message, "No space left"));
+    assert_non_null(strstr(error.hint, "space"));
+    assert_int_equal(file_write(file, (uint64_t)INT64_MAX, "xy", 2, &error), PLIM_IO);
+    file_close(file);
+}
+
+static void lines_go_to_a_descriptor_of_the_host(void **state)
+{
+    (void)state;
+    int ends[2];
+    char back[16] = "";
+    assert_int_equal(pipe(ends), 0);
+    fault_arm(FAULT_WRITE, 1, false, EINTR);
+    assert_true(file_send(ends[1], "a line", 6));
+    assert_true(fault_disarm());
+    assert_int_equal(read(ends[0], back, sizeof back), 6);
+    assert_string_equal(back, "a line");
+    fault_arm(FAULT_WRITE, 1, false, EPIPE);
+    assert_false(file_send(ends[1], "a line", 6));
+    assert_true(fault_disarm());
+    close(ends[0]);
+    close(ends[1]);
+    assert_false(file_send(ends[1], "a line", 6));
+}
+
+/* A later fsync may say yes to data that is gone: ours must not. */
+static void a_failed_sync_is_never_taken_back(void **state)
+{
+    struct room *room = *state;
+    struct file *file = NULL;
+    plim_error error;
+    assert_int_equal(file_open(&file, room->budget, ".", FILE_SCRATCH, &error), PLIM_OK);
+    assert_int_equal(file_write(file, 0, "x", 1, &error), PLIM_OK);
+    fault_arm(FAULT_SYNC, 1, false, EIO);
+    assert_int_equal(file_sync(file, &error), PLIM_IO);
+    assert_true(fault_disarm());
+    assert_int_equal(file_sync(file, &error), PLIM_IO);
+    assert_non_null(strstr(error.message, "Input/output error"));
+    file_close(file);
+}
+
+static void memory_is_told_from_disk(void **state)
+{
+    struct room *room = *state;
+    struct file *file = NULL;
+    plim_error error;
+    assert_int_equal(file_open(&file, room->budget, "/proc/self/status", FILE_READ, &error), PLIM_OK);
+    assert_false(file_in_memory(file));
+    file_close(file);
+    if (access("/dev/shm", W_OK) != 0)
+        return;
+    assert_int_equal(file_open(&file, room->budget, "/dev/shm", FILE_SCRATCH, &error), PLIM_OK);
+    assert_true(file_in_memory(file));
+    file_close(file);
+}
+
+/* Saves a file the way a checkpoint is saved, and loads it again. */
+static plim_status save_and_load(struct room *room, plim_error *error)
+{
+    struct file *file = NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    bool there = false;
+    TRY(file_make_folder("c", error));
+    TRY(file_open(&file, room->budget, "c/a.tmp", FILE_CREATE, error));
+    plim_status status = file_write(file, 0, room->data, 5000, error);
+    if (!status)
+        status = file_sync(file, error);
+    file_close(file);
+    TRY(status);
+    TRY(file_rename("c/a.tmp", "c/a", error));
+    TRY(file_sync_folder("c", error));
+    TRY(file_exists(&there, "c/a", error));
+    assert_true(there);
+    TRY(file_load(&text, &bytes, room->budget, TAG_CHECKPOINT, "c/a", 5000, error));
+    assert_int_equal(bytes, 5000);
+    assert_memory_equal(text, room->data, bytes);
+    budget_give(room->budget, TAG_CHECKPOINT, text, bytes + 1);
+    return file_remove("c/a", error);
+}
+
+/* Fails call 1, 2, ... of all sites until a run has no call left to fail. */
+static int sweep(struct room *room, unsigned sites, bool forever, int error_number)
+{
+    for (int nth = 1;; nth++) {
+        plim_error error = {0};
+        fault_arm(sites, nth, forever, error_number);
+        plim_status status = save_and_load(room, &error);
+        bool reached = fault_disarm();
+        assert_int_equal(status != PLIM_OK, reached);
+        assert_int_equal(status, error.code);
+        if (reached)
+            assert_true(status == PLIM_IO || status == PLIM_NO_MEMORY);
+        assert_int_equal(budget_figures(room->budget).now, room->own);
+        assert_int_equal(count_entries("/proc/self/fd"), room->descriptors);
+        unlink("c/a");
+        unlink("c/a.tmp");
+        rmdir("c");
+        if (!reached)
+            return nth - 1;
+    }
+}
+
+static void every_call_may_fail(void **state)
+{
+    struct room *room = *state;
+    static const unsigned sites[] = {FAULT_ALLOCATE, FAULT_OPEN,   FAULT_READ, FAULT_WRITE,
+                                     FAULT_SYNC,     FAULT_RENAME, FAULT_STAT};
+    int total = 0;
+    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
+        int once = sweep(room, sites[i], false, EIO);
+        assert_true(once >= 1);
+        assert_int_equal(sweep(room, sites[i], true, EIO), once);
+        total += once;
+    }
+    assert_int_equal(sweep(room, FAULT_ANY, false, ENOSPC), total);
+    assert_int_equal(sweep(room, FAULT_ANY, true, EMFILE), total);
+}
+
+int main(void)
+{
+#define FILE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        FILE_TEST(what_is_written_is_read),
+        FILE_TEST(the_end_of_the_file_is_named),
+        FILE_TEST(opening_says_what_is_wrong),
+        FILE_TEST(scratch_has_no_name),
+        FILE_TEST(names_come_and_go),
+        FILE_TEST(whole_files_are_loaded_up_to_a_cap),
+        FILE_TEST(short_transfers_are_continued),
+        FILE_TEST(interrupted_calls_are_repeated),
+        FILE_TEST(a_full_disk_has_a_hint),
+        FILE_TEST(lines_go_to_a_descriptor_of_the_host),
+        FILE_TEST(a_failed_sync_is_never_taken_back),
+        FILE_TEST(memory_is_told_from_disk),
+        FILE_TEST(every_call_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

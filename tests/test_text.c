@@ -1,0 +1,195 @@
+/* test_text.c - growing text, sizes, counts, nearest words. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/text.h"
+
+static void text_grows(void **state)
+{
+    (void)state;
+    struct budget *budget;
+    struct text text;
+    assert_int_equal(budget_make(&budget, 1 << 20, NULL), PLIM_OK);
+    uint64_t own = budget_figures(budget).now;
+    text_init(&text, budget, TAG_FORMATS);
+    for (int i = 0; i < 1000; i++)
+        text_add(&text, "%d,", i);
+    text_add_bytes(&text, "\0end", 4);
+    assert_false(text.failed);
+    assert_int_equal(text.length, 10 * 2 + 90 * 3 + 900 * 4 + 4);
+    assert_int_equal(text.data[text.length], '\0');
+    assert_memory_equal(text.data, "0,1,2,3,", 8);
+    assert_memory_equal(text.data + text.length - 8, "999,\0end", 8);
+    text_clear(&text);
+    assert_string_equal(text.data, "");
+    text_add(&text, "%s", "again");
+    assert_string_equal(text.data, "again");
+    text_add_bytes(&text, NULL, 0);
+    assert_string_equal(text.data, "again");
+    text_release(&text);
+    assert_null(text.data);
+    assert_int_equal(budget_figures(budget).now, own);
+    budget_free(budget);
+}
+
+static void a_failed_append_marks_the_text(void **state)
+{
+    (void)state;
+    struct budget *budget;
+    struct text text;
+    assert_int_equal(budget_make(&budget, 1 << 20, NULL), PLIM_OK);
+    text_init(&text, budget, TAG_FORMATS);
+    text_add(&text, "kept");
+    fault_arm(FAULT_ALLOCATE, 1, false, ENOMEM);
+    text_add(&text, "%1000d", 1);
+    assert_true(fault_disarm());
+    assert_true(text.failed);
+    text_add(&text, "not added");
+    assert_string_equal(text.data, "kept");
+    text_release(&text);
+    budget_free(budget);
+}
+
+static void sizes_for_people(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } cases[] = {
+        {0, "0 bytes"},
+        {1023, "1023 bytes"},
+        {1024, "1.0 KiB"},
+        {48 << 20, "48.0 MiB"},
+        {1048575, "1.0 MiB"},
+        {(uint64_t)3 << 29, "1.5 GiB"},
+        {((uint64_t)1 << 40) - 1, "1.0 TiB"},
+        {UINT64_MAX, "16.0 EiB"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[16];
+        text_size(out, cases[i].bytes);
+        assert_string_equal(out, cases[i].text);
+    }
+}
+
+static void counts_for_people(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t value;
+        const char *text;
+    } cases[] = {
+        {0, "0"},
+        {999, "999"},
+        {1000, "1,000"},
+        {-1000, "-1,000"},
+        {-999, "-999"},
+        {12345678, "12,345,678"},
+        {INT64_MIN, "-9,223,372,036,854,775,808"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[32];
+        text_count(out, cases[i].value);
+        assert_string_equal(out, cases[i].text);
+    }
+}
+
+static void sizes_are_parsed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } good[] = {
+        {"0", 0},
+        {"1048576", 1048576},
+        {"48MiB", 48 << 20},
+        {"48 MB", 48000000},
+        {"48mib", 48 << 20},
+        {"1.5GiB", (uint64_t)3 << 29},
+        {"0.000001 MB", 1},
+        {"12B", 12},
+        {"15EiB", (uint64_t)15 << 60},
+        {"15.5 EiB", ((uint64_t)15 << 60) + ((uint64_t)1 << 59)},
+        {"18446744073709551615", UINT64_MAX},
+    };
+    static const char *const bad[] = {"",
+                                      "MiB",
+                                      "-1",
+                                      "48M",
+                                      "48 MiBs",
+                                      "48MiB ",
+                                      "1.5",
+                                      "1.MiB",
+                                      ".5MiB",
+                                      "0x10",
+                                      "1e6",
+                                      " 1",
+                                      "16EiB",
+                                      "1,5MiB",
+                                      "auto",
+                                      "80%",
+                                      "1iB",
+                                      "1..2MiB",
+                                      "18446744073709551616",
+                                      "99999999999999999999999MiB",
+                                      "1.1234567MiB",
+                                      "15.99999999EiB"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        uint64_t bytes = 77;
+        assert_true(text_parse_size(&bytes, good[i].text));
+        assert_int_equal(bytes, good[i].bytes);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        uint64_t bytes = 77;
+        if (text_parse_size(&bytes, bad[i]))
+            fail_msg("'%s' was taken for a size", bad[i]);
+        assert_int_equal(bytes, 77);
+    }
+}
+
+static const char *nearest(const char *word)
+{
+    static const char *const words[] = {
+        "epochs", "optimizer", "shuffle", "batch",
+        "map",    "prefetch",  "repeat",  "a_word_that_is_so_long_that_nobody_would_ever_want_to_type_it_by_hand"};
+    return text_nearest(word, words, sizeof words / sizeof *words);
+}
+
+static void the_nearest_word_is_found(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("epoch"), "epochs");
+    assert_string_equal(nearest("Epochs"), "epochs");
+    assert_string_equal(nearest("optimiser"), "optimizer");
+    assert_string_equal(nearest("shufle"), "shuffle");
+    assert_string_equal(nearest("bacth"), "batch");
+    assert_string_equal(nearest("mpa"), "map");
+    assert_string_equal(nearest("batch"), "batch");
+    assert_null(nearest("learning_rate"));
+    assert_null(nearest("xyz"));
+    assert_null(nearest(""));
+    char longest[200];
+    memset(longest, 'a', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    assert_null(nearest(longest));
+    assert_null(text_nearest("batch", NULL, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_grows),       cmocka_unit_test(a_failed_append_marks_the_text),
+        cmocka_unit_test(sizes_for_people), cmocka_unit_test(counts_for_people),
+        cmocka_unit_test(sizes_are_parsed), cmocka_unit_test(the_nearest_word_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
