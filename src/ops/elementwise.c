@@ -1,0 +1,405 @@
+/* elementwise.c - ops that treat each element alone: relu, sigmoid, clip_log
+   and their gradients, add, multiply, scale, rescale.
+
+   A reference calls a formula of one or two elements for each row of its
+   slice. Each element is read before it is written: in place is fine. */
+#include <math.h>
+
+#include "ops/helpers.h"
+
+static int64_t elements(const struct call *call)
+{
+    const struct tensor *y = call->node->output[0];
+    return call_rows(call, y) * shape_row(&y->shape);
+}
+
+/* Rows of 1, 7 and 3x2x5 elements. */
+static struct tensor *example_operand(struct graph *graph, int variant, enum type type, const char *name)
+{
+    switch (variant) {
+    case 0:
+        return example_input(graph, name, type, ROW(7));
+    case 1:
+        return example_input(graph, name, type, 0, NULL);
+    case 2:
+        return example_input(graph, name, type, ROW(3, 2, 5));
+    default:
+        return NULL;
+    }
+}
+
+static struct tensor *example_pair(struct graph *graph, int variant, enum type type, const struct op *op,
+                                   const char *second)
+{
+    struct tensor *a = example_operand(graph, variant, type, "a");
+    struct tensor *b = example_operand(graph, variant, type, second);
+    return a && b ? binary(graph, op, a, b) : NULL;
+}
+
+/* ---- relu: y = max(x, 0) ----------------------------------------------- */
+
+static void relu_reference(const struct call *call)
+{
+    int64_t count = elements(call);
+    for (int64_t i = 0; i < count; i++) {
+        double x = get(call, 0, i);
+        set(call, 0, i, x < 0 ? 0 : x);
+    }
+}
+
+static void relu_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                      struct tensor **d_input)
+{
+    if (wanted[0])
+        d_input[0] = binary(graph, &op_relu_gradient, d_output[0], node->output[0]);
+}
+
+static struct tensor *relu_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *x = example_operand(graph, variant, type, "x");
+    return x ? unary(graph, &op_relu, x) : NULL;
+}
+
+const struct op op_relu = {
+    .name = "relu",
+    .inputs = 1,
+    .outputs = 1,
+    .infer = infer_alike,
+    .gradient = relu_back,
+    .keeps_outputs = 1 << 0,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = relu_reference,
+    .example = relu_example,
+};
+
+/* dx = dy where y > 0. */
+static void relu_gradient_reference(const struct call *call)
+{
+    int64_t count = elements(call);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 1, i) > 0 ? get(call, 0, i) : 0);
+}
+
+static struct tensor *relu_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    return example_pair(graph, variant, type, &op_relu_gradient, "y");
+}
+
+const struct op op_relu_gradient = {
+    .name = "relu_gradient",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = infer_alike,
+    .no_gradient = NO_SECOND,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = relu_gradient_reference,
+    .example = relu_gradient_example,
+};
+
+/* ---- sigmoid: y = 1 / (1 + exp(-x)) ------------------------------------ */
+
+static void sigmoid_reference(const struct call *call)
+{
+    int64_t count = elements(call);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, 1 / (1 + exp(-get(call, 0, i))));
+}
+
+static void sigmoid_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                         struct tensor **d_input)
+{
+    if (wanted[0])
+        d_input[0] = binary(graph, &op_sigmoid_gradient, d_output[0], node->output[0]);
+}
+
+static struct tensor *sigmoid_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *x = example_operand(graph, variant, type, "x");
+    return x ? unary(graph, &op_sigmoid, x) : NULL;
+}
+
+const struct op op_sigmoid = {
+    .name = "sigmoid",
+    .inputs = 1,
+    .outputs = 1,
+    .infer = infer_alike,
+    .gradient = sigmoid_back,
+    .keeps_outputs = 1 << 0,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = sigmoid_reference,
+    .example = sigmoid_example,
+};
+
+/* dx = dy * y * (1 - y). */
+static void sigmoid_gradient_reference(const struct call *call)
+{
+    int64_t count = elements(call);
+    for (int64_t i = 0; i < count; i++) {
+        double y = get(call, 1, i);
+        set(call, 0, i, get(call, 0, i) * y * (1 - y));
+    }
+}
+
+static struct tensor *sigmoid_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    return example_pair(graph, variant, type, &op_sigmoid_gradient, "positive:y");
+}
+
+const struct op op_sigmoid_gradient = {
+    .name = "sigmoid_gradient",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = infer_alike,
+    .no_gradient = NO_SECOND,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = sigmoid_gradient_reference,
+    .example = sigmoid_gradient_example,
+};
+
+/* ---- add: y = a + b ---------------------------------------------------- */
+
+static void add_reference(const struct call *call)
+{
+    int64_t count = elements(call);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 0, i) + get(call, 1, i));
+}
+
+static void add_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                     struct tensor **d_input)
+{
+    (void)graph;
+    (void)node;
+    for (int i = 0; i < 2; i++)
+        d_input[i] = wanted[i] ? d_output[0] : NULL;
+}
+
+static struct tensor *add_example(struct graph *graph, int variant, enum type type)
+{
+    return example_pair(graph, variant, type, &op_add, "b");
+}
+
+const struct op op_add = {
+    .name = "add",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = infer_alike,
+    .gradient = add_back,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = add_reference,
+    .example = add_example,
+};
+
+/* ---- multiply: y = a * b ----------------------------------------------- */
+
+static void multiply_reference(const struct call *call)
+{
+    int64_t count = elements(call);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 0, i) * get(call, 1, i));
+}
+
+static void multiply_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                          struct tensor **d_input)
+{
+    for (int i = 0; i < 2; i++) {
+        if (wanted[i])
+            d_input[i] = binary(graph, &op_multiply, d_output[0], node->input[1 - i]);
+    }
+}
+
+static struct tensor *multiply_example(struct graph *graph, int variant, enum type type)
+{
+    return example_pair(graph, variant, type, &op_multiply, "b");
+}
+
+const struct op op_multiply = {
+    .name = "multiply",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = infer_alike,
+    .gradient = multiply_back,
+    .keeps_inputs = 1 << 0 | 1 << 1,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = multiply_reference,
+    .example = multiply_example,
+};
+
+/* ---- scale: y = x * factor --------------------------------------------- */
+
+static void scale_reference(const struct call *call)
+{
+    const struct scale_attributes *attributes = call->node->attributes;
+    int64_t count = elements(call);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 0, i) * attributes->factor);
+}
+
+static void scale_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                       struct tensor **d_input)
+{
+    if (wanted[0])
+        d_input[0] = graph_add(graph, &op_scale, d_output, 1, node->attributes, node->attributes_bytes);
+}
+
+static struct tensor *scale_example(struct graph *graph, int variant, enum type type)
+{
+    struct scale_attributes attributes = {variant == 1 ? 0.25 : -3.5};
+    struct tensor *x = example_operand(graph, variant, type, "x");
+    return x ? graph_add(graph, &op_scale, &x, 1, &attributes, sizeof(attributes)) : NULL;
+}
+
+const struct op op_scale = {
+    .name = "scale",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct scale_attributes),
+    .infer = infer_alike,
+    .gradient = scale_back,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = scale_reference,
+    .example = scale_example,
+};
+
+/* ---- rescale: y = x * scale + offset, from any type -------------------- */
+
+static plim_status rescale_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *x = node->input[0];
+    (void)error;
+    output_of(graph, node, 0, x->type == TYPE_F64 ? TYPE_F64 : TYPE_F32, x->shape, x->batched);
+    return PLIM_OK;
+}
+
+static void rescale_reference(const struct call *call)
+{
+    const struct rescale_attributes *attributes = call->node->attributes;
+    int64_t count = elements(call);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 0, i) * attributes->scale + attributes->offset);
+}
+
+/* Whole types and small floats: none flows. */
+static void rescale_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                         struct tensor **d_input)
+{
+    const struct rescale_attributes *attributes = node->attributes;
+    struct scale_attributes back = {attributes->scale};
+    if (wanted[0] && node->input[0]->type == node->output[0]->type)
+        d_input[0] = graph_add(graph, &op_scale, d_output, 1, &back, sizeof(back));
+}
+
+static struct tensor *rescale_example(struct graph *graph, int variant, enum type type)
+{
+    static const enum type from[] = {TYPE_U8, TYPE_F32, TYPE_I16, TYPE_U8};
+    struct rescale_attributes attributes = {1.0 / 127.5, -1};
+    if (variant > 3)
+        return NULL;
+    struct tensor *x = example_operand(graph, variant % 3, variant == 1 ? type : from[variant], "x");
+    return graph_add(graph, &op_rescale, &x, 1, &attributes, sizeof(attributes));
+}
+
+const struct op op_rescale = {
+    .name = "rescale",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct rescale_attributes),
+    .infer = rescale_infer,
+    .gradient = rescale_back,
+    .in_place = 0, /* from f32 to f32 only: equally many bytes */
+    .cut = cut_elementwise,
+    .reference = rescale_reference,
+    .example = rescale_example,
+};
+
+/* ---- clip_log: y = log(min(max(x, low), high)) ------------------------- */
+
+static plim_status clip_log_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct clip_log_attributes *attributes = node->attributes;
+    if (!(attributes->low > 0) || !(attributes->high >= attributes->low))
+        return misfit(node, error, "clipping to [%g, %g] is not possible", attributes->low, attributes->high);
+    return infer_alike(graph, node, error);
+}
+
+static void clip_log_reference(const struct call *call)
+{
+    const struct clip_log_attributes *attributes = call->node->attributes;
+    int64_t count = elements(call);
+    for (int64_t i = 0; i < count; i++) {
+        double x = get(call, 0, i);
+        x = x < attributes->low ? attributes->low : x > attributes->high ? attributes->high : x;
+        set(call, 0, i, log(x));
+    }
+}
+
+static void clip_log_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                          struct tensor **d_input)
+{
+    if (wanted[0])
+        d_input[0] = graph_add(graph, &op_clip_log_gradient, (struct tensor *[]){d_output[0], node->input[0]}, 2,
+                               node->attributes, node->attributes_bytes);
+}
+
+static struct tensor *clip_log_example(struct graph *graph, int variant, enum type type)
+{
+    struct clip_log_attributes attributes = {variant == 0 ? 1e-7 : 0.3, variant == 0 ? 1 - 1e-7 : 0.7};
+    struct tensor *x = example_operand(graph, variant, type, "positive:x");
+    return x ? graph_add(graph, &op_clip_log, &x, 1, &attributes, sizeof(attributes)) : NULL;
+}
+
+const struct op op_clip_log = {
+    .name = "clip_log",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct clip_log_attributes),
+    .infer = clip_log_infer,
+    .gradient = clip_log_back,
+    .keeps_inputs = 1 << 0,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = clip_log_reference,
+    .example = clip_log_example,
+};
+
+/* dx = dy / x inside [low, high], 0 outside; inputs dy, x. */
+static void clip_log_gradient_reference(const struct call *call)
+{
+    const struct clip_log_attributes *attributes = call->node->attributes;
+    int64_t count = elements(call);
+    for (int64_t i = 0; i < count; i++) {
+        double x = get(call, 1, i);
+        bool outside = x < attributes->low || x > attributes->high;
+        set(call, 0, i, outside ? 0 : get(call, 0, i) / x);
+    }
+}
+
+static struct tensor *clip_log_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    struct clip_log_attributes attributes = {0.3, 0.7};
+    struct tensor *dy = example_operand(graph, variant, type, "dy");
+    struct tensor *x = example_operand(graph, variant, type, "positive:x");
+    if (!dy)
+        return NULL;
+    return graph_add(graph, &op_clip_log_gradient, (struct tensor *[]){dy, x}, 2, &attributes, sizeof(attributes));
+}
+
+const struct op op_clip_log_gradient = {
+    .name = "clip_log_gradient",
+    .inputs = 2,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct clip_log_attributes),
+    .infer = clip_log_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = clip_log_gradient_reference,
+    .example = clip_log_gradient_example,
+};

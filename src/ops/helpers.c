@@ -1,0 +1,225 @@
+/* helpers.c - what the families of ops share: checks, cuts, builders. */
+#include "ops/helpers.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+plim_status misfit_at(const char *op, plim_error *error, const char *format, ...)
+{
+    char message[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    return fail(error, PLIM_BAD_MODEL, "%s: %s", op, message);
+}
+
+bool is_real(enum type type)
+{
+    return type == TYPE_F32 || type == TYPE_F64;
+}
+
+bool is_label(enum type type)
+{
+    return is_real(type) || type == TYPE_U8 || type == TYPE_I8 || type == TYPE_I16 || type == TYPE_I32 ||
+           type == TYPE_I64;
+}
+
+struct shape shape_1(int64_t a)
+{
+    return (struct shape){1, {a}};
+}
+
+struct shape shape_2(int64_t a, int64_t b)
+{
+    return (struct shape){2, {a, b}};
+}
+
+struct shape shape_4(int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    return (struct shape){4, {a, b, c, d}};
+}
+
+int64_t last_dim(const struct tensor *tensor)
+{
+    return tensor->shape.rank ? tensor->shape.dim[tensor->shape.rank - 1] : 1;
+}
+
+plim_status need_real(const struct node *node, int input, plim_error *error)
+{
+    enum type type = node->input[input]->type;
+    if (!is_real(type))
+        return misfit(node, error, "input %d is %s; it must be float32 or float64", input, type_name(type));
+    return PLIM_OK;
+}
+
+plim_status need_type(const struct node *node, int input, enum type type, plim_error *error)
+{
+    enum type is = node->input[input]->type;
+    if (is != type)
+        return misfit(node, error, "input %d is %s; it must be %s", input, type_name(is), type_name(type));
+    return PLIM_OK;
+}
+
+plim_status need_rank(const struct node *node, int input, int rank, plim_error *error)
+{
+    const struct shape *shape = &node->input[input]->shape;
+    char text[160];
+    shape_text(text, sizeof(text), shape, false);
+    if (shape->rank != rank)
+        return misfit(node, error, "input %d of shape %s has %d axes, not %d", input, text, shape->rank, rank);
+    return PLIM_OK;
+}
+
+plim_status need_batched(const struct node *node, int input, plim_error *error)
+{
+    if (!node->input[input]->batched)
+        return misfit(node, error, "input %d has no batch axis", input);
+    return PLIM_OK;
+}
+
+plim_status need_alike(const struct node *node, int a, int b, plim_error *error)
+{
+    const struct tensor *first = node->input[a], *second = node->input[b];
+    char texts[2][160];
+    shape_text(texts[0], sizeof(texts[0]), &first->shape, false);
+    shape_text(texts[1], sizeof(texts[1]), &second->shape, false);
+    if (first->type != second->type)
+        return misfit(node, error, "types %s and %s differ", type_name(first->type), type_name(second->type));
+    if (!shape_equal(&first->shape, &second->shape))
+        return misfit(node, error, "shapes %s and %s differ", texts[0], texts[1]);
+    if (first->batched != second->batched)
+        return misfit(node, error, "only one of the inputs has a batch axis");
+    return PLIM_OK;
+}
+
+static plim_status need_scores(const struct node *node, int scores, int labels, plim_error *error)
+{
+    TRY(need_real(node, scores, error));
+    TRY(need_batched(node, scores, error));
+    TRY(need_rank(node, scores, 2, error));
+    TRY(need_batched(node, labels, error));
+    if (!is_label(node->input[labels]->type))
+        return misfit(node, error, "labels of type %s are not offered", type_name(node->input[labels]->type));
+    return PLIM_OK;
+}
+
+plim_status need_labels(const struct node *node, int scores, int labels, plim_error *error)
+{
+    const struct shape *shape = &node->input[labels]->shape;
+    char text[160];
+    TRY(need_scores(node, scores, labels, error));
+    shape_text(text, sizeof(text), shape, true);
+    if (shape->rank > 2 || shape_row(shape) != 1)
+        return misfit(node, error, "labels of shape %s; one class number a sample is needed", text);
+    return PLIM_OK;
+}
+
+plim_status need_targets(const struct node *node, int scores, int targets, plim_error *error)
+{
+    const struct shape *shape = &node->input[targets]->shape, *like = &node->input[scores]->shape;
+    char texts[2][160];
+    TRY(need_scores(node, scores, targets, error));
+    shape_text(texts[0], sizeof(texts[0]), shape, true);
+    shape_text(texts[1], sizeof(texts[1]), like, true);
+    if (!shape_equal(shape, like) && !(shape->rank == 1 && like->dim[1] == 1))
+        return misfit(node, error, "targets of shape %s for outputs of shape %s", texts[0], texts[1]);
+    return PLIM_OK;
+}
+
+void output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched)
+{
+    node->output[k] = graph_value(graph, type, shape, batched);
+}
+
+void output_like(struct graph *graph, struct node *node, int k, const struct tensor *like)
+{
+    output_of(graph, node, k, like->type, like->shape, like->batched);
+}
+
+plim_status infer_alike(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    for (int i = 1; i < node->input_count; i++)
+        TRY(need_alike(node, 0, i, error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+void cut_rows(struct cut *cut, const struct node *node, const struct tensor *rows, double work)
+{
+    *cut = (struct cut){.grain = 1, .by_sample = rows->batched, .work = work};
+    cut->extent = rows->shape.rank ? rows->shape.dim[0] : 1;
+    for (int i = 0; i < node->input_count; i++)
+        cut->input[i] = node->input[i] && node->input[i]->batched == rows->batched ? PART_CUT : PART_WHOLE;
+    for (int k = 0; k < node->output_count; k++)
+        cut->output[k] = node->output[k]->batched == rows->batched ? PART_CUT : PART_SUM;
+}
+
+void cut_elementwise(struct cut *cut, const struct node *node)
+{
+    const struct tensor *rows = node->output_count ? node->output[0] : node->input[0];
+    cut_rows(cut, node, rows, (double)shape_count(&rows->shape));
+}
+
+int64_t call_rows(const struct call *call, const struct tensor *tensor)
+{
+    int64_t end = tensor->batched && call->end > call->count ? call->count : call->end;
+    return end > call->begin ? end - call->begin : 0;
+}
+
+struct tensor *unary(struct graph *graph, const struct op *op, struct tensor *x)
+{
+    return graph_add(graph, op, (struct tensor *[]){x}, 1, NULL, 0);
+}
+
+struct tensor *binary(struct graph *graph, const struct op *op, struct tensor *a, struct tensor *b)
+{
+    return graph_add(graph, op, (struct tensor *[]){a, b}, 2, NULL, 0);
+}
+
+struct tensor *trinary(struct graph *graph, const struct op *op, struct tensor *a, struct tensor *b, struct tensor *c)
+{
+    return graph_add(graph, op, (struct tensor *[]){a, b, c}, 3, NULL, 0);
+}
+
+/* A batched input; `row` is the shape of one sample. */
+struct tensor *example_input(struct graph *graph, const char *name, enum type type, int rank, const int64_t *row)
+{
+    struct shape shape = {.rank = rank + 1, .dim = {graph->batch}};
+    for (int i = 0; i < rank; i++)
+        shape.dim[i + 1] = row[i];
+    return graph_input(graph, name, 0, type, shape);
+}
+
+/* Every type that labels come in, [N] and [N, 1]. */
+struct tensor *example_labels(struct tensor **scores, struct graph *graph, int variant, enum type type)
+{
+    static const struct {
+        enum type type;
+        int rank;
+        int64_t classes;
+        const char *name;
+    } cases[] = {
+        {TYPE_I64, 0, 10, "label:10"}, {TYPE_U8, 1, 3, "label:3"},  {TYPE_F32, 1, 1, "label:1"},
+        {TYPE_I32, 0, 37, "label:37"}, {TYPE_I16, 0, 5, "label:5"}, {TYPE_I8, 1, 17, "label:17"},
+    };
+    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+        return NULL;
+    *scores = example_input(graph, "scores", type, ROW(cases[variant].classes));
+    return example_input(graph, cases[variant].name, cases[variant].type, cases[variant].rank, (int64_t[]){1});
+}
+
+struct tensor *example_targets(struct tensor **scores, struct graph *graph, int variant, enum type type,
+                               const char *name)
+{
+    static const struct {
+        enum type type;
+        int rank;
+        int64_t width;
+    } cases[] = {{TYPE_F32, 0, 1}, {TYPE_U8, 1, 1}, {TYPE_F32, 1, 7}, {TYPE_I64, 1, 3}, {TYPE_F64, 1, 2}};
+    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+        return NULL;
+    *scores = example_input(graph, name, type, ROW(cases[variant].width));
+    return example_input(graph, "label:2", cases[variant].type, cases[variant].rank, &cases[variant].width);
+}

@@ -1,0 +1,81 @@
+/* helpers.h - what the families of ops share: checks, cuts, element access. */
+#ifndef OPS_HELPERS_H
+#define OPS_HELPERS_H
+
+#include "base/status.h"
+#include "ops/ops.h"
+
+/* `return misfit(node, error, "...")` from an infer: "matmul: ...". */
+#define misfit(node, error, ...) misfit_at((node)->op->name, (error), __VA_ARGS__)
+__attribute__((format(printf, 3, 4))) plim_status misfit_at(const char *op, plim_error *error, const char *format, ...);
+
+bool is_real(enum type type);  /* f32 or f64: what is computed in */
+bool is_label(enum type type); /* what labels may come as */
+
+struct shape shape_1(int64_t a);
+struct shape shape_2(int64_t a, int64_t b);
+struct shape shape_4(int64_t a, int64_t b, int64_t c, int64_t d);
+int64_t last_dim(const struct tensor *tensor);
+
+/* Checks for infer. */
+plim_status need_real(const struct node *node, int input, plim_error *error);
+plim_status need_rank(const struct node *node, int input, int rank, plim_error *error);
+plim_status need_batched(const struct node *node, int input, plim_error *error);
+/* Inputs a and b: the same type, shape and axis 0. */
+plim_status need_alike(const struct node *node, int a, int b, plim_error *error);
+plim_status need_type(const struct node *node, int input, enum type type, plim_error *error);
+
+/* Scores [N, c] and whole labels [N] or [N, 1]; scores and targets [N, c]
+   (or [N] when c is 1). For losses and metrics. */
+plim_status need_labels(const struct node *node, int scores, int labels, plim_error *error);
+plim_status need_targets(const struct node *node, int scores, int targets, plim_error *error);
+
+/* Output k like tensor `like`. */
+void output_like(struct graph *graph, struct node *node, int k, const struct tensor *like);
+void output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched);
+
+/* infer of ops whose real inputs and one output are all alike. */
+plim_status infer_alike(struct graph *graph, struct node *node, plim_error *error);
+
+/* Cut along axis 0 of `rows`: operands that are batched as it is are CUT,
+   other inputs WHOLE, other outputs SUM. */
+void cut_rows(struct cut *cut, const struct node *node, const struct tensor *rows, double work);
+/* The same for ops that touch each element of output 0 (input 0 if none) a
+   few times. */
+void cut_elementwise(struct cut *cut, const struct node *node);
+
+/* Rows of this slice that exist: a short batch ends early. */
+int64_t call_rows(const struct call *call, const struct tensor *tensor);
+
+static inline double get(const struct call *call, int input, int64_t i)
+{
+    return element_get(call->input[input], call->node->input[input]->type, i);
+}
+static inline void set(const struct call *call, int output, int64_t i, double value)
+{
+    element_set(call->output[output], call->node->output[output]->type, i, value);
+}
+/* For SUM outputs: this slice's share of element i. */
+static inline void share(const struct call *call, int output, int64_t i, double value)
+{
+    enum type type = call->node->output[output]->type;
+    double before = call->add ? element_get(call->output[output], type, i) : 0;
+    element_set(call->output[output], type, i, before + value);
+}
+
+/* Graph building, for gradients and examples. */
+struct tensor *trinary(struct graph *graph, const struct op *op, struct tensor *a, struct tensor *b, struct tensor *c);
+struct tensor *example_input(struct graph *graph, const char *name, enum type type, int rank, const int64_t *row);
+/* Pairs for losses and metrics; NULL after the last variant. */
+struct tensor *example_labels(struct tensor **scores, struct graph *graph, int variant, enum type type);
+struct tensor *example_targets(struct tensor **scores, struct graph *graph, int variant, enum type type,
+                               const char *name);
+#define ROW(...)                                                                                                       \
+    (int)(sizeof((int64_t[]){0, __VA_ARGS__}) / sizeof(int64_t)) - 1, (const int64_t[])                                \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+
+#define NO_SECOND "second derivatives are not offered"
+
+#endif

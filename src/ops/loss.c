@@ -1,0 +1,313 @@
+/* loss.c - cross-entropies, a value a sample, and their gradients.
+
+   Each loss has two formulas, of a row or of an element: its value and its
+   derivative. The gradients read scores and labels again, and d[N]. */
+#include <math.h>
+
+#include "ops/helpers.h"
+
+/* What Keras clips probabilities to. */
+#define CLIP 1e-7
+
+static void loss_cut(struct cut *cut, const struct node *node)
+{
+    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
+}
+
+static plim_status need_d(const struct node *node, plim_error *error)
+{
+    TRY(need_type(node, 2, node->input[0]->type, error));
+    TRY(need_batched(node, 2, error));
+    return need_rank(node, 2, 1, error);
+}
+
+/* d(scores) from scores, labels, d; the op of the gradient follows the loss. */
+static void loss_back(struct graph *graph, struct node *node, const struct op *op, struct tensor *d, const bool *wanted,
+                      struct tensor **d_input)
+{
+    if (wanted[0])
+        d_input[0] = trinary(graph, op, node->input[0], node->input[1], d);
+}
+
+static struct tensor *add_loss(struct graph *graph, const struct op *op, struct tensor *scores, struct tensor *labels)
+{
+    return labels ? binary(graph, op, scores, labels) : NULL;
+}
+
+static struct tensor *add_loss_gradient(struct graph *graph, const struct op *op, enum type type, struct tensor *scores,
+                                        struct tensor *labels)
+{
+    return labels ? trinary(graph, op, scores, labels, example_input(graph, "d", type, 0, NULL)) : NULL;
+}
+
+/* ---- softmax_crossentropy ---------------------------------------------- */
+
+static plim_status labels_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_labels(node, 0, 1, error));
+    output_of(graph, node, 0, node->input[0]->type, shape_1(node->input[0]->shape.dim[0]), true);
+    return PLIM_OK;
+}
+
+static plim_status labels_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_labels(node, 0, 1, error));
+    TRY(need_d(node, error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+/* The class of a sample, or -1 when there is no such class. */
+static int64_t class_of(const struct call *call, int64_t row, int64_t classes)
+{
+    double label = get(call, 1, row);
+    return label >= 0 && label < (double)classes ? (int64_t)label : -1;
+}
+
+/* log(sum(exp(x))) of one row. */
+static double log_sum(const struct call *call, int64_t row, int64_t classes)
+{
+    double most = get(call, 0, row * classes), sum = 0;
+    for (int64_t i = 1; i < classes; i++)
+        most = fmax(most, get(call, 0, row * classes + i));
+    for (int64_t i = 0; i < classes; i++)
+        sum += exp(get(call, 0, row * classes + i) - most);
+    return most + log(sum);
+}
+
+/* log(sum(exp(x))) - x[label] */
+static void softmax_crossentropy_reference(const struct call *call)
+{
+    int64_t rows = call_rows(call, call->node->output[0]), classes = call->node->input[0]->shape.dim[1];
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t label = class_of(call, row, classes);
+        double loss = label < 0 ? (double)NAN : log_sum(call, row, classes) - get(call, 0, row * classes + label);
+        set(call, 0, row, loss);
+    }
+}
+
+/* d * (softmax(x)[i] - (i == label)) */
+static void softmax_crossentropy_gradient_reference(const struct call *call)
+{
+    int64_t rows = call_rows(call, call->node->output[0]), classes = call->node->input[0]->shape.dim[1];
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t label = class_of(call, row, classes);
+        double log_of_sum = log_sum(call, row, classes), d = label < 0 ? (double)NAN : get(call, 2, row);
+        for (int64_t i = 0; i < classes; i++) {
+            double probability = exp(get(call, 0, row * classes + i) - log_of_sum);
+            set(call, 0, row * classes + i, d * (probability - (i == label)));
+        }
+    }
+}
+
+static void softmax_crossentropy_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
+                                      const bool *wanted, struct tensor **d_input)
+{
+    loss_back(graph, node, &op_softmax_crossentropy_gradient, d_output[0], wanted, d_input);
+}
+
+static struct tensor *softmax_crossentropy_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *scores = NULL, *labels = example_labels(&scores, graph, variant, type);
+    return add_loss(graph, &op_softmax_crossentropy, scores, labels);
+}
+
+static struct tensor *softmax_crossentropy_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *scores = NULL, *labels = example_labels(&scores, graph, variant, type);
+    return add_loss_gradient(graph, &op_softmax_crossentropy_gradient, type, scores, labels);
+}
+
+const struct op op_softmax_crossentropy = {
+    .name = "softmax_crossentropy",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = labels_infer,
+    .gradient = softmax_crossentropy_back,
+    .keeps_inputs = 1 << 0 | 1 << 1,
+    .in_place = NO_INPUT,
+    .cut = loss_cut,
+    .reference = softmax_crossentropy_reference,
+    .example = softmax_crossentropy_example,
+};
+
+const struct op op_softmax_crossentropy_gradient = {
+    .name = "softmax_crossentropy_gradient",
+    .inputs = 3,
+    .outputs = 1,
+    .infer = labels_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = loss_cut,
+    .reference = softmax_crossentropy_gradient_reference,
+    .example = softmax_crossentropy_gradient_example,
+};
+
+/* ---- two classes: a mean over c of a formula of score and target -------- */
+
+static plim_status targets_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_targets(node, 0, 1, error));
+    output_of(graph, node, 0, node->input[0]->type, shape_1(node->input[0]->shape.dim[0]), true);
+    return PLIM_OK;
+}
+
+static plim_status targets_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_targets(node, 0, 1, error));
+    TRY(need_d(node, error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static void mean_of(const struct call *call, double (*value)(double score, double target))
+{
+    int64_t rows = call_rows(call, call->node->output[0]), width = call->node->input[0]->shape.dim[1];
+    for (int64_t row = 0; row < rows; row++) {
+        double sum = 0;
+        for (int64_t i = row * width; i < (row + 1) * width; i++)
+            sum += value(get(call, 0, i), get(call, 1, i));
+        set(call, 0, row, sum / (double)width);
+    }
+}
+
+static void gradient_of_mean(const struct call *call, double (*derivative)(double score, double target))
+{
+    int64_t width = call->node->input[0]->shape.dim[1];
+    int64_t count = call_rows(call, call->node->output[0]) * width;
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 2, i / width) * derivative(get(call, 0, i), get(call, 1, i)) / (double)width);
+}
+
+/* ---- sigmoid_crossentropy ---------------------------------------------- */
+
+/* -t * log(s(x)) - (1 - t) * log(1 - s(x)), without overflow. */
+static double sigmoid_value(double x, double target)
+{
+    return fmax(x, 0) - x * target + log1p(exp(-fabs(x)));
+}
+
+static double sigmoid_derivative(double x, double target)
+{
+    return 1 / (1 + exp(-x)) - target;
+}
+
+static void sigmoid_crossentropy_reference(const struct call *call)
+{
+    mean_of(call, sigmoid_value);
+}
+
+static void sigmoid_crossentropy_gradient_reference(const struct call *call)
+{
+    gradient_of_mean(call, sigmoid_derivative);
+}
+
+static void sigmoid_crossentropy_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
+                                      const bool *wanted, struct tensor **d_input)
+{
+    loss_back(graph, node, &op_sigmoid_crossentropy_gradient, d_output[0], wanted, d_input);
+}
+
+static struct tensor *sigmoid_crossentropy_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *scores = NULL, *targets = example_targets(&scores, graph, variant, type, "scores");
+    return add_loss(graph, &op_sigmoid_crossentropy, scores, targets);
+}
+
+static struct tensor *sigmoid_crossentropy_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *scores = NULL, *targets = example_targets(&scores, graph, variant, type, "scores");
+    return add_loss_gradient(graph, &op_sigmoid_crossentropy_gradient, type, scores, targets);
+}
+
+const struct op op_sigmoid_crossentropy = {
+    .name = "sigmoid_crossentropy",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = targets_infer,
+    .gradient = sigmoid_crossentropy_back,
+    .keeps_inputs = 1 << 0 | 1 << 1,
+    .in_place = NO_INPUT,
+    .cut = loss_cut,
+    .reference = sigmoid_crossentropy_reference,
+    .example = sigmoid_crossentropy_example,
+};
+
+const struct op op_sigmoid_crossentropy_gradient = {
+    .name = "sigmoid_crossentropy_gradient",
+    .inputs = 3,
+    .outputs = 1,
+    .infer = targets_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = loss_cut,
+    .reference = sigmoid_crossentropy_gradient_reference,
+    .example = sigmoid_crossentropy_gradient_example,
+};
+
+/* ---- binary_crossentropy: from probabilities --------------------------- */
+
+static double binary_value(double p, double target)
+{
+    p = p < CLIP ? CLIP : p > 1 - CLIP ? 1 - CLIP : p;
+    return -target * log(p) - (1 - target) * log(1 - p);
+}
+
+/* Nothing flows where p was clipped. */
+static double binary_derivative(double p, double target)
+{
+    return p < CLIP || p > 1 - CLIP ? 0 : (p - target) / (p * (1 - p));
+}
+
+static void binary_crossentropy_reference(const struct call *call)
+{
+    mean_of(call, binary_value);
+}
+
+static void binary_crossentropy_gradient_reference(const struct call *call)
+{
+    gradient_of_mean(call, binary_derivative);
+}
+
+static void binary_crossentropy_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
+                                     const bool *wanted, struct tensor **d_input)
+{
+    loss_back(graph, node, &op_binary_crossentropy_gradient, d_output[0], wanted, d_input);
+}
+
+static struct tensor *binary_crossentropy_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *scores = NULL, *targets = example_targets(&scores, graph, variant, type, "positive:p");
+    return add_loss(graph, &op_binary_crossentropy, scores, targets);
+}
+
+static struct tensor *binary_crossentropy_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *scores = NULL, *targets = example_targets(&scores, graph, variant, type, "positive:p");
+    return add_loss_gradient(graph, &op_binary_crossentropy_gradient, type, scores, targets);
+}
+
+const struct op op_binary_crossentropy = {
+    .name = "binary_crossentropy",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = targets_infer,
+    .gradient = binary_crossentropy_back,
+    .keeps_inputs = 1 << 0 | 1 << 1,
+    .in_place = NO_INPUT,
+    .cut = loss_cut,
+    .reference = binary_crossentropy_reference,
+    .example = binary_crossentropy_example,
+};
+
+const struct op op_binary_crossentropy_gradient = {
+    .name = "binary_crossentropy_gradient",
+    .inputs = 3,
+    .outputs = 1,
+    .infer = targets_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = loss_cut,
+    .reference = binary_crossentropy_gradient_reference,
+    .example = binary_crossentropy_gradient_example,
+};

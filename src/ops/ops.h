@@ -1,0 +1,132 @@
+/* ops.h - the ops by name, their attributes, and short builders.
+
+   Shapes are written beside each op; N is the batch. Data is NHWC, kernels
+   are HWIO, dense kernels (in, out): Keras's layouts at the border. */
+#ifndef OPS_OPS_H
+#define OPS_OPS_H
+
+#include "graph/op.h"
+
+#define OP(name) extern const struct op op_##name;
+#include "ops/ops.def"
+#undef OP
+
+/* matmul: y[N, out] = act(x[N, in] . w + bias). Inputs x, w, bias (optional).
+   w is [in, out], or [out, in] with transposed (then no bias, no activation:
+   it is the gradient with respect to x).
+   Cut by sample while w is light (<= HEAVY_BYTES); else by nothing in common with
+   others: its own instruction over blocks of output columns, which is expressed as a
+   cut whose axis is the output column (input x WHOLE, w WHOLE, output WHOLE: the
+   kernel writes columns begin..end of all rows). */
+enum activation { ACTIVATION_NONE, ACTIVATION_RELU };
+struct matmul_attributes {
+    bool transposed;
+    enum activation activation; /* set by fusion only */
+};
+#define HEAVY_BYTES ((int64_t)256 * 1024)
+
+/* matmul_weight_gradient: dw[in, out] = x[N, in]^T . dy[N, out]; inputs x, dy.
+   Light: by sample, dw is a SUM. Heavy: cut along the rows of dw (x WHOLE, dy
+   WHOLE, dw CUT), so that an update may follow in the same chain. */
+
+/* conv2d: y[N, oh, ow, co] = act(x[N, h, w, ci] * k[kh, kw, ci, co] + bias). Inputs x, k,
+   bias (optional). By sample. Padding is explicit (same padding is resolved by
+   the layer to TF's rule, extra at the bottom and right). */
+struct conv2d_attributes {
+    int64_t stride[2];
+    int64_t pad[4]; /* top, bottom, left, right */
+    enum activation activation;
+};
+/* conv2d_input_gradient: dx from dy, k; the size of x is in the attributes.
+   conv2d_weight_gradient: outputs dk (SUM) and dbias (SUM) from x, dy. */
+struct conv2d_gradient_attributes {
+    struct conv2d_attributes conv;
+    int64_t input[2];  /* h, w of x */
+    int64_t kernel[2]; /* kh, kw */
+    bool bias;         /* weight gradient: the second output is wanted (else it has one all the same, unread) */
+};
+
+/* max_pool: outputs y[N, oh, ow, c] and u8 index[N, oh, ow, c]: place in the window
+   (row * width + column), the first maximum wins. Windows of at most 255. Padded
+   cells never win. */
+struct max_pool_attributes {
+    int64_t window[2], stride[2];
+    int64_t pad[4];
+};
+/* max_pool_gradient: dx from dy, index. */
+struct max_pool_gradient_attributes {
+    struct max_pool_attributes pool;
+    int64_t input[2];
+};
+
+/* relu_gradient: dx = dy where y > 0, inputs dy, y (the output of relu).
+   sigmoid_gradient: dx = dy * y * (1 - y), inputs dy, y.
+   softmax over the last axis; softmax_gradient: inputs dy, y. */
+
+/* flatten: [N, ...] -> [N, count], no bytes moved when in place; unflatten: the shape
+   after N is in the attributes. */
+struct unflatten_attributes {
+    struct shape row; /* shape of one sample */
+};
+
+/* rescale: y = x * scale + offset in f32 (f64 for f64), from any type. */
+struct rescale_attributes {
+    double scale, offset;
+};
+/* scale: y = x * factor. */
+struct scale_attributes {
+    double factor;
+};
+
+/* add, multiply: same shapes.
+   sum_rows: [N, ..., c] -> [c]: sum over all but the last axis; by sample, SUM.
+   sum_last: [N, ..., c] -> [N, ..., 1]; spread_last: [N, ..., 1] -> [N, ..., c], c in attributes. */
+struct spread_attributes {
+    int64_t extent;
+};
+
+/* batch_mean: x[N] -> [1]: sum of x[i] / count over the samples of this batch; SUM.
+   batch_mean_gradient: d[1] -> [N]: d / count. Reads the batch count, which is
+   why it needs a batched companion: inputs d, x (only for its shape). d may be
+   absent: 1. */
+
+/* clip_log: y = log(min(max(x, low), high)); gradient 0 outside. Keras's
+   cross-entropy from probabilities. */
+struct clip_log_attributes {
+    double low, high;
+};
+
+/* Losses, a value a sample: [N].
+   softmax_crossentropy: inputs logits[N, c], labels[N] or [N, 1] of any whole type.
+     gradient: dlogits from logits, labels, d[N].
+   sigmoid_crossentropy: inputs logits[N, c], targets [N] (when c == 1) or [N, c]; mean over c.
+   binary_crossentropy: the same from probabilities, clipped to [1e-7, 1 - 1e-7].
+   A label outside [0, c) makes the loss of its sample NaN. */
+
+/* sparse_accuracy: inputs scores[N, c], labels -> f32 [N], 1 where the first largest is right.
+   binary_accuracy: inputs scores[N, c], targets -> f32 [N], mean over c of (score > threshold) == target. */
+struct binary_accuracy_attributes {
+    double threshold; /* 0.5 for probabilities, 0 for logits */
+};
+
+/* Updates. learning_rate is f32 [1], iteration is i64 [1] (steps done so far).
+   sgd: inputs w, g, learning_rate, momentum (state like w; absent without momentum).
+     m = mu * m - lr * g; w += m  (nesterov: w += mu * m - lr * g).
+   adam: inputs w, g, m, v, learning_rate, iteration. Keras's formula:
+     t = iteration + 1; a = lr * sqrt(1 - b2^t) / (1 - b1^t)
+     m += (g - m) * (1 - b1); v += (g*g - v) * (1 - b2); w -= m * a / (sqrt(v) + epsilon)
+   Cut along axis 0 of w, all CUT, learning_rate and iteration WHOLE.
+   count_step: input iteration: adds 1. */
+struct sgd_attributes {
+    double momentum;
+    bool nesterov;
+};
+struct adam_attributes {
+    double beta_1, beta_2, epsilon;
+};
+
+/* Builders for what layers and gradients use most. */
+struct tensor *unary(struct graph *graph, const struct op *op, struct tensor *x);
+struct tensor *binary(struct graph *graph, const struct op *op, struct tensor *a, struct tensor *b);
+
+#endif

@@ -1,0 +1,270 @@
+/* reduce.c - sums over rows, over the last axis, over the batch; and the
+   spreading that undoes them. */
+#include "ops/helpers.h"
+
+/* ---- sum_rows: [N, ..., c] -> [c] -------------------------------------- */
+
+static plim_status sum_rows_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *x = node->input[0];
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    if (x->shape.rank < 2)
+        return misfit(node, error, "an input of a batch axis alone has no rows");
+    output_of(graph, node, 0, x->type, shape_1(last_dim(x)), false);
+    return PLIM_OK;
+}
+
+static void sum_rows_cut(struct cut *cut, const struct node *node)
+{
+    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
+}
+
+static void sum_rows_reference(const struct call *call)
+{
+    const struct tensor *x = call->node->input[0];
+    int64_t count = call_rows(call, x) * shape_row(&x->shape), width = last_dim(x);
+    for (int64_t column = 0; column < width; column++) {
+        double sum = 0;
+        for (int64_t i = column; i < count; i += width)
+            sum += get(call, 0, i);
+        share(call, 0, column, sum);
+    }
+}
+
+static struct tensor *example_rows(struct graph *graph, int variant, enum type type, const char *name)
+{
+    switch (variant) {
+    case 0:
+        return example_input(graph, name, type, ROW(10));
+    case 1:
+        return example_input(graph, name, type, ROW(1));
+    case 2:
+        return example_input(graph, name, type, ROW(3, 2, 37));
+    default:
+        return NULL;
+    }
+}
+
+static struct tensor *sum_rows_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *x = example_rows(graph, variant, type, "x");
+    return x ? unary(graph, &op_sum_rows, x) : NULL;
+}
+
+const struct op op_sum_rows = {
+    .name = "sum_rows",
+    .inputs = 1,
+    .outputs = 1,
+    .infer = sum_rows_infer,
+    .no_gradient = "it is the gradient of a bias, and " NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = sum_rows_cut,
+    .reference = sum_rows_reference,
+    .example = sum_rows_example,
+};
+
+/* ---- sum_last: [N, ..., c] -> [N, ..., 1] ------------------------------ */
+
+static plim_status sum_last_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *x = node->input[0];
+    struct shape shape = x->shape;
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    if (shape.rank < 2)
+        return misfit(node, error, "an input of a batch axis alone has no last axis to sum over");
+    shape.dim[shape.rank - 1] = 1;
+    output_of(graph, node, 0, x->type, shape, true);
+    return PLIM_OK;
+}
+
+static void sum_last_reference(const struct call *call)
+{
+    const struct tensor *x = call->node->input[0];
+    int64_t count = call_rows(call, x) * shape_row(&x->shape), width = last_dim(x);
+    for (int64_t first = 0; first < count; first += width) {
+        double sum = 0;
+        for (int64_t i = first; i < first + width; i++)
+            sum += get(call, 0, i);
+        set(call, 0, first / width, sum);
+    }
+}
+
+static void sum_last_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                          struct tensor **d_input)
+{
+    struct spread_attributes back = {last_dim(node->input[0])};
+    if (wanted[0])
+        d_input[0] = graph_add(graph, &op_spread_last, d_output, 1, &back, sizeof(back));
+}
+
+static struct tensor *sum_last_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *x = example_rows(graph, variant, type, "x");
+    return x ? unary(graph, &op_sum_last, x) : NULL;
+}
+
+const struct op op_sum_last = {
+    .name = "sum_last",
+    .inputs = 1,
+    .outputs = 1,
+    .infer = sum_last_infer,
+    .gradient = sum_last_back,
+    .in_place = NO_INPUT,
+    .cut = sum_rows_cut,
+    .reference = sum_last_reference,
+    .example = sum_last_example,
+};
+
+/* ---- spread_last: [N, ..., 1] -> [N, ..., c] --------------------------- */
+
+static plim_status spread_last_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct spread_attributes *attributes = node->attributes;
+    const struct tensor *x = node->input[0];
+    struct shape shape = x->shape;
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    if (shape.rank < 2 || last_dim(x) != 1)
+        return misfit(node, error, "the last axis must be 1");
+    if (attributes->extent < 1)
+        return misfit(node, error, "an extent of %lld is not possible", (long long)attributes->extent);
+    shape.dim[shape.rank - 1] = attributes->extent;
+    output_of(graph, node, 0, x->type, shape, true);
+    return PLIM_OK;
+}
+
+static void spread_last_reference(const struct call *call)
+{
+    const struct tensor *y = call->node->output[0];
+    int64_t count = call_rows(call, y) * shape_row(&y->shape), width = last_dim(y);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 0, i / width));
+}
+
+static void spread_last_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                             struct tensor **d_input)
+{
+    (void)node;
+    if (wanted[0])
+        d_input[0] = unary(graph, &op_sum_last, d_output[0]);
+}
+
+static struct tensor *spread_last_example(struct graph *graph, int variant, enum type type)
+{
+    static const int64_t extents[] = {10, 1, 37};
+    if (variant > 2)
+        return NULL;
+    struct spread_attributes attributes = {extents[variant]};
+    struct tensor *x = variant == 2 ? example_input(graph, "x", type, ROW(3, 2, 1)) : example_rows(graph, 1, type, "x");
+    return graph_add(graph, &op_spread_last, &x, 1, &attributes, sizeof(attributes));
+}
+
+const struct op op_spread_last = {
+    .name = "spread_last",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct spread_attributes),
+    .infer = spread_last_infer,
+    .gradient = spread_last_back,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = spread_last_reference,
+    .example = spread_last_example,
+};
+
+/* ---- batch_mean: x[N] -> [1] ------------------------------------------- */
+
+static plim_status batch_mean_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    TRY(need_rank(node, 0, 1, error));
+    output_of(graph, node, 0, node->input[0]->type, shape_1(1), false);
+    return PLIM_OK;
+}
+
+/* Divides by the samples of the batch, not of the slice: slices add up. */
+static void batch_mean_reference(const struct call *call)
+{
+    int64_t rows = call_rows(call, call->node->input[0]);
+    double sum = 0;
+    for (int64_t i = 0; i < rows; i++)
+        sum += get(call, 0, i);
+    share(call, 0, 0, sum / (double)call->count);
+}
+
+/* An absent d is 1: this is where backward begins. */
+static void batch_mean_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                            struct tensor **d_input)
+{
+    if (wanted[0])
+        d_input[0] = binary(graph, &op_batch_mean_gradient, d_output[0], node->input[0]);
+}
+
+static struct tensor *batch_mean_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant > 0)
+        return NULL;
+    return unary(graph, &op_batch_mean, example_input(graph, "x", type, 0, NULL));
+}
+
+const struct op op_batch_mean = {
+    .name = "batch_mean",
+    .inputs = 1,
+    .outputs = 1,
+    .infer = batch_mean_infer,
+    .gradient = batch_mean_back,
+    .keeps_inputs = 1 << 0, /* for its shape */
+    .in_place = NO_INPUT,
+    .cut = sum_rows_cut,
+    .reference = batch_mean_reference,
+    .example = batch_mean_example,
+};
+
+/* ---- batch_mean_gradient: d[1], x[N] -> [N] ---------------------------- */
+
+static plim_status batch_mean_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *d = node->input[0];
+    TRY(need_real(node, 1, error));
+    TRY(need_batched(node, 1, error));
+    TRY(need_rank(node, 1, 1, error));
+    if (d) {
+        TRY(need_type(node, 0, node->input[1]->type, error));
+        if (d->batched || shape_count(&d->shape) != 1)
+            return misfit(node, error, "input 0 must be one value");
+    }
+    output_like(graph, node, 0, node->input[1]);
+    return PLIM_OK;
+}
+
+static void batch_mean_gradient_reference(const struct call *call)
+{
+    int64_t rows = call_rows(call, call->node->output[0]);
+    double d = call->input[0] ? get(call, 0, 0) : 1;
+    for (int64_t i = 0; i < rows; i++)
+        set(call, 0, i, d / (double)call->count);
+}
+
+static struct tensor *batch_mean_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant > 1)
+        return NULL;
+    struct tensor *d = variant ? graph_weight(graph, "d", type, shape_1(1), false) : NULL;
+    return binary(graph, &op_batch_mean_gradient, d, example_input(graph, "x", type, 0, NULL));
+}
+
+const struct op op_batch_mean_gradient = {
+    .name = "batch_mean_gradient",
+    .inputs = 2,
+    .outputs = 1,
+    .optional = 1 << 0,
+    .infer = batch_mean_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = batch_mean_gradient_reference,
+    .example = batch_mean_gradient_example,
+};

@@ -1,0 +1,342 @@
+/* test_op_values.c - known answers, worked out by hand or by another way of
+   reckoning: gradients agree with a wrong forward too. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backends/backend.h"
+#include "op_fixture.h"
+#include "ops/ops.h"
+
+#define SHAPE(...)    shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
+#define COUNT(values) (int)(sizeof(values) / sizeof((values)[0]))
+
+/* A graph of one node, with values given in the test. */
+static void start(struct fixture *fixture, int64_t batch)
+{
+    *fixture = (struct fixture){0};
+    assert_int_equal(budget_make(&fixture->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    graph_init(&fixture->graph, fixture->budget, batch);
+}
+
+static void put(struct fixture *fixture, const struct tensor *tensor, const double *values, int count)
+{
+    assert_int_equal(shape_count(&tensor->shape), count);
+    for (int i = 0; i < count; i++)
+        element_set(fixture->data[tensor->id], tensor->type, i, values[i]);
+}
+#define PUT(fixture, tensor, ...)                                                                                      \
+    put(fixture, tensor, (const double[]){__VA_ARGS__}, COUNT(((const double[]){__VA_ARGS__})))
+
+static void expect(const struct fixture *fixture, const struct tensor *tensor, const double *values, int count)
+{
+    assert_int_equal(shape_count(&tensor->shape), count);
+    for (int i = 0; i < count; i++) {
+        double got = fixture_get(fixture, tensor, i);
+        bool same = isnan(values[i]) ? isnan(got) : fabs(got - values[i]) <= 1e-9;
+        if (!same)
+            fail_msg("%s[%d] is %.12g, not %.12g", tensor->name, i, got, values[i]);
+    }
+}
+#define EXPECT(fixture, tensor, ...)                                                                                   \
+    expect(fixture, tensor, (const double[]){__VA_ARGS__}, COUNT(((const double[]){__VA_ARGS__})))
+
+static struct tensor *input(struct fixture *fixture, const char *name, enum type type, struct shape shape)
+{
+    return graph_input(&fixture->graph, name, 0, type, shape);
+}
+
+static void prepare(struct fixture *fixture)
+{
+    plim_error error = {0};
+    if (graph_check(&fixture->graph, &error))
+        fail_msg("%s", error.message);
+    fixture_fill(fixture, 0);
+}
+
+static void matmul_values(void **state)
+{
+    struct fixture f;
+    struct matmul_attributes relu = {.activation = ACTIVATION_RELU}, transposed = {.transposed = true};
+    (void)state;
+    start(&f, 2);
+    struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(2, 3));
+    struct tensor *w = graph_weight(&f.graph, "w", TYPE_F64, SHAPE(3, 2), true);
+    struct tensor *b = graph_weight(&f.graph, "b", TYPE_F64, SHAPE(2), true);
+    struct tensor *in[] = {x, w, b};
+    struct tensor *y = graph_add(&f.graph, &op_matmul, in, 3, NULL, 0);
+    struct tensor *r = graph_add(&f.graph, &op_matmul, in, 3, &relu, sizeof(relu));
+    struct tensor *back =
+        graph_add(&f.graph, &op_matmul, (struct tensor *[]){y, w}, 2, &transposed, sizeof(transposed));
+    struct tensor *dw = binary(&f.graph, &op_matmul_weight_gradient, x, y);
+    prepare(&f);
+    PUT(&f, x, 1, 2, 3, -4, 5, 6);
+    PUT(&f, w, 1, 10, 2, 20, 3, -30);
+    PUT(&f, b, 0.5, -1);
+    fixture_run_all(&f, false);
+    EXPECT(&f, y, 14.5, -41, 24.5, -121);
+    EXPECT(&f, r, 14.5, 0, 24.5, 0);
+    EXPECT(&f, back, 14.5 - 410, 29 - 820, 43.5 + 1230, 24.5 - 1210, 49 - 2420, 73.5 + 3630);
+    EXPECT(&f, dw, 14.5 - 98, -41 + 484, 29 + 122.5, -82 - 605, 43.5 + 147, -123 - 726);
+    fixture_release(&f);
+}
+
+/* One channel, 3x3 input, 2x2 kernel, padding on the left only. */
+static void conv2d_values(void **state)
+{
+    struct fixture f;
+    struct conv2d_attributes conv = {.stride = {1, 2}, .pad = {0, 0, 1, 0}};
+    struct conv2d_gradient_attributes back = {.conv = conv, .input = {3, 3}, .kernel = {2, 2}};
+    (void)state;
+    start(&f, 1);
+    struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(1, 3, 3, 1));
+    struct tensor *k = graph_weight(&f.graph, "k", TYPE_F64, SHAPE(2, 2, 1, 1), true);
+    struct tensor *y = graph_add(&f.graph, &op_conv2d, (struct tensor *[]){x, k}, 2, &conv, sizeof(conv));
+    struct tensor *dy = input(&f, "dy", TYPE_F64, y->shape);
+    struct tensor *dx =
+        graph_add(&f.graph, &op_conv2d_input_gradient, (struct tensor *[]){dy, k}, 2, &back, sizeof(back));
+    struct tensor *dk =
+        graph_add(&f.graph, &op_conv2d_weight_gradient, (struct tensor *[]){x, dy}, 2, &back, sizeof(back));
+    prepare(&f);
+    PUT(&f, x, 1, 2, 3, 4, 5, 6, 7, 8, 9);
+    PUT(&f, k, 1, 10, 100, 1000);
+    PUT(&f, dy, 1, 2, 3, 4);
+    fixture_run_all(&f, false);
+    /* Windows [0 1; 0 4], [2 3; 5 6], [0 4; 0 7], [5 6; 8 9]. */
+    EXPECT(&f, y, 4010, 6532, 7040, 9865);
+    EXPECT(&f, dx, 10, 2, 20, 1030, 204, 2040, 3000, 400, 4000);
+    EXPECT(&f, dk, 2 * 2 + 4 * 5, 1 + 6 + 12 + 24, 10 + 32, 4 + 12 + 21 + 36);
+    EXPECT(&f, graph_output(dk, 1), 10);
+    fixture_release(&f);
+}
+
+/* Channels lie last: two in, two out, 1x1. */
+static void conv2d_channels(void **state)
+{
+    struct fixture f;
+    struct conv2d_attributes conv = {.stride = {1, 1}, .activation = ACTIVATION_RELU};
+    (void)state;
+    start(&f, 1);
+    struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(1, 1, 2, 2));
+    struct tensor *k = graph_weight(&f.graph, "k", TYPE_F64, SHAPE(1, 1, 2, 2), true);
+    struct tensor *b = graph_weight(&f.graph, "b", TYPE_F64, SHAPE(2), true);
+    struct tensor *y = graph_add(&f.graph, &op_conv2d, (struct tensor *[]){x, k, b}, 3, &conv, sizeof(conv));
+    prepare(&f);
+    PUT(&f, x, 1, 2, -3, 4);
+    PUT(&f, k, 1, 10, 100, 1000);
+    PUT(&f, b, 0.5, -2011);
+    fixture_run_all(&f, false);
+    EXPECT(&f, y, 201.5, 0, 397.5, 1959);
+    fixture_release(&f);
+}
+
+/* The first maximum wins; a padded cell never does, not even among negatives. */
+static void max_pool_values(void **state)
+{
+    struct fixture f;
+    struct max_pool_attributes pool = {.window = {2, 2}, .stride = {2, 2}, .pad = {0, 1, 0, 1}};
+    struct max_pool_gradient_attributes back = {.pool = pool, .input = {3, 3}};
+    (void)state;
+    start(&f, 1);
+    struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(1, 3, 3, 1));
+    struct tensor *y = graph_add(&f.graph, &op_max_pool, &x, 1, &pool, sizeof(pool));
+    struct tensor *index = graph_output(y, 1), *dy = input(&f, "dy", TYPE_F64, y->shape);
+    struct tensor *dx =
+        graph_add(&f.graph, &op_max_pool_gradient, (struct tensor *[]){dy, index}, 2, &back, sizeof(back));
+    prepare(&f);
+    PUT(&f, x, -5, -2, -3, -2, -9, -1, -7, -6, -8);
+    PUT(&f, dy, 1, 2, 3, 4);
+    fixture_run_all(&f, false);
+    EXPECT(&f, y, -2, -1, -6, -8);
+    EXPECT(&f, index, 1, 2, 1, 0);
+    EXPECT(&f, dx, 0, 1, 0, 0, 0, 2, 0, 3, 4);
+    fixture_release(&f);
+}
+
+static void loss_values(void **state)
+{
+    struct fixture f;
+    (void)state;
+    start(&f, 3);
+    struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(3, 2));
+    struct tensor *label = input(&f, "label", TYPE_I32, SHAPE(3, 1));
+    struct tensor *d = input(&f, "d", TYPE_F64, SHAPE(3));
+    struct tensor *loss = binary(&f.graph, &op_softmax_crossentropy, x, label);
+    struct tensor *dx =
+        graph_add(&f.graph, &op_softmax_crossentropy_gradient, (struct tensor *[]){x, label, d}, 3, NULL, 0);
+    struct tensor *softmax = unary(&f.graph, &op_softmax, x);
+    struct tensor *right = binary(&f.graph, &op_sparse_accuracy, x, label);
+    prepare(&f);
+    /* exp(1000) overflows; log(4) = log(3) + log(4/3). The last has no such class. */
+    PUT(&f, x, 1000, 1000, 0, log(3), 1, 2);
+    PUT(&f, label, 0, 1, 2);
+    PUT(&f, d, 1, 8, 1);
+    fixture_run_all(&f, false);
+    EXPECT(&f, loss, log(2), log(4.0 / 3), (double)NAN);
+    EXPECT(&f, dx, -0.5, 0.5, 2, -2, (double)NAN, (double)NAN);
+    EXPECT(&f, softmax, 0.5, 0.5, 0.25, 0.75, 1 / (1 + exp(1)), exp(1) / (1 + exp(1)));
+    EXPECT(&f, right, 1, 1, 0);
+    element_set(f.data[label->id], label->type, 2, -1);
+    fixture_run_all(&f, false);
+    EXPECT(&f, loss, log(2), log(4.0 / 3), (double)NAN);
+    fixture_release(&f);
+}
+
+static void two_class_values(void **state)
+{
+    struct fixture f;
+    struct binary_accuracy_attributes half = {0.5};
+    (void)state;
+    start(&f, 2);
+    struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(2, 2));
+    struct tensor *p = input(&f, "p", TYPE_F64, SHAPE(2, 2));
+    struct tensor *target = input(&f, "target", TYPE_U8, SHAPE(2, 2));
+    struct tensor *d = input(&f, "d", TYPE_F64, SHAPE(2));
+    struct tensor *from_logits = binary(&f.graph, &op_sigmoid_crossentropy, x, target);
+    struct tensor *from_p = binary(&f.graph, &op_binary_crossentropy, p, target);
+    struct tensor *dp =
+        graph_add(&f.graph, &op_binary_crossentropy_gradient, (struct tensor *[]){p, target, d}, 3, NULL, 0);
+    struct tensor *right =
+        graph_add(&f.graph, &op_binary_accuracy, (struct tensor *[]){p, target}, 2, &half, sizeof(half));
+    prepare(&f);
+    PUT(&f, x, 0, log(3), -1000, -1000);
+    PUT(&f, p, 0.5, 0.75, 0, 1);
+    PUT(&f, target, 1, 0, 0, 0);
+    PUT(&f, d, 1, 1);
+    fixture_run_all(&f, false);
+    EXPECT(&f, from_logits, (log(2) + log(4)) / 2, 0);
+    EXPECT(&f, from_p, (log(2) + log(4)) / 2, (-log(1 - 1e-7) - log(1e-7)) / 2);
+    EXPECT(&f, dp, -1, 2, 0, 0); /* clipped: nothing flows */
+    EXPECT(&f, right, 0, 0.5);
+    fixture_release(&f);
+}
+
+/* A short batch counts its own samples. */
+static void mean_of_a_short_batch(void **state)
+{
+    struct fixture f;
+    (void)state;
+    start(&f, 4);
+    struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(4));
+    struct tensor *mean = unary(&f.graph, &op_batch_mean, x);
+    struct tensor *d = binary(&f.graph, &op_batch_mean_gradient, NULL, x);
+    prepare(&f);
+    PUT(&f, x, 1, 2, 6, 100);
+    fixture_run(&f, mean->producer, 2, 3);
+    fixture_run(&f, d->producer, 2, 3);
+    EXPECT(&f, mean, 3);
+    assert_true(fabs(fixture_get(&f, d, 2) - 1.0 / 3) < 1e-12);
+    fixture_release(&f);
+}
+
+static void small_values(void **state)
+{
+    struct fixture f;
+    struct rescale_attributes rescale = {2, 1};
+    struct clip_log_attributes clip = {0.5, 2};
+    struct spread_attributes spread = {2};
+    (void)state;
+    start(&f, 2);
+    struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(2, 2)), *byte = input(&f, "byte", TYPE_U8, SHAPE(2, 2));
+    struct tensor *relu = unary(&f.graph, &op_relu, x), *sigmoid = unary(&f.graph, &op_sigmoid, x);
+    struct tensor *rescaled = graph_add(&f.graph, &op_rescale, &byte, 1, &rescale, sizeof(rescale));
+    struct tensor *logs = graph_add(&f.graph, &op_clip_log, &x, 1, &clip, sizeof(clip));
+    struct tensor *rows = unary(&f.graph, &op_sum_rows, x), *last = unary(&f.graph, &op_sum_last, x);
+    struct tensor *wide = graph_add(&f.graph, &op_spread_last, &last, 1, &spread, sizeof(spread));
+    prepare(&f);
+    PUT(&f, x, -log(3), 0, 1, 4);
+    PUT(&f, byte, 0, 1, 200, 255);
+    fixture_run_all(&f, false);
+    EXPECT(&f, relu, 0, 0, 1, 4);
+    EXPECT(&f, sigmoid, 0.25, 0.5, 1 / (1 + exp(-1)), 1 / (1 + exp(-4)));
+    EXPECT(&f, rescaled, 1, 3, 401, 511);
+    EXPECT(&f, logs, log(0.5), log(0.5), 0, log(2));
+    EXPECT(&f, rows, 1 - log(3), 4);
+    EXPECT(&f, wide, -log(3), -log(3), 5, 5);
+    fixture_release(&f);
+}
+
+/* Keras's formulas for one weight, two steps of each. */
+static void update_values(void **state)
+{
+    struct fixture f;
+    struct sgd_attributes momentum = {0.5, false}, nesterov = {0.5, true};
+    struct adam_attributes adam = {0.9, 0.99, 0.25};
+    struct tensor *w[4], *m[4];
+    const char *const names[] = {"w0", "w1", "w2", "w3"}, *const states[] = {"m0", "m1", "m2", "m3"};
+    (void)state;
+    start(&f, 1);
+    for (int i = 0; i < 4; i++) {
+        w[i] = graph_weight(&f.graph, names[i], TYPE_F64, SHAPE(1), true);
+        m[i] = graph_state(&f.graph, states[i], TYPE_F64, SHAPE(1));
+    }
+    struct tensor *g = graph_state(&f.graph, "g", TYPE_F64, SHAPE(1)),
+                  *v = graph_state(&f.graph, "v", TYPE_F64, SHAPE(1));
+    struct tensor *rate = graph_state(&f.graph, "rate", TYPE_F32, SHAPE(1));
+    struct tensor *t = graph_state(&f.graph, "t", TYPE_I64, SHAPE(1));
+    graph_add(&f.graph, &op_sgd, (struct tensor *[]){w[0], g, rate}, 3, NULL, 0);
+    graph_add(&f.graph, &op_sgd, (struct tensor *[]){w[1], g, rate, m[1]}, 4, &momentum, sizeof(momentum));
+    graph_add(&f.graph, &op_sgd, (struct tensor *[]){w[2], g, rate, m[2]}, 4, &nesterov, sizeof(nesterov));
+    graph_add(&f.graph, &op_adam, (struct tensor *[]){w[3], g, m[3], v, rate, t}, 6, &adam, sizeof(adam));
+    unary(&f.graph, &op_count_step, t);
+    prepare(&f);
+    for (int i = 0; i < 4; i++) {
+        PUT(&f, w[i], 1);
+        PUT(&f, m[i], 0);
+    }
+    PUT(&f, g, 2);
+    PUT(&f, v, 0);
+    PUT(&f, rate, 0.5);
+    PUT(&f, t, 0);
+    fixture_run_all(&f, false);
+    fixture_run_all(&f, false);
+    EXPECT(&f, w[0], -1);             /* 1 - 1 - 1 */
+    EXPECT(&f, w[1], -1.5);           /* m: -1, -1.5 */
+    EXPECT(&f, w[2], 1 - 1.5 - 1.75); /* w += m/2 - 1 */
+    EXPECT(&f, m[3], 0.38);           /* 0.2 + 0.18 */
+    EXPECT(&f, v, 0.0796);            /* 0.04 + 0.0396 */
+    double first = 0.2 * (0.5 * sqrt(0.01) / 0.1) / (sqrt(0.04) + 0.25);
+    double second = 0.38 * (0.5 * sqrt(1 - 0.9801) / 0.19) / (sqrt(0.0796) + 0.25);
+    EXPECT(&f, w[3], 1 - first - second);
+    EXPECT(&f, t, 2);
+    fixture_release(&f);
+}
+
+/* The reference backend is the references. */
+static void reference_backend_runs(void **state)
+{
+    struct fixture f;
+    struct backend *backend;
+    const struct kernel *kernel;
+    struct call call;
+    (void)state;
+    assert_true(fixture_init(&f, &op_scale, 0, TYPE_F64, 3));
+    uint64_t before = budget_figures(f.budget).now;
+    assert_int_equal(reference_backend.open(&backend, f.budget, NULL), PLIM_OK);
+    assert_ptr_equal(backend->type, &reference_backend);
+    assert_int_equal(backend->type->prepare(&kernel, backend, f.node, 3, NULL, 0, NULL), PLIM_OK);
+    assert_int_equal(kernel->scratch_bytes + kernel->pack_bytes, 0);
+    fixture_fill(&f, 5);
+    fixture_call(&call, &f, f.node, 0, 3, 3);
+    kernel->run(kernel, &call);
+    assert_true(fixture_get(&f, f.output, 4) == -3.5 * fixture_get(&f, f.node->input[0], 4));
+    uint64_t filled = budget_figures(f.budget).now_by_tag[TAG_ACTIVATIONS];
+    backend->type->close(backend);
+    assert_true(budget_figures(f.budget).now == before + filled);
+    fixture_release(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matmul_values),   cmocka_unit_test(conv2d_values),
+        cmocka_unit_test(conv2d_channels), cmocka_unit_test(max_pool_values),
+        cmocka_unit_test(loss_values),     cmocka_unit_test(two_class_values),
+        cmocka_unit_test(small_values),    cmocka_unit_test(mean_of_a_short_batch),
+        cmocka_unit_test(update_values),   cmocka_unit_test(reference_backend_runs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
