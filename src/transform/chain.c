@@ -1,0 +1,126 @@
+/* chain.c - groups nodes into chains: runs of ops that are done slice by
+   slice, so that what lies between them never leaves the cache.
+
+   Order first (chain_order), then who stays inside (local), then sizes
+   (chain_size). All of it is a function of ops, attributes and shapes. */
+#include "base/text.h"
+#include "transform/chain_work.h"
+
+static plim_status refused(struct chain_work *work, plim_error *error)
+{
+    return budget_refused(work->graph->arena.budget, TAG_PLANNER, work->graph->arena.block_bytes, error);
+}
+
+static bool take_tables(struct chain_work *work)
+{
+    struct graph *graph = work->graph;
+    struct chains *chains = work->chains;
+    size_t nodes = (size_t)graph->node_count, tensors = (size_t)graph->tensor_count;
+    chains->node_count = graph->node_count;
+    chains->order = arena_array(&graph->arena, nodes, sizeof(*chains->order));
+    chains->local = arena_array(&graph->arena, tensors, sizeof(*chains->local));
+    work->cut = arena_array(&work->arena, nodes, sizeof(*work->cut));
+    work->chain_of = arena_array(&work->arena, nodes, sizeof(*work->chain_of));
+    work->readers = arena_array(&work->arena, tensors, sizeof(*work->readers));
+    work->last_reader = arena_array(&work->arena, tensors, sizeof(*work->last_reader));
+    return chains->order && chains->local && work->cut && work->chain_of && work->readers && work->last_reader;
+}
+
+static plim_status check_cut(const struct node *node, const struct cut *cut, plim_error *error)
+{
+    if (cut->extent < 1 || cut->grain < 1)
+        return fail(error, PLIM_INTERNAL, "%s %s: cut of extent %lld and grain %lld", node->op->name, node->name, (long long)cut->extent,
+                    (long long)cut->grain);
+    for (int i = 0; i < node->input_count; i++) {
+        const struct tensor *tensor = node->input[i];
+        if (tensor && (cut->input[i] == PART_SUM || (cut->input[i] == PART_CUT && tensor->shape.dim[0] != cut->extent)))
+            return fail(error, PLIM_INTERNAL, "%s %s: input %d cannot be cut like this", node->op->name, node->name, i);
+    }
+    for (int k = 0; k < node->output_count; k++) {
+        if (cut->output[k] == PART_CUT && node->output[k]->shape.dim[0] != cut->extent)
+            return fail(error, PLIM_INTERNAL, "%s %s: output %d cannot be cut like this", node->op->name, node->name, k);
+    }
+    return PLIM_OK;
+}
+
+static plim_status collect(struct chain_work *work, plim_error *error)
+{
+    struct graph *graph = work->graph;
+    for (int t = 0; t < graph->tensor_count; t++)
+        work->last_reader[t] = -1;
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct node *node = graph->node[n];
+        work->chain_of[n] = -1;
+        node->op->cut(&work->cut[n], node);
+        TRY(check_cut(node, &work->cut[n], error));
+        for (int i = 0; i < node->input_count; i++) {
+            if (!node->input[i])
+                continue;
+            work->readers[node->input[i]->id]++;
+            work->last_reader[node->input[i]->id] = n;
+        }
+    }
+    return PLIM_OK;
+}
+
+/* A value stays in slice buffers when one chain makes and reads it, row by row.
+   A sum that nobody reads has no home either: it is written to a buffer and lost. */
+static void mark_local(struct chain_work *work)
+{
+    struct graph *graph = work->graph;
+    bool *local = work->chains->local;
+    for (int n = 0; n < graph->node_count; n++) {
+        for (int k = 0; k < graph->node[n]->output_count; k++) {
+            const struct tensor *tensor = graph->node[n]->output[k];
+            enum part part = work->cut[n].output[k];
+            local[tensor->id] = tensor->kind == KIND_VALUE && (part == PART_CUT || (part == PART_SUM && work->readers[tensor->id] == 0));
+        }
+    }
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct node *node = graph->node[n];
+        for (int i = 0; i < node->input_count; i++) {
+            const struct tensor *tensor = node->input[i];
+            if (tensor && tensor->producer &&
+                (work->cut[n].input[i] != PART_CUT || work->chain_of[n] != work->chain_of[tensor->producer->id]))
+                local[tensor->id] = false;
+        }
+    }
+}
+
+plim_status chain_find(struct chains *out, struct graph *graph, plim_error *error)
+{
+    struct chains chains = {0};
+    struct chain_work work = {.graph = graph, .chains = &chains};
+    TRY(graph_check(graph, error));
+    arena_init(&work.arena, graph->arena.budget, TAG_PLANNER);
+    plim_status status = take_tables(&work) ? collect(&work, error) : refused(&work, error);
+    if (status == PLIM_OK)
+        status = chain_order(&work, error);
+    if (status == PLIM_OK) {
+        mark_local(&work);
+        for (int c = 0; c < chains.chain_count; c++)
+            chain_size(&chains.chain[c], &work);
+        *out = chains;
+    }
+    arena_release(&work.arena);
+    return status;
+}
+
+void chain_print(struct text *out, const struct graph *graph, const struct chains *chains)
+{
+    text_add(out, "%d nodes in %d chains\n", graph->node_count, chains->chain_count);
+    for (int c = 0; c < chains->chain_count; c++) {
+        const struct chain *chain = &chains->chain[c];
+        text_add(out, "chain %d: %lld %s in slices of %lld, %d unit%s of %lld\n", c, (long long)chain->extent,
+                 chain->by_sample ? "samples" : "rows", (long long)chain->slice, chain->units, chain->units == 1 ? "" : "s",
+                 (long long)chain->unit);
+        for (int i = chain->first; i < chain->first + chain->count; i++) {
+            const struct node *node = chains->order[i];
+            text_add(out, "  %d %s %s", node->id, node->op->name, node->name);
+            for (int k = 0; k < node->output_count; k++)
+                if (chains->local[node->output[k]->id])
+                    text_add(out, " local%s", k ? "'" : "");
+            text_add(out, "\n");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+/* chain_order.c - the order in which nodes run, chosen so that chains are
+   long.
+
+   List scheduling: of the nodes that are ready, the first in program order that
+   may join the current chain goes next; when none may, a new chain begins, with an
+   update if one is ready (its gradient dies), else with the first in program
+   order.
+
+   Invariants:
+    1. a node runs after the nodes that make what it reads;
+    2. accesses to a weight or state keep program order around each update of it;
+    3. inside a chain, what is written is read by the same rows only (both CUT).
+
+   A weight gradient that is cut by rows and the update that alone reads it
+   are scheduled as one (`pair`): the gradient then lives in slice buffers only. */
+#include <string.h>
+
+#include "transform/chain_work.h"
+
+struct edge {
+    int to, next; /* leader of a pair; index of the next edge from the same node */
+};
+
+/* How the current chain has touched a tensor. */
+struct touch {
+    int chain;
+    bool whole, written; /* some access was not CUT; some access wrote */
+};
+
+struct schedule {
+    struct chain_work *work;
+    int *pair;          /* by node id: the update that runs right after it; -1 */
+    int *leader;        /* by node id: itself, or the gradient that it is paired with */
+    struct edge *edge;
+    int edge_count, edge_capacity;
+    int *first_edge;    /* by leader */
+    int *waits;         /* by leader: edges that have not been served */
+    int *ready;         /* leaders, in program order */
+    int ready_count;
+    struct touch *touch; /* by tensor id */
+    int chain_capacity, scheduled;
+};
+
+static bool writes(const struct node *node, int input)
+{
+    return node->op->updates >> input & 1;
+}
+
+static bool take_tables(struct schedule *s, struct chain_work *work)
+{
+    size_t nodes = (size_t)work->graph->node_count, tensors = (size_t)work->graph->tensor_count;
+    struct arena *arena = &work->arena;
+    s->work = work;
+    /* An edge for each operand, twice over for the updates of what others read. */
+    s->edge_capacity = work->graph->node_count * MOST_INPUTS * 2 + 1;
+    s->chain_capacity = work->graph->node_count;
+    s->pair = arena_array(arena, nodes, sizeof(*s->pair));
+    s->leader = arena_array(arena, nodes, sizeof(*s->leader));
+    s->edge = arena_array(arena, (size_t)s->edge_capacity, sizeof(*s->edge));
+    s->first_edge = arena_array(arena, nodes, sizeof(*s->first_edge));
+    s->waits = arena_array(arena, nodes, sizeof(*s->waits));
+    s->ready = arena_array(arena, nodes, sizeof(*s->ready));
+    s->touch = arena_array(arena, tensors, sizeof(*s->touch));
+    return s->pair && s->leader && s->edge && s->first_edge && s->waits && s->ready && s->touch;
+}
+
+/* ---- pairs ------------------------------------------------------------- */
+
+/* The input of an update that a row-cut node makes for it alone; or -1. */
+static int gradient_input(const struct schedule *s, const struct node *update)
+{
+    const struct chain_work *work = s->work;
+    const struct cut *cut = &work->cut[update->id];
+    for (int i = 0; i < update->input_count; i++) {
+        const struct tensor *tensor = update->input[i];
+        if (!tensor || tensor->kind != KIND_VALUE || !tensor->producer || work->readers[tensor->id] != 1)
+            continue;
+        const struct node *maker = tensor->producer;
+        const struct cut *made = &work->cut[maker->id];
+        if (maker->output_count == 1 && !made->by_sample && !cut->by_sample && made->extent == cut->extent &&
+            made->output[0] == PART_CUT && cut->input[i] == PART_CUT)
+            return i;
+    }
+    return -1;
+}
+
+/* What the maker reads must not be what the update writes, unless row by row. */
+static bool pair_is_safe(const struct schedule *s, const struct node *maker, const struct node *update)
+{
+    for (int i = 0; i < update->input_count; i++)
+        for (int j = 0; writes(update, i) && j < maker->input_count; j++)
+            if (maker->input[j] == update->input[i] && (s->work->cut[maker->id].input[j] != PART_CUT || s->work->cut[update->id].input[i] != PART_CUT))
+                return false;
+    return true;
+}
+
+static void find_pairs(struct schedule *s)
+{
+    struct graph *graph = s->work->graph;
+    for (int n = 0; n < graph->node_count; n++) {
+        s->pair[n] = s->first_edge[n] = -1;
+        s->leader[n] = n;
+    }
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct node *update = graph->node[n];
+        int input = update->op->updates ? gradient_input(s, update) : -1;
+        if (input < 0 || !pair_is_safe(s, update->input[input]->producer, update))
+            continue;
+        s->pair[update->input[input]->producer->id] = n;
+        s->leader[n] = update->input[input]->producer->id;
+    }
+}
+
+/* ---- dependencies ------------------------------------------------------ */
+
+static void add_edge(struct schedule *s, int from, int to)
+{
+    from = s->leader[from];
+    to = s->leader[to];
+    if (from == to)
+        return;
+    s->edge[s->edge_count] = (struct edge){.to = to, .next = s->first_edge[from]};
+    s->first_edge[from] = s->edge_count++;
+    s->waits[to]++;
+}
+
+/* Readers of weights and states since their last update: a list a tensor. */
+struct access {
+    int *writer;  /* by tensor id: last update; -1 */
+    int *head;    /* by tensor id: into next; -1 */
+    int *next;    /* by operand: node * MOST_INPUTS + input */
+};
+
+static void order_access(struct schedule *s, struct access *access, const struct node *node, int input)
+{
+    int t = node->input[input]->id, operand = node->id * MOST_INPUTS + input;
+    if (access->writer[t] >= 0 && access->writer[t] != node->id)
+        add_edge(s, access->writer[t], node->id);
+    if (!writes(node, input)) {
+        access->next[operand] = access->head[t];
+        access->head[t] = operand;
+        return;
+    }
+    for (int at = access->head[t]; at >= 0; at = access->next[at])
+        if (at / MOST_INPUTS != node->id)
+            add_edge(s, at / MOST_INPUTS, node->id);
+    access->head[t] = -1;
+    access->writer[t] = node->id;
+}
+
+static bool find_edges(struct schedule *s)
+{
+    struct graph *graph = s->work->graph;
+    struct arena *arena = &s->work->arena;
+    struct access access = {
+        .writer = arena_array(arena, (size_t)graph->tensor_count, sizeof(int)),
+        .head = arena_array(arena, (size_t)graph->tensor_count, sizeof(int)),
+        .next = arena_array(arena, (size_t)graph->node_count * MOST_INPUTS, sizeof(int)),
+    };
+    if (!access.writer || !access.head || !access.next)
+        return false;
+    for (int t = 0; t < graph->tensor_count; t++)
+        access.writer[t] = access.head[t] = -1;
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct node *node = graph->node[n];
+        for (int i = 0; i < node->input_count; i++) {
+            const struct tensor *tensor = node->input[i];
+            if (tensor && tensor->producer)
+                add_edge(s, tensor->producer->id, n);
+            else if (tensor && tensor->kind != KIND_INPUT)
+                order_access(s, &access, node, i);
+        }
+    }
+    return true;
+}
+
+/* ---- joining a chain --------------------------------------------------- */
+
+static bool may_join(const struct schedule *s, const struct node *node, const struct chain *chain, int index)
+{
+    const struct cut *cut = &s->work->cut[node->id];
+    if (cut->by_sample != chain->by_sample || cut->extent != chain->extent)
+        return false;
+    for (int i = 0; i < node->input_count; i++) {
+        if (!node->input[i])
+            continue;
+        const struct touch *touch = &s->touch[node->input[i]->id];
+        bool met = touch->chain == index && (touch->written || writes(node, i));
+        if (met && (touch->whole || cut->input[i] != PART_CUT))
+            return false;
+    }
+    return true;
+}
+
+static bool pair_may_join(const struct schedule *s, int leader, const struct chain *chain, int index)
+{
+    struct node *const *node = s->work->graph->node;
+    return may_join(s, node[leader], chain, index) && (s->pair[leader] < 0 || may_join(s, node[s->pair[leader]], chain, index));
+}
+
+static void note_touch(struct schedule *s, const struct tensor *tensor, int index, enum part part, bool written)
+{
+    struct touch *touch = &s->touch[tensor->id];
+    if (touch->chain != index)
+        *touch = (struct touch){.chain = index};
+    touch->whole |= part != PART_CUT;
+    touch->written |= written;
+}
+
+static void append(struct schedule *s, int id, int index)
+{
+    struct node *node = s->work->graph->node[id];
+    const struct cut *cut = &s->work->cut[id];
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i])
+            note_touch(s, node->input[i], index, cut->input[i], writes(node, i));
+    for (int k = 0; k < node->output_count; k++)
+        note_touch(s, node->output[k], index, cut->output[k], true);
+    s->work->chains->order[s->scheduled++] = node;
+    s->work->chains->chain[index].count++;
+    s->work->chain_of[id] = index;
+}
+
+/* ---- scheduling -------------------------------------------------------- */
+
+static void make_ready(struct schedule *s, int leader)
+{
+    int at = s->ready_count++;
+    for (; at > 0 && s->ready[at - 1] > leader; at--)
+        s->ready[at] = s->ready[at - 1];
+    s->ready[at] = leader;
+}
+
+static void run(struct schedule *s, int place, int index)
+{
+    int leader = s->ready[place];
+    memmove(&s->ready[place], &s->ready[place + 1], (size_t)(--s->ready_count - place) * sizeof(*s->ready));
+    append(s, leader, index);
+    if (s->pair[leader] >= 0)
+        append(s, s->pair[leader], index);
+    for (int e = s->first_edge[leader]; e >= 0; e = s->edge[e].next)
+        if (--s->waits[s->edge[e].to] == 0)
+            make_ready(s, s->edge[e].to);
+}
+
+/* Where to begin a chain: an update that is ready, else the first. */
+static int first_of_chain(const struct schedule *s)
+{
+    struct node *const *node = s->work->graph->node;
+    for (int i = 0; i < s->ready_count; i++)
+        if (node[s->ready[i]]->op->updates || s->pair[s->ready[i]] >= 0)
+            return i;
+    return 0;
+}
+
+static int next_of_chain(const struct schedule *s, const struct chain *chain, int index)
+{
+    for (int i = 0; i < s->ready_count; i++)
+        if (pair_may_join(s, s->ready[i], chain, index))
+            return i;
+    return -1;
+}
+
+static void run_all(struct schedule *s)
+{
+    struct chains *chains = s->work->chains;
+    while (s->ready_count > 0) {
+        int index = chains->chain_count++, place = first_of_chain(s);
+        struct chain *chain = &chains->chain[index];
+        const struct cut *cut = &s->work->cut[s->ready[place]];
+        *chain = (struct chain){.first = s->scheduled, .extent = cut->extent, .by_sample = cut->by_sample};
+        for (; place >= 0; place = next_of_chain(s, chain, index))
+            run(s, place, index);
+    }
+}
+
+plim_status chain_order(struct chain_work *work, plim_error *error)
+{
+    struct schedule s = {0};
+    struct graph *graph = work->graph;
+    work->chains->chain = arena_array(&graph->arena, (size_t)graph->node_count, sizeof(struct chain));
+    bool ok = work->chains->chain && take_tables(&s, work);
+    if (ok) {
+        for (int t = 0; t < graph->tensor_count; t++)
+            s.touch[t].chain = -1;
+        find_pairs(&s);
+        ok = find_edges(&s);
+    }
+    if (!ok)
+        return budget_refused(graph->arena.budget, TAG_PLANNER, work->graph->arena.block_bytes, error);
+    for (int n = 0; n < graph->node_count; n++)
+        if (s.leader[n] == n && s.waits[n] == 0)
+            make_ready(&s, n);
+    run_all(&s);
+    if (s.scheduled != graph->node_count)
+        return fail(error, PLIM_INTERNAL, "chains: %d of %d nodes can be ordered", s.scheduled, graph->node_count);
+    return PLIM_OK;
+}

@@ -1,0 +1,179 @@
+/* fuse.c - exact rewrites of the forward graph, before gradients are taken.
+
+   relu moves behind what only selects or re-arranges (max_pool, flatten), then
+   what computes takes it in as its activation. The tensor that others hold is
+   always the last one of the pattern: it keeps its identity (name, kind), so
+   no reader has to be told. */
+#include <string.h>
+
+#include "ops/ops.h"
+#include "transform/transform.h"
+
+struct fusion {
+    struct graph *graph;
+    int *readers; /* by tensor id */
+    plim_error *error;
+};
+
+static plim_status refused(struct fusion *fusion)
+{
+    return budget_refused(fusion->graph->arena.budget, TAG_PLANNER, sizeof(struct matmul_attributes), fusion->error);
+}
+
+/* A value that one operand of one node reads, and nobody outside. */
+static bool read_once(const struct fusion *fusion, const struct tensor *tensor)
+{
+    return tensor->kind == KIND_VALUE && fusion->readers[tensor->id] == 1;
+}
+
+static void count_readers(struct fusion *fusion)
+{
+    for (int n = 0; n < fusion->graph->node_count; n++) {
+        const struct node *node = fusion->graph->node[n];
+        for (int i = 0; i < node->input_count; i++)
+            if (node->input[i])
+                fusion->readers[node->input[i]->id]++;
+    }
+}
+
+/* Node `from` comes to stand right behind node `to`; ids follow. */
+static void move_behind(struct graph *graph, int from, int to)
+{
+    struct node *moved = graph->node[from];
+    memmove(&graph->node[from], &graph->node[from + 1], (size_t)(to - from) * sizeof(*graph->node));
+    graph->node[to] = moved;
+    for (int n = from; n <= to; n++)
+        graph->node[n]->id = n;
+}
+
+/* x -> relu -> r -> node -> y   becomes   x -> node -> r -> relu -> y.
+   r takes the shape that y has. Exact for max_pool: max(relu(x)) = relu(max(x)), and
+   where the first maximum differs (all of a window <= 0) no gradient flows. */
+static void swap_with_relu(struct graph *graph, struct node *relu, struct node *node)
+{
+    struct tensor *x = relu->input[0], *r = relu->output[0], *y = node->output[0];
+    int from = relu->id, to = node->id;
+    node->input[0] = x;
+    node->output[0] = r;
+    r->producer = node;
+    r->shape = y->shape;
+    r->batched = y->batched;
+    relu->input[0] = r;
+    relu->output[0] = y;
+    y->producer = relu;
+    if (y->kind == KIND_VALUE) { /* names follow what a tensor holds */
+        const char *name = r->name;
+        r->name = y->name;
+        y->name = name;
+    }
+    move_behind(graph, from, to);
+}
+
+static bool passes_relu(const struct op *op)
+{
+    return op == &op_max_pool || op == &op_flatten;
+}
+
+/* One pass over the nodes; a relu goes on through several in a row. */
+static void sink_relus(struct fusion *fusion)
+{
+    struct graph *graph = fusion->graph;
+    for (int n = 0; n < graph->node_count; n++) {
+        struct node *node = graph->node[n];
+        if (!passes_relu(node->op))
+            continue;
+        struct tensor *r = node->input[0];
+        if (r->producer && r->producer->op == &op_relu && read_once(fusion, r))
+            swap_with_relu(graph, r->producer, node);
+    }
+}
+
+/* Ops that can take in an activation, and where their attributes keep it. */
+static const struct {
+    const struct op *op;
+    size_t activation;
+} hosts[] = {
+    {&op_matmul, offsetof(struct matmul_attributes, activation)},
+    {&op_conv2d, offsetof(struct conv2d_attributes, activation)},
+};
+
+static enum activation *activation_of(const struct op *op, void *attributes)
+{
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(*hosts); i++)
+        if (hosts[i].op == op)
+            return (enum activation *)((char *)attributes + hosts[i].activation);
+    return NULL;
+}
+
+/* maker -> z -> relu -> y   becomes   maker+relu -> y. */
+static plim_status take_in(struct fusion *fusion, struct node *maker, struct node *relu, bool *taken)
+{
+    void *attributes = arena_take(&fusion->graph->arena, maker->attributes_bytes);
+    if (!attributes)
+        return refused(fusion);
+    if (maker->attributes_bytes)
+        memcpy(attributes, maker->attributes, maker->attributes_bytes);
+    enum activation *activation = activation_of(maker->op, attributes);
+    bool transposed = maker->op == &op_matmul && ((const struct matmul_attributes *)attributes)->transposed;
+    if (!activation || *activation != ACTIVATION_NONE || transposed)
+        return PLIM_OK;
+    *activation = ACTIVATION_RELU;
+    maker->attributes = attributes;
+    maker->output[0]->producer = NULL;
+    maker->output[0] = relu->output[0];
+    maker->output[0]->producer = maker;
+    *taken = true;
+    return PLIM_OK;
+}
+
+static plim_status take_in_relus(struct fusion *fusion)
+{
+    struct graph *graph = fusion->graph;
+    int kept = 0;
+    for (int n = 0; n < graph->node_count; n++) {
+        struct node *node = graph->node[n];
+        struct tensor *z = node->op == &op_relu ? node->input[0] : NULL;
+        bool taken = false;
+        if (z && z->producer && read_once(fusion, z))
+            TRY(take_in(fusion, z->producer, node, &taken));
+        if (taken)
+            continue;
+        node->id = kept;
+        graph->node[kept++] = node;
+    }
+    graph->node_count = kept;
+    return PLIM_OK;
+}
+
+/* Values that no node makes any more are gone; the others close ranks. */
+static void drop_dead_tensors(struct graph *graph)
+{
+    int kept = 0;
+    for (int t = 0; t < graph->tensor_count; t++) {
+        struct tensor *tensor = graph->tensor[t];
+        if (tensor->kind == KIND_VALUE && !tensor->producer)
+            continue;
+        tensor->id = kept;
+        graph->tensor[kept++] = tensor;
+    }
+    graph->tensor_count = kept;
+}
+
+plim_status fuse(struct graph *graph, plim_error *error)
+{
+    struct arena work;
+    struct fusion fusion = {.graph = graph, .error = error};
+    TRY(graph_check(graph, error));
+    arena_init(&work, graph->arena.budget, TAG_PLANNER);
+    fusion.readers = arena_array(&work, (size_t)graph->tensor_count, sizeof(*fusion.readers));
+    plim_status status = fusion.readers ? PLIM_OK : refused(&fusion);
+    if (status == PLIM_OK) {
+        count_readers(&fusion);
+        sink_relus(&fusion);
+        status = take_in_relus(&fusion);
+    }
+    if (status == PLIM_OK)
+        drop_dead_tensors(graph);
+    arena_release(&work);
+    return status;
+}

@@ -1,0 +1,121 @@
+/* gradient.c - reverse-mode differentiation: appends the backward nodes.
+
+   From the loss back to the first node, each node's rule adds the nodes for
+   its inputs' gradients. Several readers of a tensor each contribute; they
+   are added in the order in which they come, last reader first, so the bits of
+   a sum are settled here. Only what leads to the wanted tensors is made. */
+#include "base/status.h"
+#include "ops/ops.h"
+#include "transform/transform.h"
+
+struct backward {
+    struct graph *graph;
+    int tensors;       /* that existed before */
+    bool *needed;      /* by tensor id: a wanted tensor lies at or behind it */
+    struct tensor **d; /* by tensor id: d(loss)/d(tensor), or NULL */
+};
+
+static bool differentiable(const struct tensor *tensor)
+{
+    return tensor->type == TYPE_F32 || tensor->type == TYPE_F64;
+}
+
+static void find_needed(struct backward *backward, struct tensor *const *of, int count)
+{
+    struct graph *graph = backward->graph;
+    for (int i = 0; i < count; i++)
+        backward->needed[of[i]->id] = true;
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct node *node = graph->node[n];
+        bool needed = false;
+        for (int i = 0; i < node->input_count; i++)
+            needed |= node->input[i] && backward->needed[node->input[i]->id];
+        for (int k = 0; k < node->output_count; k++)
+            backward->needed[node->output[k]->id] |= needed && differentiable(node->output[k]);
+    }
+}
+
+static void contribute(struct backward *backward, const struct tensor *to, struct tensor *d)
+{
+    struct tensor **sum = &backward->d[to->id];
+    *sum = *sum ? binary(backward->graph, &op_add, *sum, d) : d;
+}
+
+/* Nodes for one forward node; d of the loss itself is absent, which is 1. */
+static void step_back(struct backward *backward, struct node *node, bool is_loss)
+{
+    struct graph *graph = backward->graph;
+    struct tensor *d_output[MOST_OUTPUTS] = {0}, *d_input[MOST_INPUTS] = {0};
+    bool wanted[MOST_INPUTS] = {0}, flows = is_loss, leads = false;
+    for (int k = 0; k < node->output_count; k++) {
+        d_output[k] = backward->d[node->output[k]->id];
+        flows |= d_output[k] != NULL;
+    }
+    for (int i = 0; i < node->input_count; i++) {
+        wanted[i] = node->input[i] && differentiable(node->input[i]) && backward->needed[node->input[i]->id];
+        leads |= wanted[i];
+    }
+    if (!flows || !leads)
+        return;
+    if (!node->op->gradient) {
+        graph_fail(graph, PLIM_UNSUPPORTED, "%s has no gradient: %s", node->op->name, node->op->no_gradient);
+        return;
+    }
+    graph->layer = node->name;
+    node->op->gradient(graph, node, d_output, wanted, d_input);
+    for (int i = 0; i < node->input_count; i++) {
+        if (wanted[i] && d_input[i])
+            contribute(backward, node->input[i], d_input[i]);
+    }
+}
+
+/* A weight's gradient is booked as one, and named after the weight. */
+static void mark(struct graph *graph, const struct tensor *of, struct tensor *d)
+{
+    if (!d || of->kind != KIND_WEIGHT)
+        return;
+    const char *name = arena_format(&graph->arena, "%s gradient", of->name);
+    if (!name) {
+        graph_refused(graph, 0);
+        return;
+    }
+    d->gradient = true;
+    d->name = name;
+}
+
+static plim_status prepare(struct backward *backward, struct tensor *loss, plim_error *error)
+{
+    struct graph *graph = backward->graph;
+    size_t count = (size_t)backward->tensors;
+    /* Only batch_mean takes an absent gradient as 1. */
+    if (!loss->producer || loss->producer->op != &op_batch_mean)
+        return fail(error, PLIM_UNSUPPORTED, "gradients are taken of a mean over the batch, and %s is none",
+                    loss->name);
+    backward->needed = arena_array(&graph->arena, count, sizeof(*backward->needed));
+    backward->d = arena_array(&graph->arena, count, sizeof(*backward->d));
+    if (!backward->needed || !backward->d)
+        graph_refused(graph, count * sizeof(*backward->d));
+    return graph_check(graph, error);
+}
+
+plim_status gradient_append(struct graph *graph, struct tensor *loss, struct tensor *const *of, int count,
+                            struct tensor **gradients, plim_error *error)
+{
+    struct backward backward = {.graph = graph, .tensors = graph->tensor_count};
+    const char *layer = graph->layer;
+    bool was_backward = graph->backward;
+    TRY(graph_check(graph, error));
+    TRY(prepare(&backward, loss, error));
+    find_needed(&backward, of, count);
+    graph->backward = true;
+    for (int n = loss->producer->id; n >= 0 && !graph->failed; n--)
+        step_back(&backward, graph->node[n], n == loss->producer->id);
+    graph->layer = layer;
+    graph->backward = was_backward;
+    for (int i = 0; i < count; i++)
+        mark(graph, of[i], backward.d[of[i]->id]);
+    TRY(graph_check(graph, error));
+    for (int i = 0; i < count; i++)
+        gradients[i] = backward.d[of[i]->id];
+    return PLIM_OK;
+}

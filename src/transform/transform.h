@@ -1,0 +1,47 @@
+/* transform.h - graph to graph, and graph to chains. */
+#ifndef TRANSFORM_TRANSFORM_H
+#define TRANSFORM_TRANSFORM_H
+
+#include "graph/op.h"
+
+/* Appends the nodes that compute d(loss)/d(tensor) for each of `count`
+   tensors into gradients[] (NULL where none flows). loss is a [1] value. */
+plim_status gradient_append(struct graph *graph, struct tensor *loss, struct tensor *const *of, int count, struct tensor **gradients, plim_error *error);
+
+/* Exact rewrites, before gradients are taken:
+   relu -> max_pool  becomes  max_pool -> relu (the same values and gradients,
+   a quarter of the relu's tensor); relu -> flatten becomes flatten -> relu (one
+   tensor is kept for backward instead of two); matmul or conv2d followed by a relu
+   that is its only reader takes it in as its activation. */
+plim_status fuse(struct graph *graph, plim_error *error);
+
+/* Sizes of slices and units come from these and from shapes: never from the
+   machine, the budget or the threads, so that every machine adds in the same order. */
+#define NOMINAL_L2_BYTES ((int64_t)2 * 1024 * 1024) /* slice buffers take half of it */
+#define LEAST_WORK_SHARED 2e6                       /* multiply-adds; below it one unit */
+#define MOST_UNITS 16
+#define MOST_UNITS_WITH_SUMS 8
+
+/* A chain: nodes first..first+count-1 of graph order, run slice by slice. */
+struct chain {
+    int first, count;     /* indices into chains->order */
+    int64_t extent;
+    bool by_sample;
+    int64_t slice;        /* rows a slice */
+    int units;            /* what workers take: each a run of slices */
+    int64_t unit;         /* rows a unit (multiple of slice, last one shorter) */
+};
+
+struct chains {
+    struct node **order;  /* every node once, in running order */
+    int node_count;
+    struct chain *chain;
+    int chain_count;
+    bool *local;          /* by tensor id: lives in slice buffers only */
+};
+
+/* Groups nodes into chains from their cuts alone. The tables live in the graph's arena. */
+plim_status chain_find(struct chains *out, struct graph *graph, plim_error *error);
+void chain_print(struct text *out, const struct graph *graph, const struct chains *chains);
+
+#endif
