@@ -1,0 +1,52 @@
+/* backend.h - who computes. A backend turns a node and a slice size into a
+   kernel: a function with everything it needs already made. Kernels are keyed by
+   op, attributes, shapes and slice, so equal layers share one.
+
+   A kernel runs slices in any thread, several at once, and keeps no state of
+   its own: its scratch is the worker's, its pack the instruction's. */
+#ifndef BACKENDS_BACKEND_H
+#define BACKENDS_BACKEND_H
+
+#include "graph/op.h"
+
+struct kernel {
+    const char *implementation; /* "own avx512", "onednn jit:avx512_core", "reference" */
+    void (*run)(const struct kernel *kernel, const struct call *call);
+    size_t scratch_bytes; /* a worker */
+    /* Done once an instruction, before its slices: re-lays inputs (weights)
+       into `pack`. pack_units pieces may run in parallel. */
+    size_t pack_bytes;
+    int pack_units;
+    void (*pack)(const struct kernel *kernel, const struct call *whole, int unit, void *pack);
+};
+
+struct backend;
+
+struct backend_type {
+    const char *name; /* "cpu", "reference" */
+    plim_status (*open)(struct backend **out, struct budget *budget, plim_error *error);
+    void (*close)(struct backend *backend);
+    /* The kernel for slices of at most `slice` rows of this node. `short_rows`
+       (count of them) are other slice lengths that will be asked for: the tail of the
+       batch, the tail of the last batch. The backend owns the kernel. */
+    plim_status (*prepare)(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice, const int64_t *short_rows, int short_count, plim_error *error);
+    /* Runs at the start of each worker thread; may be NULL. */
+    void (*thread_start)(void);
+    /* The instruction set in words: "avx512". */
+    const char *(*features)(const struct backend *backend);
+};
+
+struct backend {
+    const struct backend_type *type;
+    int threads; /* how many will run kernels at once; 0: as many as processors */
+};
+
+/* Said before prepare: kernels that hold things for each thread hold this many. */
+static inline void backend_threads(struct backend *backend, int threads)
+{
+    backend->threads = threads;
+}
+
+extern const struct backend_type reference_backend, cpu_backend;
+
+#endif

@@ -1,0 +1,166 @@
+/* cpu.c - the CPU backend: which kernels there are for a node, and the
+   kernels made so far.
+
+   A kernel is made once for each op, attributes, types, shapes and slice; equal
+   layers share it. Kernels live until the backend is closed. */
+#include "backends/cpu/cpu.h"
+
+#include <string.h>
+
+#include "backends/cpu/onednn.h"
+#include "ops/ops.h"
+
+/* Room for a key: op, slices, types and shapes, attributes. */
+#define KEY_BYTES 2048
+
+struct key {
+    size_t bytes;
+    bool full;
+    unsigned char data[KEY_BYTES];
+};
+
+static void key_add(struct key *key, const void *data, size_t bytes)
+{
+    if (bytes > KEY_BYTES - key->bytes) {
+        key->full = true;
+        return;
+    }
+    if (bytes)
+        memcpy(key->data + key->bytes, data, bytes);
+    key->bytes += bytes;
+}
+
+static void key_tensor(struct key *key, const struct tensor *tensor)
+{
+    int64_t head[3] = {tensor != NULL};
+    if (tensor) {
+        head[1] = tensor->type;
+        head[2] = tensor->shape.rank;
+    }
+    key_add(key, head, sizeof head);
+    if (tensor)
+        key_add(key, tensor->shape.dim, (size_t)tensor->shape.rank * sizeof *tensor->shape.dim);
+}
+
+static plim_status key_make(struct key *key, const struct cpu_request *request, plim_error *error)
+{
+    const struct node *node = request->node;
+    *key = (struct key){0};
+    key_add(key, &node->op, sizeof node->op);
+    key_add(key, &request->slice, sizeof request->slice);
+    key_add(key, &request->short_count, sizeof request->short_count);
+    key_add(key, request->short_rows, (size_t)request->short_count * sizeof *request->short_rows);
+    for (int i = 0; i < node->input_count; i++)
+        key_tensor(key, node->input[i]);
+    for (int i = 0; i < node->output_count; i++)
+        key_tensor(key, node->output[i]);
+    key_add(key, node->attributes, node->attributes_bytes);
+    if (key->full)
+        return fail(error, PLIM_INTERNAL, "%s: too many operands for a kernel", node->op->name);
+    return PLIM_OK;
+}
+
+static struct cpu_kernel *find(const struct cpu_backend *backend, const struct key *key)
+{
+    for (struct cpu_kernel *own = backend->kernels; own; own = own->next)
+        if (own->key_bytes == key->bytes && memcmp(own->key, key->data, key->bytes) == 0)
+            return own;
+    return NULL;
+}
+
+static void run_reference(const struct kernel *kernel, const struct call *call)
+{
+    (void)kernel;
+    call->node->op->reference(call);
+}
+
+/* Runs the makers of this op until one takes the node. */
+static plim_status make_from(struct cpu_kernel *out, const struct cpu_entry *entry, int count,
+                             const struct cpu_request *request, plim_error *error)
+{
+    for (int i = 0; i < count && !out->kernel.run; i++)
+        if (entry[i].op == request->node->op)
+            TRY(entry[i].make(out, &entry[i], request, error));
+    return PLIM_OK;
+}
+
+static plim_status make_kernel(struct cpu_kernel *out, const struct cpu_request *request, plim_error *error)
+{
+    const struct cpu_variant *variant = request->backend->variant;
+    out->kernel.implementation = variant->implementation;
+    TRY(make_from(out, variant->entry, variant->entry_count, request, error));
+    if (!out->kernel.run)
+        TRY(make_from(out, cpu_convolution_entries, cpu_convolution_count, request, error));
+    if (!out->kernel.run) {
+        out->kernel.implementation = "reference";
+        out->kernel.run = run_reference;
+    }
+    return PLIM_OK;
+}
+
+static plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct node *node,
+                               int64_t slice, const int64_t *short_rows, int short_count, plim_error *error)
+{
+    struct cpu_backend *cpu = (struct cpu_backend *)backend;
+    const struct cpu_request request = {cpu, node, slice, short_rows, short_count};
+    struct key key;
+    struct cut cut;
+    TRY(key_make(&key, &request, error));
+    struct cpu_kernel *own = find(cpu, &key);
+    if (!own) {
+        own = arena_take(&cpu->arena, sizeof *own + key.bytes);
+        if (!own)
+            return budget_refused(cpu->budget, TAG_PLANNER, sizeof *own + key.bytes, error);
+        own->key = memcpy(own + 1, key.data, key.bytes);
+        own->key_bytes = key.bytes;
+        node->op->cut(&cut, node);
+        own->by_sample = cut.by_sample;
+        TRY(make_kernel(own, &request, error)); /* a failed one stays in the arena, unused */
+        own->next = cpu->kernels;
+        cpu->kernels = own;
+    }
+    *out = &own->kernel;
+    return PLIM_OK;
+}
+
+static plim_status cpu_open(struct backend **out, struct budget *budget, plim_error *error)
+{
+    struct cpu_backend *cpu = budget_take(budget, TAG_PLANNER, sizeof *cpu);
+    if (!cpu)
+        return budget_refused(budget, TAG_PLANNER, sizeof *cpu, error);
+    cpu->backend.type = &cpu_backend;
+    cpu->budget = budget;
+    arena_init(&cpu->arena, budget, TAG_PLANNER);
+    int i = 0;
+    while (i + 1 < cpu_choices_count && !cpu_choices[i].supported())
+        i++;
+    cpu->variant = cpu_choices[i].variant;
+    *out = &cpu->backend;
+    return PLIM_OK;
+}
+
+static void cpu_close(struct backend *backend)
+{
+    struct cpu_backend *cpu = (struct cpu_backend *)backend;
+    if (!cpu)
+        return;
+    for (struct cpu_kernel *own = cpu->kernels; own; own = own->next)
+        if (own->release)
+            own->release(cpu, own->own);
+    onednn_close(cpu->onednn);
+    arena_release(&cpu->arena);
+    budget_give(cpu->budget, TAG_PLANNER, cpu, sizeof *cpu);
+}
+
+static const char *cpu_features(const struct backend *backend)
+{
+    return ((const struct cpu_backend *)backend)->variant->name;
+}
+
+const struct backend_type cpu_backend = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .prepare = cpu_prepare,
+    .features = cpu_features,
+};

@@ -1,0 +1,82 @@
+/* cpu.h - what the files of the CPU backend share.
+
+   A fast path is a line in a table: the op, a maker that looks at the node
+   and either fills in the kernel or leaves it alone, and the function to run.
+   What no line takes is run by the op's reference. */
+#ifndef CPU_CPU_H
+#define CPU_CPU_H
+
+#include "backends/backend.h"
+#include "base/arena.h"
+
+struct onednn;
+
+struct cpu_backend {
+    struct backend backend; /* first */
+    struct budget *budget;
+    struct arena arena; /* kernels and their keys */
+    struct cpu_kernel *kernels;
+    const struct cpu_variant *variant;
+    struct onednn *onednn; /* NULL until a convolution is prepared */
+};
+
+struct cpu_kernel {
+    struct kernel kernel; /* first */
+    struct cpu_kernel *next;
+    const void *key;
+    size_t key_bytes;
+    bool by_sample;  /* the cut axis is the batch */
+    int64_t size[4]; /* what they are is the maker's business */
+    void *own;       /* given back by release */
+    void (*release)(struct cpu_backend *backend, void *own);
+};
+
+struct cpu_request {
+    struct cpu_backend *backend;
+    const struct node *node;
+    int64_t slice;
+    const int64_t *short_rows;
+    int short_count;
+};
+
+struct cpu_entry {
+    const struct op *op;
+    /* Leaves out->kernel.run NULL when it does not take the node. */
+    plim_status (*make)(struct cpu_kernel *out, const struct cpu_entry *entry, const struct cpu_request *request,
+                        plim_error *error);
+    void (*run)(const struct kernel *kernel, const struct call *call);
+};
+
+/* The own kernels, compiled for one instruction set. */
+struct cpu_variant {
+    const char *name;           /* "avx512" */
+    const char *implementation; /* "own avx512" */
+    const struct cpu_entry *entry;
+    int entry_count;
+};
+
+extern const struct cpu_variant cpu_variant_avx512, cpu_variant_avx2, cpu_variant_plain;
+/* Best first, NULL last; which of them are compiled in is meson.build's choice. */
+struct cpu_choice {
+    const struct cpu_variant *variant;
+    bool (*supported)(void);
+};
+extern const struct cpu_choice cpu_choices[];
+extern const int cpu_choices_count;
+
+extern const struct cpu_entry cpu_convolution_entries[];
+extern const int cpu_convolution_count;
+
+static inline const struct cpu_kernel *cpu_kernel_of(const struct kernel *kernel)
+{
+    return (const struct cpu_kernel *)kernel;
+}
+
+/* Rows of this slice that exist: a short batch ends early. */
+static inline int64_t cpu_rows(const struct kernel *kernel, const struct call *call)
+{
+    int64_t end = cpu_kernel_of(kernel)->by_sample && call->end > call->count ? call->count : call->end;
+    return end > call->begin ? end - call->begin : 0;
+}
+
+#endif

@@ -1,0 +1,210 @@
+/* cpu_loss.c - cross-entropies, their gradients and accuracies, a value a
+   sample. size[0]: columns of the scores. Labels come in any type. */
+#include <math.h>
+
+#include "backends/cpu/cpu_math.h"
+#include "backends/cpu/cpu_own.h"
+#include "ops/ops.h"
+
+#define CLIP  1e-7f /* as Keras clips probabilities */
+#define CHUNK 64
+
+MAKER(make_loss)
+{
+    (void)error;
+    const struct node *node = request->node;
+    const struct tensor *scores = node->input[0];
+    if (scores->type != TYPE_F32 || node->output[0]->type != TYPE_F32 || scores->shape.rank != 2)
+        return PLIM_OK;
+    out->size[0] = scores->shape.dim[1];
+    out->kernel.run = entry->run;
+    return PLIM_OK;
+}
+
+static double label_at(const struct call *call, int64_t i)
+{
+    return element_get(call->input[1], call->node->input[1]->type, i);
+}
+
+/* The class of a sample, or -1 when there is no such class. */
+static int64_t class_of(const struct call *call, int64_t row, int64_t classes)
+{
+    double label = label_at(call, row);
+    return label >= 0 && label < (double)classes ? (int64_t)label : -1;
+}
+
+static float largest(const float *x, int64_t count)
+{
+    float most = x[0];
+    for (int64_t i = 1; i < count; i++)
+        most = x[i] > most ? x[i] : most;
+    return most;
+}
+
+/* log(sum(exp(x - most))) + most - x[label] */
+RUNNER(run_softmax_crossentropy)
+{
+    int64_t rows = cpu_rows(kernel, call), classes = cpu_kernel_of(kernel)->size[0];
+    const float *x = call->input[0];
+    float *y = call->output[0];
+    for (int64_t row = 0; row < rows; row++, x += classes) {
+        int64_t label = class_of(call, row, classes);
+        float most = largest(x, classes), sum = 0;
+        for (int64_t i = 0; i < classes; i++)
+            sum += exp_of(x[i] - most);
+        y[row] = label < 0 ? NAN : logf(sum) + (most - x[label]);
+    }
+}
+
+/* d * (softmax(x)[i] - (i == label)) */
+RUNNER(run_softmax_crossentropy_gradient)
+{
+    int64_t rows = cpu_rows(kernel, call), classes = cpu_kernel_of(kernel)->size[0];
+    const float *x = call->input[0], *d = call->input[2];
+    float *y = call->output[0];
+    for (int64_t row = 0; row < rows; row++, x += classes, y += classes) {
+        int64_t label = class_of(call, row, classes);
+        float most = largest(x, classes), sum = 0, share = label < 0 ? NAN : d[row];
+        EACH
+        for (int64_t i = 0; i < classes; i++)
+            y[i] = exp_of(x[i] - most);
+        for (int64_t i = 0; i < classes; i++)
+            sum += y[i];
+        float scale = share / sum;
+        for (int64_t i = 0; i < classes; i++)
+            y[i] *= scale;
+        if (label >= 0)
+            y[label] -= share;
+        else
+            y[0] = NAN; /* also when all of the sum is lost */
+    }
+}
+
+/* Targets first..first + count as floats: where they lie, or in `room`. */
+static const float *targets_at(float *room, const struct call *call, int64_t first, int64_t count)
+{
+    if (call->node->input[1]->type == TYPE_F32)
+        return (const float *)call->input[1] + first;
+    for (int64_t i = 0; i < count; i++)
+        room[i] = (float)label_at(call, first + i);
+    return room;
+}
+
+/* The formulas of a score and a target. */
+INLINE float sigmoid_value(float x, float target)
+{
+    float above = x < 0 ? 0 : x;
+    return above - x * target + log1p_of(exp_of(-abs_of(x)));
+}
+
+INLINE float sigmoid_derivative(float x, float target)
+{
+    return sigmoid_of(x) - target;
+}
+
+INLINE float binary_value(float p, float target)
+{
+    float q = 1.0f - p;
+    p = p < CLIP ? CLIP : p;
+    q = q < CLIP ? CLIP : q;
+    return -target * log_of(p) - (1.0f - target) * log_of(q);
+}
+
+/* Nothing flows where p was clipped. */
+INLINE float binary_derivative(float p, float target)
+{
+    float d = (p - target) / (p * (1.0f - p));
+    return p < CLIP ? 0 : p > 1.0f - CLIP ? 0 : d;
+}
+
+typedef float formula(float score, float target);
+
+/* y[row] = mean over the row of value(score, target). */
+INLINE void mean_of(const struct kernel *kernel, const struct call *call, formula *value)
+{
+    int64_t width = cpu_kernel_of(kernel)->size[0], count = cpu_rows(kernel, call) * width;
+    const float *x = call->input[0];
+    float *y = call->output[0];
+    float room[CHUNK], values[CHUNK], sum = 0;
+    for (int64_t first = 0; first < count; first += CHUNK) {
+        int64_t chunk = count - first < CHUNK ? count - first : CHUNK;
+        const float *t = targets_at(room, call, first, chunk);
+        float *to = width == 1 ? y + first : values;
+        EACH
+        for (int64_t i = 0; i < chunk; i++)
+            to[i] = value(x[first + i], t[i]);
+        for (int64_t i = 0; width > 1 && i < chunk; i++) {
+            sum = (first + i) % width ? sum + values[i] : values[i];
+            if ((first + i + 1) % width == 0)
+                y[(first + i) / width] = sum / (float)width;
+        }
+    }
+}
+
+/* dx[i] = d[row] * derivative(score, target) / width */
+INLINE void gradient_of_mean(const struct kernel *kernel, const struct call *call, formula *derivative)
+{
+    int64_t width = cpu_kernel_of(kernel)->size[0], count = cpu_rows(kernel, call) * width;
+    const float *x = call->input[0], *d = call->input[2];
+    float *y = call->output[0];
+    float room[CHUNK], spread[CHUNK];
+    for (int64_t first = 0; first < count; first += CHUNK) {
+        int64_t chunk = count - first < CHUNK ? count - first : CHUNK;
+        const float *t = targets_at(room, call, first, chunk);
+        for (int64_t i = 0; width > 1 && i < chunk; i++)
+            spread[i] = d[(first + i) / width] / (float)width;
+        const float *share = width == 1 ? d + first : spread;
+        EACH
+        for (int64_t i = 0; i < chunk; i++)
+            y[first + i] = share[i] * derivative(x[first + i], t[i]);
+    }
+}
+
+RUNNER(run_sigmoid_crossentropy)
+{
+    mean_of(kernel, call, sigmoid_value);
+}
+
+RUNNER(run_sigmoid_crossentropy_gradient)
+{
+    gradient_of_mean(kernel, call, sigmoid_derivative);
+}
+
+RUNNER(run_binary_crossentropy)
+{
+    mean_of(kernel, call, binary_value);
+}
+
+RUNNER(run_binary_crossentropy_gradient)
+{
+    gradient_of_mean(kernel, call, binary_derivative);
+}
+
+/* 1 where the first largest score is the label's. */
+RUNNER(run_sparse_accuracy)
+{
+    int64_t rows = cpu_rows(kernel, call), classes = cpu_kernel_of(kernel)->size[0];
+    const float *x = call->input[0];
+    float *y = call->output[0];
+    for (int64_t row = 0; row < rows; row++, x += classes) {
+        int64_t best = 0;
+        for (int64_t i = 1; i < classes; i++)
+            best = x[i] > x[best] ? i : best;
+        y[row] = (double)best == label_at(call, row);
+    }
+}
+
+/* Mean over the row of (score > threshold) == target. */
+RUNNER(run_binary_accuracy)
+{
+    const struct binary_accuracy_attributes *attributes = call->node->attributes;
+    int64_t rows = cpu_rows(kernel, call), width = cpu_kernel_of(kernel)->size[0];
+    const float *x = call->input[0];
+    float *y = call->output[0];
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t right = 0;
+        for (int64_t i = row * width; i < (row + 1) * width; i++)
+            right += (double)((double)x[i] > attributes->threshold) == label_at(call, i);
+        y[row] = (float)right / (float)width;
+    }
+}

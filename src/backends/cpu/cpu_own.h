@@ -1,0 +1,74 @@
+/* cpu_own.h - for the files that are compiled once an instruction set: the
+   makers and runners that cpu_variant.c lists. */
+#ifndef CPU_OWN_H
+#define CPU_OWN_H
+
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/vector.h"
+
+/* Before a loop over elements whose output may be its input: iterations do
+   not depend on one another. */
+#if defined(__clang__)
+#define EACH _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define EACH _Pragma("GCC ivdep")
+#endif
+
+#define MAKER(name)                                                                                            \
+    plim_status VARIANT(name)(struct cpu_kernel * out, const struct cpu_entry *entry,                          \
+                              const struct cpu_request *request, plim_error *error)
+#define RUNNER(name) void VARIANT(name)(const struct kernel *kernel, const struct call *call)
+
+/* Every operand that is there is f32. size[0]: elements of a row of output 0
+   (of input 0 where there is no output). */
+MAKER(make_each);
+MAKER(make_rescale);
+RUNNER(run_relu);
+RUNNER(run_relu_gradient);
+RUNNER(run_sigmoid);
+RUNNER(run_sigmoid_gradient);
+RUNNER(run_add);
+RUNNER(run_multiply);
+RUNNER(run_scale);
+RUNNER(run_rescale);
+RUNNER(run_rescale_u8);
+MAKER(make_copy);
+RUNNER(run_copy);
+MAKER(make_clip_log);
+RUNNER(run_clip_log);
+RUNNER(run_clip_log_gradient);
+
+MAKER(make_last_axis);
+RUNNER(run_softmax);
+RUNNER(run_softmax_gradient);
+RUNNER(run_sum_rows);
+RUNNER(run_sum_last);
+RUNNER(run_spread_last);
+RUNNER(run_batch_mean);
+RUNNER(run_batch_mean_gradient);
+
+MAKER(make_loss);
+RUNNER(run_softmax_crossentropy);
+RUNNER(run_softmax_crossentropy_gradient);
+RUNNER(run_sigmoid_crossentropy);
+RUNNER(run_sigmoid_crossentropy_gradient);
+RUNNER(run_binary_crossentropy);
+RUNNER(run_binary_crossentropy_gradient);
+RUNNER(run_sparse_accuracy);
+RUNNER(run_binary_accuracy);
+
+MAKER(make_update);
+RUNNER(run_sgd);
+RUNNER(run_adam);
+MAKER(make_count_step);
+RUNNER(run_count_step);
+
+MAKER(make_matmul);
+MAKER(make_matmul_weight_gradient);
+
+MAKER(make_max_pool);
+RUNNER(run_max_pool);
+MAKER(make_max_pool_gradient);
+RUNNER(run_max_pool_gradient);
+
+#endif

@@ -1,0 +1,57 @@
+/* cpu_variant.c - the table of own kernels of one instruction set. */
+#include "backends/cpu/cpu_own.h"
+#include "ops/ops.h"
+
+#define ENTRY(what, maker, runner)                \
+    {                                            \
+        &op_##what, VARIANT(maker), VARIANT(runner) \
+    }
+/* The maker chooses among several runners. */
+#define CHOICE(what, maker)            \
+    {                                 \
+        &op_##what, VARIANT(maker), NULL \
+    }
+
+static const struct cpu_entry entries[] = {
+    CHOICE(matmul, make_matmul),
+    CHOICE(matmul_weight_gradient, make_matmul_weight_gradient),
+    ENTRY(max_pool, make_max_pool, run_max_pool),
+    ENTRY(max_pool_gradient, make_max_pool_gradient, run_max_pool_gradient),
+    ENTRY(relu, make_each, run_relu),
+    ENTRY(relu_gradient, make_each, run_relu_gradient),
+    ENTRY(sigmoid, make_each, run_sigmoid),
+    ENTRY(sigmoid_gradient, make_each, run_sigmoid_gradient),
+    ENTRY(softmax, make_last_axis, run_softmax),
+    ENTRY(softmax_gradient, make_last_axis, run_softmax_gradient),
+    ENTRY(flatten, make_copy, run_copy),
+    ENTRY(unflatten, make_copy, run_copy),
+    CHOICE(rescale, make_rescale),
+    ENTRY(add, make_each, run_add),
+    ENTRY(multiply, make_each, run_multiply),
+    ENTRY(scale, make_each, run_scale),
+    ENTRY(sum_rows, make_last_axis, run_sum_rows),
+    ENTRY(sum_last, make_last_axis, run_sum_last),
+    ENTRY(spread_last, make_last_axis, run_spread_last),
+    ENTRY(batch_mean, make_each, run_batch_mean),
+    ENTRY(batch_mean_gradient, make_each, run_batch_mean_gradient),
+    ENTRY(clip_log, make_clip_log, run_clip_log),
+    ENTRY(clip_log_gradient, make_clip_log, run_clip_log_gradient),
+    ENTRY(softmax_crossentropy, make_loss, run_softmax_crossentropy),
+    ENTRY(softmax_crossentropy_gradient, make_loss, run_softmax_crossentropy_gradient),
+    ENTRY(sigmoid_crossentropy, make_loss, run_sigmoid_crossentropy),
+    ENTRY(sigmoid_crossentropy_gradient, make_loss, run_sigmoid_crossentropy_gradient),
+    ENTRY(binary_crossentropy, make_loss, run_binary_crossentropy),
+    ENTRY(binary_crossentropy_gradient, make_loss, run_binary_crossentropy_gradient),
+    ENTRY(sparse_accuracy, make_loss, run_sparse_accuracy),
+    ENTRY(binary_accuracy, make_loss, run_binary_accuracy),
+    ENTRY(sgd, make_update, run_sgd),
+    ENTRY(adam, make_update, run_adam),
+    ENTRY(count_step, make_count_step, run_count_step),
+};
+
+const struct cpu_variant VARIANT(cpu_variant) = {
+    .name = VARIANT_NAME,
+    .implementation = "own " VARIANT_NAME,
+    .entry = entries,
+    .entry_count = sizeof entries / sizeof *entries,
+};

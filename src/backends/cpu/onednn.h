@@ -1,0 +1,55 @@
+/* onednn.h - the one door to oneDNN: convolutions for one thread.
+
+   The library is opened at run time, when the first convolution is made, and
+   not at all without one. Its types do not leave onednn.c. */
+#ifndef CPU_ONEDNN_H
+#define CPU_ONEDNN_H
+
+#include "base/budget.h"
+
+struct onednn;
+/* PLIM_UNSUPPORTED when there is no such library here. */
+plim_status onednn_open(struct onednn **out, struct budget *budget, plim_error *error);
+void onednn_close(struct onednn *library); /* NULL is fine */
+
+enum direction { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS };
+
+/* x[n, height, width, in], k[kernel..., in, out], y[n, rows, columns, out]. */
+struct convolution_sizes {
+    enum direction direction;
+    int64_t height, width, in, kernel[2], out, rows, columns;
+    int64_t stride[2], pad[4]; /* top, bottom, left, right */
+    bool bias, relu;
+};
+
+#define MOST_LENGTHS 8
+
+/* One convolution for slices of several lengths, all with weights in one
+   layout of the library's choice. */
+struct convolution;
+/* lengths[0] chooses the layout. `contexts`: how many threads may run it at
+   once without waiting for one another. PLIM_UNSUPPORTED when the library has no
+   fast path. */
+plim_status convolution_make(struct convolution **out, struct onednn *library, const struct convolution_sizes *sizes,
+                             const int64_t *lengths, int length_count, int contexts, plim_error *error);
+void convolution_free(struct convolution *convolution);
+
+const char *convolution_implementation(const struct convolution *convolution); /* "onednn jit:avx512_core" */
+size_t convolution_layout_bytes(const struct convolution *convolution);
+size_t convolution_scratch_bytes(const struct convolution *convolution);
+
+struct convolution_operands {
+    void *x, *y;     /* or their gradients */
+    void *weights;   /* in the library's layout; BACKWARD_WEIGHTS writes them */
+    void *bias;      /* NULL without */
+    void *scratch;   /* convolution_scratch_bytes */
+};
+
+/* Runs a slice of `samples`, one of the lengths. false: it could not. */
+bool convolution_run(const struct convolution *convolution, int64_t samples,
+                     const struct convolution_operands *operands);
+/* HWIO into the library's layout, and back: over what is there, or added to it. */
+bool convolution_pack(const struct convolution *convolution, void *layout, const float *hwio);
+bool convolution_unpack(const struct convolution *convolution, float *hwio, const void *layout, bool add);
+
+#endif

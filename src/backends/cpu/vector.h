@@ -1,0 +1,191 @@
+/* vector.h - one vector of floats, as wide as the instruction set has it.
+
+   The files that include it are compiled once an instruction set; VARIANT(name)
+   keeps the copies apart. Results may differ between instruction sets (width
+   of partial sums, fused multiply-add), never between threads or addresses. */
+#ifndef CPU_VECTOR_H
+#define CPU_VECTOR_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+/* Before a loop with constant bounds, so that its arrays become registers. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#if defined(__AVX512F__)
+
+#include <immintrin.h>
+#define VARIANT(name) name##_avx512
+#define VARIANT_NAME  "avx512"
+#define LANES         16
+#define TILE_VECTORS  4 /* widest tile of gemm.c: 6 rows x 4 vectors of 32 registers */
+typedef __m512 vector;
+
+INLINE vector vector_all(float x)
+{
+    return _mm512_set1_ps(x);
+}
+INLINE vector vector_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+INLINE void vector_store(float *p, vector x)
+{
+    _mm512_storeu_ps(p, x);
+}
+/* The first n lanes; the others are 0 and their memory is not touched. */
+INLINE vector vector_load_part(const float *p, int n)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+}
+INLINE void vector_store_part(float *p, vector x, int n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), x);
+}
+INLINE vector vector_madd(vector a, vector b, vector c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+/* b where either is not a number. */
+INLINE vector vector_max(vector a, vector b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+#elif defined(__AVX2__) && defined(__FMA__)
+
+#include <immintrin.h>
+#define VARIANT(name) name##_avx2
+#define VARIANT_NAME  "avx2"
+#define LANES         8
+#define TILE_VECTORS  2
+typedef __m256 vector;
+
+INLINE vector vector_all(float x)
+{
+    return _mm256_set1_ps(x);
+}
+INLINE vector vector_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+INLINE void vector_store(float *p, vector x)
+{
+    _mm256_storeu_ps(p, x);
+}
+INLINE __m256i vector_mask(int n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+INLINE vector vector_load_part(const float *p, int n)
+{
+    return _mm256_maskload_ps(p, vector_mask(n));
+}
+INLINE void vector_store_part(float *p, vector x, int n)
+{
+    _mm256_maskstore_ps(p, vector_mask(n), x);
+}
+INLINE vector vector_madd(vector a, vector b, vector c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+INLINE vector vector_max(vector a, vector b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+#else
+
+#define VARIANT(name) name##_plain
+#define VARIANT_NAME  "plain"
+#define LANES         4
+#define TILE_VECTORS  2
+typedef float vector __attribute__((vector_size(16)));
+
+INLINE vector vector_all(float x)
+{
+    return (vector){x, x, x, x};
+}
+INLINE vector vector_load(const float *p)
+{
+    vector x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+INLINE void vector_store(float *p, vector x)
+{
+    memcpy(p, &x, sizeof x);
+}
+INLINE vector vector_load_part(const float *p, int n)
+{
+    return (vector){p[0], n > 1 ? p[1] : 0, n > 2 ? p[2] : 0, 0};
+}
+INLINE void vector_store_part(float *p, vector x, int n)
+{
+    p[0] = x[0];
+    if (n > 1)
+        p[1] = x[1];
+    if (n > 2)
+        p[2] = x[2];
+}
+INLINE vector vector_madd(vector a, vector b, vector c)
+{
+    return a * b + c;
+}
+INLINE vector vector_max(vector a, vector b)
+{
+    return (vector){a[0] > b[0] ? a[0] : b[0], a[1] > b[1] ? a[1] : b[1], a[2] > b[2] ? a[2] : b[2],
+                    a[3] > b[3] ? a[3] : b[3]};
+}
+
+#endif
+
+/* a * b + c, in one rounding where the instruction set has it. */
+#if defined(__FMA__)
+INLINE float madd(float a, float b, float c)
+{
+    return __builtin_fmaf(a, b, c);
+}
+#else
+INLINE float madd(float a, float b, float c)
+{
+    return a * b + c;
+}
+#endif
+
+/* Two vectors laned together (a0 b0 a1 b1 ...), and the lanes of one added up
+   by folding halves. */
+#if LANES == 16
+#define LANED_LOW  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define LANED_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+INLINE float vector_sum(vector x)
+{
+    x += __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    x += __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    return x[0] + x[1];
+}
+#elif LANES == 8
+#define LANED_LOW  0, 8, 1, 9, 2, 10, 3, 11
+#define LANED_HIGH 4, 12, 5, 13, 6, 14, 7, 15
+INLINE float vector_sum(vector x)
+{
+    x += __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3);
+    x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5);
+    return x[0] + x[1];
+}
+#else
+#define LANED_LOW  0, 4, 1, 5
+#define LANED_HIGH 2, 6, 3, 7
+INLINE float vector_sum(vector x)
+{
+    return (x[0] + x[2]) + (x[1] + x[3]);
+}
+#endif
+
+#endif
