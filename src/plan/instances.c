@@ -1,0 +1,109 @@
+/* instances.c - the stretches of the arena that a phase needs, and their
+   offsets: values that live outside of slices, partial sums, packs. */
+#include <stdio.h>
+
+#include "plan/plan_builder.h"
+
+static int add_instance(struct phase *phase, struct instance instance)
+{
+    instance.bytes = layout_bytes(instance.bytes);
+    phase->instance[phase->instance_count] = instance;
+    return phase->instance_count++;
+}
+
+static int at_instruction(const struct builder *builder, int position)
+{
+    return builder->instruction_of[builder->chains.order[position]->id];
+}
+
+static void add_values(struct builder *builder)
+{
+    for (int t = 0; t < builder->graph->tensor_count; t++) {
+        const struct tensor *tensor = builder->graph->tensor[t];
+        struct life *life = &builder->life[t];
+        if (!is_value(tensor) || life->root != t || !life->arena)
+            continue;
+        life->instance = add_instance(builder->phase, (struct instance){
+            .name = tensor->name,
+            .tag = life->gradient ? TAG_GRADIENTS : TAG_ACTIVATIONS,
+            .bytes = tensor_bytes(tensor),
+            .first = at_instruction(builder, life->first),
+            .last = life->result ? builder->phase->instruction_count - 1 : at_instruction(builder, life->end),
+        });
+    }
+}
+
+/* Sums of more than one unit: a partial each, which the fold adds up. */
+static plim_status add_partials(struct builder *builder, const struct node *node, plim_error *error)
+{
+    int at = builder->instruction_of[node->id], units = builder->chains.chain[at].units;
+    for (int k = 0; k < node->output_count; k++) {
+        const struct tensor *tensor = node->output[k];
+        int *partial = &builder->partial[node->id * MOST_OUTPUTS + k];
+        *partial = NOWHERE;
+        if (units == 1 || builder->cut[node->id].output[k] != PART_SUM || builder->chains.local[tensor->id])
+            continue;
+        if (tensor->type != TYPE_F32 && tensor->type != TYPE_F64)
+            return fail(error, PLIM_INTERNAL, "%s %s: sums of %s", node->op->name, node->name, type_name(tensor->type));
+        char *name = arena_format(&builder->program->arena, "partial sums of %s", tensor->name);
+        if (!name)
+            return program_refused(builder->program, error);
+        *partial = add_instance(builder->phase, (struct instance){
+            .name = name,
+            .tag = TAG_SCRATCH,
+            .bytes = layout_bytes(tensor_bytes(tensor)) * (uint64_t)units,
+            .first = at,
+            .last = at,
+        });
+    }
+    return PLIM_OK;
+}
+
+static plim_status add_pack(struct builder *builder, const struct task *task, int at, plim_error *error)
+{
+    builder->pack[task->node->id] = NOWHERE;
+    if (task->kernel->pack_bytes == 0)
+        return PLIM_OK;
+    char *name = arena_format(&builder->program->arena, "pack of %s %s", task->node->op->name, task->node->name);
+    if (!name)
+        return program_refused(builder->program, error);
+    builder->pack[task->node->id] = add_instance(
+        builder->phase, (struct instance){.name = name, .tag = TAG_SCRATCH, .bytes = task->kernel->pack_bytes, .first = at, .last = at});
+    return PLIM_OK;
+}
+
+static plim_status add_all(struct builder *builder, plim_error *error)
+{
+    struct phase *phase = builder->phase;
+    add_values(builder);
+    for (int i = 0; i < phase->instruction_count; i++) {
+        for (int t = 0; t < phase->instruction[i].task_count; t++) {
+            TRY(add_partials(builder, phase->instruction[i].task[t].node, error));
+            TRY(add_pack(builder, &phase->instruction[i].task[t], i, error));
+        }
+    }
+    return PLIM_OK;
+}
+
+plim_status instances_make(struct builder *builder, plim_error *error)
+{
+    struct phase *phase = builder->phase;
+    struct graph *graph = builder->graph;
+    /* A value, its partial sums, a pack a node: never more. */
+    size_t most = (size_t)graph->tensor_count * 2 + (size_t)graph->node_count;
+    struct instance *all = arena_array(&builder->work, most, sizeof(*all));
+    if (!all)
+        return program_refused(builder->program, error);
+    phase->instance = all;
+    TRY(add_all(builder, error));
+    phase->instance = arena_array(&builder->program->arena, (size_t)phase->instance_count, sizeof(*all));
+    if (!phase->instance)
+        return program_refused(builder->program, error);
+    for (int i = 0; i < phase->instance_count; i++)
+        phase->instance[i] = all[i];
+    TRY(layout_pack(&phase->top, phase->instance, phase->instance_count, graph->arena.budget, error));
+    phase->max_live = layout_max_live(phase->instance, phase->instance_count, phase->instruction_count, &phase->peak);
+    for (int i = 0; i < phase->instance_count; i++)
+        phase->instance[i].offset += builder->program->persistent_bytes;
+    return PLIM_OK;
+}

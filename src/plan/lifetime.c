@@ -1,0 +1,79 @@
+/* lifetime.c - from when to when every value lives, and who takes over
+   whose bytes.
+
+   An output takes over its input's bytes when the op allows it, nobody reads the
+   input later, and both are walked row by row. Then both are one group with one
+   place. A group that has one member outside of slices is outside as a whole: the
+   bytes are there anyway, and a copy is saved. */
+#include "plan/plan_builder.h"
+
+static void measure_values(struct builder *builder)
+{
+    struct life *life = builder->life;
+    for (int at = 0; at < builder->chains.node_count; at++) {
+        const struct node *node = builder->chains.order[at];
+        for (int k = 0; k < node->output_count; k++) {
+            const struct tensor *tensor = node->output[k];
+            life[tensor->id] = (struct life){
+                .made = at,
+                .last = at,
+                .first = at,
+                .whole_read = -1,
+                .root = tensor->id,
+                .arena = !builder->chains.local[tensor->id],
+                .gradient = tensor->gradient,
+                .result = tensor->kind == KIND_RESULT,
+                .instance = NOWHERE,
+            };
+        }
+        for (int i = 0; i < node->input_count; i++) {
+            if (!node->input[i] || !is_value(node->input[i]))
+                continue;
+            struct life *read = &life[node->input[i]->id];
+            read->last = at;
+            if (builder->cut[node->id].input[i] != PART_CUT)
+                read->whole_read = builder->instruction_of[node->id];
+        }
+    }
+}
+
+/* Whether output 0 may be written over the input, at this position. */
+static bool may_take_over(const struct builder *builder, const struct node *node, int at)
+{
+    int input = node->op->in_place;
+    if (input < 0 || input >= node->input_count || node->output_count < 1 || !node->input[input])
+        return false;
+    const struct tensor *from = node->input[input], *to = node->output[0];
+    const struct cut *cut = &builder->cut[node->id];
+    const struct life *life = &builder->life[from->id];
+    if (from->kind != KIND_VALUE || life->last != at || tensor_bytes(from) != tensor_bytes(to))
+        return false;
+    return cut->input[input] == PART_CUT && cut->output[0] == PART_CUT && life->whole_read != builder->instruction_of[node->id];
+}
+
+static void take_over(struct life *life, const struct tensor *from, const struct tensor *to)
+{
+    struct life *root = &life[life[from->id].root], *joined = &life[to->id];
+    joined->root = life[from->id].root;
+    root->arena |= joined->arena;
+    root->gradient |= joined->gradient;
+    root->result |= joined->result;
+}
+
+void lifetime_find(struct builder *builder)
+{
+    struct life *life = builder->life;
+    measure_values(builder);
+    for (int at = 0; at < builder->chains.node_count; at++) {
+        const struct node *node = builder->chains.order[at];
+        if (may_take_over(builder, node, at))
+            take_over(life, node->input[node->op->in_place], node->output[0]);
+    }
+    for (int t = 0; t < builder->graph->tensor_count; t++) {
+        if (!is_value(builder->graph->tensor[t]))
+            continue;
+        struct life *root = &life[life[t].root];
+        if (life[t].last > root->end)
+            root->end = life[t].last;
+    }
+}

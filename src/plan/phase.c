@@ -1,0 +1,114 @@
+/* phase.c - one phase of a program, from its graph: chains, kernels,
+   lifetimes, offsets, places. */
+#include <string.h>
+
+#include "plan/plan_builder.h"
+
+static bool take_tables(struct builder *b)
+{
+    size_t nodes = (size_t)b->graph->node_count, tensors = (size_t)b->graph->tensor_count;
+    b->cut = arena_array(&b->work, nodes, sizeof(*b->cut));
+    b->position = arena_array(&b->work, nodes, sizeof(*b->position));
+    b->instruction_of = arena_array(&b->work, nodes, sizeof(*b->instruction_of));
+    b->life = arena_array(&b->work, tensors, sizeof(*b->life));
+    b->partial = arena_array(&b->work, nodes * MOST_OUTPUTS, sizeof(*b->partial));
+    b->pack = arena_array(&b->work, nodes, sizeof(*b->pack));
+    b->persistent = arena_array(&b->work, tensors, sizeof(*b->persistent));
+    return b->cut && b->position && b->instruction_of && b->life && b->partial && b->pack && b->persistent;
+}
+
+static void collect_nodes(struct builder *b)
+{
+    for (int c = 0; c < b->chains.chain_count; c++) {
+        const struct chain *chain = &b->chains.chain[c];
+        for (int at = chain->first; at < chain->first + chain->count; at++) {
+            const struct node *node = b->chains.order[at];
+            node->op->cut(&b->cut[node->id], node);
+            b->position[node->id] = at;
+            b->instruction_of[node->id] = c;
+        }
+    }
+}
+
+static bool same_tensor(const struct tensor *a, const struct tensor *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->type == b->type && shape_equal(&a->shape, &b->shape);
+}
+
+/* Graphs of one model name their weights in the same order: the search goes
+   on where it last found one. */
+static plim_status match_persistent(struct builder *b, plim_error *error)
+{
+    const struct program *program = b->program;
+    int next = 0;
+    for (int t = 0; t < b->graph->tensor_count; t++) {
+        const struct tensor *tensor = b->graph->tensor[t];
+        if (tensor->kind != KIND_WEIGHT && tensor->kind != KIND_STATE)
+            continue;
+        int tried = 0;
+        while (tried < program->persistent_count && !same_tensor(program->persistent[next], tensor)) {
+            next = (next + 1) % program->persistent_count;
+            tried++;
+        }
+        if (tried == program->persistent_count)
+            return fail(error, PLIM_INTERNAL, "plan: %s of phase %s is not a weight of the program", tensor->name, b->phase->name);
+        b->persistent[t] = next;
+    }
+    return PLIM_OK;
+}
+
+static plim_status build(struct builder *b, plim_error *error)
+{
+    TRY(chain_find(&b->chains, b->graph, error));
+    if (!take_tables(b))
+        return program_refused(b->program, error);
+    collect_nodes(b);
+    TRY(match_persistent(b, error));
+    TRY(tasks_prepare(b, error));
+    lifetime_find(b);
+    TRY(instances_make(b, error));
+    TRY(buffers_make(b, error));
+    return tasks_place(b, error);
+}
+
+plim_status phase_make(struct program *program, int phase, const char *name, struct graph *graph, int64_t last_batch, plim_error *error)
+{
+    struct builder builder = {.program = program, .phase = &program->phase[phase], .graph = graph, .last_batch = last_batch};
+    if (last_batch < 0 || last_batch > graph->batch)
+        return fail(error, PLIM_INTERNAL, "plan: a last batch of %lld samples, a batch of %lld", (long long)last_batch, (long long)graph->batch);
+    *builder.phase = (struct phase){.name = name, .graph = graph};
+    arena_init(&builder.work, program->arena.budget, TAG_PLANNER);
+    plim_status status = build(&builder, error);
+    arena_release(&builder.work);
+    return status;
+}
+
+plim_status phase_make_buffer(struct program *program, int phase, const char *name, uint64_t bytes, plim_error *error)
+{
+    struct phase *made = &program->phase[phase];
+    *made = (struct phase){.name = name, .instance_count = 1};
+    made->instance = arena_array(&program->arena, 1, sizeof(*made->instance));
+    if (!made->instance)
+        return program_refused(program, error);
+    made->instance[0] = (struct instance){.name = name, .tag = TAG_CHECKPOINT, .bytes = layout_bytes(bytes), .offset = program->persistent_bytes};
+    made->max_live = made->top = made->instance[0].bytes;
+    return PLIM_OK;
+}
+
+void phase_measure(struct program *program, struct phase *phase)
+{
+    uint64_t workers = program->worker_bytes * (uint64_t)program->threads;
+    for (int i = 0; i < phase->instruction_count; i++) {
+        phase->instruction[i].live_bytes = program->persistent_bytes + workers;
+        for (int k = 0; k < phase->instance_count; k++)
+            if (phase->instance[k].first <= i && i <= phase->instance[k].last)
+                phase->instruction[i].live_bytes += phase->instance[k].bytes;
+    }
+    for (int i = 0; i < program->persistent_count; i++)
+        phase->by_tag[program->persistent[i]->kind == KIND_WEIGHT ? TAG_WEIGHTS : TAG_OPTIMIZER] +=
+            layout_bytes(tensor_bytes(program->persistent[i]));
+    for (int k = 0; k < phase->instance_count; k++)
+        if (phase->instance[k].first <= phase->peak && phase->peak <= phase->instance[k].last)
+            phase->by_tag[phase->instance[k].tag] += phase->instance[k].bytes;
+    phase->by_tag[TAG_SCRATCH] += workers;
+}

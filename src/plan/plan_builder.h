@@ -1,0 +1,74 @@
+/* plan_builder.h - what the makers of a phase tell one another. */
+#ifndef PLAN_PLAN_BUILDER_H
+#define PLAN_PLAN_BUILDER_H
+
+#include "plan/plan.h"
+
+#define NOWHERE (-1)
+
+/* Of a tensor. Positions are places in chains.order. Tensors that take over one
+   another's bytes form a group; what is said of a group stands at its root. */
+struct life {
+    int made, last;     /* positions: its maker, its last reader (the maker if none) */
+    int whole_read;     /* last instruction that reads it other than CUT; -1 */
+    int root;           /* tensor id of its group's root */
+    /* Of the group: */
+    bool arena;         /* has a place outside of slices */
+    bool gradient;
+    int first, end;     /* positions */
+    bool result;        /* lives to the end of the phase */
+    int instance;       /* in the arena; or NOWHERE */
+    uint64_t offset;    /* in the worker's buffers, when not in the arena */
+};
+
+struct builder {
+    struct program *program;
+    struct phase *phase;
+    struct graph *graph;
+    struct chains chains;
+    struct arena work;      /* thrown away when the phase is made */
+    int64_t last_batch;
+    struct cut *cut;        /* by node id */
+    int *position;          /* by node id: in chains.order */
+    int *instruction_of;    /* by node id */
+    struct life *life;      /* by tensor id */
+    int *partial;           /* by node id * MOST_OUTPUTS + k: instance of its partial sums */
+    int *pack;              /* by node id: instance of its pack */
+    int *persistent;        /* by tensor id: index of a weight or state */
+};
+
+/* lifetime.c: life of every value, groups in place. Needs chains, cut, position. */
+void lifetime_find(struct builder *builder);
+/* instances.c: values, partial sums and packs into phase->instance; offsets. */
+plim_status instances_make(struct builder *builder, plim_error *error);
+/* buffers.c: offsets of local values and scratch in a worker's buffers. */
+plim_status buffers_make(struct builder *builder, plim_error *error);
+/* tasks.c: kernels first (before instances: packs), places and folds last. */
+plim_status tasks_prepare(struct builder *builder, plim_error *error);
+plim_status tasks_place(struct builder *builder, plim_error *error);
+
+/* phase.c */
+plim_status phase_make(struct program *program, int phase, const char *name, struct graph *graph, int64_t last_batch, plim_error *error);
+plim_status phase_make_buffer(struct program *program, int phase, const char *name, uint64_t bytes, plim_error *error);
+/* live_bytes and tags at the peak; when all phases are made. */
+void phase_measure(struct program *program, struct phase *phase);
+
+/* Tables that stay, or PLIM_OVER_BUDGET / PLIM_NO_MEMORY. */
+plim_status program_refused(const struct program *program, plim_error *error);
+
+static inline uint64_t tensor_bytes(const struct tensor *tensor)
+{
+    return (uint64_t)shape_count(&tensor->shape) * type_bytes(tensor->type);
+}
+
+static inline uint64_t tensor_row_bytes(const struct tensor *tensor)
+{
+    return (uint64_t)shape_row(&tensor->shape) * type_bytes(tensor->type);
+}
+
+static inline bool is_value(const struct tensor *tensor)
+{
+    return tensor->kind == KIND_VALUE || tensor->kind == KIND_RESULT;
+}
+
+#endif

@@ -1,0 +1,508 @@
+/* plan_verify.c - symbolic replay of a phase, before anything runs.
+
+   It trusts the graph and the ops' cuts, and nothing of what made the plan. Bytes are
+   not moved; for each tensor it is known where a whole copy of it lies, until somebody
+   writes over it. What the header of plan.h promises is checked:
+    1. instances: aligned, inside their region, apart from one another in time or space
+    2. every access inside an instance that is alive (or a weight's own place)
+    3. in one instruction, what is written is met by others row by row only, since units
+       run in any order; sums have a partial a unit, and a fold
+    4. every read finds its tensor where it looks; updates keep program order
+    5. every node once, every result there in the end, figures add up. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan_builder.h"
+
+/* Where a whole copy of a tensor lies now. */
+struct copy {
+    enum space space; /* NONE: nowhere */
+    uint64_t offset, bytes;
+    bool rows_only; /* made CUT in this instruction: only its own rows may be read */
+};
+
+/* One operand in the arena, for rule 3. */
+struct access {
+    uint64_t offset, bytes, row_bytes;
+    bool write;
+    const struct node *node;
+};
+
+struct replay {
+    const struct program *program;
+    const struct phase *phase;
+    struct arena work;
+    struct copy *copy;      /* by tensor id */
+    int *held;              /* tensors with a copy */
+    int held_count;
+    int *version;           /* by tensor id: updates so far */
+    int *expected;          /* by node id * MOST_INPUTS + i: version in program order */
+    bool *ran;              /* by node id */
+    struct access *access;  /* of the current instruction */
+    int access_count;
+    const struct instance **alive; /* at the current instruction, by offset */
+    int alive_count;
+    int at;                 /* instruction */
+    const struct instruction *instruction;
+    plim_error *error;
+};
+
+#define WRONG(replay, ...) fail((replay)->error, PLIM_INTERNAL, "plan: " __VA_ARGS__)
+
+static bool meet(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
+{
+    return a < b + b_bytes && b < a + a_bytes;
+}
+
+/* ---- instances --------------------------------------------------------- */
+
+static int instance_order(const void *left, const void *right)
+{
+    const struct instance *a = *(const struct instance *const *)left, *b = *(const struct instance *const *)right;
+    return a->offset != b->offset ? (a->offset < b->offset ? -1 : 1) : 0;
+}
+
+static plim_status check_instance(const struct replay *r, const struct instance *instance)
+{
+    const struct program *program = r->program;
+    int end = r->phase->instruction_count ? r->phase->instruction_count : 1;
+    if (instance->offset % LAYOUT_ALIGNMENT)
+        return WRONG(r, "%s is not aligned", instance->name);
+    if (instance->first < 0 || instance->last < instance->first || instance->last >= end)
+        return WRONG(r, "%s lives from %d to %d of %d", instance->name, instance->first, instance->last, end);
+    if (instance->offset < program->persistent_bytes || instance->bytes > program->workers_offset ||
+        instance->offset > program->workers_offset - instance->bytes)
+        return WRONG(r, "%s lies outside of the phases' region", instance->name);
+    return PLIM_OK;
+}
+
+/* The instances that live at an instruction, sorted: neighbours must not meet. */
+static plim_status enter_instruction(struct replay *r, int at)
+{
+    r->at = at;
+    r->alive_count = 0;
+    for (int k = 0; k < r->phase->instance_count; k++)
+        if (r->phase->instance[k].first <= at && at <= r->phase->instance[k].last)
+            r->alive[r->alive_count++] = &r->phase->instance[k];
+    if (r->alive_count)
+        qsort(r->alive, (size_t)r->alive_count, sizeof(*r->alive), instance_order);
+    for (int k = 1; k < r->alive_count; k++)
+        if (r->alive[k - 1]->offset + r->alive[k - 1]->bytes > r->alive[k]->offset)
+            return WRONG(r, "%s and %s share bytes at instruction %d", r->alive[k - 1]->name, r->alive[k]->name, at);
+    return PLIM_OK;
+}
+
+/* The last that begins at or before the offset must reach to the end. */
+static bool inside_alive(const struct replay *r, uint64_t offset, uint64_t bytes)
+{
+    int low = 0, high = r->alive_count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (r->alive[middle]->offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && offset + bytes <= r->alive[low - 1]->offset + r->alive[low - 1]->bytes;
+}
+
+/* ---- weights and states ------------------------------------------------ */
+
+static plim_status check_persistent(const struct replay *r)
+{
+    const struct program *program = r->program;
+    uint64_t end = 0;
+    for (int i = 0; i < program->persistent_count; i++) {
+        if (program->persistent_offset[i] < end || program->persistent_offset[i] % LAYOUT_ALIGNMENT)
+            return WRONG(r, "%s shares bytes with the weight before it", program->persistent[i]->name);
+        end = program->persistent_offset[i] + tensor_bytes(program->persistent[i]);
+    }
+    if (end > program->persistent_bytes)
+        return WRONG(r, "weights pass the end of their region");
+    if (program->workers_offset + program->worker_bytes * (uint64_t)program->threads > program->arena_bytes)
+        return WRONG(r, "workers' buffers pass the end of the arena");
+    return PLIM_OK;
+}
+
+static bool updates(const struct node *node, int input)
+{
+    return node->op->updates >> input & 1;
+}
+
+/* Which version of a weight each node sees in program order. */
+static void expect_versions(struct replay *r)
+{
+    const struct graph *graph = r->phase->graph;
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct node *node = graph->node[n];
+        for (int i = 0; i < node->input_count; i++)
+            if (node->input[i])
+                r->expected[n * MOST_INPUTS + i] = r->version[node->input[i]->id];
+        for (int i = 0; i < node->input_count; i++)
+            if (node->input[i] && updates(node, i))
+                r->version[node->input[i]->id]++;
+    }
+    memset(r->version, 0, (size_t)graph->tensor_count * sizeof(*r->version));
+}
+
+static void start_copies(struct replay *r)
+{
+    const struct graph *graph = r->phase->graph;
+    int next = 0;
+    for (int t = 0; t < graph->tensor_count; t++) {
+        const struct tensor *tensor = graph->tensor[t];
+        if (tensor->kind == KIND_INPUT)
+            r->copy[t] = (struct copy){.space = SPACE_BATCH, .offset = (uint64_t)tensor->column, .bytes = tensor_bytes(tensor)};
+        for (int tried = 0; (tensor->kind == KIND_WEIGHT || tensor->kind == KIND_STATE) && tried < r->program->persistent_count; tried++) {
+            int i = (next + tried) % r->program->persistent_count;
+            if (strcmp(r->program->persistent[i]->name, tensor->name) != 0)
+                continue;
+            r->copy[t] = (struct copy){.space = SPACE_ARENA, .offset = r->program->persistent_offset[i], .bytes = tensor_bytes(tensor)};
+            next = i + 1;
+            break;
+        }
+    }
+}
+
+/* ---- copies of values -------------------------------------------------- */
+
+/* Whatever lay in these bytes is gone. Weights cannot be met: values are
+   inside instances, instances outside of their region. */
+static void lose(struct replay *r, enum space space, uint64_t offset, uint64_t bytes)
+{
+    for (int i = 0; i < r->held_count;) {
+        struct copy *copy = &r->copy[r->held[i]];
+        if (copy->space == space && meet(copy->offset, copy->bytes, offset, bytes)) {
+            copy->space = SPACE_NONE;
+            r->held[i] = r->held[--r->held_count];
+        } else {
+            i++;
+        }
+    }
+}
+
+static void hold(struct replay *r, const struct tensor *tensor, struct copy copy)
+{
+    lose(r, copy.space, copy.offset, copy.bytes);
+    r->copy[tensor->id] = copy;
+    r->held[r->held_count++] = tensor->id;
+}
+
+/* ---- operands ---------------------------------------------------------- */
+
+static uint64_t slice_bytes(const struct replay *r, const struct tensor *tensor, enum part part)
+{
+    return part == PART_CUT ? tensor_row_bytes(tensor) * (uint64_t)r->instruction->chain.slice : tensor_bytes(tensor);
+}
+
+static plim_status note_access(struct replay *r, struct access access)
+{
+    if (access.offset >= r->program->persistent_bytes && !inside_alive(r, access.offset, access.bytes))
+        return WRONG(r, "%s %s reaches bytes at %llu that nobody owns at instruction %d", access.node->op->name, access.node->name,
+                     (unsigned long long)access.offset, r->at);
+    r->access[r->access_count++] = access;
+    return PLIM_OK;
+}
+
+/* Shape of the place against the op's cut. */
+static plim_status check_place(const struct replay *r, const struct node *node, const struct place *place, const struct tensor *tensor, enum part part)
+{
+    bool moves = part == PART_CUT && place->space != SPACE_WORKER;
+    if (place->space == SPACE_NONE || place->row_bytes != (moves ? tensor_row_bytes(tensor) : 0))
+        return WRONG(r, "%s %s: %s has no place that fits its cut", node->op->name, node->name, tensor->name);
+    if (place->space == SPACE_WORKER && (place->offset % LAYOUT_ALIGNMENT || place->offset + slice_bytes(r, tensor, part) > r->program->worker_bytes))
+        return WRONG(r, "%s %s: %s passes the end of the worker's buffers", node->op->name, node->name, tensor->name);
+    return PLIM_OK;
+}
+
+static plim_status check_read(struct replay *r, const struct task *task, int i, const struct cut *cut)
+{
+    const struct node *node = task->node;
+    const struct tensor *tensor = node->input[i];
+    const struct place *place = &task->input[i];
+    if (!tensor)
+        return place->space == SPACE_NONE ? PLIM_OK : WRONG(r, "%s %s: an absent input has a place", node->op->name, node->name);
+    const struct copy *copy = &r->copy[tensor->id];
+    TRY(check_place(r, node, place, tensor, cut->input[i]));
+    if (copy->space != place->space || copy->offset != place->offset)
+        return WRONG(r, "%s %s at instruction %d does not find %s where it looks", node->op->name, node->name, r->at, tensor->name);
+    if (copy->rows_only && cut->input[i] != PART_CUT)
+        return WRONG(r, "%s %s reads all of %s while it is being made", node->op->name, node->name, tensor->name);
+    if (place->unit_bytes)
+        return WRONG(r, "%s %s: an input moves by units", node->op->name, node->name);
+    if (r->version[tensor->id] != r->expected[node->id * MOST_INPUTS + i])
+        return WRONG(r, "%s %s sees version %d of %s, not %d", node->op->name, node->name, r->version[tensor->id], tensor->name,
+                     r->expected[node->id * MOST_INPUTS + i]);
+    if (place->space == SPACE_ARENA)
+        return note_access(r, (struct access){place->offset, tensor_bytes(tensor), place->row_bytes, updates(node, i), node});
+    return PLIM_OK;
+}
+
+/* The fold that belongs to partial sums at this place. */
+static const struct fold *find_fold(const struct replay *r, const struct place *place)
+{
+    for (int f = 0; f < r->instruction->fold_count; f++)
+        if (r->instruction->fold[f].from == place->offset)
+            return &r->instruction->fold[f];
+    return NULL;
+}
+
+static plim_status write_sum(struct replay *r, const struct node *node, const struct place *place, const struct tensor *tensor)
+{
+    int units = r->instruction->chain.units;
+    bool partial = place->unit_bytes != 0;
+    if (place->space == SPACE_WORKER) /* lost on purpose; a reader will not find it */
+        return partial ? WRONG(r, "%s %s: partial sums in a worker's buffers", node->op->name, node->name) : PLIM_OK;
+    if (place->space != SPACE_ARENA || partial != (units > 1))
+        return WRONG(r, "%s %s: %d units add to one %s", node->op->name, node->name, units, tensor->name);
+    uint64_t bytes = partial ? place->unit_bytes * (uint64_t)units : tensor_bytes(tensor);
+    const struct fold *fold = find_fold(r, place);
+    if (partial && (!fold || place->unit_bytes < tensor_bytes(tensor) || fold->stride != place->unit_bytes ||
+                    fold->count != shape_count(&tensor->shape) || fold->type != tensor->type))
+        return WRONG(r, "%s %s: no fold adds up the partial sums of %s", node->op->name, node->name, tensor->name);
+    return note_access(r, (struct access){place->offset, bytes, 0, true, node});
+}
+
+static plim_status check_write(struct replay *r, const struct task *task, int k, const struct cut *cut)
+{
+    const struct node *node = task->node;
+    const struct tensor *tensor = node->output[k];
+    const struct place *place = &task->output[k];
+    enum part part = cut->output[k];
+    TRY(check_place(r, node, place, tensor, part));
+    if (place->space == SPACE_BATCH || (place->space == SPACE_ARENA && place->offset < r->program->persistent_bytes))
+        return WRONG(r, "%s %s writes over a batch or a weight", node->op->name, node->name);
+    if (part == PART_SUM)
+        return write_sum(r, node, place, tensor);
+    if (place->unit_bytes || (part == PART_WHOLE && place->space != SPACE_ARENA))
+        return WRONG(r, "%s %s: %s has no place of its own", node->op->name, node->name, tensor->name);
+    if (place->space == SPACE_ARENA)
+        return note_access(r, (struct access){place->offset, tensor_bytes(tensor), place->row_bytes, true, node});
+    return PLIM_OK;
+}
+
+/* What is where after the task. SUM and WHOLE outputs are complete, and may be read, only
+   when the instruction is over. */
+static void write_copies(struct replay *r, const struct task *task, const struct cut *cut)
+{
+    for (int k = 0; k < task->node->output_count; k++) {
+        const struct place *place = &task->output[k];
+        uint64_t bytes = slice_bytes(r, task->node->output[k], cut->output[k]);
+        if (cut->output[k] == PART_CUT) {
+            if (place->space == SPACE_ARENA)
+                bytes = tensor_bytes(task->node->output[k]);
+            hold(r, task->node->output[k], (struct copy){place->space, place->offset, bytes, true});
+        } else {
+            lose(r, place->space, place->offset, place->unit_bytes ? place->unit_bytes * (uint64_t)r->instruction->chain.units : bytes);
+        }
+    }
+}
+
+/* Scratch may lie over anything that no longer matters, not over the task's own operands. */
+static plim_status check_scratch(struct replay *r, const struct task *task, const struct cut *cut)
+{
+    uint64_t bytes = task->kernel->scratch_bytes;
+    const struct node *node = task->node;
+    if (bytes == 0)
+        return PLIM_OK;
+    bool bad = task->scratch % LAYOUT_ALIGNMENT || task->scratch + bytes > r->program->worker_bytes;
+    for (int i = 0; i < node->input_count; i++)
+        bad |= task->input[i].space == SPACE_WORKER &&
+               meet(task->scratch, bytes, task->input[i].offset, slice_bytes(r, node->input[i], cut->input[i]));
+    for (int k = 0; k < node->output_count; k++)
+        bad |= task->output[k].space == SPACE_WORKER &&
+               meet(task->scratch, bytes, task->output[k].offset, slice_bytes(r, node->output[k], cut->output[k]));
+    if (bad)
+        return WRONG(r, "%s %s: its scratch is not its own", node->op->name, node->name);
+    lose(r, SPACE_WORKER, task->scratch, bytes);
+    return PLIM_OK;
+}
+
+/* Outputs of one task in the same bytes would be seen by nobody else. */
+static plim_status check_outputs_apart(const struct replay *r, const struct task *task, const struct cut *cut)
+{
+    const struct node *node = task->node;
+    for (int k = 0; k < node->output_count; k++)
+        for (int j = 0; j < k; j++)
+            if (task->output[k].space == SPACE_WORKER && task->output[j].space == SPACE_WORKER &&
+                meet(task->output[k].offset, slice_bytes(r, node->output[k], cut->output[k]), task->output[j].offset,
+                     slice_bytes(r, node->output[j], cut->output[j])))
+                return WRONG(r, "%s %s: two outputs share bytes", node->op->name, node->name);
+    return PLIM_OK;
+}
+
+static plim_status replay_task(struct replay *r, const struct task *task)
+{
+    const struct node *node = task->node;
+    const struct chain *chain = &r->instruction->chain;
+    struct cut cut;
+    node->op->cut(&cut, node);
+    if (r->ran[node->id])
+        return WRONG(r, "%s %s runs twice", node->op->name, node->name);
+    r->ran[node->id] = true;
+    if (cut.extent != chain->extent || cut.by_sample != chain->by_sample || (chain->slice % cut.grain && chain->units * chain->unit > chain->slice))
+        return WRONG(r, "%s %s does not fit its chain", node->op->name, node->name);
+    for (int i = 0; i < node->input_count; i++)
+        TRY(check_read(r, task, i, &cut));
+    for (int k = 0; k < node->output_count; k++)
+        TRY(check_write(r, task, k, &cut));
+    TRY(check_scratch(r, task, &cut));
+    TRY(check_outputs_apart(r, task, &cut));
+    write_copies(r, task, &cut);
+    if (task->kernel->pack_bytes)
+        TRY(note_access(r, (struct access){task->pack, task->kernel->pack_bytes, 0, true, node}));
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i] && updates(node, i))
+            r->version[node->input[i]->id]++;
+    return PLIM_OK;
+}
+
+/* ---- instructions ------------------------------------------------------ */
+
+static int access_order(const void *left, const void *right)
+{
+    const struct access *a = left, *b = right;
+    return a->offset != b->offset ? (a->offset < b->offset ? -1 : 1) : 0;
+}
+
+/* Rule 3. Sorted by offset, an access can only meet those that begin before the
+   furthest end so far. */
+static plim_status check_accesses(struct replay *r)
+{
+    if (r->access_count)
+        qsort(r->access, (size_t)r->access_count, sizeof(*r->access), access_order);
+    for (int i = 0; i < r->access_count; i++) {
+        const struct access *a = &r->access[i];
+        for (int j = i + 1; j < r->access_count && r->access[j].offset < a->offset + a->bytes; j++) {
+            const struct access *b = &r->access[j];
+            bool by_rows = a->offset == b->offset && a->row_bytes && a->row_bytes == b->row_bytes;
+            if ((a->write || b->write) && !by_rows)
+                return WRONG(r, "%s %s and %s %s meet in bytes at %llu while units run", a->node->op->name, a->node->name, b->node->op->name,
+                             b->node->name, (unsigned long long)b->offset);
+        }
+    }
+    return PLIM_OK;
+}
+
+static plim_status check_chain(const struct replay *r, const struct chain *chain)
+{
+    bool ok = chain->slice >= 1 && chain->unit >= chain->slice && chain->unit % chain->slice == 0 && chain->units >= 1;
+    ok = ok && (int64_t)chain->units * chain->unit >= chain->extent && (int64_t)(chain->units - 1) * chain->unit < chain->extent;
+    return ok ? PLIM_OK : WRONG(r, "the units of instruction %d do not cover it", r->at);
+}
+
+/* Sums and WHOLE outputs are there now; a fold puts its sum in place. */
+static plim_status finish_task(struct replay *r, const struct task *task)
+{
+    const struct node *node = task->node;
+    struct cut cut;
+    node->op->cut(&cut, node);
+    for (int k = 0; k < node->output_count; k++) {
+        const struct tensor *tensor = node->output[k];
+        const struct place *place = &task->output[k];
+        const struct fold *fold = place->unit_bytes ? find_fold(r, place) : NULL;
+        uint64_t bytes = tensor_bytes(tensor), to = fold ? fold->to : place->offset;
+        if (cut.output[k] == PART_CUT || place->space != SPACE_ARENA)
+            continue;
+        if (to < r->program->persistent_bytes || !inside_alive(r, to, bytes))
+            return WRONG(r, "%s %s: the sum %s goes where nobody owns it", node->op->name, node->name, tensor->name);
+        if (fold && meet(to, bytes, fold->from, fold->stride * (uint64_t)r->instruction->chain.units))
+            return WRONG(r, "%s %s: a fold writes over its own parts", node->op->name, node->name);
+        hold(r, tensor, (struct copy){SPACE_ARENA, to, bytes, false});
+    }
+    return PLIM_OK;
+}
+
+/* Slice buffers are dead when the instruction is; what was made by rows is whole. */
+static void leave_instruction(struct replay *r)
+{
+    lose(r, SPACE_WORKER, 0, UINT64_MAX / 2);
+    for (int i = 0; i < r->held_count; i++)
+        r->copy[r->held[i]].rows_only = false;
+}
+
+static plim_status replay_instruction(struct replay *r, int at)
+{
+    const struct instruction *instruction = r->instruction = &r->phase->instruction[at];
+    uint64_t live = r->program->persistent_bytes + r->program->worker_bytes * (uint64_t)r->program->threads;
+    r->access_count = 0;
+    TRY(enter_instruction(r, at));
+    TRY(check_chain(r, &instruction->chain));
+    for (int t = 0; t < instruction->task_count; t++)
+        TRY(replay_task(r, &instruction->task[t]));
+    TRY(check_accesses(r));
+    leave_instruction(r);
+    for (int t = 0; t < instruction->task_count; t++)
+        TRY(finish_task(r, &instruction->task[t]));
+    for (int k = 0; k < r->alive_count; k++)
+        live += r->alive[k]->bytes;
+    if (instruction->live_bytes != live || live > r->program->arena_bytes)
+        return WRONG(r, "instruction %d holds %llu bytes, the plan says %llu", at, (unsigned long long)live,
+                     (unsigned long long)instruction->live_bytes);
+    return PLIM_OK;
+}
+
+static plim_status check_end(const struct replay *r)
+{
+    const struct graph *graph = r->phase->graph;
+    for (int n = 0; n < graph->node_count; n++)
+        if (!r->ran[n])
+            return WRONG(r, "%s %s never runs", graph->node[n]->op->name, graph->node[n]->name);
+    for (int t = 0; t < graph->tensor_count; t++) {
+        const struct place *place = &r->phase->place[t];
+        if (graph->tensor[t]->kind == KIND_RESULT && (r->copy[t].space != SPACE_ARENA || place->space != SPACE_ARENA || r->copy[t].offset != place->offset))
+            return WRONG(r, "the result %s is not there in the end", graph->tensor[t]->name);
+    }
+    return PLIM_OK;
+}
+
+static bool take_tables(struct replay *r)
+{
+    const struct graph *graph = r->phase->graph;
+    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count;
+    r->copy = arena_array(&r->work, tensors, sizeof(*r->copy));
+    r->held = arena_array(&r->work, tensors, sizeof(*r->held));
+    r->version = arena_array(&r->work, tensors, sizeof(*r->version));
+    r->expected = arena_array(&r->work, nodes * MOST_INPUTS, sizeof(*r->expected));
+    r->ran = arena_array(&r->work, nodes, sizeof(*r->ran));
+    r->access = arena_array(&r->work, nodes * (MOST_INPUTS + MOST_OUTPUTS + 1), sizeof(*r->access));
+    return r->copy && r->held && r->version && r->expected && r->ran && r->access;
+}
+
+static plim_status replay_graph(struct replay *r)
+{
+    if (!take_tables(r))
+        return program_refused(r->program, r->error);
+    expect_versions(r);
+    start_copies(r);
+    for (int i = 0; i < r->phase->instruction_count; i++)
+        TRY(replay_instruction(r, i));
+    return check_end(r);
+}
+
+static plim_status check_figures(const struct replay *r)
+{
+    uint64_t sum = 0, workers = r->program->worker_bytes * (uint64_t)r->program->threads;
+    for (int tag = 0; tag < TAG_COUNT; tag++)
+        sum += r->phase->by_tag[tag];
+    if (sum != r->program->persistent_bytes + r->phase->max_live + workers || sum > r->program->arena_bytes)
+        return WRONG(r, "phase %s: the tags of its peak sum to %llu", r->phase->name, (unsigned long long)sum);
+    return PLIM_OK;
+}
+
+plim_status plan_verify(const struct program *program, const struct phase *phase, plim_error *error)
+{
+    struct replay r = {.program = program, .phase = phase, .error = error};
+    plim_status status;
+    arena_init(&r.work, program->arena.budget, TAG_PLANNER);
+    r.alive = arena_array(&r.work, (size_t)phase->instance_count, sizeof(*r.alive));
+    status = r.alive ? check_persistent(&r) : program_refused(program, error);
+    for (int k = 0; k < phase->instance_count && status == PLIM_OK; k++)
+        status = check_instance(&r, &phase->instance[k]);
+    if (status == PLIM_OK && phase->graph)
+        status = replay_graph(&r);
+    if (status == PLIM_OK)
+        status = check_figures(&r);
+    arena_release(&r.work);
+    return status;
+}

@@ -1,0 +1,113 @@
+/* program.c - the phases of a job over one arena. */
+#include "base/checked.h"
+#include "plan/plan_builder.h"
+
+/* A worker's buffers begin on a page of their own: no line is shared. */
+#define PAGE_BYTES ((uint64_t)4096)
+
+plim_status program_refused(const struct program *program, plim_error *error)
+{
+    return budget_refused(program->arena.budget, program->arena.tag, program->arena.block_bytes, error);
+}
+
+static plim_status too_large(plim_error *error)
+{
+    return fail(error, PLIM_BAD_MODEL, "the model and its step do not fit in 64 bits");
+}
+
+static plim_status add_persistent(struct program *program, const struct graph *graph, enum kind kind, plim_error *error)
+{
+    for (int t = 0; t < graph->tensor_count; t++) {
+        if (graph->tensor[t]->kind != kind)
+            continue;
+        program->persistent[program->persistent_count] = graph->tensor[t];
+        program->persistent_offset[program->persistent_count++] = program->persistent_bytes;
+        if (!add_u64(&program->persistent_bytes, program->persistent_bytes, layout_bytes(tensor_bytes(graph->tensor[t]))))
+            return too_large(error);
+    }
+    return PLIM_OK;
+}
+
+/* Weights first, then states: those of the graph that trains. */
+static plim_status persistent_place(struct program *program, const struct graph *graph, plim_error *error)
+{
+    size_t count = 0;
+    for (int t = 0; t < graph->tensor_count; t++)
+        count += graph->tensor[t]->kind == KIND_WEIGHT || graph->tensor[t]->kind == KIND_STATE;
+    program->persistent = arena_array(&program->arena, count, sizeof(*program->persistent));
+    program->persistent_offset = arena_array(&program->arena, count, sizeof(*program->persistent_offset));
+    if (!program->persistent || !program->persistent_offset)
+        return program_refused(program, error);
+    TRY(add_persistent(program, graph, KIND_WEIGHT, error));
+    return add_persistent(program, graph, KIND_STATE, error);
+}
+
+static plim_status place_regions(struct program *program, plim_error *error)
+{
+    uint64_t top = 0, workers;
+    for (int p = 0; p < PHASE_COUNT; p++) {
+        top = program->phase[p].top > top ? program->phase[p].top : top;
+        if (program->phase[p].worker_bytes > program->worker_bytes)
+            program->worker_bytes = program->phase[p].worker_bytes;
+    }
+    program->worker_bytes = round_up(program->worker_bytes, PAGE_BYTES);
+    if (!add_u64(&program->workers_offset, program->persistent_bytes, top))
+        return too_large(error);
+    if (program->worker_bytes)
+        program->workers_offset = round_up(program->workers_offset, PAGE_BYTES);
+    if (!mul_u64(&workers, program->worker_bytes, (uint64_t)program->threads) ||
+        !add_u64(&program->arena_bytes, program->workers_offset, workers) || program->arena_bytes > SIZE_MAX / 2)
+        return too_large(error);
+    program->arena_bytes = round_up(program->arena_bytes, PAGE_BYTES); /* as the budget charges it */
+    return PLIM_OK;
+}
+
+static plim_status build(struct program *program, const struct program_input *input, plim_error *error)
+{
+    struct graph *owner = input->train ? input->train : input->evaluate;
+    if (!owner || input->threads < 1)
+        return fail(error, PLIM_INTERNAL, "plan: no graph, or no threads");
+    TRY(graph_check(owner, error));
+    TRY(persistent_place(program, owner, error));
+    if (input->train)
+        TRY(phase_make(program, PHASE_TRAIN, "train", input->train, input->last_batch_train, error));
+    if (input->evaluate)
+        TRY(phase_make(program, PHASE_EVALUATE, "evaluate", input->evaluate, input->last_batch_evaluate, error));
+    if (input->save_buffer_bytes) {
+        TRY(phase_make_buffer(program, PHASE_SAVE, "save", input->save_buffer_bytes, error));
+        TRY(phase_make_buffer(program, PHASE_RESUME, "resume", input->save_buffer_bytes, error));
+    }
+    TRY(place_regions(program, error));
+    for (int p = 0; p < PHASE_COUNT; p++) {
+        if (!program->phase[p].name)
+            continue;
+        phase_measure(program, &program->phase[p]);
+        TRY(plan_verify(program, &program->phase[p], error));
+    }
+    return PLIM_OK;
+}
+
+plim_status program_make(struct program **out, const struct program_input *input, plim_error *error)
+{
+    struct program *program = budget_take(input->budget, TAG_PLANNER, sizeof(*program));
+    if (!program)
+        return budget_refused(input->budget, TAG_PLANNER, sizeof(*program), error);
+    *program = (struct program){.backend = input->backend, .threads = input->threads};
+    arena_init(&program->arena, input->budget, TAG_PLANNER);
+    plim_status status = build(program, input, error);
+    if (status != PLIM_OK) {
+        program_free(program);
+        return status;
+    }
+    *out = program;
+    return PLIM_OK;
+}
+
+void program_free(struct program *program)
+{
+    if (!program)
+        return;
+    struct budget *budget = program->arena.budget;
+    arena_release(&program->arena);
+    budget_give(budget, TAG_PLANNER, program, sizeof(*program));
+}

@@ -1,0 +1,166 @@
+/* tasks.c - instructions from chains: kernels, and where every operand of
+   every task lies. */
+#include "plan/plan_builder.h"
+
+/* ---- kernels ----------------------------------------------------------- */
+
+static void add_length(int64_t *lengths, int *count, int64_t length, int64_t slice)
+{
+    for (int i = 0; i < *count; i++)
+        if (lengths[i] == length)
+            return;
+    if (length > 0 && length != slice)
+        lengths[(*count)++] = length;
+}
+
+/* Units begin at multiples of a slice, so the only short slice of a batch is
+   its last one. */
+static plim_status prepare_task(struct builder *builder, struct task *task, const struct chain *chain, plim_error *error)
+{
+    struct backend *backend = builder->program->backend;
+    int64_t lengths[2];
+    int count = 0;
+    add_length(lengths, &count, chain->extent % chain->slice, chain->slice);
+    if (chain->by_sample)
+        add_length(lengths, &count, builder->last_batch % chain->slice, chain->slice);
+    TRY(backend->type->prepare(&task->kernel, backend, task->node, chain->slice, lengths, count, error));
+    return PLIM_OK;
+}
+
+/* "conv2d_1 backward": after the node with the most work; the last of equals. */
+static const char *name_instruction(struct builder *builder, const struct instruction *instruction)
+{
+    const struct node *heaviest = instruction->task[0].node;
+    for (int t = 1; t < instruction->task_count; t++) {
+        const struct node *node = instruction->task[t].node;
+        if (builder->cut[node->id].work >= builder->cut[heaviest->id].work)
+            heaviest = node;
+    }
+    const char *name = heaviest->name && heaviest->name[0] ? heaviest->name : heaviest->op->name;
+    return arena_format(&builder->program->arena, "%s %s", name, heaviest->backward ? "backward" : "forward");
+}
+
+static plim_status prepare_instruction(struct builder *builder, struct instruction *instruction, const struct chain *chain, plim_error *error)
+{
+    instruction->chain = *chain;
+    instruction->task = arena_array(&builder->program->arena, (size_t)chain->count, sizeof(*instruction->task));
+    if (!instruction->task)
+        return program_refused(builder->program, error);
+    for (int t = 0; t < chain->count; t++) {
+        struct task *task = &instruction->task[t];
+        task->node = builder->chains.order[chain->first + t];
+        TRY(prepare_task(builder, task, chain, error));
+        instruction->task_count++;
+    }
+    instruction->name = name_instruction(builder, instruction);
+    return instruction->name ? PLIM_OK : program_refused(builder->program, error);
+}
+
+plim_status tasks_prepare(struct builder *builder, plim_error *error)
+{
+    struct phase *phase = builder->phase;
+    phase->instruction = arena_array(&builder->program->arena, (size_t)builder->chains.chain_count, sizeof(*phase->instruction));
+    if (!phase->instruction)
+        return program_refused(builder->program, error);
+    for (int c = 0; c < builder->chains.chain_count; c++) {
+        TRY(prepare_instruction(builder, &phase->instruction[c], &builder->chains.chain[c], error));
+        phase->instruction_count++;
+    }
+    return PLIM_OK;
+}
+
+/* ---- places ------------------------------------------------------------ */
+
+static struct place place_of(const struct builder *builder, const struct tensor *tensor)
+{
+    if (tensor->kind == KIND_INPUT)
+        return (struct place){.space = SPACE_BATCH, .offset = (uint64_t)tensor->column};
+    if (!is_value(tensor))
+        return (struct place){.space = SPACE_ARENA, .offset = builder->program->persistent_offset[builder->persistent[tensor->id]]};
+    const struct life *life = &builder->life[builder->life[tensor->id].root];
+    if (life->instance != NOWHERE)
+        return (struct place){.space = SPACE_ARENA, .offset = builder->phase->instance[life->instance].offset};
+    return (struct place){.space = SPACE_WORKER, .offset = life->offset};
+}
+
+static struct place place_operand(const struct builder *builder, const struct tensor *tensor, enum part part)
+{
+    struct place place = {.space = SPACE_NONE};
+    if (tensor)
+        place = place_of(builder, tensor);
+    if (part == PART_CUT && (place.space == SPACE_ARENA || place.space == SPACE_BATCH))
+        place.row_bytes = tensor_row_bytes(tensor);
+    return place;
+}
+
+static void place_sum(const struct builder *builder, struct instruction *instruction, struct task *task, int k)
+{
+    const struct tensor *tensor = task->node->output[k];
+    int partial = builder->partial[task->node->id * MOST_OUTPUTS + k];
+    if (partial == NOWHERE)
+        return;
+    struct fold fold = {
+        .from = builder->phase->instance[partial].offset,
+        .stride = layout_bytes(tensor_bytes(tensor)),
+        .to = task->output[k].offset,
+        .count = shape_count(&tensor->shape),
+        .type = tensor->type,
+    };
+    task->output[k].offset = fold.from;
+    task->output[k].unit_bytes = fold.stride;
+    instruction->fold[instruction->fold_count++] = fold;
+}
+
+static void place_task(const struct builder *builder, struct instruction *instruction, struct task *task)
+{
+    const struct node *node = task->node;
+    const struct cut *cut = &builder->cut[node->id];
+    for (int i = 0; i < node->input_count; i++)
+        task->input[i] = place_operand(builder, node->input[i], cut->input[i]);
+    for (int k = 0; k < node->output_count; k++) {
+        task->output[k] = place_operand(builder, node->output[k], cut->output[k]);
+        place_sum(builder, instruction, task, k);
+    }
+    if (builder->pack[node->id] != NOWHERE)
+        task->pack = builder->phase->instance[builder->pack[node->id]].offset;
+}
+
+static int count_folds(const struct builder *builder, const struct instruction *instruction)
+{
+    int count = 0;
+    for (int t = 0; t < instruction->task_count; t++)
+        for (int k = 0; k < instruction->task[t].node->output_count; k++)
+            count += builder->partial[instruction->task[t].node->id * MOST_OUTPUTS + k] != NOWHERE;
+    return count;
+}
+
+/* Local values have no place here: they are gone when a slice is done. */
+static plim_status place_tensors(struct builder *builder, plim_error *error)
+{
+    struct graph *graph = builder->graph;
+    struct phase *phase = builder->phase;
+    phase->place = arena_array(&builder->program->arena, (size_t)graph->tensor_count, sizeof(*phase->place));
+    if (!phase->place)
+        return program_refused(builder->program, error);
+    for (int t = 0; t < graph->tensor_count; t++) {
+        const struct tensor *tensor = graph->tensor[t];
+        bool unused = is_value(tensor) && !tensor->producer;
+        struct place place = unused ? (struct place){.space = SPACE_NONE} : place_of(builder, tensor);
+        phase->place[t] = place.space == SPACE_WORKER ? (struct place){.space = SPACE_NONE} : place;
+    }
+    return PLIM_OK;
+}
+
+plim_status tasks_place(struct builder *builder, plim_error *error)
+{
+    for (int i = 0; i < builder->phase->instruction_count; i++) {
+        struct instruction *instruction = &builder->phase->instruction[i];
+        int folds = count_folds(builder, instruction);
+        instruction->fold = folds ? arena_array(&builder->program->arena, (size_t)folds, sizeof(*instruction->fold)) : NULL;
+        if (folds && !instruction->fold)
+            return program_refused(builder->program, error);
+        for (int t = 0; t < instruction->task_count; t++)
+            place_task(builder, instruction, &instruction->task[t]);
+    }
+    return place_tensors(builder, error);
+}
