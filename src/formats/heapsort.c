@@ -1,0 +1,30 @@
+/* heapsort.c - puts indices in order: O(n log n), in place, no recursion. */
+#include "formats/heapsort.h"
+
+/* order[root] goes down until neither child belongs after it. */
+static void sift(uint32_t *order, uint64_t root, uint64_t count, index_before *before, const void *context)
+{
+    for (uint64_t child; (child = 2 * root + 1) < count; root = child) {
+        if (child + 1 < count && before(context, order[child], order[child + 1]))
+            child++;
+        if (!before(context, order[root], order[child]))
+            return;
+        uint32_t other = order[root];
+        order[root] = order[child];
+        order[child] = other;
+    }
+}
+
+void sort_indices(uint32_t *order, uint32_t count, index_before *before, const void *context)
+{
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = i;
+    for (uint64_t i = count / 2; i-- > 0;)
+        sift(order, i, count, before, context);
+    for (uint64_t i = count; i-- > 1;) {
+        uint32_t last = order[i];
+        order[i] = order[0];
+        order[0] = last;
+        sift(order, 0, i, before, context);
+    }
+}

@@ -1,0 +1,15 @@
+/* heapsort.h - puts indices in order without taking memory (the C library's
+   qsort may) and without a bad case that a file could ask for. */
+#ifndef FORMATS_HEAPSORT_H
+#define FORMATS_HEAPSORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* True when a belongs before b. */
+typedef bool index_before(const void *context, uint32_t a, uint32_t b);
+
+/* order[0..count) gets the numbers 0..count-1, sorted. */
+void sort_indices(uint32_t *order, uint32_t count, index_before *before, const void *context);
+
+#endif

@@ -1,0 +1,117 @@
+/* npy.c - numpy's arrays: files side by side, or one cut into column ranges. */
+#include <string.h>
+
+#include "formats/npy_header.h"
+#include "formats/rows.h"
+
+struct npy_source {
+    struct source base;
+    int file_count;
+    struct rows rows[MOST_COLUMNS];
+    int part_count; /* 0: a column a file */
+    struct row_part part[MOST_COLUMNS];
+};
+
+static plim_status npy_read(struct source *source, const int64_t *index, int64_t count, void *const *to,
+                            const uint64_t *stride, plim_error *error)
+{
+    struct npy_source *npy = (struct npy_source *)source;
+    TRY(source_check(source, index, count, error));
+    if (npy->part_count) {
+        TRY(rows_read_parts(&npy->rows[0], npy->part, npy->part_count, index, count, to, stride, error));
+    } else {
+        for (int i = 0; i < npy->file_count; i++)
+            TRY(rows_read(&npy->rows[i], index, count, to[i], stride[i], error));
+    }
+    source_count_read(source, (uint64_t)count * source->spec.element_bytes);
+    return PLIM_OK;
+}
+
+static void npy_close(struct source *source)
+{
+    struct npy_source *npy = (struct npy_source *)source;
+    for (int i = 0; i < npy->file_count; i++)
+        file_close(npy->rows[i].file);
+    budget_give(source->budget, TAG_FORMATS, npy, sizeof *npy);
+}
+
+static const struct source_type npy_type = {.name = "npy", .read = npy_read, .close = npy_close};
+
+/* A column for each range of the second axis. */
+static plim_status add_ranges(struct npy_source *npy, const struct npy_header *header, const struct npy_range *ranges,
+                              int range_count, plim_error *error)
+{
+    const char *path = file_path(npy->rows[0].file);
+    if (header->shape.rank != 2)
+        return fail_at(error, PLIM_BAD_JOB, path, "columns can be cut from 2 axes; this file has %d",
+                       header->shape.rank);
+    uint64_t bytes = type_bytes(header->type);
+    for (int i = 0; i < range_count; i++) {
+        const struct npy_range *range = &ranges[i];
+        int64_t width = header->shape.dim[1];
+        if (range->first < 0 || range->end <= range->first || range->end > width)
+            return fail_at(error, PLIM_BAD_JOB, path, "columns %lld up to %lld of a file with %lld",
+                           (long long)range->first, (long long)range->end, (long long)width);
+        struct shape shape = {.rank = 1, .dim = {range->end - range->first}};
+        if (range->scalar && shape.dim[0] != 1)
+            return fail_at(error, PLIM_BAD_JOB, path, "a scalar column of %lld columns", (long long)shape.dim[0]);
+        if (range->scalar)
+            shape = (struct shape){0};
+        TRY(spec_add(&npy->base.spec, range->name, header->type, &shape, error));
+        npy->part[npy->part_count++] = (struct row_part){.offset = (uint64_t)range->first * bytes,
+                                                         .bytes = (uint64_t)(range->end - range->first) * bytes};
+    }
+    return PLIM_OK;
+}
+
+static plim_status add_file(struct npy_source *npy, struct npy_header *header, const char *path, plim_error *error)
+{
+    struct rows *rows = &npy->rows[npy->file_count];
+    TRY(file_open(&rows->file, npy->base.budget, path, FILE_READ, error));
+    npy->file_count++;
+    TRY(npy_header_read(header, rows->file, npy->base.budget, error));
+    file_expect_random(rows->file);
+    rows->at = header->at;
+    rows->row_bytes = header->data_bytes / (uint64_t)header->shape.dim[0];
+    rows->swap = header->big_endian ? (uint32_t)type_bytes(header->type) : 1;
+    if (npy->file_count == 1)
+        npy->base.count = header->shape.dim[0];
+    if (npy->base.count != header->shape.dim[0])
+        return fail_at(error, PLIM_BAD_DATA, path, "%lld elements, but %s has %lld", (long long)header->shape.dim[0],
+                       file_path(npy->rows[0].file), (long long)npy->base.count);
+    return PLIM_OK;
+}
+
+static plim_status add_column(struct npy_source *npy, const struct npy_header *header, plim_error *error)
+{
+    struct shape shape = shape_of(header->shape.rank - 1, header->shape.dim + 1);
+    return spec_add(&npy->base.spec, NULL, header->type, &shape, error);
+}
+
+plim_status npy_open(struct source **out, struct budget *budget, const char *const *paths, int count,
+                     const struct npy_range *ranges, int range_count, plim_error *error)
+{
+    if (count < 1 || count > MOST_COLUMNS)
+        return fail(error, PLIM_BAD_JOB, "npy: %d files: 1 to %d are possible", count, MOST_COLUMNS);
+    if (range_count && count != 1)
+        return fail(error, PLIM_BAD_JOB, "npy: columns can be cut from one file, not from %d", count);
+    struct npy_source *npy = budget_take(budget, TAG_FORMATS, sizeof *npy);
+    if (!npy)
+        return budget_refused(budget, TAG_FORMATS, sizeof *npy, error);
+    npy->base.type = &npy_type;
+    npy->base.budget = budget;
+    plim_status status = PLIM_OK;
+    for (int i = 0; i < count && status == PLIM_OK; i++) {
+        struct npy_header header;
+        status = add_file(npy, &header, paths[i], error);
+        if (status == PLIM_OK)
+            status =
+                range_count ? add_ranges(npy, &header, ranges, range_count, error) : add_column(npy, &header, error);
+    }
+    if (status != PLIM_OK) {
+        source_close(&npy->base);
+        return status;
+    }
+    *out = &npy->base;
+    return PLIM_OK;
+}

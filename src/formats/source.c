@@ -1,0 +1,50 @@
+/* source.c - what all sources share: columns, checks, closing. */
+#include "formats/source.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "formats/rows.h"
+
+plim_status spec_add(struct spec *spec, const char *name, enum type type, const struct shape *shape, plim_error *error)
+{
+    if (spec->column_count >= MOST_COLUMNS)
+        return fail(error, PLIM_BAD_JOB, "more than %d columns", MOST_COLUMNS);
+    struct column *column = &spec->column[spec->column_count];
+    uint64_t bytes, all;
+    if (!shape_bytes(&bytes, shape, type) || !add_u64(&all, spec->element_bytes, bytes))
+        return fail(error, PLIM_BAD_DATA, "an element does not fit any memory");
+    if (name && strlen(name) >= sizeof column->name)
+        return fail(error, PLIM_BAD_JOB, "column name of more than %zu bytes: %.40s...", sizeof column->name - 1, name);
+    *column = (struct column){.type = type, .shape = *shape, .bytes = bytes};
+    if (name)
+        memcpy(column->name, name, strlen(name) + 1);
+    else if (spec->column_count < 2)
+        column->name[0] = "xy"[spec->column_count];
+    else
+        snprintf(column->name, sizeof column->name, "c%d", spec->column_count);
+    spec->column_count++;
+    spec->element_bytes = all;
+    return PLIM_OK;
+}
+
+plim_status source_check(const struct source *source, const int64_t *index, int64_t count, plim_error *error)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (index[i] < 0 || index[i] >= source->count)
+            return fail(error, PLIM_INTERNAL, "%s source: element %lld of %lld", source->type->name,
+                        (long long)index[i], (long long)source->count);
+    return PLIM_OK;
+}
+
+void source_count_read(struct source *source, uint64_t bytes)
+{
+    __atomic_fetch_add(&source->bytes_read, bytes, __ATOMIC_RELAXED);
+}
+
+void source_close(struct source *source)
+{
+    if (source)
+        source->type->close(source);
+}
