@@ -1,0 +1,197 @@
+/* dataset.c - the lazy description: a chain of counted nodes.
+
+   1. A node is immutable once built; a builder takes over the reference it is given.
+   2. A failed node carries its error and nothing else: builders pass it through,
+      dataset_check and iterator_open report it.
+   3. Where there is no room for a node, one of two constants stands in for it. */
+#include "pipeline/stage.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+static const struct spec no_spec;
+
+/* ---- failed ones ---- */
+
+static const plim_error over_budget_error = {
+    .code = PLIM_OVER_BUDGET, .message = "the budget has no room for the description of the pipeline"};
+static const plim_error no_memory_error = {
+    .code = PLIM_NO_MEMORY, .message = "the system gave no memory for the description of the pipeline"};
+static const struct dataset over_budget = {.error = &over_budget_error, .spec = &no_spec};
+static const struct dataset no_memory = {.error = &no_memory_error, .spec = &no_spec};
+
+/* The constants have no budget: nothing ever counts their references. */
+static struct dataset *without_room(struct budget *budget, size_t bytes)
+{
+    bool limit = budget && budget_refused(budget, TAG_PIPELINE, bytes, NULL) == PLIM_OVER_BUDGET;
+    return (struct dataset *)(limit ? &over_budget : &no_memory);
+}
+
+static struct dataset *node_make(struct budget *budget, size_t extra)
+{
+    size_t bytes = round_up(sizeof(struct dataset), 64) + extra;
+    struct dataset *dataset = budget_take(budget, TAG_PIPELINE, bytes);
+    if (!dataset)
+        return NULL;
+    dataset->budget = budget;
+    dataset->bytes = bytes;
+    dataset->spec = &no_spec;
+    atomic_init(&dataset->references, 1);
+    return dataset;
+}
+
+static void *node_room(struct dataset *dataset)
+{
+    return (char *)dataset + round_up(sizeof(struct dataset), 64);
+}
+
+struct dataset *dataset_failed(struct budget *budget, const plim_error *error)
+{
+    struct dataset *dataset = budget ? node_make(budget, sizeof(plim_error)) : NULL;
+    if (!dataset)
+        return without_room(budget, sizeof(struct dataset) + sizeof(plim_error));
+    dataset->error = memcpy(node_room(dataset), error, sizeof *error);
+    return dataset;
+}
+
+/* ---- building ---- */
+
+struct dataset *dataset_from_source(struct source *source)
+{
+    struct budget *budget = source->budget;
+    struct dataset *dataset = node_make(budget, 0);
+    if (!dataset) {
+        struct dataset *failed = without_room(budget, sizeof(struct dataset));
+        source_close(source);
+        return failed;
+    }
+    dataset->source = source;
+    dataset->spec = &source->spec;
+    dataset->cardinality = source->count;
+    return dataset;
+}
+
+static plim_status allowed(const struct dataset *input, const struct stage *stage, plim_error *error)
+{
+    if (input->node + 1 >= MOST_STAGES)
+        return fail(error, PLIM_UNSUPPORTED, "%s: a pipeline has at most %d stages", stage->name, MOST_STAGES - 1);
+    if (input->batch_size && !stage->after_batch) {
+        fail(error, PLIM_UNSUPPORTED, "%s: not offered after batch", stage->name);
+        return hint(error, PLIM_UNSUPPORTED, "put %s before batch", stage->name);
+    }
+    return PLIM_OK;
+}
+
+struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stage, size_t extra, void **room)
+{
+    plim_error error = {0};
+    struct dataset *input = *dataset, *node = NULL;
+    if (input->error)
+        return NULL;
+    if (allowed(input, stage, &error) != PLIM_OK)
+        *dataset = dataset_failed(input->budget, &error);
+    else if (!(node = node_make(input->budget, extra)))
+        *dataset = without_room(input->budget, sizeof(struct dataset) + extra);
+    if (!node) {
+        dataset_unref(input);
+        return NULL;
+    }
+    node->stage = stage;
+    node->input = input;
+    node->source = input->source;
+    node->node = input->node + 1;
+    node->spec = input->spec;
+    node->cardinality = input->cardinality;
+    node->batch_size = input->batch_size;
+    node->drop_remainder = input->drop_remainder;
+    node->prefetched = input->prefetched;
+    node->depth = input->depth;
+    if (room)
+        *room = node_room(node);
+    return node;
+}
+
+struct dataset *dataset_built(struct dataset *dataset)
+{
+    plim_error error = {0};
+    if (dataset->stage->build(dataset, &error) == PLIM_OK)
+        return dataset;
+    struct dataset *failed = dataset_failed(dataset->budget, &error);
+    dataset_unref(dataset);
+    return failed;
+}
+
+struct dataset *dataset_ref(struct dataset *dataset)
+{
+    if (dataset && dataset->budget)
+        atomic_fetch_add(&dataset->references, 1);
+    return dataset;
+}
+
+/* A loop, not a recursion: the last reference to a node gives up its reference to the node before. */
+void dataset_unref(struct dataset *dataset)
+{
+    while (dataset && dataset->budget && atomic_fetch_sub(&dataset->references, 1) == 1) {
+        struct dataset *input = dataset->input;
+        if (!input && dataset->source)
+            source_close(dataset->source);
+        budget_give(dataset->budget, TAG_PIPELINE, dataset, dataset->bytes);
+        dataset = input;
+    }
+}
+
+/* ---- asking ---- */
+
+plim_status dataset_error(const struct dataset *dataset, plim_error *error)
+{
+    if (!dataset->error)
+        return PLIM_OK;
+    if (error)
+        *error = *dataset->error;
+    return dataset->error->code;
+}
+
+plim_status dataset_check(const struct dataset *dataset, plim_error *error)
+{
+    TRY(dataset_error(dataset, error));
+    if (!dataset->batch_size) {
+        fail(error, PLIM_BAD_JOB, "the pipeline has no batch stage");
+        return hint(error, PLIM_BAD_JOB, "add `- batch: 32` at its end");
+    }
+    if (dataset->source->count == 0)
+        return fail(error, PLIM_BAD_DATA, "%s: the source has no elements", dataset->source->type->name);
+    if (dataset_steps(dataset, NULL) == 0) {
+        fail(error, PLIM_BAD_JOB, "an epoch has no batch: %lld elements are left, in batches of %lld%s",
+             (long long)dataset->cardinality, (long long)dataset->batch_size,
+             dataset->drop_remainder ? " with drop_remainder" : "");
+        return hint(error, PLIM_BAD_JOB, "take more, skip less, or use a smaller batch");
+    }
+    return PLIM_OK;
+}
+
+const struct spec *dataset_spec(const struct dataset *dataset)
+{
+    return dataset->spec;
+}
+
+int64_t dataset_cardinality(const struct dataset *dataset)
+{
+    return dataset->cardinality;
+}
+
+int64_t dataset_batch_size(const struct dataset *dataset)
+{
+    return dataset->batch_size;
+}
+
+int64_t dataset_steps(const struct dataset *dataset, int64_t *last_batch)
+{
+    int64_t size = dataset->batch_size, count = dataset->cardinality;
+    int64_t whole = size && count > 0 ? count / size : 0;
+    int64_t rest = size && count > 0 ? count % size : 0;
+    bool partial = rest && !dataset->drop_remainder;
+    if (last_batch)
+        *last_batch = partial ? rest : whole || count < 0 ? size : 0;
+    return count < 0 ? (size ? -1 : 0) : whole + partial;
+}

@@ -1,0 +1,65 @@
+/* prefetch.c - how many batches are read ahead of the one in use. Never changes what is read. */
+#include <string.h>
+
+#include "base/settings.h"
+#include "pipeline/stage.h"
+
+#define MOST_DEPTH 1024
+#define AUTO_SLOTS 3 /* one in use, one ready, one being read */
+
+static plim_status prefetch_build(struct dataset *dataset, plim_error *error)
+{
+    if (!dataset->batch_size) {
+        fail(error, PLIM_UNSUPPORTED, "prefetch: not offered before batch");
+        return hint(error, PLIM_UNSUPPORTED, "put prefetch after batch: it counts batches");
+    }
+    if (dataset->number < PREFETCH_AUTO || dataset->number > MOST_DEPTH)
+        return fail(error, PLIM_BAD_JOB, "prefetch: must be auto or 0 to %d batches, got %lld", MOST_DEPTH,
+                    (long long)dataset->number);
+    dataset->prefetched = true;
+    dataset->depth = dataset->number;
+    return PLIM_OK;
+}
+
+struct dataset *dataset_prefetch(struct dataset *dataset, int64_t depth)
+{
+    struct dataset *node = dataset_stage(&dataset, &stage_prefetch, 0, NULL);
+    if (!node)
+        return dataset;
+    node->number = depth;
+    return dataset_built(node);
+}
+
+int dataset_least_slots(const struct dataset *dataset)
+{
+    (void)dataset;
+    return 1;
+}
+
+int dataset_wanted_slots(const struct dataset *dataset)
+{
+    if (!dataset->prefetched)
+        return 1;
+    return dataset->depth == PREFETCH_AUTO ? AUTO_SLOTS : (int)dataset->depth + 1;
+}
+
+static plim_status prefetch_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
+                                 plim_error *error)
+{
+    int64_t depth = PREFETCH_AUTO;
+    const struct setting setting = {"prefetch", SETTING_WHOLE, 0, PREFETCH_AUTO};
+    bool automatic = !value || value->is_null || (value->kind == YAML_SCALAR && strcmp(value->text, "auto") == 0);
+    (void)seed;
+    if (!automatic)
+        TRY(setting_value(&depth, &setting, job, value, error));
+    *dataset = dataset_prefetch(*dataset, depth);
+    return PLIM_OK;
+}
+
+const struct stage stage_prefetch = {
+    .name = "prefetch",
+    .after_batch = true,
+    .bare = true,
+    .build = prefetch_build,
+    .read = prefetch_read,
+};

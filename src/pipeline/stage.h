@@ -1,0 +1,87 @@
+/* stage.h - what a stage of the pipeline is, and how a job file names one.
+
+   A stage is one table entry (`stage_NAME`, listed in stages.def). It says what
+   it makes of the facts of its input when it is built, and, for those of the
+   index prefix, where a position of its output lies in its input. */
+#ifndef PIPELINE_STAGE_H
+#define PIPELINE_STAGE_H
+
+#include <stdatomic.h>
+
+#include "base/random.h"
+#include "base/yaml.h"
+#include "pipeline/dataset.h"
+
+#define MOST_STAGES 32
+
+/* What a stage may keep between two calls of locate: a cache, never the truth. */
+struct stage_state {
+    struct permutation permutation;
+    uint64_t epoch;
+    bool ready;
+};
+
+struct stage {
+    const char *name;
+    bool after_batch; /* may stand after batch: changes neither the count nor the order of elements */
+    bool bare;        /* may be written without a value: `- repeat` */
+    /* Sets the new dataset's facts, which are still those of its input, from number, seed, function. */
+    plim_status (*build)(struct dataset *dataset, plim_error *error);
+    /* Positions and epochs of the output into those of the input; NULL: they are the same. */
+    void (*locate)(struct stage_state *state, const struct dataset *dataset, int64_t *position, uint64_t *epoch,
+                   int64_t count);
+    /* Wraps *dataset from the value in a job file (NULL only when bare). */
+    plim_status (*read)(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
+                        plim_error *error);
+};
+
+struct dataset {
+    const struct stage *stage; /* NULL: a source, or a failed one */
+    struct dataset *input;
+    struct source *source; /* of the whole chain; owned by its first node */
+    struct budget *budget; /* NULL: the two constants that stand for "no room even for a description" */
+    size_t bytes;          /* of this block */
+    atomic_int references;
+    int node;           /* its place in the chain: 0 is the source */
+    const plim_error *error; /* a failed one; everything below is then zero */
+
+    /* Facts: of the elements that come out here. */
+    const struct spec *spec;
+    int64_t cardinality; /* -1: no end */
+    int64_t batch_size;  /* 0: not batched */
+    bool drop_remainder;
+    bool prefetched;
+    int64_t depth; /* of prefetch */
+
+    /* The stage's own. */
+    int64_t number;
+    uint64_t seed;
+    const struct map_function *function;
+    const void *options;
+    bool started; /* source only: start() has been called; the one thing that changes after building */
+};
+
+/* A new node of `stage` over *dataset with room for `extra` bytes behind it, in *room.
+   NULL: *dataset has become a failed one. The caller sets the stage's own fields, then calls dataset_built. */
+struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stage, size_t extra, void **room);
+/* Runs stage->build; gives the node, or a failed one in its place. */
+struct dataset *dataset_built(struct dataset *dataset);
+/* The error carried, if any. Unlike dataset_check it does not ask for a batch. */
+plim_status dataset_error(const struct dataset *dataset, plim_error *error);
+
+#define STAGE(name) extern const struct stage stage_##name;
+#include "pipeline/stages.def"
+#undef STAGE
+
+/* One entry of `pipeline:` (`batch: 32`, `repeat`) around *dataset. The caller owns *dataset afterwards
+   too: on failure it is the old one or one that carries the error. */
+plim_status stage_read(struct dataset **dataset, const char *job, const struct yaml *entry, uint64_t seed,
+                       plim_error *error);
+/* An entry of a list: a bare word, or a map of one key. value is NULL for a bare word. */
+plim_status stage_word(const char **word, const struct yaml **value, const char *job, const struct yaml *entry,
+                       plim_error *error);
+/* PLIM_UNSUPPORTED for one of `later`, PLIM_BAD_JOB with the nearest of `words` for others. */
+plim_status stage_unknown(const char *what, const char *word, const char *const *words, size_t count,
+                          const char *const *later, size_t later_count, const char *where, plim_error *error);
+
+#endif
