@@ -1,0 +1,165 @@
+/* layer_options.c - what the readers of layers' options share. */
+#include "model/layer_options.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+plim_status option_default(const char *owner, const char *job, const char *word, const char *only, const struct yaml *node,
+                      plim_error *error)
+{
+    char where[256];
+    double value, wanted;
+    if (!node || (node->kind == YAML_SCALAR && node->is_null))
+        return PLIM_OK;
+    if (node->kind == YAML_LIST && node->first) {
+        for (const struct yaml *entry = node->first; entry; entry = entry->next)
+            TRY(option_default(owner, job, word, only, entry, error));
+        return PLIM_OK;
+    }
+    if (node->kind == YAML_SCALAR) {
+        if (strcmp(node->text, only) == 0)
+            return PLIM_OK;
+        if (setting_number(&wanted, only) && setting_number(&value, node->text) && value == wanted)
+            return PLIM_OK;
+    }
+    yaml_place(where, job, node);
+    return fail_at(error, PLIM_UNSUPPORTED, where, "%s: %s other than %s is not supported yet", owner, word, only);
+}
+
+/* List entries that are scalars: `MaxPooling2D: [2, 2]`, not a list of maps. */
+static bool is_first_argument(const struct yaml *yaml)
+{
+    if (yaml->kind == YAML_LIST)
+        return yaml->first && yaml->first->kind == YAML_SCALAR;
+    return yaml->kind == YAML_SCALAR && !yaml->is_null;
+}
+
+plim_status layer_read(struct layer *layer, const struct setting *settings, int count, const struct yaml *yaml,
+                       plim_error *error)
+{
+    struct layer_words *words = layer->options;
+    const char *job = layer->model->job;
+    words->trainable = true;
+    if (!yaml)
+        return PLIM_OK;
+    if (is_first_argument(yaml))
+        return setting_value((char *)layer->options + settings[0].offset, &settings[0], job, yaml, error);
+    TRY(settings_read(layer->options, settings, count, job, yaml, error));
+    return option_default(layer->type->name, job, "dtype", "float32", words->dtype, error);
+}
+
+plim_status layer_missing(const struct layer *layer, const char *word, const char *example, plim_error *error)
+{
+    char where[256];
+    layer_place(where, layer);
+    plim_status status = fail_at(error, PLIM_BAD_JOB, where, "%s: '%s' is missing", layer->type->name, word);
+    return hint(error, status, "%s", example);
+}
+
+plim_status option_extent(const struct layer *layer, const char *word, int64_t extent, plim_error *error)
+{
+    char where[256];
+    if (extent <= MOST_EXTENT)
+        return PLIM_OK;
+    layer_place(where, layer);
+    return fail_at(error, PLIM_BAD_JOB, where, "%s: %s must be at most %lld, got %lld", layer->type->name, word,
+                   (long long)MOST_EXTENT, (long long)extent);
+}
+
+static plim_status read_extent(int64_t *out, const struct layer *layer, const char *word, const struct yaml *node,
+                               plim_error *error)
+{
+    const struct setting setting = {word, SETTING_WHOLE, 0, 1};
+    TRY(setting_value(out, &setting, layer->model->job, node, error));
+    return option_extent(layer, word, *out, error);
+}
+
+plim_status option_pair(int64_t out[2], const struct layer *layer, const char *word, const struct yaml *node,
+                      plim_error *error)
+{
+    char where[256];
+    int64_t pair[2];
+    if (!node || (node->kind == YAML_SCALAR && node->is_null))
+        return PLIM_OK;
+    if (node->kind == YAML_LIST && node->count == 2) {
+        TRY(read_extent(&pair[0], layer, word, node->first, error));
+        TRY(read_extent(&pair[1], layer, word, node->first->next, error));
+    } else if (node->kind == YAML_SCALAR) {
+        TRY(read_extent(&pair[0], layer, word, node, error));
+        pair[1] = pair[0];
+    } else {
+        yaml_place(where, layer->model->job, node);
+        return fail_at(error, PLIM_BAD_JOB, where, "%s: expected a whole number or two, got a %s of %d", word,
+                       node->kind == YAML_LIST ? "list" : "map", node->count);
+    }
+    out[0] = pair[0];
+    out[1] = pair[1];
+    return PLIM_OK;
+}
+
+bool same_word(const char *a, const char *b)
+{
+    for (;;) {
+        a += *a == '_';
+        b += *b == '_';
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return false;
+        if (!*a)
+            return true;
+        a++;
+        b++;
+    }
+}
+
+plim_status option_unknown(const char *what, const char *word, const char *where, const char *const *ours, int our_count,
+                        const char *const *keras, int keras_count, plim_error *error)
+{
+    char offered[200] = "";
+    for (int i = 0; i < keras_count; i++)
+        if (same_word(word, keras[i]))
+            return fail_at(error, PLIM_UNSUPPORTED, where, "%s '%s' is not supported yet", what, word);
+    plim_status status = fail_at(error, PLIM_BAD_JOB, where, "unknown %s '%s'", what, word);
+    const char *near = text_nearest(word, ours, (size_t)our_count);
+    if (near)
+        return hint(error, status, "did you mean '%s'?", near);
+    for (int i = 0; i < our_count; i++)
+        snprintf(offered + strlen(offered), sizeof offered - strlen(offered), "%s%s", i ? ", " : "", ours[i]);
+    return hint(error, status, "there are %s", offered);
+}
+
+plim_status option_padding(bool *same, const struct layer *layer, const struct yaml *node, plim_error *error)
+{
+    static const char *const words[] = {"valid", "same"};
+    char where[256];
+    if (!node)
+        return PLIM_OK;
+    yaml_place(where, layer->model->job, node);
+    if (node->kind != YAML_SCALAR)
+        return fail_at(error, PLIM_BAD_JOB, where, "padding: expected valid or same, got a %s",
+                       node->kind == YAML_LIST ? "list" : "map");
+    for (int i = 0; i < LENGTH(words); i++)
+        if (same_word(node->text, words[i])) {
+            *same = i == 1;
+            return PLIM_OK;
+        }
+    return option_unknown("padding", node->text, where, words, LENGTH(words), NULL, 0, error);
+}
+
+bool window_place(int64_t *out, int64_t *before, int64_t *after, int64_t in, int64_t window, int64_t stride, bool same)
+{
+    *before = *after = 0;
+    if (!same) {
+        *out = (in - window) / stride + 1;
+        return in >= window;
+    }
+    *out = (in + stride - 1) / stride;
+    int64_t missing = (*out - 1) * stride + window - in;
+    if (missing > 0) {
+        *before = missing / 2;
+        *after = missing - *before;
+    }
+    return true;
+}

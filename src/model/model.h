@@ -1,0 +1,111 @@
+/* model.h - layers with Keras's names, arguments and defaults, and the graph
+   they make. A layer is one entry of layers.def; its options are read from a
+   yaml node by the layer itself, so a new layer is two files. */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include "base/yaml.h"
+#include "graph/op.h"
+#include "model/optimizer.h"
+
+enum initializer_kind { INITIAL_ZEROS, INITIAL_ONES, INITIAL_GLOROT_UNIFORM, INITIAL_HE_NORMAL, INITIAL_CONSTANT };
+struct initializer {
+    enum initializer_kind kind;
+    int64_t fan_in, fan_out;
+    double value;
+};
+/* Pure function of (seed, name): the same weights in any order of asking. */
+void initializer_fill(void *data, enum type type, int64_t count, const struct initializer *initializer, uint64_t seed, const char *name);
+
+struct layer;
+struct layer_type {
+    const char *name;  /* "Dense" */
+    const char *alias; /* Keras's second name, or NULL: "MaxPool2D" */
+    const char *snake; /* "dense": what weights and nodes are named by */
+    bool hidden;       /* checks only: not in the summary */
+    size_t options_bytes; /* of a struct that begins with struct layer_words */
+    /* Reads the layer's options: a scalar (the first argument), a map, or
+       NULL. Unknown words: PLIM_BAD_JOB with place and the nearest right word. */
+    plim_status (*read)(struct layer *layer, const struct yaml *yaml, plim_error *error);
+    /* Adds weights and nodes; x is the previous layer's output. */
+    struct tensor *(*build)(struct layer *layer, struct graph *graph, struct tensor *x);
+};
+
+/* Valid after the first build; `tensor` belongs to the graph last built, the
+   rest to the model. */
+struct weight {
+    const char *name;      /* "dense/kernel" */
+    const struct layer *layer;
+    struct tensor *tensor;
+    struct initializer initializer;
+    bool trainable;
+};
+
+struct layer {
+    const struct layer_type *type;
+    char *name;       /* "dense_1" */
+    void *options;
+    struct model *model;
+    int line, column; /* in the job file */
+    struct shape output; /* after build; axis 0 is the batch */
+    uint64_t output_bytes; /* of a whole batch */
+    int64_t parameters, trainable_parameters;
+};
+
+struct model {
+    struct arena arena;
+    const char *name;
+    const char *job;          /* file name for error places */
+    struct layer *layer;
+    int layer_count;
+    /* Of the graph last built: */
+    struct weight *weight;
+    int weight_count;
+    /* While building: */
+    const struct training *training;
+    bool from_logits; /* the last activation was left to the loss */
+};
+
+extern const struct layer_type *const all_layers[];
+extern const int all_layers_count;
+
+plim_status model_read(struct model **out, struct budget *budget, const char *job, const struct yaml *list, plim_error *error);
+void model_free(struct model *model);
+
+/* The job file's place of a layer: "job.yaml:12:5". */
+void layer_place(char out[256], const struct layer *layer);
+
+#define MOST_LAYER_WEIGHTS 4
+/* For a layer's build: a weight "dense_1/kernel". */
+struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape, struct initializer initializer);
+
+enum loss_kind { LOSS_SPARSE_CATEGORICAL, LOSS_BINARY };
+struct training {
+    enum loss_kind loss;
+    bool accuracy;
+    struct optimizer optimizer;
+};
+struct model_tensors {
+    struct tensor *loss;     /* RESULT [1]: mean over the batch */
+    struct tensor *accuracy; /* RESULT [1]: mean over the batch, or NULL */
+    struct tensor *output;   /* predictions; logits where the loss takes them */
+    struct tensor *learning_rate, *iteration; /* STATE, training graph only */
+};
+/* Column 0 of the batch is the input, column 1 the label. backward: with
+   gradients and updates. Fuses before taking gradients. The graph is not
+   yet initialised storage: plan it. */
+struct column_spec {
+    enum type type;
+    struct shape shape; /* of one element */
+};
+plim_status model_build(struct model_tensors *out, struct graph *graph, struct model *model, const struct column_spec *input, const struct column_spec *label, const struct training *training, bool backward, plim_error *error);
+
+/* losses.c: the loss and the accuracy of output x, for model_build. */
+void losses_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *x, struct tensor *label);
+
+/* Keras's table. */
+struct text;
+plim_status model_summary(struct text *out, const struct model *model); /* of the graph last built */
+void model_summary_json(struct text *out, const struct model *model);
+
+#endif

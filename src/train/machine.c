@@ -1,0 +1,272 @@
+/* machine.c - executes a plan: the one arena, the team, and instructions.
+
+   An instruction is: packs, then its units (each a run of slices, each slice all
+   tasks in order), then folds. Which worker runs a unit changes nothing: units write
+   different rows or partial sums of their own, and folds add those in order of units.
+   Nothing is looked up or allocated in a run: a place plus a base is an address. */
+#include <string.h>
+
+#include "train/trainer.h"
+
+/* Below these sizes waking the team costs more than it brings. */
+#define SHARED_FOLD_ELEMENTS 32768
+#define SHARED_PACK_BYTES    65536
+#define FOLD_CHUNK           4096 /* elements; a chunk stays in L1 while all units are added */
+
+/* What a run of one instruction knows. */
+struct execution {
+    const struct machine *machine;
+    const struct instruction *instruction;
+    const struct batch *batch;
+    int64_t rows;             /* of the cut axis that exist in this batch */
+    int units;                /* that have rows */
+    const struct task *task;  /* whose pack is being made */
+    const struct fold *fold;  /* that is being added up */
+};
+
+/* ---- addresses --------------------------------------------------------- */
+
+static uint8_t *worker_base(const struct machine *machine, int worker)
+{
+    return machine->arena + machine->program->workers_offset + (uint64_t)worker * machine->program->worker_bytes;
+}
+
+/* An absent operand has base, offset and steps of 0: NULL. */
+static inline void *address(const struct place *place, const uintptr_t base[3], const struct batch *batch, int64_t begin, int unit)
+{
+    uintptr_t start = place->space == SPACE_BATCH ? (uintptr_t)batch->column[place->offset] : base[place->space] + place->offset;
+    return (void *)(start + (uint64_t)begin * place->row_bytes + (uint64_t)unit * place->unit_bytes);
+}
+
+static inline void set_addresses(struct call *call, const struct execution *execution, const struct task *task, int unit, int worker)
+{
+    const struct machine *machine = execution->machine;
+    uint8_t *own = worker_base(machine, worker);
+    const uintptr_t base[3] = {[SPACE_ARENA] = (uintptr_t)machine->arena, [SPACE_WORKER] = (uintptr_t)own};
+    for (int i = 0; i < task->node->input_count; i++)
+        call->input[i] = address(&task->input[i], base, execution->batch, call->begin, unit);
+    for (int k = 0; k < task->node->output_count; k++)
+        call->output[k] = address(&task->output[k], base, execution->batch, call->begin, unit);
+    call->scratch = own + task->scratch;
+}
+
+/* ---- units, packs, folds ----------------------------------------------- */
+
+static void run_unit(void *context, int unit, int worker)
+{
+    const struct execution *execution = context;
+    const struct instruction *instruction = execution->instruction;
+    int64_t first = unit * instruction->chain.unit, end = first + instruction->chain.unit;
+    end = end < execution->rows ? end : execution->rows;
+    for (int64_t begin = first; begin < end; begin += instruction->chain.slice) {
+        int64_t slice_end = begin + instruction->chain.slice;
+        for (int t = 0; t < instruction->task_count; t++) {
+            const struct task *task = &instruction->task[t];
+            struct call call = {
+                .node = task->node,
+                .begin = begin,
+                .end = slice_end < end ? slice_end : end,
+                .count = execution->batch->count,
+                .add = begin > first,
+                .pack = task->kernel->pack_bytes ? execution->machine->arena + task->pack : NULL,
+            };
+            set_addresses(&call, execution, task, unit, worker);
+            task->kernel->run(task->kernel, &call);
+        }
+    }
+}
+
+static void run_pack(void *context, int unit, int worker)
+{
+    const struct execution *execution = context;
+    const struct task *task = execution->task;
+    struct call whole = {.node = task->node, .end = execution->rows, .count = execution->batch->count};
+    set_addresses(&whole, execution, task, 0, worker);
+    task->kernel->pack(task->kernel, &whole, unit, execution->machine->arena + task->pack);
+}
+
+static void run_packs(struct execution *execution)
+{
+    for (int t = 0; t < execution->instruction->task_count; t++) {
+        const struct task *task = execution->task = &execution->instruction->task[t];
+        if (task->kernel->pack_bytes == 0)
+            continue;
+        if (task->kernel->pack_bytes >= SHARED_PACK_BYTES) {
+            team_run(execution->machine->team, task->kernel->pack_units, run_pack, execution);
+            continue;
+        }
+        for (int unit = 0; unit < task->kernel->pack_units; unit++)
+            run_pack(execution, unit, 0);
+    }
+}
+
+static void add_floats(float *to, const uint8_t *from, uint64_t stride, int units, int64_t count)
+{
+    memcpy(to, from, (size_t)count * sizeof(*to));
+    for (int u = 1; u < units; u++) {
+        const float *part = (const float *)(from + (uint64_t)u * stride);
+        for (int64_t i = 0; i < count; i++)
+            to[i] += part[i];
+    }
+}
+
+static void add_doubles(double *to, const uint8_t *from, uint64_t stride, int units, int64_t count)
+{
+    memcpy(to, from, (size_t)count * sizeof(*to));
+    for (int u = 1; u < units; u++) {
+        const double *part = (const double *)(from + (uint64_t)u * stride);
+        for (int64_t i = 0; i < count; i++)
+            to[i] += part[i];
+    }
+}
+
+/* Elements chunk * FOLD_CHUNK and on: to = p0 + p1 + ..., over the units that have rows. */
+static void run_fold(void *context, int chunk, int worker)
+{
+    const struct execution *execution = context;
+    const struct fold *fold = execution->fold;
+    int64_t first = (int64_t)chunk * FOLD_CHUNK, left = fold->count - first;
+    int64_t count = left < FOLD_CHUNK ? left : FOLD_CHUNK;
+    uint64_t skip = (uint64_t)first * type_bytes(fold->type);
+    uint8_t *to = execution->machine->arena + fold->to + skip;
+    const uint8_t *from = execution->machine->arena + fold->from + skip;
+    (void)worker;
+    if (fold->type == TYPE_F64)
+        add_doubles((double *)to, from, fold->stride, execution->units, count);
+    else
+        add_floats((float *)to, from, fold->stride, execution->units, count);
+}
+
+static void run_folds(struct execution *execution)
+{
+    for (int f = 0; f < execution->instruction->fold_count; f++) {
+        const struct fold *fold = execution->fold = &execution->instruction->fold[f];
+        int chunks = (int)((fold->count + FOLD_CHUNK - 1) / FOLD_CHUNK);
+        if (fold->count * execution->units >= SHARED_FOLD_ELEMENTS) {
+            team_run(execution->machine->team, chunks, run_fold, execution);
+            continue;
+        }
+        for (int chunk = 0; chunk < chunks; chunk++)
+            run_fold(execution, chunk, 0);
+    }
+}
+
+/* ---- phases ------------------------------------------------------------ */
+
+#define POISON 0xff /* as a float or double: NaN */
+
+static void poison_all(const struct machine *machine)
+{
+    uint64_t kept = machine->program->persistent_bytes;
+    memset(machine->arena + kept, POISON, machine->program->arena_bytes - kept);
+}
+
+/* What died with this instruction, and the slice buffers. */
+static void poison_dead(const struct machine *machine, const struct phase *phase, int at)
+{
+    const struct program *program = machine->program;
+    memset(machine->arena + program->workers_offset, POISON, program->worker_bytes * (uint64_t)program->threads);
+    for (int k = 0; k < phase->instance_count; k++)
+        if (phase->instance[k].last == at && at + 1 < phase->instruction_count)
+            memset(machine->arena + phase->instance[k].offset, POISON, phase->instance[k].bytes);
+}
+
+void machine_run(struct machine *machine, int phase_index, const struct batch *batch)
+{
+    const struct phase *phase = &machine->program->phase[phase_index];
+    if (machine->poison)
+        poison_all(machine);
+    for (int i = 0; i < phase->instruction_count; i++) {
+        struct execution execution = {.machine = machine, .instruction = &phase->instruction[i], .batch = batch};
+        const struct chain *chain = &execution.instruction->chain;
+        execution.rows = chain->by_sample ? batch->count : chain->extent;
+        execution.units = chain->units == 1 ? 1 : (int)((execution.rows + chain->unit - 1) / chain->unit);
+        run_packs(&execution);
+        if (execution.units == 1)
+            run_unit(&execution, 0, 0);
+        else
+            team_run(machine->team, execution.units, run_unit, &execution);
+        run_folds(&execution);
+        if (machine->poison)
+            poison_dead(machine, phase, i);
+    }
+}
+
+/* ---- opening and closing ----------------------------------------------- */
+
+/* The arena is one block under one tag; the ledger is to show what is in it. */
+static plim_status book(struct machine *machine, plim_error *error)
+{
+    uint64_t by_tag[TAG_COUNT];
+    const char *peak_at;
+    program_arena_tags(by_tag, &peak_at, machine->program);
+    for (int tag = 0; tag < TAG_COUNT; tag++) {
+        if (tag == TAG_ACTIVATIONS || by_tag[tag] == 0)
+            continue;
+        budget_release(machine->budget, TAG_ACTIVATIONS, by_tag[tag]);
+        plim_status status = budget_reserve(machine->budget, (enum tag)tag, by_tag[tag], error);
+        if (status != PLIM_OK) {
+            budget_reserve(machine->budget, TAG_ACTIVATIONS, by_tag[tag], NULL);
+            return status;
+        }
+        machine->booked[tag] = by_tag[tag];
+    }
+    return PLIM_OK;
+}
+
+static void unbook(struct machine *machine)
+{
+    for (int tag = 0; tag < TAG_COUNT; tag++) {
+        budget_release(machine->budget, (enum tag)tag, machine->booked[tag]);
+        budget_reserve(machine->budget, TAG_ACTIVATIONS, machine->booked[tag], NULL);
+        machine->booked[tag] = 0;
+    }
+}
+
+plim_status machine_open(struct machine *machine, struct program *program, struct budget *budget, plim_error *error)
+{
+    const struct backend_type *backend = program->backend->type;
+    struct machine opened = {.program = program, .budget = budget};
+    opened.arena = budget_take(budget, TAG_ACTIVATIONS, program->arena_bytes);
+    if (!opened.arena)
+        return budget_refused(budget, TAG_ACTIVATIONS, program->arena_bytes, error);
+    plim_status status = book(&opened, error);
+    if (status == PLIM_OK)
+        status = team_make(&opened.team, budget, program->threads, backend->thread_start, error);
+    if (status != PLIM_OK) {
+        machine_close(&opened);
+        return status;
+    }
+    if (backend->thread_start)
+        backend->thread_start(); /* the caller is worker 0 */
+    *machine = opened;
+    return PLIM_OK;
+}
+
+void machine_close(struct machine *machine)
+{
+    if (!machine->arena)
+        return;
+    team_free(machine->team);
+    unbook(machine);
+    budget_give(machine->budget, TAG_ACTIVATIONS, machine->arena, machine->program->arena_bytes);
+    *machine = (struct machine){0};
+}
+
+void *machine_data(const struct machine *machine, int phase_index, const struct tensor *tensor)
+{
+    const struct phase *phase = &machine->program->phase[phase_index];
+    const struct graph *graph = phase->graph;
+    if (!graph || tensor->id < 0 || tensor->id >= graph->tensor_count || graph->tensor[tensor->id] != tensor)
+        return NULL;
+    const struct place *place = &phase->place[tensor->id];
+    return place->space == SPACE_ARENA ? machine->arena + place->offset : NULL;
+}
+
+void *machine_buffer(uint64_t *bytes, const struct machine *machine, int phase_index)
+{
+    const struct phase *phase = &machine->program->phase[phase_index];
+    bool there = phase->name && !phase->graph && phase->instance_count == 1;
+    *bytes = there ? phase->instance[0].bytes : 0;
+    return there ? machine->arena + phase->instance[0].offset : NULL;
+}

@@ -1,0 +1,474 @@
+/* trainer.c - epochs, metrics and checkpoints over a machine that runs steps.
+
+   The position says which batch comes next and holds the running sums of the
+   epoch, so a run that is stopped anywhere goes on with the same bits.
+
+   Inside a step nothing is allocated. What validation and saving take for a
+   while is counted apart, and so is their time: samples_per_s is of training
+   steps alone, the first one left out. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "train/trainer.h"
+
+#define WARM_UP_STEPS 2
+#define HEAP_WATCH_STEP 100
+
+/* One call of trainer_run. */
+struct run {
+    struct trainer *trainer;
+    plim_listener *listener;
+    void *context;
+    plim_progress progress;
+    const float *loss, *metric; /* of the training step, in the arena */
+
+    uint64_t begin_ns, epoch_ns;
+    uint64_t epoch_first_ns;    /* end of the epoch's first step here; 0: not yet */
+    int64_t epoch_steps;        /* of this epoch, in this run */
+    int64_t steps, samples;     /* of this run */
+
+    uint64_t mark_ns;           /* time in steps is counted from here; 0: not yet */
+    uint64_t steps_ns;          /* without the first step, validation and saving */
+    int64_t counted_samples;
+    uint64_t first_wait_ns;     /* what the first step waited for data */
+    uint64_t warm_takes, paused_takes, outside_takes;
+    uint64_t heap_bytes;        /* held by malloc at step HEAP_WATCH_STEP */
+    bool checkpointed;          /* there is a checkpoint of this run */
+    char checkpoint[4096];
+};
+
+/* ---- first values ---- */
+
+static const struct weight *find_weight(const struct model *model, const char *name, int guess)
+{
+    if (guess < model->weight_count && strcmp(model->weight[guess].name, name) == 0)
+        return &model->weight[guess];
+    for (int i = 0; i < model->weight_count; i++)
+        if (strcmp(model->weight[i].name, name) == 0)
+            return &model->weight[i];
+    return NULL;
+}
+
+plim_status trainer_initialize(struct trainer *trainer, const struct training *training, plim_error *error)
+{
+    const struct program *program = trainer->machine.program;
+    int guess = 0;
+    for (int i = 0; i < program->persistent_count; i++) {
+        const struct tensor *tensor = program->persistent[i];
+        void *data = persistent_data(&trainer->machine, i);
+        int64_t count = shape_count(&tensor->shape);
+        if (tensor->kind == KIND_WEIGHT) {
+            const struct weight *weight = find_weight(trainer->model, tensor->name, guess++);
+            if (!weight)
+                return fail(error, PLIM_INTERNAL, "the plan has a weight '%s', the model has none", tensor->name);
+            initializer_fill(data, tensor->type, count, &weight->initializer, trainer->options.seed, tensor->name);
+        } else {
+            memset(data, 0, (size_t)count * type_bytes(tensor->type));
+            if (strcmp(tensor->name, "optimizer/learning_rate") == 0)
+                element_set(data, tensor->type, 0, training->optimizer.learning_rate);
+        }
+    }
+    return PLIM_OK;
+}
+
+/* ---- figures ---- */
+
+static double seconds_since(uint64_t begin_ns, uint64_t now_ns)
+{
+    return (double)(now_ns - begin_ns) * 1e-9;
+}
+
+static void send(struct run *run, plim_event_kind kind, const plim_end *end)
+{
+    if (run->listener)
+        run->listener(run->context, &(plim_event){.kind = kind, .progress = end ? NULL : &run->progress, .end = end});
+}
+
+/* Figures of the epoch so far. */
+static void show(struct run *run, plim_event_kind kind, uint64_t now_ns)
+{
+    const struct position *position = &run->trainer->position;
+    plim_progress *progress = &run->progress;
+    double samples = (double)position->epoch_samples;
+    progress->epoch = position->epoch + 1;
+    progress->step = position->step;
+    progress->total_steps = position->total_steps;
+    progress->samples = position->epoch_samples;
+    progress->seconds = seconds_since(run->epoch_ns, now_ns);
+    progress->seconds_per_step = run->epoch_steps > 1
+                                     ? seconds_since(run->epoch_first_ns, now_ns) / (double)(run->epoch_steps - 1)
+                                     : progress->seconds;
+    progress->loss = position->epoch_samples ? position->loss_sum / samples : NAN;
+    progress->metric_value = position->epoch_samples ? position->metric_sum / samples : NAN;
+    send(run, kind, NULL);
+}
+
+static uint64_t takes(const struct run *run)
+{
+    return budget_figures(run->trainer->budget).takes;
+}
+
+/* What happens between pause and go_on is not part of a step. */
+static void pause_steps(struct run *run)
+{
+    if (run->mark_ns)
+        run->steps_ns += clock_ns() - run->mark_ns;
+    run->paused_takes = takes(run);
+}
+
+static void go_on(struct run *run)
+{
+    if (run->mark_ns)
+        run->mark_ns = clock_ns();
+    run->outside_takes += takes(run) - run->paused_takes;
+}
+
+static uint64_t data_wait_ns(const struct run *run)
+{
+    struct iterator_figures figures = {0};
+    if (run->trainer->train_iterator)
+        iterator_figures(&figures, run->trainer->train_iterator);
+    return figures.wait_ns;
+}
+
+/* ---- one step ---- */
+
+/* Figures that start when the first steps are done. */
+static void count_step(struct run *run, int64_t samples, uint64_t now_ns)
+{
+    run->steps++;
+    run->samples += samples;
+    run->epoch_steps++;
+    if (run->epoch_steps == 1)
+        run->epoch_first_ns = now_ns;
+    if (run->steps == 1) {
+        run->mark_ns = now_ns;
+        run->first_wait_ns = data_wait_ns(run);
+    } else {
+        run->counted_samples += samples;
+    }
+    if (run->steps == WARM_UP_STEPS) {
+        run->warm_takes = takes(run);
+        run->outside_takes = 0;
+    }
+    if (run->steps == HEAP_WATCH_STEP)
+        run->heap_bytes = budget_heap_bytes();
+}
+
+static void step(struct run *run, const struct batch *batch)
+{
+    struct trainer *trainer = run->trainer;
+    struct position *position = &trainer->position;
+    machine_run(&trainer->machine, PHASE_TRAIN, batch);
+    position->step++;
+    position->total_steps++;
+    position->epoch_samples += batch->count;
+    position->loss_sum += (double)*run->loss * (double)batch->count;
+    if (run->metric)
+        position->metric_sum += (double)*run->metric * (double)batch->count;
+    run->progress.step_loss = (double)*run->loss;
+    uint64_t now_ns = clock_ns();
+    count_step(run, batch->count, now_ns);
+    show(run, PLIM_EVENT_STEP, now_ns);
+}
+
+/* ---- checkpoints ---- */
+
+static bool saves(const struct trainer *trainer)
+{
+    return trainer->options.checkpoint_folder && trainer->options.checkpoint_every >= 0;
+}
+
+static plim_status save(struct run *run, plim_error *error)
+{
+    struct trainer *trainer = run->trainer;
+    pause_steps(run);
+    plim_status status = checkpoint_save(trainer->options.checkpoint_folder, &trainer->machine, &trainer->position,
+                                         trainer->options.save_buffer_bytes, error);
+    go_on(run);
+    run->checkpointed |= status == PLIM_OK;
+    return status;
+}
+
+static bool stop_asked(const struct trainer *trainer)
+{
+    return trainer->stop && *trainer->stop;
+}
+
+static plim_status stop(struct run *run, plim_error *error)
+{
+    struct trainer *trainer = run->trainer;
+    if (saves(trainer))
+        TRY(save(run, error));
+    fail(error, PLIM_INTERRUPTED, "stopped after step %lld of epoch %lld", (long long)trainer->position.step,
+         (long long)trainer->position.epoch + 1);
+    return saves(trainer) ? hint(error, PLIM_INTERRUPTED, "--resume goes on from here") : PLIM_INTERRUPTED;
+}
+
+/* ---- validation ---- */
+
+struct sums {
+    int64_t samples;
+    double loss, metric;
+};
+
+static plim_status evaluate_batches(struct sums *sums, struct trainer *trainer, plim_error *error)
+{
+    const struct model_tensors *tensors = &trainer->evaluate_tensors;
+    const float *loss = machine_data(&trainer->machine, PHASE_EVALUATE, tensors->loss);
+    const float *metric = tensors->accuracy ? machine_data(&trainer->machine, PHASE_EVALUATE, tensors->accuracy) : NULL;
+    struct batch *batch;
+    TRY(iterator_seek(trainer->validation_iterator, 0, 0, error));
+    for (int64_t i = 0; !trainer->options.validation_steps || i < trainer->options.validation_steps; i++) {
+        TRY(iterator_next(&batch, trainer->validation_iterator, error));
+        if (!batch || stop_asked(trainer))
+            break;
+        machine_run(&trainer->machine, PHASE_EVALUATE, batch);
+        sums->samples += batch->count;
+        sums->loss += (double)*loss * (double)batch->count;
+        if (metric)
+            sums->metric += (double)*metric * (double)batch->count;
+    }
+    return PLIM_OK;
+}
+
+static plim_status validate(struct run *run, plim_error *error)
+{
+    struct sums sums = {0};
+    if (!run->trainer->validation_iterator)
+        return PLIM_OK;
+    pause_steps(run);
+    plim_status status = evaluate_batches(&sums, run->trainer, error);
+    go_on(run);
+    run->progress.validated = status == PLIM_OK && sums.samples;
+    run->progress.val_loss = sums.loss / (double)sums.samples;
+    run->progress.val_metric_value = sums.metric / (double)sums.samples;
+    return status;
+}
+
+/* ---- epochs ---- */
+
+static plim_status no_batches(const struct trainer *trainer, plim_error *error)
+{
+    return fail(error, PLIM_BAD_DATA, "the training data has no batch: %lld elements, batches of %lld",
+                (long long)dataset_cardinality(trainer->train), (long long)dataset_batch_size(trainer->train));
+}
+
+/* The rest of this epoch's data is passed over. */
+static plim_status next_epoch(struct trainer *trainer, plim_error *error)
+{
+    int64_t next = trainer->position.epoch + 1;
+    return next < trainer->options.epochs ? iterator_seek(trainer->train_iterator, next, 0, error) : PLIM_OK;
+}
+
+/* Steps until the epoch's data, or its number of steps, ends. */
+static plim_status run_steps(struct run *run, plim_error *error)
+{
+    struct trainer *trainer = run->trainer;
+    const struct trainer_options *options = &trainer->options;
+    struct position *position = &trainer->position;
+    struct batch *batch;
+    for (;;) {
+        if (options->steps_per_epoch && position->step >= options->steps_per_epoch)
+            return next_epoch(trainer, error);
+        TRY(iterator_next(&batch, trainer->train_iterator, error));
+        if (!batch)
+            return position->step ? PLIM_OK : no_batches(trainer, error);
+        step(run, batch);
+        if (stop_asked(trainer))
+            return stop(run, error);
+        if (saves(trainer) && options->checkpoint_every && position->total_steps % options->checkpoint_every == 0)
+            TRY(save(run, error));
+    }
+}
+
+static void begin_epoch(struct run *run)
+{
+    run->epoch_ns = clock_ns();
+    run->epoch_first_ns = 0;
+    run->epoch_steps = 0;
+    run->progress.validated = false;
+    show(run, PLIM_EVENT_BEGIN, run->epoch_ns);
+}
+
+static plim_status run_epoch(struct run *run, plim_error *error)
+{
+    struct trainer *trainer = run->trainer;
+    struct position *position = &trainer->position;
+    begin_epoch(run);
+    TRY(run_steps(run, error));
+    TRY(validate(run, error));
+    if (stop_asked(trainer)) /* in the middle of validation: it is done again after a resume */
+        return stop(run, error);
+    show(run, PLIM_EVENT_EPOCH, clock_ns());
+    position->epoch++;
+    position->step = position->epoch_samples = 0;
+    position->loss_sum = position->metric_sum = 0.0;
+    return saves(trainer) ? save(run, error) : PLIM_OK;
+}
+
+/* ---- the whole ---- */
+
+static plim_status check_same(const char *what, int64_t saved, int64_t now, plim_error *error)
+{
+    if (saved == now)
+        return PLIM_OK;
+    plim_status status = fail(error, PLIM_BAD_DATA, "the checkpoint was made with %s %lld, this job has %lld", what,
+                              (long long)saved, (long long)now);
+    return hint(error, status, "train without --resume to start anew");
+}
+
+static plim_status check_position(struct trainer *trainer, const struct position *saved, plim_error *error)
+{
+    const struct position *here = &trainer->position;
+    TRY(check_same("a batch of", saved->batch, here->batch, error));
+    TRY(check_same("a number of elements of", saved->dataset_count, here->dataset_count, error));
+    TRY(check_same("seed", (int64_t)saved->seed, (int64_t)here->seed, error));
+    size_t used = strlen(trainer->note);
+    if (strcmp(saved->instructions, here->instructions) != 0)
+        snprintf(trainer->note + used, sizeof trainer->note - used,
+                 "%sthe checkpoint was made with %s, this machine has %s: the bits may differ from here on",
+                 used ? "; " : "", saved->instructions, here->instructions);
+    return PLIM_OK;
+}
+
+static plim_status load(struct run *run, plim_error *error)
+{
+    struct trainer *trainer = run->trainer;
+    const struct trainer_options *options = &trainer->options;
+    struct position saved;
+    bool found = false;
+    if (options->resume && options->checkpoint_folder)
+        TRY(checkpoint_load(&found, &saved, trainer->note, options->checkpoint_folder, &trainer->machine, error));
+    if (found) {
+        TRY(check_position(trainer, &saved, error));
+        memcpy(saved.instructions, trainer->position.instructions, sizeof saved.instructions);
+        trainer->position = saved;
+        run->checkpointed = true;
+        return PLIM_OK;
+    }
+    if (options->resume)
+        snprintf(trainer->note, sizeof trainer->note, "no checkpoint in %.180s: starting from the beginning",
+                 options->checkpoint_folder ? options->checkpoint_folder : "(no folder)");
+    return options->load_weights ? weights_load(options->load_weights, &trainer->machine, error) : PLIM_OK;
+}
+
+static plim_status open_iterators(struct trainer *trainer, plim_error *error)
+{
+    const struct trainer_options *options = &trainer->options;
+    const struct position *position = &trainer->position;
+    TRY(iterator_open(&trainer->train_iterator, trainer->train, trainer->budget, trainer->scratch, options->train_slots,
+                      options->seed, position->epoch, position->step, error));
+    if (!trainer->validation)
+        return PLIM_OK;
+    return iterator_open(&trainer->validation_iterator, trainer->validation, trainer->budget, trainer->scratch,
+                         options->validation_slots, options->seed, 0, 0, error);
+}
+
+static void close_iterators(struct trainer *trainer)
+{
+    if (trainer->validation_iterator)
+        iterator_close(trainer->validation_iterator);
+    if (trainer->train_iterator)
+        iterator_close(trainer->train_iterator);
+    trainer->validation_iterator = trainer->train_iterator = NULL;
+}
+
+static plim_status prepare(struct run *run, plim_error *error)
+{
+    struct trainer *trainer = run->trainer;
+    struct backend *backend = trainer->machine.program->backend;
+    int64_t last, steps = dataset_steps(trainer->train, &last);
+    if (steps < 0 && !trainer->options.steps_per_epoch)
+        return hint(error, fail(error, PLIM_BAD_JOB, "the training data never ends"), "set train.steps_per_epoch");
+    trainer->note[0] = '\0';
+    trainer->position = (struct position){
+        .seed = trainer->options.seed,
+        .batch = dataset_batch_size(trainer->train),
+        .dataset_count = dataset_cardinality(trainer->train),
+    };
+    snprintf(trainer->position.instructions, sizeof trainer->position.instructions, "%s", backend->type->features(backend));
+    TRY(load(run, error));
+    int64_t most = trainer->options.steps_per_epoch;
+    run->progress.epochs = trainer->options.epochs;
+    run->progress.steps = most && (steps < 0 || most < steps) ? most : steps;
+    run->progress.metric = trainer->metric;
+    run->progress.budget_bytes = trainer->budget_bytes;
+    run->loss = machine_data(&trainer->machine, PHASE_TRAIN, trainer->train_tensors.loss);
+    if (trainer->train_tensors.accuracy)
+        run->metric = machine_data(&trainer->machine, PHASE_TRAIN, trainer->train_tensors.accuracy);
+    return PLIM_OK;
+}
+
+static plim_status train(struct run *run, plim_error *error)
+{
+    struct trainer *trainer = run->trainer;
+    if (trainer->position.epoch >= trainer->options.epochs)
+        return PLIM_OK;
+    TRY(open_iterators(trainer, error));
+    while (trainer->position.epoch < trainer->options.epochs)
+        TRY(run_epoch(run, error));
+    return PLIM_OK;
+}
+
+/* While the iterators are still open: their figures and bytes belong to it. */
+static void end_figures(plim_end *end, struct run *run)
+{
+    struct trainer *trainer = run->trainer;
+    struct usage usage = {0};
+    uint64_t outside = run->steps >= WARM_UP_STEPS ? run->warm_takes + run->outside_takes : takes(run);
+    int64_t warm_steps = run->steps - WARM_UP_STEPS;
+    if (run->mark_ns)
+        run->steps_ns += clock_ns() - run->mark_ns;
+    double seconds = (double)run->steps_ns * 1e-9;
+    end->steps = run->steps;
+    end->samples = run->samples;
+    end->seconds = seconds_since(run->begin_ns, clock_ns());
+    end->samples_per_s = seconds > 0.0 && run->counted_samples ? (double)run->counted_samples / seconds : 0.0;
+    end->predicted_peak_bytes = trainer->predicted_peak;
+    end->allocations_per_step = warm_steps > 0 ? (double)(takes(run) - outside) / (double)warm_steps : 0.0;
+    end->malloc_growth_bytes = run->heap_bytes ? (int64_t)(budget_heap_bytes() - run->heap_bytes) : 0;
+    if (run->steps_ns)
+        end->data_wait_share = fmin((double)(data_wait_ns(run) - run->first_wait_ns) / (double)run->steps_ns, 1.0);
+    if (usage_now(&usage))
+        end->peak_rss_bytes = usage.peak_rss;
+}
+
+static const char *status_word(plim_status status)
+{
+    return status == PLIM_OK ? "done" : status == PLIM_INTERRUPTED ? "stopped" : "failed";
+}
+
+static void finish(struct run *run, plim_status status, plim_end *end)
+{
+    struct trainer *trainer = run->trainer;
+    char weights[65], optimizer[65];
+    end->status = status_word(status);
+    if (run->checkpointed) {
+        snprintf(run->checkpoint, sizeof run->checkpoint, "%s/%s", trainer->options.checkpoint_folder, CHECKPOINT_NAME);
+        end->checkpoint = run->checkpoint;
+    }
+    if (trainer->options.digest && (status == PLIM_OK || status == PLIM_INTERRUPTED)) {
+        digest_weights(weights, &trainer->machine, KIND_WEIGHT);
+        digest_weights(optimizer, &trainer->machine, KIND_STATE);
+        end->weights_digest = weights;
+        end->optimizer_digest = optimizer;
+    }
+    send(run, PLIM_EVENT_END, end);
+}
+
+plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *context, plim_error *error)
+{
+    struct run run = {.trainer = trainer, .listener = listener, .context = context, .begin_ns = clock_ns()};
+    plim_end end = {0};
+    TRY(prepare(&run, error));
+    plim_status status = train(&run, error);
+    end_figures(&end, &run);
+    close_iterators(trainer);
+    if (status == PLIM_OK && trainer->options.save_weights)
+        status = weights_save(trainer->options.save_weights, &trainer->machine, trainer->options.save_buffer_bytes, error);
+    finish(&run, status, &end);
+    return status;
+}
