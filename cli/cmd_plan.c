@@ -1,0 +1,26 @@
+/* cmd_plan.c - plim plan: what a job would take, before anything is read. */
+#include "command.h"
+
+static plim_status plan(struct arguments *arguments, struct reports *reports, plim_error *error)
+{
+    plim_job *job;
+    plim_plan_report figures;
+    plim_status status = open_job(&job, arguments, error);
+    if (status != PLIM_OK)
+        return status;
+    status = plim_job_plan(&figures, job, error);
+    if (status == PLIM_OK || status == PLIM_OVER_BUDGET)
+        reports_listen(reports, &(plim_event){.kind = PLIM_EVENT_PLAN, .plan = &figures});
+    plim_job_close(job);
+    return status;
+}
+
+const struct command command_plan = {
+    .name = "plan",
+    .usage = "plim plan JOB.yaml [options]",
+    .summary = "tells what a job would take, before anything is read",
+    .help = "Prints the predicted peak, what it is made of, the smallest budget that works and the largest\n"
+            "batch that fits. Exit 4 when the job does not fit.\n\n"
+            "  plim plan examples/cnn.yaml --memory 64MiB\n",
+    .run = plan,
+};

@@ -1,0 +1,98 @@
+/* plim.c - the program: finds the command, runs it, prints the one line of an
+   error. */
+#include "command.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct command *const commands[] = {
+#define COMMAND(name) &command_##name,
+#include "commands.def"
+#undef COMMAND
+};
+#define COMMAND_COUNT (sizeof commands / sizeof commands[0])
+
+static int print_help(void)
+{
+    printf("Plimsoll %s - trains neural networks inside a memory budget that you state\n\nusage: plim COMMAND ...\n\n", plim_version());
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        printf("  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+    printf("\nplim COMMAND --help tells more. Exit codes: 0 done, 1 our fault, 2 usage, 3 bad data, 4 over budget,\n"
+           "5 no memory, 6 I/O, 7 stopped with a checkpoint.\n");
+    return 0;
+}
+
+static int print_command_help(const struct command *command)
+{
+    printf("usage: %s\n\n%s\n%s", command->usage, command->help, arguments_help);
+    return 0;
+}
+
+/* "where: message; hint", in one line. */
+static int print_error(struct reports *reports, const plim_error *error)
+{
+    fprintf(stderr, "plim: %s%s%s%s%s\n", error->where, error->where[0] ? ": " : "", error->message, error->hint[0] ? "; try: " : "",
+            error->hint);
+    if (reports->programs)
+        plim_report_error(reports->programs, error);
+    return plim_status_exit(error->code);
+}
+
+void reports_listen(void *context, const plim_event *event)
+{
+    struct reports *reports = context;
+    plim_report_listen(reports->people, event);
+    if (reports->programs)
+        plim_report_listen(reports->programs, event);
+}
+
+static plim_status make_reports(struct reports *out, const struct arguments *arguments, plim_error *error)
+{
+    int people = arguments->json ? 2 : 1;
+    plim_status status = plim_report_make(&out->people, isatty(people) ? PLIM_REPORT_TERMINAL : PLIM_REPORT_PLAIN, people, error);
+    if (status == PLIM_OK && arguments->json)
+        status = plim_report_make(&out->programs, arguments->json_steps ? PLIM_REPORT_JSON_STEPS : PLIM_REPORT_JSON, 1, error);
+    return status;
+}
+
+static int run(const struct command *command, int count, char **values)
+{
+    struct arguments arguments;
+    struct reports reports = {0};
+    plim_error error = {0};
+    plim_status status = arguments_read(&arguments, count, values, &error);
+    if (status == PLIM_OK && arguments.help)
+        return print_command_help(command);
+    if (status == PLIM_OK)
+        status = make_reports(&reports, &arguments, &error);
+    if (status == PLIM_OK)
+        status = command->run(&arguments, &reports, &error);
+    int code = status == PLIM_OK ? 0 : print_error(&reports, &error);
+    plim_report_free(reports.programs);
+    plim_report_free(reports.people);
+    return code;
+}
+
+/* One malloc arena: threads would otherwise map one each. Blocks that oneDNN
+   frees go back to the kernel early. */
+static void settle_malloc(void)
+{
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_TRIM_THRESHOLD, 64 * 1024);
+}
+
+int main(int count, char **values)
+{
+    settle_malloc();
+    if (count < 2 || strcmp(values[1], "--help") == 0 || strcmp(values[1], "-h") == 0 || strcmp(values[1], "help") == 0)
+        return count < 2 ? print_help(), 2 : print_help();
+    if (strcmp(values[1], "--version") == 0)
+        return printf("plim %s\n", plim_version()) < 0;
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(values[1], commands[i]->name) == 0)
+            return run(commands[i], count - 2, values + 2);
+    fprintf(stderr, "plim: unknown command '%s'; try: plim --help\n", values[1]);
+    return plim_status_exit(PLIM_USAGE);
+}

@@ -1,0 +1,83 @@
+/* job.h - one job file, one run: from yaml to data sets, model, plan, trainer.
+
+   open   reads and checks the file, overrides applied          (job_read, job_data)
+   plan   opens data headers, builds graphs, plans, predicts    (job_plan)
+   run    only what was planned                                  (job_run)
+
+   The job owns everything below it; plim_job_close frees in reverse. */
+#ifndef JOB_JOB_H
+#define JOB_JOB_H
+
+#include "base/limits.h"
+#include "base/settings.h"
+#include "train/trainer.h"
+
+struct job_data {
+    const char *split;       /* "train", "validation" */
+    const struct yaml *yaml; /* NULL: this split is not in the job */
+    struct dataset *dataset;
+};
+
+struct plim_job {
+    struct budget *budget;
+    struct arena arena;      /* the job's own tables and strings */
+    const char *path, *folder;
+    struct yaml *yaml;
+
+    uint64_t memory_bytes;
+    const char *memory_source;
+    char memory_place[256];
+    int compute_threads, data_threads;
+    struct scratch scratch;
+    uint64_t seed;
+    bool resume, digest;
+
+    struct job_data train, validation;
+    struct model *model;
+    struct training training;
+    struct trainer_options options;
+
+    /* Of the plan: */
+    bool planned;
+    struct backend *backend;
+    struct graph train_graph, evaluate_graph;
+    bool graphs_built;
+    struct model_tensors train_tensors, evaluate_tensors;
+    struct program *program;
+    struct prediction prediction;
+    uint64_t process_bytes, kernel_bytes; /* measured */
+    bool process_reserved, kernel_reserved; /* in the ledger */
+    int train_slots, validation_slots;
+    double plan_seconds;
+    plim_plan_report report;
+    struct text plan_text, plan_json, summary_text, summary_json;
+
+    volatile int stop; /* set by plim_job_stop, from a signal handler too */
+};
+
+/* job_read.c */
+plim_status job_read(struct plim_job *job, const plim_job_options *options, plim_error *error);
+/* A path of the job file: relative to the file's folder. */
+const char *job_path(struct plim_job *job, const char *path);
+
+/* job_data.c */
+plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_error *error);
+
+/* job_plan.c */
+plim_status job_plan(struct plim_job *job, plim_error *error);
+void job_release_program(struct plim_job *job);
+/* Predicts for these slots; the sum of all tags is the peak. */
+void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program, int train_slots, int validation_slots, const struct dataset *train);
+
+/* job_explain.c: the plan as text and as the contract's object. */
+plim_status job_explain(struct plim_job *job, plim_error *error);
+/* OVER_BUDGET with the budget that would do and the command for it. */
+plim_status job_refuse(const struct plim_job *job, plim_error *error);
+
+/* largest_batch.c: the largest batch whose plan stays inside the budget. */
+plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error);
+
+/* Builds both graphs for a batch size. The graphs are yours to release. */
+plim_status job_graphs(struct graph *train, struct graph *evaluate, struct model_tensors *train_tensors, struct model_tensors *evaluate_tensors, struct plim_job *job, int64_t batch, int64_t evaluate_batch, plim_error *error);
+
+#endif

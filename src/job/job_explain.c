@@ -1,0 +1,124 @@
+/* job_explain.c - the plan as people read it and as programs read it. */
+#include "base/json.h"
+#include "job/job.h"
+
+#include <string.h>
+
+#define MIB (1024.0 * 1024.0)
+
+static int64_t count_kept(const struct program *program)
+{
+    const struct phase *phase = &program->phase[PHASE_TRAIN];
+    int64_t kept = 0;
+    for (int i = 0; i < phase->instance_count; i++)
+        kept += phase->instance[i].tag == TAG_ACTIVATIONS;
+    return kept;
+}
+
+/* Max-pooling keeps a byte a window instead of the tensor it looked at. */
+static int64_t count_encoded(const struct program *program)
+{
+    const struct graph *graph = program->phase[PHASE_TRAIN].graph;
+    int64_t encoded = 0;
+    for (int i = 0; graph && i < graph->node_count; i++)
+        encoded += graph->node[i]->output_count == 2 && graph->node[i]->output[1]->type == TYPE_U8;
+    return encoded;
+}
+
+static void tags_text(struct text *out, const struct prediction *prediction)
+{
+    const char *separator = "  ";
+    for (int tag = 0; tag < TAG_COUNT; tag++) {
+        if (prediction->by_tag[tag] < 52429) /* prints as 0.0 or 0.1: not worth a word */
+            continue;
+        text_add(out, "%s%s %.1f", separator, tag_name(tag), (double)prediction->by_tag[tag] / MIB);
+        separator = " \xc2\xb7 ";
+    }
+    text_add(out, "\n");
+}
+
+static void plan_text(struct text *out, const struct plim_job *job)
+{
+    const plim_plan_report *report = &job->report;
+    char budget[16], peak[16], least[16];
+    text_size(budget, report->budget_bytes);
+    text_size(peak, report->predicted_peak_bytes);
+    text_size(least, report->smallest_budget_bytes);
+    long long batch = (long long)dataset_batch_size(job->train.dataset);
+    text_add(out, "%s \xc2\xb7 batch %lld \xc2\xb7 %d thread%s \xc2\xb7 cpu %s\n", job->model->name, batch, job->compute_threads,
+             job->compute_threads == 1 ? "" : "s", job->backend->type->features(job->backend));
+    text_add(out, "budget %s (%s)      predicted peak %s, at %s\n", budget, report->budget_source, peak, job->prediction.peak_at);
+    tags_text(out, &job->prediction);
+    text_add(out, "  keep %lld \xc2\xb7 encode %lld \xc2\xb7 recompute 0 \xc2\xb7 spill 0 \xc2\xb7 micro-batch %lld of %lld \xc2\xb7 read ahead %d batch%s        time +0 %%\n",
+             (long long)count_kept(job->program), (long long)count_encoded(job->program), batch, batch, job->train_slots - 1,
+             job->train_slots == 2 ? "" : "es");
+    text_add(out, "smallest workable budget %s (+0 %% time)", least);
+    if (report->largest_batch)
+        text_add(out, "      largest batch in this budget %lld", (long long)report->largest_batch);
+    text_add(out, "\n");
+}
+
+static void plan_json(struct text *out, const struct plim_job *job)
+{
+    const plim_plan_report *report = &job->report;
+    struct json_writer json;
+    json_init(&json, out);
+    json_object(&json, NULL);
+    json_string(&json, "event", "plan");
+    json_bool(&json, "fits", report->fits);
+    json_uint(&json, "budget_bytes", report->budget_bytes);
+    json_string(&json, "budget_source", report->budget_source);
+    json_string(&json, "budget_place", job->memory_place);
+    json_uint(&json, "predicted_peak_bytes", report->predicted_peak_bytes);
+    json_uint(&json, "smallest_budget_bytes", report->smallest_budget_bytes);
+    json_int(&json, "largest_batch", report->largest_batch);
+    json_string(&json, "peak_at", job->prediction.peak_at);
+    json_object(&json, "by_tag");
+    for (int tag = 0; tag < TAG_COUNT; tag++)
+        json_uint(&json, tag_name(tag), job->prediction.by_tag[tag]);
+    json_end_object(&json);
+    json_object(&json, "techniques");
+    json_int(&json, "keep", count_kept(job->program));
+    json_int(&json, "encode", count_encoded(job->program));
+    json_int(&json, "recompute", 0);
+    json_int(&json, "spill", 0);
+    json_int(&json, "micro_batch", dataset_batch_size(job->train.dataset));
+    json_end_object(&json);
+    json_bool(&json, "bit_exact", true);
+    json_double(&json, "relative_time", 1.0);
+    json_array(&json, "frontier");
+    json_object(&json, NULL);
+    json_uint(&json, "bytes", report->smallest_budget_bytes);
+    json_double(&json, "relative_time", 1.0);
+    json_end_object(&json);
+    json_end_array(&json);
+    json_double(&json, "plan_seconds", job->plan_seconds);
+    json_uint(&json, "arena_bytes", job->program->arena_bytes);
+    json_uint(&json, "arena_max_live_bytes", job->program->phase[PHASE_TRAIN].max_live);
+    json_uint(&json, "arena_packed_bytes", job->program->phase[PHASE_TRAIN].top);
+    json_int(&json, "threads", job->compute_threads);
+    json_end_object(&json);
+}
+
+plim_status job_explain(struct plim_job *job, plim_error *error)
+{
+    text_clear(&job->plan_text);
+    text_clear(&job->plan_json);
+    plan_text(&job->plan_text, job);
+    plan_json(&job->plan_json, job);
+    if (job->plan_text.failed || job->plan_json.failed)
+        return budget_refused(job->budget, TAG_PLANNER, 4096, error);
+    job->report.text = job->plan_text.data;
+    job->report.json = job->plan_json.data;
+    return PLIM_OK;
+}
+
+plim_status job_refuse(const struct plim_job *job, plim_error *error)
+{
+    char stated[16], least[16];
+    uint64_t kib = (job->report.smallest_budget_bytes + 1023) / 1024;
+    text_size(stated, job->report.budget_bytes);
+    text_size(least, job->report.smallest_budget_bytes);
+    plim_status status = fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s, the budget is %s (%s)", least, stated, job->report.budget_source);
+    return hint(error, status, "plim train %s --memory %lluKiB", job->path, (unsigned long long)kib);
+}

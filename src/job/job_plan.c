@@ -1,0 +1,205 @@
+/* job_plan.c - what the job takes, before any record is read.
+
+   The bytes of the process itself are measured, not guessed: everything that
+   a run loads is loaded first (libraries, primitives, tables), then the resident
+   size is read, and what the run will still take is added. So the order
+   here matters: data headers, graphs, kernels, plan, search for the largest batch, and the
+   measurement last.
+
+   Invariants:
+    1. the figure that refuses is the figure that is printed;
+    2. nothing but the prefetch depth depends on the budget. */
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/mappings.h"
+#include "job/job.h"
+
+#include <string.h>
+
+#define KIB ((uint64_t)1024)
+/* Touched after the measurement: stack and heap pages of libc; code of oneDNN in the first step. */
+#define HEAP_MARGIN (128 * KIB)
+#define ONEDNN_MARGIN (1536 * KIB)
+/* Two measurements of one process differ by a few pages; the printed smallest
+   budget is 1/256 more than the least that was found, so that it works again. */
+#define SMALLEST_SLACK 256
+
+static struct column_spec column_of(const struct dataset *dataset, int column)
+{
+    const struct column *c = &dataset_spec(dataset)->column[column];
+    return (struct column_spec){.type = c->type, .shape = c->shape};
+}
+
+static plim_status one_graph(struct graph *graph, struct model_tensors *tensors, struct plim_job *job, const struct dataset *dataset,
+                             int64_t batch, bool backward, plim_error *error)
+{
+    struct column_spec input = column_of(dataset, 0), label = column_of(dataset, 1);
+    graph_init(graph, job->budget, batch);
+    TRY(model_build(tensors, graph, job->model, &input, &label, &job->training, backward, error));
+    return graph_check(graph, error);
+}
+
+plim_status job_graphs(struct graph *train, struct graph *evaluate, struct model_tensors *train_tensors,
+                       struct model_tensors *evaluate_tensors, struct plim_job *job, int64_t batch, int64_t evaluate_batch, plim_error *error)
+{
+    graph_init(train, job->budget, 0);
+    graph_init(evaluate, job->budget, 0);
+    if (job->validation.dataset)
+        TRY(one_graph(evaluate, evaluate_tensors, job, job->validation.dataset, evaluate_batch, false, error));
+    /* The training graph last: the model remembers the weights of the graph it built last. */
+    return one_graph(train, train_tensors, job, job->train.dataset, batch, true, error);
+}
+
+static plim_status make_program(struct plim_job *job, plim_error *error)
+{
+    struct program_input input = {
+        .budget = job->budget,
+        .backend = job->backend,
+        .threads = job->compute_threads,
+        .train = &job->train_graph,
+        .evaluate = job->validation.dataset ? &job->evaluate_graph : NULL,
+        .save_buffer_bytes = job->options.save_buffer_bytes,
+    };
+    dataset_steps(job->train.dataset, &input.last_batch_train);
+    if (job->validation.dataset)
+        dataset_steps(job->validation.dataset, &input.last_batch_evaluate);
+    return program_make(&job->program, &input, error);
+}
+
+static plim_status open_all(struct plim_job *job, plim_error *error)
+{
+    TRY(job_data_open(job, &job->train, error));
+    if (job->validation.yaml)
+        TRY(job_data_open(job, &job->validation, error));
+    return cpu_backend.open(&job->backend, job->budget, error);
+}
+
+void job_release_program(struct plim_job *job)
+{
+    if (job->program)
+        program_free(job->program);
+    if (job->graphs_built) {
+        graph_release(&job->train_graph);
+        graph_release(&job->evaluate_graph);
+    }
+    job->program = NULL;
+    job->graphs_built = false;
+}
+
+/* Graphs and plan for the job's own batch. Made twice: the search for the largest
+   batch builds other graphs in between, and kernels are kept by the backend. */
+static plim_status build(struct plim_job *job, plim_error *error)
+{
+    int64_t batch = dataset_batch_size(job->train.dataset);
+    int64_t evaluate_batch = job->validation.dataset ? dataset_batch_size(job->validation.dataset) : 0;
+    job_release_program(job);
+    job->graphs_built = true;
+    TRY(job_graphs(&job->train_graph, &job->evaluate_graph, &job->train_tensors, &job->evaluate_tensors, job, batch, evaluate_batch, error));
+    return make_program(job, error);
+}
+
+/* Whether the plan runs any kernel of oneDNN: then its library is part of the process. */
+static bool uses_onednn(const struct program *program)
+{
+    for (int p = 0; p < PHASE_COUNT; p++)
+        for (int i = 0; i < program->phase[p].instruction_count; i++)
+            for (int t = 0; t < program->phase[p].instruction[i].task_count; t++)
+                if (strncmp(program->phase[p].instruction[i].task[t].kernel->implementation, "onednn", 6) == 0)
+                    return true;
+    return false;
+}
+
+/* What the process holds now that the ledger does not count by name, and the
+   code it may still touch. */
+static plim_status measure(struct plim_job *job, plim_error *error)
+{
+    struct usage usage;
+    struct mappings mappings;
+    struct budget_figures figures = budget_figures(job->budget);
+    TRY(mappings_read(&mappings, job->budget, error));
+    if (!usage_now(&usage))
+        return fail(error, PLIM_IO, "cannot read this process's memory from /proc");
+    uint64_t heap = mappings.anonymous > figures.now ? mappings.anonymous - figures.now : 0;
+    uint64_t later = HEAP_MARGIN + (uses_onednn(job->program) ? ONEDNN_MARGIN : 0);
+    job->process_bytes = round_up(heap + mappings.small_files + mappings.large_files + later, 4 * KIB);
+    job->kernel_bytes = round_up(usage.page_tables, 128 * KIB) + 64 * KIB;
+    return PLIM_OK;
+}
+
+static uint64_t page_table_growth(uint64_t bytes)
+{
+    return bytes / 512 + 8 * KIB;
+}
+
+void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program, int train_slots, int validation_slots,
+                 const struct dataset *train)
+{
+    struct budget_figures figures = budget_figures(job->budget);
+    uint64_t outside[TAG_COUNT], scratch = 0;
+    for (int tag = 0; tag < TAG_COUNT; tag++)
+        outside[tag] = figures.now_by_tag[tag];
+    outside[TAG_PROCESS] = job->process_bytes;
+    outside[TAG_STACKS] += (uint64_t)(job->compute_threads - 1) * thread_cost();
+    dataset_cost(outside, &scratch, train, train_slots);
+    if (job->validation.dataset)
+        dataset_cost(outside, &scratch, job->validation.dataset, validation_slots);
+    outside[TAG_KERNEL] = job->kernel_bytes + page_table_growth(program->arena_bytes) + (uint64_t)job->compute_threads * 16 * KIB;
+    program_predict(out, program, outside);
+}
+
+/* The most slots up to what the pipelines want that stay inside the budget. */
+static void choose_slots(struct plim_job *job)
+{
+    int least = dataset_least_slots(job->train.dataset);
+    int wanted = job->data_threads ? dataset_wanted_slots(job->train.dataset) : 1;
+    job->validation_slots = job->validation.dataset ? dataset_least_slots(job->validation.dataset) : 0;
+    job->train_slots = wanted > least ? wanted : least;
+    for (;; job->train_slots--) {
+        job_predict(&job->prediction, job, job->program, job->train_slots, job->validation_slots, job->train.dataset);
+        if (job->prediction.peak <= job->memory_bytes || job->train_slots <= least)
+            return;
+    }
+}
+
+static uint64_t smallest(const struct plim_job *job)
+{
+    struct prediction prediction;
+    job_predict(&prediction, job, job->program, dataset_least_slots(job->train.dataset), job->validation_slots, job->train.dataset);
+    return prediction.peak;
+}
+
+plim_status job_plan(struct plim_job *job, plim_error *error)
+{
+    uint64_t begin = clock_ns();
+    if (job->planned)
+        return PLIM_OK;
+    TRY(open_all(job, error));
+    TRY(build(job, error));
+    TRY(measure(job, error));
+    choose_slots(job);
+    int64_t largest;
+    TRY(largest_batch(&largest, job, error));
+    TRY(build(job, error));
+    TRY(measure(job, error));
+    choose_slots(job);
+    uint64_t least = smallest(job);
+    job->report = (plim_plan_report){
+        .fits = least <= job->memory_bytes,
+        .budget_bytes = job->memory_bytes,
+        .budget_source = job->memory_source,
+        .predicted_peak_bytes = job->prediction.peak,
+        .smallest_budget_bytes = round_up(least + least / SMALLEST_SLACK, 4 * KIB),
+        .largest_batch = largest,
+    };
+    job->plan_seconds = (double)(clock_ns() - begin) * 1e-9;
+    TRY(job_explain(job, error));
+    job->planned = true;
+    return PLIM_OK;
+}
+
+plim_status plim_job_plan(plim_plan_report *report, plim_job *job, plim_error *error)
+{
+    TRY(job_plan(job, error));
+    *report = job->report;
+    return job->report.fits ? PLIM_OK : job_refuse(job, error);
+}

@@ -1,0 +1,264 @@
+/* job_read.c - the job file's words into a struct plim_job. */
+#include "job/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAVE_BUFFER_BYTES ((uint64_t)64 * 1024)
+#define DEFAULT_DISK_BYTES ((uint64_t)10 << 30)
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+struct top {
+    const char *memory, *disk, *scratch, *threads;
+    int64_t seed;
+    const struct yaml *data, *model, *train;
+};
+
+static const struct setting top_settings[] = {
+    {"memory", SETTING_WORD, offsetof(struct top, memory), 0},
+    {"disk", SETTING_WORD, offsetof(struct top, disk), 0},
+    {"scratch", SETTING_WORD, offsetof(struct top, scratch), 0},
+    {"threads", SETTING_WORD, offsetof(struct top, threads), 0},
+    {"seed", SETTING_WHOLE, offsetof(struct top, seed), 0},
+    {"data", SETTING_NODE, offsetof(struct top, data), 0},
+    {"model", SETTING_NODE, offsetof(struct top, model), 0},
+    {"train", SETTING_NODE, offsetof(struct top, train), 0},
+};
+
+struct train_words {
+    const struct yaml *optimizer, *metrics, *callbacks, *loss;
+    const char *precision, *save_weights, *load_weights;
+    int64_t epochs, steps_per_epoch, validation_steps;
+};
+
+static const struct setting train_settings[] = {
+    {"optimizer", SETTING_NODE, offsetof(struct train_words, optimizer), 0},
+    {"loss", SETTING_NODE, offsetof(struct train_words, loss), 0},
+    {"metrics", SETTING_NODE, offsetof(struct train_words, metrics), 0},
+    {"callbacks", SETTING_NODE, offsetof(struct train_words, callbacks), 0},
+    {"precision", SETTING_WORD, offsetof(struct train_words, precision), 0},
+    {"epochs", SETTING_WHOLE, offsetof(struct train_words, epochs), 1},
+    {"steps_per_epoch", SETTING_WHOLE, offsetof(struct train_words, steps_per_epoch), 1},
+    {"validation_steps", SETTING_WHOLE, offsetof(struct train_words, validation_steps), 1},
+    {"save_weights", SETTING_WORD, offsetof(struct train_words, save_weights), 0},
+    {"load_weights", SETTING_WORD, offsetof(struct train_words, load_weights), 0},
+};
+
+struct data_words {
+    const struct yaml *train, *validation;
+};
+
+static const struct setting data_settings[] = {
+    {"train", SETTING_NODE, offsetof(struct data_words, train), 0},
+    {"validation", SETTING_NODE, offsetof(struct data_words, validation), 0},
+};
+
+static plim_status missing(const struct plim_job *job, const char *word, const char *example, plim_error *error)
+{
+    plim_status status = fail_at(error, PLIM_BAD_JOB, job->path, "'%s:' is missing", word);
+    return hint(error, status, "add %s", example);
+}
+
+static plim_status refuse_word(const struct plim_job *job, const struct yaml *at, plim_status code, const char *what,
+                               const char *offered, plim_error *error)
+{
+    char where[256];
+    yaml_place(where, job->path, at);
+    plim_status status = fail_at(error, code, where, "%s '%s' is not offered", what,
+                                 at->kind == YAML_SCALAR ? at->text : at->first && at->first->key ? at->first->key : "?");
+    return hint(error, status, "%s", offered);
+}
+
+/* ---- threads ---- */
+
+/* "2", "compute=2,data=1" */
+static plim_status read_threads(struct plim_job *job, const char *text, plim_error *error)
+{
+    char word[16];
+    int number, used;
+    job->compute_threads = cpu_count();
+    job->data_threads = 1;
+    if (!text)
+        return PLIM_OK;
+    const char *at = text;
+    if (sscanf(at, "%d%n", &number, &used) == 1 && !at[used] && number >= 1 && number <= 256) {
+        job->compute_threads = number;
+        return PLIM_OK;
+    }
+    while (sscanf(at, "%15[a-z]=%d%n", word, &number, &used) == 2 && number >= 0 && number <= 256) {
+        if (strcmp(word, "compute") == 0 && number >= 1)
+            job->compute_threads = number;
+        else if (strcmp(word, "data") == 0)
+            job->data_threads = number;
+        else
+            break;
+        at += used;
+        if (!*at)
+            return PLIM_OK;
+        if (*at++ != ',')
+            break;
+    }
+    plim_status status = fail(error, PLIM_USAGE, "threads: '%s' is not a number of threads", text);
+    return hint(error, status, "--threads 2 or --threads compute=2,data=1");
+}
+
+/* ---- train ---- */
+
+static plim_status read_checkpoint(struct plim_job *job, const struct yaml *value, plim_error *error)
+{
+    struct {
+        int64_t every;
+        const char *path;
+    } words = {0};
+    const struct setting settings[] = {{"every", SETTING_WHOLE, 0, 1}, {"path", SETTING_WORD, sizeof(int64_t), 0}};
+    if (value->kind == YAML_SCALAR && strcmp(value->text, "none") == 0) {
+        job->options.checkpoint_folder = NULL;
+        return PLIM_OK;
+    }
+    if (value->kind == YAML_SCALAR)
+        TRY(setting_value(&words.every, &settings[0], job->path, value, error));
+    else
+        TRY(settings_read(&words, settings, COUNT(settings), job->path, value, error));
+    job->options.checkpoint_every = words.every;
+    if (words.path)
+        job->options.checkpoint_folder = job_path(job, words.path);
+    return PLIM_OK;
+}
+
+static plim_status read_callbacks(struct plim_job *job, const struct yaml *list, plim_error *error)
+{
+    const struct yaml *checkpoint = NULL;
+    const struct setting settings[] = {{"checkpoint", SETTING_NODE, 0, 0}};
+    for (const struct yaml *entry = list->first; entry; entry = entry->next) {
+        const char *word = entry->kind == YAML_MAP && entry->first ? entry->first->key : entry->text;
+        static const char *const later[] = {"early_stopping", "tensorboard", "csv_logger", "reduce_lr_on_plateau"};
+        for (int i = 0; i < COUNT(later); i++)
+            if (word && strcmp(word, later[i]) == 0)
+                return refuse_word(job, entry, PLIM_UNSUPPORTED, "callback", "offered: checkpoint", error);
+    }
+    TRY(settings_read(&checkpoint, settings, COUNT(settings), job->path, list, error));
+    return checkpoint ? read_checkpoint(job, checkpoint, error) : PLIM_OK;
+}
+
+static plim_status read_loss(struct plim_job *job, const struct yaml *loss, plim_error *error)
+{
+    const char *name = loss->kind == YAML_SCALAR ? loss->text : "";
+    if (strcmp(name, "sparse_categorical_crossentropy") == 0)
+        job->training.loss = LOSS_SPARSE_CATEGORICAL;
+    else if (strcmp(name, "binary_crossentropy") == 0)
+        job->training.loss = LOSS_BINARY;
+    else
+        return refuse_word(job, loss, PLIM_BAD_JOB, "loss", "sparse_categorical_crossentropy or binary_crossentropy", error);
+    return PLIM_OK;
+}
+
+static plim_status read_metrics(struct plim_job *job, const struct yaml *metrics, plim_error *error)
+{
+    for (const struct yaml *metric = metrics->kind == YAML_SCALAR ? metrics : metrics->first; metric; metric = metric->next) {
+        if (metric->kind != YAML_SCALAR || strcmp(metric->text, "accuracy") != 0)
+            return refuse_word(job, metric, PLIM_BAD_JOB, "metric", "accuracy", error);
+        job->training.accuracy = true;
+        if (metric == metrics)
+            break;
+    }
+    return PLIM_OK;
+}
+
+static plim_status read_train(struct plim_job *job, const struct yaml *yaml, plim_error *error)
+{
+    struct train_words words = {.epochs = 1};
+    TRY(settings_read(&words, train_settings, COUNT(train_settings), job->path, yaml, error));
+    if (!words.loss)
+        return missing(job, "train.loss", "train: {loss: sparse_categorical_crossentropy}", error);
+    if (!words.optimizer)
+        return missing(job, "train.optimizer", "train: {optimizer: adam}", error);
+    TRY(read_loss(job, words.loss, error));
+    TRY(optimizer_read(&job->training.optimizer, job->path, words.optimizer, error));
+    if (words.metrics)
+        TRY(read_metrics(job, words.metrics, error));
+    if (words.callbacks)
+        TRY(read_callbacks(job, words.callbacks, error));
+    if (words.precision && strcmp(words.precision, "float32") != 0)
+        return hint(error, fail_at(error, PLIM_UNSUPPORTED, job->path, "precision '%s' is not offered", words.precision),
+                    "precision: float32");
+    job->options.epochs = words.epochs;
+    job->options.steps_per_epoch = words.steps_per_epoch;
+    job->options.validation_steps = words.validation_steps;
+    job->options.save_weights = words.save_weights ? job_path(job, words.save_weights) : NULL;
+    job->options.load_weights = words.load_weights ? job_path(job, words.load_weights) : NULL;
+    return PLIM_OK;
+}
+
+/* ---- the whole ---- */
+
+static plim_status load(struct plim_job *job, const plim_job_options *options, plim_error *error)
+{
+    char *text;
+    size_t bytes;
+    TRY(file_load(&text, &bytes, job->budget, TAG_PLANNER, job->path, YAML_MOST_BYTES, error));
+    plim_status status = yaml_parse(&job->yaml, &job->arena, job->path, text, bytes, error);
+    budget_give(job->budget, TAG_PLANNER, text, bytes + 1);
+    for (size_t i = 0; status == PLIM_OK && i < options->overrides_count; i++)
+        status = yaml_override(job->yaml, &job->arena, options->overrides[i], error);
+    return status;
+}
+
+/* JOB.yaml keeps its checkpoints in JOB.plim beside it unless told otherwise. */
+static const char *default_checkpoints(struct plim_job *job)
+{
+    size_t length = strlen(job->path);
+    size_t stem = length > 5 && strcmp(job->path + length - 5, ".yaml") == 0 ? length - 5 : length;
+    return arena_format(&job->arena, "%.*s.plim", (int)stem, job->path);
+}
+
+static plim_status read_disk(struct plim_job *job, const char *disk, const char *folder, plim_error *error)
+{
+    const char *temporary = getenv("TMPDIR");
+    job->scratch.limit_bytes = DEFAULT_DISK_BYTES;
+    if (disk && !text_parse_size(&job->scratch.limit_bytes, disk))
+        return hint(error, fail(error, PLIM_USAGE, "disk: '%s' is not a size", disk), "2GiB");
+    job->scratch.folder = folder ? folder : temporary && *temporary ? temporary : "/var/tmp";
+    return PLIM_OK;
+}
+
+static plim_status read_places(struct plim_job *job, const struct top *top, const plim_job_options *options, plim_error *error)
+{
+    const char *memory = options->memory ? options->memory : top->memory;
+    TRY(limits_parse(&job->memory_bytes, &job->memory_source, job->memory_place, memory, job->budget, error));
+    TRY(read_threads(job, options->threads ? options->threads : top->threads, error));
+    const char *scratch = options->scratch ? options->scratch : top->scratch ? job_path(job, top->scratch) : NULL;
+    TRY(read_disk(job, options->disk ? options->disk : top->disk, scratch, error));
+    job->options.checkpoint_folder = default_checkpoints(job);
+    job->options.save_buffer_bytes = SAVE_BUFFER_BYTES;
+    return PLIM_OK;
+}
+
+plim_status job_read(struct plim_job *job, const plim_job_options *options, plim_error *error)
+{
+    struct top top = {.seed = 0};
+    struct data_words data = {0};
+    TRY(load(job, options, error));
+    TRY(settings_read(&top, top_settings, COUNT(top_settings), job->path, job->yaml, error));
+    if (!top.data)
+        return missing(job, "data", "data: {train: {npy: [x.npy, y.npy], pipeline: [batch: 32]}}", error);
+    if (!top.model)
+        return missing(job, "model", "model: [Dense: 10]", error);
+    if (!top.train)
+        return missing(job, "train", "train: {optimizer: adam, loss: ...}", error);
+    TRY(read_places(job, &top, options, error));
+    TRY(settings_read(&data, data_settings, COUNT(data_settings), job->path, top.data, error));
+    if (!data.train)
+        return missing(job, "data.train", "data: {train: ...}", error);
+    job->train = (struct job_data){.split = "train", .yaml = data.train};
+    job->validation = (struct job_data){.split = "validation", .yaml = data.validation};
+    TRY(model_read(&job->model, job->budget, job->path, top.model, error));
+    TRY(read_train(job, top.train, error));
+    if (options->checkpoint)
+        job->options.checkpoint_folder = arena_string(&job->arena, options->checkpoint);
+    job->seed = (uint64_t)top.seed;
+    job->options.seed = job->seed;
+    job->options.resume = options->resume;
+    job->options.digest = options->digest;
+    return PLIM_OK;
+}

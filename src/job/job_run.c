@@ -1,0 +1,188 @@
+/* job_run.c - runs what was planned, and nothing else. */
+#include "base/clock.h"
+#include "job/job.h"
+
+#include <stdlib.h>
+
+/* From here on the ledger counts what we do not allocate ourselves too, and
+   refuses everything beyond the stated budget. */
+static plim_status enter_budget(struct plim_job *job, plim_error *error)
+{
+    TRY(budget_limit(job->budget, job->memory_bytes, error));
+    plim_status status = budget_reserve(job->budget, TAG_PROCESS, job->process_bytes, error);
+    if (status == PLIM_OK) {
+        job->process_reserved = true;
+        status = budget_reserve(job->budget, TAG_KERNEL, job->prediction.by_tag[TAG_KERNEL], error);
+        job->kernel_reserved = status == PLIM_OK;
+    }
+    return status;
+}
+
+static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, plim_error *error)
+{
+    *trainer = (struct trainer){
+        .budget = job->budget,
+        .model = job->model,
+        .train_tensors = job->train_tensors,
+        .evaluate_tensors = job->evaluate_tensors,
+        .train = job->train.dataset,
+        .validation = job->validation.dataset,
+        .scratch = &job->scratch,
+        .options = job->options,
+        .stop = &job->stop,
+        .predicted_peak = job->prediction.peak,
+        .budget_bytes = job->memory_bytes,
+        .metric = job->training.accuracy ? "accuracy" : NULL,
+    };
+    trainer->options.train_slots = job->train_slots;
+    trainer->options.validation_slots = job->validation_slots;
+    TRY(machine_open(&trainer->machine, job->program, job->budget, error));
+    plim_status status = trainer_initialize(trainer, &job->training, error);
+    if (status != PLIM_OK)
+        machine_close(&trainer->machine);
+    return status;
+}
+
+static plim_status prepare(struct plim_job *job, plim_error *error)
+{
+    TRY(job_plan(job, error));
+    if (!job->report.fits)
+        return job_refuse(job, error);
+    return job->process_reserved ? PLIM_OK : enter_budget(job, error);
+}
+
+plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context, plim_error *error)
+{
+    struct trainer trainer;
+    TRY(job_plan(job, error));
+    if (listener)
+        listener(context, &(plim_event){.kind = PLIM_EVENT_PLAN, .plan = &job->report});
+    TRY(prepare(job, error));
+    TRY(open_trainer(&trainer, job, error));
+    plim_status status = trainer_run(&trainer, listener, context, error);
+    machine_close(&trainer.machine);
+    return status;
+}
+
+plim_status plim_job_summary(const char **text, const char **json, plim_job *job, plim_error *error)
+{
+    TRY(job_plan(job, error));
+    text_clear(&job->summary_text);
+    text_clear(&job->summary_json);
+    TRY(model_summary(&job->summary_text, job->model));
+    model_summary_json(&job->summary_json, job->model);
+    if (job->summary_text.failed || job->summary_json.failed)
+        return budget_refused(job->budget, TAG_PLANNER, 4096, error);
+    *text = job->summary_text.data;
+    *json = job->summary_json.data;
+    return PLIM_OK;
+}
+
+/* ---- measuring ---- */
+
+static plim_status open_iterator(struct iterator **out, struct plim_job *job, plim_error *error)
+{
+    return iterator_open(out, job->train.dataset, job->budget, &job->scratch, job->train_slots, job->seed, 0, 0, error);
+}
+
+static plim_status drain(plim_data_figures *figures, struct iterator *iterator, plim_error *error)
+{
+    struct batch *batch;
+    for (;;) {
+        TRY(iterator_next(&batch, iterator, error));
+        if (!batch)
+            return PLIM_OK;
+        figures->batches++;
+        figures->elements += batch->count;
+    }
+}
+
+plim_status plim_job_bench_data(plim_data_figures *out, plim_job *job, plim_error *error)
+{
+    struct iterator *iterator;
+    struct iterator_figures read;
+    struct usage usage = {0};
+    plim_data_figures figures = {0};
+    TRY(prepare(job, error));
+    uint64_t begin = clock_ns();
+    TRY(open_iterator(&iterator, job, error));
+    plim_status status = drain(&figures, iterator, error);
+    iterator_figures(&read, iterator);
+    iterator_close(iterator);
+    figures.seconds = (double)(clock_ns() - begin) * 1e-9;
+    if (status != PLIM_OK)
+        return status;
+    usage_now(&usage);
+    figures.bytes_read = read.bytes_read;
+    figures.peak_rss_bytes = usage.peak_rss;
+    figures.elements_per_s = (double)figures.elements / figures.seconds;
+    figures.ns_per_element = figures.elements ? figures.seconds * 1e9 / (double)figures.elements : 0;
+    *out = figures;
+    return PLIM_OK;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void step_figures(plim_step_figures *figures, double *seconds, int64_t steps)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < steps; i++)
+        sum += seconds[i];
+    qsort(seconds, (size_t)steps, sizeof *seconds, compare_doubles);
+    figures->steps = steps;
+    figures->mean_seconds = sum / (double)steps;
+    figures->best_seconds = seconds[0];
+    figures->median_seconds = seconds[steps / 2];
+}
+
+static plim_status time_steps(plim_step_figures *figures, struct trainer *trainer, const struct batch *batch, int64_t steps, plim_error *error)
+{
+    size_t bytes = (size_t)steps * sizeof(double);
+    double *seconds = budget_take(trainer->budget, TAG_PLANNER, bytes);
+    if (!seconds)
+        return budget_refused(trainer->budget, TAG_PLANNER, bytes, error);
+    for (int64_t i = 0; i < 5; i++)
+        machine_run(&trainer->machine, PHASE_TRAIN, batch);
+    for (int64_t i = 0; i < steps; i++) {
+        uint64_t begin = clock_ns();
+        machine_run(&trainer->machine, PHASE_TRAIN, batch);
+        seconds[i] = (double)(clock_ns() - begin) * 1e-9;
+    }
+    step_figures(figures, seconds, steps);
+    budget_give(trainer->budget, TAG_PLANNER, seconds, bytes);
+    return PLIM_OK;
+}
+
+plim_status plim_job_bench_step(plim_step_figures *out, plim_job *job, int64_t steps, plim_error *error)
+{
+    struct trainer trainer;
+    struct iterator *iterator;
+    struct batch *batch;
+    struct usage usage = {0};
+    plim_step_figures figures = {0};
+    if (steps < 1 || steps > 1000000)
+        return fail(error, PLIM_USAGE, "steps must be in 1..1000000");
+    TRY(prepare(job, error));
+    TRY(open_trainer(&trainer, job, error));
+    plim_status status = open_iterator(&iterator, job, error);
+    if (status == PLIM_OK) {
+        status = iterator_next(&batch, iterator, error);
+        if (status == PLIM_OK && !batch)
+            status = fail(error, PLIM_BAD_DATA, "the data set is empty");
+        if (status == PLIM_OK)
+            status = time_steps(&figures, &trainer, batch, steps, error);
+        iterator_close(iterator);
+    }
+    machine_close(&trainer.machine);
+    if (status != PLIM_OK)
+        return status;
+    usage_now(&usage);
+    figures.predicted_peak_bytes = job->prediction.peak;
+    figures.peak_rss_bytes = usage.peak_rss;
+    *out = figures;
+    return PLIM_OK;
+}

@@ -1,0 +1,107 @@
+/* event_json.c - events as the JSON lines of the contract: fields are added
+   freely and never renamed. */
+#include "base/json.h"
+#include "base/limits.h"
+#include "report/report.h"
+
+#include <stdio.h>
+
+static void send(struct plim_report *report, struct json_writer *json)
+{
+    json_end_object(json);
+    text_add_bytes(&report->line, "\n", 1);
+    report_flush(report);
+}
+
+static void begin(struct plim_report *report, struct json_writer *json, const char *event)
+{
+    json_init(json, &report->line);
+    json_object(json, NULL);
+    json_string(json, "event", event);
+}
+
+static void step_line(struct plim_report *report, const plim_progress *progress)
+{
+    struct json_writer json;
+    begin(report, &json, "step");
+    json_int(&json, "step", progress->total_steps);
+    json_int(&json, "epoch", progress->epoch);
+    json_double(&json, "loss", progress->step_loss);
+    send(report, &json);
+}
+
+static void epoch_line(struct plim_report *report, const plim_progress *progress)
+{
+    char key[64];
+    struct json_writer json;
+    begin(report, &json, "epoch");
+    json_int(&json, "epoch", progress->epoch);
+    json_int(&json, "steps", progress->step);
+    json_int(&json, "samples", progress->samples);
+    json_double(&json, "seconds", progress->seconds);
+    json_double(&json, "loss", progress->loss);
+    if (progress->metric)
+        json_double(&json, progress->metric, progress->metric_value);
+    if (progress->validated) {
+        json_double(&json, "val_loss", progress->val_loss);
+        snprintf(key, sizeof key, "val_%s", progress->metric ? progress->metric : "");
+        if (progress->metric)
+            json_double(&json, key, progress->val_metric_value);
+    }
+    struct usage usage;
+    if (usage_now(&usage))
+        json_uint(&json, "rss_bytes", usage.rss);
+    send(report, &json);
+}
+
+static void end_line(struct plim_report *report, const plim_end *end)
+{
+    struct json_writer json;
+    begin(report, &json, "end");
+    json_string(&json, "status", end->status);
+    json_int(&json, "steps", end->steps);
+    json_int(&json, "samples", end->samples);
+    json_double(&json, "seconds", end->seconds);
+    json_double(&json, "samples_per_s", end->samples_per_s);
+    json_uint(&json, "predicted_peak_bytes", end->predicted_peak_bytes);
+    json_uint(&json, "peak_rss_bytes", end->peak_rss_bytes);
+    json_double(&json, "allocations_per_step", end->allocations_per_step);
+    json_int(&json, "malloc_growth_bytes", end->malloc_growth_bytes);
+    json_double(&json, "data_wait_share", end->data_wait_share);
+    json_string(&json, "checkpoint", end->checkpoint);
+    if (end->weights_digest)
+        json_string(&json, "weights_digest", end->weights_digest);
+    if (end->optimizer_digest)
+        json_string(&json, "optimizer_digest", end->optimizer_digest);
+    send(report, &json);
+}
+
+static void plan_line(struct plim_report *report, const plim_plan_report *plan)
+{
+    text_add(&report->line, "%s\n", plan->json);
+    report_flush(report);
+}
+
+void event_json(struct plim_report *report, const plim_event *event, bool steps)
+{
+    if (event->kind == PLIM_EVENT_PLAN)
+        plan_line(report, event->plan);
+    else if (event->kind == PLIM_EVENT_STEP && steps)
+        step_line(report, event->progress);
+    else if (event->kind == PLIM_EVENT_EPOCH)
+        epoch_line(report, event->progress);
+    else if (event->kind == PLIM_EVENT_END)
+        end_line(report, event->end);
+}
+
+void event_json_error(struct plim_report *report, const plim_error *error)
+{
+    struct json_writer json;
+    begin(report, &json, "error");
+    json_string(&json, "code", plim_status_name(error->code));
+    json_int(&json, "exit", plim_status_exit(error->code));
+    json_string(&json, "where", error->where);
+    json_string(&json, "message", error->message);
+    json_string(&json, "try", error->hint);
+    send(report, &json);
+}

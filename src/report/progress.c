@@ -1,0 +1,112 @@
+/* progress.c - Keras's progress line with memory in it, or a plain line an
+   epoch.
+
+     Epoch 1/5
+     12/469 ━━━━━━━━━━━━━━━━━━━━ 3s 8ms/step - accuracy: 0.9123 - loss: 0.3012 - mem 44.1/48.0 MiB
+
+   The line is drawn at most every 50 ms, and at an epoch's end. */
+#include "base/clock.h"
+#include "base/limits.h"
+#include "report/report.h"
+
+#include <math.h>
+
+#define REDRAW_NS ((uint64_t)50 * 1000 * 1000)
+#define CELLS 20
+#define MIB (1024.0 * 1024.0)
+
+static void add_duration(struct text *line, double seconds)
+{
+    int64_t s = (int64_t)(seconds + 0.5);
+    if (s >= 3600)
+        text_add(line, "%d:%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60), (int)(s % 60));
+    else if (s >= 60)
+        text_add(line, "%d:%02d", (int)(s / 60), (int)(s % 60));
+    else
+        text_add(line, "%ds", (int)s);
+}
+
+static void add_rate(struct text *line, double seconds_per_step)
+{
+    if (seconds_per_step >= 1)
+        text_add(line, "%.0fs/step", seconds_per_step);
+    else if (seconds_per_step >= 1e-3)
+        text_add(line, "%.0fms/step", seconds_per_step * 1e3);
+    else
+        text_add(line, "%.0fus/step", seconds_per_step * 1e6);
+}
+
+/* Four decimals; small values in powers of ten, as Keras prints them. */
+static void add_value(struct text *line, const char *prefix, const char *name, double value)
+{
+    bool small = value != 0 && fabs(value) < 1e-3;
+    text_add(line, small ? " - %s%s: %.4e" : " - %s%s: %.4f", prefix, name, value);
+}
+
+static void add_bar(struct text *line, int64_t step, int64_t steps, bool color)
+{
+    int full = steps > 0 ? (int)(step * CELLS / steps) : 0;
+    text_add(line, "%s", color ? "\x1b[32m" : "");
+    for (int i = 0; i < CELLS; i++) {
+        if (i == full && color)
+            text_add(line, "\x1b[37m");
+        text_add(line, "%s", "\xe2\x94\x81");
+    }
+    text_add(line, "%s", color ? "\x1b[0m" : "");
+}
+
+static void add_figures(struct text *line, const plim_progress *p, bool with_validation)
+{
+    if (p->metric)
+        add_value(line, "", p->metric, p->metric_value);
+    add_value(line, "", "loss", p->loss);
+    if (with_validation) {
+        if (p->metric)
+            add_value(line, "val_", p->metric, p->val_metric_value);
+        add_value(line, "val_", "loss", p->val_loss);
+    }
+    struct usage usage;
+    if (usage_now(&usage))
+        text_add(line, " - mem %.1f/%.1f MiB", (double)usage.rss / MIB, (double)p->budget_bytes / MIB);
+}
+
+static void draw(struct plim_report *report, const plim_progress *p, bool terminal, bool finished)
+{
+    struct text *line = &report->line;
+    text_add(line, terminal ? "\r\x1b[1m%lld/%lld\x1b[0m " : "%lld/%lld ", (long long)p->step,
+             (long long)(p->steps > 0 ? p->steps : p->step));
+    if (terminal) {
+        add_bar(line, p->step, p->steps, true);
+        text_add(line, " ");
+    }
+    if (finished)
+        add_duration(line, p->seconds);
+    else
+        add_duration(line, p->steps > 0 ? (double)(p->steps - p->step) * p->seconds_per_step : p->seconds);
+    text_add(line, " ");
+    add_rate(line, p->seconds_per_step);
+    add_figures(line, p, finished && p->validated);
+    text_add(line, "%s%s", terminal ? "\x1b[K" : "", finished ? "\n" : "");
+    report_flush(report);
+}
+
+void progress_event(struct plim_report *report, const plim_event *event, bool terminal)
+{
+    if (event->kind == PLIM_EVENT_PLAN) {
+        text_add(&report->line, "%s", event->plan->text);
+        report_flush(report);
+    } else if (event->kind == PLIM_EVENT_BEGIN) {
+        text_add(&report->line, "Epoch %lld/%lld\n", (long long)event->progress->epoch,
+                 (long long)event->progress->epochs);
+        report_flush(report);
+        report->drawn_ns = 0;
+    } else if (event->kind == PLIM_EVENT_EPOCH) {
+        draw(report, event->progress, terminal, true);
+    } else if (event->kind == PLIM_EVENT_STEP && terminal) {
+        uint64_t now = clock_ns();
+        if (now - report->drawn_ns < REDRAW_NS)
+            return;
+        report->drawn_ns = now;
+        draw(report, event->progress, true, false);
+    }
+}

@@ -1,0 +1,59 @@
+/* report.c - events of a run as people and programs read them. */
+#include "report/report.h"
+
+#include "base/file.h"
+
+#define REPORT_BUDGET_BYTES ((uint64_t)64 * 1024)
+
+plim_status plim_report_make(plim_report **out, plim_report_form form, int descriptor, plim_error *error)
+{
+    struct budget *budget;
+    TRY(budget_make(&budget, REPORT_BUDGET_BYTES, error));
+    struct plim_report *report = budget_take(budget, TAG_PROCESS, sizeof *report);
+    if (!report) {
+        plim_status status = budget_refused(budget, TAG_PROCESS, sizeof *report, error);
+        budget_free(budget);
+        return status;
+    }
+    *report = (struct plim_report){.budget = budget, .form = form, .descriptor = descriptor};
+    text_init(&report->line, budget, TAG_PROCESS);
+    for (int i = 0; i < REPORT_LINE_BYTES; i++) /* grown now, so that no event grows it */
+        text_add_bytes(&report->line, " ", 1);
+    text_clear(&report->line);
+    *out = report;
+    return PLIM_OK;
+}
+
+void plim_report_free(plim_report *report)
+{
+    if (!report)
+        return;
+    struct budget *budget = report->budget;
+    text_release(&report->line);
+    budget_give(budget, TAG_PROCESS, report, sizeof *report);
+    budget_free(budget);
+}
+
+/* A reader that went away is its own business: training goes on. */
+void report_flush(struct plim_report *report)
+{
+    (void)file_send(report->descriptor, report->line.data, report->line.length);
+    text_clear(&report->line);
+    report->line.failed = false;
+}
+
+void plim_report_listen(void *context, const plim_event *event)
+{
+    struct plim_report *report = context;
+    bool json = report->form == PLIM_REPORT_JSON || report->form == PLIM_REPORT_JSON_STEPS;
+    if (json)
+        event_json(report, event, report->form == PLIM_REPORT_JSON_STEPS);
+    else
+        progress_event(report, event, report->form == PLIM_REPORT_TERMINAL);
+}
+
+void plim_report_error(plim_report *report, const plim_error *error)
+{
+    if (report->form == PLIM_REPORT_JSON || report->form == PLIM_REPORT_JSON_STEPS)
+        event_json_error(report, error);
+}

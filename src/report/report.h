@@ -1,0 +1,29 @@
+/* report.h - events of a run as people and programs read them.
+
+   A report allocates once, when it is made: a step must not. Each form is one
+   function over an event; report.c picks it, nobody else knows the forms. */
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
+
+#include "base/text.h"
+
+#define REPORT_LINE_BYTES 4096
+
+struct plim_report {
+    struct budget *budget; /* the report's own: made before there is a job */
+    plim_report_form form;
+    int descriptor;
+    uint64_t drawn_ns;     /* when the progress line was drawn last */
+    struct text line;      /* REPORT_LINE_BYTES long from the start */
+};
+
+/* Sends what is in report->line and empties it. */
+void report_flush(struct plim_report *report);
+
+/* progress.c */
+void progress_event(struct plim_report *report, const plim_event *event, bool terminal);
+/* event_json.c */
+void event_json(struct plim_report *report, const plim_event *event, bool steps);
+void event_json_error(struct plim_report *report, const plim_error *error);
+
+#endif
