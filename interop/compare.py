@@ -1,0 +1,168 @@
+"""Trains the same models from the same weights on the same data in plim and in Keras, and compares.
+
+Error is max|a-b| / max|b|. The gradient of every weight is compared through one step of SGD with learning rate 1:
+the change of the weight is its gradient. Prints a line a comparison and 'N passed, N failed' last."""
+import json, os, subprocess, sys, tempfile
+import numpy as np
+import keras
+from keras import layers
+from safetensors.numpy import load_file, save_file
+
+plim = sys.argv[1]
+results = {True: 0, False: 0}
+
+
+def check(what, error, bar):
+    good = bool(error <= bar)
+    results[good] += 1
+    print(f"{'ok   ' if good else 'FAILS'} {what}: {error:.2e} (bar {bar:.0e})", flush=True)
+
+
+def error(a, b):
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if a.shape != b.shape or not np.isfinite(a).all():
+        return np.inf
+    return np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)
+
+
+def names(model):
+    """plim's name of every weight: the layer's name and Keras's word for the weight."""
+    return {f"{layer.name}/{w.name}": w for layer in model.layers for w in layer.weights}
+
+
+def fresh_names(model):
+    """Keras numbers layers over the whole process; plim over the model, as a new process would."""
+    seen = {}
+    for layer in model.layers:
+        kind = keras.src.utils.naming.to_snake_case(type(layer).__name__)
+        n = seen.get(kind, 0)
+        seen[kind] = n + 1
+        layer.name = f"{kind}_{n}" if n else kind
+    return model
+
+
+def job_text(folder, layer_list, optimizer, loss, batch, steps, epochs=1):
+    return json.dumps({
+        "memory": "1GiB", "seed": 1,
+        "data": {"train": {"npy": ["x.npy", "y.npy"], "pipeline": [{"repeat": -1}, {"batch": batch}]}},
+        "model": layer_list,
+        "train": {"optimizer": optimizer, "loss": loss, "metrics": ["accuracy"], "epochs": epochs, "steps_per_epoch": steps,
+                  "load_weights": "before.safetensors", "save_weights": "after.safetensors"}})
+
+
+def run_plim(folder, model, layer_list, x, y, optimizer, loss, batch, steps):
+    np.save(f"{folder}/x.npy", x)
+    np.save(f"{folder}/y.npy", y)
+    save_file({k: np.ascontiguousarray(w.numpy()) for k, w in names(model).items()}, f"{folder}/before.safetensors")
+    with open(f"{folder}/job.yaml", "w") as f:
+        f.write(job_text(folder, layer_list, optimizer, loss, batch, steps))
+    r = subprocess.run([plim, "train", f"{folder}/job.yaml", "--json=steps"], capture_output=True, text=True, timeout=600)
+    if r.returncode:
+        print(r.stderr)
+        return None, None, None
+    events = [json.loads(line) for line in r.stdout.splitlines()]
+    losses = [e["loss"] for e in events if e["event"] == "step"]
+    accuracy = [e["accuracy"] for e in events if e["event"] == "epoch"][-1]
+    return losses, accuracy, load_file(f"{folder}/after.safetensors")
+
+
+def run_keras(model, x, y, optimizer, loss, batch, steps):
+    model.compile(optimizer=optimizer, loss=loss, metrics=["accuracy"])
+    losses = []
+    for i in range(steps):
+        rows = np.arange(i * batch, (i + 1) * batch) % len(x)
+        logs = model.train_on_batch(x[rows], y[rows], return_dict=True)
+        losses.append(float(logs["loss"]))
+        model.reset_metrics() if i + 1 < steps else None
+    return losses, float(logs["accuracy"])
+
+
+def compare(what, model, layer_list, x, y, loss, batch, steps, bar, optimizer):
+    """optimizer: (plim's words, Keras's object)."""
+    fresh_names(model)
+    with tempfile.TemporaryDirectory() as folder:
+        before = {k: w.numpy().copy() for k, w in names(model).items()}
+        ours, accuracy, after = run_plim(folder, model, layer_list, x, y, optimizer[0], loss, batch, steps)
+        theirs, their_accuracy = run_keras(model, x, y, optimizer[1], loss, batch, steps)
+        if ours is None:
+            return check(f"{what}: plim runs", np.inf, 0)
+        check(f"{what}: loss of {steps} step(s)", error(ours, theirs), bar)
+        if steps == 1:
+            check(f"{what}: accuracy", abs(accuracy - their_accuracy), 1e-6)
+        for k, w in names(model).items():
+            if steps == 1:
+                check(f"{what}: gradient of {k}", error(before[k] - after[k], before[k] - w.numpy()), bar)
+            else:
+                check(f"{what}: {k} after {steps} steps", error(after[k], w.numpy()), bar)
+
+
+def both(what, build, layer_list, x, y, loss, batch, first_bar, more=None):
+    """The first step's gradients, then `more` steps (count, bar, learning rate) of Adam."""
+    compare(f"{what}, first step", build(), layer_list, x, y, loss, batch, 1, first_bar,
+            ({"sgd": {"learning_rate": 1.0}}, keras.optimizers.SGD(1.0)))
+    if more:
+        steps, bar, rate = more
+        compare(f"{what}, Adam", build(), layer_list, x, y, loss, batch, steps, bar,
+                ({"adam": {"learning_rate": rate}}, keras.optimizers.Adam(rate)))
+
+
+rng = np.random.default_rng(0)
+
+
+def seeded(build):
+    def make():
+        keras.utils.set_random_seed(3)
+        return build()
+    return make
+
+
+def images(n, h, w, c, classes=10):
+    return rng.random((n, h, w, c), dtype=np.float32), rng.integers(0, classes, n).astype(np.int32)
+
+
+# The two models that are used throughout.
+x, y = rng.random((640, 100), dtype=np.float32), rng.integers(0, 2, 640).astype(np.float32)
+both("MLP", seeded(lambda: keras.Sequential([layers.Input((100,)), layers.Dense(64, activation="relu"), layers.Dense(1, activation="sigmoid")])),
+     [{"Dense": {"units": 64, "activation": "relu"}}, {"Dense": {"units": 1, "activation": "sigmoid"}}],
+     x, y, "binary_crossentropy", 32, 1e-5, (50, 1e-4, 1e-3))
+
+x, y = images(160, 64, 64, 3)
+both("CNN", seeded(lambda: keras.Sequential([layers.Input((64, 64, 3)), layers.Conv2D(32, 3, activation="relu"), layers.MaxPooling2D(2),
+     layers.Conv2D(64, 3, activation="relu"), layers.MaxPooling2D(2), layers.Flatten(), layers.Dense(128, activation="relu"),
+     layers.Dense(10, activation="softmax")])),
+     [{"Conv2D": {"filters": 32, "kernel_size": 3, "activation": "relu"}}, {"MaxPooling2D": 2},
+      {"Conv2D": {"filters": 64, "kernel_size": 3, "activation": "relu"}}, {"MaxPooling2D": 2}, "Flatten",
+      {"Dense": {"units": 128, "activation": "relu"}}, {"Dense": {"units": 10, "activation": "softmax"}}],
+     x, y, "sparse_categorical_crossentropy", 32, 1e-5, (5, 1e-3, 1e-4))
+
+# Corners of the same layers: padding, strides, odd sizes, no bias, bytes as input, activations of their own.
+x, y = images(24, 13, 11, 2, 5)
+both("same padding, stride 2, no bias", seeded(lambda: keras.Sequential([layers.Input((13, 11, 2)),
+     layers.Conv2D(6, (3, 5), strides=2, padding="same", use_bias=False), layers.ReLU(), layers.MaxPooling2D(3, strides=2, padding="same"),
+     layers.Flatten(), layers.Dense(5, activation="softmax")])),
+     [{"Conv2D": {"filters": 6, "kernel_size": [3, 5], "strides": 2, "padding": "same", "use_bias": False}}, "ReLU",
+      {"MaxPooling2D": {"pool_size": 3, "strides": 2, "padding": "same"}}, "Flatten", {"Dense": {"units": 5, "activation": "softmax"}}],
+     x, y, "sparse_categorical_crossentropy", 12, 1e-5)
+
+x, y = rng.integers(0, 256, (24, 12, 12, 1)).astype(np.uint8), rng.integers(0, 4, 24).astype(np.uint8)
+both("bytes, Rescaling, sigmoid inside", seeded(lambda: keras.Sequential([layers.Input((12, 12, 1)), layers.Rescaling(1 / 255),
+     layers.Conv2D(8, 3, activation="sigmoid"), layers.MaxPooling2D(2), layers.Flatten(), layers.Dense(7, activation="sigmoid"),
+     layers.Dense(4, activation="softmax")])),
+     [{"Rescaling": "1/255"}, {"Conv2D": {"filters": 8, "kernel_size": 3, "activation": "sigmoid"}}, {"MaxPooling2D": 2}, "Flatten",
+      {"Dense": {"units": 7, "activation": "sigmoid"}}, {"Dense": {"units": 4, "activation": "softmax"}}],
+     x, y, "sparse_categorical_crossentropy", 24, 1e-5)
+
+x, y = rng.random((20, 9), dtype=np.float32), rng.integers(0, 2, (20, 3)).astype(np.float32)
+both("three binary outputs, labels of rank 2", seeded(lambda: keras.Sequential([layers.Input((9,)), layers.Dense(3, activation="sigmoid")])),
+     [{"Dense": {"units": 3, "activation": "sigmoid"}}], x, y, "binary_crossentropy", 20, 1e-5)
+
+x, y = rng.random((20, 9), dtype=np.float32), rng.integers(0, 3, 20).astype(np.int64)
+both("SGD with momentum", seeded(lambda: keras.Sequential([layers.Input((9,)), layers.Dense(3, activation="softmax")])),
+     [{"Dense": {"units": 3, "activation": "softmax"}}], x, y, "sparse_categorical_crossentropy", 10, 1e-5)
+for nesterov in (False, True):
+    compare(f"SGD, momentum 0.9, nesterov {nesterov}", seeded(lambda: keras.Sequential([layers.Input((9,)), layers.Dense(3, activation="softmax")]))(),
+            [{"Dense": {"units": 3, "activation": "softmax"}}], x, y, "sparse_categorical_crossentropy", 10, 20, 1e-5,
+            ({"sgd": {"learning_rate": 0.1, "momentum": 0.9, "nesterov": nesterov}}, keras.optimizers.SGD(0.1, momentum=0.9, nesterov=nesterov)))
+
+print(f"{results[True]} passed, {results[False]} failed")
+sys.exit(results[False] > 0)

@@ -1,0 +1,459 @@
+/* test_checkpoint.c - a checkpoint comes back as it was, damage is found, and
+   no failure leaves less than one whole checkpoint. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "train/trainer.h"
+
+#define FILE_SITES (FAULT_OPEN | FAULT_READ | FAULT_WRITE | FAULT_SYNC | FAULT_RENAME | FAULT_STAT)
+#define BUFFER_BYTES 4096
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* A machine with four tensors that never runs, and a folder. */
+struct room {
+    char folder[64], current[128], previous[128];
+    struct budget *budget;
+    struct tensor tensor[4];
+    struct tensor *persistent[4];
+    uint64_t offset[4];
+    struct program program;
+    struct machine machine;
+    uint8_t arena[2048];
+    struct position position;
+    uint64_t held; /* by the budget, at rest */
+};
+
+static void fill(struct room *room, int seed)
+{
+    for (size_t i = 0; i < sizeof room->arena; i++)
+        room->arena[i] = (uint8_t)(i * 31 + (size_t)seed * 7);
+    room->position = (struct position){.epoch = seed,
+                                       .step = 5,
+                                       .total_steps = 17,
+                                       .epoch_samples = 160,
+                                       .loss_sum = 0.1 + seed,
+                                       .metric_sum = 1.0 / 3,
+                                       .seed = UINT64_MAX - 3,
+                                       .batch = 32,
+                                       .dataset_count = 1000,
+                                       .instructions = "plain C"};
+}
+
+static int set_up(void **state)
+{
+    struct room *room = calloc(1, sizeof *room);
+    const char *temporary = getenv("TMPDIR");
+    snprintf(room->folder, sizeof room->folder, "%.30s/plim-checkpoint-XXXXXX", temporary ? temporary : "/tmp");
+    assert_non_null(mkdtemp(room->folder));
+    snprintf(room->current, sizeof room->current, "%s/%s", room->folder, CHECKPOINT_NAME);
+    snprintf(room->previous, sizeof room->previous, "%s/%s", room->folder, CHECKPOINT_PREVIOUS_NAME);
+    assert_int_equal(budget_make(&room->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    room->tensor[0] = (struct tensor){.name = "dense/kernel", .kind = KIND_WEIGHT, .shape = {2, {7, 9}}};
+    room->tensor[1] = (struct tensor){.name = "dense/bias", .kind = KIND_WEIGHT, .shape = {1, {9}}};
+    room->tensor[2] = (struct tensor){.name = "optimizer/dense/bias/momentum", .kind = KIND_STATE, .shape = {1, {9}}};
+    room->tensor[3] = (struct tensor){.name = "optimizer/iteration", .kind = KIND_STATE, .type = TYPE_I64, .shape = {1, {1}}};
+    for (int i = 0; i < 4; i++) {
+        room->persistent[i] = &room->tensor[i];
+        room->offset[i] = (uint64_t)i * 512;
+    }
+    room->program = (struct program){.persistent = room->persistent, .persistent_offset = room->offset, .persistent_count = 4};
+    room->machine = (struct machine){.program = &room->program, .budget = room->budget, .arena = room->arena};
+    room->held = budget_figures(room->budget).now;
+    fill(room, 1);
+    *state = room;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct room *room = *state;
+    char path[512];
+    DIR *dir = opendir(room->folder);
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (entry->d_name[0] != '.') {
+            snprintf(path, sizeof path, "%s/%s", room->folder, entry->d_name);
+            unlink(path);
+        }
+    closedir(dir);
+    rmdir(room->folder);
+    assert_int_equal(budget_figures(room->budget).now, room->held);
+    budget_free(room->budget);
+    free(room);
+    return 0;
+}
+
+static plim_status save(struct room *room, plim_error *error)
+{
+    return checkpoint_save(room->folder, &room->machine, &room->position, BUFFER_BYTES, error);
+}
+
+static void save_generation(struct room *room, int seed)
+{
+    fill(room, seed);
+    assert_int_equal(save(room, NULL), PLIM_OK);
+}
+
+static plim_status load(struct room *room, bool *found, struct position *position, char note[256], plim_error *error)
+{
+    memset(room->arena, 0, sizeof room->arena);
+    return checkpoint_load(found, position, note, room->folder, &room->machine, error);
+}
+
+/* Loads, and checks that all of generation `seed` is there. Returns it. */
+static int load_generation(struct room *room, char note[256])
+{
+    bool found = false;
+    struct position position;
+    plim_error error = {0};
+    plim_status status = load(room, &found, &position, note, &error);
+    if (status != PLIM_OK)
+        fail_msg("%s: %s", error.where, error.message);
+    if (!found)
+        return 0;
+    uint8_t loaded[sizeof room->arena];
+    memcpy(loaded, room->arena, sizeof loaded);
+    int seed = (int)position.epoch;
+    fill(room, seed);
+    for (int i = 0; i < 4; i++) {
+        size_t bytes = (size_t)shape_count(&room->tensor[i].shape) * type_bytes(room->tensor[i].type);
+        assert_memory_equal(loaded + room->offset[i], room->arena + room->offset[i], bytes);
+    }
+    assert_int_equal(position.step, room->position.step);
+    assert_int_equal(position.total_steps, room->position.total_steps);
+    assert_int_equal(position.epoch_samples, room->position.epoch_samples);
+    assert_true(position.loss_sum == room->position.loss_sum && position.metric_sum == room->position.metric_sum);
+    assert_true(position.seed == room->position.seed);
+    assert_int_equal(position.batch, room->position.batch);
+    assert_int_equal(position.dataset_count, room->position.dataset_count);
+    assert_string_equal(position.instructions, room->position.instructions);
+    return seed;
+}
+
+static bool there(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0;
+}
+
+static size_t read_whole(const char *path, uint8_t *to, size_t capacity)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t bytes = fread(to, 1, capacity, file);
+    fclose(file);
+    assert_true(bytes < capacity);
+    return bytes;
+}
+
+static void write_whole(const char *path, const uint8_t *from, size_t bytes)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(from, 1, bytes, file), bytes);
+    fclose(file);
+}
+
+/* ---- round trips ---- */
+
+static void comes_back_as_it_was(void **state)
+{
+    struct room *room = *state;
+    char note[256];
+    assert_int_equal(load_generation(room, note), 0);
+    save_generation(room, 1);
+    assert_false(there(room->previous));
+    assert_int_equal(load_generation(room, note), 1);
+    assert_string_equal(note, "");
+    save_generation(room, 2);
+    save_generation(room, 3);
+    assert_int_equal(load_generation(room, note), 3);
+    assert_int_equal(rename(room->previous, room->current), 0);
+    assert_int_equal(load_generation(room, note), 2);
+}
+
+static void not_a_number_comes_back(void **state)
+{
+    struct room *room = *state;
+    struct position position;
+    char note[256];
+    bool found = false;
+    room->position.loss_sum = NAN;
+    room->position.metric_sum = -INFINITY;
+    assert_int_equal(save(room, NULL), PLIM_OK);
+    assert_int_equal(load(room, &found, &position, note, NULL), PLIM_OK);
+    assert_true(found && isnan(position.loss_sum) && position.metric_sum == -INFINITY);
+}
+
+static void missing_folders_are_made(void **state)
+{
+    struct room *room = *state;
+    char folder[128], file[256];
+    snprintf(folder, sizeof folder, "%s/a/b", room->folder);
+    assert_int_equal(checkpoint_save(folder, &room->machine, &room->position, BUFFER_BYTES, NULL), PLIM_OK);
+    snprintf(file, sizeof file, "%s/%s", folder, CHECKPOINT_NAME);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(rmdir(folder), 0);
+    snprintf(folder, sizeof folder, "%s/a", room->folder);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void takes_no_more_than_it_says(void **state)
+{
+    struct room *room = *state;
+    char note[256];
+    uint64_t cost = checkpoint_cost(&room->program, BUFFER_BYTES);
+    struct budget *wide = room->budget, *narrow = NULL;
+    assert_int_equal(budget_make(&narrow, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    assert_int_equal(budget_limit(narrow, budget_figures(narrow).now + cost, NULL), PLIM_OK);
+    room->machine.budget = narrow;
+    save_generation(room, 1);
+    assert_int_equal(load_generation(room, note), 1);
+    room->machine.budget = wide;
+    budget_free(narrow);
+}
+
+/* ---- damage ---- */
+
+static void every_flipped_bit_is_found(void **state)
+{
+    struct room *room = *state;
+    static uint8_t whole[16384];
+    struct position position;
+    char note[256];
+    bool found;
+    plim_error error;
+    save_generation(room, 1);
+    size_t bytes = read_whole(room->current, whole, sizeof whole);
+    for (size_t i = 0; i < bytes; i++) {
+        /* Every bit of header and data; of the blanks between them some. */
+        int step = whole[i] == ' ' && i % 16 ? 8 : 1;
+        for (int bit = 0; bit < 8; bit += step) {
+            whole[i] ^= (uint8_t)(1 << bit);
+            write_whole(room->current, whole, bytes);
+            whole[i] ^= (uint8_t)(1 << bit);
+            plim_status status = load(room, &found, &position, note, &error);
+            if (status != PLIM_BAD_DATA && status != PLIM_UNSUPPORTED) /* a type that is none */
+                fail_msg("bit %d of byte %zu was not found", bit, i);
+            for (size_t k = 0; k < sizeof room->arena; k++)
+                assert_int_equal(room->arena[k], 0); /* nothing was put into place */
+        }
+    }
+}
+
+static void truncated_newest_is_passed_over(void **state)
+{
+    struct room *room = *state;
+    static uint8_t whole[16384];
+    char note[256];
+    save_generation(room, 1);
+    save_generation(room, 2);
+    size_t bytes = read_whole(room->current, whole, sizeof whole);
+    for (size_t left = 0; left < bytes; left += left < 16 ? 1 : 97) {
+        write_whole(room->current, whole, left);
+        assert_int_equal(load_generation(room, note), 1);
+        assert_non_null(strstr(note, CHECKPOINT_NAME));
+    }
+    assert_int_equal(unlink(room->current), 0); /* as after a kill between the two renames */
+    assert_int_equal(load_generation(room, note), 1);
+    assert_non_null(strstr(note, "missing"));
+    save_generation(room, 3);
+    assert_int_equal(load_generation(room, note), 3);
+}
+
+static void both_damaged_is_an_error(void **state)
+{
+    struct room *room = *state;
+    struct position position;
+    bool found = false;
+    char note[256];
+    plim_error error = {0};
+    save_generation(room, 1);
+    save_generation(room, 2);
+    write_whole(room->current, (const uint8_t *)"12345678", 8);
+    write_whole(room->previous, (const uint8_t *)"", 0);
+    assert_int_equal(load(room, &found, &position, note, &error), PLIM_BAD_DATA);
+    assert_false(found);
+}
+
+/* ---- what does not fit ---- */
+
+static void other_models_are_refused(void **state)
+{
+    struct room *room = *state;
+    struct position position;
+    bool found = false;
+    char note[256];
+    plim_error error = {0};
+    save_generation(room, 1);
+    save_generation(room, 2); /* whole, but another model's: the one before is no way out */
+    room->tensor[1].shape.dim[0] = 8;
+    assert_int_equal(load(room, &found, &position, note, &error), PLIM_BAD_DATA);
+    assert_non_null(strstr(error.message, "dense/bias"));
+    assert_non_null(strstr(error.message, "(9,)"));
+    room->tensor[1].shape.dim[0] = 9;
+    room->tensor[0].name = "dense_1/kernel";
+    assert_int_equal(load(room, &found, &position, note, &error), PLIM_BAD_DATA);
+    assert_non_null(strstr(error.message, "dense_1/kernel"));
+    room->tensor[0].name = "dense/kernel";
+    room->program.persistent_count = 3;
+    assert_int_equal(load(room, &found, &position, note, &error), PLIM_BAD_DATA);
+    assert_non_null(strstr(error.message, "optimizer/iteration"));
+    room->program.persistent_count = 4;
+    assert_int_equal(load_generation(room, note), 2);
+}
+
+static void weights_alone(void **state)
+{
+    struct room *room = *state;
+    char path[128], digest[65], again[65], optimizer[65];
+    uint8_t states[1024] = {0};
+    snprintf(path, sizeof path, "%s/weights.safetensors", room->folder);
+    fill(room, 4);
+    digest_weights(digest, &room->machine, KIND_WEIGHT);
+    digest_weights(optimizer, &room->machine, KIND_STATE);
+    assert_string_not_equal(digest, optimizer);
+    assert_int_equal(weights_save(path, &room->machine, BUFFER_BYTES, NULL), PLIM_OK);
+    memset(room->arena, 0, sizeof room->arena);
+    assert_int_equal(weights_load(path, &room->machine, NULL), PLIM_OK);
+    digest_weights(again, &room->machine, KIND_WEIGHT);
+    assert_string_equal(digest, again);
+    assert_memory_equal(room->arena + room->offset[2], states, sizeof states);
+    /* A checkpoint has weights, too. */
+    save_generation(room, 5);
+    digest_weights(digest, &room->machine, KIND_WEIGHT);
+    memset(room->arena, 0, sizeof room->arena);
+    assert_int_equal(weights_load(room->current, &room->machine, NULL), PLIM_OK);
+    digest_weights(again, &room->machine, KIND_WEIGHT);
+    assert_string_equal(digest, again);
+    /* The order of the program is not part of the digest; names are. */
+    struct tensor *first = room->persistent[0];
+    room->persistent[0] = room->persistent[1];
+    room->persistent[1] = first;
+    uint64_t offset = room->offset[0];
+    room->offset[0] = room->offset[1];
+    room->offset[1] = offset;
+    digest_weights(again, &room->machine, KIND_WEIGHT);
+    assert_string_equal(digest, again);
+    room->tensor[0].name = "dense/other";
+    digest_weights(again, &room->machine, KIND_WEIGHT);
+    assert_string_not_equal(digest, again);
+    assert_int_equal(weights_load(path, &room->machine, NULL), PLIM_BAD_DATA);
+}
+
+/* ---- faults ---- */
+
+/* Every call of the sites fails once, or from then on, until a save needs no
+   more calls. Whatever happens, a checkpoint of the last two can be loaded. */
+static void sweep_saving(struct room *room, unsigned sites, bool forever, int number)
+{
+    char note[256], partial[256];
+    plim_error error;
+    bool reached = true;
+    int newest = 2, nth;
+    snprintf(partial, sizeof partial, "%s.partial", room->current);
+    save_generation(room, 1);
+    save_generation(room, 2);
+    for (nth = 1; reached; nth++) {
+        assert_true(nth < 1000);
+        fill(room, newest + 1);
+        error = (plim_error){0};
+        fault_arm(sites, nth, forever, number);
+        plim_status status = save(room, &error);
+        reached = fault_disarm();
+        assert_true(!(status != PLIM_OK && error.message[0] == '\0'));
+        if (!reached || number == 0)
+            assert_int_equal(status, PLIM_OK);
+        if (!forever)
+            assert_false(there(partial));
+        int loaded = load_generation(room, note);
+        if (loaded != newest + 1 && loaded != newest)
+            fail_msg("fault %d: generation %d came back, saved were %d and %d", nth, loaded, newest, newest + 1);
+        if (status == PLIM_OK)
+            assert_int_equal(loaded, newest + 1);
+        else if (!forever)
+            assert_true(there(room->current)); /* under its name */
+        newest = loaded;
+        assert_int_equal(budget_figures(room->budget).now, room->held);
+        if (!there(room->previous))
+            save_generation(room, ++newest); /* so that the next one has both again */
+        if (!there(room->previous))
+            save_generation(room, ++newest);
+    }
+    assert_true(nth > 3);
+}
+
+static void faults_while_saving(void **state)
+{
+    struct room *room = *state;
+    sweep_saving(room, FILE_SITES, false, EIO);
+    sweep_saving(room, FILE_SITES, true, EIO);
+    sweep_saving(room, FAULT_WRITE, false, ENOSPC);
+    sweep_saving(room, FAULT_WRITE, true, ENOSPC);
+    sweep_saving(room, FAULT_WRITE, false, 0); /* short writes are gone on with */
+    sweep_saving(room, FAULT_ALLOCATE, false, ENOMEM);
+    sweep_saving(room, FAULT_ALLOCATE, true, ENOMEM);
+}
+
+static void sweep_loading(struct room *room, unsigned sites, bool forever, int number)
+{
+    char note[256];
+    bool reached = true;
+    for (int nth = 1; reached; nth++) {
+        struct position position;
+        plim_error error = {0};
+        bool found = false;
+        assert_true(nth < 1000);
+        fault_arm(sites, nth, forever, number);
+        plim_status status = load(room, &found, &position, note, &error);
+        reached = fault_disarm();
+        assert_true(status == PLIM_OK ? found : error.message[0] != '\0');
+        if (!reached)
+            assert_int_equal(status, PLIM_OK);
+        assert_int_equal(budget_figures(room->budget).now, room->held);
+    }
+}
+
+static void faults_while_loading(void **state)
+{
+    struct room *room = *state;
+    save_generation(room, 1);
+    save_generation(room, 2);
+    sweep_loading(room, FILE_SITES, false, EIO);
+    sweep_loading(room, FILE_SITES, true, EIO);
+    sweep_loading(room, FAULT_ALLOCATE, false, ENOMEM);
+    sweep_loading(room, FAULT_ALLOCATE, true, ENOMEM);
+    sweep_loading(room, FAULT_READ, false, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(comes_back_as_it_was),
+        TEST(not_a_number_comes_back),
+        TEST(missing_folders_are_made),
+        TEST(takes_no_more_than_it_says),
+        TEST(every_flipped_bit_is_found),
+        TEST(truncated_newest_is_passed_over),
+        TEST(both_damaged_is_an_error),
+        TEST(other_models_are_refused),
+        TEST(weights_alone),
+        TEST(faults_while_saving),
+        TEST(faults_while_loading),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

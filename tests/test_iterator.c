@@ -1,0 +1,326 @@
+/* test_iterator.c - the iterator: seeking, costs, errors in their place, closing, faults. */
+#include "made_source.h"
+
+/* ---- position is state ---- */
+
+#define SEEK_EPOCHS 3
+
+static struct dataset *seekable(struct budget *budget)
+{
+    return dataset_batch(dataset_repeat(dataset_shuffle(counting(budget, 101), SEED), 2), 13, false);
+}
+
+static void check_rest(struct iterator *iterator, const int64_t *all, int64_t epoch, int64_t step, int64_t batches)
+{
+    for (int64_t i = 0; i < batches && epoch < SEEK_EPOCHS; i++) {
+        struct batch *batch;
+        assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+        if (step == 16) { /* 202 elements in batches of 13 */
+            assert_null(batch);
+            epoch++;
+            step = 0;
+            continue;
+        }
+        assert_non_null(batch);
+        assert_int_equal(batch->epoch, epoch);
+        assert_int_equal(batch->step, step);
+        assert_int_equal(batch->count, step == 15 ? 7 : 13);
+        assert_true(same(batch->column[2], all + epoch * 202 + step * 13, batch->count));
+        step++;
+    }
+}
+
+static void resumes_the_same_anywhere(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t all[SEEK_EPOCHS * 202];
+    uint32_t random[4];
+    (void)state;
+    struct dataset *dataset = seekable(budget);
+    struct iterator *iterator = open_iterator(dataset, budget, 1, 0, 0);
+    for (int e = 0; e < SEEK_EPOCHS; e++)
+        assert_int_equal(collect(all + e * 202, iterator), 202);
+    iterator_close(iterator);
+    for (int slots = 1; slots <= 6; slots++) {
+        iterator = open_iterator(dataset, budget, slots, 1, 5);
+        check_rest(iterator, all, 1, 5, 20);
+        uint64_t takes = budget_figures(budget).takes;
+        for (uint64_t i = 0; i < 150; i++) {
+            random_block(random, SEED, (uint64_t)slots, i);
+            int64_t epoch = random[0] % SEEK_EPOCHS, step = random[1] % 17;
+            assert_int_equal(iterator_seek(iterator, epoch, step, NULL), PLIM_OK);
+            check_rest(iterator, all, epoch, step, random[2] % 12);
+        }
+        assert_int_equal(budget_figures(budget).takes, takes);
+        assert_int_equal(iterator_seek(iterator, 0, 18, NULL), PLIM_BAD_DATA);
+        assert_int_equal(iterator_seek(iterator, -1, 0, NULL), PLIM_BAD_DATA);
+        iterator_close(iterator);
+    }
+    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, 2, SEED, 0, 18, NULL), PLIM_BAD_DATA);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+/* ---- costs ---- */
+
+static void check_cost(struct dataset *(*make)(struct budget *budget), int slots)
+{
+    struct budget *budget = open_budget();
+    uint64_t cost[TAG_COUNT] = {0}, scratch = 0;
+    struct batch *batch;
+    struct dataset *dataset = make(budget);
+    dataset_cost(cost, &scratch, dataset, slots);
+    assert_int_equal(scratch, 0);
+    struct budget_figures before = budget_figures(budget);
+    struct iterator *iterator = open_iterator(dataset, budget, slots, 0, 0);
+    struct budget_figures after = budget_figures(budget);
+    for (int tag = 0; tag < TAG_COUNT; tag++)
+        assert_int_equal(after.now_by_tag[tag] - before.now_by_tag[tag], cost[tag]);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+    assert_int_equal(iterator_seek(iterator, 1, 1, NULL), PLIM_OK);
+    assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+    assert_int_equal(budget_figures(budget).takes, after.takes);
+    assert_int_equal(budget_figures(budget).peak, after.now);
+    cost[TAG_FORMATS] = 0;
+    dataset_cost(cost, &scratch, dataset, slots);
+    assert_int_equal(cost[TAG_FORMATS], 0); /* started: a second iterator does not pay for it again */
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+static struct dataset *with_start(struct budget *budget)
+{
+    return dataset_batch(made_open(budget, &(struct made_options){.count = 1000, .bad = -1, .start_bytes = 4096}), 32, false);
+}
+
+/* Batches of 300: 300 * 10 * 4 bytes of y alone, several slots are mapped. */
+static struct dataset *mapped(struct budget *budget)
+{
+    struct dataset *dataset = dataset_map(plain(budget), &map_cast, &(struct cast_options){.type = TYPE_F32});
+    dataset = dataset_map(dataset, &map_rescale, &(struct rescale_options){.scale = 1.0 / 255});
+    dataset = dataset_map(dataset, &map_one_hot, &(struct one_hot_options){.column = "y", .classes = 1000});
+    return dataset_prefetch(dataset, PREFETCH_AUTO);
+}
+
+static void cost_is_what_opening_takes(void **state)
+{
+    (void)state;
+    for (int slots = 1; slots <= 4; slots++) {
+        check_cost(plain, slots);
+        check_cost(with_start, slots);
+        check_cost(mapped, slots);
+    }
+}
+
+/* ---- errors ---- */
+
+static void error_in_its_place(int slots)
+{
+    struct budget *budget = open_budget();
+    plim_error error = {0};
+    struct batch *batch;
+    struct made_options options = {.count = 100, .bad = 47};
+    struct dataset *dataset = dataset_batch(made_open(budget, &options), 10, false);
+    struct iterator *iterator = open_iterator(dataset, budget, slots, 0, 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_OK);
+        assert_int_equal(batch->step, i);
+    }
+    for (int i = 0; i < 3; i++) {
+        memset(&error, 0, sizeof error);
+        assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_BAD_DATA);
+        assert_string_equal(error.where, "made: byte 12");
+        assert_non_null(strstr(error.message, "element 47"));
+    }
+    assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_BAD_DATA);
+    assert_int_equal(iterator_seek(iterator, 0, 5, &error), PLIM_OK);
+    for (int i = 5; i < 10; i++) {
+        assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_OK);
+        assert_int_equal(batch->step, i);
+    }
+    assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_OK);
+    assert_null(batch);
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+static void errors_arrive_at_their_batch(void **state)
+{
+    (void)state;
+    for (int slots = 1; slots <= 8; slots++)
+        error_in_its_place(slots);
+}
+
+static void over_the_budget(void **state)
+{
+    struct budget *budget = open_budget();
+    plim_error error = {0};
+    struct iterator *iterator;
+    uint64_t cost[TAG_COUNT] = {0}, all = 0;
+    (void)state;
+    struct dataset *dataset = mapped(budget);
+    dataset_cost(cost, NULL, dataset, 3);
+    for (int tag = 0; tag < TAG_COUNT; tag++)
+        all += cost[tag];
+    uint64_t now = budget_figures(budget).now;
+    assert_int_equal(budget_limit(budget, now + all - 4096, NULL), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, 3, 0, 0, 0, &error), PLIM_OVER_BUDGET);
+    assert_int_equal(budget_figures(budget).now, now);
+    assert_int_equal(budget_limit(budget, now + all, NULL), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, 3, 0, 0, 0, &error), PLIM_OK);
+    struct dataset *more = dataset_take(dataset_ref(dataset), 3);
+    assert_int_equal(dataset_check(more, &error), PLIM_OVER_BUDGET);
+    dataset_unref(more);
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+/* ---- closing, figures, sharing ---- */
+
+static void closes_in_any_state(void **state)
+{
+    struct batch *batch;
+    (void)state;
+    for (int slots = 1; slots <= 4; slots++)
+        for (int taken = 0; taken < 6; taken++) {
+            struct budget *budget = open_budget();
+            struct made_options options = {.count = 40, .bad = taken % 2 ? 21 : -1, .slow = taken > 3};
+            struct dataset *dataset = dataset_batch(made_open(budget, &options), 5, false);
+            struct iterator *iterator = open_iterator(dataset, budget, slots, 0, 0);
+            dataset_unref(dataset); /* the iterator holds its own */
+            for (int i = 0; i < taken; i++)
+                iterator_next(&batch, iterator, NULL);
+            if (taken == 2)
+                nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL); /* the ring is full */
+            if (taken == 3)
+                iterator_seek(iterator, 4, 2, NULL);
+            iterator_close(iterator);
+            close_budget(budget);
+        }
+    iterator_close(NULL);
+}
+
+static void figures_are_counted(void **state)
+{
+    struct budget *budget = open_budget();
+    struct iterator_figures figures;
+    struct batch *batch;
+    (void)state;
+    struct dataset *dataset = dataset_batch(made_open(budget, &(struct made_options){.count = 50, .bad = -1, .slow = true}), 10, false);
+    struct iterator *iterator = open_iterator(dataset, budget, 1, 0, 0);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+    iterator_figures(&figures, iterator);
+    assert_int_equal(figures.batches, 5);
+    assert_int_equal(figures.elements, 50);
+    assert_int_equal(figures.bytes_read, 50 * 15);
+    assert_int_equal(figures.ready, 0);
+    assert_true(figures.wait_ns >= 5 * 2000000);
+    iterator_close(iterator);
+    /* read ahead while the caller is busy: no waiting */
+    iterator = open_iterator(dataset, budget, 6, 0, 0);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+    iterator_figures(&figures, iterator);
+    assert_int_equal(figures.ready, 5);
+    assert_int_equal(figures.wait_ns, 0);
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+static void two_iterators_share_a_source(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t a[MOST], b[MOST];
+    (void)state;
+    struct dataset *start = with_start(budget);
+    struct dataset *branch = dataset_map(dataset_ref(start), &map_cast, &(struct cast_options){.type = TYPE_F32});
+    struct iterator *one = open_iterator(start, budget, 3, 0, 0), *two = open_iterator(branch, budget, 2, 0, 0);
+    dataset_unref(start);
+    dataset_unref(branch);
+    assert_int_equal(collect(a, one), 1000);
+    assert_int_equal(collect(b, two), 1000);
+    assert_true(same(a, b, 1000));
+    iterator_close(one);
+    iterator_close(two);
+    close_budget(budget);
+}
+
+/* ---- faults ---- */
+
+/* Open, one epoch, close. Whatever fails, nothing stays behind. */
+static plim_status whole_run(struct budget *budget, int slots)
+{
+    struct made_options options = {.count = 100, .bad = -1, .start_bytes = 128};
+    struct iterator *iterator;
+    struct batch *batch = NULL;
+    struct dataset *dataset = dataset_shuffle(made_open(budget, &options), SEED);
+    dataset = dataset_map(dataset, &map_cast, &(struct cast_options){.type = TYPE_F32});
+    dataset = dataset_prefetch(dataset_batch(dataset, 16, false), 2);
+    plim_error error = {0};
+    plim_status status = iterator_open(&iterator, dataset, budget, NULL, slots, SEED, 0, 0, &error);
+    if (status == PLIM_OK) {
+        do
+            status = iterator_next(&batch, iterator, &error);
+        while (status == PLIM_OK && batch);
+        iterator_close(iterator);
+    }
+    dataset_unref(dataset);
+    assert_int_equal(status, error.code);
+    assert_true(status == PLIM_OK || error.message[0]);
+    return status;
+}
+
+static void sweep(unsigned sites, plim_status expected, int slots, bool forever)
+{
+    bool reached = true;
+    int64_t n = 1;
+    for (; reached; n++) {
+        struct budget *budget = open_budget();
+        fault_arm(sites, n, forever, ENOMEM);
+        plim_status status = whole_run(budget, slots);
+        reached = fault_disarm();
+        /* A read of the next epoch may be hit after the last batch of this one was given. */
+        if (!reached || (sites == FAULT_READ && status == PLIM_OK && n > 7))
+            assert_int_equal(status, PLIM_OK);
+        else
+            assert_int_equal(status, expected);
+        close_budget(budget);
+        assert_true(n < 200);
+        if (sites == FAULT_READ && n > 12)
+            break;
+    }
+    assert_true(sites == FAULT_THREAD ? n == (slots > 1 ? 3 : 2) : n > 7);
+}
+
+static void faults_are_errors(void **state)
+{
+    (void)state;
+    for (int slots = 1; slots <= 3; slots++)
+        for (int forever = 0; forever < 2; forever++) {
+            sweep(FAULT_ALLOCATE, PLIM_NO_MEMORY, slots, forever);
+            sweep(FAULT_READ, PLIM_IO, slots, forever);
+            sweep(FAULT_THREAD, PLIM_NO_MEMORY, slots, forever);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resumes_the_same_anywhere),
+        cmocka_unit_test(cost_is_what_opening_takes),
+        cmocka_unit_test(errors_arrive_at_their_batch),
+        cmocka_unit_test(over_the_budget),
+        cmocka_unit_test(closes_in_any_state),
+        cmocka_unit_test(figures_are_counted),
+        cmocka_unit_test(two_iterators_share_a_source),
+        cmocka_unit_test(faults_are_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

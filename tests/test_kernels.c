@@ -1,0 +1,499 @@
+/* test_kernels.c - every kernel of the CPU backend against the reference of
+   its op: the examples of all ops, in slices, short batches and each instruction
+   set this processor has; and the sizes of the models we measure. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backends/cpu/cpu.h"
+#include "base/workers.h"
+#include "op_fixture.h"
+#include "ops/ops.h"
+
+#define BATCH     7
+#define TOLERANCE 1e-5 /* of the largest value */
+
+/* ---- running a kernel --------------------------------------------------- */
+
+struct bench {
+    struct budget *budget;
+    struct backend *backend;
+};
+
+static void bench_open(struct bench *bench, const struct cpu_variant *variant)
+{
+    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    assert_int_equal(cpu_backend.open(&bench->backend, bench->budget, NULL), PLIM_OK);
+    backend_threads(bench->backend, 2);
+    if (variant)
+        ((struct cpu_backend *)bench->backend)->variant = variant;
+}
+
+static void bench_close(struct bench *bench)
+{
+    cpu_backend.close(bench->backend);
+    budget_free(bench->budget);
+}
+
+static const struct kernel *kernel_of(struct bench *bench, const struct node *node, int64_t slice, int64_t count)
+{
+    const struct kernel *kernel = NULL;
+    int64_t shorter[2] = {count % slice, slice > count ? count : 0};
+    plim_error error = {0};
+    if (cpu_backend.prepare(&kernel, bench->backend, node, slice, shorter, 2, &error))
+        fail_msg("%s: %s", node->op->name, error.message);
+    assert_non_null(kernel->implementation);
+    return kernel;
+}
+
+/* As the executor does it: pack once, then slice after slice. */
+static void run_kernel(struct bench *bench, struct fixture *fixture, const struct node *node, int64_t slice,
+                       int64_t count)
+{
+    struct cut cut;
+    struct call call;
+    node->op->cut(&cut, node);
+    int64_t end = cut.by_sample && count < cut.extent ? count : cut.extent;
+    int64_t step = slice ? slice * cut.grain : end;
+    const struct kernel *kernel = kernel_of(bench, node, step, end);
+    void *scratch = budget_take(bench->budget, TAG_SCRATCH, kernel->scratch_bytes);
+    void *pack = budget_take(bench->budget, TAG_SCRATCH, kernel->pack_bytes);
+    memset(pack, POISON, kernel->pack_bytes);
+    uint64_t takes = budget_figures(bench->budget).takes;
+    fixture_call(&call, fixture, node, 0, end, count);
+    for (int unit = 0; unit < kernel->pack_units; unit++)
+        kernel->pack(kernel, &call, unit, pack);
+    for (int64_t begin = 0; begin < end; begin += step) {
+        fixture_call(&call, fixture, node, begin, begin + step < end ? begin + step : end, count);
+        call.scratch = scratch;
+        call.pack = kernel->pack_bytes ? pack : NULL;
+        memset(scratch, POISON, kernel->scratch_bytes);
+        kernel->run(kernel, &call);
+    }
+    assert_int_equal(budget_figures(bench->budget).takes, takes);
+    budget_give(bench->budget, TAG_SCRATCH, scratch, kernel->scratch_bytes);
+    budget_give(bench->budget, TAG_SCRATCH, pack, kernel->pack_bytes);
+}
+
+static int64_t elements(const struct tensor *tensor, int64_t rows)
+{
+    return tensor->batched ? rows * shape_row(&tensor->shape) : shape_count(&tensor->shape);
+}
+
+static void compare(const struct fixture *fast, const struct fixture *exact, int id, int64_t rows)
+{
+    const struct tensor *a = fast->graph.tensor[id], *b = exact->graph.tensor[id];
+    double most = 0;
+    for (int64_t i = 0; i < elements(b, rows); i++)
+        most = fmax(most, fabs(fixture_get(exact, b, i)));
+    for (int64_t i = 0; i < elements(b, rows); i++) {
+        double x = fixture_get(fast, a, i), y = fixture_get(exact, b, i);
+        if (!(fabs(x - y) <= TOLERANCE * fmax(most, 1e-3)))
+            fail_msg("%s: output %d [%lld] is %.9g, not %.9g (largest %g)", fast->node->op->name, id, (long long)i, x, y,
+                     most);
+    }
+    const unsigned char *bytes = fast->data[id];
+    for (size_t i = (size_t)elements(a, rows) * type_bytes(a->type); i < fast->bytes[id]; i++)
+        assert_int_equal(bytes[i], POISON);
+}
+
+/* Both fixtures hold the same graph; the second is the oracle. */
+static void check_pair(struct bench *bench, struct fixture *fast, struct fixture *exact, int64_t slice, int64_t count)
+{
+    const struct op *op = fast->node->op;
+    fixture_fill(fast, 3);
+    fixture_fill(exact, 3);
+    fixture_spoil(fast, count);
+    run_kernel(bench, fast, fast->node, slice, count);
+    fixture_run(exact, exact->node, 0, count);
+    for (int i = 0; i < fast->node->input_count; i++)
+        if (op->updates >> i & 1 && fast->node->input[i])
+            compare(fast, exact, fast->node->input[i]->id, count);
+    for (int k = 0; k < op->outputs; k++)
+        compare(fast, exact, fast->node->output[k]->id, count);
+}
+
+/* ---- every op's examples ------------------------------------------------ */
+
+static void check_examples(struct bench *bench, const struct op *op)
+{
+    static const int64_t slices[] = {0, 1, 2, 3}, counts[] = {BATCH, 4};
+    struct fixture fast, exact;
+    for (int variant = 0; fixture_init(&fast, op, variant, TYPE_F32, BATCH); variant++) {
+        assert_true(fixture_init(&exact, op, variant, TYPE_F32, BATCH));
+        for (int i = 0; i < 8; i++)
+            check_pair(bench, &fast, &exact, slices[i / 2], counts[i % 2]);
+        fixture_release(&fast);
+        fixture_release(&exact);
+    }
+}
+
+static void check_op(const struct op *op)
+{
+    struct bench bench;
+    for (int i = 0; i < cpu_choices_count; i++) {
+        if (!cpu_choices[i].supported())
+            continue;
+        bench_open(&bench, cpu_choices[i].variant);
+        check_examples(&bench, op);
+        bench_close(&bench);
+    }
+}
+
+#define OP(name)                                \
+    static void parity_of_##name(void **state)  \
+    {                                           \
+        (void)state;                            \
+        check_op(&op_##name);                   \
+    }
+#include "ops/ops.def"
+#undef OP
+
+/* ---- who runs what ------------------------------------------------------ */
+
+/* In f32 only the first examples: types that nobody trains in come later. */
+static void nothing_falls_to_the_reference(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct fixture fixture;
+    bench_open(&bench, NULL);
+    for (int i = 0; i < all_ops_count; i++) {
+        assert_true(fixture_init(&fixture, all_ops[i], 0, TYPE_F32, BATCH));
+        const struct kernel *kernel = kernel_of(&bench, fixture.node, 2, BATCH);
+        if (strcmp(kernel->implementation, "reference") == 0)
+            fail_msg("%s is run by its reference", all_ops[i]->name);
+        fixture_release(&fixture);
+    }
+    bench_close(&bench);
+}
+
+static void doubles_are_the_references(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct fixture fixture;
+    bench_open(&bench, NULL);
+    assert_true(fixture_init(&fixture, &op_matmul, 0, TYPE_F64, BATCH));
+    assert_string_equal(kernel_of(&bench, fixture.node, 2, BATCH)->implementation, "reference");
+    fixture_release(&fixture);
+    bench_close(&bench);
+}
+
+static void equal_nodes_share_a_kernel(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct fixture a, b, c;
+    bench_open(&bench, NULL);
+    assert_true(fixture_init(&a, &op_conv2d, 0, TYPE_F32, BATCH));
+    assert_true(fixture_init(&b, &op_conv2d, 0, TYPE_F32, BATCH));
+    assert_true(fixture_init(&c, &op_conv2d, 1, TYPE_F32, BATCH));
+    const struct kernel *kernel = kernel_of(&bench, a.node, 2, BATCH);
+    assert_ptr_equal(kernel_of(&bench, b.node, 2, BATCH), kernel);
+    assert_ptr_not_equal(kernel_of(&bench, b.node, 3, BATCH), kernel);
+    assert_ptr_not_equal(kernel_of(&bench, c.node, 2, BATCH), kernel);
+    fixture_release(&a);
+    fixture_release(&b);
+    fixture_release(&c);
+    bench_close(&bench);
+}
+
+/* ---- real sizes --------------------------------------------------------- */
+
+static void fixture_begin(struct fixture *fixture, int64_t batch)
+{
+    *fixture = (struct fixture){0};
+    assert_int_equal(budget_make(&fixture->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    graph_init(&fixture->graph, fixture->budget, batch);
+}
+
+static void fixture_end(struct fixture *fixture)
+{
+    plim_error error = {0};
+    if (graph_check(&fixture->graph, &error))
+        fail_msg("%s", error.message);
+    fixture->node = fixture->graph.node[fixture->graph.node_count - 1];
+}
+
+#define SHAPE(...) \
+    shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
+
+struct matmul_case {
+    int64_t batch, in, out;
+    bool transposed, bias;
+    int64_t slice;
+};
+
+static void build_matmul(struct fixture *fixture, const struct matmul_case *c)
+{
+    struct graph *graph = &fixture->graph;
+    struct matmul_attributes attributes = {c->transposed, c->bias ? ACTIVATION_RELU : ACTIVATION_NONE};
+    fixture_begin(fixture, c->batch);
+    struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(c->batch, c->in));
+    struct shape w_shape = c->transposed ? SHAPE(c->out, c->in) : SHAPE(c->in, c->out);
+    struct tensor *w = graph_weight(graph, "w", TYPE_F32, w_shape, true);
+    struct tensor *bias = c->bias ? graph_weight(graph, "bias", TYPE_F32, SHAPE(c->out), true) : NULL;
+    graph_add(graph, &op_matmul, (struct tensor *[]){x, w, bias}, 3, &attributes, sizeof attributes);
+    fixture_end(fixture);
+}
+
+static void build_weight_gradient(struct fixture *fixture, const struct matmul_case *c)
+{
+    struct graph *graph = &fixture->graph;
+    fixture_begin(fixture, c->batch);
+    struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(c->batch, c->in));
+    struct tensor *dy = graph_input(graph, "dy", 1, TYPE_F32, SHAPE(c->batch, c->out));
+    binary(graph, &op_matmul_weight_gradient, x, dy);
+    fixture_end(fixture);
+}
+
+static void check_built(void (*build)(struct fixture *, const struct matmul_case *), const struct matmul_case *c)
+{
+    struct bench bench;
+    struct fixture fast, exact;
+    for (int i = 0; i < cpu_choices_count; i++) {
+        if (!cpu_choices[i].supported())
+            continue;
+        bench_open(&bench, cpu_choices[i].variant);
+        build(&fast, c);
+        build(&exact, c);
+        check_pair(&bench, &fast, &exact, c->slice, c->batch);
+        check_pair(&bench, &fast, &exact, 0, c->batch - c->batch / 4);
+        fixture_release(&fast);
+        fixture_release(&exact);
+        bench_close(&bench);
+    }
+}
+
+/* slice counts grains: 16 columns, 8 rows of a heavy gradient. */
+static const struct matmul_case matmul_cases[] = {
+    {32, 100, 64, false, true, 0},   {32, 100, 64, false, true, 13},  {32, 64, 1, false, true, 0},
+    {32, 1, 64, true, false, 0},     {32, 128, 10, false, true, 8},   {32, 10, 128, true, false, 8},
+    {1, 100, 64, false, true, 0},    {32, 1300, 128, false, true, 4}, {9, 70, 1000, false, true, 3},
+    {32, 128, 1300, true, false, 5}, {131, 130, 600, true, false, 7}, {3, 70000, 1, false, true, 0},
+};
+
+static void dense_layers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof matmul_cases / sizeof *matmul_cases; i++)
+        check_built(build_matmul, &matmul_cases[i]);
+}
+
+static const struct matmul_case weight_gradient_cases[] = {
+    {32, 100, 64, false, false, 0}, {32, 64, 1, false, false, 9},   {32, 128, 10, false, false, 8},
+    {200, 20, 64, false, false, 150}, {32, 1300, 128, false, false, 3}, {5, 70000, 1, false, false, 999},
+};
+
+static void dense_weight_gradients(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof weight_gradient_cases / sizeof *weight_gradient_cases; i++)
+        check_built(build_weight_gradient, &weight_gradient_cases[i]);
+}
+
+/* Cutting columns, or a batch, must not change the bits of what is left. */
+static void cuts_keep_bits(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct fixture whole, cut;
+    bench_open(&bench, NULL);
+    for (size_t i = 0; i < sizeof matmul_cases / sizeof *matmul_cases; i++) {
+        build_matmul(&whole, &matmul_cases[i]);
+        build_matmul(&cut, &matmul_cases[i]);
+        fixture_fill(&whole, 5);
+        fixture_fill(&cut, 5);
+        run_kernel(&bench, &whole, whole.node, 0, matmul_cases[i].batch);
+        run_kernel(&bench, &cut, cut.node, 1, matmul_cases[i].batch);
+        int id = whole.node->output[0]->id;
+        assert_memory_equal(whole.data[id], cut.data[id], whole.bytes[id]);
+        fixture_release(&whole);
+        fixture_release(&cut);
+    }
+    bench_close(&bench);
+}
+
+/* ---- convolutions as in the CNN ----------------------------------------- */
+
+static void build_convolution(struct fixture *fixture, const struct op *op, int64_t in, int64_t out)
+{
+    struct graph *graph = &fixture->graph;
+    struct conv2d_attributes conv = {{1, 1}, {0, 0, 0, 0}, op == &op_conv2d ? ACTIVATION_RELU : ACTIVATION_NONE};
+    struct conv2d_gradient_attributes back = {conv, {9, 11}, {3, 3}, true};
+    fixture_begin(fixture, 3);
+    struct tensor *k = graph_weight(graph, "k", TYPE_F32, SHAPE(3, 3, in, out), true);
+    struct tensor *bias = graph_weight(graph, "bias", TYPE_F32, SHAPE(out), true);
+    struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(3, 9, 11, in));
+    struct tensor *dy = graph_input(graph, "dy", 1, TYPE_F32, SHAPE(3, 7, 9, out));
+    if (op == &op_conv2d)
+        graph_add(graph, op, (struct tensor *[]){x, k, bias}, 3, &conv, sizeof conv);
+    else if (op == &op_conv2d_input_gradient)
+        graph_add(graph, op, (struct tensor *[]){dy, k}, 2, &back, sizeof back);
+    else
+        graph_add(graph, op, (struct tensor *[]){x, dy}, 2, &back, sizeof back);
+    fixture_end(fixture);
+}
+
+static const struct op *const convolutions[] = {&op_conv2d, &op_conv2d_input_gradient, &op_conv2d_weight_gradient};
+static const int64_t channels[][2] = {{3, 32}, {32, 64}, {1, 32}};
+
+static void convolutions_are_compiled(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct fixture fast, exact;
+    bench_open(&bench, NULL);
+    for (int i = 0; i < 9; i++) {
+        build_convolution(&fast, convolutions[i / 3], channels[i % 3][0], channels[i % 3][1]);
+        build_convolution(&exact, convolutions[i / 3], channels[i % 3][0], channels[i % 3][1]);
+        const char *how = kernel_of(&bench, fast.node, 2, 3)->implementation;
+        /* No gradient flows to the picture: the library may have nothing good there. */
+        if (!strstr(how, "jit") && !strstr(how, "brg") && (i / 3 != 1 || i % 3 == 1))
+            fail_msg("%s with %d channels is run by %s", convolutions[i / 3]->name, (int)channels[i % 3][0], how);
+        check_pair(&bench, &fast, &exact, 2, 3);
+        check_pair(&bench, &fast, &exact, 0, 3);
+        fixture_release(&fast);
+        fixture_release(&exact);
+    }
+    bench_close(&bench);
+}
+
+/* More threads than contexts, all with one kernel: the same bits. */
+struct crowd {
+    const struct kernel *kernel;
+    struct call call[8];
+};
+
+static void crowd_run(void *context, int unit, int worker)
+{
+    (void)worker;
+    struct crowd *crowd = context;
+    for (int i = 0; i < 50; i++)
+        crowd->kernel->run(crowd->kernel, &crowd->call[unit]);
+}
+
+static void threads_share_a_convolution(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct fixture fixture;
+    struct crowd crowd;
+    struct team *team;
+    bench_open(&bench, NULL);
+    backend_threads(bench.backend, 1);
+    assert_int_equal(team_make(&team, bench.budget, 4, NULL, NULL), PLIM_OK);
+    build_convolution(&fixture, &op_conv2d_weight_gradient, 32, 64);
+    fixture_fill(&fixture, 4);
+    crowd.kernel = kernel_of(&bench, fixture.node, 3, 3);
+    size_t bytes = fixture.bytes[fixture.node->output[0]->id];
+    for (int unit = 0; unit < 8; unit++) {
+        fixture_call(&crowd.call[unit], &fixture, fixture.node, 0, 3, 3);
+        crowd.call[unit].scratch = budget_take(bench.budget, TAG_SCRATCH, crowd.kernel->scratch_bytes);
+        crowd.call[unit].output[0] = budget_take(bench.budget, TAG_SCRATCH, bytes);
+        crowd.call[unit].output[1] = budget_take(bench.budget, TAG_SCRATCH, 64 * sizeof(float));
+    }
+    team_run(team, 8, crowd_run, &crowd);
+    for (int unit = 0; unit < 8; unit++) {
+        assert_memory_equal(crowd.call[unit].output[0], crowd.call[0].output[0], unit ? bytes : 0);
+        assert_memory_equal(crowd.call[unit].output[1], crowd.call[0].output[1], 64 * sizeof(float));
+    }
+    for (int unit = 0; unit < 8; unit++) {
+        budget_give(bench.budget, TAG_SCRATCH, crowd.call[unit].scratch, crowd.kernel->scratch_bytes);
+        budget_give(bench.budget, TAG_SCRATCH, crowd.call[unit].output[0], bytes);
+        budget_give(bench.budget, TAG_SCRATCH, crowd.call[unit].output[1], 64 * sizeof(float));
+    }
+    team_free(team);
+    fixture_release(&fixture);
+    bench_close(&bench);
+}
+
+/* ---- odd values --------------------------------------------------------- */
+
+static const struct op *const in_place_ops[] = {&op_relu,         &op_relu_gradient, &op_sigmoid,
+                                                &op_add,          &op_multiply,      &op_scale,
+                                                &op_sigmoid_gradient, &op_flatten};
+
+static void in_place_is_the_same(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct fixture apart, placed;
+    struct call call;
+    bench_open(&bench, NULL);
+    for (size_t i = 0; i < sizeof in_place_ops / sizeof *in_place_ops; i++) {
+        assert_true(fixture_init(&apart, in_place_ops[i], 0, TYPE_F32, BATCH));
+        assert_true(fixture_init(&placed, in_place_ops[i], 0, TYPE_F32, BATCH));
+        fixture_fill(&apart, 6);
+        fixture_fill(&placed, 6);
+        run_kernel(&bench, &apart, apart.node, 0, BATCH);
+        fixture_call(&call, &placed, placed.node, 0, BATCH, BATCH);
+        call.output[0] = call.input[0];
+        const struct kernel *kernel = kernel_of(&bench, placed.node, BATCH, BATCH);
+        kernel->run(kernel, &call);
+        int id = apart.node->output[0]->id;
+        assert_memory_equal(apart.data[id], call.input[0], apart.bytes[id]);
+        fixture_release(&apart);
+        fixture_release(&placed);
+    }
+    bench_close(&bench);
+}
+
+/* Far scores: no overflow, no loss of the sign, NaN stays NaN. */
+static void far_scores_stay_finite(void **state)
+{
+    (void)state;
+    static const float far[BATCH] = {-200, -30, 0, 30, 200, -1e-6f, NAN};
+    struct bench bench;
+    struct fixture fast, exact;
+    const struct op *const ops[] = {&op_sigmoid, &op_sigmoid_crossentropy, &op_sigmoid_crossentropy_gradient};
+    bench_open(&bench, NULL);
+    for (int i = 0; i < 3; i++) {
+        int variant = i == 0 ? 1 : 0; /* one element a sample */
+        assert_true(fixture_init(&fast, ops[i], variant, TYPE_F32, BATCH));
+        assert_true(fixture_init(&exact, ops[i], variant, TYPE_F32, BATCH));
+        fixture_fill(&fast, 7);
+        fixture_fill(&exact, 7);
+        int64_t width = shape_row(&fast.node->input[0]->shape);
+        for (int64_t k = 0; k < BATCH; k++) {
+            ((float *)fast.data[fast.node->input[0]->id])[k * width] = far[k];
+            ((float *)exact.data[exact.node->input[0]->id])[k * width] = far[k];
+        }
+        run_kernel(&bench, &fast, fast.node, 0, BATCH);
+        fixture_run(&exact, exact.node, 0, BATCH);
+        struct tensor *y = fast.node->output[0];
+        for (int64_t k = 0; k < shape_count(&y->shape); k++) {
+            double a = fixture_get(&fast, y, k), b = fixture_get(&exact, exact.node->output[0], k);
+            assert_true(isnan(a) == isnan(b));
+            assert_true(isnan(b) || fabs(a - b) <= TOLERANCE * fmax(1, fabs(b)));
+        }
+        fixture_release(&fast);
+        fixture_release(&exact);
+    }
+    bench_close(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define OP(name) cmocka_unit_test(parity_of_##name),
+#include "ops/ops.def"
+#undef OP
+        cmocka_unit_test(nothing_falls_to_the_reference),
+        cmocka_unit_test(doubles_are_the_references),
+        cmocka_unit_test(equal_nodes_share_a_kernel),
+        cmocka_unit_test(dense_layers),
+        cmocka_unit_test(dense_weight_gradients),
+        cmocka_unit_test(cuts_keep_bits),
+        cmocka_unit_test(convolutions_are_compiled),
+        cmocka_unit_test(threads_share_a_convolution),
+        cmocka_unit_test(in_place_is_the_same),
+        cmocka_unit_test(far_scores_stay_finite),
+    };
+    return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
+}

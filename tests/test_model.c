@@ -1,0 +1,541 @@
+/* test_model.c - layers: what they read and refuse and where, names, counts
+   of parameters, graphs, first values, and the summary. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "model/model.h"
+#include "ops/ops.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+static const char MLP[] = "- Dense: {units: 64, activation: relu}\n"
+                          "- Dense: {units: 1, activation: sigmoid}\n";
+static const char CNN[] = "- Conv2D: {filters: 32, kernel_size: 3, activation: relu}\n"
+                          "- MaxPooling2D: 2\n"
+                          "- Conv2D: {filters: 64, kernel_size: [3, 3], activation: relu}\n"
+                          "- MaxPooling2D\n"
+                          "- Flatten\n"
+                          "- Dense: {units: 128, activation: relu}\n"
+                          "- Dense: {units: 10, activation: softmax}\n";
+
+/* What a test works with. */
+struct bench {
+    struct budget *budget;
+    struct arena arena;
+    struct model *model;
+    struct graph graph;
+    struct model_tensors tensors;
+    struct training training;
+    plim_error error;
+};
+
+static int set_up(void **state)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    arena_init(&bench->arena, bench->budget, TAG_PLANNER);
+    graph_init(&bench->graph, bench->budget, 4);
+    *state = bench;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *bench = *state;
+    graph_release(&bench->graph);
+    model_free(bench->model);
+    arena_release(&bench->arena);
+    struct budget_figures figures = budget_figures(bench->budget);
+    for (int tag = TAG_PROCESS + 1; tag < TAG_PLANNER; tag++)
+        assert_int_equal(figures.now_by_tag[tag], 0);
+    budget_free(bench->budget);
+    free(bench);
+    return 0;
+}
+
+static struct yaml *parse(struct bench *bench, const char *text)
+{
+    struct yaml *root = NULL;
+    assert_int_equal(yaml_parse(&root, &bench->arena, "job.yaml", text, strlen(text), &bench->error), PLIM_OK);
+    return root;
+}
+
+static plim_status read_model(struct bench *bench, const char *text)
+{
+    model_free(bench->model);
+    bench->model = NULL;
+    bench->error = (plim_error){0};
+    return model_read(&bench->model, bench->budget, "job.yaml", parse(bench, text), &bench->error);
+}
+
+static struct column_spec spec(enum type type, int rank, const int64_t *dim)
+{
+    return (struct column_spec){.type = type, .shape = shape_of(rank, dim)};
+}
+
+static plim_status build(struct bench *bench, struct column_spec input, struct column_spec label, bool backward)
+{
+    graph_release(&bench->graph);
+    graph_init(&bench->graph, bench->budget, 4);
+    return model_build(&bench->tensors, &bench->graph, bench->model, &input, &label, &bench->training, backward, &bench->error);
+}
+
+static void train_with(struct bench *bench, enum loss_kind loss, const char *optimizer)
+{
+    bench->training = (struct training){.loss = loss, .accuracy = true};
+    struct yaml *yaml = parse(bench, optimizer);
+    assert_int_equal(optimizer_read(&bench->training.optimizer, "job.yaml", yaml, &bench->error), PLIM_OK);
+}
+
+static void make_mlp(struct bench *bench, bool backward)
+{
+    assert_int_equal(read_model(bench, MLP), PLIM_OK);
+    train_with(bench, LOSS_BINARY, "adam");
+    struct column_spec x = spec(TYPE_F32, 1, (int64_t[]){100}), y = spec(TYPE_F32, 0, NULL);
+    assert_int_equal(build(bench, x, y, backward), PLIM_OK);
+}
+
+static void make_cnn(struct bench *bench, bool backward)
+{
+    assert_int_equal(read_model(bench, CNN), PLIM_OK);
+    train_with(bench, LOSS_SPARSE_CATEGORICAL, "{adam: {learning_rate: 0.01}}");
+    struct column_spec x = spec(TYPE_F32, 3, (int64_t[]){64, 64, 3}), y = spec(TYPE_I32, 0, NULL);
+    assert_int_equal(build(bench, x, y, backward), PLIM_OK);
+}
+
+static int64_t parameters(const struct model *model)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < model->layer_count; i++)
+        sum += model->layer[i].parameters;
+    return sum;
+}
+
+static int nodes_of(const struct graph *graph, const struct op *op)
+{
+    int count = 0;
+    for (int i = 0; i < graph->node_count; i++)
+        count += graph->node[i]->op == op;
+    return count;
+}
+
+/* ---- names, counts, graphs ---- */
+
+static void mlp_parameters_and_names(void **state)
+{
+    struct bench *bench = *state;
+    static const char *const names[] = {"dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"};
+    make_mlp(bench, true);
+    assert_int_equal(parameters(bench->model), 6529);
+    assert_int_equal(bench->model->weight_count, COUNT(names));
+    for (int i = 0; i < COUNT(names); i++)
+        assert_string_equal(bench->model->weight[i].name, names[i]);
+    /* The loss takes logits: no sigmoid is computed. */
+    assert_int_equal(nodes_of(&bench->graph, &op_sigmoid), 0);
+    assert_int_equal(nodes_of(&bench->graph, &op_sigmoid_crossentropy), 1);
+    assert_int_equal(nodes_of(&bench->graph, &op_adam), 4);
+    assert_int_equal(nodes_of(&bench->graph, &op_count_step), 1);
+    assert_non_null(bench->tensors.learning_rate);
+    assert_string_equal(bench->tensors.iteration->name, "optimizer/iteration");
+}
+
+static void cnn_parameters_and_names(void **state)
+{
+    struct bench *bench = *state;
+    static const char *const names[] = {"conv2d", "max_pooling2d", "conv2d_1", "max_pooling2d_1", "flatten", "dense", "dense_1"};
+    make_cnn(bench, true);
+    assert_int_equal(parameters(bench->model), 1626442);
+    for (int i = 0; i < COUNT(names); i++)
+        assert_string_equal(bench->model->layer[i].name, names[i]);
+    assert_int_equal(nodes_of(&bench->graph, &op_softmax), 0);
+    assert_int_equal(nodes_of(&bench->graph, &op_softmax_crossentropy), 1);
+    assert_int_equal(nodes_of(&bench->graph, &op_adam), 8);
+    /* Nobody wants the gradient of the pixels. */
+    assert_int_equal(nodes_of(&bench->graph, &op_conv2d_input_gradient), 1);
+    assert_int_equal(bench->training.optimizer.learning_rate * 1000, 10);
+}
+
+static void states_are_named_after_their_weights(void **state)
+{
+    struct bench *bench = *state;
+    int momentum = 0, velocity = 0;
+    make_mlp(bench, true);
+    for (int i = 0; i < bench->graph.tensor_count; i++) {
+        const struct tensor *tensor = bench->graph.tensor[i];
+        momentum += tensor->kind == KIND_STATE && strcmp(tensor->name, "optimizer/dense_1/kernel/momentum") == 0;
+        velocity += tensor->kind == KIND_STATE && strcmp(tensor->name, "optimizer/dense/bias/velocity") == 0;
+    }
+    assert_int_equal(momentum, 1);
+    assert_int_equal(velocity, 1);
+}
+
+static void sgd_keeps_a_state_only_with_momentum(void **state)
+{
+    struct bench *bench = *state;
+    static const struct {
+        const char *words;
+        int states;
+    } cases[] = {{"sgd", 2}, {"{SGD: {learning_rate: 0.1}}", 2}, {"{sgd: {momentum: 0.9, nesterov: true}}", 6}};
+    struct column_spec x = spec(TYPE_F32, 1, (int64_t[]){100}), y = spec(TYPE_F32, 1, (int64_t[]){1});
+    assert_int_equal(read_model(bench, MLP), PLIM_OK);
+    for (int c = 0; c < COUNT(cases); c++) {
+        int states = 0;
+        train_with(bench, LOSS_BINARY, cases[c].words);
+        assert_int_equal(build(bench, x, y, true), PLIM_OK);
+        for (int i = 0; i < bench->graph.tensor_count; i++)
+            states += bench->graph.tensor[i]->kind == KIND_STATE;
+        assert_int_equal(states, cases[c].states);
+    }
+}
+
+static void building_again_takes_nothing_more(void **state)
+{
+    struct bench *bench = *state;
+    make_cnn(bench, true);
+    graph_release(&bench->graph);
+    graph_init(&bench->graph, bench->budget, 4);
+    uint64_t before = budget_figures(bench->budget).now;
+    struct column_spec x = spec(TYPE_F32, 3, (int64_t[]){64, 64, 3}), y = spec(TYPE_I32, 0, NULL);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(build(bench, x, y, i % 2), PLIM_OK);
+    graph_release(&bench->graph);
+    graph_init(&bench->graph, bench->budget, 4);
+    assert_int_equal(budget_figures(bench->budget).now, before);
+}
+
+static void bytes_become_floats_once(void **state)
+{
+    struct bench *bench = *state;
+    struct column_spec x = spec(TYPE_U8, 3, (int64_t[]){8, 8, 1}), y = spec(TYPE_U8, 0, NULL);
+    train_with(bench, LOSS_SPARSE_CATEGORICAL, "adam");
+    assert_int_equal(read_model(bench, "[Flatten, Dense: {units: 10, activation: softmax}]"), PLIM_OK);
+    assert_int_equal(build(bench, x, y, true), PLIM_OK);
+    assert_int_equal(nodes_of(&bench->graph, &op_rescale), 1);
+    assert_int_equal(read_model(bench, "[Input: {shape: [8, 8, 1]}, Rescaling: 1/255, Flatten, Dense: 10, Softmax]"), PLIM_OK);
+    assert_int_equal(build(bench, x, y, true), PLIM_OK);
+    assert_int_equal(nodes_of(&bench->graph, &op_rescale), 1);
+    assert_int_equal(nodes_of(&bench->graph, &op_softmax), 0);
+    const struct rescale_attributes *attributes = bench->graph.node[0]->attributes;
+    assert_true(attributes->scale == 1.0 / 255.0);
+}
+
+static void same_padding_is_tensorflows(void **state)
+{
+    struct bench *bench = *state;
+    struct column_spec x = spec(TYPE_F32, 3, (int64_t[]){7, 8, 2}), y = spec(TYPE_I64, 1, (int64_t[]){1});
+    train_with(bench, LOSS_SPARSE_CATEGORICAL, "sgd");
+    assert_int_equal(read_model(bench, "[Conv2D: {filters: 3, kernel_size: [2, 5], strides: [2, 3], padding: same}, "
+                                       "MaxPool2D: {pool_size: 3, strides: 1, padding: same}, Flatten, Dense: 2]"),
+                     PLIM_OK);
+    assert_int_equal(build(bench, x, y, true), PLIM_OK);
+    const struct shape *shape = &bench->model->layer[1].output;
+    assert_int_equal(shape->dim[1], 4);
+    assert_int_equal(shape->dim[2], 3);
+    const struct conv2d_attributes *attributes = bench->graph.node[0]->attributes;
+    static const int64_t pad[4] = {0, 1, 1, 2};
+    assert_memory_equal(attributes->pad, pad, sizeof pad);
+    /* Not a softmax: probabilities are clipped and the logarithm is taken, as in Keras. */
+    assert_int_equal(nodes_of(&bench->graph, &op_clip_log), 1);
+}
+
+static void frozen_layers_are_not_updated(void **state)
+{
+    struct bench *bench = *state;
+    struct column_spec x = spec(TYPE_F32, 1, (int64_t[]){5}), y = spec(TYPE_F32, 0, NULL);
+    train_with(bench, LOSS_BINARY, "adam");
+    assert_int_equal(read_model(bench, "[Dense: {units: 3, trainable: false, name: first}, Dense: {units: 1, activation: sigmoid}]"), PLIM_OK);
+    assert_int_equal(build(bench, x, y, true), PLIM_OK);
+    assert_int_equal(nodes_of(&bench->graph, &op_adam), 2);
+    assert_string_equal(bench->model->layer[0].name, "first");
+    assert_string_equal(bench->model->layer[1].name, "dense");
+    assert_int_equal(bench->model->layer[0].trainable_parameters, 0);
+    assert_int_equal(bench->model->layer[0].parameters, 18);
+}
+
+/* ---- what is refused, and where ---- */
+
+struct refusal {
+    const char *text;
+    plim_status code;
+    const char *where, *message, *hint; /* parts of them */
+};
+
+static void expect(const struct bench *bench, plim_status status, const struct refusal *refusal)
+{
+    const plim_error *error = &bench->error;
+    if (status != refusal->code || !strstr(error->where, refusal->where) || !strstr(error->message, refusal->message) ||
+        !strstr(error->hint, refusal->hint))
+        fail_msg("%s\n  gave %s \"%s\": \"%s\"; \"%s\"", refusal->text, plim_status_name(status), error->where,
+                 error->message, error->hint);
+}
+
+static void bad_layers_are_refused_with_their_place(void **state)
+{
+    static const struct refusal refusals[] = {
+        {"- Dense: {unit: 10}", PLIM_BAD_JOB, "job.yaml:1:11", "unit", "units"},
+        {"- Dense: {units: many}", PLIM_BAD_JOB, "job.yaml:1:18", "units: expected a whole number, got 'many'", ""},
+        {"- Dense: {units: 0}", PLIM_BAD_JOB, "job.yaml:1:18", "at least 1", ""},
+        {"- Dense: {units: 99999999999}", PLIM_BAD_JOB, "job.yaml:1:3", "at most", ""},
+        {"- Flatten\n- Dense:", PLIM_BAD_JOB, "job.yaml:2:3", "'units' is missing", "units: 10"},
+        {"- Dense: {units: 3, activation: reul}", PLIM_BAD_JOB, "job.yaml:1:33", "unknown activation 'reul'", "relu"},
+        {"- Dense: {units: 3, activation: gelu}", PLIM_UNSUPPORTED, "job.yaml:1:33", "gelu", ""},
+        {"- Dense: {units: 3, kernel_initializer: he_norml}", PLIM_BAD_JOB, "job.yaml:1", "he_norml", "he_normal"},
+        {"- Dense: {units: 3, kernel_initializer: Orthogonal}", PLIM_UNSUPPORTED, "job.yaml:1", "Orthogonal", ""},
+        {"- Dense: {units: 3, kernel_regularizer: l2}", PLIM_UNSUPPORTED, "job.yaml:1", "kernel_regularizer", ""},
+        {"- Dense: {units: 3, dtype: float16}", PLIM_UNSUPPORTED, "job.yaml:1", "dtype", ""},
+        {"- Dense: {units: 3, name: a/b}", PLIM_BAD_JOB, "job.yaml:1", "'a/b'", ""},
+        {"- Dense: {units: 3, name: a}\n- Dense: {units: 3, name: a}", PLIM_BAD_JOB, "job.yaml:2:3", "two layers are named 'a'", ""},
+        {"- Dnse: 10", PLIM_BAD_JOB, "job.yaml:1:3", "unknown layer 'Dnse'", "Dense"},
+        {"- LSTM: 10", PLIM_UNSUPPORTED, "job.yaml:1:3", "LSTM", ""},
+        {"- Conv2D: {filters: 3}", PLIM_BAD_JOB, "job.yaml:1:3", "'kernel_size' is missing", ""},
+        {"- Conv2D: {filters: 3, kernel_size: [3, 3, 3]}", PLIM_BAD_JOB, "job.yaml:1", "a list of 3", ""},
+        {"- Conv2D: {filters: 3, kernel_size: 3, dilation_rate: 2}", PLIM_UNSUPPORTED, "job.yaml:1", "dilation_rate", ""},
+        {"- Conv2D: {filters: 3, kernel_size: 3, groups: 3}", PLIM_UNSUPPORTED, "job.yaml:1", "groups", ""},
+        {"- Conv2D: {filters: 3, kernel_size: 3, data_format: channels_first}", PLIM_UNSUPPORTED, "job.yaml:1", "data_format", ""},
+        {"- Conv2D: {filters: 3, kernel_size: 3, padding: sam}", PLIM_BAD_JOB, "job.yaml:1", "padding 'sam'", "same"},
+        {"- MaxPooling2D: [16, 16]", PLIM_UNSUPPORTED, "job.yaml:1", "255", ""},
+        {"- ReLU: {max_value: 6}", PLIM_UNSUPPORTED, "job.yaml:1", "max_value", ""},
+        {"- Rescaling: a", PLIM_BAD_JOB, "job.yaml:1:14", "scale: expected a number, got 'a'", ""},
+        {"- Activation", PLIM_BAD_JOB, "job.yaml:1:3", "'activation' is missing", ""},
+        {"- [Dense]", PLIM_BAD_JOB, "job.yaml:1:3", "one layer", ""},
+        {"- {Dense: 3, Flatten: }", PLIM_BAD_JOB, "job.yaml:1:3", "one layer", ""},
+        {"- Input: {shape: 3}", PLIM_BAD_JOB, "job.yaml:1", "shape", ""},
+        {"[]", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
+        {"my_model.keras", PLIM_UNSUPPORTED, "job.yaml:1", "my_model.keras", ""},
+    };
+    struct bench *bench = *state;
+    for (int i = 0; i < COUNT(refusals); i++)
+        expect(bench, read_model(bench, refusals[i].text), &refusals[i]);
+}
+
+static void bad_optimizers_are_refused(void **state)
+{
+    static const struct refusal refusals[] = {
+        {"adm", PLIM_BAD_JOB, "job.yaml:1:1", "unknown optimizer 'adm'", "adam"},
+        {"rmsprop", PLIM_UNSUPPORTED, "job.yaml:1:1", "rmsprop", ""},
+        {"{adam: {learning_rat: 0.1}}", PLIM_BAD_JOB, "job.yaml:1", "learning_rat", "learning_rate"},
+        {"{adam: {learning_rate: fast}}", PLIM_BAD_JOB, "job.yaml:1:24", "learning_rate: expected a number", ""},
+        {"{adam: {learning_rate: -1}}", PLIM_BAD_JOB, "job.yaml:1:24", "learning_rate", ""},
+        {"{adam: {learning_rate: {cosine: 1}}}", PLIM_UNSUPPORTED, "job.yaml:1:24", "schedules", ""},
+        {"{adam: {amsgrad: true}}", PLIM_UNSUPPORTED, "job.yaml:1:18", "amsgrad", ""},
+        {"{adam: {beta_1: 1}}", PLIM_BAD_JOB, "job.yaml:1:17", "beta_1", ""},
+        {"{sgd: {momentum: 2}}", PLIM_BAD_JOB, "job.yaml:1:18", "momentum", ""},
+        {"{sgd: {beta_1: 0.9}}", PLIM_BAD_JOB, "job.yaml:1:8", "beta_1", ""},
+        {"[adam]", PLIM_BAD_JOB, "job.yaml:1:1", "a name", "adam"},
+    };
+    struct bench *bench = *state;
+    struct optimizer optimizer;
+    for (int i = 0; i < COUNT(refusals); i++) {
+        bench->error = (plim_error){0};
+        struct yaml *yaml = parse(bench, refusals[i].text);
+        expect(bench, optimizer_read(&optimizer, "job.yaml", yaml, &bench->error), &refusals[i]);
+    }
+}
+
+static void shapes_that_do_not_fit_are_refused(void **state)
+{
+    static const struct refusal refusals[] = {
+        {"- Dense: 10", PLIM_UNSUPPORTED, "job.yaml:1:3", "(None, 8, 8, 1)", "Flatten"},
+        {"- Flatten\n- Conv2D: {filters: 1, kernel_size: 3}", PLIM_BAD_JOB, "job.yaml:2:3", "(None, 64)", ""},
+        {"- Flatten\n- MaxPooling2D", PLIM_BAD_JOB, "job.yaml:2:3", "(None, 64)", ""},
+        {"- Conv2D: {filters: 1, kernel_size: 9}", PLIM_BAD_JOB, "job.yaml:1:3", "9x9 does not fit", ""},
+        {"- MaxPooling2D: 9", PLIM_BAD_JOB, "job.yaml:1:3", "9x9 does not fit", ""},
+        {"- Input: {shape: [8, 8, 3]}\n- Flatten", PLIM_BAD_JOB, "job.yaml:1:3", "(8, 8, 3)", ""},
+        {"- Flatten\n- Input: {shape: [64]}", PLIM_BAD_JOB, "job.yaml:2:3", "first layer", ""},
+        {"- Flatten\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:2:3", "for each class", ""},
+        {"- Conv2D: {filters: 1, kernel_size: 3}", PLIM_BAD_JOB, "job.yaml:1:3", "(batch, classes)", ""},
+        {"- Flatten\n- Activation: softmax", PLIM_BAD_JOB, "job.yaml", "no weights", ""},
+        {"- Conv2D: {filters: 2000000000, kernel_size: [2000000000, 2000000000], padding: same}", PLIM_BAD_MODEL, "job.yaml:1:3", "", ""},
+    };
+    struct bench *bench = *state;
+    struct column_spec x = spec(TYPE_F32, 3, (int64_t[]){8, 8, 1}), y = spec(TYPE_I32, 0, NULL);
+    train_with(bench, LOSS_SPARSE_CATEGORICAL, "adam");
+    for (int i = 0; i < COUNT(refusals); i++) {
+        assert_int_equal(read_model(bench, refusals[i].text), PLIM_OK);
+        expect(bench, build(bench, x, y, true), &refusals[i]);
+    }
+}
+
+static void labels_follow_keras_rank_rule(void **state)
+{
+    struct bench *bench = *state;
+    struct column_spec x = spec(TYPE_F32, 1, (int64_t[]){5});
+    train_with(bench, LOSS_BINARY, "adam");
+    assert_int_equal(read_model(bench, "[Dense: {units: 1, activation: sigmoid}]"), PLIM_OK);
+    assert_int_equal(build(bench, x, spec(TYPE_U8, 0, NULL), true), PLIM_OK);
+    assert_int_equal(build(bench, x, spec(TYPE_F32, 1, (int64_t[]){1}), true), PLIM_OK);
+    assert_int_equal(build(bench, x, spec(TYPE_F32, 1, (int64_t[]){2}), true), PLIM_BAD_JOB);
+    assert_int_equal(read_model(bench, "[Dense: {units: 2, activation: sigmoid}]"), PLIM_OK);
+    assert_int_equal(build(bench, x, spec(TYPE_F32, 0, NULL), true), PLIM_BAD_JOB);
+    assert_int_equal(build(bench, x, spec(TYPE_F32, 1, (int64_t[]){2}), true), PLIM_UNSUPPORTED); /* its accuracy */
+    bench->training.accuracy = false;
+    assert_int_equal(build(bench, x, spec(TYPE_F32, 1, (int64_t[]){2}), true), PLIM_OK);
+    assert_int_equal(build(bench, spec(TYPE_F64, 1, (int64_t[]){5}), spec(TYPE_F32, 1, (int64_t[]){2}), true), PLIM_UNSUPPORTED);
+}
+
+/* ---- first values ---- */
+
+static void initializers_have_keras_moments(void **state)
+{
+    (void)state;
+    enum { N = 20000 };
+    static float w[N], again[N];
+    const struct initializer glorot = {.kind = INITIAL_GLOROT_UNIFORM, .fan_in = 100, .fan_out = 64};
+    const struct initializer he = {.kind = INITIAL_HE_NORMAL, .fan_in = 50};
+    double limit = sqrt(6.0 / 164), sum = 0, square = 0, most = 0;
+    initializer_fill(w, TYPE_F32, N, &glorot, 7, "dense/kernel");
+    for (int i = 0; i < N; i++) {
+        assert_true(fabs((double)w[i]) <= limit);
+        sum += w[i];
+        square += (double)w[i] * (double)w[i];
+    }
+    assert_true(fabs(sum / N) < 0.02 * limit && fabs(square / N / (limit * limit / 3) - 1) < 0.03);
+    initializer_fill(again, TYPE_F32, N / 2, &glorot, 7, "dense/kernel");
+    assert_memory_equal(w, again, sizeof(float) * N / 2);
+    initializer_fill(again, TYPE_F32, N, &glorot, 7, "dense_1/kernel");
+    assert_memory_not_equal(w, again, sizeof w);
+    initializer_fill(again, TYPE_F32, N, &glorot, 8, "dense/kernel");
+    assert_memory_not_equal(w, again, sizeof w);
+    initializer_fill(w, TYPE_F32, N, &he, 7, "dense/kernel");
+    sum = square = 0;
+    for (int i = 0; i < N; i++) {
+        sum += w[i];
+        square += (double)w[i] * (double)w[i];
+        most = fmax(most, fabs((double)w[i]));
+    }
+    assert_true(fabs(sum / N) < 0.01 && fabs(square / N / (2.0 / 50) - 1) < 0.03);
+    assert_true(most <= 2 * sqrt(2.0 / 50) / 0.87962566 * 1.000001);
+}
+
+static void initializers_read_keras_spellings(void **state)
+{
+    struct bench *bench = *state;
+    struct column_spec x = spec(TYPE_F32, 1, (int64_t[]){5}), y = spec(TYPE_I32, 0, NULL);
+    train_with(bench, LOSS_SPARSE_CATEGORICAL, "Adam");
+    assert_int_equal(read_model(bench, "[Dense: {units: 4, kernel_initializer: HeNormal, bias_initializer: Ones}, "
+                                       "Dense: {units: 2, use_bias: false, kernel_initializer: {Constant: {value: 0.5}}}]"),
+                     PLIM_OK);
+    assert_int_equal(build(bench, x, y, false), PLIM_OK);
+    assert_int_equal(bench->model->weight_count, 3);
+    assert_int_equal(bench->model->weight[0].initializer.kind, INITIAL_HE_NORMAL);
+    assert_int_equal(bench->model->weight[0].initializer.fan_in, 5);
+    assert_int_equal(bench->model->weight[1].initializer.kind, INITIAL_ONES);
+    assert_int_equal(bench->model->weight[2].initializer.kind, INITIAL_CONSTANT);
+    assert_true(bench->model->weight[2].initializer.value == 0.5);
+}
+
+/* ---- summary ---- */
+
+/* tests/golden/NAME, found from this file's own name. GOLDEN=write in the
+   environment writes it: read the difference before you keep it. */
+static void compare_golden(const char *name, const char *text)
+{
+    char path[1024], expected[16384];
+    const char *slash = strrchr(__FILE__, '/');
+    snprintf(path, sizeof path, "%.*sgolden/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    bool write = getenv("GOLDEN") && strcmp(getenv("GOLDEN"), "write") == 0;
+    FILE *file = fopen(path, write ? "wb" : "rb");
+    if (!file)
+        fail_msg("%s is not there", path);
+    if (write) {
+        fputs(text, file);
+        fclose(file);
+        return;
+    }
+    size_t bytes = fread(expected, 1, sizeof expected - 1, file);
+    fclose(file);
+    expected[bytes] = '\0';
+    if (strcmp(expected, text) != 0)
+        fail_msg("%s differs; GOLDEN=write writes it anew", path);
+}
+
+static void summary_is_keras_table(void **state)
+{
+    struct bench *bench = *state;
+    struct text text;
+    text_init(&text, bench->budget, TAG_PLANNER);
+    make_cnn(bench, false);
+    assert_int_equal(model_summary(&text, bench->model), PLIM_OK);
+    compare_golden("summary_cnn.txt", text.data);
+    text_clear(&text);
+    model_summary_json(&text, bench->model);
+    text_add(&text, "\n");
+    compare_golden("summary_cnn.json", text.data);
+    text_release(&text);
+}
+
+static void graph_of_the_mlp(void **state)
+{
+    struct bench *bench = *state;
+    struct text text;
+    text_init(&text, bench->budget, TAG_PLANNER);
+    make_mlp(bench, true);
+    graph_print(&text, &bench->graph);
+    compare_golden("graph_mlp.txt", text.data);
+    text_release(&text);
+}
+
+/* ---- lack of memory ---- */
+
+static void a_small_budget_is_an_error(void **state)
+{
+    struct bench *bench = *state;
+    struct yaml *yaml = parse(bench, CNN);
+    int refused = 0;
+    for (uint64_t limit = 4096; limit < 400000; limit += 4096) {
+        struct budget *budget = NULL;
+        struct graph graph;
+        struct model *model = NULL;
+        struct model_tensors tensors;
+        struct column_spec x = spec(TYPE_F32, 3, (int64_t[]){64, 64, 3}), y = spec(TYPE_I32, 0, NULL);
+        train_with(bench, LOSS_SPARSE_CATEGORICAL, "adam");
+        if (budget_make(&budget, limit, &bench->error) != PLIM_OK)
+            continue;
+        graph_init(&graph, budget, 4);
+        plim_status status = model_read(&model, budget, "job.yaml", yaml, &bench->error);
+        if (status == PLIM_OK)
+            status = model_build(&tensors, &graph, model, &x, &y, &bench->training, true, &bench->error);
+        assert_true(status == PLIM_OK || status == PLIM_OVER_BUDGET || status == PLIM_NO_MEMORY);
+        refused += status != PLIM_OK;
+        model_free(model);
+        graph_release(&graph);
+        budget_free(budget);
+    }
+    assert_true(refused > 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(mlp_parameters_and_names),
+        TEST(cnn_parameters_and_names),
+        TEST(states_are_named_after_their_weights),
+        TEST(sgd_keeps_a_state_only_with_momentum),
+        TEST(building_again_takes_nothing_more),
+        TEST(bytes_become_floats_once),
+        TEST(same_padding_is_tensorflows),
+        TEST(frozen_layers_are_not_updated),
+        TEST(bad_layers_are_refused_with_their_place),
+        TEST(bad_optimizers_are_refused),
+        TEST(shapes_that_do_not_fit_are_refused),
+        TEST(labels_follow_keras_rank_rule),
+        TEST(initializers_have_keras_moments),
+        TEST(initializers_read_keras_spellings),
+        TEST(summary_is_keras_table),
+        TEST(graph_of_the_mlp),
+        TEST(a_small_budget_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

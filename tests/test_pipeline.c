@@ -1,0 +1,367 @@
+/* test_pipeline.c - datasets: the order of elements, repetitions, maps, and those that could not be built. */
+#include "made_source.h"
+
+/* ---- order ---- */
+
+static void once_an_epoch(int64_t n, int64_t size, int slots)
+{
+    struct budget *budget = open_budget();
+    struct dataset *dataset = dataset_batch(dataset_shuffle(counting(budget, n), SEED), size, false);
+    struct iterator *iterator = open_iterator(dataset, budget, slots, 0, 0);
+    int64_t first[MOST], second[MOST];
+    assert_int_equal(collect(first, iterator), n);
+    assert_int_equal(collect(second, iterator), n);
+    assert_each(first, n, n, 1);
+    assert_each(second, n, n, 1);
+    if (n >= 64) {
+        assert_false(same(first, second, n));
+        int64_t in_place = 0;
+        for (int64_t i = 0; i < n; i++)
+            in_place += first[i] == i;
+        assert_true(in_place < n / 4);
+    }
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+static void every_element_once_an_epoch(void **state)
+{
+    static const int64_t counts[] = {1, 2, 7, 64, 257, 1000}, sizes[] = {1, 3, 32, 256, 300};
+    (void)state;
+    for (int n = 0; n < 6; n++)
+        for (int s = 0; s < 5; s++)
+            for (int slots = 1; slots <= 5; slots += 1 + slots / 2)
+                once_an_epoch(counts[n], sizes[s], slots);
+}
+
+static void steps_and_remainders(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t last, index[MOST];
+    (void)state;
+    struct dataset *all = dataset_batch(counting(budget, 100), 32, false);
+    assert_int_equal(dataset_steps(all, &last), 4);
+    assert_int_equal(last, 4);
+    assert_int_equal(dataset_batch_size(all), 32);
+    assert_int_equal(dataset_cardinality(all), 100);
+    assert_int_equal(epoch_of(index, all, budget, 0), 100);
+    struct dataset *dropped = dataset_batch(counting(budget, 100), 32, true);
+    assert_int_equal(dataset_steps(dropped, &last), 3);
+    assert_int_equal(last, 32);
+    assert_int_equal(epoch_of(index, dropped, budget, 0), 96);
+    assert_int_equal(index[95], 95);
+    struct dataset *even = dataset_batch(counting(budget, 96), 32, false);
+    assert_int_equal(dataset_steps(even, &last), 3);
+    assert_int_equal(last, 32);
+    dataset_unref(even);
+    close_budget(budget);
+}
+
+static void stages_apply_in_the_order_written(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t whole[MOST], a[MOST], b[MOST];
+    (void)state;
+    epoch_of(whole, dataset_batch(dataset_shuffle(counting(budget, 100), SEED), 8, false), budget, 3);
+    /* shuffle, then take: the head of the shuffled whole */
+    assert_int_equal(
+        epoch_of(a, dataset_batch(dataset_take(dataset_shuffle(counting(budget, 100), SEED), 30), 8, false), budget, 3), 30);
+    assert_true(same(a, whole, 30));
+    /* shuffle, then skip: its tail */
+    assert_int_equal(
+        epoch_of(a, dataset_batch(dataset_skip(dataset_shuffle(counting(budget, 100), SEED), 30), 8, false), budget, 3), 70);
+    assert_true(same(a, whole + 30, 70));
+    /* take, then shuffle: the first 30, shuffled */
+    assert_int_equal(
+        epoch_of(b, dataset_batch(dataset_shuffle(dataset_take(counting(budget, 100), 30), SEED), 8, false), budget, 3), 30);
+    assert_each(b, 30, 30, 1);
+    /* skip and take in a row; take of more than there is; take of all */
+    assert_int_equal(epoch_of(a, dataset_batch(dataset_take(dataset_skip(counting(budget, 100), 10), 20), 8, false), budget, 0), 20);
+    assert_int_equal(a[0], 10);
+    assert_int_equal(a[19], 29);
+    assert_int_equal(epoch_of(a, dataset_batch(dataset_take(counting(budget, 100), 500), 8, false), budget, 0), 100);
+    assert_int_equal(epoch_of(a, dataset_batch(dataset_take(counting(budget, 100), -1), 8, false), budget, 0), 100);
+    close_budget(budget);
+}
+
+static void seeds_and_nodes_give_other_orders(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t a[MOST], b[MOST];
+    (void)state;
+    epoch_of(a, dataset_batch(dataset_shuffle(counting(budget, 200), 1), 8, false), budget, 0);
+    epoch_of(b, dataset_batch(dataset_shuffle(counting(budget, 200), 2), 8, false), budget, 0);
+    assert_false(same(a, b, 200));
+    epoch_of(b, dataset_batch(dataset_shuffle(counting(budget, 200), 1), 50, false), budget, 0);
+    assert_true(same(a, b, 200)); /* the batch size does not matter */
+    epoch_of(b, dataset_batch(dataset_shuffle(dataset_take(counting(budget, 200), -1), 1), 8, false), budget, 0);
+    assert_false(same(a, b, 200)); /* another node of the chain */
+    close_budget(budget);
+}
+
+static void repeat_shuffles_each_time_anew(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t index[MOST], inner[MOST];
+    (void)state;
+    struct dataset *dataset = dataset_repeat(dataset_shuffle(counting(budget, 100), SEED), 3);
+    assert_int_equal(dataset_cardinality(dataset), 300);
+    assert_int_equal(epoch_of(index, dataset_batch(dataset, 7, false), budget, 2), 300);
+    for (int r = 0; r < 3; r++) {
+        epoch_of(inner, dataset_batch(dataset_shuffle(counting(budget, 100), SEED), 7, false), budget, 2 * 3 + r);
+        assert_true(same(index + 100 * r, inner, 100));
+    }
+    assert_false(same(index, index + 100, 100));
+    /* repeat, then shuffle: everything three times, mixed */
+    dataset = dataset_shuffle(dataset_repeat(dataset_shuffle(counting(budget, 100), SEED), 3), SEED);
+    assert_int_equal(epoch_of(index, dataset_batch(dataset, 7, false), budget, 0), 300);
+    assert_each(index, 300, 100, 3);
+    int64_t early[100] = {0}, twice = 0;
+    for (int i = 0; i < 100; i++)
+        twice += early[index[i]]++ == 1;
+    assert_true(twice > 5);
+    close_budget(budget);
+}
+
+static void repeat_without_end(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t index[MOST], inner[MOST], last;
+    (void)state;
+    struct dataset *dataset = dataset_repeat(dataset_shuffle(counting(budget, 10), SEED), -1);
+    assert_int_equal(dataset_cardinality(dataset), -1);
+    dataset = dataset_batch(dataset, 7, true);
+    assert_int_equal(dataset_steps(dataset, &last), -1);
+    assert_int_equal(last, 7);
+    struct iterator *iterator = open_iterator(dataset, budget, 2, 0, 0);
+    struct batch *batch;
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+        assert_non_null(batch);
+        assert_int_equal(batch->count, 7);
+        assert_int_equal(batch->step, i);
+        memcpy(index + 7 * i, batch->column[2], 7 * sizeof *index);
+    }
+    for (int r = 0; r < 70; r += 23) {
+        epoch_of(inner, dataset_batch(dataset_shuffle(counting(budget, 10), SEED), 7, false), budget, r);
+        assert_true(same(index + 10 * r, inner, 10));
+    }
+    assert_int_equal(iterator_seek(iterator, 0, (int64_t)1 << 50, NULL), PLIM_OK);
+    assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+    assert_int_equal(iterator_seek(iterator, 0, INT64_MAX, NULL), PLIM_BAD_DATA);
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    /* without end, then an end again */
+    dataset = dataset_take(dataset_skip(dataset_repeat(counting(budget, 10), -1), 5), 33);
+    assert_int_equal(epoch_of(index, dataset_batch(dataset, 7, false), budget, 0), 33);
+    for (int i = 0; i < 33; i++)
+        assert_int_equal(index[i], (i + 5) % 10);
+    close_budget(budget);
+}
+
+static void slots_wanted(void **state)
+{
+    struct budget *budget = open_budget();
+    (void)state;
+    struct dataset *dataset = plain(budget);
+    assert_int_equal(dataset_least_slots(dataset), 1);
+    assert_int_equal(dataset_wanted_slots(dataset), 1);
+    dataset = dataset_prefetch(dataset, PREFETCH_AUTO);
+    assert_int_equal(dataset_wanted_slots(dataset), 3);
+    dataset = dataset_prefetch(dataset, 5);
+    assert_int_equal(dataset_wanted_slots(dataset), 6);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+/* ---- maps ---- */
+
+static void maps_change_types_and_values(void **state)
+{
+    struct budget *budget = open_budget();
+    struct batch *batch;
+    (void)state;
+    struct dataset *dataset = dataset_shuffle(counting(budget, 700), SEED);
+    dataset = dataset_map(dataset, &map_rescale, &(struct rescale_options){.scale = 1.0 / 255, .offset = -0.5});
+    dataset = dataset_map(dataset, &map_cast, &(struct cast_options){.type = TYPE_F64});
+    dataset = dataset_map(dataset, &map_cast, &(struct cast_options){.column = "i", .type = TYPE_I32});
+    dataset = dataset_batch(dataset, 300, false);
+    dataset = dataset_map(dataset, &map_one_hot, &(struct one_hot_options){.column = "y", .classes = 10}); /* after batch too */
+    const struct spec *spec = dataset_spec(dataset);
+    assert_int_equal(spec->column[0].type, TYPE_F64);
+    assert_int_equal(spec->column[1].bytes, 40);
+    assert_int_equal(spec->element_bytes, 48 + 40 + 4);
+    struct iterator *iterator = open_iterator(dataset, budget, 2, 0, 0);
+    for (int b = 0; b < 3; b++) {
+        assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+        for (int64_t r = 0; r < batch->count; r++) {
+            int64_t index = ((int32_t *)batch->column[2])[r];
+            for (int p = 0; p < 6; p++) {
+                float scaled = (float)pixel(index, p) * (float)(1.0 / 255) + -0.5f;
+                assert_true(((double *)batch->column[0])[r * 6 + p] == (double)scaled);
+            }
+            for (int k = 0; k < 10; k++)
+                assert_true(((float *)batch->column[1])[r * 10 + k] == (k == index % 10));
+        }
+    }
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+/* Which of the 200 images are mirrored in an epoch; each must be as it was or mirrored, nothing else. */
+static int flipped(bool *out, struct iterator *iterator)
+{
+    struct batch *batch;
+    int count = 0;
+    while (iterator_next(&batch, iterator, NULL) == PLIM_OK && batch)
+        for (int64_t r = 0; r < batch->count; r++) {
+            int64_t index = ((int64_t *)batch->column[2])[r];
+            const uint8_t *image = (uint8_t *)batch->column[0] + r * 6;
+            out[index] = image[0] != pixel(index, 0);
+            count += out[index];
+            for (int p = 0; p < 6; p++)
+                assert_int_equal(image[p], pixel(index, out[index] ? p / 3 * 3 + 2 - p % 3 : p));
+        }
+    return count;
+}
+
+static void random_maps_are_functions_of_epoch_and_index(void **state)
+{
+    struct budget *budget = open_budget();
+    bool first[200], second[200], again[200];
+    (void)state;
+    struct dataset *dataset = dataset_map(dataset_shuffle(counting(budget, 200), SEED), &map_random_flip,
+                                          &(struct random_flip_options){.column = "image"});
+    dataset = dataset_batch(dataset, 16, false);
+    struct iterator *iterator = open_iterator(dataset, budget, 1, 0, 0);
+    assert_in_range(flipped(first, iterator), 70, 130);
+    assert_in_range(flipped(second, iterator), 70, 130);
+    assert_memory_not_equal(first, second, sizeof first);
+    iterator_close(iterator);
+    iterator = open_iterator(dataset, budget, 3, 1, 0);
+    flipped(again, iterator);
+    assert_memory_equal(second, again, sizeof second);
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    /* every repetition draws anew, wherever the map stands */
+    dataset = dataset_map(dataset_repeat(counting(budget, 200), 2), &map_random_flip, &(struct random_flip_options){0});
+    iterator = open_iterator(dataset = dataset_batch(dataset, 200, false), budget, 1, 0, 0);
+    struct batch *batch;
+    uint8_t images[1200];
+    assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+    memcpy(images, batch->column[0], sizeof images);
+    assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+    assert_memory_not_equal(images, batch->column[0], sizeof images);
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+/* ---- what cannot be built ---- */
+
+static void bad_labels_are_named(void **state)
+{
+    struct budget *budget = open_budget();
+    plim_error error = {0};
+    struct batch *batch;
+    (void)state;
+    struct dataset *dataset = dataset_map(counting(budget, 20), &map_one_hot, &(struct one_hot_options){.column = "y", .classes = 8});
+    struct iterator *iterator = open_iterator(dataset = dataset_batch(dataset, 20, false), budget, 1, 0, 0);
+    assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_BAD_DATA);
+    assert_non_null(strstr(error.message, "element 8"));
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+static void expect_failed(struct dataset *dataset, plim_status code, const char *part)
+{
+    plim_error error = {0};
+    struct iterator *iterator;
+    uint64_t cost[TAG_COUNT] = {0};
+    dataset = dataset_prefetch(dataset_take(dataset, 3), 1); /* goes through unharmed */
+    assert_int_equal(dataset_check(dataset, &error), code);
+    if (!strstr(error.message, part))
+        fail_msg("'%s' does not say '%s'", error.message, part);
+    assert_int_equal(iterator_open(&iterator, dataset, NULL, NULL, 1, 0, 0, 0, &error), code);
+    assert_int_equal(dataset_spec(dataset)->column_count, 0);
+    assert_int_equal(dataset_steps(dataset, NULL), 0);
+    dataset_cost(cost, NULL, dataset, 3);
+    assert_int_equal(cost[TAG_BATCHES], 0);
+    dataset_unref(dataset);
+}
+
+static void failed_datasets_carry_their_error(void **state)
+{
+    struct budget *budget = open_budget();
+    (void)state;
+    expect_failed(dataset_take(counting(budget, 9), -2), PLIM_BAD_JOB, "take");
+    expect_failed(dataset_skip(counting(budget, 9), -1), PLIM_BAD_JOB, "skip");
+    expect_failed(dataset_repeat(counting(budget, 9), 0), PLIM_BAD_JOB, "repeat");
+    expect_failed(dataset_repeat(counting(budget, 9), INT64_MAX), PLIM_BAD_JOB, "2^63");
+    expect_failed(dataset_batch(counting(budget, 9), 0, false), PLIM_BAD_JOB, "batch");
+    expect_failed(dataset_batch(counting(budget, 9), INT64_MAX, false), PLIM_BAD_JOB, "address");
+    expect_failed(dataset_shuffle(plain(budget), 1), PLIM_UNSUPPORTED, "shuffle: not offered after batch");
+    expect_failed(dataset_repeat(plain(budget), 2), PLIM_UNSUPPORTED, "repeat: not offered after batch");
+    expect_failed(dataset_batch(plain(budget), 2, false), PLIM_UNSUPPORTED, "batches of batches");
+    expect_failed(dataset_prefetch(counting(budget, 9), 2), PLIM_UNSUPPORTED, "prefetch");
+    expect_failed(dataset_prefetch(plain(budget), -2), PLIM_BAD_JOB, "prefetch");
+    expect_failed(dataset_shuffle(dataset_repeat(counting(budget, 9), -1), 1), PLIM_UNSUPPORTED, "without end");
+    expect_failed(dataset_map(plain(budget), &map_cast, &(struct cast_options){.column = "imag"}), PLIM_BAD_JOB, "imag");
+    expect_failed(dataset_map(plain(budget), &map_random_flip, &(struct random_flip_options){.column = "y"}), PLIM_BAD_JOB,
+                  "height");
+    expect_failed(dataset_map(plain(budget), &map_one_hot, &(struct one_hot_options){.classes = INT64_MAX / 2}), PLIM_BAD_JOB,
+                  "address");
+    struct dataset *long_chain = counting(budget, 9);
+    for (int i = 0; i < 40; i++)
+        long_chain = dataset_skip(long_chain, 0);
+    expect_failed(long_chain, PLIM_UNSUPPORTED, "at most");
+    expect_failed(dataset_failed(budget, &(plim_error){.code = PLIM_IO, .message = "gone"}), PLIM_IO, "gone");
+    close_budget(budget);
+}
+
+static void check_says(struct dataset *dataset, plim_status code, const char *part)
+{
+    plim_error error = {0};
+    assert_int_equal(dataset_check(dataset, &error), code);
+    assert_non_null(strstr(error.message, part));
+    dataset_unref(dataset);
+}
+
+static void unfinished_pipelines_are_refused(void **state)
+{
+    struct budget *budget = open_budget();
+    plim_error error = {0};
+    (void)state;
+    struct dataset *dataset = dataset_shuffle(counting(budget, 9), 1);
+    assert_int_equal(dataset_check(dataset, &error), PLIM_BAD_JOB);
+    assert_non_null(strstr(error.hint, "batch: 32"));
+    dataset_unref(dataset);
+    check_says(dataset_batch(counting(budget, 0), 4, false), PLIM_BAD_DATA, "no elements");
+    check_says(dataset_batch(counting(budget, 3), 4, true), PLIM_BAD_JOB, "no batch");
+    check_says(dataset_batch(dataset_skip(counting(budget, 3), 3), 4, false), PLIM_BAD_JOB, "no batch");
+    check_says(dataset_batch(dataset_repeat(dataset_take(counting(budget, 3), 0), -1), 4, false), PLIM_BAD_JOB, "no batch");
+    check_says(plain(budget), PLIM_OK, "");
+    close_budget(budget);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_element_once_an_epoch),
+        cmocka_unit_test(steps_and_remainders),
+        cmocka_unit_test(stages_apply_in_the_order_written),
+        cmocka_unit_test(seeds_and_nodes_give_other_orders),
+        cmocka_unit_test(repeat_shuffles_each_time_anew),
+        cmocka_unit_test(repeat_without_end),
+        cmocka_unit_test(slots_wanted),
+        cmocka_unit_test(maps_change_types_and_values),
+        cmocka_unit_test(random_maps_are_functions_of_epoch_and_index),
+        cmocka_unit_test(bad_labels_are_named),
+        cmocka_unit_test(failed_datasets_carry_their_error),
+        cmocka_unit_test(unfinished_pipelines_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
