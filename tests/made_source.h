@@ -63,7 +63,7 @@ static inline void made_row(int64_t index, void *const *to, const uint64_t *stri
 }
 
 static inline plim_status made_read(struct source *source, const int64_t *index, int64_t count, void *const *to,
-                             const uint64_t *stride, plim_error *error)
+                                    const uint64_t *stride, plim_error *error)
 {
     struct made *made = (struct made *)source;
     if (made->options.slow)
@@ -107,7 +107,9 @@ static inline struct dataset *made_open(struct budget *budget, const struct made
         .start_bytes = options->start_bytes,
         .spec = {.column_count = 3,
                  .element_bytes = 15,
-                 .column = {{"image", TYPE_U8, {3, {2, 3, 1}}, 6}, {"y", TYPE_U8, {0, {0}}, 1}, {"i", TYPE_I64, {0, {0}}, 8}}},
+                 .column = {{"image", TYPE_U8, {3, {2, 3, 1}}, 6},
+                            {"y", TYPE_U8, {0, {0}}, 1},
+                            {"i", TYPE_I64, {0, {0}}, 8}}},
     };
     return dataset_from_source(&made->base);
 }
@@ -138,7 +140,8 @@ static inline void close_budget(struct budget *budget)
     budget_free(budget);
 }
 
-static inline struct iterator *open_iterator(struct dataset *dataset, struct budget *budget, int slots, int64_t epoch, int64_t step)
+static inline struct iterator *open_iterator(struct dataset *dataset, struct budget *budget, int slots, int64_t epoch,
+                                             int64_t step)
 {
     struct iterator *iterator = NULL;
     plim_error error = {0};

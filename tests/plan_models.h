@@ -13,6 +13,7 @@ struct made {
     struct tensor *loss;
     struct tensor *weight[8];
     int weight_count;
+    bool plain; /* not fused */
 };
 
 static inline struct shape rank_1(int64_t a)
@@ -101,7 +102,7 @@ static inline void made_finish(struct made *made, struct graph *graph, struct te
     made->loss = unary(graph, &op_batch_mean, losses);
     graph_result(graph, made->loss, "loss");
     plim_error error;
-    if (fuse(graph, &error) != PLIM_OK)
+    if (!made->plain && fuse(graph, &error) != PLIM_OK)
         graph_fail(graph, PLIM_INTERNAL, "%s", error.message);
     if (train && !graph->failed)
         made_backward(made, graph);
@@ -121,9 +122,9 @@ static inline struct made mlp_make(struct graph *graph, struct budget *budget, i
 }
 
 /* 20x20x2 -> conv 4 -> pool -> conv 32 -> pool -> flatten -> dense 256 (heavy) -> dense 10. */
-static inline struct made cnn_make(struct graph *graph, struct budget *budget, int64_t batch, bool train)
+static inline struct made cnn_build(struct graph *graph, struct budget *budget, int64_t batch, bool train, bool plain)
 {
-    struct made made = {0};
+    struct made made = {.plain = plain};
     graph_init(graph, budget, batch);
     struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, rank_4(batch, 20, 20, 2));
     struct tensor *y = graph_input(graph, "y", 1, TYPE_U8, rank_1(batch));
@@ -135,6 +136,11 @@ static inline struct made cnn_make(struct graph *graph, struct budget *budget, i
     x = made_dense(&made, graph, "dense_1", x, 10);
     made_finish(&made, graph, binary(graph, &op_softmax_crossentropy, x, y), train);
     return made;
+}
+
+static inline struct made cnn_make(struct graph *graph, struct budget *budget, int64_t batch, bool train)
+{
+    return cnn_build(graph, budget, batch, train, false);
 }
 
 #endif

@@ -1,12 +1,12 @@
 /* test_checkpoint.c - a checkpoint comes back as it was, damage is found, and
    no failure leaves less than one whole checkpoint. */
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <dirent.h>
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "base/fault.h"
 #include "train/trainer.h"
 
-#define FILE_SITES (FAULT_OPEN | FAULT_READ | FAULT_WRITE | FAULT_SYNC | FAULT_RENAME | FAULT_STAT)
+#define FILE_SITES   (FAULT_OPEN | FAULT_READ | FAULT_WRITE | FAULT_SYNC | FAULT_RENAME | FAULT_STAT)
 #define BUFFER_BYTES 4096
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -64,12 +64,14 @@ static int set_up(void **state)
     room->tensor[0] = (struct tensor){.name = "dense/kernel", .kind = KIND_WEIGHT, .shape = {2, {7, 9}}};
     room->tensor[1] = (struct tensor){.name = "dense/bias", .kind = KIND_WEIGHT, .shape = {1, {9}}};
     room->tensor[2] = (struct tensor){.name = "optimizer/dense/bias/momentum", .kind = KIND_STATE, .shape = {1, {9}}};
-    room->tensor[3] = (struct tensor){.name = "optimizer/iteration", .kind = KIND_STATE, .type = TYPE_I64, .shape = {1, {1}}};
+    room->tensor[3] =
+        (struct tensor){.name = "optimizer/iteration", .kind = KIND_STATE, .type = TYPE_I64, .shape = {1, {1}}};
     for (int i = 0; i < 4; i++) {
         room->persistent[i] = &room->tensor[i];
         room->offset[i] = (uint64_t)i * 512;
     }
-    room->program = (struct program){.persistent = room->persistent, .persistent_offset = room->offset, .persistent_count = 4};
+    room->program =
+        (struct program){.persistent = room->persistent, .persistent_offset = room->offset, .persistent_count = 4};
     room->machine = (struct machine){.program = &room->program, .budget = room->budget, .arena = room->arena};
     room->held = budget_figures(room->budget).now;
     fill(room, 1);
@@ -443,17 +445,10 @@ static void faults_while_loading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(comes_back_as_it_was),
-        TEST(not_a_number_comes_back),
-        TEST(missing_folders_are_made),
-        TEST(takes_no_more_than_it_says),
-        TEST(every_flipped_bit_is_found),
-        TEST(truncated_newest_is_passed_over),
-        TEST(both_damaged_is_an_error),
-        TEST(other_models_are_refused),
-        TEST(weights_alone),
-        TEST(faults_while_saving),
-        TEST(faults_while_loading),
+        TEST(comes_back_as_it_was),       TEST(not_a_number_comes_back),    TEST(missing_folders_are_made),
+        TEST(takes_no_more_than_it_says), TEST(every_flipped_bit_is_found), TEST(truncated_newest_is_passed_over),
+        TEST(both_damaged_is_an_error),   TEST(other_models_are_refused),   TEST(weights_alone),
+        TEST(faults_while_saving),        TEST(faults_while_loading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* test_model.c - layers: what they read and refuse and where, names, counts
    of parameters, graphs, first values, and the summary. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +87,8 @@ static plim_status build(struct bench *bench, struct column_spec input, struct c
 {
     graph_release(&bench->graph);
     graph_init(&bench->graph, bench->budget, 4);
-    return model_build(&bench->tensors, &bench->graph, bench->model, &input, &label, &bench->training, backward, &bench->error);
+    return model_build(&bench->tensors, &bench->graph, bench->model, &input, &label, &bench->training, backward,
+                       &bench->error);
 }
 
 static void train_with(struct bench *bench, enum loss_kind loss, const char *optimizer)
@@ -152,7 +153,8 @@ static void mlp_parameters_and_names(void **state)
 static void cnn_parameters_and_names(void **state)
 {
     struct bench *bench = *state;
-    static const char *const names[] = {"conv2d", "max_pooling2d", "conv2d_1", "max_pooling2d_1", "flatten", "dense", "dense_1"};
+    static const char *const names[] = {"conv2d",  "max_pooling2d", "conv2d_1", "max_pooling2d_1",
+                                        "flatten", "dense",         "dense_1"};
     make_cnn(bench, true);
     assert_int_equal(parameters(bench->model), 1626442);
     for (int i = 0; i < COUNT(names); i++)
@@ -221,7 +223,8 @@ static void bytes_become_floats_once(void **state)
     assert_int_equal(read_model(bench, "[Flatten, Dense: {units: 10, activation: softmax}]"), PLIM_OK);
     assert_int_equal(build(bench, x, y, true), PLIM_OK);
     assert_int_equal(nodes_of(&bench->graph, &op_rescale), 1);
-    assert_int_equal(read_model(bench, "[Input: {shape: [8, 8, 1]}, Rescaling: 1/255, Flatten, Dense: 10, Softmax]"), PLIM_OK);
+    assert_int_equal(read_model(bench, "[Input: {shape: [8, 8, 1]}, Rescaling: 1/255, Flatten, Dense: 10, Softmax]"),
+                     PLIM_OK);
     assert_int_equal(build(bench, x, y, true), PLIM_OK);
     assert_int_equal(nodes_of(&bench->graph, &op_rescale), 1);
     assert_int_equal(nodes_of(&bench->graph, &op_softmax), 0);
@@ -253,7 +256,9 @@ static void frozen_layers_are_not_updated(void **state)
     struct bench *bench = *state;
     struct column_spec x = spec(TYPE_F32, 1, (int64_t[]){5}), y = spec(TYPE_F32, 0, NULL);
     train_with(bench, LOSS_BINARY, "adam");
-    assert_int_equal(read_model(bench, "[Dense: {units: 3, trainable: false, name: first}, Dense: {units: 1, activation: sigmoid}]"), PLIM_OK);
+    assert_int_equal(
+        read_model(bench, "[Dense: {units: 3, trainable: false, name: first}, Dense: {units: 1, activation: sigmoid}]"),
+        PLIM_OK);
     assert_int_equal(build(bench, x, y, true), PLIM_OK);
     assert_int_equal(nodes_of(&bench->graph, &op_adam), 2);
     assert_string_equal(bench->model->layer[0].name, "first");
@@ -294,14 +299,17 @@ static void bad_layers_are_refused_with_their_place(void **state)
         {"- Dense: {units: 3, kernel_regularizer: l2}", PLIM_UNSUPPORTED, "job.yaml:1", "kernel_regularizer", ""},
         {"- Dense: {units: 3, dtype: float16}", PLIM_UNSUPPORTED, "job.yaml:1", "dtype", ""},
         {"- Dense: {units: 3, name: a/b}", PLIM_BAD_JOB, "job.yaml:1", "'a/b'", ""},
-        {"- Dense: {units: 3, name: a}\n- Dense: {units: 3, name: a}", PLIM_BAD_JOB, "job.yaml:2:3", "two layers are named 'a'", ""},
+        {"- Dense: {units: 3, name: a}\n- Dense: {units: 3, name: a}", PLIM_BAD_JOB, "job.yaml:2:3",
+         "two layers are named 'a'", ""},
         {"- Dnse: 10", PLIM_BAD_JOB, "job.yaml:1:3", "unknown layer 'Dnse'", "Dense"},
         {"- LSTM: 10", PLIM_UNSUPPORTED, "job.yaml:1:3", "LSTM", ""},
         {"- Conv2D: {filters: 3}", PLIM_BAD_JOB, "job.yaml:1:3", "'kernel_size' is missing", ""},
         {"- Conv2D: {filters: 3, kernel_size: [3, 3, 3]}", PLIM_BAD_JOB, "job.yaml:1", "a list of 3", ""},
-        {"- Conv2D: {filters: 3, kernel_size: 3, dilation_rate: 2}", PLIM_UNSUPPORTED, "job.yaml:1", "dilation_rate", ""},
+        {"- Conv2D: {filters: 3, kernel_size: 3, dilation_rate: 2}", PLIM_UNSUPPORTED, "job.yaml:1", "dilation_rate",
+         ""},
         {"- Conv2D: {filters: 3, kernel_size: 3, groups: 3}", PLIM_UNSUPPORTED, "job.yaml:1", "groups", ""},
-        {"- Conv2D: {filters: 3, kernel_size: 3, data_format: channels_first}", PLIM_UNSUPPORTED, "job.yaml:1", "data_format", ""},
+        {"- Conv2D: {filters: 3, kernel_size: 3, data_format: channels_first}", PLIM_UNSUPPORTED, "job.yaml:1",
+         "data_format", ""},
         {"- Conv2D: {filters: 3, kernel_size: 3, padding: sam}", PLIM_BAD_JOB, "job.yaml:1", "padding 'sam'", "same"},
         {"- MaxPooling2D: [16, 16]", PLIM_UNSUPPORTED, "job.yaml:1", "255", ""},
         {"- ReLU: {max_value: 6}", PLIM_UNSUPPORTED, "job.yaml:1", "max_value", ""},
@@ -355,7 +363,8 @@ static void shapes_that_do_not_fit_are_refused(void **state)
         {"- Flatten\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:2:3", "for each class", ""},
         {"- Conv2D: {filters: 1, kernel_size: 3}", PLIM_BAD_JOB, "job.yaml:1:3", "(batch, classes)", ""},
         {"- Flatten\n- Activation: softmax", PLIM_BAD_JOB, "job.yaml", "no weights", ""},
-        {"- Conv2D: {filters: 2000000000, kernel_size: [2000000000, 2000000000], padding: same}", PLIM_BAD_MODEL, "job.yaml:1:3", "", ""},
+        {"- Conv2D: {filters: 2000000000, kernel_size: [2000000000, 2000000000], padding: same}", PLIM_BAD_MODEL,
+         "job.yaml:1:3", "", ""},
     };
     struct bench *bench = *state;
     struct column_spec x = spec(TYPE_F32, 3, (int64_t[]){8, 8, 1}), y = spec(TYPE_I32, 0, NULL);
@@ -380,7 +389,8 @@ static void labels_follow_keras_rank_rule(void **state)
     assert_int_equal(build(bench, x, spec(TYPE_F32, 1, (int64_t[]){2}), true), PLIM_UNSUPPORTED); /* its accuracy */
     bench->training.accuracy = false;
     assert_int_equal(build(bench, x, spec(TYPE_F32, 1, (int64_t[]){2}), true), PLIM_OK);
-    assert_int_equal(build(bench, spec(TYPE_F64, 1, (int64_t[]){5}), spec(TYPE_F32, 1, (int64_t[]){2}), true), PLIM_UNSUPPORTED);
+    assert_int_equal(build(bench, spec(TYPE_F64, 1, (int64_t[]){5}), spec(TYPE_F32, 1, (int64_t[]){2}), true),
+                     PLIM_UNSUPPORTED);
 }
 
 /* ---- first values ---- */
@@ -422,8 +432,9 @@ static void initializers_read_keras_spellings(void **state)
     struct bench *bench = *state;
     struct column_spec x = spec(TYPE_F32, 1, (int64_t[]){5}), y = spec(TYPE_I32, 0, NULL);
     train_with(bench, LOSS_SPARSE_CATEGORICAL, "Adam");
-    assert_int_equal(read_model(bench, "[Dense: {units: 4, kernel_initializer: HeNormal, bias_initializer: Ones}, "
-                                       "Dense: {units: 2, use_bias: false, kernel_initializer: {Constant: {value: 0.5}}}]"),
+    assert_int_equal(read_model(bench,
+                                "[Dense: {units: 4, kernel_initializer: HeNormal, bias_initializer: Ones}, "
+                                "Dense: {units: 2, use_bias: false, kernel_initializer: {Constant: {value: 0.5}}}]"),
                      PLIM_OK);
     assert_int_equal(build(bench, x, y, false), PLIM_OK);
     assert_int_equal(bench->model->weight_count, 3);

@@ -251,6 +251,26 @@ static void lying_files(void **state)
            "axes");
 }
 
+/* A header that is longer than the file, or than any that numpy writes for what we read: nothing is taken for it. */
+static void long_headers(void **state)
+{
+    (void)state;
+    static uint8_t file[100000] = "\x93NUMPY\2\0\377\377\1\0{";
+    static const size_t sizes[] = {13, sizeof file - 1, sizeof file};
+    for (int i = 0; i < 3; i++) {
+        struct budget *budget = new_budget();
+        plim_error error = {0};
+        file[8] = (uint8_t)(i == 2 ? 0 : 255); /* 131,071 bytes; in the last one 65,536 */
+        file[9] = (uint8_t)(i == 2 ? 0 : 255);
+        const char *path = write_file("long.npy", file, sizes[i]);
+        assert_int_equal(try_npy(budget, path, &error), PLIM_BAD_DATA);
+        assert_non_null(strstr(error.message, i == 2 ? "at most 65535" : "ends inside its header of 131071"));
+        assert_true(budget_figures(budget).peak < 8192);
+        end_budget(budget);
+        unlink(path);
+    }
+}
+
 static void counts_must_agree(void **state)
 {
     (void)state;
@@ -293,7 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_each_type),    cmocka_unit_test(reads_side_by_side), cmocka_unit_test(cuts_columns),
         cmocka_unit_test(refuses_bad_ranges), cmocka_unit_test(damaged_files),      cmocka_unit_test(lying_files),
-        cmocka_unit_test(counts_must_agree),  cmocka_unit_test(file_that_shrinks),
+        cmocka_unit_test(counts_must_agree),  cmocka_unit_test(file_that_shrinks),  cmocka_unit_test(long_headers),
     };
     return cmocka_run_group_tests_name("npy", tests, make_folder, remove_folder);
 }

@@ -66,18 +66,22 @@ static void stages_apply_in_the_order_written(void **state)
     epoch_of(whole, dataset_batch(dataset_shuffle(counting(budget, 100), SEED), 8, false), budget, 3);
     /* shuffle, then take: the head of the shuffled whole */
     assert_int_equal(
-        epoch_of(a, dataset_batch(dataset_take(dataset_shuffle(counting(budget, 100), SEED), 30), 8, false), budget, 3), 30);
+        epoch_of(a, dataset_batch(dataset_take(dataset_shuffle(counting(budget, 100), SEED), 30), 8, false), budget, 3),
+        30);
     assert_true(same(a, whole, 30));
     /* shuffle, then skip: its tail */
     assert_int_equal(
-        epoch_of(a, dataset_batch(dataset_skip(dataset_shuffle(counting(budget, 100), SEED), 30), 8, false), budget, 3), 70);
+        epoch_of(a, dataset_batch(dataset_skip(dataset_shuffle(counting(budget, 100), SEED), 30), 8, false), budget, 3),
+        70);
     assert_true(same(a, whole + 30, 70));
     /* take, then shuffle: the first 30, shuffled */
     assert_int_equal(
-        epoch_of(b, dataset_batch(dataset_shuffle(dataset_take(counting(budget, 100), 30), SEED), 8, false), budget, 3), 30);
+        epoch_of(b, dataset_batch(dataset_shuffle(dataset_take(counting(budget, 100), 30), SEED), 8, false), budget, 3),
+        30);
     assert_each(b, 30, 30, 1);
     /* skip and take in a row; take of more than there is; take of all */
-    assert_int_equal(epoch_of(a, dataset_batch(dataset_take(dataset_skip(counting(budget, 100), 10), 20), 8, false), budget, 0), 20);
+    assert_int_equal(
+        epoch_of(a, dataset_batch(dataset_take(dataset_skip(counting(budget, 100), 10), 20), 8, false), budget, 0), 20);
     assert_int_equal(a[0], 10);
     assert_int_equal(a[19], 29);
     assert_int_equal(epoch_of(a, dataset_batch(dataset_take(counting(budget, 100), 500), 8, false), budget, 0), 100);
@@ -187,7 +191,8 @@ static void maps_change_types_and_values(void **state)
     dataset = dataset_map(dataset, &map_cast, &(struct cast_options){.type = TYPE_F64});
     dataset = dataset_map(dataset, &map_cast, &(struct cast_options){.column = "i", .type = TYPE_I32});
     dataset = dataset_batch(dataset, 300, false);
-    dataset = dataset_map(dataset, &map_one_hot, &(struct one_hot_options){.column = "y", .classes = 10}); /* after batch too */
+    dataset = dataset_map(dataset, &map_one_hot,
+                          &(struct one_hot_options){.column = "y", .classes = 10}); /* after batch too */
     const struct spec *spec = dataset_spec(dataset);
     assert_int_equal(spec->column[0].type, TYPE_F64);
     assert_int_equal(spec->column[1].bytes, 40);
@@ -259,6 +264,73 @@ static void random_maps_are_functions_of_epoch_and_index(void **state)
     close_budget(budget);
 }
 
+/* Several repetitions in one chunk: each as in its own epoch. */
+static void repetitions_in_a_chunk_keep_their_epochs(void **state)
+{
+    struct budget *budget = open_budget();
+    struct batch *batch, *inner;
+    (void)state;
+    const struct random_flip_options flip = {.column = "image"};
+    const struct cast_options cast = {.type = TYPE_F32};
+    struct dataset *once = dataset_map(dataset_map(counting(budget, 20), &map_random_flip, &flip), &map_cast, &cast);
+    once = dataset_map(once, &map_rescale, &(struct rescale_options){.scale = 0.5, .offset = 1}); /* in place */
+    struct dataset *thrice = dataset_batch(dataset_repeat(dataset_ref(once), 3), 60, false);
+    once = dataset_batch(once, 20, false);
+    struct iterator *all = open_iterator(thrice, budget, 1, 2, 0), *one = open_iterator(once, budget, 1, 0, 0);
+    assert_int_equal(iterator_next(&batch, all, NULL), PLIM_OK);
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(iterator_seek(one, 2 * 3 + r, 0, NULL), PLIM_OK);
+        assert_int_equal(iterator_next(&inner, one, NULL), PLIM_OK);
+        assert_memory_equal((float *)batch->column[0] + r * 120, inner->column[0], 120 * sizeof(float));
+    }
+    iterator_close(all);
+    iterator_close(one);
+    dataset_unref(once);
+    dataset_unref(thrice);
+    close_budget(budget);
+}
+
+/* A function of the user's own: every pixel gets a second channel, its complement. The type stays. */
+static plim_status complement_infer(struct spec *spec, const void *options, plim_error *error)
+{
+    (void)options, (void)error;
+    spec->column[0].shape.dim[2] = 2;
+    return PLIM_OK;
+}
+
+static plim_status complement_run(const struct map_call *call, plim_error *error)
+{
+    (void)error;
+    for (int64_t i = 0; i < call->count; i++)
+        for (int p = 0; p < 6; p++) {
+            const uint8_t *from = (const uint8_t *)call->from[0] + (uint64_t)i * call->from_stride[0];
+            uint8_t *to = (uint8_t *)call->to[0] + (uint64_t)i * call->to_stride[0];
+            to[2 * p] = from[p];
+            to[2 * p + 1] = (uint8_t)~from[p];
+        }
+    return PLIM_OK;
+}
+
+static void maps_of_the_users_own(void **state)
+{
+    static const struct map_function complement = {
+        .name = "complement", .infer = complement_infer, .run = complement_run};
+    struct budget *budget = open_budget();
+    struct batch *batch;
+    (void)state;
+    struct dataset *dataset = dataset_batch(dataset_map(counting(budget, 30), &complement, NULL), 30, false);
+    assert_int_equal(dataset_spec(dataset)->element_bytes, 12 + 1 + 8);
+    struct iterator *iterator = open_iterator(dataset, budget, 1, 0, 0);
+    assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+    for (int i = 0; i < 360; i++) {
+        uint8_t value = pixel(i / 12, i % 12 / 2);
+        assert_int_equal(((uint8_t *)batch->column[0])[i], i % 2 ? (uint8_t)~value : value);
+    }
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
 /* ---- what cannot be built ---- */
 
 static void bad_labels_are_named(void **state)
@@ -267,7 +339,8 @@ static void bad_labels_are_named(void **state)
     plim_error error = {0};
     struct batch *batch;
     (void)state;
-    struct dataset *dataset = dataset_map(counting(budget, 20), &map_one_hot, &(struct one_hot_options){.column = "y", .classes = 8});
+    struct dataset *dataset =
+        dataset_map(counting(budget, 20), &map_one_hot, &(struct one_hot_options){.column = "y", .classes = 8});
     struct iterator *iterator = open_iterator(dataset = dataset_batch(dataset, 20, false), budget, 1, 0, 0);
     assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_BAD_DATA);
     assert_non_null(strstr(error.message, "element 8"));
@@ -309,11 +382,12 @@ static void failed_datasets_carry_their_error(void **state)
     expect_failed(dataset_prefetch(counting(budget, 9), 2), PLIM_UNSUPPORTED, "prefetch");
     expect_failed(dataset_prefetch(plain(budget), -2), PLIM_BAD_JOB, "prefetch");
     expect_failed(dataset_shuffle(dataset_repeat(counting(budget, 9), -1), 1), PLIM_UNSUPPORTED, "without end");
-    expect_failed(dataset_map(plain(budget), &map_cast, &(struct cast_options){.column = "imag"}), PLIM_BAD_JOB, "imag");
-    expect_failed(dataset_map(plain(budget), &map_random_flip, &(struct random_flip_options){.column = "y"}), PLIM_BAD_JOB,
-                  "height");
-    expect_failed(dataset_map(plain(budget), &map_one_hot, &(struct one_hot_options){.classes = INT64_MAX / 2}), PLIM_BAD_JOB,
-                  "address");
+    expect_failed(dataset_map(plain(budget), &map_cast, &(struct cast_options){.column = "imag"}), PLIM_BAD_JOB,
+                  "imag");
+    expect_failed(dataset_map(plain(budget), &map_random_flip, &(struct random_flip_options){.column = "y"}),
+                  PLIM_BAD_JOB, "height");
+    expect_failed(dataset_map(plain(budget), &map_one_hot, &(struct one_hot_options){.classes = INT64_MAX / 2}),
+                  PLIM_BAD_JOB, "address");
     struct dataset *long_chain = counting(budget, 9);
     for (int i = 0; i < 40; i++)
         long_chain = dataset_skip(long_chain, 0);
@@ -342,7 +416,8 @@ static void unfinished_pipelines_are_refused(void **state)
     check_says(dataset_batch(counting(budget, 0), 4, false), PLIM_BAD_DATA, "no elements");
     check_says(dataset_batch(counting(budget, 3), 4, true), PLIM_BAD_JOB, "no batch");
     check_says(dataset_batch(dataset_skip(counting(budget, 3), 3), 4, false), PLIM_BAD_JOB, "no batch");
-    check_says(dataset_batch(dataset_repeat(dataset_take(counting(budget, 3), 0), -1), 4, false), PLIM_BAD_JOB, "no batch");
+    check_says(dataset_batch(dataset_repeat(dataset_take(counting(budget, 3), 0), -1), 4, false), PLIM_BAD_JOB,
+               "no batch");
     check_says(plain(budget), PLIM_OK, "");
     close_budget(budget);
 }
@@ -359,6 +434,8 @@ int main(void)
         cmocka_unit_test(slots_wanted),
         cmocka_unit_test(maps_change_types_and_values),
         cmocka_unit_test(random_maps_are_functions_of_epoch_and_index),
+        cmocka_unit_test(repetitions_in_a_chunk_keep_their_epochs),
+        cmocka_unit_test(maps_of_the_users_own),
         cmocka_unit_test(bad_labels_are_named),
         cmocka_unit_test(failed_datasets_carry_their_error),
         cmocka_unit_test(unfinished_pipelines_are_refused),

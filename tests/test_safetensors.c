@@ -148,6 +148,17 @@ static void bombs(void **state)
         memcpy(file + 8, "{}", 2);
         assert_int_equal(try_damaged(try_open, file, sizeof file), PLIM_BAD_DATA);
     }
+    /* A sparse file that really has so long a header. */
+    const uint64_t long_header = SAFETENSORS_HEADER_MOST + 1;
+    const char *path = write_file("sparse", &long_header, 8);
+    struct budget *budget = new_budget();
+    plim_error error = {0};
+    assert_int_equal(truncate(path, SAFETENSORS_HEADER_MOST + 1000), 0);
+    assert_int_equal(try_open(budget, path, &error), PLIM_BAD_DATA);
+    assert_non_null(strstr(error.message, "at most 100000000"));
+    assert_true(budget_figures(budget).peak < 65536);
+    end_budget(budget);
+    unlink(path);
     /* 100,000 tensors of no bytes: the table would be larger than the file. */
     enum { COUNT = 100000, EACH = 64 };
     char *header = malloc(COUNT * EACH), *at = header;
@@ -200,7 +211,10 @@ static void round_trip(void **state)
         static float out[1500];
         uint8_t five[5], digest[32], sealed[32];
         const char *path = path_of("model.safetensors");
+        fault_arm(FAULT_SYNC, 1000, false, EIO);
         assert_int_equal(write_model(budget, path, seal, &error), PLIM_OK);
+        assert_int_equal(fault_calls(), 2); /* the file, then its folder */
+        fault_disarm();
         assert_int_not_equal(access(path_of("model.safetensors.partial"), F_OK), 0);
         assert_true(budget_figures(budget).peak_by_tag[TAG_CHECKPOINT] < 16384);
         assert_int_equal(safetensors_open(&file, budget, path, &error), PLIM_OK);

@@ -124,7 +124,8 @@ static void wrong_words_have_a_place_and_the_nearest(void **state)
     (void)state;
     refused("- shuffle: exact\n- bacth: 32\n", PLIM_BAD_JOB, "job.yaml:2:3", "'bacth'", "'batch'");
     refused("- repaet\n", PLIM_BAD_JOB, "job.yaml:1:3", "'repaet'", "'repeat'");
-    refused("- batch: {size: 3, drop_remaindr: true}\n", PLIM_BAD_JOB, "job.yaml:1:20", "'drop_remaindr'", "'drop_remainder'");
+    refused("- batch: {size: 3, drop_remaindr: true}\n", PLIM_BAD_JOB, "job.yaml:1:20", "'drop_remaindr'",
+            "'drop_remainder'");
     refused("- map: [csat: float32]\n", PLIM_BAD_JOB, "job.yaml:1:9", "'csat'", "'cast'");
     refused("- map: [cast: float23]\n", PLIM_BAD_JOB, "job.yaml:1:15", "'float23'", "'float32'");
     refused("- map: {imag: [cast: float32]}\n", PLIM_BAD_JOB, "job.yaml:1:16", "'imag'", "'image'");

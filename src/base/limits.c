@@ -129,7 +129,8 @@ static const struct dialect version_2 = {
 };
 
 /* The number in a file of a cgroup; `none` when it is missing or "max". */
-static plim_status read_number(uint64_t *out, struct search *search, const char *folder, const char *name, uint64_t none)
+static plim_status read_number(uint64_t *out, struct search *search, const char *folder, const char *name,
+                               uint64_t none)
 {
     char path[PATH_MOST + 32];
     struct loaded file;
@@ -189,12 +190,17 @@ struct mount {
     const char *kind, *options;
 };
 
+static bool is_octal(char c)
+{
+    return c >= '0' && c <= '7';
+}
+
 /* "\040" stands for a blank. */
 static void decode_octal(char *text)
 {
     char *to = text;
     for (const char *p = text; *p != 0; to++) {
-        bool octal = p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' && p[3] >= '0' && p[3] <= '7';
+        bool octal = p[0] == '\\' && is_octal(p[1]) && is_octal(p[2]) && is_octal(p[3]);
         *to = octal ? (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0')) : *p;
         p += octal ? 4 : 1;
     }

@@ -15,11 +15,11 @@
 
 #include <string.h>
 
-#define PHILOX_ROUNDS 10
+#define PHILOX_ROUNDS     10
 #define PHILOX_MULTIPLY_0 0xD2511F53u
 #define PHILOX_MULTIPLY_1 0xCD9E8D57u
-#define PHILOX_STEP_0 0x9E3779B9u
-#define PHILOX_STEP_1 0xBB67AE85u
+#define PHILOX_STEP_0     0x9E3779B9u
+#define PHILOX_STEP_1     0xBB67AE85u
 
 /* Keeps the keys of a purpose apart from the numbers of a stream. */
 #define KEY_DOMAIN 0x6B65795F706C696Dull

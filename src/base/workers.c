@@ -115,8 +115,9 @@ plim_status thread_start(struct thread **out, struct budget *budget, void (*run)
     *thread = (struct thread){.budget = budget, .stack_bytes = stack_bytes, .run = run, .context = context};
     thread->stack = budget_take(budget, TAG_STACKS, stack_bytes);
     if (!thread->stack) {
+        plim_status status = budget_refused(budget, TAG_STACKS, stack_bytes, error); /* while the record still counts */
         thread_free(thread);
-        return budget_refused(budget, TAG_STACKS, stack_bytes, error);
+        return status;
     }
     int error_number = create(thread);
     if (error_number) {

@@ -10,7 +10,20 @@
 
 #include "base/budget.h"
 
-#define THREAD_STACK_BYTES ((size_t)512 * 1024)
+/* Kernels keep their buffers in the plan: what oneDNN and libc need is little.
+   Sanitizers want room of their own. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define PLIM_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define PLIM_SANITIZED 1
+#endif
+#endif
+#ifdef PLIM_SANITIZED
+#define THREAD_STACK_BYTES ((size_t)2 * 1024 * 1024)
+#else
+#define THREAD_STACK_BYTES ((size_t)256 * 1024)
+#endif
 
 struct thread;
 plim_status thread_start(struct thread **out, struct budget *budget, void (*run)(void *context), void *context,

@@ -298,7 +298,8 @@ static plim_status build_key(const char **key, struct builder *builder, const st
     if (same == NULL)
         return PLIM_OK;
     char what[160];
-    snprintf(what, sizeof what, "the key '%.80s' is here for the second time; the first is in line %d", *key, same->key_line);
+    snprintf(what, sizeof what, "the key '%.80s' is here for the second time; the first is in line %d", *key,
+             same->key_line);
     return wrong_here(builder, what);
 }
 
@@ -328,7 +329,9 @@ static plim_status build_map(struct yaml *map, struct builder *builder)
 static void place_at_first_key(struct yaml *map)
 {
     const struct yaml *first = map->first;
-    if (first == NULL || first->key_line > map->line || (first->key_line == map->line && first->key_column > map->column))
+    if (first == NULL || first->key_line > map->line)
+        return;
+    if (first->key_line == map->line && first->key_column > map->column)
         return;
     map->line = first->key_line;
     map->column = first->key_column;

@@ -15,9 +15,9 @@
 
 struct override {
     struct arena *arena;
-    const char *origin;     /* "--set train.epochs=1": the place of all errors */
-    const char *part;       /* of the path */
-    bool last;              /* the part is the path's last */
+    const char *origin; /* "--set train.epochs=1": the place of all errors */
+    const char *part;   /* of the path */
+    bool last;          /* the part is the path's last */
     plim_error *error;
 };
 
@@ -127,8 +127,8 @@ static bool parse_index(int *out, const char *part)
 static plim_status step_index(struct yaml **out, struct yaml *list, const struct override *set, int index)
 {
     if (index >= list->count)
-        return fail_at(set->error, PLIM_USAGE, set->origin, "there is no entry %d in a list of %d (they count from 0)", index,
-                       list->count);
+        return fail_at(set->error, PLIM_USAGE, set->origin, "there is no entry %d in a list of %d (they count from 0)",
+                       index, list->count);
     struct yaml *entry = list->first;
     for (; index > 0; index--)
         entry = entry->next;

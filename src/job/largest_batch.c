@@ -38,16 +38,14 @@ static const char *sizing_features(const struct backend *backend)
 
 static const struct backend_type sizing_backend = {.name = "sizing", .prepare = sizing_prepare, .features = sizing_features};
 
-/* Whether training at this batch fits. The evaluation's own batch stays as it is, and so
-   does what it needs: only the training step grows. */
-static plim_status fits(bool *out, struct plim_job *job, int64_t batch, plim_error *error)
+static plim_status plan_at(uint64_t *arena_bytes, struct plim_job *job, int64_t batch, plim_error *error)
 {
     struct sizing sizing = {.backend = {.type = &sizing_backend}, .program = job->program};
     struct graph train, evaluate;
     struct model_tensors tensors, unused;
     struct program *program = NULL;
-    struct prediction prediction;
-    plim_status status = job_graphs(&train, &evaluate, &tensors, &unused, job, batch, dataset_batch_size(job->train.dataset), error);
+    int64_t evaluate_batch = job->validation.dataset ? dataset_batch_size(job->validation.dataset) : 0;
+    plim_status status = job_graphs(&train, &evaluate, &tensors, &unused, job, batch, evaluate_batch, error);
     struct program_input input = {
         .budget = job->budget,
         .backend = &sizing.backend,
@@ -58,46 +56,61 @@ static plim_status fits(bool *out, struct plim_job *job, int64_t batch, plim_err
     if (status == PLIM_OK)
         status = program_make(&program, &input, error);
     if (status == PLIM_OK) {
-        /* What the search itself holds right now must not count. */
-        struct program held = *program;
-        uint64_t extra = dataset_spec(job->train.dataset)->element_bytes * (uint64_t)(batch - dataset_batch_size(job->train.dataset));
+        *arena_bytes = program->arena_bytes;
         program_free(program);
-        graph_release(&train);
-        graph_release(&evaluate);
-        uint64_t arena = held.arena_bytes > job->program->arena_bytes ? held.arena_bytes - job->program->arena_bytes : 0;
-        job_predict(&prediction, job, job->program, dataset_least_slots(job->train.dataset), job->validation_slots, job->train.dataset);
-        *out = prediction.peak + arena + arena / 512 + extra <= job->memory_bytes;
-        return PLIM_OK;
     }
     graph_release(&train);
     graph_release(&evaluate);
     return status;
 }
 
-plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error)
+/* Whether training at this batch fits: the job's own prediction, and the difference that the batch makes to
+   arena, page tables and slots. */
+static plim_status fits(bool *out, struct plim_job *job, int64_t batch, plim_error *error)
 {
-    int64_t low = dataset_batch_size(job->train.dataset), high = low;
-    int64_t most = dataset_cardinality(job->train.dataset);
-    bool ok = job->prediction.peak <= job->memory_bytes;
-    *out = 0;
-    if (!ok)
-        return PLIM_OK; /* NEEDSWORK: when even the job's batch does not fit, search downwards */
-    while (ok && high < most) {
-        low = high;
-        high = high * 2 < most ? high * 2 : most;
-        TRY(fits(&ok, job, high, error));
-    }
-    if (ok)
-        low = high;
-    while (!ok && high - low > 1 && (high - low) * 64 > low) {
-        int64_t middle = low + (high - low) / 2;
+    struct prediction own;
+    uint64_t arena_bytes;
+    int slots = dataset_least_slots(job->train.dataset);
+    TRY(plan_at(&arena_bytes, job, batch, error));
+    job_predict(&own, job, job->program, slots, job->validation_slots, job->train.dataset);
+    double arena = (double)arena_bytes - (double)job->program->arena_bytes;
+    double rows = (double)(batch - dataset_batch_size(job->train.dataset)) * (double)dataset_spec(job->train.dataset)->element_bytes;
+    *out = (double)own.peak + arena * (1 + 1.0 / 512) + rows * slots <= (double)job->memory_bytes;
+    return PLIM_OK;
+}
+
+/* To 1/64: the figure is for people. */
+static plim_status bisect(int64_t *low, int64_t high, struct plim_job *job, plim_error *error)
+{
+    while (high - *low > 1 && (high - *low) * 64 > *low) {
+        int64_t middle = *low + (high - *low) / 2;
         bool inside;
         TRY(fits(&inside, job, middle, error));
         if (inside)
-            low = middle;
+            *low = middle;
         else
             high = middle;
     }
+    return PLIM_OK;
+}
+
+/* Always plans at least once, fitting or not: what the heap keeps from it is then the same in every run of a job, and
+   the measurement that follows does not wobble. */
+plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error)
+{
+    int64_t low = 0, high = dataset_batch_size(job->train.dataset);
+    int64_t most = dataset_cardinality(job->train.dataset);
+    bool inside;
+    TRY(fits(&inside, job, high, error));
+    while (inside && high < most) {
+        low = high;
+        high = high < most / 2 ? high * 2 : most;
+        TRY(fits(&inside, job, high, error));
+    }
+    if (inside)
+        low = high;
+    else
+        TRY(bisect(&low, high, job, error));
     *out = low;
     return PLIM_OK;
 }

@@ -14,12 +14,15 @@ struct initializer_word {
 };
 
 static const struct initializer_word words[] = {
-    {"glorot_uniform", INITIAL_GLOROT_UNIFORM}, {"he_normal", INITIAL_HE_NORMAL}, {"zeros", INITIAL_ZEROS},
-    {"ones", INITIAL_ONES},                     {"constant", INITIAL_CONSTANT},
+    {"glorot_uniform", INITIAL_GLOROT_UNIFORM},
+    {"he_normal", INITIAL_HE_NORMAL},
+    {"zeros", INITIAL_ZEROS},
+    {"ones", INITIAL_ONES},
+    {"constant", INITIAL_CONSTANT},
 };
 
 static const char *const keras_words[] = {
-    "glorot_normal", "he_uniform",       "lecun_normal", "lecun_uniform",    "random_normal",
+    "glorot_normal",  "he_uniform",       "lecun_normal", "lecun_uniform",    "random_normal",
     "random_uniform", "truncated_normal", "orthogonal",   "variance_scaling", "identity",
 };
 

@@ -11,10 +11,10 @@ static const struct activation_type activations[] = {
 };
 
 static const char *const keras_activations[] = {
-    "relu6",    "leaky_relu",  "elu",         "selu",        "celu",        "gelu",         "silu",
-    "swish",    "tanh",        "softplus",    "softsign",    "exponential", "hard_sigmoid", "hard_silu",
-    "mish",     "log_softmax", "log_sigmoid", "hard_tanh",   "tanh_shrink", "soft_shrink",  "hard_shrink",
-    "squareplus", "glu",       "sparsemax",   "sparse_plus", "threshold",
+    "relu6",      "leaky_relu",  "elu",         "selu",        "celu",        "gelu",         "silu",
+    "swish",      "tanh",        "softplus",    "softsign",    "exponential", "hard_sigmoid", "hard_silu",
+    "mish",       "log_softmax", "log_sigmoid", "hard_tanh",   "tanh_shrink", "soft_shrink",  "hard_shrink",
+    "squareplus", "glu",         "sparsemax",   "sparse_plus", "threshold",
 };
 
 plim_status option_activation(const struct activation_type **out, const struct layer *layer, const struct yaml *node,

@@ -11,7 +11,8 @@ struct convolution {
     /* Nodes of the job file: */
     const struct yaml *size_word, *strides_word, *padding_word, *activation_word, *kernel_word, *bias_word;
     const struct yaml *data_format, *dilation_rate, *groups;
-    const struct yaml *kernel_regularizer, *bias_regularizer, *activity_regularizer, *kernel_constraint, *bias_constraint;
+    const struct yaml *kernel_regularizer, *bias_regularizer, *activity_regularizer, *kernel_constraint,
+        *bias_constraint;
 };
 
 #define AT(field) offsetof(struct convolution, field)
@@ -69,7 +70,8 @@ static plim_status convolution_read(struct layer *layer, const struct yaml *yaml
 }
 
 /* Padding and a check that the kernel fits. */
-static bool place_kernel(struct conv2d_attributes *out, const struct layer *layer, struct graph *graph, const struct tensor *x)
+static bool place_kernel(struct conv2d_attributes *out, const struct layer *layer, struct graph *graph,
+                         const struct tensor *x)
 {
     const struct convolution *conv = layer->options;
     char shape[96];

@@ -10,7 +10,8 @@ struct dense {
     struct initializer kernel, bias;
     /* Nodes of the job file: */
     const struct yaml *activation_word, *kernel_word, *bias_word;
-    const struct yaml *kernel_regularizer, *bias_regularizer, *activity_regularizer, *kernel_constraint, *bias_constraint;
+    const struct yaml *kernel_regularizer, *bias_regularizer, *activity_regularizer, *kernel_constraint,
+        *bias_constraint;
 };
 
 #define AT(field) offsetof(struct dense, field)
@@ -61,7 +62,8 @@ static bool input_fits(const struct layer *layer, struct graph *graph, const str
     if (x->shape.rank < 2) {
         graph_fail(graph, PLIM_BAD_JOB, "%s: wants (batch, features), got %s", layer->name, shape);
     } else {
-        graph_fail(graph, PLIM_UNSUPPORTED, "%s: Dense over the last axis of %s is not supported yet", layer->name, shape);
+        graph_fail(graph, PLIM_UNSUPPORTED, "%s: Dense over the last axis of %s is not supported yet", layer->name,
+                   shape);
         hint(&graph->error, PLIM_UNSUPPORTED, "put Flatten before it");
     }
     return false;

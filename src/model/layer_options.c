@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 
-plim_status option_default(const char *owner, const char *job, const char *word, const char *only, const struct yaml *node,
-                      plim_error *error)
+plim_status option_default(const char *owner, const char *job, const char *word, const char *only,
+                           const struct yaml *node, plim_error *error)
 {
     char where[256];
     double value, wanted;
@@ -78,7 +78,7 @@ static plim_status read_extent(int64_t *out, const struct layer *layer, const ch
 }
 
 plim_status option_pair(int64_t out[2], const struct layer *layer, const char *word, const struct yaml *node,
-                      plim_error *error)
+                        plim_error *error)
 {
     char where[256];
     int64_t pair[2];
@@ -114,8 +114,8 @@ bool same_word(const char *a, const char *b)
     }
 }
 
-plim_status option_unknown(const char *what, const char *word, const char *where, const char *const *ours, int our_count,
-                        const char *const *keras, int keras_count, plim_error *error)
+plim_status option_unknown(const char *what, const char *word, const char *where, const char *const *ours,
+                           int our_count, const char *const *keras, int keras_count, plim_error *error)
 {
     char offered[200] = "";
     for (int i = 0; i < keras_count; i++)

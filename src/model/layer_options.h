@@ -19,16 +19,19 @@ struct layer_words {
     const struct yaml *dtype;
     bool trainable;
 };
-#define LAYER_WORDS                                              \
-    {"name", SETTING_WORD, offsetof(struct layer_words, name), 0}, \
-    {"dtype", SETTING_NODE, offsetof(struct layer_words, dtype), 0}, \
-    {"trainable", SETTING_BOOL, offsetof(struct layer_words, trainable), 0}
+#define LAYER_WORDS                                                                                                    \
+    {"name", SETTING_WORD, offsetof(struct layer_words, name), 0},                                                     \
+        {"dtype", SETTING_NODE, offsetof(struct layer_words, dtype), 0},                                               \
+    {                                                                                                                  \
+        "trainable", SETTING_BOOL, offsetof(struct layer_words, trainable), 0                                          \
+    }
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define MOST_EXTENT INT32_MAX /* of one axis: products of a few of them are checked by the graph */
+#define MOST_EXTENT   INT32_MAX /* of one axis: products of a few of them are checked by the graph */
 
 /* A map by its words; a scalar or a list of scalars is the first setting. */
-plim_status layer_read(struct layer *layer, const struct setting *settings, int count, const struct yaml *yaml, plim_error *error);
+plim_status layer_read(struct layer *layer, const struct setting *settings, int count, const struct yaml *yaml,
+                       plim_error *error);
 /* "Dense: 'units' is missing", with an example to add. */
 plim_status layer_missing(const struct layer *layer, const char *word, const char *example, plim_error *error);
 
@@ -36,18 +39,22 @@ plim_status layer_missing(const struct layer *layer, const char *word, const cha
 plim_status option_extent(const struct layer *layer, const char *word, int64_t extent, plim_error *error);
 
 /* Each leaves *out alone when node is NULL (the word is absent). */
-plim_status option_pair(int64_t out[2], const struct layer *layer, const char *word, const struct yaml *node, plim_error *error);
+plim_status option_pair(int64_t out[2], const struct layer *layer, const char *word, const struct yaml *node,
+                        plim_error *error);
 plim_status option_padding(bool *same, const struct layer *layer, const struct yaml *node, plim_error *error);
-plim_status option_initializer(struct initializer *out, const struct layer *layer, const char *word, const struct yaml *node, plim_error *error);
+plim_status option_initializer(struct initializer *out, const struct layer *layer, const char *word,
+                               const struct yaml *node, plim_error *error);
 /* Words that Keras has and we have only the default of: anything else is
    PLIM_UNSUPPORTED. `only` is a word, a number, or "null". */
-plim_status option_default(const char *owner, const char *job, const char *word, const char *only, const struct yaml *node, plim_error *error);
+plim_status option_default(const char *owner, const char *job, const char *word, const char *only,
+                           const struct yaml *node, plim_error *error);
 
 /* Looks a word up as Keras does: GlorotUniform is glorot_uniform. */
 bool same_word(const char *a, const char *b);
 /* "unknown WHAT 'word'", the nearest right one; or PLIM_UNSUPPORTED when
    Keras knows the word. */
-plim_status option_unknown(const char *what, const char *word, const char *where, const char *const *ours, int our_count, const char *const *keras, int keras_count, plim_error *error);
+plim_status option_unknown(const char *what, const char *word, const char *where, const char *const *ours,
+                           int our_count, const char *const *keras, int keras_count, plim_error *error);
 
 /* layer_activation.c */
 struct activation_type {
@@ -56,10 +63,12 @@ struct activation_type {
     bool has_logits;     /* the loss below takes what comes before it */
     enum loss_kind loss;
 };
-plim_status option_activation(const struct activation_type **out, const struct layer *layer, const struct yaml *node, plim_error *error);
+plim_status option_activation(const struct activation_type **out, const struct layer *layer, const struct yaml *node,
+                              plim_error *error);
 /* Applies it, or leaves it to the loss (model->from_logits) when the layer
    is the last one and the loss wants logits. type NULL: linear. */
-struct tensor *activation_apply(struct layer *layer, struct graph *graph, const struct activation_type *type, struct tensor *x);
+struct tensor *activation_apply(struct layer *layer, struct graph *graph, const struct activation_type *type,
+                                struct tensor *x);
 
 /* Windows over height and width: the size of the output and the padding by
    TensorFlow's rule (same: ceil(in / stride), the odd pixel at the end). */

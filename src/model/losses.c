@@ -20,7 +20,8 @@ static void refuse(struct graph *graph, const struct model *model, const char *l
 }
 
 /* Labels [N] or [N, 1] of class numbers (of any type, as in Keras) against scores [N, c]. */
-static bool sparse_fits(struct graph *graph, const struct model *model, const struct tensor *x, const struct tensor *label)
+static bool sparse_fits(struct graph *graph, const struct model *model, const struct tensor *x,
+                        const struct tensor *label)
 {
     static const char loss[] = "sparse_categorical_crossentropy";
     const struct shape *labels = &label->shape;
@@ -34,7 +35,8 @@ static bool sparse_fits(struct graph *graph, const struct model *model, const st
 }
 
 /* Targets [N] get the missing axis against [N, 1]; else shapes are equal. */
-static bool binary_fits(struct graph *graph, const struct model *model, const struct tensor *x, const struct tensor *label)
+static bool binary_fits(struct graph *graph, const struct model *model, const struct tensor *x,
+                        const struct tensor *label)
 {
     if (x->shape.rank != 2)
         refuse(graph, model, "binary_crossentropy", x, label, "outputs must be (batch, units)");
@@ -43,7 +45,8 @@ static bool binary_fits(struct graph *graph, const struct model *model, const st
     return !graph->failed;
 }
 
-static struct tensor *sparse_loss(struct graph *graph, const struct model *model, struct tensor *x, struct tensor *label)
+static struct tensor *sparse_loss(struct graph *graph, const struct model *model, struct tensor *x,
+                                  struct tensor *label)
 {
     struct clip_log_attributes clip = {.low = EPSILON, .high = 1.0 - EPSILON};
     if (!model->from_logits)
@@ -51,23 +54,27 @@ static struct tensor *sparse_loss(struct graph *graph, const struct model *model
     return binary(graph, &op_softmax_crossentropy, x, label);
 }
 
-static struct tensor *binary_loss(struct graph *graph, const struct model *model, struct tensor *x, struct tensor *label)
+static struct tensor *binary_loss(struct graph *graph, const struct model *model, struct tensor *x,
+                                  struct tensor *label)
 {
     return binary(graph, model->from_logits ? &op_sigmoid_crossentropy : &op_binary_crossentropy, x, label);
 }
 
-static struct tensor *sparse_accuracy(struct graph *graph, const struct model *model, struct tensor *x, struct tensor *label)
+static struct tensor *sparse_accuracy(struct graph *graph, const struct model *model, struct tensor *x,
+                                      struct tensor *label)
 {
     (void)model; /* the largest logit is the largest probability */
     return binary(graph, &op_sparse_accuracy, x, label);
 }
 
 /* "accuracy" of several outputs with a target each is Keras's categorical one. */
-static struct tensor *binary_accuracy(struct graph *graph, const struct model *model, struct tensor *x, struct tensor *label)
+static struct tensor *binary_accuracy(struct graph *graph, const struct model *model, struct tensor *x,
+                                      struct tensor *label)
 {
     struct binary_accuracy_attributes attributes = {.threshold = model->from_logits ? 0.0 : 0.5};
     if (x->shape.dim[1] != 1) {
-        graph_fail(graph, PLIM_UNSUPPORTED, "accuracy of %lld binary outputs (Keras's categorical_accuracy) is not supported yet",
+        graph_fail(graph, PLIM_UNSUPPORTED,
+                   "accuracy of %lld binary outputs (Keras's categorical_accuracy) is not supported yet",
                    (long long)x->shape.dim[1]);
         return NULL;
     }
@@ -86,7 +93,8 @@ static const struct loss_type losses[] = {
     [LOSS_BINARY] = {binary_fits, binary_loss, binary_accuracy},
 };
 
-void losses_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *x, struct tensor *label)
+void losses_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *x,
+                struct tensor *label)
 {
     const struct loss_type *type = &losses[model->training->loss];
     if (graph->failed || !x || !label || !type->fits(graph, model, x, label))

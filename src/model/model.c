@@ -17,24 +17,12 @@ const struct layer_type *const all_layers[] = {
 #undef LAYER
 const int all_layers_count = LENGTH(all_layers);
 
+/* Keras's other layers: refused by name. */
+#define KERAS(name) #name,
 static const char *const keras_layers[] = {
-    "AdaptiveAveragePooling2D", "AdaptiveMaxPooling2D", "Add", "ActivityRegularization", "AdditiveAttention",
-    "AlphaDropout", "Attention", "AutoContrast", "Average", "AveragePooling1D", "AveragePooling2D", "AveragePooling3D",
-    "AvgPool2D", "BatchNormalization", "Bidirectional", "CategoryEncoding", "CenterCrop", "Concatenate", "Conv1D",
-    "Conv1DTranspose", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D",
-    "Cropping1D", "Cropping2D", "Cropping3D", "DepthwiseConv1D", "DepthwiseConv2D", "Discretization", "Dot", "Dropout",
-    "EinsumDense", "ELU", "Embedding", "GaussianDropout", "GaussianNoise", "GlobalAveragePooling1D",
-    "GlobalAveragePooling2D", "GlobalAveragePooling3D", "GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalMaxPooling3D",
-    "GroupNormalization", "GroupQueryAttention", "GRU", "GRUCell", "HashedCrossing", "Hashing", "Identity",
-    "IntegerLookup", "Lambda", "LayerNormalization", "LeakyReLU", "LSTM", "LSTMCell", "Masking", "Maximum",
-    "MaxNumBoundingBoxes", "MaxPooling1D", "MaxPooling3D", "MelSpectrogram", "Minimum", "MixUp", "MultiHeadAttention",
-    "Multiply", "Normalization", "Permute", "Pipeline", "PReLU", "RandAugment", "RandomBrightness", "RandomContrast",
-    "RandomCrop", "RandomFlip", "RandomRotation", "RandomTranslation", "RandomZoom", "RepeatVector", "Reshape",
-    "Resizing", "RMSNormalization", "RNN", "SeparableConv1D", "SeparableConv2D", "SimpleRNN", "SimpleRNNCell",
-    "Solarization", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "SpectralNormalization",
-    "StackedRNNCells", "StringLookup", "Subtract", "TextVectorization", "TimeDistributed", "UnitNormalization",
-    "UpSampling1D", "UpSampling2D", "UpSampling3D", "ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D",
+#include "model/keras_layers.def"
 };
+#undef KERAS
 
 void layer_place(char out[256], const struct layer *layer)
 {
@@ -122,10 +110,11 @@ static plim_status check_list(const char *job, const struct yaml *list, plim_err
     char where[256];
     yaml_place(where, job, list);
     if (list->kind == YAML_SCALAR && !list->is_null)
-        return fail_at(error, PLIM_UNSUPPORTED, where, "model: reading '%s' is not supported yet; give a list of layers",
-                       list->text);
+        return fail_at(error, PLIM_UNSUPPORTED, where,
+                       "model: reading '%s' is not supported yet; give a list of layers", list->text);
     if (list->kind != YAML_LIST || list->count == 0)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "model: expected a list of layers"), "- Dense: {units: 10}");
+        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "model: expected a list of layers"),
+                    "- Dense: {units: 10}");
     return PLIM_OK;
 }
 
@@ -152,7 +141,8 @@ static plim_status make_model(struct model **out, struct budget *budget, const c
     return PLIM_OK;
 }
 
-plim_status model_read(struct model **out, struct budget *budget, const char *job, const struct yaml *list, plim_error *error)
+plim_status model_read(struct model **out, struct budget *budget, const char *job, const struct yaml *list,
+                       plim_error *error)
 {
     struct model *model = NULL;
     TRY(check_list(job, list, error));
@@ -250,7 +240,8 @@ static plim_status failed_at(const struct graph *graph, const struct layer *laye
     char where[256];
     plim_status status = graph_check(graph, error);
     layer_place(where, layer);
-    return status == PLIM_OK || status == PLIM_OVER_BUDGET || status == PLIM_NO_MEMORY ? status : place(error, status, where);
+    return status == PLIM_OK || status == PLIM_OVER_BUDGET || status == PLIM_NO_MEMORY ? status
+                                                                                       : place(error, status, where);
 }
 
 static plim_status build_layers(struct tensor **out, struct graph *graph, struct model *model, struct tensor *x,
@@ -290,7 +281,8 @@ static plim_status take_gradients(struct tensor ***out, struct graph *graph, str
 }
 
 /* Gradients, an update for each weight, and one step counted. */
-static plim_status build_backward(struct model_tensors *out, struct graph *graph, struct model *model, plim_error *error)
+static plim_status build_backward(struct model_tensors *out, struct graph *graph, struct model *model,
+                                  plim_error *error)
 {
     const struct optimizer *optimizer = &model->training->optimizer;
     const struct shape one = {.rank = 1, .dim = {1}};
@@ -314,7 +306,8 @@ static plim_status build_backward(struct model_tensors *out, struct graph *graph
 }
 
 static plim_status build(struct model_tensors *out, struct graph *graph, struct model *model,
-                         const struct column_spec *input, const struct column_spec *label, bool backward, plim_error *error)
+                         const struct column_spec *input, const struct column_spec *label, bool backward,
+                         plim_error *error)
 {
     struct model_tensors tensors = {0};
     struct tensor *y = column_input(graph, "label", 1, label);

@@ -12,15 +12,14 @@ struct optimizer_words {
 };
 
 #define AT(field) offsetof(struct optimizer_words, field)
-#define COMMON_WORDS                                                       \
-    {"learning_rate", SETTING_NODE, AT(learning_rate), 0},                 \
-    {"weight_decay", SETTING_NODE, AT(weight_decay), 0},                   \
-    {"clipnorm", SETTING_NODE, AT(clipnorm), 0},                           \
-    {"clipvalue", SETTING_NODE, AT(clipvalue), 0},                         \
-    {"global_clipnorm", SETTING_NODE, AT(global_clipnorm), 0},             \
-    {"use_ema", SETTING_NODE, AT(use_ema), 0},                             \
-    {"gradient_accumulation_steps", SETTING_NODE, AT(accumulation), 0},    \
-    {"name", SETTING_NODE, AT(name), 0}
+#define COMMON_WORDS                                                                                                   \
+    {"learning_rate", SETTING_NODE, AT(learning_rate), 0}, {"weight_decay", SETTING_NODE, AT(weight_decay), 0},        \
+        {"clipnorm", SETTING_NODE, AT(clipnorm), 0}, {"clipvalue", SETTING_NODE, AT(clipvalue), 0},                    \
+        {"global_clipnorm", SETTING_NODE, AT(global_clipnorm), 0}, {"use_ema", SETTING_NODE, AT(use_ema), 0},          \
+        {"gradient_accumulation_steps", SETTING_NODE, AT(accumulation), 0},                                            \
+    {                                                                                                                  \
+        "name", SETTING_NODE, AT(name), 0                                                                              \
+    }
 
 static plim_status in_range(const char *job, const struct yaml *yaml, const char *word, double value, double least,
                             double most, plim_error *error)
@@ -149,7 +148,8 @@ static const struct optimizer_type adam = {.name = "adam", .read = adam_read, .u
 static const struct optimizer_type *const optimizers[] = {&adam, &sgd};
 
 static const char *const keras_optimizers[] = {
-    "rmsprop", "adamw", "adadelta", "adagrad", "adamax", "adafactor", "nadam", "ftrl", "lion", "lamb", "muon", "loss_scale_optimizer",
+    "rmsprop", "adamw", "adadelta", "adagrad", "adamax", "adafactor",
+    "nadam",   "ftrl",  "lion",     "lamb",    "muon",   "loss_scale_optimizer",
 };
 
 plim_status optimizer_read(struct optimizer *out, const char *job, const struct yaml *yaml, plim_error *error)
@@ -160,7 +160,8 @@ plim_status optimizer_read(struct optimizer *out, const char *job, const struct 
     const char *name = map ? yaml->first->key : yaml->text;
     yaml_place(where, job, yaml);
     if (!map && (yaml->kind != YAML_SCALAR || yaml->is_null))
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "optimizer: expected a name, or one name with its settings"),
+        return hint(error,
+                    fail_at(error, PLIM_BAD_JOB, where, "optimizer: expected a name, or one name with its settings"),
                     "optimizer: {adam: {learning_rate: 0.001}}");
     for (int i = 0; i < LENGTH(optimizers); i++) {
         names[i] = optimizers[i]->name;

@@ -14,10 +14,10 @@ static const struct spec no_spec;
 
 /* ---- failed ones ---- */
 
-static const plim_error over_budget_error = {
-    .code = PLIM_OVER_BUDGET, .message = "the budget has no room for the description of the pipeline"};
-static const plim_error no_memory_error = {
-    .code = PLIM_NO_MEMORY, .message = "the system gave no memory for the description of the pipeline"};
+static const plim_error over_budget_error = {.code = PLIM_OVER_BUDGET,
+                                             .message = "the budget has no room for the description of the pipeline"};
+static const plim_error no_memory_error = {.code = PLIM_NO_MEMORY,
+                                           .message = "the system gave no memory for the description of the pipeline"};
 static const struct dataset over_budget = {.error = &over_budget_error, .spec = &no_spec};
 static const struct dataset no_memory = {.error = &no_memory_error, .spec = &no_spec};
 

@@ -7,7 +7,7 @@
 
 #include "pipeline/stage.h"
 
-#define CHUNK_ROWS 256
+#define CHUNK_ROWS  256
 #define CHUNK_BYTES ((uint64_t)256 * 1024) /* rows between two types, unless one row is larger */
 
 /* Where the rows of a column are at one moment: in the slot, or in the chunk buffer. */

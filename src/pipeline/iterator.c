@@ -18,9 +18,8 @@
 #include "base/workers.h"
 #include "pipeline/fill.h"
 
-#define MOST_SLOTS 1025
-#define THREAD_RECORD_BYTES 64            /* what thread_start takes beside the stack */
-#define MOST_POSITION ((int64_t)1 << 61) /* in data without end: leaves room for skips */
+#define MOST_SLOTS          1025
+#define MOST_POSITION       ((int64_t)1 << 61) /* in data without end: leaves room for skips */
 
 struct cursor_position {
     int64_t epoch, step;
@@ -101,7 +100,7 @@ void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const str
     if (filler.chunk_bytes)
         add(&by_tag[TAG_PIPELINE], charge(filler.chunk_bytes));
     if (slots > 1)
-        add(&by_tag[TAG_STACKS], charge(THREAD_STACK_BYTES + page_bytes()) + THREAD_RECORD_BYTES);
+        add(&by_tag[TAG_STACKS], thread_cost());
     if (first_node(dataset)->started)
         return;
     add(&by_tag[TAG_FORMATS], dataset->source->start_bytes);
@@ -357,8 +356,9 @@ static plim_status open_parts(struct iterator *iterator, struct scratch *scratch
     return thread_start(&iterator->thread, iterator->budget, reader_run, iterator, error);
 }
 
-plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct budget *budget, struct scratch *scratch,
-                          int slots, uint64_t seed, int64_t epoch, int64_t step, plim_error *error)
+plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct budget *budget,
+                          struct scratch *scratch, int slots, uint64_t seed, int64_t epoch, int64_t step,
+                          plim_error *error)
 {
     TRY(dataset_check(dataset, error));
     if (slots < 1 || slots > MOST_SLOTS)

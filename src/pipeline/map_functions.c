@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "pipeline/stage.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define COUNT(array)     (sizeof(array) / sizeof((array)[0]))
 #define MOST_PIXEL_BYTES 256
 
 /* ---- columns ---- */
@@ -83,7 +83,8 @@ static plim_status cast_run(const struct map_call *call, plim_error *error)
         return PLIM_OK;
     for (int64_t i = 0; i < call->count; i++)
         cast_row((char *)call->to[c] + (uint64_t)i * call->to_stride[c], cast->type,
-                 (const char *)call->from[c] + (uint64_t)i * call->from_stride[c], from->type, shape_count(&from->shape));
+                 (const char *)call->from[c] + (uint64_t)i * call->from_stride[c], from->type,
+                 shape_count(&from->shape));
     return PLIM_OK;
 }
 
@@ -308,9 +309,25 @@ static const struct named {
 };
 
 static const char *const later_functions[] = {
-    "decode_jpeg", "decode_png", "decode_image", "resize", "crop", "flip", "rotate", "normalize", "parse_example",
-    "parse_single_example", "random_crop", "random_rotation", "random_translation", "random_zoom", "random_brightness",
-    "random_contrast", "random_height", "random_width", "center_crop",
+    "decode_jpeg",
+    "decode_png",
+    "decode_image",
+    "resize",
+    "crop",
+    "flip",
+    "rotate",
+    "normalize",
+    "parse_example",
+    "parse_single_example",
+    "random_crop",
+    "random_rotation",
+    "random_translation",
+    "random_zoom",
+    "random_brightness",
+    "random_contrast",
+    "random_height",
+    "random_width",
+    "center_crop",
 };
 
 const struct map_function *map_function_by_name(const char *name)

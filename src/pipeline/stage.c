@@ -22,10 +22,36 @@ static const char *const words[] = {
 
 /* tf.data's words, and our own of the next issues, that are known and refused by name. */
 static const char *const later[] = {
-    "interleave", "cache", "filter", "zip", "concatenate", "choose_from_datasets", "sample_from_datasets", "flat_map",
-    "padded_batch", "ragged_batch", "unbatch", "rebatch", "bucket_by_sequence_length", "group_by_window", "window",
-    "take_while", "shard", "snapshot", "save", "load", "scan", "reduce", "enumerate", "unique", "rejection_resample",
-    "ignore_errors", "options", "apply", "inputs", "label",
+    "interleave",
+    "cache",
+    "filter",
+    "zip",
+    "concatenate",
+    "choose_from_datasets",
+    "sample_from_datasets",
+    "flat_map",
+    "padded_batch",
+    "ragged_batch",
+    "unbatch",
+    "rebatch",
+    "bucket_by_sequence_length",
+    "group_by_window",
+    "window",
+    "take_while",
+    "shard",
+    "snapshot",
+    "save",
+    "load",
+    "scan",
+    "reduce",
+    "enumerate",
+    "unique",
+    "rejection_resample",
+    "ignore_errors",
+    "options",
+    "apply",
+    "inputs",
+    "label",
 };
 
 plim_status stage_unknown(const char *what, const char *word, const char *const *offered, size_t count,
@@ -78,8 +104,10 @@ plim_status stage_read(struct dataset **dataset, const char *job, const struct y
         return stage_unknown("stage", word, words, COUNT(words), later, COUNT(later), where, error);
     if (entry->kind == YAML_MAP && entry->count != 1) {
         yaml_key_place(where, job, entry->first->next);
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "one stage an entry: '%s' and '%s' stand together", word,
-                                   entry->first->next->key), "begin each stage with '- '");
+        return hint(error,
+                    fail_at(error, PLIM_BAD_JOB, where, "one stage an entry: '%s' and '%s' stand together", word,
+                            entry->first->next->key),
+                    "begin each stage with '- '");
     }
     if (!stage->bare && (!value || value->is_null))
         return fail_at(error, PLIM_BAD_JOB, where, "%s: its value is missing", word);

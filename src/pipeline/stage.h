@@ -42,7 +42,7 @@ struct dataset {
     struct budget *budget; /* NULL: the two constants that stand for "no room even for a description" */
     size_t bytes;          /* of this block */
     atomic_int references;
-    int node;           /* its place in the chain: 0 is the source */
+    int node;                /* its place in the chain: 0 is the source */
     const plim_error *error; /* a failed one; everything below is then zero */
 
     /* Facts: of the elements that come out here. */

@@ -8,7 +8,8 @@
 static plim_status take_build(struct dataset *dataset, plim_error *error)
 {
     if (dataset->number < -1)
-        return fail(error, PLIM_BAD_JOB, "take: must be at least 0, or -1 for all; got %lld", (long long)dataset->number);
+        return fail(error, PLIM_BAD_JOB, "take: must be at least 0, or -1 for all; got %lld",
+                    (long long)dataset->number);
     if (dataset->number >= 0 && (dataset->cardinality < 0 || dataset->number < dataset->cardinality))
         dataset->cardinality = dataset->number;
     return PLIM_OK;

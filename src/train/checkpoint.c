@@ -19,9 +19,9 @@
 #include "formats/safetensors.h"
 #include "train/trainer.h"
 
-#define FORMAT "plimsoll checkpoint 1"
+#define FORMAT     "plimsoll checkpoint 1"
 #define PATH_BYTES 4096
-#define SEAL "plimsoll.sha256"
+#define SEAL       "plimsoll.sha256"
 #define SEAL_BYTES 32
 
 static uint64_t tensor_bytes(const struct tensor *tensor)
@@ -108,7 +108,8 @@ static plim_status fill_checkpoint(struct safetensors_writer *writer, const stru
 }
 
 /* Puts the written file into place and keeps the one before. */
-static plim_status rotate(struct safetensors_writer *writer, const char *current, const char *previous, plim_error *error)
+static plim_status rotate(struct safetensors_writer *writer, const char *current, const char *previous,
+                          plim_error *error)
 {
     bool exists, committed;
     TRY(file_exists(&exists, current, error));
@@ -162,7 +163,8 @@ static plim_status check_seal(struct safetensors *file, const char *path, plim_e
     TRY(safetensors_read(file, seal, 0, stored, SEAL_BYTES, error));
     TRY(safetensors_digest(computed, file, SEAL_BYTES, error));
     if (memcmp(stored, computed, SEAL_BYTES) != 0)
-        return fail_at(error, PLIM_BAD_DATA, path, "the checkpoint is damaged: its SHA-256 is not the one it was sealed with");
+        return fail_at(error, PLIM_BAD_DATA, path,
+                       "the checkpoint is damaged: its SHA-256 is not the one it was sealed with");
     return PLIM_OK;
 }
 
@@ -189,13 +191,15 @@ static bool real_note(double *out, const struct safetensors *file, const char *k
     return true;
 }
 
-static plim_status read_position(struct position *out, const struct safetensors *file, const char *path, plim_error *error)
+static plim_status read_position(struct position *out, const struct safetensors *file, const char *path,
+                                 plim_error *error)
 {
     struct position position = {0};
     const char *format = safetensors_metadata(file, "format"), *seed = safetensors_metadata(file, "seed");
     const char *instructions = safetensors_metadata(file, "instructions");
     if (!format || strcmp(format, FORMAT) != 0)
-        return fail_at(error, PLIM_BAD_DATA, path, "its format is '%s', this version reads '%s'", format ? format : "", FORMAT);
+        return fail_at(error, PLIM_BAD_DATA, path, "its format is '%s', this version reads '%s'", format ? format : "",
+                       FORMAT);
     bool whole = whole_note(&position.epoch, file, "epoch") && whole_note(&position.step, file, "step") &&
                  whole_note(&position.total_steps, file, "total_steps") &&
                  whole_note(&position.epoch_samples, file, "epoch_samples") &&
@@ -210,7 +214,8 @@ static plim_status read_position(struct position *out, const struct safetensors 
     return PLIM_OK;
 }
 
-static plim_status check_tensor(const struct safetensors *file, const struct tensor *tensor, const char *path, plim_error *error)
+static plim_status check_tensor(const struct safetensors *file, const struct tensor *tensor, const char *path,
+                                plim_error *error)
 {
     char wanted[96], got[96];
     const struct safetensors_entry *entry = safetensors_find(file, tensor->name);
@@ -263,7 +268,8 @@ static plim_status read_tensors(struct safetensors *file, struct machine *machin
 }
 
 /* *whole tells a file that is damaged (false) from one that does not fit. */
-static plim_status load_file(bool *whole, struct position *position, const char *path, struct machine *machine, plim_error *error)
+static plim_status load_file(bool *whole, struct position *position, const char *path, struct machine *machine,
+                             plim_error *error)
 {
     struct safetensors *file = NULL;
     struct position loaded = {0};

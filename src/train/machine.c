@@ -38,16 +38,15 @@ static inline void *address(const struct place *place, const uintptr_t base[3], 
     return (void *)(start + (uint64_t)begin * place->row_bytes + (uint64_t)unit * place->unit_bytes);
 }
 
-static inline void set_addresses(struct call *call, const struct execution *execution, const struct task *task, int unit, int worker)
+/* Every operand of the node: kernels look at no others. */
+static inline void set_addresses(struct call *call, const struct task *task, const uintptr_t base[3], const struct batch *batch, int unit)
 {
-    const struct machine *machine = execution->machine;
-    uint8_t *own = worker_base(machine, worker);
-    const uintptr_t base[3] = {[SPACE_ARENA] = (uintptr_t)machine->arena, [SPACE_WORKER] = (uintptr_t)own};
-    for (int i = 0; i < task->node->input_count; i++)
-        call->input[i] = address(&task->input[i], base, execution->batch, call->begin, unit);
-    for (int k = 0; k < task->node->output_count; k++)
-        call->output[k] = address(&task->output[k], base, execution->batch, call->begin, unit);
-    call->scratch = own + task->scratch;
+    const struct node *node = task->node;
+    for (int i = 0; i < node->input_count; i++)
+        call->input[i] = address(&task->input[i], base, batch, call->begin, unit);
+    for (int k = 0; k < node->output_count; k++)
+        call->output[k] = address(&task->output[k], base, batch, call->begin, unit);
+    call->scratch = (void *)(base[SPACE_WORKER] + task->scratch);
 }
 
 /* ---- units, packs, folds ----------------------------------------------- */
@@ -55,22 +54,21 @@ static inline void set_addresses(struct call *call, const struct execution *exec
 static void run_unit(void *context, int unit, int worker)
 {
     const struct execution *execution = context;
+    const struct machine *machine = execution->machine;
     const struct instruction *instruction = execution->instruction;
+    const uintptr_t base[3] = {[SPACE_ARENA] = (uintptr_t)machine->arena, [SPACE_WORKER] = (uintptr_t)worker_base(machine, worker)};
     int64_t first = unit * instruction->chain.unit, end = first + instruction->chain.unit;
+    struct call call;
+    call.count = execution->batch->count;
     end = end < execution->rows ? end : execution->rows;
-    for (int64_t begin = first; begin < end; begin += instruction->chain.slice) {
-        int64_t slice_end = begin + instruction->chain.slice;
-        for (int t = 0; t < instruction->task_count; t++) {
-            const struct task *task = &instruction->task[t];
-            struct call call = {
-                .node = task->node,
-                .begin = begin,
-                .end = slice_end < end ? slice_end : end,
-                .count = execution->batch->count,
-                .add = begin > first,
-                .pack = task->kernel->pack_bytes ? execution->machine->arena + task->pack : NULL,
-            };
-            set_addresses(&call, execution, task, unit, worker);
+    for (call.begin = first; call.begin < end; call.begin += instruction->chain.slice) {
+        int64_t slice_end = call.begin + instruction->chain.slice;
+        call.end = slice_end < end ? slice_end : end;
+        call.add = call.begin > first;
+        for (const struct task *task = instruction->task, *last = task + instruction->task_count; task < last; task++) {
+            call.node = task->node;
+            call.pack = task->kernel->pack_bytes ? machine->arena + task->pack : NULL;
+            set_addresses(&call, task, base, execution->batch, unit);
             task->kernel->run(task->kernel, &call);
         }
     }
@@ -81,7 +79,11 @@ static void run_pack(void *context, int unit, int worker)
     const struct execution *execution = context;
     const struct task *task = execution->task;
     struct call whole = {.node = task->node, .end = execution->rows, .count = execution->batch->count};
-    set_addresses(&whole, execution, task, 0, worker);
+    const uintptr_t base[3] = {
+        [SPACE_ARENA] = (uintptr_t)execution->machine->arena,
+        [SPACE_WORKER] = (uintptr_t)worker_base(execution->machine, worker),
+    };
+    set_addresses(&whole, task, base, execution->batch, 0);
     task->kernel->pack(task->kernel, &whole, unit, execution->machine->arena + task->pack);
 }
 

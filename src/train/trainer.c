@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "train/trainer.h"
 
-#define WARM_UP_STEPS 2
+#define WARM_UP_STEPS   2
 #define HEAP_WATCH_STEP 100
 
 /* One call of trainer_run. */
@@ -25,17 +25,17 @@ struct run {
     const float *loss, *metric; /* of the training step, in the arena */
 
     uint64_t begin_ns, epoch_ns;
-    uint64_t epoch_first_ns;    /* end of the epoch's first step here; 0: not yet */
-    int64_t epoch_steps;        /* of this epoch, in this run */
-    int64_t steps, samples;     /* of this run */
+    uint64_t epoch_first_ns; /* end of the epoch's first step here; 0: not yet */
+    int64_t epoch_steps;     /* of this epoch, in this run */
+    int64_t steps, samples;  /* of this run */
 
-    uint64_t mark_ns;           /* time in steps is counted from here; 0: not yet */
-    uint64_t steps_ns;          /* without the first step, validation and saving */
+    uint64_t mark_ns;  /* time in steps is counted from here; 0: not yet */
+    uint64_t steps_ns; /* without the first step, validation and saving */
     int64_t counted_samples;
-    uint64_t first_wait_ns;     /* what the first step waited for data */
+    uint64_t first_wait_ns; /* what the first step waited for data */
     uint64_t warm_takes, paused_takes, outside_takes;
-    uint64_t heap_bytes;        /* held by malloc at step HEAP_WATCH_STEP */
-    bool checkpointed;          /* there is a checkpoint of this run */
+    uint64_t heap_bytes; /* held by malloc at step HEAP_WATCH_STEP */
+    bool checkpointed;   /* there is a checkpoint of this run */
     char checkpoint[4096];
 };
 
@@ -192,7 +192,7 @@ static plim_status save(struct run *run, plim_error *error)
     return status;
 }
 
-static bool stop_asked(const struct trainer *trainer)
+bool trainer_stop_asked(const struct trainer *trainer)
 {
     return trainer->stop && *trainer->stop;
 }
@@ -209,38 +209,13 @@ static plim_status stop(struct run *run, plim_error *error)
 
 /* ---- validation ---- */
 
-struct sums {
-    int64_t samples;
-    double loss, metric;
-};
-
-static plim_status evaluate_batches(struct sums *sums, struct trainer *trainer, plim_error *error)
-{
-    const struct model_tensors *tensors = &trainer->evaluate_tensors;
-    const float *loss = machine_data(&trainer->machine, PHASE_EVALUATE, tensors->loss);
-    const float *metric = tensors->accuracy ? machine_data(&trainer->machine, PHASE_EVALUATE, tensors->accuracy) : NULL;
-    struct batch *batch;
-    TRY(iterator_seek(trainer->validation_iterator, 0, 0, error));
-    for (int64_t i = 0; !trainer->options.validation_steps || i < trainer->options.validation_steps; i++) {
-        TRY(iterator_next(&batch, trainer->validation_iterator, error));
-        if (!batch || stop_asked(trainer))
-            break;
-        machine_run(&trainer->machine, PHASE_EVALUATE, batch);
-        sums->samples += batch->count;
-        sums->loss += (double)*loss * (double)batch->count;
-        if (metric)
-            sums->metric += (double)*metric * (double)batch->count;
-    }
-    return PLIM_OK;
-}
-
 static plim_status validate(struct run *run, plim_error *error)
 {
-    struct sums sums = {0};
+    struct evaluation sums = {0};
     if (!run->trainer->validation_iterator)
         return PLIM_OK;
     pause_steps(run);
-    plim_status status = evaluate_batches(&sums, run->trainer, error);
+    plim_status status = evaluate(&sums, run->trainer, error);
     go_on(run);
     run->progress.validated = status == PLIM_OK && sums.samples;
     run->progress.val_loss = sums.loss / (double)sums.samples;
@@ -277,7 +252,7 @@ static plim_status run_steps(struct run *run, plim_error *error)
         if (!batch)
             return position->step ? PLIM_OK : no_batches(trainer, error);
         step(run, batch);
-        if (stop_asked(trainer))
+        if (trainer_stop_asked(trainer))
             return stop(run, error);
         if (saves(trainer) && options->checkpoint_every && position->total_steps % options->checkpoint_every == 0)
             TRY(save(run, error));
@@ -300,7 +275,7 @@ static plim_status run_epoch(struct run *run, plim_error *error)
     begin_epoch(run);
     TRY(run_steps(run, error));
     TRY(validate(run, error));
-    if (stop_asked(trainer)) /* in the middle of validation: it is done again after a resume */
+    if (trainer_stop_asked(trainer)) /* in the middle of validation: it is done again after a resume */
         return stop(run, error);
     show(run, PLIM_EVENT_EPOCH, clock_ns());
     position->epoch++;
@@ -310,50 +285,6 @@ static plim_status run_epoch(struct run *run, plim_error *error)
 }
 
 /* ---- the whole ---- */
-
-static plim_status check_same(const char *what, int64_t saved, int64_t now, plim_error *error)
-{
-    if (saved == now)
-        return PLIM_OK;
-    plim_status status = fail(error, PLIM_BAD_DATA, "the checkpoint was made with %s %lld, this job has %lld", what,
-                              (long long)saved, (long long)now);
-    return hint(error, status, "train without --resume to start anew");
-}
-
-static plim_status check_position(struct trainer *trainer, const struct position *saved, plim_error *error)
-{
-    const struct position *here = &trainer->position;
-    TRY(check_same("a batch of", saved->batch, here->batch, error));
-    TRY(check_same("a number of elements of", saved->dataset_count, here->dataset_count, error));
-    TRY(check_same("seed", (int64_t)saved->seed, (int64_t)here->seed, error));
-    size_t used = strlen(trainer->note);
-    if (strcmp(saved->instructions, here->instructions) != 0)
-        snprintf(trainer->note + used, sizeof trainer->note - used,
-                 "%sthe checkpoint was made with %s, this machine has %s: the bits may differ from here on",
-                 used ? "; " : "", saved->instructions, here->instructions);
-    return PLIM_OK;
-}
-
-static plim_status load(struct run *run, plim_error *error)
-{
-    struct trainer *trainer = run->trainer;
-    const struct trainer_options *options = &trainer->options;
-    struct position saved;
-    bool found = false;
-    if (options->resume && options->checkpoint_folder)
-        TRY(checkpoint_load(&found, &saved, trainer->note, options->checkpoint_folder, &trainer->machine, error));
-    if (found) {
-        TRY(check_position(trainer, &saved, error));
-        memcpy(saved.instructions, trainer->position.instructions, sizeof saved.instructions);
-        trainer->position = saved;
-        run->checkpointed = true;
-        return PLIM_OK;
-    }
-    if (options->resume)
-        snprintf(trainer->note, sizeof trainer->note, "no checkpoint in %.180s: starting from the beginning",
-                 options->checkpoint_folder ? options->checkpoint_folder : "(no folder)");
-    return options->load_weights ? weights_load(options->load_weights, &trainer->machine, error) : PLIM_OK;
-}
 
 static plim_status open_iterators(struct trainer *trainer, plim_error *error)
 {
@@ -389,8 +320,9 @@ static plim_status prepare(struct run *run, plim_error *error)
         .batch = dataset_batch_size(trainer->train),
         .dataset_count = dataset_cardinality(trainer->train),
     };
-    snprintf(trainer->position.instructions, sizeof trainer->position.instructions, "%s", backend->type->features(backend));
-    TRY(load(run, error));
+    snprintf(trainer->position.instructions, sizeof trainer->position.instructions, "%s",
+             backend->type->features(backend));
+    TRY(trainer_resume(&run->checkpointed, trainer, error));
     int64_t most = trainer->options.steps_per_epoch;
     run->progress.epochs = trainer->options.epochs;
     run->progress.steps = most && (steps < 0 || most < steps) ? most : steps;
@@ -468,7 +400,8 @@ plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *
     end_figures(&end, &run);
     close_iterators(trainer);
     if (status == PLIM_OK && trainer->options.save_weights)
-        status = weights_save(trainer->options.save_weights, &trainer->machine, trainer->options.save_buffer_bytes, error);
+        status =
+            weights_save(trainer->options.save_weights, &trainer->machine, trainer->options.save_buffer_bytes, error);
     finish(&run, status, &end);
     return status;
 }

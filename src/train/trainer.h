@@ -94,4 +94,16 @@ plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *
 /* Weights from the model's initialisers, states zero, learning rate set. */
 plim_status trainer_initialize(struct trainer *trainer, const struct training *training, plim_error *error);
 
+/* For trainer.c: ---- evaluate.c, resume.c ---- */
+struct evaluation {
+    int64_t samples;
+    double loss, metric; /* sums over samples */
+};
+/* The validation data from its start; ends early when a stop is asked for. */
+plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_error *error);
+/* Position and tensors of the checkpoint when options.resume finds one, else
+   of options.load_weights. trainer->position says what this job is. */
+plim_status trainer_resume(bool *resumed, struct trainer *trainer, plim_error *error);
+bool trainer_stop_asked(const struct trainer *trainer);
+
 #endif

@@ -6,16 +6,16 @@
 
 #include "backends/cpu/vector.h"
 
-INLINE float float_of(int32_t bits)
+INLINE float float_of(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-INLINE int32_t bits_of(float x)
+INLINE uint32_t bits_of(float x)
 {
-    int32_t bits;
+    uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
@@ -64,9 +64,9 @@ INLINE float log1p_of(float t)
 /* log(x) for normal x > 0: x = 2^e m, m in [0.70, 1.42). */
 INLINE float log_of(float x)
 {
-    int32_t bits = bits_of(x);
-    int32_t e = (bits - 0x3f3504f3) >> 23;
-    float m = float_of(bits - e * (1 << 23));
+    uint32_t bits = bits_of(x);
+    int32_t e = (int32_t)(bits - 0x3f3504f3) >> 23;
+    float m = float_of(bits - ((uint32_t)e << 23));
     float small = madd((float)e, LN2_LOW, twice_atanh((m - 1.0f) / (m + 1.0f)));
     return madd((float)e, LN2_HIGH, small);
 }

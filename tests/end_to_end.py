@@ -1,0 +1,329 @@
+"""end_to_end.py PLIM [TEST...] - the promises, on the real program: budget, prediction, same bits, resuming, bad input.
+
+Each test is a process or several; figures are the kernel's. Times are never judged here."""
+import json, os, random, signal, struct, subprocess, sys, tempfile, time, unittest
+
+PLIM = os.path.abspath(sys.argv.pop(1))
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MIB = 1 << 20
+
+MLP = """memory: 64MiB
+seed: 7
+data:
+  train: {random: {elements: 4000, shape: [100], classes: 2, seed: 1, learnable: true}, pipeline: [shuffle: exact, batch: 32, prefetch: auto]}
+  validation: {random: {elements: 500, shape: [100], classes: 2, seed: 2, learnable: true}, pipeline: [batch: 32]}
+model: [Dense: {units: 64, activation: relu}, Dense: {units: 1, activation: sigmoid}]
+train: {optimizer: adam, loss: binary_crossentropy, metrics: [accuracy], epochs: 2}
+"""
+CNN = """memory: 128MiB
+seed: 7
+data:
+  train: {random: {elements: 150, shape: [64, 64, 3], classes: 10, seed: 1}, pipeline: [shuffle: exact, batch: 32, prefetch: auto]}
+model:
+  - Conv2D: {filters: 32, kernel_size: 3, activation: relu}
+  - MaxPooling2D: 2
+  - Conv2D: {filters: 64, kernel_size: 3, activation: relu}
+  - MaxPooling2D: 2
+  - Flatten
+  - Dense: {units: 128, activation: relu}
+  - Dense: {units: 10, activation: softmax}
+train: {optimizer: adam, loss: sparse_categorical_crossentropy, metrics: [accuracy], epochs: 2}
+"""
+FASHION = os.path.join(ROOT, "examples", "fashion.yaml")
+
+
+class Run:
+    def __init__(self, *arguments, cwd, prefix=(), timeout=280):
+        r = subprocess.run([*prefix, PLIM, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=timeout)
+        self.code, self.error, self.output = r.returncode, r.stderr, r.stdout
+        self.events = [json.loads(line) for line in r.stdout.splitlines() if line.startswith("{")]
+
+    def last(self, kind):
+        return next((e for e in reversed(self.events) if e["event"] == kind), None)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp"))
+        self.addCleanup(self.folder.cleanup)
+
+    def job(self, text, name="job.yaml"):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def run_plim(self, *arguments, code=0, **more):
+        r = Run(*arguments, cwd=self.folder.name, **more)
+        self.assertEqual(r.code, code, f"plim {' '.join(map(str, arguments))}\n{r.error}")
+        return r
+
+    def train(self, job, *arguments, **more):
+        return self.run_plim("train", job, "--json", "--digest", *arguments, **more)
+
+
+class Prediction(Case):
+    """Measured is never above predicted, and at most 5 % or 4 MiB below."""
+
+    def hold(self, job, *arguments):
+        for threads in (1, 2):
+            with self.subTest(threads=threads):
+                end = self.train(job, "--threads", threads, *arguments).last("end")
+                predicted, measured = end["predicted_peak_bytes"], end["peak_rss_bytes"]
+                print(f"    {threads} thread(s): predicted {predicted / MIB:.2f} MiB, measured {measured / MIB:.2f} MiB", flush=True)
+                self.assertLessEqual(measured, predicted)
+                self.assertLessEqual(predicted - measured, max(4 * MIB, predicted * 0.05))
+
+    def test_mlp(self):
+        self.hold(self.job(MLP))
+
+    def test_mlp_large_batch(self):
+        self.hold(self.job(MLP), "--set", "data.train.pipeline.batch=2000")
+
+    def test_cnn(self):
+        self.hold(self.job(CNN))
+
+    def test_fashion(self):
+        self.hold(FASHION, "--checkpoint", os.path.join(self.folder.name, "c"), "--set", "train.epochs=1", "--set",
+                  "train.steps_per_epoch=40", "--set", "train.validation_steps=10")
+
+
+class Budget(Case):
+    def smallest_works(self, job, *arguments):
+        plan = self.run_plim("plan", job, "--json", *arguments).last("plan")
+        smallest = plan["smallest_budget_bytes"]
+        for _ in range(3):
+            r = self.train(job, "--memory", smallest, *arguments)
+            self.assertLessEqual(r.last("end")["peak_rss_bytes"], smallest)
+            r = self.train(job, "--memory", int(smallest * 0.99), *arguments, code=4)
+            error = r.last("error")
+            self.assertEqual((error["code"], error["exit"]), ("OVER_BUDGET", 4))
+            self.assertIn("plim train", error["try"])
+
+    def test_mlp(self):
+        self.smallest_works(self.job(MLP), "--set", "train.epochs=1")
+
+    def test_cnn(self):
+        self.smallest_works(self.job(CNN), "--set", "train.epochs=1")
+
+    def test_the_command_of_a_refusal_works(self):
+        job = self.job(MLP)
+        r = self.train(job, "--memory", "3MiB", code=4)
+        command = r.last("error")["try"].split()
+        self.assertEqual(command[:2], ["plim", "train"])
+        self.train(*command[2:])
+
+    def test_refused_before_data_is_read(self):
+        """Data that is broken beyond its header: with too small a budget nobody gets to see that."""
+        with open(os.path.join(self.folder.name, "x.npy"), "wb") as f:
+            f.write(npy_header("<f4", "(10, 100)") + bytes(4000))
+        with open(os.path.join(self.folder.name, "y.npy"), "wb") as f:
+            f.write(npy_header("<f4", "(10,)") + bytes(40))
+        job = self.job(MLP.replace("random: {elements: 4000, shape: [100], classes: 2, seed: 1, learnable: true}", "npy: [x.npy, y.npy]"))
+        self.train(job, "--memory", "2MiB", code=4)
+        self.assertFalse(os.path.exists(os.path.join(self.folder.name, "job.plim")))
+
+    def test_peak_does_not_depend_on_rows(self):
+        peaks = []
+        for rows in (10 ** 4, 10 ** 5, 10 ** 6, 10 ** 7):
+            path = os.path.join(self.folder.name, "table.npy")
+            header = npy_header("<f4", f"({rows}, 101)")
+            with open(path, "wb") as f:
+                f.write(header)
+                f.truncate(len(header) + rows * 404)
+            job = self.job(MLP.replace("random: {elements: 4000, shape: [100], classes: 2, seed: 1, learnable: true}",
+                                       "npy: {files: table.npy, columns: {x: [0, 100], y: 100}}"))
+            end = self.train(job, "--set", "train.epochs=1", "--set", "train.steps_per_epoch=300").last("end")
+            peaks.append(end["peak_rss_bytes"])
+        print("    peaks:", *(f"{p / MIB:.2f}" for p in peaks), "MiB", flush=True)
+        self.assertLessEqual(max(peaks) - min(peaks), MIB)
+
+    def test_nothing_allocated_after_warm_up(self):
+        for text in (MLP, CNN):
+            end = self.train(self.job(text.replace("epochs: 2", "epochs: 60" if text is CNN else "epochs: 4"))).last("end") if text is MLP else \
+                self.train(self.job(CNN.replace("epochs: 2", "epochs: 24"))).last("end")
+            self.assertEqual(end["allocations_per_step"], 0)
+            self.assertEqual(end["malloc_growth_bytes"], 0)
+
+
+class Cgroup(Case):
+    """Training where the kernel enforces the budget. Where no cgroup can be made the test says so; in CI that is a failure."""
+
+    def test_fashion_in_48_mib(self):
+        figures = os.path.join(self.folder.name, "figures")
+        prefix = [os.path.join(ROOT, "tools", "in-cgroup"), str(48 * MIB), figures]
+        if subprocess.run([*prefix, "true"]).returncode == 125:
+            if os.environ.get("CI"):
+                self.fail("no cgroup can be made here")
+            self.skipTest("no cgroup can be made here (needs root and a memory controller)")
+        r = self.train(FASHION, "--memory", "48MiB", "--checkpoint", os.path.join(self.folder.name, "c"), prefix=prefix, timeout=580)
+        kind, limit, peak, kills = open(figures).read().split()
+        accuracy = r.last("epoch")["val_accuracy"]
+        print(f"    cgroup {kind}: limit {int(limit) / MIB:.1f} MiB, peak with page cache {int(peak) / MIB:.1f} MiB, kills {kills}, "
+              f"accuracy {accuracy:.4f}", flush=True)
+        self.assertEqual(kills, "0")
+        self.assertLessEqual(r.last("end")["peak_rss_bytes"], 48 * MIB)
+        self.assertLessEqual(r.last("epoch")["epoch"], 3)
+        self.assertGreaterEqual(accuracy, 0.88)
+
+
+class SameBits(Case):
+    def digests(self, job, *arguments):
+        end = self.train(job, *arguments).last("end")
+        return end["weights_digest"], end["optimizer_digest"]
+
+    def fresh(self, job, *arguments):
+        """Without the checkpoints of an earlier run."""
+        return self.digests(job, "--checkpoint", tempfile.mkdtemp(dir=self.folder.name), *arguments)
+
+    def equal_everywhere(self, text):
+        job = self.job(text)
+        want = self.fresh(job)
+        self.assertEqual(self.fresh(job), want, "twice")
+        for threads in (1, 2, 4):
+            self.assertEqual(self.fresh(job, "--threads", threads), want, f"{threads} threads")
+        self.assertEqual(self.fresh(job, "--threads", "compute=1,data=0"), want, "no reader thread")
+        self.assertEqual(self.fresh(job, "--memory", "1GiB"), want, "a larger budget")
+        smallest = self.run_plim("plan", job, "--json").last("plan")["smallest_budget_bytes"]
+        self.assertEqual(self.fresh(job, "--memory", smallest), want, "the smallest budget")
+        self.assertNotEqual(self.fresh(job, "--set", "seed=8"), want, "another seed must differ")
+
+    def test_mlp(self):
+        self.equal_everywhere(MLP)
+
+    def test_mlp_large_batch(self):
+        self.equal_everywhere(MLP.replace("batch: 32, prefetch", "batch: 1500, prefetch"))
+
+    def test_cnn(self):
+        self.equal_everywhere(CNN)
+
+
+class Resume(Case):
+    def stop_at(self, job, folder, step, sent):
+        """Starts training, sends a signal when `step` is over, returns the exit code and the steps it did."""
+        p = subprocess.Popen([PLIM, "train", job, "--json=steps", "--checkpoint", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        steps = 0
+        for line in p.stdout:
+            if '"event":"step"' in line:
+                steps += 1
+                if steps == step:
+                    p.send_signal(sent)
+        error = p.stderr.read()
+        p.stderr.close()
+        p.stdout.close()
+        return p.wait(), steps, error
+
+    def test_stopped_and_resumed_at_50_random_points(self):
+        job = self.job(MLP)
+        want = self.train(job, "--checkpoint", os.path.join(self.folder.name, "whole")).last("end")
+        points = random.Random(5)
+        stopped = 0
+        for i in range(50):
+            folder = os.path.join(self.folder.name, f"c{i}")
+            code, steps, error = self.stop_at(job, folder, points.randrange(1, 240), points.choice([signal.SIGTERM, signal.SIGINT]))
+            self.assertIn(code, (0, 7), error)
+            stopped += code == 7
+            end = self.train(job, "--checkpoint", folder, "--resume").last("end")
+            self.assertEqual(end["weights_digest"], want["weights_digest"], f"stopped after step {steps}")
+            self.assertEqual(end["optimizer_digest"], want["optimizer_digest"])
+        print(f"    {stopped} of 50 runs were stopped before their end", flush=True)
+        self.assertGreater(stopped, 30)
+
+    def test_killed_and_resumed(self):
+        job = self.job(MLP.replace("epochs: 2", "epochs: 2, callbacks: [checkpoint: {every: 7}]"))
+        want = self.train(job, "--checkpoint", os.path.join(self.folder.name, "whole")).last("end")
+        points = random.Random(6)
+        for i in range(10):
+            folder = os.path.join(self.folder.name, f"c{i}")
+            self.stop_at(job, folder, points.randrange(20, 240), signal.SIGKILL)
+            end = self.train(job, "--checkpoint", folder, "--resume").last("end")
+            self.assertEqual(end["weights_digest"], want["weights_digest"])
+
+    def test_cnn_stopped_and_resumed(self):
+        job = self.job(CNN)
+        want = self.train(job, "--checkpoint", os.path.join(self.folder.name, "whole")).last("end")
+        for i, step in enumerate((1, 3, 5, 7)):
+            folder = os.path.join(self.folder.name, f"c{i}")
+            self.stop_at(job, folder, step, signal.SIGTERM)
+            end = self.train(job, "--checkpoint", folder, "--resume", "--threads", 1 + i % 2).last("end")
+            self.assertEqual(end["weights_digest"], want["weights_digest"])
+
+    def test_epoch_figures_survive(self):
+        """The loss of an epoch that was interrupted is the loss of the whole epoch."""
+        job = self.job(MLP)
+        want = [e["loss"] for e in self.train(job, "--checkpoint", os.path.join(self.folder.name, "whole")).events if e["event"] == "epoch"]
+        folder = os.path.join(self.folder.name, "c")
+        self.stop_at(job, folder, 60, signal.SIGTERM)
+        got = [e["loss"] for e in self.train(job, "--checkpoint", folder, "--resume").events if e["event"] == "epoch"]
+        self.assertEqual(got, want[-len(got):])
+
+    def test_resume_without_checkpoint_starts(self):
+        self.train(self.job(MLP), "--resume", "--set", "train.epochs=1")
+
+
+def npy_header(descr, shape):
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+class BadInput(Case):
+    """One line: where, what, what to try. An exit code of its own. Nothing left behind."""
+
+    def refused(self, text, code, *words, arguments=()):
+        before = set(os.listdir(self.folder.name)) | {"bad.yaml"}
+        r = self.run_plim("train", self.job(text, "bad.yaml"), *arguments, code=code)
+        lines = r.error.strip().splitlines()
+        self.assertEqual(len(lines), 1, r.error)
+        for word in words:
+            self.assertIn(word, lines[0])
+        self.assertLessEqual(set(os.listdir(self.folder.name)), before)
+
+    def test_unknown_key(self):
+        self.refused(MLP.replace("optimizer", "optimiser"), 2, "bad.yaml:7:", "'optimiser'", "optimizer")
+
+    def test_unknown_layer(self):
+        self.refused(MLP.replace("Dense: {units: 1,", "Dence: {units: 1,"), 2, "bad.yaml:6:", "Dence", "Dense")
+
+    def test_unknown_layer_word(self):
+        self.refused(MLP.replace("units: 64", "unit: 64"), 2, "bad.yaml:6:", "unit", "units")
+
+    def test_wrong_type(self):
+        self.refused(MLP.replace("units: 64", "units: many"), 2, "bad.yaml:6:", "units", "many")
+
+    def test_unknown_stage(self):
+        self.refused(MLP.replace("shuffle: exact", "shufle: exact"), 2, "bad.yaml:4:", "shufle", "shuffle")
+
+    def test_layer_of_keras_that_is_not_there(self):
+        self.refused(MLP.replace("Dense: {units: 64, activation: relu}", "LSTM: 64"), 2, "bad.yaml:6:", "LSTM")
+
+    def test_yaml_that_is_none(self):
+        self.refused("data: [1, 2\nmodel: }", 2, "bad.yaml:")
+
+    def test_missing_file(self):
+        self.refused(MLP.replace("random: {elements: 4000, shape: [100], classes: 2, seed: 1, learnable: true}", "npy: [gone.npy, gone.npy]"), 6, "gone.npy")
+
+    def test_shapes_that_do_not_fit(self):
+        self.refused(MLP.replace("shape: [100], classes: 2, seed: 1", "shape: [10, 10], classes: 2, seed: 1"), 2, "bad.yaml")
+
+    def test_files_of_different_length(self):
+        for name, rows in (("x.npy", "(10, 100)"), ("y.npy", "(9,)")):
+            with open(os.path.join(self.folder.name, name), "wb") as f:
+                f.write(npy_header("<f4", rows) + bytes(4000 if "100" in rows else 36))
+        self.refused(MLP.replace("random: {elements: 4000, shape: [100], classes: 2, seed: 1, learnable: true}", "npy: [x.npy, y.npy]"), 3, "y.npy")
+
+    def test_truncated_npy(self):
+        for name, rows, size in (("x.npy", "(10, 100)", 3999), ("y.npy", "(10,)", 40)):
+            with open(os.path.join(self.folder.name, name), "wb") as f:
+                f.write(npy_header("<f4", rows) + bytes(size))
+        self.refused(MLP.replace("random: {elements: 4000, shape: [100], classes: 2, seed: 1, learnable: true}", "npy: [x.npy, y.npy]"), 3, "x.npy", "byte")
+
+    def test_no_job(self):
+        self.run_plim("train", code=2)
+
+    def test_bad_memory(self):
+        self.refused(MLP, 2, "plenty", arguments=("--memory", "plenty"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
