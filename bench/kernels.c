@@ -12,7 +12,7 @@
 #include "ops/ops.h"
 
 #define MOST_UNITS 4096
-#define RUNS       9
+#define RUNS       15
 
 struct bench {
     struct budget *budget;
@@ -101,7 +101,8 @@ static void run_unit(void *context, int unit, int worker)
 }
 
 /* Sums of slices go to a partial of each worker's own, as in a plan. */
-static double time_slices(struct bench *bench, struct work *work, const struct subject *subject, int64_t slice, void *pack)
+static double time_slices(struct bench *bench, struct work *work, const struct subject *subject, int64_t slice,
+                          void *pack)
 {
     struct cut cut;
     int units = 0;
@@ -155,8 +156,7 @@ static void measure(struct bench *bench, const char *name, struct subject *subje
 
 /* ---- subjects ------------------------------------------------------------ */
 
-#define SHAPE(...) \
-    shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
+#define SHAPE(...) shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
 
 static struct graph *begin(struct subject *subject, struct bench *bench, int64_t batch)
 {
@@ -165,7 +165,8 @@ static struct graph *begin(struct subject *subject, struct bench *bench, int64_t
     return &subject->graph;
 }
 
-static void matmul(struct bench *bench, const char *name, int64_t batch, int64_t in, int64_t out, bool transposed, int64_t slice)
+static void matmul(struct bench *bench, const char *name, int64_t batch, int64_t in, int64_t out, bool transposed,
+                   int64_t slice)
 {
     struct subject subject;
     struct graph *graph = begin(&subject, bench, batch);
@@ -178,13 +179,15 @@ static void matmul(struct bench *bench, const char *name, int64_t batch, int64_t
 }
 
 /* An op of two batched tensors of these widths. */
-static void pair(struct bench *bench, const char *name, const struct op *op, int64_t batch, int64_t a, int64_t b, int64_t slice)
+static void pair(struct bench *bench, const char *name, const struct op *op, int64_t batch, int64_t a, int64_t b,
+                 int64_t slice)
 {
     struct subject subject;
     struct graph *graph = begin(&subject, bench, batch);
     struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(batch, a));
     struct tensor *y = b ? graph_input(graph, "y", 1, TYPE_F32, SHAPE(batch, b)) : NULL;
-    struct tensor *d = op == &op_sigmoid_crossentropy_gradient ? graph_input(graph, "d", 2, TYPE_F32, SHAPE(batch)) : NULL;
+    struct tensor *d =
+        op == &op_sigmoid_crossentropy_gradient ? graph_input(graph, "d", 2, TYPE_F32, SHAPE(batch)) : NULL;
     graph_add(graph, op, (struct tensor *[]){x, y, d}, 1 + (b > 0) + (d != NULL), NULL, 0);
     measure(bench, name, &subject, slice);
 }
@@ -196,15 +199,16 @@ static void adam(struct bench *bench, const char *name, int64_t rows, int64_t co
     struct adam_attributes attributes = {0.9, 0.999, 1e-7};
     struct shape shape = SHAPE(rows, columns);
     struct tensor *inputs[] = {
-        graph_weight(graph, "w", TYPE_F32, shape, true),      graph_weight(graph, "g", TYPE_F32, shape, false),
-        graph_state(graph, "m", TYPE_F32, shape),             graph_state(graph, "v", TYPE_F32, shape),
-        graph_state(graph, "rate", TYPE_F32, SHAPE(1)),       graph_state(graph, "iteration", TYPE_I64, SHAPE(1)),
+        graph_weight(graph, "w", TYPE_F32, shape, true), graph_weight(graph, "g", TYPE_F32, shape, false),
+        graph_state(graph, "m", TYPE_F32, shape),        graph_state(graph, "v", TYPE_F32, shape),
+        graph_state(graph, "rate", TYPE_F32, SHAPE(1)),  graph_state(graph, "iteration", TYPE_I64, SHAPE(1)),
     };
     graph_add(graph, &op_adam, inputs, 6, &attributes, sizeof attributes);
     measure(bench, name, &subject, slice);
 }
 
-static void convolution(struct bench *bench, const char *name, const struct op *op, int64_t size, int64_t in, int64_t out, int64_t slice)
+static void convolution(struct bench *bench, const char *name, const struct op *op, int64_t size, int64_t in,
+                        int64_t out, int64_t slice)
 {
     struct subject subject;
     struct graph *graph = begin(&subject, bench, 32);

@@ -101,6 +101,7 @@ typedef struct plim_progress {
     const char *metric;             /* "accuracy", or NULL */
     double metric_value, val_metric_value;
     uint64_t budget_bytes;
+    const char *note;               /* something to tell once, or NULL */
 } plim_progress;
 
 typedef struct plim_end {
@@ -111,6 +112,7 @@ typedef struct plim_end {
     double allocations_per_step;
     int64_t malloc_growth_bytes; /* held by malloc: end against step 100; 0 is right */
     double data_wait_share;
+    const char *note;             /* what resuming had to say, or NULL */
     const char *checkpoint;       /* path, or NULL */
     const char *weights_digest;   /* NULL unless asked for */
     const char *optimizer_digest;

@@ -36,7 +36,8 @@ static inline struct tensor *made_weight(struct made *made, struct graph *graph,
     return made->weight[made->weight_count++] = graph_weight(graph, name, TYPE_F32, shape, true);
 }
 
-static inline struct tensor *made_dense(struct made *made, struct graph *graph, const char *layer, struct tensor *x, int64_t units)
+static inline struct tensor *made_dense(struct made *made, struct graph *graph, const char *layer, struct tensor *x,
+                                        int64_t units)
 {
     char name[64];
     graph->layer = layer;
@@ -47,7 +48,8 @@ static inline struct tensor *made_dense(struct made *made, struct graph *graph, 
     return graph_add(graph, &op_matmul, (struct tensor *[]){x, w, b}, 3, NULL, 0);
 }
 
-static inline struct tensor *made_conv(struct made *made, struct graph *graph, const char *layer, struct tensor *x, int64_t filters)
+static inline struct tensor *made_conv(struct made *made, struct graph *graph, const char *layer, struct tensor *x,
+                                       int64_t filters)
 {
     struct conv2d_attributes attributes = {.stride = {1, 1}};
     char name[64];
@@ -67,7 +69,8 @@ static inline struct tensor *made_pool(struct graph *graph, const char *layer, s
     return graph_add(graph, &op_max_pool, &x, 1, &attributes, sizeof(attributes));
 }
 
-static inline void made_update(struct graph *graph, struct tensor *w, struct tensor *g, struct tensor *rate, struct tensor *iteration)
+static inline void made_update(struct graph *graph, struct tensor *w, struct tensor *g, struct tensor *rate,
+                               struct tensor *iteration)
 {
     struct adam_attributes attributes = {0.9, 0.999, 1e-7};
     char name[96];
@@ -109,7 +112,8 @@ static inline void made_finish(struct made *made, struct graph *graph, struct te
 }
 
 /* x[N, in] -> dense ReLU -> dense 1, binary cross-entropy from logits. */
-static inline struct made mlp_make(struct graph *graph, struct budget *budget, int64_t batch, int64_t in, int64_t hidden, bool train)
+static inline struct made mlp_make(struct graph *graph, struct budget *budget, int64_t batch, int64_t in,
+                                   int64_t hidden, bool train)
 {
     struct made made = {0};
     graph_init(graph, budget, batch);

@@ -25,7 +25,7 @@ static const struct {
      " file.c "},
     {" stat fstat lstat fstatat access statfs fstatfs opendir readdir mkostemp mkdtemp symlink link chdir ",
      " file.c "},
-    {" mmap munmap mremap madvise brk sbrk ", " budget.c "},
+    {" mmap munmap mremap madvise brk sbrk ", " budget.c blocks.c "},
     {" pthread_create clone fork vfork thrd_create ", " workers.c "},
     {" execv execve execvp execl posix_spawn system ", " "},
     {" printf puts putchar perror vprintf ", " "},

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -62,6 +63,28 @@ static void blocks_are_zeroed_aligned_and_counted(void **state)
     assert_int_equal(budget_figures(budget).takes, sizeof sizes / sizeof *sizes);
     budget_give(budget, TAG_WEIGHTS, NULL, 17);
     assert_int_equal(now(budget), own);
+    budget_free(budget);
+}
+
+/* Blocks of all sizes at once: none touches another, and what is given back is used again. */
+static void small_blocks_do_not_overlap(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 600 };
+    static unsigned char *block[BLOCKS];
+    struct budget *budget = make(BUDGET_UNLIMITED);
+    for (int round = 0; round < 3; round++) {
+        for (int i = round; i < BLOCKS; i += round + 1) {
+            block[i] = budget_take(budget, TAG_CACHE, (size_t)(i * 7 % 4500));
+            assert_non_null(block[i]);
+            memset(block[i], i & 255, (size_t)(i * 7 % 4500));
+        }
+        for (int i = round; i < BLOCKS; i += round + 1) {
+            for (size_t k = 0; k < (size_t)(i * 7 % 4500); k++)
+                assert_int_equal(block[i][k], i & 255);
+            budget_give(budget, TAG_CACHE, block[i], (size_t)(i * 7 % 4500));
+        }
+    }
     budget_free(budget);
 }
 
@@ -311,11 +334,15 @@ static void the_heap_is_measured(void **state)
         skip(); /* a sanitizer's malloc does not tell */
     struct budget *budget = make(MIB);
     uint64_t before = budget_heap_bytes();
-    void *block = budget_take(budget, TAG_CACHE, 50000);
+    void *block = malloc(50000);
+    assert_non_null(block);
+    assert_true(budget_heap_bytes() >= before + 50000);
+    free(block);
     uint64_t between = budget_heap_bytes();
-    budget_give(budget, TAG_CACHE, block, 50000);
-    assert_true(between >= before + 50000);
-    assert_true(budget_heap_bytes() < between);
+    void *small = budget_take(budget, TAG_CACHE, 500), *large = budget_take(budget, TAG_CACHE, 50000);
+    assert_true(budget_heap_bytes() == between); /* the budget's blocks are not malloc's */
+    budget_give(budget, TAG_CACHE, small, 500);
+    budget_give(budget, TAG_CACHE, large, 50000);
     budget_free(budget);
 }
 
@@ -323,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_zeroed_aligned_and_counted),
+        cmocka_unit_test(small_blocks_do_not_overlap),
         cmocka_unit_test(the_limit_is_never_passed),
         cmocka_unit_test(peaks_are_kept_by_tag),
         cmocka_unit_test(sizes_that_overflow_are_refused),

@@ -31,7 +31,8 @@ struct room {
     uint64_t offset[4];
     struct program program;
     struct machine machine;
-    uint8_t arena[2048];
+    uint8_t arena[2048], buffer[BUFFER_BYTES]; /* one after the other, as in an arena */
+    struct instance save;
     struct position position;
     uint64_t held; /* by the budget, at rest */
 };
@@ -72,6 +73,10 @@ static int set_up(void **state)
     }
     room->program =
         (struct program){.persistent = room->persistent, .persistent_offset = room->offset, .persistent_count = 4};
+    room->save = (struct instance){.name = "save",
+                                   .bytes = BUFFER_BYTES,
+                                   .offset = offsetof(struct room, buffer) - offsetof(struct room, arena)};
+    room->program.phase[PHASE_SAVE] = (struct phase){.name = "save", .instance = &room->save, .instance_count = 1};
     room->machine = (struct machine){.program = &room->program, .budget = room->budget, .arena = room->arena};
     room->held = budget_figures(room->budget).now;
     fill(room, 1);
@@ -99,7 +104,7 @@ static int tear_down(void **state)
 
 static plim_status save(struct room *room, plim_error *error)
 {
-    return checkpoint_save(room->folder, &room->machine, &room->position, BUFFER_BYTES, error);
+    return checkpoint_save(room->folder, &room->machine, &room->position, error);
 }
 
 static void save_generation(struct room *room, int seed)
@@ -204,7 +209,7 @@ static void missing_folders_are_made(void **state)
     struct room *room = *state;
     char folder[128], file[256];
     snprintf(folder, sizeof folder, "%s/a/b", room->folder);
-    assert_int_equal(checkpoint_save(folder, &room->machine, &room->position, BUFFER_BYTES, NULL), PLIM_OK);
+    assert_int_equal(checkpoint_save(folder, &room->machine, &room->position, NULL), PLIM_OK);
     snprintf(file, sizeof file, "%s/%s", folder, CHECKPOINT_NAME);
     assert_int_equal(unlink(file), 0);
     assert_int_equal(rmdir(folder), 0);
@@ -216,7 +221,7 @@ static void takes_no_more_than_it_says(void **state)
 {
     struct room *room = *state;
     char note[256];
-    uint64_t cost = checkpoint_cost(&room->program, BUFFER_BYTES);
+    uint64_t cost = checkpoint_cost(&room->program);
     struct budget *wide = room->budget, *narrow = NULL;
     assert_int_equal(budget_make(&narrow, BUDGET_UNLIMITED, NULL), PLIM_OK);
     assert_int_equal(budget_limit(narrow, budget_figures(narrow).now + cost, NULL), PLIM_OK);
@@ -327,7 +332,7 @@ static void weights_alone(void **state)
     digest_weights(digest, &room->machine, KIND_WEIGHT);
     digest_weights(optimizer, &room->machine, KIND_STATE);
     assert_string_not_equal(digest, optimizer);
-    assert_int_equal(weights_save(path, &room->machine, BUFFER_BYTES, NULL), PLIM_OK);
+    assert_int_equal(weights_save(path, &room->machine, NULL), PLIM_OK);
     memset(room->arena, 0, sizeof room->arena);
     assert_int_equal(weights_load(path, &room->machine, NULL), PLIM_OK);
     digest_weights(again, &room->machine, KIND_WEIGHT);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,8 +94,8 @@ static void compare(const struct fixture *fast, const struct fixture *exact, int
     for (int64_t i = 0; i < elements(b, rows); i++) {
         double x = fixture_get(fast, a, i), y = fixture_get(exact, b, i);
         if (!(fabs(x - y) <= TOLERANCE * fmax(most, 1e-3)))
-            fail_msg("%s: output %d [%lld] is %.9g, not %.9g (largest %g)", fast->node->op->name, id, (long long)i, x, y,
-                     most);
+            fail_msg("%s: output %d [%lld] is %.9g, not %.9g (largest %g)", fast->node->op->name, id, (long long)i, x,
+                     y, most);
     }
     const unsigned char *bytes = fast->data[id];
     for (size_t i = (size_t)elements(a, rows) * type_bytes(a->type); i < fast->bytes[id]; i++)
@@ -144,11 +145,11 @@ static void check_op(const struct op *op)
     }
 }
 
-#define OP(name)                                \
-    static void parity_of_##name(void **state)  \
-    {                                           \
-        (void)state;                            \
-        check_op(&op_##name);                   \
+#define OP(name)                                                                                                       \
+    static void parity_of_##name(void **state)                                                                         \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        check_op(&op_##name);                                                                                          \
     }
 #include "ops/ops.def"
 #undef OP
@@ -220,8 +221,7 @@ static void fixture_end(struct fixture *fixture)
     fixture->node = fixture->graph.node[fixture->graph.node_count - 1];
 }
 
-#define SHAPE(...) \
-    shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
+#define SHAPE(...) shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
 
 struct matmul_case {
     int64_t batch, in, out;
@@ -286,7 +286,7 @@ static void dense_layers(void **state)
 }
 
 static const struct matmul_case weight_gradient_cases[] = {
-    {32, 100, 64, false, false, 0}, {32, 64, 1, false, false, 9},   {32, 128, 10, false, false, 8},
+    {32, 100, 64, false, false, 0},   {32, 64, 1, false, false, 9},     {32, 128, 10, false, false, 8},
     {200, 20, 64, false, false, 150}, {32, 1300, 128, false, false, 3}, {5, 70000, 1, false, false, 999},
 };
 
@@ -364,18 +364,55 @@ static void convolutions_are_compiled(void **state)
     bench_close(&bench);
 }
 
-/* More threads than contexts, all with one kernel: the same bits. */
+/* More threads than contexts, all with one kernel, each with numbers of its
+   own: what each gets is what it gets alone. */
+#define CROWD 8
+
 struct crowd {
     const struct kernel *kernel;
-    struct call call[8];
+    struct call call[CROWD];
+    const struct crowd *expected;
+    size_t bytes; /* of output 0 */
+    atomic_int wrong;
 };
 
 static void crowd_run(void *context, int unit, int worker)
 {
     (void)worker;
     struct crowd *crowd = context;
-    for (int i = 0; i < 50; i++)
+    for (int i = 0; i < 1000; i++) {
         crowd->kernel->run(crowd->kernel, &crowd->call[unit]);
+        crowd->wrong += memcmp(crowd->call[unit].output[0], crowd->expected->call[unit].output[0], crowd->bytes) != 0;
+    }
+}
+
+static void crowd_take(struct bench *bench, struct crowd *crowd, const struct fixture *fixture)
+{
+    const struct node *node = fixture->node;
+    for (int unit = 0; unit < CROWD; unit++) {
+        struct call *call = &crowd->call[unit];
+        fixture_call(call, fixture, node, 0, 3, 3);
+        call->scratch = budget_take(bench->budget, TAG_SCRATCH, crowd->kernel->scratch_bytes);
+        float *x = budget_take(bench->budget, TAG_SCRATCH, fixture->bytes[node->input[0]->id]);
+        memcpy(x, call->input[0], fixture->bytes[node->input[0]->id]);
+        for (int64_t i = 0; i < shape_count(&node->input[0]->shape); i++)
+            x[i] *= (float)(unit + 1);
+        call->input[0] = x;
+        for (int k = 0; k < 2; k++)
+            call->output[k] = budget_take(bench->budget, TAG_SCRATCH, fixture->bytes[node->output[k]->id]);
+    }
+}
+
+static void crowd_give(struct bench *bench, struct crowd *crowd, const struct fixture *fixture)
+{
+    const struct node *node = fixture->node;
+    for (int unit = 0; unit < CROWD; unit++) {
+        struct call *call = &crowd->call[unit];
+        budget_give(bench->budget, TAG_SCRATCH, call->scratch, crowd->kernel->scratch_bytes);
+        budget_give(bench->budget, TAG_SCRATCH, call->input[0], fixture->bytes[node->input[0]->id]);
+        for (int k = 0; k < 2; k++)
+            budget_give(bench->budget, TAG_SCRATCH, call->output[k], fixture->bytes[node->output[k]->id]);
+    }
 }
 
 static void threads_share_a_convolution(void **state)
@@ -383,31 +420,23 @@ static void threads_share_a_convolution(void **state)
     (void)state;
     struct bench bench;
     struct fixture fixture;
-    struct crowd crowd;
+    struct crowd alone = {0}, together = {.expected = &alone};
     struct team *team;
     bench_open(&bench, NULL);
     backend_threads(bench.backend, 1);
     assert_int_equal(team_make(&team, bench.budget, 4, NULL, NULL), PLIM_OK);
     build_convolution(&fixture, &op_conv2d_weight_gradient, 32, 64);
     fixture_fill(&fixture, 4);
-    crowd.kernel = kernel_of(&bench, fixture.node, 3, 3);
-    size_t bytes = fixture.bytes[fixture.node->output[0]->id];
-    for (int unit = 0; unit < 8; unit++) {
-        fixture_call(&crowd.call[unit], &fixture, fixture.node, 0, 3, 3);
-        crowd.call[unit].scratch = budget_take(bench.budget, TAG_SCRATCH, crowd.kernel->scratch_bytes);
-        crowd.call[unit].output[0] = budget_take(bench.budget, TAG_SCRATCH, bytes);
-        crowd.call[unit].output[1] = budget_take(bench.budget, TAG_SCRATCH, 64 * sizeof(float));
-    }
-    team_run(team, 8, crowd_run, &crowd);
-    for (int unit = 0; unit < 8; unit++) {
-        assert_memory_equal(crowd.call[unit].output[0], crowd.call[0].output[0], unit ? bytes : 0);
-        assert_memory_equal(crowd.call[unit].output[1], crowd.call[0].output[1], 64 * sizeof(float));
-    }
-    for (int unit = 0; unit < 8; unit++) {
-        budget_give(bench.budget, TAG_SCRATCH, crowd.call[unit].scratch, crowd.kernel->scratch_bytes);
-        budget_give(bench.budget, TAG_SCRATCH, crowd.call[unit].output[0], bytes);
-        budget_give(bench.budget, TAG_SCRATCH, crowd.call[unit].output[1], 64 * sizeof(float));
-    }
+    alone.kernel = together.kernel = kernel_of(&bench, fixture.node, 3, 3);
+    crowd_take(&bench, &alone, &fixture);
+    crowd_take(&bench, &together, &fixture);
+    for (int unit = 0; unit < CROWD; unit++)
+        alone.kernel->run(alone.kernel, &alone.call[unit]);
+    together.bytes = fixture.bytes[fixture.node->output[0]->id];
+    team_run(team, CROWD, crowd_run, &together);
+    assert_int_equal(together.wrong, 0);
+    crowd_give(&bench, &alone, &fixture);
+    crowd_give(&bench, &together, &fixture);
     team_free(team);
     fixture_release(&fixture);
     bench_close(&bench);
@@ -415,9 +444,8 @@ static void threads_share_a_convolution(void **state)
 
 /* ---- odd values --------------------------------------------------------- */
 
-static const struct op *const in_place_ops[] = {&op_relu,         &op_relu_gradient, &op_sigmoid,
-                                                &op_add,          &op_multiply,      &op_scale,
-                                                &op_sigmoid_gradient, &op_flatten};
+static const struct op *const in_place_ops[] = {&op_relu,     &op_relu_gradient, &op_sigmoid,          &op_add,
+                                                &op_multiply, &op_scale,         &op_sigmoid_gradient, &op_flatten};
 
 static void in_place_is_the_same(void **state)
 {
@@ -441,6 +469,55 @@ static void in_place_is_the_same(void **state)
         fixture_release(&apart);
         fixture_release(&placed);
     }
+    bench_close(&bench);
+}
+
+/* Whole numbers from a few: windows with several maxima. */
+static void first_of_equal_maxima_wins(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct fixture fast, exact;
+    bench_open(&bench, NULL);
+    for (int variant = 0; fixture_init(&fast, &op_max_pool, variant, TYPE_F32, BATCH); variant++) {
+        assert_true(fixture_init(&exact, &op_max_pool, variant, TYPE_F32, BATCH));
+        fixture_fill(&fast, 8);
+        float *x = fast.data[fast.node->input[0]->id];
+        for (int64_t i = 0; i < shape_count(&fast.node->input[0]->shape); i++)
+            x[i] = (float)((i * i / 3) % 3);
+        fixture_fill(&exact, 8);
+        memcpy(exact.data[exact.node->input[0]->id], x, fast.bytes[fast.node->input[0]->id]);
+        run_kernel(&bench, &fast, fast.node, 0, BATCH);
+        fixture_run(&exact, exact.node, 0, BATCH);
+        for (int k = 0; k < 2; k++)
+            compare(&fast, &exact, fast.node->output[k]->id, BATCH);
+        fixture_release(&fast);
+        fixture_release(&exact);
+    }
+    bench_close(&bench);
+}
+
+/* A slice that reaches past a short batch ends with the batch. */
+static void slices_end_with_the_batch(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct fixture fast, exact;
+    struct call call;
+    bench_open(&bench, NULL);
+    assert_true(fixture_init(&fast, &op_relu, 0, TYPE_F32, BATCH));
+    assert_true(fixture_init(&exact, &op_relu, 0, TYPE_F32, BATCH));
+    fixture_fill(&fast, 9);
+    fixture_fill(&exact, 9);
+    const struct kernel *kernel = kernel_of(&bench, fast.node, BATCH, BATCH);
+    fixture_call(&call, &fast, fast.node, 2, BATCH, 5);
+    kernel->run(kernel, &call);
+    fixture_call(&call, &fast, fast.node, 0, 2, 5);
+    kernel->run(kernel, &call);
+    fixture_run(&exact, exact.node, 0, 5);
+    compare(&fast, &exact, fast.node->output[0]->id, 5);
+    fixture_release(&fast);
+    fixture_release(&exact);
     bench_close(&bench);
 }
 
@@ -484,16 +561,12 @@ int main(void)
 #define OP(name) cmocka_unit_test(parity_of_##name),
 #include "ops/ops.def"
 #undef OP
-        cmocka_unit_test(nothing_falls_to_the_reference),
-        cmocka_unit_test(doubles_are_the_references),
-        cmocka_unit_test(equal_nodes_share_a_kernel),
-        cmocka_unit_test(dense_layers),
-        cmocka_unit_test(dense_weight_gradients),
-        cmocka_unit_test(cuts_keep_bits),
-        cmocka_unit_test(convolutions_are_compiled),
-        cmocka_unit_test(threads_share_a_convolution),
-        cmocka_unit_test(in_place_is_the_same),
-        cmocka_unit_test(far_scores_stay_finite),
+        cmocka_unit_test(nothing_falls_to_the_reference), cmocka_unit_test(doubles_are_the_references),
+        cmocka_unit_test(equal_nodes_share_a_kernel),     cmocka_unit_test(dense_layers),
+        cmocka_unit_test(dense_weight_gradients),         cmocka_unit_test(cuts_keep_bits),
+        cmocka_unit_test(convolutions_are_compiled),      cmocka_unit_test(threads_share_a_convolution),
+        cmocka_unit_test(in_place_is_the_same),           cmocka_unit_test(far_scores_stay_finite),
+        cmocka_unit_test(first_of_equal_maxima_wins),     cmocka_unit_test(slices_end_with_the_batch),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }

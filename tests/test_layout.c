@@ -79,7 +79,8 @@ static void random_instances(void **state)
         for (int i = 0; i < count; i++) {
             int first = (int)below(&g, (uint64_t)instructions);
             int last = first + (int)below(&g, (uint64_t)(instructions - first));
-            instance[i] = (struct instance){.name = "x", .bytes = 1 + below(&g, 100000), .offset = 12345, .first = first, .last = last};
+            instance[i] = (struct instance){
+                .name = "x", .bytes = 1 + below(&g, 100000), .offset = 12345, .first = first, .last = last};
         }
         uint64_t top;
         int peak;
@@ -109,9 +110,14 @@ static int training_chain(struct instance *instance, int layers, struct generato
         else if (sizes == HALVING && i % 3 == 2)
             bytes = bytes > 256 ? bytes / 128 * 64 : bytes;
         instance[count++] = (struct instance){.name = "activation", .bytes = bytes, .first = i, .last = end - i};
-        instance[count++] = (struct instance){.name = "gradient", .bytes = bytes, .first = end - i, .last = i ? end - i + 1 : end};
-        instance[count++] = (struct instance){.name = "scratch", .bytes = sizes == WILD ? 1 + below(g, bytes / 2) : bytes / 4, .first = i, .last = i};
-        instance[count++] = (struct instance){.name = "scratch", .bytes = sizes == WILD ? 1 + below(g, bytes / 2) : bytes / 4, .first = end - i, .last = end - i};
+        instance[count++] =
+            (struct instance){.name = "gradient", .bytes = bytes, .first = end - i, .last = i ? end - i + 1 : end};
+        instance[count++] = (struct instance){
+            .name = "scratch", .bytes = sizes == WILD ? 1 + below(g, bytes / 2) : bytes / 4, .first = i, .last = i};
+        instance[count++] = (struct instance){.name = "scratch",
+                                              .bytes = sizes == WILD ? 1 + below(g, bytes / 2) : bytes / 4,
+                                              .first = end - i,
+                                              .last = end - i};
     }
     return count;
 }
@@ -153,7 +159,8 @@ static void bad_lifetimes_are_refused(void **state)
 
 static void too_many_bytes_are_refused(void **state)
 {
-    struct instance instance[2] = {{.name = "a", .bytes = UINT64_MAX / 2 + 1}, {.name = "b", .bytes = UINT64_MAX / 2 + 1}};
+    struct instance instance[2] = {{.name = "a", .bytes = UINT64_MAX / 2 + 1},
+                                   {.name = "b", .bytes = UINT64_MAX / 2 + 1}};
     plim_error error;
     uint64_t top;
     assert_int_equal(layout_pack(&top, instance, 2, *state, &error), PLIM_BAD_MODEL);

@@ -130,7 +130,8 @@ static void free_data(struct data *data)
 
 static struct batch batch_of(const struct data *data, enum which which, int64_t count)
 {
-    struct batch batch = {.count = count, .column = {data->x, which == MLP ? (void *)data->target : (void *)data->label}};
+    struct batch batch = {.count = count,
+                          .column = {data->x, which == MLP ? (void *)data->target : (void *)data->label}};
     assert_true(count <= data->count);
     return batch;
 }
@@ -152,7 +153,8 @@ static uint8_t *trained(size_t *bytes, enum which which, int64_t batch, int thre
     for (int step = 0; step < 4; step++) {
         struct batch full = batch_of(&data, which, step == 2 ? last : batch);
         if (garbage >= 0)
-            memset(bench.machine.arena + bench.program->persistent_bytes, garbage + step, bench.program->arena_bytes - bench.program->persistent_bytes);
+            memset(bench.machine.arena + bench.program->persistent_bytes, garbage + step,
+                   bench.program->arena_bytes - bench.program->persistent_bytes);
         machine_run(&bench.machine, PHASE_TRAIN, &full);
         machine_run(&bench.machine, PHASE_EVALUATE, &full);
     }
@@ -354,7 +356,8 @@ static void opening_fails_cleanly(void **state)
     machine_close(&bench.machine);
     uint64_t now = budget_figures(bench.budget).now;
     bench.program->threads = 2;
-    for (uint64_t room = 0; room < bench.program->arena_bytes + 400000; room += bench.program->arena_bytes / 3) {
+    for (uint64_t room = 0; room < bench.program->arena_bytes + THREAD_STACK_BYTES;
+         room += bench.program->arena_bytes / 3) {
         assert_int_equal(budget_limit(bench.budget, now + room, NULL), PLIM_OK);
         assert_int_equal(machine_open(&machine, bench.program, bench.budget, &error), PLIM_OVER_BUDGET);
         assert_int_equal(budget_figures(bench.budget).now, now);
@@ -367,10 +370,14 @@ static void opening_fails_cleanly(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_is_shared),         cmocka_unit_test(same_bits_on_any_threads),
-        cmocka_unit_test(same_bits_over_any_garbage), cmocka_unit_test(short_batches),
-        cmocka_unit_test(loss_falls),             cmocka_unit_test(a_step_allocates_nothing),
-        cmocka_unit_test(ledger_shows_the_plan),  cmocka_unit_test(opening_fails_cleanly),
+        cmocka_unit_test(work_is_shared),
+        cmocka_unit_test(same_bits_on_any_threads),
+        cmocka_unit_test(same_bits_over_any_garbage),
+        cmocka_unit_test(short_batches),
+        cmocka_unit_test(loss_falls),
+        cmocka_unit_test(a_step_allocates_nothing),
+        cmocka_unit_test(ledger_shows_the_plan),
+        cmocka_unit_test(opening_fails_cleanly),
         cmocka_unit_test(fusing_keeps_the_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,8 +217,11 @@ static void lack_of_memory_is_an_error(void **state)
     struct bench bench = {0};
     (void)state;
     assert_int_equal(make(&bench, CNN, 1), PLIM_OK);
-    struct program_input input = {
-        .budget = bench.budget, .backend = bench.backend, .threads = 1, .train = &bench.train, .evaluate = &bench.evaluate};
+    struct program_input input = {.budget = bench.budget,
+                                  .backend = bench.backend,
+                                  .threads = 1,
+                                  .train = &bench.train,
+                                  .evaluate = &bench.evaluate};
     for (uint64_t room = 0;; room += 3000) {
         struct program *program = NULL;
         plim_error error = {0};

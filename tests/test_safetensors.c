@@ -181,7 +181,7 @@ static plim_status write_model(struct budget *budget, const char *path, bool sea
 {
     struct safetensors_writer *writer;
     struct shape matrix = {.rank = 2, .dim = {500, 3}}, row = {.rank = 1, .dim = {5}};
-    TRY(safetensors_create(&writer, budget, path, 0, error));
+    TRY(safetensors_create(&writer, budget, path, NULL, 0, error));
     if (seal)
         safetensors_seal(writer);
     plim_status status = safetensors_declare(writer, "dense/\"kernel\"\n", TYPE_F32, &matrix, error);
@@ -246,7 +246,7 @@ static void nothing_declared(void **state)
         struct budget *budget = new_budget();
         struct safetensors_writer *writer;
         const char *path = path_of("empty.safetensors");
-        assert_int_equal(safetensors_create(&writer, budget, path, 65536, NULL), PLIM_OK);
+        assert_int_equal(safetensors_create(&writer, budget, path, NULL, 65536, NULL), PLIM_OK);
         if (note)
             assert_int_equal(safetensors_note(writer, "a", "b", NULL), PLIM_OK);
         assert_int_equal(safetensors_commit(writer, NULL), PLIM_OK);
@@ -284,7 +284,7 @@ static void misused(void **state)
     for (int what = 0; what < MISUSES; what++) {
         struct budget *budget = new_budget();
         struct safetensors_writer *writer;
-        assert_int_equal(safetensors_create(&writer, budget, path_of("wrong"), 4096, NULL), PLIM_OK);
+        assert_int_equal(safetensors_create(&writer, budget, path_of("wrong"), NULL, 4096, NULL), PLIM_OK);
         assert_int_not_equal(misuse(writer, (enum misuse)what), PLIM_OK);
         assert_int_not_equal(access(path_of("wrong.partial"), F_OK), 0);
         assert_int_not_equal(safetensors_write(writer, "1", 1, NULL), PLIM_OK);

@@ -168,7 +168,7 @@ static void build(struct graph *graph, struct model_tensors *tensors, struct rig
 static void make_rig(struct rig *rig, const struct setup *setup)
 {
     struct program_input input = {
-        .threads = setup->threads, .train = &rig->train_graph, .evaluate = &rig->evaluate_graph};
+        .threads = setup->threads, .train = &rig->train_graph, .evaluate = &rig->evaluate_graph, .save_buffer_bytes = 4096};
     plim_error error = {0};
     *rig = (struct rig){.training = {.loss = LOSS_SPARSE_CATEGORICAL, .accuracy = true}};
     rig->shape = setup->model == CNN ? (struct shape){3, {6, 6, 2}} : (struct shape){1, {12}};

@@ -12,16 +12,17 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/blocks.h"
 #include "base/checked.h"
 #include "base/fault.h"
 #include "base/text.h"
 
-#define ALIGNMENT 64
+#define ALIGNMENT BLOCKS_STEP
+_Static_assert(BUDGET_MAP_BYTES == BLOCKS_MOST, "a block is either small or mapped");
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -29,7 +30,8 @@
 struct budget {
     pthread_mutex_t lock;
     struct budget_figures figures;
-    uint64_t blocks; /* that are taken now; the budget's own is not one of them */
+    uint64_t held; /* blocks that are taken now; the budget's own is not one of them */
+    struct blocks blocks;
 };
 
 static const char *const tag_names[TAG_COUNT] = {
@@ -83,27 +85,22 @@ static void *map_block(size_t bytes)
     return block;
 }
 
-static void *allocate(size_t bytes, uint64_t charge)
+static void *allocate(struct blocks *blocks, size_t bytes)
 {
     int error_number = fault_at(FAULT_ALLOCATE);
     if (error_number) {
         errno = error_number;
         return NULL;
     }
-    if (bytes >= BUDGET_MAP_BYTES)
-        return map_block(charge);
-    void *block = aligned_alloc(ALIGNMENT, charge);
-    if (block)
-        memset(block, 0, charge);
-    return block;
+    return bytes >= BUDGET_MAP_BYTES ? map_block(charge_of(bytes)) : blocks_take(blocks, bytes);
 }
 
-static void deallocate(void *block, size_t bytes)
+static void deallocate(struct blocks *blocks, void *block, size_t bytes)
 {
     if (bytes >= BUDGET_MAP_BYTES)
         munmap(block, charge_of(bytes));
     else
-        free(block);
+        blocks_give(blocks, block, bytes);
 }
 
 static bool fits(const struct budget *budget, uint64_t charge)
@@ -129,6 +126,14 @@ static void subtract(struct budget *budget, enum tag tag, uint64_t charge)
     budget->figures.now_by_tag[tag] -= charge;
 }
 
+/* The ledger lies in a block of its own. */
+static void end_blocks(struct budget *budget)
+{
+    struct blocks blocks = budget->blocks;
+    deallocate(&blocks, budget, sizeof *budget);
+    blocks_release(&blocks);
+}
+
 plim_status budget_make(struct budget **out, uint64_t limit_bytes, plim_error *error)
 {
     uint64_t charge = charge_of(sizeof(struct budget));
@@ -136,11 +141,13 @@ plim_status budget_make(struct budget **out, uint64_t limit_bytes, plim_error *e
     text_size(limit_text, limit_bytes);
     if (charge > limit_bytes)
         return fail(error, PLIM_OVER_BUDGET, "a budget of %s has no room for its own ledger", limit_text);
-    struct budget *budget = allocate(sizeof *budget, charge);
+    struct blocks blocks = {.at = NULL}; /* the ledger is its first block, and then holds the rest */
+    struct budget *budget = allocate(&blocks, sizeof *budget);
     if (!budget)
         return fail(error, PLIM_NO_MEMORY, "the system has no memory for the ledger of the budget");
+    budget->blocks = blocks;
     if (pthread_mutex_init(&budget->lock, NULL) != 0) {
-        deallocate(budget, sizeof *budget);
+        end_blocks(budget);
         return fail(error, PLIM_NO_MEMORY, "the system has no lock for the ledger of the budget");
     }
     budget->figures.limit = limit_bytes;
@@ -153,9 +160,9 @@ void budget_free(struct budget *budget)
 {
     if (!budget)
         return;
-    assert(budget->blocks == 0);
+    assert(budget->held == 0);
     pthread_mutex_destroy(&budget->lock);
-    deallocate(budget, sizeof *budget);
+    end_blocks(budget);
 }
 
 plim_status budget_limit(struct budget *budget, uint64_t limit_bytes, plim_error *error)
@@ -177,11 +184,11 @@ void *budget_take(struct budget *budget, enum tag tag, size_t bytes)
 {
     uint64_t charge = charge_of(bytes);
     pthread_mutex_lock(&budget->lock);
-    void *block = fits(budget, charge) ? allocate(bytes, charge) : NULL;
+    void *block = fits(budget, charge) ? allocate(&budget->blocks, bytes) : NULL;
     if (block) {
         add(budget, tag, charge);
         budget->figures.takes++;
-        budget->blocks++;
+        budget->held++;
     }
     pthread_mutex_unlock(&budget->lock);
     return block;
@@ -199,11 +206,11 @@ void budget_give(struct budget *budget, enum tag tag, void *block, size_t bytes)
 {
     if (!block)
         return;
-    deallocate(block, bytes);
     pthread_mutex_lock(&budget->lock);
-    assert(budget->blocks > 0);
+    assert(budget->held > 0);
+    deallocate(&budget->blocks, block, bytes);
     subtract(budget, tag, charge_of(bytes));
-    budget->blocks--;
+    budget->held--;
     pthread_mutex_unlock(&budget->lock);
 }
 

@@ -1,7 +1,8 @@
 /* budget.h - the only allocator. Every byte has a tag; none passes the limit.
 
-   Small blocks come from malloc, blocks of BUDGET_MAP_BYTES and more from
-   mmap, so that giving them back gives them back to the kernel. Bytes that we
+   Small blocks come from chunks of its own (blocks.h), blocks of
+   BUDGET_MAP_BYTES and more from mmap, so that giving them back gives them back
+   to the kernel; malloc is not used at all. Bytes that we
    do not allocate ourselves (code, libraries, page tables) are *reserved*
    under the tags process and kernel: they count, but have no address. */
 #ifndef BASE_BUDGET_H
@@ -42,7 +43,7 @@ enum tag {
 
 const char *tag_name(enum tag tag);
 
-#define BUDGET_MAP_BYTES ((size_t)128 * 1024)
+#define BUDGET_MAP_BYTES ((size_t)4096)
 #define BUDGET_UNLIMITED UINT64_MAX
 
 struct budget;

@@ -38,7 +38,9 @@ plim_status safetensors_digest(uint8_t digest[32], struct safetensors *file, uin
    syncs the folder. Any failure removes the partial file, and later calls fail;
    safetensors_abandon frees the writer in every case, after a commit too. */
 struct safetensors_writer;
-plim_status safetensors_create(struct safetensors_writer **out, struct budget *budget, const char *path,
+/* The buffer is the caller's, of at least 4096 bytes; NULL: taken from the
+   budget. */
+plim_status safetensors_create(struct safetensors_writer **out, struct budget *budget, const char *path, void *buffer,
                                uint64_t buffer_bytes, plim_error *error);
 plim_status safetensors_declare(struct safetensors_writer *writer, const char *name, enum type type,
                                 const struct shape *shape, plim_error *error);
@@ -47,6 +49,9 @@ plim_status safetensors_note(struct safetensors_writer *writer, const char *key,
 plim_status safetensors_write(struct safetensors_writer *writer, const void *data, uint64_t bytes, plim_error *error);
 /* With seal: a last tensor "plimsoll.sha256" (U8 [32]), declared by itself,
    holds the SHA-256 of every byte before it. */
+/* All bytes of the partial file on the disk, under its partial name still:
+   what may fail fails here, before anything is renamed. */
+plim_status safetensors_finish(struct safetensors_writer *writer, plim_error *error);
 plim_status safetensors_commit(struct safetensors_writer *writer, plim_error *error);
 void safetensors_seal(struct safetensors_writer *writer);    /* before the first write */
 void safetensors_abandon(struct safetensors_writer *writer); /* frees; removes what was not committed */

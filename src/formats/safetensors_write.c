@@ -33,7 +33,7 @@ struct safetensors_writer {
     uint64_t at, dropped;       /* of the file: next byte to write, first byte not yet dropped */
     uint64_t data_bytes, given; /* declared; given so far */
     struct sha256 sha;
-    bool has_notes, seal, started, committed;
+    bool own_buffer, has_notes, seal, started, finished, committed;
     plim_status failed;
 };
 
@@ -76,22 +76,28 @@ static plim_status take_paths(struct safetensors_writer *writer, const char *pat
 static plim_status open_writer(struct safetensors_writer *writer, const char *path, plim_error *error)
 {
     TRY(take_paths(writer, path, error));
-    writer->buffer = budget_take(writer->budget, TAG, writer->buffer_bytes);
-    if (!writer->buffer)
-        return budget_refused(writer->budget, TAG, writer->buffer_bytes, error);
+    if (!writer->buffer) {
+        writer->buffer = budget_take(writer->budget, TAG, writer->buffer_bytes);
+        if (!writer->buffer)
+            return budget_refused(writer->budget, TAG, writer->buffer_bytes, error);
+        writer->own_buffer = true;
+    }
     json_object(&writer->tensors_json, NULL);
     json_object(&writer->notes_json, NULL);
     json_object(&writer->notes_json, "__metadata__");
     return file_open(&writer->file, writer->budget, writer->partial, FILE_CREATE, error);
 }
 
-plim_status safetensors_create(struct safetensors_writer **out, struct budget *budget, const char *path,
+plim_status safetensors_create(struct safetensors_writer **out, struct budget *budget, const char *path, void *buffer,
                                uint64_t buffer_bytes, plim_error *error)
 {
+    if (buffer && buffer_bytes < DATA_ALIGNMENT)
+        return fail_at(error, PLIM_INTERNAL, path, "a buffer of %llu bytes", (unsigned long long)buffer_bytes);
     struct safetensors_writer *writer = budget_take(budget, TAG, sizeof *writer);
     if (!writer)
         return budget_refused(budget, TAG, sizeof *writer, error);
     writer->budget = budget;
+    writer->buffer = buffer;
     writer->buffer_bytes = buffer_bytes < DATA_ALIGNMENT ? DATA_ALIGNMENT : buffer_bytes;
     text_init(&writer->notes, budget, TAG);
     text_init(&writer->tensors, budget, TAG);
@@ -125,7 +131,8 @@ void safetensors_abandon(struct safetensors_writer *writer)
         file_remove(writer->partial, NULL);
     }
     release_header(writer);
-    budget_give(writer->budget, TAG, writer->buffer, writer->buffer_bytes);
+    if (writer->own_buffer)
+        budget_give(writer->budget, TAG, writer->buffer, writer->buffer_bytes);
     budget_give(writer->budget, TAG, writer->path, writer->path_block_bytes);
     budget_give(writer->budget, TAG, writer, sizeof *writer);
 }
@@ -378,7 +385,14 @@ static plim_status finish_file(struct safetensors_writer *writer, plim_error *er
     TRY(flush(writer, error));
     TRY(file_sync(writer->file, error));
     file_drop(writer->file, writer->dropped, writer->at - writer->dropped);
-    return file_rename(writer->partial, writer->path, error);
+    writer->finished = true;
+    return PLIM_OK;
+}
+
+plim_status safetensors_finish(struct safetensors_writer *writer, plim_error *error)
+{
+    TRY(check_usable(writer, error));
+    return writer->finished ? PLIM_OK : note_failure(writer, finish_file(writer, error));
 }
 
 /* The folder of the path: its entries hold the new name. */
@@ -397,8 +411,8 @@ static plim_status sync_folder_of(struct safetensors_writer *writer, plim_error 
 
 plim_status safetensors_commit(struct safetensors_writer *writer, plim_error *error)
 {
-    TRY(check_usable(writer, error));
-    TRY(note_failure(writer, finish_file(writer, error)));
+    TRY(safetensors_finish(writer, error));
+    TRY(note_failure(writer, file_rename(writer->partial, writer->path, error)));
     writer->committed = true;
     file_close(writer->file);
     writer->file = NULL;

@@ -140,6 +140,7 @@ void job_predict(struct prediction *out, const struct plim_job *job, const struc
         outside[tag] = figures.now_by_tag[tag];
     outside[TAG_PROCESS] = job->process_bytes;
     outside[TAG_STACKS] += (uint64_t)(job->compute_threads - 1) * thread_cost();
+    outside[TAG_CHECKPOINT] += checkpoint_cost(program);
     dataset_cost(outside, &scratch, train, train_slots);
     if (job->validation.dataset)
         dataset_cost(outside, &scratch, job->validation.dataset, validation_slots);

@@ -17,7 +17,8 @@ static void add(struct pool *pool, struct instance instance, int tensor)
 
 /* A group is entered when its root is made: that is in this chain, for groups
    with no place in the arena live in one chain. */
-static void add_outputs(struct pool *pool, const struct builder *builder, const struct node *node, const struct chain *chain)
+static void add_outputs(struct pool *pool, const struct builder *builder, const struct node *node,
+                        const struct chain *chain)
 {
     for (int k = 0; k < node->output_count; k++) {
         const struct tensor *tensor = node->output[k];
@@ -36,7 +37,8 @@ static void add_outputs(struct pool *pool, const struct builder *builder, const 
     }
 }
 
-static plim_status pack_instruction(struct builder *builder, struct instruction *instruction, struct pool *pool, plim_error *error)
+static plim_status pack_instruction(struct builder *builder, struct instruction *instruction, struct pool *pool,
+                                    plim_error *error)
 {
     uint64_t top;
     pool->count = 0;
@@ -44,7 +46,8 @@ static plim_status pack_instruction(struct builder *builder, struct instruction 
         const struct task *task = &instruction->task[t];
         add_outputs(pool, builder, task->node, &instruction->chain);
         if (task->kernel->scratch_bytes)
-            add(pool, (struct instance){.name = "scratch", .bytes = task->kernel->scratch_bytes, .first = t, .last = t}, NOWHERE);
+            add(pool, (struct instance){.name = "scratch", .bytes = task->kernel->scratch_bytes, .first = t, .last = t},
+                NOWHERE);
     }
     TRY(layout_pack(&top, pool->instance, pool->count, builder->graph->arena.budget, error));
     for (int i = 0; i < pool->count; i++) {

@@ -24,12 +24,13 @@ static void add_values(struct builder *builder)
         if (!is_value(tensor) || life->root != t || !life->arena)
             continue;
         life->instance = add_instance(builder->phase, (struct instance){
-            .name = tensor->name,
-            .tag = life->gradient ? TAG_GRADIENTS : TAG_ACTIVATIONS,
-            .bytes = tensor_bytes(tensor),
-            .first = at_instruction(builder, life->first),
-            .last = life->result ? builder->phase->instruction_count - 1 : at_instruction(builder, life->end),
-        });
+                                                          .name = tensor->name,
+                                                          .tag = life->gradient ? TAG_GRADIENTS : TAG_ACTIVATIONS,
+                                                          .bytes = tensor_bytes(tensor),
+                                                          .first = at_instruction(builder, life->first),
+                                                          .last = life->result ? builder->phase->instruction_count - 1
+                                                                               : at_instruction(builder, life->end),
+                                                      });
     }
 }
 
@@ -49,12 +50,12 @@ static plim_status add_partials(struct builder *builder, const struct node *node
         if (!name)
             return program_refused(builder->program, error);
         *partial = add_instance(builder->phase, (struct instance){
-            .name = name,
-            .tag = TAG_SCRATCH,
-            .bytes = layout_bytes(tensor_bytes(tensor)) * (uint64_t)units,
-            .first = at,
-            .last = at,
-        });
+                                                    .name = name,
+                                                    .tag = TAG_SCRATCH,
+                                                    .bytes = layout_bytes(tensor_bytes(tensor)) * (uint64_t)units,
+                                                    .first = at,
+                                                    .last = at,
+                                                });
     }
     return PLIM_OK;
 }
@@ -67,8 +68,10 @@ static plim_status add_pack(struct builder *builder, const struct task *task, in
     char *name = arena_format(&builder->program->arena, "pack of %s %s", task->node->op->name, task->node->name);
     if (!name)
         return program_refused(builder->program, error);
-    builder->pack[task->node->id] = add_instance(
-        builder->phase, (struct instance){.name = name, .tag = TAG_SCRATCH, .bytes = task->kernel->pack_bytes, .first = at, .last = at});
+    builder->pack[task->node->id] =
+        add_instance(builder->phase,
+                     (struct instance){
+                         .name = name, .tag = TAG_SCRATCH, .bytes = task->kernel->pack_bytes, .first = at, .last = at});
     return PLIM_OK;
 }
 

@@ -16,10 +16,10 @@
 #define REPAIR_SLOTS  20000 /* rounds times instances: large plans get fewer rounds */
 
 struct slot {
-    int index;         /* of the instance */
+    int index; /* of the instance */
     int first, last;
-    uint64_t bytes;    /* rounded */
-    uint64_t touched;  /* largest live total while it is alive */
+    uint64_t bytes;   /* rounded */
+    uint64_t touched; /* largest live total while it is alive */
     uint64_t offset;
 };
 
@@ -149,14 +149,16 @@ static uint64_t measure(struct slot *slot, int count, uint64_t *live, int instru
     return most;
 }
 
-static plim_status load(struct slot *slot, int *instructions, const struct instance *instance, int count, plim_error *error)
+static plim_status load(struct slot *slot, int *instructions, const struct instance *instance, int count,
+                        plim_error *error)
 {
     uint64_t sum = 0;
     *instructions = 0;
     for (int i = 0; i < count; i++) {
         uint64_t bytes = layout_bytes(instance[i].bytes);
         if (instance[i].first < 0 || instance[i].last < instance[i].first)
-            return fail(error, PLIM_INTERNAL, "layout: %s lives from %d to %d", instance[i].name, instance[i].first, instance[i].last);
+            return fail(error, PLIM_INTERNAL, "layout: %s lives from %d to %d", instance[i].name, instance[i].first,
+                        instance[i].last);
         if (bytes < instance[i].bytes || !add_u64(&sum, sum, bytes))
             return fail(error, PLIM_BAD_MODEL, "layout: the values of a step do not fit in 64 bits");
         slot[i] = (struct slot){.index = i, .first = instance[i].first, .last = instance[i].last, .bytes = bytes};
@@ -167,7 +169,8 @@ static plim_status load(struct slot *slot, int *instructions, const struct insta
 }
 
 /* Keeps the offsets when they are the lowest so far. */
-static void place_and_keep(uint64_t *top, uint64_t *reached, struct instance *instance, struct slot *slot, struct slot *placed, int count)
+static void place_and_keep(uint64_t *top, uint64_t *reached, struct instance *instance, struct slot *slot,
+                           struct slot *placed, int count)
 {
     *reached = place_all(placed, slot, count);
     if (*reached >= *top)
@@ -189,14 +192,15 @@ static void promote(struct slot *slot, int count, uint64_t reached)
     slot[0] = moved;
 }
 
-static void try_orders(uint64_t *top, struct instance *instance, struct slot *slot, struct slot *placed, int count, uint64_t bound)
+static void try_orders(uint64_t *top, struct instance *instance, struct slot *slot, struct slot *placed, int count,
+                       uint64_t bound)
 {
     uint64_t reached;
     *top = UINT64_MAX;
     for (size_t k = 0; k < sizeof(orders) / sizeof(*orders) && *top > bound; k++) {
         qsort(slot, (size_t)count, sizeof(*slot), orders[k]);
         place_and_keep(top, &reached, instance, slot, placed, count);
-        for (int64_t round = 0; round < REPAIR_ROUNDS && round * count < REPAIR_SLOTS && *top > bound; round++) {
+        for (int64_t round = 0; round < REPAIR_ROUNDS && round * count<REPAIR_SLOTS && * top> bound; round++) {
             promote(slot, count, reached);
             place_and_keep(top, &reached, instance, slot, placed, count);
         }

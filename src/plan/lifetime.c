@@ -48,7 +48,8 @@ static bool may_take_over(const struct builder *builder, const struct node *node
     const struct life *life = &builder->life[from->id];
     if (from->kind != KIND_VALUE || life->last != at || tensor_bytes(from) != tensor_bytes(to))
         return false;
-    return cut->input[input] == PART_CUT && cut->output[0] == PART_CUT && life->whole_read != builder->instruction_of[node->id];
+    return cut->input[input] == PART_CUT && cut->output[0] == PART_CUT &&
+           life->whole_read != builder->instruction_of[node->id];
 }
 
 static void take_over(struct life *life, const struct tensor *from, const struct tensor *to)

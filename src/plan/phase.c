@@ -51,7 +51,8 @@ static plim_status match_persistent(struct builder *b, plim_error *error)
             tried++;
         }
         if (tried == program->persistent_count)
-            return fail(error, PLIM_INTERNAL, "plan: %s of phase %s is not a weight of the program", tensor->name, b->phase->name);
+            return fail(error, PLIM_INTERNAL, "plan: %s of phase %s is not a weight of the program", tensor->name,
+                        b->phase->name);
         b->persistent[t] = next;
     }
     return PLIM_OK;
@@ -71,11 +72,14 @@ static plim_status build(struct builder *b, plim_error *error)
     return tasks_place(b, error);
 }
 
-plim_status phase_make(struct program *program, int phase, const char *name, struct graph *graph, int64_t last_batch, plim_error *error)
+plim_status phase_make(struct program *program, int phase, const char *name, struct graph *graph, int64_t last_batch,
+                       plim_error *error)
 {
-    struct builder builder = {.program = program, .phase = &program->phase[phase], .graph = graph, .last_batch = last_batch};
+    struct builder builder = {
+        .program = program, .phase = &program->phase[phase], .graph = graph, .last_batch = last_batch};
     if (last_batch < 0 || last_batch > graph->batch)
-        return fail(error, PLIM_INTERNAL, "plan: a last batch of %lld samples, a batch of %lld", (long long)last_batch, (long long)graph->batch);
+        return fail(error, PLIM_INTERNAL, "plan: a last batch of %lld samples, a batch of %lld", (long long)last_batch,
+                    (long long)graph->batch);
     *builder.phase = (struct phase){.name = name, .graph = graph};
     arena_init(&builder.work, program->arena.budget, TAG_PLANNER);
     plim_status status = build(&builder, error);
@@ -90,7 +94,8 @@ plim_status phase_make_buffer(struct program *program, int phase, const char *na
     made->instance = arena_array(&program->arena, 1, sizeof(*made->instance));
     if (!made->instance)
         return program_refused(program, error);
-    made->instance[0] = (struct instance){.name = name, .tag = TAG_CHECKPOINT, .bytes = layout_bytes(bytes), .offset = program->persistent_bytes};
+    made->instance[0] = (struct instance){
+        .name = name, .tag = TAG_CHECKPOINT, .bytes = layout_bytes(bytes), .offset = program->persistent_bytes};
     made->max_live = made->top = made->instance[0].bytes;
     return PLIM_OK;
 }

@@ -9,16 +9,16 @@
 /* Of a tensor. Positions are places in chains.order. Tensors that take over one
    another's bytes form a group; what is said of a group stands at its root. */
 struct life {
-    int made, last;     /* positions: its maker, its last reader (the maker if none) */
-    int whole_read;     /* last instruction that reads it other than CUT; -1 */
-    int root;           /* tensor id of its group's root */
+    int made, last; /* positions: its maker, its last reader (the maker if none) */
+    int whole_read; /* last instruction that reads it other than CUT; -1 */
+    int root;       /* tensor id of its group's root */
     /* Of the group: */
-    bool arena;         /* has a place outside of slices */
+    bool arena; /* has a place outside of slices */
     bool gradient;
-    int first, end;     /* positions */
-    bool result;        /* lives to the end of the phase */
-    int instance;       /* in the arena; or NOWHERE */
-    uint64_t offset;    /* in the worker's buffers, when not in the arena */
+    int first, end;  /* positions */
+    bool result;     /* lives to the end of the phase */
+    int instance;    /* in the arena; or NOWHERE */
+    uint64_t offset; /* in the worker's buffers, when not in the arena */
 };
 
 struct builder {
@@ -26,15 +26,15 @@ struct builder {
     struct phase *phase;
     struct graph *graph;
     struct chains chains;
-    struct arena work;      /* thrown away when the phase is made */
+    struct arena work; /* thrown away when the phase is made */
     int64_t last_batch;
-    struct cut *cut;        /* by node id */
-    int *position;          /* by node id: in chains.order */
-    int *instruction_of;    /* by node id */
-    struct life *life;      /* by tensor id */
-    int *partial;           /* by node id * MOST_OUTPUTS + k: instance of its partial sums */
-    int *pack;              /* by node id: instance of its pack */
-    int *persistent;        /* by tensor id: index of a weight or state */
+    struct cut *cut;     /* by node id */
+    int *position;       /* by node id: in chains.order */
+    int *instruction_of; /* by node id */
+    struct life *life;   /* by tensor id */
+    int *partial;        /* by node id * MOST_OUTPUTS + k: instance of its partial sums */
+    int *pack;           /* by node id: instance of its pack */
+    int *persistent;     /* by tensor id: index of a weight or state */
 };
 
 /* lifetime.c: life of every value, groups in place. Needs chains, cut, position. */
@@ -48,7 +48,8 @@ plim_status tasks_prepare(struct builder *builder, plim_error *error);
 plim_status tasks_place(struct builder *builder, plim_error *error);
 
 /* phase.c */
-plim_status phase_make(struct program *program, int phase, const char *name, struct graph *graph, int64_t last_batch, plim_error *error);
+plim_status phase_make(struct program *program, int phase, const char *name, struct graph *graph, int64_t last_batch,
+                       plim_error *error);
 plim_status phase_make_buffer(struct program *program, int phase, const char *name, uint64_t bytes, plim_error *error);
 /* live_bytes and tags at the peak; when all phases are made. */
 void phase_measure(struct program *program, struct phase *phase);

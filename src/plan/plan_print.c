@@ -5,7 +5,8 @@
 
 static void print_place(struct text *out, const struct place *place)
 {
-    static const char *const spaces[] = {[SPACE_NONE] = "-", [SPACE_ARENA] = "arena", [SPACE_WORKER] = "worker", [SPACE_BATCH] = "batch"};
+    static const char *const spaces[] = {
+        [SPACE_NONE] = "-", [SPACE_ARENA] = "arena", [SPACE_WORKER] = "worker", [SPACE_BATCH] = "batch"};
     text_add(out, " %s", spaces[place->space]);
     if (place->space == SPACE_NONE)
         return;
@@ -27,18 +28,20 @@ static void print_task(struct text *out, const struct task *task)
     for (int k = 0; k < node->output_count; k++)
         print_place(out, &task->output[k]);
     if (task->kernel->scratch_bytes)
-        text_add(out, " scratch %llu at %llu", (unsigned long long)task->kernel->scratch_bytes, (unsigned long long)task->scratch);
+        text_add(out, " scratch %llu at %llu", (unsigned long long)task->kernel->scratch_bytes,
+                 (unsigned long long)task->scratch);
     if (task->kernel->pack_bytes)
-        text_add(out, " pack %llu at %llu", (unsigned long long)task->kernel->pack_bytes, (unsigned long long)task->pack);
+        text_add(out, " pack %llu at %llu", (unsigned long long)task->kernel->pack_bytes,
+                 (unsigned long long)task->pack);
     text_add(out, " (%s)\n", task->kernel->implementation);
 }
 
 static void print_instruction(struct text *out, const struct instruction *instruction, int index)
 {
     const struct chain *chain = &instruction->chain;
-    text_add(out, "  %d %s: %lld %s, slices of %lld, %d x %lld, %llu bytes live\n", index, instruction->name, (long long)chain->extent,
-             chain->by_sample ? "samples" : "rows", (long long)chain->slice, chain->units, (long long)chain->unit,
-             (unsigned long long)instruction->live_bytes);
+    text_add(out, "  %d %s: %lld %s, slices of %lld, %d x %lld, %llu bytes live\n", index, instruction->name,
+             (long long)chain->extent, chain->by_sample ? "samples" : "rows", (long long)chain->slice, chain->units,
+             (long long)chain->unit, (unsigned long long)instruction->live_bytes);
     for (int t = 0; t < instruction->task_count; t++)
         print_task(out, &instruction->task[t]);
     for (int f = 0; f < instruction->fold_count; f++) {
@@ -50,25 +53,27 @@ static void print_instruction(struct text *out, const struct instruction *instru
 
 static void print_phase(struct text *out, const struct phase *phase)
 {
-    text_add(out, "phase %s: %d instructions, %d instances, live %llu, packed %llu, a worker %llu\n", phase->name, phase->instruction_count,
-             phase->instance_count, (unsigned long long)phase->max_live, (unsigned long long)phase->top,
-             (unsigned long long)phase->worker_bytes);
+    text_add(out, "phase %s: %d instructions, %d instances, live %llu, packed %llu, a worker %llu\n", phase->name,
+             phase->instruction_count, phase->instance_count, (unsigned long long)phase->max_live,
+             (unsigned long long)phase->top, (unsigned long long)phase->worker_bytes);
     for (int i = 0; i < phase->instruction_count; i++)
         print_instruction(out, &phase->instruction[i], i);
     for (int k = 0; k < phase->instance_count; k++) {
         const struct instance *instance = &phase->instance[k];
-        text_add(out, "  [%d, %d] at %llu: %llu bytes, %s, %s\n", instance->first, instance->last, (unsigned long long)instance->offset,
-                 (unsigned long long)instance->bytes, tag_name(instance->tag), instance->name);
+        text_add(out, "  [%d, %d] at %llu: %llu bytes, %s, %s\n", instance->first, instance->last,
+                 (unsigned long long)instance->offset, (unsigned long long)instance->bytes, tag_name(instance->tag),
+                 instance->name);
     }
 }
 
 void program_print(struct text *out, const struct program *program)
 {
-    text_add(out, "arena: %llu bytes, persistent %llu, %d workers of %llu at %llu\n", (unsigned long long)program->arena_bytes,
-             (unsigned long long)program->persistent_bytes, program->threads, (unsigned long long)program->worker_bytes,
-             (unsigned long long)program->workers_offset);
+    text_add(out, "arena: %llu bytes, persistent %llu, %d workers of %llu at %llu\n",
+             (unsigned long long)program->arena_bytes, (unsigned long long)program->persistent_bytes, program->threads,
+             (unsigned long long)program->worker_bytes, (unsigned long long)program->workers_offset);
     for (int i = 0; i < program->persistent_count; i++)
-        text_add(out, "  at %llu: %s\n", (unsigned long long)program->persistent_offset[i], program->persistent[i]->name);
+        text_add(out, "  at %llu: %s\n", (unsigned long long)program->persistent_offset[i],
+                 program->persistent[i]->name);
     for (int p = 0; p < PHASE_COUNT; p++)
         if (program->phase[p].name)
             print_phase(out, &program->phase[p]);

@@ -32,17 +32,17 @@ struct replay {
     const struct program *program;
     const struct phase *phase;
     struct arena work;
-    struct copy *copy;      /* by tensor id */
-    int *held;              /* tensors with a copy */
+    struct copy *copy; /* by tensor id */
+    int *held;         /* tensors with a copy */
     int held_count;
-    int *version;           /* by tensor id: updates so far */
-    int *expected;          /* by node id * MOST_INPUTS + i: version in program order */
-    bool *ran;              /* by node id */
-    struct access *access;  /* of the current instruction */
+    int *version;          /* by tensor id: updates so far */
+    int *expected;         /* by node id * MOST_INPUTS + i: version in program order */
+    bool *ran;             /* by node id */
+    struct access *access; /* of the current instruction */
     int access_count;
     const struct instance **alive; /* at the current instruction, by offset */
     int alive_count;
-    int at;                 /* instruction */
+    int at; /* instruction */
     const struct instruction *instruction;
     plim_error *error;
 };
@@ -152,12 +152,16 @@ static void start_copies(struct replay *r)
     for (int t = 0; t < graph->tensor_count; t++) {
         const struct tensor *tensor = graph->tensor[t];
         if (tensor->kind == KIND_INPUT)
-            r->copy[t] = (struct copy){.space = SPACE_BATCH, .offset = (uint64_t)tensor->column, .bytes = tensor_bytes(tensor)};
-        for (int tried = 0; (tensor->kind == KIND_WEIGHT || tensor->kind == KIND_STATE) && tried < r->program->persistent_count; tried++) {
+            r->copy[t] =
+                (struct copy){.space = SPACE_BATCH, .offset = (uint64_t)tensor->column, .bytes = tensor_bytes(tensor)};
+        for (int tried = 0;
+             (tensor->kind == KIND_WEIGHT || tensor->kind == KIND_STATE) && tried < r->program->persistent_count;
+             tried++) {
             int i = (next + tried) % r->program->persistent_count;
             if (strcmp(r->program->persistent[i]->name, tensor->name) != 0)
                 continue;
-            r->copy[t] = (struct copy){.space = SPACE_ARENA, .offset = r->program->persistent_offset[i], .bytes = tensor_bytes(tensor)};
+            r->copy[t] = (struct copy){
+                .space = SPACE_ARENA, .offset = r->program->persistent_offset[i], .bytes = tensor_bytes(tensor)};
             next = i + 1;
             break;
         }
@@ -198,19 +202,21 @@ static uint64_t slice_bytes(const struct replay *r, const struct tensor *tensor,
 static plim_status note_access(struct replay *r, struct access access)
 {
     if (access.offset >= r->program->persistent_bytes && !inside_alive(r, access.offset, access.bytes))
-        return WRONG(r, "%s %s reaches bytes at %llu that nobody owns at instruction %d", access.node->op->name, access.node->name,
-                     (unsigned long long)access.offset, r->at);
+        return WRONG(r, "%s %s reaches bytes at %llu that nobody owns at instruction %d", access.node->op->name,
+                     access.node->name, (unsigned long long)access.offset, r->at);
     r->access[r->access_count++] = access;
     return PLIM_OK;
 }
 
 /* Shape of the place against the op's cut. */
-static plim_status check_place(const struct replay *r, const struct node *node, const struct place *place, const struct tensor *tensor, enum part part)
+static plim_status check_place(const struct replay *r, const struct node *node, const struct place *place,
+                               const struct tensor *tensor, enum part part)
 {
     bool moves = part == PART_CUT && place->space != SPACE_WORKER;
     if (place->space == SPACE_NONE || place->row_bytes != (moves ? tensor_row_bytes(tensor) : 0))
         return WRONG(r, "%s %s: %s has no place that fits its cut", node->op->name, node->name, tensor->name);
-    if (place->space == SPACE_WORKER && (place->offset % LAYOUT_ALIGNMENT || place->offset + slice_bytes(r, tensor, part) > r->program->worker_bytes))
+    if (place->space == SPACE_WORKER &&
+        (place->offset % LAYOUT_ALIGNMENT || place->offset + slice_bytes(r, tensor, part) > r->program->worker_bytes))
         return WRONG(r, "%s %s: %s passes the end of the worker's buffers", node->op->name, node->name, tensor->name);
     return PLIM_OK;
 }
@@ -221,20 +227,23 @@ static plim_status check_read(struct replay *r, const struct task *task, int i, 
     const struct tensor *tensor = node->input[i];
     const struct place *place = &task->input[i];
     if (!tensor)
-        return place->space == SPACE_NONE ? PLIM_OK : WRONG(r, "%s %s: an absent input has a place", node->op->name, node->name);
+        return place->space == SPACE_NONE ? PLIM_OK
+                                          : WRONG(r, "%s %s: an absent input has a place", node->op->name, node->name);
     const struct copy *copy = &r->copy[tensor->id];
     TRY(check_place(r, node, place, tensor, cut->input[i]));
     if (copy->space != place->space || copy->offset != place->offset)
-        return WRONG(r, "%s %s at instruction %d does not find %s where it looks", node->op->name, node->name, r->at, tensor->name);
+        return WRONG(r, "%s %s at instruction %d does not find %s where it looks", node->op->name, node->name, r->at,
+                     tensor->name);
     if (copy->rows_only && cut->input[i] != PART_CUT)
         return WRONG(r, "%s %s reads all of %s while it is being made", node->op->name, node->name, tensor->name);
     if (place->unit_bytes)
         return WRONG(r, "%s %s: an input moves by units", node->op->name, node->name);
     if (r->version[tensor->id] != r->expected[node->id * MOST_INPUTS + i])
-        return WRONG(r, "%s %s sees version %d of %s, not %d", node->op->name, node->name, r->version[tensor->id], tensor->name,
-                     r->expected[node->id * MOST_INPUTS + i]);
+        return WRONG(r, "%s %s sees version %d of %s, not %d", node->op->name, node->name, r->version[tensor->id],
+                     tensor->name, r->expected[node->id * MOST_INPUTS + i]);
     if (place->space == SPACE_ARENA)
-        return note_access(r, (struct access){place->offset, tensor_bytes(tensor), place->row_bytes, updates(node, i), node});
+        return note_access(
+            r, (struct access){place->offset, tensor_bytes(tensor), place->row_bytes, updates(node, i), node});
     return PLIM_OK;
 }
 
@@ -247,7 +256,8 @@ static const struct fold *find_fold(const struct replay *r, const struct place *
     return NULL;
 }
 
-static plim_status write_sum(struct replay *r, const struct node *node, const struct place *place, const struct tensor *tensor)
+static plim_status write_sum(struct replay *r, const struct node *node, const struct place *place,
+                             const struct tensor *tensor)
 {
     int units = r->instruction->chain.units;
     bool partial = place->unit_bytes != 0;
@@ -293,7 +303,8 @@ static void write_copies(struct replay *r, const struct task *task, const struct
                 bytes = tensor_bytes(task->node->output[k]);
             hold(r, task->node->output[k], (struct copy){place->space, place->offset, bytes, true});
         } else {
-            lose(r, place->space, place->offset, place->unit_bytes ? place->unit_bytes * (uint64_t)r->instruction->chain.units : bytes);
+            lose(r, place->space, place->offset,
+                 place->unit_bytes ? place->unit_bytes * (uint64_t)r->instruction->chain.units : bytes);
         }
     }
 }
@@ -340,7 +351,8 @@ static plim_status replay_task(struct replay *r, const struct task *task)
     if (r->ran[node->id])
         return WRONG(r, "%s %s runs twice", node->op->name, node->name);
     r->ran[node->id] = true;
-    if (cut.extent != chain->extent || cut.by_sample != chain->by_sample || (chain->slice % cut.grain && chain->units * chain->unit > chain->slice))
+    if (cut.extent != chain->extent || cut.by_sample != chain->by_sample ||
+        (chain->slice % cut.grain && chain->units * chain->unit > chain->slice))
         return WRONG(r, "%s %s does not fit its chain", node->op->name, node->name);
     for (int i = 0; i < node->input_count; i++)
         TRY(check_read(r, task, i, &cut));
@@ -377,8 +389,8 @@ static plim_status check_accesses(struct replay *r)
             const struct access *b = &r->access[j];
             bool by_rows = a->offset == b->offset && a->row_bytes && a->row_bytes == b->row_bytes;
             if ((a->write || b->write) && !by_rows)
-                return WRONG(r, "%s %s and %s %s meet in bytes at %llu while units run", a->node->op->name, a->node->name, b->node->op->name,
-                             b->node->name, (unsigned long long)b->offset);
+                return WRONG(r, "%s %s and %s %s meet in bytes at %llu while units run", a->node->op->name,
+                             a->node->name, b->node->op->name, b->node->name, (unsigned long long)b->offset);
         }
     }
     return PLIM_OK;
@@ -387,7 +399,8 @@ static plim_status check_accesses(struct replay *r)
 static plim_status check_chain(const struct replay *r, const struct chain *chain)
 {
     bool ok = chain->slice >= 1 && chain->unit >= chain->slice && chain->unit % chain->slice == 0 && chain->units >= 1;
-    ok = ok && (int64_t)chain->units * chain->unit >= chain->extent && (int64_t)(chain->units - 1) * chain->unit < chain->extent;
+    ok = ok && (int64_t)chain->units * chain->unit >= chain->extent &&
+         (int64_t)(chain->units - 1) * chain->unit < chain->extent;
     return ok ? PLIM_OK : WRONG(r, "the units of instruction %d do not cover it", r->at);
 }
 
@@ -450,7 +463,8 @@ static plim_status check_end(const struct replay *r)
             return WRONG(r, "%s %s never runs", graph->node[n]->op->name, graph->node[n]->name);
     for (int t = 0; t < graph->tensor_count; t++) {
         const struct place *place = &r->phase->place[t];
-        if (graph->tensor[t]->kind == KIND_RESULT && (r->copy[t].space != SPACE_ARENA || place->space != SPACE_ARENA || r->copy[t].offset != place->offset))
+        if (graph->tensor[t]->kind == KIND_RESULT &&
+            (r->copy[t].space != SPACE_ARENA || place->space != SPACE_ARENA || r->copy[t].offset != place->offset))
             return WRONG(r, "the result %s is not there in the end", graph->tensor[t]->name);
     }
     return PLIM_OK;

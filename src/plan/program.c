@@ -22,7 +22,8 @@ static plim_status add_persistent(struct program *program, const struct graph *g
             continue;
         program->persistent[program->persistent_count] = graph->tensor[t];
         program->persistent_offset[program->persistent_count++] = program->persistent_bytes;
-        if (!add_u64(&program->persistent_bytes, program->persistent_bytes, layout_bytes(tensor_bytes(graph->tensor[t]))))
+        if (!add_u64(&program->persistent_bytes, program->persistent_bytes,
+                     layout_bytes(tensor_bytes(graph->tensor[t]))))
             return too_large(error);
     }
     return PLIM_OK;

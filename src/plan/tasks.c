@@ -15,7 +15,8 @@ static void add_length(int64_t *lengths, int *count, int64_t length, int64_t sli
 
 /* Units begin at multiples of a slice, so the only short slice of a batch is
    its last one. */
-static plim_status prepare_task(struct builder *builder, struct task *task, const struct chain *chain, plim_error *error)
+static plim_status prepare_task(struct builder *builder, struct task *task, const struct chain *chain,
+                                plim_error *error)
 {
     struct backend *backend = builder->program->backend;
     int64_t lengths[2];
@@ -40,7 +41,8 @@ static const char *name_instruction(struct builder *builder, const struct instru
     return arena_format(&builder->program->arena, "%s %s", name, heaviest->backward ? "backward" : "forward");
 }
 
-static plim_status prepare_instruction(struct builder *builder, struct instruction *instruction, const struct chain *chain, plim_error *error)
+static plim_status prepare_instruction(struct builder *builder, struct instruction *instruction,
+                                       const struct chain *chain, plim_error *error)
 {
     instruction->chain = *chain;
     instruction->task = arena_array(&builder->program->arena, (size_t)chain->count, sizeof(*instruction->task));
@@ -59,7 +61,8 @@ static plim_status prepare_instruction(struct builder *builder, struct instructi
 plim_status tasks_prepare(struct builder *builder, plim_error *error)
 {
     struct phase *phase = builder->phase;
-    phase->instruction = arena_array(&builder->program->arena, (size_t)builder->chains.chain_count, sizeof(*phase->instruction));
+    phase->instruction =
+        arena_array(&builder->program->arena, (size_t)builder->chains.chain_count, sizeof(*phase->instruction));
     if (!phase->instruction)
         return program_refused(builder->program, error);
     for (int c = 0; c < builder->chains.chain_count; c++) {
@@ -76,7 +79,8 @@ static struct place place_of(const struct builder *builder, const struct tensor 
     if (tensor->kind == KIND_INPUT)
         return (struct place){.space = SPACE_BATCH, .offset = (uint64_t)tensor->column};
     if (!is_value(tensor))
-        return (struct place){.space = SPACE_ARENA, .offset = builder->program->persistent_offset[builder->persistent[tensor->id]]};
+        return (struct place){.space = SPACE_ARENA,
+                              .offset = builder->program->persistent_offset[builder->persistent[tensor->id]]};
     const struct life *life = &builder->life[builder->life[tensor->id].root];
     if (life->instance != NOWHERE)
         return (struct place){.space = SPACE_ARENA, .offset = builder->phase->instance[life->instance].offset};
@@ -156,7 +160,8 @@ plim_status tasks_place(struct builder *builder, plim_error *error)
     for (int i = 0; i < builder->phase->instruction_count; i++) {
         struct instruction *instruction = &builder->phase->instruction[i];
         int folds = count_folds(builder, instruction);
-        instruction->fold = folds ? arena_array(&builder->program->arena, (size_t)folds, sizeof(*instruction->fold)) : NULL;
+        instruction->fold =
+            folds ? arena_array(&builder->program->arena, (size_t)folds, sizeof(*instruction->fold)) : NULL;
         if (folds && !instruction->fold)
             return program_refused(builder->program, error);
         for (int t = 0; t < instruction->task_count; t++)

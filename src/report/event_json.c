@@ -69,6 +69,8 @@ static void end_line(struct plim_report *report, const plim_end *end)
     json_int(&json, "malloc_growth_bytes", end->malloc_growth_bytes);
     json_double(&json, "data_wait_share", end->data_wait_share);
     json_string(&json, "checkpoint", end->checkpoint);
+    if (end->note)
+        json_string(&json, "note", end->note);
     if (end->weights_digest)
         json_string(&json, "weights_digest", end->weights_digest);
     if (end->optimizer_digest)

@@ -96,6 +96,8 @@ void progress_event(struct plim_report *report, const plim_event *event, bool te
         text_add(&report->line, "%s", event->plan->text);
         report_flush(report);
     } else if (event->kind == PLIM_EVENT_BEGIN) {
+        if (event->progress->note)
+            text_add(&report->line, "note: %s\n", event->progress->note);
         text_add(&report->line, "Epoch %lld/%lld\n", (long long)event->progress->epoch,
                  (long long)event->progress->epochs);
         report_flush(report);

@@ -35,14 +35,15 @@ static plim_status join(char out[PATH_BYTES], const char *folder, const char *na
     return length < PATH_BYTES ? PLIM_OK : fail(error, PLIM_IO, "the path of the checkpoint folder is too long");
 }
 
-/* The header grows as text does (old and doubled new for a moment), names are
-   kept to find duplicates, and the reader holds it with a table of entries. */
-uint64_t checkpoint_cost(const struct program *program, uint64_t buffer_bytes)
+/* What saving and loading take beside the planned buffer. The header grows as
+   text does (old and doubled new for a moment), names are kept to find duplicates,
+   and the reader holds it with a table of entries. */
+uint64_t checkpoint_cost(const struct program *program)
 {
     uint64_t header = 2048, count = (uint64_t)program->persistent_count;
     for (int i = 0; i < program->persistent_count; i++)
         header += strlen(program->persistent[i]->name) + 100 + 21 * (uint64_t)program->persistent[i]->shape.rank;
-    return (buffer_bytes < 4096 ? 4096 : buffer_bytes) + 4 * header + 256 * count + 3 * PATH_BYTES + 4096;
+    return 4 * header + 256 * count + 3 * PATH_BYTES + 4096;
 }
 
 /* ---- writing ---- */
@@ -112,6 +113,7 @@ static plim_status rotate(struct safetensors_writer *writer, const char *current
                           plim_error *error)
 {
     bool exists, committed;
+    TRY(safetensors_finish(writer, error));
     TRY(file_exists(&exists, current, error));
     if (exists)
         TRY(file_rename(current, previous, error));
@@ -121,26 +123,47 @@ static plim_status rotate(struct safetensors_writer *writer, const char *current
     return status;
 }
 
-plim_status checkpoint_save(const char *folder, struct machine *machine, const struct position *position,
-                            uint64_t buffer_bytes, plim_error *error)
+/* The plan's own buffer for saving: it lies over what only steps need. */
+static plim_status create(struct safetensors_writer **out, struct machine *machine, const char *path, plim_error *error)
+{
+    uint64_t bytes;
+    void *buffer = machine_buffer(&bytes, machine, PHASE_SAVE);
+    return safetensors_create(out, machine->budget, path, buffer, bytes, error);
+}
+
+/* Writes the partial file; with `keep` it becomes the newest checkpoint. */
+static plim_status save(const char *folder, struct machine *machine, const struct position *position, bool keep,
+                        plim_error *error)
 {
     char current[PATH_BYTES], previous[PATH_BYTES];
     struct safetensors_writer *writer = NULL;
     TRY(join(current, folder, CHECKPOINT_NAME, error));
     TRY(join(previous, folder, CHECKPOINT_PREVIOUS_NAME, error));
     TRY(file_make_folder(folder, error));
-    TRY(safetensors_create(&writer, machine->budget, current, buffer_bytes, error));
+    TRY(create(&writer, machine, current, error));
     plim_status status = fill_checkpoint(writer, machine, position, error);
     if (status == PLIM_OK)
-        status = rotate(writer, current, previous, error);
+        status = keep ? rotate(writer, current, previous, error) : safetensors_finish(writer, error);
     safetensors_abandon(writer);
     return status;
 }
 
-plim_status weights_save(const char *path, struct machine *machine, uint64_t buffer_bytes, plim_error *error)
+plim_status checkpoint_save(const char *folder, struct machine *machine, const struct position *position,
+                            plim_error *error)
+{
+    return save(folder, machine, position, true, error);
+}
+
+plim_status checkpoint_rehearse(const char *folder, struct machine *machine, const struct position *position,
+                                plim_error *error)
+{
+    return save(folder, machine, position, false, error);
+}
+
+plim_status weights_save(const char *path, struct machine *machine, plim_error *error)
 {
     struct safetensors_writer *writer = NULL;
-    TRY(safetensors_create(&writer, machine->budget, path, buffer_bytes, error));
+    TRY(create(&writer, machine, path, error));
     plim_status status = note(writer, error, "format", "%s", "plimsoll weights 1");
     if (status == PLIM_OK)
         status = declare_all(writer, machine, true, error);

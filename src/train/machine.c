@@ -18,10 +18,10 @@ struct execution {
     const struct machine *machine;
     const struct instruction *instruction;
     const struct batch *batch;
-    int64_t rows;             /* of the cut axis that exist in this batch */
-    int units;                /* that have rows */
-    const struct task *task;  /* whose pack is being made */
-    const struct fold *fold;  /* that is being added up */
+    int64_t rows;            /* of the cut axis that exist in this batch */
+    int units;               /* that have rows */
+    const struct task *task; /* whose pack is being made */
+    const struct fold *fold; /* that is being added up */
 };
 
 /* ---- addresses --------------------------------------------------------- */
@@ -32,14 +32,17 @@ static uint8_t *worker_base(const struct machine *machine, int worker)
 }
 
 /* An absent operand has base, offset and steps of 0: NULL. */
-static inline void *address(const struct place *place, const uintptr_t base[3], const struct batch *batch, int64_t begin, int unit)
+static inline void *address(const struct place *place, const uintptr_t base[3], const struct batch *batch,
+                            int64_t begin, int unit)
 {
-    uintptr_t start = place->space == SPACE_BATCH ? (uintptr_t)batch->column[place->offset] : base[place->space] + place->offset;
+    uintptr_t start =
+        place->space == SPACE_BATCH ? (uintptr_t)batch->column[place->offset] : base[place->space] + place->offset;
     return (void *)(start + (uint64_t)begin * place->row_bytes + (uint64_t)unit * place->unit_bytes);
 }
 
 /* Every operand of the node: kernels look at no others. */
-static inline void set_addresses(struct call *call, const struct task *task, const uintptr_t base[3], const struct batch *batch, int unit)
+static inline void set_addresses(struct call *call, const struct task *task, const uintptr_t base[3],
+                                 const struct batch *batch, int unit)
 {
     const struct node *node = task->node;
     for (int i = 0; i < node->input_count; i++)
@@ -56,7 +59,8 @@ static void run_unit(void *context, int unit, int worker)
     const struct execution *execution = context;
     const struct machine *machine = execution->machine;
     const struct instruction *instruction = execution->instruction;
-    const uintptr_t base[3] = {[SPACE_ARENA] = (uintptr_t)machine->arena, [SPACE_WORKER] = (uintptr_t)worker_base(machine, worker)};
+    const uintptr_t base[3] = {
+        [SPACE_ARENA] = (uintptr_t)machine->arena, [SPACE_WORKER] = (uintptr_t)worker_base(machine, worker)};
     int64_t first = unit * instruction->chain.unit, end = first + instruction->chain.unit;
     struct call call;
     call.count = execution->batch->count;

@@ -185,8 +185,8 @@ static plim_status save(struct run *run, plim_error *error)
 {
     struct trainer *trainer = run->trainer;
     pause_steps(run);
-    plim_status status = checkpoint_save(trainer->options.checkpoint_folder, &trainer->machine, &trainer->position,
-                                         trainer->options.save_buffer_bytes, error);
+    plim_status status =
+        checkpoint_save(trainer->options.checkpoint_folder, &trainer->machine, &trainer->position, error);
     go_on(run);
     run->checkpointed |= status == PLIM_OK;
     return status;
@@ -266,6 +266,7 @@ static void begin_epoch(struct run *run)
     run->epoch_steps = 0;
     run->progress.validated = false;
     show(run, PLIM_EVENT_BEGIN, run->epoch_ns);
+    run->progress.note = NULL; /* said once */
 }
 
 static plim_status run_epoch(struct run *run, plim_error *error)
@@ -323,6 +324,9 @@ static plim_status prepare(struct run *run, plim_error *error)
     snprintf(trainer->position.instructions, sizeof trainer->position.instructions, "%s",
              backend->type->features(backend));
     TRY(trainer_resume(&run->checkpointed, trainer, error));
+    if (saves(trainer))
+        TRY(checkpoint_rehearse(trainer->options.checkpoint_folder, &trainer->machine, &trainer->position, error));
+    run->progress.note = trainer->note[0] ? trainer->note : NULL;
     int64_t most = trainer->options.steps_per_epoch;
     run->progress.epochs = trainer->options.epochs;
     run->progress.steps = most && (steps < 0 || most < steps) ? most : steps;
@@ -378,6 +382,7 @@ static void finish(struct run *run, plim_status status, plim_end *end)
     struct trainer *trainer = run->trainer;
     char weights[65], optimizer[65];
     end->status = status_word(status);
+    end->note = trainer->note[0] ? trainer->note : NULL;
     if (run->checkpointed) {
         snprintf(run->checkpoint, sizeof run->checkpoint, "%s/%s", trainer->options.checkpoint_folder, CHECKPOINT_NAME);
         end->checkpoint = run->checkpoint;
@@ -400,8 +405,7 @@ plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *
     end_figures(&end, &run);
     close_iterators(trainer);
     if (status == PLIM_OK && trainer->options.save_weights)
-        status =
-            weights_save(trainer->options.save_weights, &trainer->machine, trainer->options.save_buffer_bytes, error);
+        status = weights_save(trainer->options.save_weights, &trainer->machine, error);
     finish(&run, status, &end);
     return status;
 }

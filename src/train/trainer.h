@@ -46,13 +46,18 @@ struct position {
    A failure leaves what was there. */
 #define CHECKPOINT_NAME "checkpoint.safetensors"
 #define CHECKPOINT_PREVIOUS_NAME "checkpoint.previous.safetensors"
-plim_status checkpoint_save(const char *folder, struct machine *machine, const struct position *position, uint64_t buffer_bytes, plim_error *error);
+plim_status checkpoint_save(const char *folder, struct machine *machine, const struct position *position,
+                            plim_error *error);
+/* Writes all of it to the partial name and takes it away again: a folder that
+   cannot be written and a disk that is too full show before the first step. */
+plim_status checkpoint_rehearse(const char *folder, struct machine *machine, const struct position *position,
+                                plim_error *error);
 /* The newest that is whole; *found = false when there is none. A broken newest
    one is passed over for the one before, and `note` says so. Straight into place. */
 plim_status checkpoint_load(bool *found, struct position *position, char note[256], const char *folder, struct machine *machine, plim_error *error);
 /* What saving or loading takes from the budget for a while, at most. */
-uint64_t checkpoint_cost(const struct program *program, uint64_t buffer_bytes);
-plim_status weights_save(const char *path, struct machine *machine, uint64_t buffer_bytes, plim_error *error);
+uint64_t checkpoint_cost(const struct program *program);
+plim_status weights_save(const char *path, struct machine *machine, plim_error *error);
 /* Every weight of the model must be there; optimizer states (of a
    checkpoint) are passed over, other tensors are refused. */
 plim_status weights_load(const char *path, struct machine *machine, plim_error *error);
@@ -70,7 +75,7 @@ struct trainer_options {
     const char *save_weights, *load_weights;
     uint64_t seed;
     bool resume, digest;
-    uint64_t save_buffer_bytes;
+    uint64_t save_buffer_bytes; /* for the plan: where the buffer lies is its business */
     int train_slots, validation_slots;
 };
 

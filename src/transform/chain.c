@@ -22,15 +22,16 @@ static bool take_tables(struct chain_work *work)
     work->cut = arena_array(&work->arena, nodes, sizeof(*work->cut));
     work->chain_of = arena_array(&work->arena, nodes, sizeof(*work->chain_of));
     work->readers = arena_array(&work->arena, tensors, sizeof(*work->readers));
-    work->last_reader = arena_array(&work->arena, tensors, sizeof(*work->last_reader));
-    return chains->order && chains->local && work->cut && work->chain_of && work->readers && work->last_reader;
+    work->last = arena_array(&work->arena, tensors, sizeof(*work->last));
+    work->homed = arena_array(&work->arena, tensors, sizeof(*work->homed));
+    return chains->order && chains->local && work->cut && work->chain_of && work->readers && work->last && work->homed;
 }
 
 static plim_status check_cut(const struct node *node, const struct cut *cut, plim_error *error)
 {
     if (cut->extent < 1 || cut->grain < 1)
-        return fail(error, PLIM_INTERNAL, "%s %s: cut of extent %lld and grain %lld", node->op->name, node->name, (long long)cut->extent,
-                    (long long)cut->grain);
+        return fail(error, PLIM_INTERNAL, "%s %s: cut of extent %lld and grain %lld", node->op->name, node->name,
+                    (long long)cut->extent, (long long)cut->grain);
     for (int i = 0; i < node->input_count; i++) {
         const struct tensor *tensor = node->input[i];
         if (tensor && (cut->input[i] == PART_SUM || (cut->input[i] == PART_CUT && tensor->shape.dim[0] != cut->extent)))
@@ -38,7 +39,8 @@ static plim_status check_cut(const struct node *node, const struct cut *cut, pli
     }
     for (int k = 0; k < node->output_count; k++) {
         if (cut->output[k] == PART_CUT && node->output[k]->shape.dim[0] != cut->extent)
-            return fail(error, PLIM_INTERNAL, "%s %s: output %d cannot be cut like this", node->op->name, node->name, k);
+            return fail(error, PLIM_INTERNAL, "%s %s: output %d cannot be cut like this", node->op->name, node->name,
+                        k);
     }
     return PLIM_OK;
 }
@@ -46,19 +48,14 @@ static plim_status check_cut(const struct node *node, const struct cut *cut, pli
 static plim_status collect(struct chain_work *work, plim_error *error)
 {
     struct graph *graph = work->graph;
-    for (int t = 0; t < graph->tensor_count; t++)
-        work->last_reader[t] = -1;
     for (int n = 0; n < graph->node_count; n++) {
         const struct node *node = graph->node[n];
         work->chain_of[n] = -1;
         node->op->cut(&work->cut[n], node);
         TRY(check_cut(node, &work->cut[n], error));
-        for (int i = 0; i < node->input_count; i++) {
-            if (!node->input[i])
-                continue;
-            work->readers[node->input[i]->id]++;
-            work->last_reader[node->input[i]->id] = n;
-        }
+        for (int i = 0; i < node->input_count; i++)
+            if (node->input[i])
+                work->readers[node->input[i]->id]++;
     }
     return PLIM_OK;
 }
@@ -73,7 +70,8 @@ static void mark_local(struct chain_work *work)
         for (int k = 0; k < graph->node[n]->output_count; k++) {
             const struct tensor *tensor = graph->node[n]->output[k];
             enum part part = work->cut[n].output[k];
-            local[tensor->id] = tensor->kind == KIND_VALUE && (part == PART_CUT || (part == PART_SUM && work->readers[tensor->id] == 0));
+            local[tensor->id] = tensor->kind == KIND_VALUE &&
+                                (part == PART_CUT || (part == PART_SUM && work->readers[tensor->id] == 0));
         }
     }
     for (int n = 0; n < graph->node_count; n++) {
@@ -98,8 +96,7 @@ plim_status chain_find(struct chains *out, struct graph *graph, plim_error *erro
         status = chain_order(&work, error);
     if (status == PLIM_OK) {
         mark_local(&work);
-        for (int c = 0; c < chains.chain_count; c++)
-            chain_size(&chains.chain[c], &work);
+        chain_sizes(&work);
         *out = chains;
     }
     arena_release(&work.arena);
@@ -112,8 +109,8 @@ void chain_print(struct text *out, const struct graph *graph, const struct chain
     for (int c = 0; c < chains->chain_count; c++) {
         const struct chain *chain = &chains->chain[c];
         text_add(out, "chain %d: %lld %s in slices of %lld, %d unit%s of %lld\n", c, (long long)chain->extent,
-                 chain->by_sample ? "samples" : "rows", (long long)chain->slice, chain->units, chain->units == 1 ? "" : "s",
-                 (long long)chain->unit);
+                 chain->by_sample ? "samples" : "rows", (long long)chain->slice, chain->units,
+                 chain->units == 1 ? "" : "s", (long long)chain->unit);
         for (int i = chain->first; i < chain->first + chain->count; i++) {
             const struct node *node = chains->order[i];
             text_add(out, "  %d %s %s", node->id, node->op->name, node->name);

@@ -9,7 +9,9 @@
    Invariants:
     1. a node runs after the nodes that make what it reads;
     2. accesses to a weight or state keep program order around each update of it;
-    3. inside a chain, what is written is read by the same rows only (both CUT).
+    3. inside a chain, what is written is read by the same rows only (both CUT);
+    4. what every slice walks through as a whole (weights, sums) fits in half of a nominal L2, or
+       is one node's: else a chain of many layers would read all weights again for each slice.
 
    A weight gradient that is cut by rows and the update that alone reads it
    are scheduled as one (`pair`): the gradient then lives in slice buffers only. */
@@ -29,16 +31,17 @@ struct touch {
 
 struct schedule {
     struct chain_work *work;
-    int *pair;          /* by node id: the update that runs right after it; -1 */
-    int *leader;        /* by node id: itself, or the gradient that it is paired with */
+    int *pair;   /* by node id: the update that runs right after it; -1 */
+    int *leader; /* by node id: itself, or the gradient that it is paired with */
     struct edge *edge;
     int edge_count, edge_capacity;
-    int *first_edge;    /* by leader */
-    int *waits;         /* by leader: edges that have not been served */
-    int *ready;         /* leaders, in program order */
+    int *first_edge; /* by leader */
+    int *waits;      /* by leader: edges that have not been served */
+    int *ready;      /* leaders, in program order */
     int ready_count;
     struct touch *touch; /* by tensor id */
-    int chain_capacity, scheduled;
+    int scheduled;
+    int64_t whole_bytes; /* that slices of the current chain walk through as a whole */
 };
 
 static bool writes(const struct node *node, int input)
@@ -53,7 +56,6 @@ static bool take_tables(struct schedule *s, struct chain_work *work)
     s->work = work;
     /* An edge for each operand, twice over for the updates of what others read. */
     s->edge_capacity = work->graph->node_count * MOST_INPUTS * 2 + 1;
-    s->chain_capacity = work->graph->node_count;
     s->pair = arena_array(arena, nodes, sizeof(*s->pair));
     s->leader = arena_array(arena, nodes, sizeof(*s->leader));
     s->edge = arena_array(arena, (size_t)s->edge_capacity, sizeof(*s->edge));
@@ -89,7 +91,8 @@ static bool pair_is_safe(const struct schedule *s, const struct node *maker, con
 {
     for (int i = 0; i < update->input_count; i++)
         for (int j = 0; writes(update, i) && j < maker->input_count; j++)
-            if (maker->input[j] == update->input[i] && (s->work->cut[maker->id].input[j] != PART_CUT || s->work->cut[update->id].input[i] != PART_CUT))
+            if (maker->input[j] == update->input[i] &&
+                (s->work->cut[maker->id].input[j] != PART_CUT || s->work->cut[update->id].input[i] != PART_CUT))
                 return false;
     return true;
 }
@@ -126,9 +129,9 @@ static void add_edge(struct schedule *s, int from, int to)
 
 /* Readers of weights and states since their last update: a list a tensor. */
 struct access {
-    int *writer;  /* by tensor id: last update; -1 */
-    int *head;    /* by tensor id: into next; -1 */
-    int *next;    /* by operand: node * MOST_INPUTS + input */
+    int *writer; /* by tensor id: last update; -1 */
+    int *head;   /* by tensor id: into next; -1 */
+    int *next;   /* by operand: node * MOST_INPUTS + input */
 };
 
 static void order_access(struct schedule *s, struct access *access, const struct node *node, int input)
@@ -176,6 +179,25 @@ static bool find_edges(struct schedule *s)
 
 /* ---- joining a chain --------------------------------------------------- */
 
+static int64_t bytes_of(const struct tensor *tensor)
+{
+    return shape_count(&tensor->shape) * (int64_t)type_bytes(tensor->type);
+}
+
+/* Bytes that the node adds to what each slice of the chain walks through as a whole. */
+static int64_t added_bytes(const struct schedule *s, const struct node *node, int index)
+{
+    const struct cut *cut = &s->work->cut[node->id];
+    int64_t bytes = 0;
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i] && cut->input[i] != PART_CUT && s->touch[node->input[i]->id].chain != index)
+            bytes += bytes_of(node->input[i]);
+    for (int k = 0; k < node->output_count; k++)
+        if (cut->output[k] != PART_CUT)
+            bytes += bytes_of(node->output[k]);
+    return bytes;
+}
+
 static bool may_join(const struct schedule *s, const struct node *node, const struct chain *chain, int index)
 {
     const struct cut *cut = &s->work->cut[node->id];
@@ -189,13 +211,15 @@ static bool may_join(const struct schedule *s, const struct node *node, const st
         if (met && (touch->whole || cut->input[i] != PART_CUT))
             return false;
     }
-    return true;
+    int64_t added = chain->by_sample ? added_bytes(s, node, index) : 0;
+    return added == 0 || s->whole_bytes + added <= NOMINAL_L2_BYTES / 2;
 }
 
 static bool pair_may_join(const struct schedule *s, int leader, const struct chain *chain, int index)
 {
     struct node *const *node = s->work->graph->node;
-    return may_join(s, node[leader], chain, index) && (s->pair[leader] < 0 || may_join(s, node[s->pair[leader]], chain, index));
+    return may_join(s, node[leader], chain, index) &&
+           (s->pair[leader] < 0 || may_join(s, node[s->pair[leader]], chain, index));
 }
 
 static void note_touch(struct schedule *s, const struct tensor *tensor, int index, enum part part, bool written)
@@ -211,6 +235,7 @@ static void append(struct schedule *s, int id, int index)
 {
     struct node *node = s->work->graph->node[id];
     const struct cut *cut = &s->work->cut[id];
+    s->whole_bytes += added_bytes(s, node, index);
     for (int i = 0; i < node->input_count; i++)
         if (node->input[i])
             note_touch(s, node->input[i], index, cut->input[i], writes(node, i));
@@ -268,6 +293,7 @@ static void run_all(struct schedule *s)
         int index = chains->chain_count++, place = first_of_chain(s);
         struct chain *chain = &chains->chain[index];
         const struct cut *cut = &s->work->cut[s->ready[place]];
+        s->whole_bytes = 0;
         *chain = (struct chain){.first = s->scheduled, .extent = cut->extent, .by_sample = cut->by_sample};
         for (; place >= 0; place = next_of_chain(s, chain, index))
             run(s, place, index);

@@ -8,10 +8,11 @@
 #include "transform/chain_work.h"
 
 /* Partial sums may take this much, or this share of the work, before units are halved. */
-#define CHEAP_PARTIAL_BYTES (256 * 1024.0)
+#define CHEAP_PARTIAL_BYTES   (256 * 1024.0)
 #define WORK_PER_PARTIAL_BYTE 1024.0 /* multiply-adds that pay for a byte, above two units */
-#define WORK_PER_BYTE_OF_TWO 32.0    /* and for having two units at all */
-#define EVEN_ROWS 8                  /* slices of 32 rows and more are multiples of this: kernels have no ragged edge */
+#define WORK_PER_BYTE_OF_TWO  32.0   /* and for having two units at all */
+#define LEAST_ROWS            64     /* of a unit of columns or rows: narrower ones cost twice the time a column */
+#define EVEN_ROWS             8      /* slices of 32 rows and more are multiples of this: kernels have no ragged edge */
 
 static int64_t divide_up(int64_t a, int64_t b)
 {
@@ -38,13 +39,58 @@ static int64_t row_bytes(const struct tensor *tensor)
     return shape_row(&tensor->shape) * (int64_t)type_bytes(tensor->type);
 }
 
-static bool is_slice_buffer(const struct chain_work *work, const struct node *node, int k)
+/* A local value with bytes of its own in the slice buffers. */
+static bool is_buffer(const struct chain_work *work, const struct tensor *tensor)
 {
-    return work->chains->local[node->output[k]->id] && work->cut[node->id].output[k] == PART_CUT;
+    return work->chains->local[tensor->id] && !work->homed[tensor->id];
 }
 
-/* Bytes a row of the inputs that die at this node (its place in order is `at`). */
-static int64_t dying_bytes(const struct chain_work *work, int at, const int *last)
+/* The input whose bytes output 0 takes over at this place in order; or NULL. */
+static const struct tensor *taken_over(const struct chain_work *work, int at)
+{
+    const struct node *node = work->chains->order[at];
+    const struct cut *cut = &work->cut[node->id];
+    int input = node->op->in_place;
+    if (input < 0 || input >= node->input_count || node->output_count < 1 || !node->input[input])
+        return NULL;
+    const struct tensor *from = node->input[input];
+    bool rows =
+        cut->input[input] == PART_CUT && cut->output[0] == PART_CUT && row_bytes(from) == row_bytes(node->output[0]);
+    return from->kind == KIND_VALUE && rows && work->last[from->id] == at ? from : NULL;
+}
+
+static void find_last(struct chain_work *work)
+{
+    for (int at = 0; at < work->chains->node_count; at++) {
+        const struct node *node = work->chains->order[at];
+        for (int k = 0; k < node->output_count; k++)
+            work->last[node->output[k]->id] = at;
+        for (int i = 0; i < node->input_count; i++)
+            if (node->input[i])
+                work->last[node->input[i]->id] = at;
+    }
+}
+
+/* One home for all that share bytes: when one of them has a place in the arena, all do.
+   Forwards from an input with a home, backwards from an output with one. */
+static void find_homes(struct chain_work *work)
+{
+    const bool *local = work->chains->local;
+    bool *homed = work->homed;
+    for (int at = 0; at < work->chains->node_count; at++) {
+        const struct tensor *from = taken_over(work, at), *to = work->chains->order[at]->output[0];
+        if (from && (!local[from->id] || homed[from->id]))
+            homed[to->id] = true;
+    }
+    for (int at = work->chains->node_count - 1; at >= 0; at--) {
+        const struct tensor *from = taken_over(work, at), *to = work->chains->order[at]->output[0];
+        if (from && (!local[to->id] || homed[to->id]))
+            homed[from->id] = true;
+    }
+}
+
+/* Bytes a row of the buffers that are read for the last time at this place. */
+static int64_t dying_bytes(const struct chain_work *work, int at)
 {
     const struct node *node = work->chains->order[at];
     int64_t bytes = 0;
@@ -53,43 +99,29 @@ static int64_t dying_bytes(const struct chain_work *work, int at, const int *las
         bool again = false;
         for (int j = 0; j < i; j++)
             again |= node->input[j] == tensor;
-        if (tensor && !again && work->chains->local[tensor->id] && last[tensor->id] == at)
+        if (tensor && !again && is_buffer(work, tensor) && work->last[tensor->id] == at)
             bytes += row_bytes(tensor);
     }
     return bytes;
 }
 
-/* An output that takes over its input's bytes adds nothing. */
-static bool takes_over(const struct chain_work *work, const struct node *node, int at, const int *last)
-{
-    const struct tensor *from = node->op->in_place >= 0 && node->op->in_place < node->input_count ? node->input[node->op->in_place] : NULL;
-    return from && work->chains->local[from->id] && last[from->id] == at && row_bytes(from) == row_bytes(node->output[0]);
-}
-
 /* Most bytes a row that are alive at once in the chain's slice buffers. */
-static int64_t slice_row_bytes(const struct chain_work *work, const struct chain *chain, int *last)
+static int64_t slice_row_bytes(const struct chain_work *work, const struct chain *chain)
 {
     int64_t live = 0, most = 0;
     for (int at = chain->first; at < chain->first + chain->count; at++) {
         const struct node *node = work->chains->order[at];
-        for (int k = 0; k < node->output_count; k++)
-            last[node->output[k]->id] = at;
-        for (int i = 0; i < node->input_count; i++)
-            if (node->input[i])
-                last[node->input[i]->id] = at;
-    }
-    for (int at = chain->first; at < chain->first + chain->count; at++) {
-        const struct node *node = work->chains->order[at];
-        int64_t made = 0, unread = 0, over = 0;
+        int64_t unread = 0, over = 0;
         for (int k = 0; k < node->output_count; k++) {
-            int64_t bytes = is_slice_buffer(work, node, k) ? row_bytes(node->output[k]) : 0;
-            made += bytes;
-            unread += last[node->output[k]->id] == at ? bytes : 0;
-            over += bytes && k == 0 && takes_over(work, node, at, last) ? bytes : 0;
+            const struct tensor *tensor = node->output[k];
+            if (!is_buffer(work, tensor) || work->cut[node->id].output[k] != PART_CUT)
+                continue;
+            live += row_bytes(tensor);
+            unread += work->last[tensor->id] == at ? row_bytes(tensor) : 0;
+            over += k == 0 && taken_over(work, at) ? row_bytes(tensor) : 0;
         }
-        live += made;
         most = live - over > most ? live - over : most;
-        live -= unread + dying_bytes(work, at, last);
+        live -= unread + dying_bytes(work, at);
     }
     return most;
 }
@@ -126,13 +158,15 @@ static void weigh(double *sum, double *partial_bytes, const struct chain_work *w
         *sum += cut->work;
         for (int k = 0; k < node->output_count; k++)
             if (cut->output[k] == PART_SUM && !work->chains->local[node->output[k]->id])
-                *partial_bytes += (double)shape_count(&node->output[k]->shape) * (double)type_bytes(node->output[k]->type);
+                *partial_bytes +=
+                    (double)shape_count(&node->output[k]->shape) * (double)type_bytes(node->output[k]->type);
     }
 }
 
 static int64_t units_wanted(double sum, double partial_bytes)
 {
-    double allowed = sum / WORK_PER_PARTIAL_BYTE > CHEAP_PARTIAL_BYTES ? sum / WORK_PER_PARTIAL_BYTE : CHEAP_PARTIAL_BYTES;
+    double allowed =
+        sum / WORK_PER_PARTIAL_BYTE > CHEAP_PARTIAL_BYTES ? sum / WORK_PER_PARTIAL_BYTE : CHEAP_PARTIAL_BYTES;
     double two = sum / WORK_PER_BYTE_OF_TWO > CHEAP_PARTIAL_BYTES ? sum / WORK_PER_BYTE_OF_TWO : CHEAP_PARTIAL_BYTES;
     if (sum < LEAST_WORK_SHARED)
         return 1;
@@ -142,16 +176,26 @@ static int64_t units_wanted(double sum, double partial_bytes)
     return units == 2 && partial_bytes * 2 > two ? 1 : units;
 }
 
-void chain_size(struct chain *chain, const struct chain_work *work)
+/* Rows whose buffers fit in half of L2; two where they fit in all of it, for a weight
+   gradient adds to its sum once a slice. */
+static int64_t most_rows(int64_t bytes, int64_t extent)
+{
+    if (bytes == 0)
+        return extent;
+    int64_t most = NOMINAL_L2_BYTES / 2 / bytes;
+    return most < 2 && 2 * bytes <= NOMINAL_L2_BYTES ? 2 : most;
+}
+
+static void chain_size(struct chain *chain, const struct chain_work *work)
 {
     double sum, partial_bytes;
     weigh(&sum, &partial_bytes, work, chain);
-    /* last_reader has served; here it holds places in the chain. */
-    int64_t bytes = slice_row_bytes(work, chain, work->last_reader);
+    int64_t bytes = slice_row_bytes(work, chain);
     bytes += bytes > 0 ? streamed_row_bytes(work, chain) : 0;
     int64_t grain = common_grain(work, chain), extent = chain->extent;
-    int64_t most = bytes > 0 ? NOMINAL_L2_BYTES / 2 / bytes : extent;
-    int64_t unit = divide_up(extent, smaller(units_wanted(sum, partial_bytes), extent));
+    int64_t most = most_rows(bytes, extent);
+    int64_t least = chain->by_sample ? 1 : LEAST_ROWS;
+    int64_t unit = divide_up(extent, smaller(units_wanted(sum, partial_bytes), divide_up(extent, least)));
     int64_t slices = divide_up(unit, most < 1 ? 1 : most);
     int64_t slice = divide_up(unit, slices);
     if (slice >= 4 * EVEN_ROWS && EVEN_ROWS % grain == 0)
@@ -160,4 +204,12 @@ void chain_size(struct chain *chain, const struct chain_work *work)
     chain->slice = smaller(slice, extent);
     chain->unit = smaller(divide_up(unit, slice) * slice, divide_up(extent, chain->slice) * chain->slice);
     chain->units = (int)divide_up(extent, chain->unit);
+}
+
+void chain_sizes(struct chain_work *work)
+{
+    find_last(work);
+    find_homes(work);
+    for (int c = 0; c < work->chains->chain_count; c++)
+        chain_size(&work->chains->chain[c], work);
 }

@@ -94,9 +94,8 @@ static void pack_weights(const struct kernel *kernel, const struct call *whole, 
 
 /* Forward and the gradient of x: weights come packed. What the library
    refuses (it has no memory left) the reference does. */
-static plim_status make_packed(struct cpu_kernel *out, const struct cpu_entry *entry,
-                               const struct cpu_request *request, const struct convolution_sizes *sizes,
-                               plim_error *error)
+static plim_status make_packed(struct cpu_kernel *out, const struct cpu_entry *entry, const struct cpu_request *request,
+                               const struct convolution_sizes *sizes, plim_error *error)
 {
     TRY(make(out, request, sizes, error));
     if (!out->own)
@@ -158,9 +157,8 @@ static plim_status make_weight_gradient(struct cpu_kernel *out, const struct cpu
 {
     const struct node *node = request->node;
     const struct conv2d_gradient_attributes *attributes = node->attributes;
-    struct convolution_sizes sizes = {.direction = BACKWARD_WEIGHTS,
-                                      .bias = true,
-                                      .kernel = {attributes->kernel[0], attributes->kernel[1]}};
+    struct convolution_sizes sizes = {
+        .direction = BACKWARD_WEIGHTS, .bias = true, .kernel = {attributes->kernel[0], attributes->kernel[1]}};
     if (!is_f32(node))
         return PLIM_OK;
     sizes_from(&sizes, &attributes->conv, &node->input[0]->shape, &node->input[1]->shape);

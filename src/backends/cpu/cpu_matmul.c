@@ -9,7 +9,7 @@
 
 /* Heavy transposed products: up to this many samples x is turned over once
    (pack) and blocks of the result turned back; with more, blocks of w are turned. */
-#define FEW_SAMPLES 128
+#define FEW_SAMPLES  128
 #define TURN_COLUMNS 96
 
 static bool all_f32(const struct node *node)

@@ -14,8 +14,8 @@
 #define EACH _Pragma("GCC ivdep")
 #endif
 
-#define MAKER(name)                                                                                            \
-    plim_status VARIANT(name)(struct cpu_kernel * out, const struct cpu_entry *entry,                          \
+#define MAKER(name)                                                                                                    \
+    plim_status VARIANT(name)(struct cpu_kernel * out, const struct cpu_entry *entry,                                  \
                               const struct cpu_request *request, plim_error *error)
 #define RUNNER(name) void VARIANT(name)(const struct kernel *kernel, const struct call *call)
 

@@ -54,8 +54,8 @@ static void pool_two_by_two(float *y, uint8_t *index, const float *x, const stru
         }
 }
 
-static void take_better(float *restrict y, uint8_t *restrict index, const float *restrict x, int64_t channels,
-                        int cell, bool first)
+static void take_better(float *restrict y, uint8_t *restrict index, const float *restrict x, int64_t channels, int cell,
+                        bool first)
 {
     for (int64_t c = 0; c < channels; c++) {
         bool better = first || x[c] > y[c];
@@ -73,7 +73,8 @@ static void pool_window(float *y, uint8_t *index, const float *x, const struct p
             int64_t v = row * a->stride[0] - a->pad[0] + i, u = column * a->stride[1] - a->pad[2] + j;
             if (v < 0 || v >= p->height || u < 0 || u >= p->width)
                 continue;
-            take_better(y, index, x + (v * p->width + u) * p->channels, p->channels, (int)(i * a->window[1] + j), first);
+            take_better(y, index, x + (v * p->width + u) * p->channels, p->channels, (int)(i * a->window[1] + j),
+                        first);
             first = false;
         }
 }
@@ -115,16 +116,22 @@ MAKER(make_max_pool_gradient)
 }
 
 /* One window: dy goes where the index says, 0 to the other three. */
-static void spread_to_four(float *restrict dx, float *restrict below, const float *restrict dy,
-                           const uint8_t *restrict index, int64_t channels)
+static void spread_to_four(float *dx, float *below, const float *dy, const uint8_t *index, int64_t channels)
 {
-    for (int64_t c = 0; c < channels; c++) {
-        float d = dy[c];
-        int at = index[c];
-        dx[c] = at == 0 ? d : 0;
-        dx[channels + c] = at == 1 ? d : 0;
-        below[c] = at == 2 ? d : 0;
-        below[channels + c] = at == 3 ? d : 0;
+    int64_t c = 0;
+    for (; c + LANES <= channels; c += LANES) {
+        vector d = vector_load(dy + c);
+        vector_whole at = vector_load_bytes(index + c);
+        vector_store(dx + c, vector_where(d, at, 0));
+        vector_store(dx + channels + c, vector_where(d, at, 1));
+        vector_store(below + c, vector_where(d, at, 2));
+        vector_store(below + channels + c, vector_where(d, at, 3));
+    }
+    for (; c < channels; c++) {
+        dx[c] = index[c] == 0 ? dy[c] : 0;
+        dx[channels + c] = index[c] == 1 ? dy[c] : 0;
+        below[c] = index[c] == 2 ? dy[c] : 0;
+        below[channels + c] = index[c] == 3 ? dy[c] : 0;
     }
 }
 

@@ -5,10 +5,10 @@
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/gemm.h"
 
-#define OPERANDS                                          \
-    int64_t width = cpu_kernel_of(kernel)->size[1];       \
-    int64_t groups = cpu_rows(kernel, call) * (cpu_kernel_of(kernel)->size[0] / width); \
-    const float *x = call->input[0];                      \
+#define OPERANDS                                                                                                       \
+    int64_t width = cpu_kernel_of(kernel)->size[1];                                                                    \
+    int64_t groups = cpu_rows(kernel, call) * (cpu_kernel_of(kernel)->size[0] / width);                                \
+    const float *x = call->input[0];                                                                                   \
     float *y = call->output[0]
 
 /* The last axis is the longer one of those of input and output: sum_last and
@@ -53,13 +53,9 @@ RUNNER(run_softmax)
     OPERANDS;
     for (int64_t group = 0; group < groups; group++, x += width, y += width) {
         float most = max_of(x, width);
-        EACH
-        for (int64_t i = 0; i < width; i++)
-            y[i] = exp_of(x[i] - most);
+        EACH for (int64_t i = 0; i < width; i++) y[i] = exp_of(x[i] - most);
         float scale = 1.0f / sum_of(y, width);
-        EACH
-        for (int64_t i = 0; i < width; i++)
-            y[i] *= scale;
+        EACH for (int64_t i = 0; i < width; i++) y[i] *= scale;
     }
 }
 
@@ -72,9 +68,7 @@ RUNNER(run_softmax_gradient)
         float sum = 0;
         for (int64_t i = 0; i < width; i++)
             sum = madd(p[i], x[i], sum);
-        EACH
-        for (int64_t i = 0; i < width; i++)
-            y[i] = p[i] * (x[i] - sum);
+        EACH for (int64_t i = 0; i < width; i++) y[i] = p[i] * (x[i] - sum);
     }
 }
 

@@ -69,8 +69,8 @@ RUNNER(run_sgd)
     int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
     const float *rate = call->input[2];
     if (call->input[3])
-        descend_with_momentum(call->input[0], call->input[1], call->input[3], count, *rate,
-                              (float)attributes->momentum, attributes->nesterov);
+        descend_with_momentum(call->input[0], call->input[1], call->input[3], count, *rate, (float)attributes->momentum,
+                              attributes->nesterov);
     else
         descend(call->input[0], call->input[1], count, *rate);
 }

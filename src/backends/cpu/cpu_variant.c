@@ -2,14 +2,14 @@
 #include "backends/cpu/cpu_own.h"
 #include "ops/ops.h"
 
-#define ENTRY(what, maker, runner)                \
-    {                                            \
-        &op_##what, VARIANT(maker), VARIANT(runner) \
+#define ENTRY(what, maker, runner)                                                                                     \
+    {                                                                                                                  \
+        &op_##what, VARIANT(maker), VARIANT(runner)                                                                    \
     }
 /* The maker chooses among several runners. */
-#define CHOICE(what, maker)            \
-    {                                 \
-        &op_##what, VARIANT(maker), NULL \
+#define CHOICE(what, maker)                                                                                            \
+    {                                                                                                                  \
+        &op_##what, VARIANT(maker), NULL                                                                               \
     }
 
 static const struct cpu_entry entries[] = {

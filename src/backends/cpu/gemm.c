@@ -7,6 +7,7 @@
 
 #define K_BLOCK   96
 #define TILE_ROWS 6
+#define LINE      16 /* floats of a cache line */
 
 /* One block of a product, for one tile: c += a . b */
 struct block {
@@ -14,7 +15,8 @@ struct block {
     float *c;
     int64_t a_row, a_step, b_step, c_row, k;
     const float *bias;
-    int part; /* lanes of the last vector, when it is not whole */
+    const float *ahead; /* of b: what the next block will read; prefetched a line a step */
+    int part;           /* lanes of the last vector, when it is not whole */
     bool first, last;
     bool add, relu;
 };
@@ -46,11 +48,12 @@ INLINE void tile(const struct block *t, const int rows, const int vectors, const
     UNROLL
     for (int i = 0; i < rows; i++)
         UNROLL
-        for (int j = 0; j < vectors; j++)
-            sum[i][j] = start(t, i, j * LANES, partial);
-    const float *a = t->a, *b = t->b;
-    for (int64_t s = 0; s < t->k; s++, a += t->a_step, b += t->b_step) {
+    for (int j = 0; j < vectors; j++)
+        sum[i][j] = start(t, i, j * LANES, partial);
+    const float *a = t->a, *b = t->b, *ahead = t->ahead;
+    for (int64_t s = 0; s < t->k; s++, a += t->a_step, b += t->b_step, ahead += t->b_step) {
         vector line[TILE_VECTORS];
+        __builtin_prefetch(ahead, 0, 2);
         UNROLL
         for (int j = 0; j < vectors; j++)
             line[j] = load(b + j * LANES, t->part, partial);
@@ -66,27 +69,29 @@ INLINE void tile(const struct block *t, const int rows, const int vectors, const
     UNROLL
     for (int i = 0; i < rows; i++)
         UNROLL
-        for (int j = 0; j < vectors; j++)
-            store(t->c + i * t->c_row + j * LANES, relu ? vector_max(vector_all(0), sum[i][j]) : sum[i][j], t->part,
-                  partial);
+    for (int j = 0; j < vectors; j++)
+        store(t->c + i * t->c_row + j * LANES, relu ? vector_max(vector_all(0), sum[i][j]) : sum[i][j], t->part,
+              partial);
 }
 
 typedef void tile_function(const struct block *t);
 
-#define TILE(rows, vectors)                                \
-    static void tile_##rows##_##vectors(const struct block *t) \
-    {                                                      \
-        tile(t, rows, vectors, false);                     \
+#define TILE(rows, vectors)                                                                                            \
+    static void tile_##rows##_##vectors(const struct block *t)                                                         \
+    {                                                                                                                  \
+        tile(t, rows, vectors, false);                                                                                 \
     }
-#define PART(rows)                                 \
-    static void part_##rows(const struct block *t) \
-    {                                              \
-        tile(t, rows, 1, true);                    \
+#define PART(rows)                                                                                                     \
+    static void part_##rows(const struct block *t)                                                                     \
+    {                                                                                                                  \
+        tile(t, rows, 1, true);                                                                                        \
     }
-#define TILES(vectors) \
+#define TILES(vectors)                                                                                                 \
     TILE(1, vectors) TILE(2, vectors) TILE(3, vectors) TILE(4, vectors) TILE(5, vectors) TILE(6, vectors)
-#define TILE_NAMES(vectors) \
-    {tile_1_##vectors, tile_2_##vectors, tile_3_##vectors, tile_4_##vectors, tile_5_##vectors, tile_6_##vectors}
+#define TILE_NAMES(vectors)                                                                                            \
+    {                                                                                                                  \
+        tile_1_##vectors, tile_2_##vectors, tile_3_##vectors, tile_4_##vectors, tile_5_##vectors, tile_6_##vectors     \
+    }
 
 TILES(1)
 TILES(2)
@@ -126,6 +131,7 @@ static const struct panel last_panel = {1, tiles_part, part_12};
 
 static void run_panel(const struct panel *panel, struct block *t, int64_t m)
 {
+    const float *end = t->ahead + panel->vectors * LANES;
     int64_t i = 0;
     while (i < m) {
         int64_t rows = m - i < TILE_ROWS ? m - i : TILE_ROWS;
@@ -138,6 +144,8 @@ static void run_panel(const struct panel *panel, struct block *t, int64_t m)
         t->a += rows * t->a_row;
         t->c += rows * t->c_row;
         i += rows;
+        /* Each tile another column of lines, until the panel has no more. */
+        t->ahead = t->ahead + LINE < end ? t->ahead + LINE : t->b;
     }
 }
 
@@ -145,7 +153,7 @@ static void run_panel(const struct panel *panel, struct block *t, int64_t m)
 static void run_block(const struct gemm *g, int64_t from, int64_t count)
 {
     const struct panel *panel = panels;
-    int64_t width;
+    int64_t width, next = from + count < g->k ? from + count : from;
     for (int64_t j = 0; j < g->n; j += width) {
         while (panel != &last_panel && g->n - j < panel->vectors * LANES)
             panel = panel->vectors > 1 ? panel + 1 : &last_panel;
@@ -160,6 +168,7 @@ static void run_block(const struct gemm *g, int64_t from, int64_t count)
             .c_row = g->c_row,
             .k = count,
             .bias = g->bias ? g->bias + j : NULL,
+            .ahead = g->b + next * g->b_step + j,
             .part = (int)width,
             .first = from == 0,
             .last = from + count == g->k,

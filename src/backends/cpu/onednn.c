@@ -22,35 +22,35 @@
 
 #define LIBRARY_NAME "libdnnl.so.2"
 
-#define FUNCTIONS(X)                           \
-    X(dnnl_set_primitive_cache_capacity)       \
-    X(dnnl_engine_create)                      \
-    X(dnnl_engine_destroy)                     \
-    X(dnnl_stream_create)                      \
-    X(dnnl_stream_destroy)                     \
-    X(dnnl_memory_desc_init_by_tag)            \
-    X(dnnl_memory_desc_get_size)               \
-    X(dnnl_memory_create)                      \
-    X(dnnl_memory_destroy)                     \
-    X(dnnl_memory_set_data_handle)             \
-    X(dnnl_convolution_forward_desc_init)      \
-    X(dnnl_convolution_backward_data_desc_init) \
-    X(dnnl_convolution_backward_weights_desc_init) \
-    X(dnnl_reorder_primitive_desc_create)      \
-    X(dnnl_primitive_attr_create)              \
-    X(dnnl_primitive_attr_destroy)             \
-    X(dnnl_primitive_attr_set_scratchpad_mode) \
-    X(dnnl_primitive_attr_set_post_ops)        \
-    X(dnnl_post_ops_create)                    \
-    X(dnnl_post_ops_destroy)                   \
-    X(dnnl_post_ops_append_eltwise)            \
-    X(dnnl_post_ops_append_sum)                \
-    X(dnnl_primitive_desc_create)              \
-    X(dnnl_primitive_desc_destroy)             \
-    X(dnnl_primitive_desc_query)               \
-    X(dnnl_primitive_desc_query_md)            \
-    X(dnnl_primitive_create)                   \
-    X(dnnl_primitive_destroy)                  \
+#define FUNCTIONS(X)                                                                                                   \
+    X(dnnl_set_primitive_cache_capacity)                                                                               \
+    X(dnnl_engine_create)                                                                                              \
+    X(dnnl_engine_destroy)                                                                                             \
+    X(dnnl_stream_create)                                                                                              \
+    X(dnnl_stream_destroy)                                                                                             \
+    X(dnnl_memory_desc_init_by_tag)                                                                                    \
+    X(dnnl_memory_desc_get_size)                                                                                       \
+    X(dnnl_memory_create)                                                                                              \
+    X(dnnl_memory_destroy)                                                                                             \
+    X(dnnl_memory_set_data_handle)                                                                                     \
+    X(dnnl_convolution_forward_desc_init)                                                                              \
+    X(dnnl_convolution_backward_data_desc_init)                                                                        \
+    X(dnnl_convolution_backward_weights_desc_init)                                                                     \
+    X(dnnl_reorder_primitive_desc_create)                                                                              \
+    X(dnnl_primitive_attr_create)                                                                                      \
+    X(dnnl_primitive_attr_destroy)                                                                                     \
+    X(dnnl_primitive_attr_set_scratchpad_mode)                                                                         \
+    X(dnnl_primitive_attr_set_post_ops)                                                                                \
+    X(dnnl_post_ops_create)                                                                                            \
+    X(dnnl_post_ops_destroy)                                                                                           \
+    X(dnnl_post_ops_append_eltwise)                                                                                    \
+    X(dnnl_post_ops_append_sum)                                                                                        \
+    X(dnnl_primitive_desc_create)                                                                                      \
+    X(dnnl_primitive_desc_destroy)                                                                                     \
+    X(dnnl_primitive_desc_query)                                                                                       \
+    X(dnnl_primitive_desc_query_md)                                                                                    \
+    X(dnnl_primitive_create)                                                                                           \
+    X(dnnl_primitive_destroy)                                                                                          \
     X(dnnl_primitive_execute)
 
 struct onednn {
@@ -90,7 +90,7 @@ static bool find_functions(struct onednn *library)
 
 plim_status onednn_open(struct onednn **out, struct budget *budget, plim_error *error)
 {
-    void *handle = dlopen(LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
+    void *handle = dlopen(LIBRARY_NAME, RTLD_LAZY | RTLD_LOCAL);
     if (!handle)
         return fail(error, PLIM_UNSUPPORTED, "%s is not on this machine", LIBRARY_NAME);
     struct onednn *library = budget_take(budget, TAG_PLANNER, sizeof *library);
@@ -295,11 +295,13 @@ static bool reorder_make(dnnl_primitive_t *out, const struct convolution *c, con
     dnnl_primitive_desc_t descriptor;
     if (attributes_make(&attributes, o, false, add) != dnnl_success)
         return false;
-    dnnl_status_t status = o->dnnl_reorder_primitive_desc_create(&descriptor, from, o->engine, to, o->engine, attributes);
+    dnnl_status_t status =
+        o->dnnl_reorder_primitive_desc_create(&descriptor, from, o->engine, to, o->engine, attributes);
     o->dnnl_primitive_attr_destroy(attributes);
     if (status != dnnl_success)
         return false;
-    bool plain = o->dnnl_memory_desc_get_size(o->dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0)) == 0;
+    bool plain =
+        o->dnnl_memory_desc_get_size(o->dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0)) == 0;
     bool made = plain && o->dnnl_primitive_create(out, descriptor) == dnnl_success;
     o->dnnl_primitive_desc_destroy(descriptor);
     return made;

@@ -39,10 +39,10 @@ size_t convolution_layout_bytes(const struct convolution *convolution);
 size_t convolution_scratch_bytes(const struct convolution *convolution);
 
 struct convolution_operands {
-    void *x, *y;     /* or their gradients */
-    void *weights;   /* in the library's layout; BACKWARD_WEIGHTS writes them */
-    void *bias;      /* NULL without */
-    void *scratch;   /* convolution_scratch_bytes */
+    void *x, *y;   /* or their gradients */
+    void *weights; /* in the library's layout; BACKWARD_WEIGHTS writes them */
+    void *bias;    /* NULL without */
+    void *scratch; /* convolution_scratch_bytes */
 };
 
 /* Runs a slice of `samples`, one of the lengths. false: it could not. */

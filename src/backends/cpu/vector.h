@@ -145,6 +145,21 @@ INLINE vector vector_max(vector a, vector b)
 
 #endif
 
+typedef int32_t vector_whole __attribute__((vector_size(LANES * 4)));
+typedef uint8_t vector_byte __attribute__((vector_size(LANES)));
+
+INLINE vector_whole vector_load_bytes(const uint8_t *p)
+{
+    vector_byte bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return __builtin_convertvector(bytes, vector_whole);
+}
+/* x where `at` is `value`, else 0. */
+INLINE vector vector_where(vector x, vector_whole at, int32_t value)
+{
+    return (vector)((vector_whole)x & (at == value));
+}
+
 /* a * b + c, in one rounding where the instruction set has it. */
 #if defined(__FMA__)
 INLINE float madd(float a, float b, float c)

@@ -1,0 +1,61 @@
+"""test_symbols.py LIBRARY ARCHIVE [with-assertions] - what the library shows, and what it never calls.
+
+1. The shared library exports the functions that plimsoll.h declares, and nothing else.
+2. No object of the library refers to a function that ends the process. Assertions are for bugs of ours: a build that has
+   them may refer to what they call, a release may not."""
+import os, re, subprocess, sys
+
+LIBRARY, ARCHIVE = sys.argv[1:3]
+WITH_ASSERTIONS = "with-assertions" in sys.argv[3:]
+HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "include", "plimsoll.h")
+ENDING = {"abort", "exit", "_exit", "_Exit", "quick_exit", "__assert_fail", "__assert", "__assert_perror_fail", "err", "errx",
+          "verr", "verrx", "error", "raise", "kill", "pthread_kill", "tgkill", "pthread_exit", "__builtin_trap", "longjmp",
+          "_longjmp", "siglongjmp", "__longjmp_chk", "execv", "execve", "execvp", "execl", "system"}
+
+
+def nm(*arguments):
+    return subprocess.run(["nm", *arguments], check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def declared():
+    with open(HEADER, encoding="utf-8") as f:
+        text = re.sub(r"/\*.*?\*/", " ", f.read(), flags=re.S)
+    return set(re.findall(r"^PLIM_API\b[^;(]*?(\w+)\s*\(", text, re.M))
+
+
+def check_exports():
+    # Sanitizers mark each module with symbols of their own.
+    exported = {line.split()[-1].split("@")[0] for line in nm("-D", "--defined-only", LIBRARY)}
+    exported = {name for name in exported if not re.match(r"_*(asan|tsan|ubsan|sancov|odr_asan)", name)}
+    wanted = declared()
+    if not wanted:
+        yield f"{HEADER}: no PLIM_API function found"
+    for name in sorted(wanted - exported):
+        yield f"{name} is declared in plimsoll.h, but not exported"
+    for name in sorted(exported - wanted):
+        yield f"{name} is exported, but not declared in plimsoll.h"
+
+
+def check_process_is_never_ended():
+    allowed = {"__assert_fail"} if WITH_ASSERTIONS else set()
+    lines = nm("-A", "-u", ARCHIVE)
+    if not any(line.endswith(" U memcpy") for line in lines):
+        yield f"{ARCHIVE}: no references found"
+    for line in lines:
+        name = line.split()[-1].split("@")[0] if line.strip() else ""
+        if name in ENDING - allowed:
+            yield f"{os.path.basename(line.split(':')[-2])}: refers to {name}"
+
+
+def main():
+    failed = 0
+    for check in (check_exports, check_process_is_never_ended):
+        problems = list(check())
+        print(*problems, sep="\n", end="\n" if problems else "")
+        print(f"{check.__name__} ... {'FAIL' if problems else 'ok'}")
+        failed += bool(problems)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
