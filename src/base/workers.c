@@ -16,6 +16,7 @@
 #include "base/workers.h"
 
 #include "base/checked.h"
+#include "base/floats.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -260,6 +261,7 @@ static void member_run(void *argument)
 {
     struct member *member = argument;
     struct team *team = member->team;
+    floats_flush(); /* a team's threads do nothing but run slices */
     if (team->at_start)
         team->at_start();
     while (!atomic_load(&team->stop)) {
@@ -307,11 +309,22 @@ void team_run(struct team *team, int units, team_task *task, void *context)
         wait_for_the_rest(team);
 }
 
+static size_t team_bytes(int workers)
+{
+    return sizeof(struct team) + (size_t)workers * sizeof(struct member);
+}
+
+uint64_t team_cost(int workers)
+{
+    uint64_t bytes = team_bytes(workers);
+    return round_up(bytes, bytes < BUDGET_MAP_BYTES ? 64 : 4096) + (uint64_t)(workers - 1) * thread_cost();
+}
+
 plim_status team_make(struct team **out, struct budget *budget, int workers, void (*at_start)(void), plim_error *error)
 {
     if (workers < 1 || workers > WORKERS_MOST)
         return fail(error, PLIM_USAGE, "%d threads: must be 1 to %d", workers, WORKERS_MOST);
-    size_t bytes = sizeof(struct team) + (size_t)workers * sizeof(struct member);
+    size_t bytes = team_bytes(workers);
     struct team *team = budget_take(budget, TAG_STACKS, bytes);
     if (!team)
         return budget_refused(budget, TAG_STACKS, bytes, error);

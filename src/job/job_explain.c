@@ -45,8 +45,8 @@ static void plan_text(struct text *out, const struct plim_job *job)
     text_size(peak, report->predicted_peak_bytes);
     text_size(least, report->smallest_budget_bytes);
     long long batch = (long long)dataset_batch_size(job->train.dataset);
-    text_add(out, "%s \xc2\xb7 batch %lld \xc2\xb7 %d thread%s \xc2\xb7 cpu %s\n", job->model->name, batch, job->compute_threads,
-             job->compute_threads == 1 ? "" : "s", job->backend->type->features(job->backend));
+    text_add(out, "%s \xc2\xb7 batch %lld \xc2\xb7 %d thread%s \xc2\xb7 cpu %s\n", job->model->name, batch, job->program->threads,
+             job->program->threads == 1 ? "" : "s", job->backend->type->features(job->backend));
     text_add(out, "budget %s (%s)      predicted peak %s, at %s\n", budget, report->budget_source, peak, job->prediction.peak_at);
     tags_text(out, &job->prediction);
     text_add(out, "  keep %lld \xc2\xb7 encode %lld \xc2\xb7 recompute 0 \xc2\xb7 spill 0 \xc2\xb7 micro-batch %lld of %lld \xc2\xb7 read ahead %d batch%s        time +0 %%\n",
@@ -96,7 +96,7 @@ static void plan_json(struct text *out, const struct plim_job *job)
     json_uint(&json, "arena_bytes", job->program->arena_bytes);
     json_uint(&json, "arena_max_live_bytes", job->program->phase[PHASE_TRAIN].max_live);
     json_uint(&json, "arena_packed_bytes", job->program->phase[PHASE_TRAIN].top);
-    json_int(&json, "threads", job->compute_threads);
+    json_int(&json, "threads", job->program->threads);
     json_end_object(&json);
 }
 

@@ -19,7 +19,7 @@
 #define KIB ((uint64_t)1024)
 /* Touched after the measurement: stack and heap pages of libc; code of oneDNN in the first step. */
 #define HEAP_MARGIN (128 * KIB)
-#define ONEDNN_MARGIN (1536 * KIB)
+#define ONEDNN_MARGIN (768 * KIB)
 /* Two measurements of one process differ by a few pages; the printed smallest
    budget is 1/256 more than the least that was found, so that it works again. */
 #define SMALLEST_SLACK 256
@@ -139,12 +139,12 @@ void job_predict(struct prediction *out, const struct plim_job *job, const struc
     for (int tag = 0; tag < TAG_COUNT; tag++)
         outside[tag] = figures.now_by_tag[tag];
     outside[TAG_PROCESS] = job->process_bytes;
-    outside[TAG_STACKS] += (uint64_t)(job->compute_threads - 1) * thread_cost();
+    outside[TAG_STACKS] += team_cost(program->threads);
     outside[TAG_CHECKPOINT] += checkpoint_cost(program);
     dataset_cost(outside, &scratch, train, train_slots);
     if (job->validation.dataset)
         dataset_cost(outside, &scratch, job->validation.dataset, validation_slots);
-    outside[TAG_KERNEL] = job->kernel_bytes + page_table_growth(program->arena_bytes) + (uint64_t)job->compute_threads * 16 * KIB;
+    outside[TAG_KERNEL] = job->kernel_bytes + page_table_growth(program->arena_bytes) + (uint64_t)program->threads * 16 * KIB;
     program_predict(out, program, outside);
 }
 

@@ -86,7 +86,7 @@ enum { PHASE_TRAIN, PHASE_EVALUATE, PHASE_SAVE, PHASE_RESUME, PHASE_COUNT };
 struct program {
     struct arena arena;      /* holds the tables, tag planner */
     struct backend *backend;
-    int threads;
+    int threads;             /* workers: no more than were given or are of use */
     struct phase phase[PHASE_COUNT]; /* name NULL: not there */
     /* The one arena: persistent, then the phases over one another, then the workers' buffers. */
     uint64_t arena_bytes;

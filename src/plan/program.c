@@ -43,9 +43,25 @@ static plim_status persistent_place(struct program *program, const struct graph 
     return add_persistent(program, graph, KIND_STATE, error);
 }
 
+/* Workers beyond the units of the widest instruction would only hold a stack and buffers. */
+static void limit_threads(struct program *program)
+{
+    int most = 1;
+    for (int p = 0; p < PHASE_COUNT; p++)
+        for (int i = 0; i < program->phase[p].instruction_count; i++) {
+            const struct instruction *instruction = &program->phase[p].instruction[i];
+            most = instruction->chain.units > most ? instruction->chain.units : most;
+            for (int t = 0; t < instruction->task_count; t++)
+                if (instruction->task[t].kernel->pack_units > most)
+                    most = instruction->task[t].kernel->pack_units;
+        }
+    program->threads = program->threads < most ? program->threads : most;
+}
+
 static plim_status place_regions(struct program *program, plim_error *error)
 {
     uint64_t top = 0, workers;
+    limit_threads(program);
     for (int p = 0; p < PHASE_COUNT; p++) {
         top = program->phase[p].top > top ? program->phase[p].top : top;
         if (program->phase[p].worker_bytes > program->worker_bytes)

@@ -6,6 +6,7 @@
    Nothing is looked up or allocated in a run: a place plus a base is an address. */
 #include <string.h>
 
+#include "base/floats.h"
 #include "train/trainer.h"
 
 /* Below these sizes waking the team costs more than it brings. */
@@ -180,6 +181,7 @@ static void poison_dead(const struct machine *machine, const struct phase *phase
 void machine_run(struct machine *machine, int phase_index, const struct batch *batch)
 {
     const struct phase *phase = &machine->program->phase[phase_index];
+    unsigned mode = floats_flush(); /* the caller's thread is the host's: its mode comes back below */
     if (machine->poison)
         poison_all(machine);
     for (int i = 0; i < phase->instruction_count; i++) {
@@ -196,6 +198,7 @@ void machine_run(struct machine *machine, int phase_index, const struct batch *b
         if (machine->poison)
             poison_dead(machine, phase, i);
     }
+    floats_restore(mode);
 }
 
 /* ---- opening and closing ----------------------------------------------- */

@@ -28,15 +28,17 @@ MAKER(make_each)
 RUNNER(run_relu)
 {
     OPERANDS;
-    EACH for (int64_t i = 0; i < count; i++) y[i] = a[i] < 0 ? 0 : a[i];
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = a[i] < 0 ? 0 : a[i];
 }
 
 /* dx = dy where y > 0; a: dy, b: y. */
 RUNNER(run_relu_gradient)
 {
     OPERANDS;
-    EACH for (int64_t i = 0; i < count; i++)
-    {
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++) {
         float d = a[i]; /* read always: no branch in the loop */
         y[i] = b[i] > 0 ? d : 0;
     }
@@ -45,26 +47,34 @@ RUNNER(run_relu_gradient)
 RUNNER(run_sigmoid)
 {
     OPERANDS;
-    EACH for (int64_t i = 0; i < count; i++) y[i] = sigmoid_of(a[i]);
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = sigmoid_of(a[i]);
 }
 
 /* dx = dy * y * (1 - y) */
 RUNNER(run_sigmoid_gradient)
 {
     OPERANDS;
-    EACH for (int64_t i = 0; i < count; i++) y[i] = a[i] * b[i] * (1.0f - b[i]);
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = a[i] * b[i] * (1.0f - b[i]);
 }
 
 RUNNER(run_add)
 {
     OPERANDS;
-    EACH for (int64_t i = 0; i < count; i++) y[i] = a[i] + b[i];
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = a[i] + b[i];
 }
 
 RUNNER(run_multiply)
 {
     OPERANDS;
-    EACH for (int64_t i = 0; i < count; i++) y[i] = a[i] * b[i];
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = a[i] * b[i];
 }
 
 RUNNER(run_scale)
@@ -72,7 +82,9 @@ RUNNER(run_scale)
     OPERANDS;
     const struct scale_attributes *attributes = call->node->attributes;
     float factor = (float)attributes->factor;
-    EACH for (int64_t i = 0; i < count; i++) y[i] = a[i] * factor;
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = a[i] * factor;
 }
 
 RUNNER(run_rescale)
@@ -80,7 +92,9 @@ RUNNER(run_rescale)
     OPERANDS;
     const struct rescale_attributes *attributes = call->node->attributes;
     float scale = (float)attributes->scale, offset = (float)attributes->offset;
-    EACH for (int64_t i = 0; i < count; i++) y[i] = madd(a[i], scale, offset);
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = madd(a[i], scale, offset);
 }
 
 RUNNER(run_rescale_u8)
@@ -89,7 +103,9 @@ RUNNER(run_rescale_u8)
     const struct rescale_attributes *attributes = call->node->attributes;
     const uint8_t *x = call->input[0];
     float scale = (float)attributes->scale, offset = (float)attributes->offset;
-    EACH for (int64_t i = 0; i < count; i++) y[i] = madd((float)x[i], scale, offset);
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = madd((float)x[i], scale, offset);
 }
 
 MAKER(make_rescale)
@@ -138,8 +154,8 @@ RUNNER(run_clip_log)
     OPERANDS;
     const struct clip_log_attributes *attributes = call->node->attributes;
     float low = (float)attributes->low, high = (float)attributes->high;
-    EACH for (int64_t i = 0; i < count; i++)
-    {
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++) {
         float x = a[i] < low ? low : a[i];
         y[i] = log_of(x > high ? high : x);
     }
@@ -151,8 +167,8 @@ RUNNER(run_clip_log_gradient)
     OPERANDS;
     const struct clip_log_attributes *attributes = call->node->attributes;
     float low = (float)attributes->low, high = (float)attributes->high;
-    EACH for (int64_t i = 0; i < count; i++)
-    {
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++) {
         float d = a[i] / b[i];
         y[i] = b[i] < low ? 0 : b[i] > high ? 0 : d;
     }

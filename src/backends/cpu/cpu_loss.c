@@ -65,7 +65,9 @@ RUNNER(run_softmax_crossentropy_gradient)
     for (int64_t row = 0; row < rows; row++, x += classes, y += classes) {
         int64_t label = class_of(call, row, classes);
         float most = largest(x, classes), sum = 0, share = label < 0 ? NAN : d[row];
-        EACH for (int64_t i = 0; i < classes; i++) y[i] = exp_of(x[i] - most);
+        INDEPENDENT
+        for (int64_t i = 0; i < classes; i++)
+            y[i] = exp_of(x[i] - most);
         for (int64_t i = 0; i < classes; i++)
             sum += y[i];
         float scale = share / sum;
@@ -128,7 +130,9 @@ INLINE void mean_of(const struct kernel *kernel, const struct call *call, formul
         int64_t chunk = count - first < CHUNK ? count - first : CHUNK;
         const float *t = targets_at(room, call, first, chunk);
         float *to = width == 1 ? y + first : values;
-        EACH for (int64_t i = 0; i < chunk; i++) to[i] = value(x[first + i], t[i]);
+        INDEPENDENT
+        for (int64_t i = 0; i < chunk; i++)
+            to[i] = value(x[first + i], t[i]);
         for (int64_t i = 0; width > 1 && i < chunk; i++) {
             sum = (first + i) % width ? sum + values[i] : values[i];
             if ((first + i + 1) % width == 0)
@@ -150,7 +154,9 @@ INLINE void gradient_of_mean(const struct kernel *kernel, const struct call *cal
         for (int64_t i = 0; width > 1 && i < chunk; i++)
             spread[i] = d[(first + i) / width] / (float)width;
         const float *share = width == 1 ? d + first : spread;
-        EACH for (int64_t i = 0; i < chunk; i++) y[first + i] = share[i] * derivative(x[first + i], t[i]);
+        INDEPENDENT
+        for (int64_t i = 0; i < chunk; i++)
+            y[first + i] = share[i] * derivative(x[first + i], t[i]);
     }
 }
 

@@ -9,9 +9,9 @@
 /* Before a loop over elements whose output may be its input: iterations do
    not depend on one another. */
 #if defined(__clang__)
-#define EACH _Pragma("clang loop vectorize(assume_safety)")
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
-#define EACH _Pragma("GCC ivdep")
+#define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
 #define MAKER(name)                                                                                                    \

@@ -53,9 +53,13 @@ RUNNER(run_softmax)
     OPERANDS;
     for (int64_t group = 0; group < groups; group++, x += width, y += width) {
         float most = max_of(x, width);
-        EACH for (int64_t i = 0; i < width; i++) y[i] = exp_of(x[i] - most);
+        INDEPENDENT
+        for (int64_t i = 0; i < width; i++)
+            y[i] = exp_of(x[i] - most);
         float scale = 1.0f / sum_of(y, width);
-        EACH for (int64_t i = 0; i < width; i++) y[i] *= scale;
+        INDEPENDENT
+        for (int64_t i = 0; i < width; i++)
+            y[i] *= scale;
     }
 }
 
@@ -68,7 +72,9 @@ RUNNER(run_softmax_gradient)
         float sum = 0;
         for (int64_t i = 0; i < width; i++)
             sum = madd(p[i], x[i], sum);
-        EACH for (int64_t i = 0; i < width; i++) y[i] = p[i] * (x[i] - sum);
+        INDEPENDENT
+        for (int64_t i = 0; i < width; i++)
+            y[i] = p[i] * (x[i] - sum);
     }
 }
 

@@ -46,10 +46,11 @@ INLINE void tile(const struct block *t, const int rows, const int vectors, const
 {
     vector sum[TILE_ROWS * 2][TILE_VECTORS];
     UNROLL
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows; i++) {
         UNROLL
-    for (int j = 0; j < vectors; j++)
-        sum[i][j] = start(t, i, j * LANES, partial);
+        for (int j = 0; j < vectors; j++)
+            sum[i][j] = start(t, i, j * LANES, partial);
+    }
     const float *a = t->a, *b = t->b, *ahead = t->ahead;
     for (int64_t s = 0; s < t->k; s++, a += t->a_step, b += t->b_step, ahead += t->b_step) {
         vector line[TILE_VECTORS];
@@ -67,11 +68,13 @@ INLINE void tile(const struct block *t, const int rows, const int vectors, const
     }
     bool relu = t->relu && t->last;
     UNROLL
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows; i++) {
         UNROLL
-    for (int j = 0; j < vectors; j++)
-        store(t->c + i * t->c_row + j * LANES, relu ? vector_max(vector_all(0), sum[i][j]) : sum[i][j], t->part,
-              partial);
+        for (int j = 0; j < vectors; j++) {
+            vector y = relu ? vector_max(vector_all(0), sum[i][j]) : sum[i][j];
+            store(t->c + i * t->c_row + j * LANES, y, t->part, partial);
+        }
+    }
 }
 
 typedef void tile_function(const struct block *t);
