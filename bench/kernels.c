@@ -32,8 +32,10 @@ struct subject {
 struct work {
     const struct kernel *kernel;
     struct call call[MOST_UNITS];
-    void *scratch[64];
+    char *scratch[64]; /* a worker's: the kernel's bytes, then its partial sums */
+    bool sum[MOST_OUTPUTS];
 };
+#define PARTIAL_BYTES ((size_t)8 << 20)
 
 static void must(plim_status status, const plim_error *error)
 {
@@ -96,11 +98,14 @@ static void call_fill(struct call *call, const struct subject *subject, int64_t 
 static void run_unit(void *context, int unit, int worker)
 {
     struct work *work = context;
-    work->call[unit].scratch = work->scratch[worker];
-    work->kernel->run(work->kernel, &work->call[unit]);
+    struct call *call = &work->call[unit];
+    call->scratch = work->scratch[worker];
+    for (int k = 0; k < MOST_OUTPUTS; k++)
+        if (work->sum[k])
+            call->output[k] = work->scratch[worker] + work->kernel->scratch_bytes + (size_t)k * PARTIAL_BYTES;
+    work->kernel->run(work->kernel, call);
 }
 
-/* Sums of slices go to a partial of each worker's own, as in a plan. */
 static double time_slices(struct bench *bench, struct work *work, const struct subject *subject, int64_t slice,
                           void *pack)
 {
@@ -108,14 +113,13 @@ static double time_slices(struct bench *bench, struct work *work, const struct s
     int units = 0;
     double best = 1e30;
     subject->node->op->cut(&cut, subject->node);
+    for (int k = 0; k < MOST_OUTPUTS; k++) /* to partial sums, as in a plan */
+        work->sum[k] = k < subject->node->output_count && cut.output[k] == PART_SUM;
     for (int64_t begin = 0; begin < cut.extent && units < MOST_UNITS; begin += slice) {
         struct call *call = &work->call[units++];
         call_fill(call, subject, begin, begin + slice < cut.extent ? begin + slice : cut.extent);
         call->pack = pack;
         call->add = begin > 0;
-        for (int k = 0; k < subject->node->output_count; k++)
-            if (cut.output[k] == PART_SUM && bench->threads > 1)
-                call->output[k] = (char *)work->scratch[units % bench->threads] + work->kernel->scratch_bytes;
     }
     int again = cut.work > 2e7 ? 1 : (int)(2e7 / cut.work) + 1;
     for (int run = 0; run < RUNS; run++) {
@@ -142,7 +146,7 @@ static void measure(struct bench *bench, const char *name, struct subject *subje
     int64_t rest = cut.extent % slice;
     must(cpu_backend.prepare(&work.kernel, bench->backend, subject->node, slice, &rest, 1, &error), &error);
     void *pack = take(bench, work.kernel->pack_bytes);
-    size_t room = work.kernel->scratch_bytes + ((size_t)8 << 20); /* and a partial sum */
+    size_t room = work.kernel->scratch_bytes + MOST_OUTPUTS * PARTIAL_BYTES;
     for (int i = 0; i < bench->threads; i++)
         work.scratch[i] = take(bench, room);
     double ns = time_slices(bench, &work, subject, slice, pack);

@@ -1,6 +1,8 @@
 /* cmd_plan.c - plim plan: what a job would take, before anything is read. */
 #include "command.h"
 
+#include <stdio.h>
+
 static plim_status plan(struct arguments *arguments, struct reports *reports, plim_error *error)
 {
     plim_job *job;
@@ -11,6 +13,9 @@ static plim_status plan(struct arguments *arguments, struct reports *reports, pl
     status = plim_job_plan(&figures, job, error);
     if (status == PLIM_OK || status == PLIM_OVER_BUDGET)
         reports_listen(reports, &(plim_event){.kind = PLIM_EVENT_PLAN, .plan = &figures});
+    if (status == PLIM_OVER_BUDGET)
+        fputs(figures.text, arguments->json ? stderr : stdout); /* reports leave a plan that does not fit to the error */
+    fflush(stdout);
     plim_job_close(job);
     return status;
 }

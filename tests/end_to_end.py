@@ -6,6 +6,7 @@ import json, os, random, signal, struct, subprocess, sys, tempfile, time, unitte
 PLIM = os.path.abspath(sys.argv.pop(1))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MIB = 1 << 20
+SANITIZED = "SANITIZED" in os.environ  # no memory figure means anything then
 
 MLP = """memory: 64MiB
 seed: 7
@@ -30,6 +31,8 @@ model:
 train: {optimizer: adam, loss: sparse_categorical_crossentropy, metrics: [accuracy], epochs: 2}
 """
 FASHION = os.path.join(ROOT, "examples", "fashion.yaml")
+if SANITIZED:
+    MLP, CNN = (text.replace("memory: ", "memory: 16GiB  # not ") for text in (MLP, CNN))
 
 
 class Run:
@@ -184,8 +187,9 @@ class SameBits(Case):
             self.assertEqual(self.fresh(job, "--threads", threads), want, f"{threads} threads")
         self.assertEqual(self.fresh(job, "--threads", "compute=1,data=0"), want, "no reader thread")
         self.assertEqual(self.fresh(job, "--memory", "1GiB"), want, "a larger budget")
-        smallest = self.run_plim("plan", job, "--json").last("plan")["smallest_budget_bytes"]
-        self.assertEqual(self.fresh(job, "--memory", smallest), want, "the smallest budget")
+        if not SANITIZED:
+            smallest = self.run_plim("plan", job, "--json").last("plan")["smallest_budget_bytes"]
+            self.assertEqual(self.fresh(job, "--memory", smallest), want, "the smallest budget")
         self.assertNotEqual(self.fresh(job, "--set", "seed=8"), want, "another seed must differ")
 
     def test_mlp(self):

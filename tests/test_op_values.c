@@ -235,7 +235,7 @@ static void mean_of_a_short_batch(void **state)
 static void small_values(void **state)
 {
     struct fixture f;
-    struct rescale_attributes rescale = {2, 1};
+    struct rescale_attributes rescale = {2, 1, 0};
     struct clip_log_attributes clip = {0.5, 2};
     struct spread_attributes spread = {2};
     (void)state;

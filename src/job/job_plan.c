@@ -71,7 +71,9 @@ static plim_status open_all(struct plim_job *job, plim_error *error)
     TRY(job_data_open(job, &job->train, error));
     if (job->validation.yaml)
         TRY(job_data_open(job, &job->validation, error));
-    return cpu_backend.open(&job->backend, job->budget, error);
+    TRY(cpu_backend.open(&job->backend, job->budget, error));
+    backend_threads(job->backend, job->compute_threads);
+    return PLIM_OK;
 }
 
 void job_release_program(struct plim_job *job)

@@ -217,18 +217,13 @@ static struct tensor *column_input(struct graph *graph, const char *name, int co
 /* What is not float32 becomes it, unless a Rescaling does that anyway. */
 static struct tensor *cast_input(struct graph *graph, const struct model *model, struct tensor *x)
 {
-    struct rescale_attributes same = {.scale = 1.0, .offset = 0.0};
+    struct rescale_attributes same = {.scale = 1.0, .single = 1};
     int first = 0;
     while (first < model->layer_count - 1 && model->layer[first].type->hidden)
         first++;
     if (!x || x->type == TYPE_F32)
         return x;
-    if (x->type == TYPE_F64) {
-        graph_fail(graph, PLIM_UNSUPPORTED, "inputs of float64 are not supported yet");
-        hint(&graph->error, PLIM_UNSUPPORTED, "add the stage map: [cast: float32]");
-        return NULL;
-    }
-    if (model->layer[first].type == &layer_rescaling)
+    if (x->type != TYPE_F64 && model->layer[first].type == &layer_rescaling)
         return x;
     graph->layer = "input";
     return graph_add(graph, &op_rescale, &x, 1, &same, sizeof same);

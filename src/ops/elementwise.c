@@ -273,8 +273,10 @@ const struct op op_scale = {
 static plim_status rescale_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     const struct tensor *x = node->input[0];
+    const struct rescale_attributes *attributes = node->attributes;
     (void)error;
-    output_of(graph, node, 0, x->type == TYPE_F64 ? TYPE_F64 : TYPE_F32, x->shape, x->batched);
+    bool wide = x->type == TYPE_F64 && !attributes->single;
+    output_of(graph, node, 0, wide ? TYPE_F64 : TYPE_F32, x->shape, x->batched);
     return PLIM_OK;
 }
 
@@ -298,9 +300,9 @@ static void rescale_back(struct graph *graph, struct node *node, struct tensor *
 
 static struct tensor *rescale_example(struct graph *graph, int variant, enum type type)
 {
-    static const enum type from[] = {TYPE_U8, TYPE_F32, TYPE_I16, TYPE_U8};
-    struct rescale_attributes attributes = {1.0 / 127.5, -1};
-    if (variant > 3)
+    static const enum type from[] = {TYPE_U8, TYPE_F32, TYPE_I16, TYPE_U8, TYPE_F64};
+    struct rescale_attributes attributes = {1.0 / 127.5, -1, variant == 4};
+    if (variant > 4 || (variant == 4 && type == TYPE_F64)) /* to f32: nothing to differentiate in double */
         return NULL;
     struct tensor *x = example_operand(graph, variant % 3, variant == 1 ? type : from[variant], "x");
     return graph_add(graph, &op_rescale, &x, 1, &attributes, sizeof(attributes));

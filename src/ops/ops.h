@@ -69,9 +69,11 @@ struct unflatten_attributes {
     struct shape row; /* shape of one sample */
 };
 
-/* rescale: y = x * scale + offset in f32 (f64 for f64), from any type. */
+/* rescale: y = x * scale + offset in f32, from any type; from f64 in f64,
+   unless `single` says f32 (a column of data on its way into a model). */
 struct rescale_attributes {
     double scale, offset;
+    int64_t single; /* not bool: attributes are compared by their bytes */
 };
 /* scale: y = x * factor. */
 struct scale_attributes {

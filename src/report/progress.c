@@ -93,6 +93,8 @@ static void draw(struct plim_report *report, const plim_progress *p, bool termin
 void progress_event(struct plim_report *report, const plim_event *event, bool terminal)
 {
     if (event->kind == PLIM_EVENT_PLAN) {
+        if (!event->plan->fits)
+            return; /* the error that follows is one line */
         text_add(&report->line, "%s", event->plan->text);
         report_flush(report);
     } else if (event->kind == PLIM_EVENT_BEGIN) {

@@ -108,6 +108,17 @@ RUNNER(run_rescale_u8)
         y[i] = madd((float)x[i], scale, offset);
 }
 
+/* numpy's own type; computed as the reference does it, in double. */
+RUNNER(run_rescale_f64)
+{
+    OPERANDS;
+    const struct rescale_attributes *attributes = call->node->attributes;
+    const double *x = call->input[0];
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = (float)(x[i] * attributes->scale + attributes->offset);
+}
+
 MAKER(make_rescale)
 {
     (void)entry, (void)error;
@@ -119,6 +130,8 @@ MAKER(make_rescale)
         out->kernel.run = VARIANT(run_rescale);
     else if (node->input[0]->type == TYPE_U8)
         out->kernel.run = VARIANT(run_rescale_u8);
+    else if (node->input[0]->type == TYPE_F64)
+        out->kernel.run = VARIANT(run_rescale_f64);
     return PLIM_OK;
 }
 

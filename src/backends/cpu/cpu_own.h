@@ -32,6 +32,7 @@ RUNNER(run_multiply);
 RUNNER(run_scale);
 RUNNER(run_rescale);
 RUNNER(run_rescale_u8);
+RUNNER(run_rescale_f64);
 MAKER(make_copy);
 RUNNER(run_copy);
 MAKER(make_clip_log);
