@@ -8,7 +8,7 @@ all: $(BUILD)/build.ninja
 
 $(BUILD)/build.ninja:
 	@tools/setup build
-	@meson setup $(BUILD) -Dtests=false -Dbuildtype=release $(MESON_FLAGS) >/dev/null
+	@meson setup $(BUILD) -Dtests=false -Dbuildtype=release -Dwerror=$(if $(CI),true,false) $(MESON_FLAGS) >/dev/null
 
 demo: all
 	@tools/setup demo

@@ -430,7 +430,7 @@ static plim_status too_long(const char *path, size_t most, plim_error *error)
    always left, so that the end is seen and the NUL fits. */
 static plim_status load_all(struct load *load, struct file *file, size_t most, plim_error *error)
 {
-    uint64_t size;
+    uint64_t size = 0;
     TRY(file_size(&size, file, error));
     if (size > most)
         return too_long(file->path, most, error);

@@ -94,8 +94,8 @@ static const struct stage *stage_by_name(const char *name)
 plim_status stage_read(struct dataset **dataset, const char *job, const struct yaml *entry, uint64_t seed,
                        plim_error *error)
 {
-    const char *word;
-    const struct yaml *value;
+    const char *word = NULL;
+    const struct yaml *value = NULL;
     char where[256];
     TRY(stage_word(&word, &value, job, entry, error));
     yaml_key_place(where, job, value ? value : entry);
