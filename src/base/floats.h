@@ -1,11 +1,12 @@
-/* floats.h - denormal numbers as zero, in this thread, for a while.
-   Denormals cost a hundred times a normal operation; moments of an optimizer
-   decay into them. See doc/decisions/0008. */
+/* floats.h - one floating-point mode for all arithmetic of ours, whatever the
+   host's is: round to nearest, no traps, denormals as zero. The host's rounding
+   would change bits, its traps would kill it, and denormals cost a hundred times a
+   normal operation. See doc/decisions/0008. */
 #ifndef BASE_FLOATS_H
 #define BASE_FLOATS_H
 
-/* Returns the mode to restore. */
-unsigned floats_flush(void);
+/* Sets our mode in this thread; returns the host's, to restore. */
+unsigned floats_enter(void);
 void floats_restore(unsigned mode);
 
 #endif

@@ -32,6 +32,7 @@ struct usage {
     uint64_t rss;         /* VmRSS now (smaps_rollup: exact) */
     uint64_t peak_rss;    /* VmHWM */
     uint64_t page_tables; /* VmPTE */
+    uint64_t mapped;      /* VmSize: what RLIMIT_AS counts */
 };
 /* Allocates nothing: may be called in a step. false when /proc cannot be read. */
 bool usage_now(struct usage *out);

@@ -58,6 +58,7 @@ bool usage_now(struct usage *out)
     if (read_proc(buffer, sizeof buffer, "/proc/self/status")) {
         usage.peak_rss = find_kib(buffer, "\nVmHWM:");
         usage.page_tables = find_kib(buffer, "\nVmPTE:");
+        usage.mapped = find_kib(buffer, "\nVmSize:");
     }
     if (usage.peak_rss == 0 && getrusage(RUSAGE_SELF, &resources) == 0)
         usage.peak_rss = (uint64_t)resources.ru_maxrss * 1024;

@@ -15,7 +15,6 @@
       the other: no wake-up is lost. */
 #include "base/workers.h"
 
-#include "base/checked.h"
 #include "base/floats.h"
 
 #include <errno.h>
@@ -51,6 +50,7 @@ struct thread {
 static void *thread_main(void *argument)
 {
     struct thread *thread = argument;
+    floats_enter(); /* a new thread has its maker's mode: the host's */
     thread->run(thread->context);
     return NULL;
 }
@@ -103,7 +103,7 @@ static size_t stack_bytes_with_guard(void)
 
 uint64_t thread_cost(void)
 {
-    return round_up(stack_bytes_with_guard(), 4096) + round_up(sizeof(struct thread), 64);
+    return budget_charge(stack_bytes_with_guard()) + budget_charge(sizeof(struct thread));
 }
 
 plim_status thread_start(struct thread **out, struct budget *budget, void (*run)(void *context), void *context,
@@ -261,7 +261,6 @@ static void member_run(void *argument)
 {
     struct member *member = argument;
     struct team *team = member->team;
-    floats_flush(); /* a team's threads do nothing but run slices */
     if (team->at_start)
         team->at_start();
     while (!atomic_load(&team->stop)) {
@@ -316,8 +315,7 @@ static size_t team_bytes(int workers)
 
 uint64_t team_cost(int workers)
 {
-    uint64_t bytes = team_bytes(workers);
-    return round_up(bytes, bytes < BUDGET_MAP_BYTES ? 64 : 4096) + (uint64_t)(workers - 1) * thread_cost();
+    return budget_charge(team_bytes(workers)) + (uint64_t)(workers - 1) * thread_cost();
 }
 
 plim_status team_make(struct team **out, struct budget *budget, int workers, void (*at_start)(void), plim_error *error)

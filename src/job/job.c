@@ -61,13 +61,7 @@ void plim_job_close(plim_job *job)
     if (!job)
         return;
     struct budget *budget = job->budget;
-    job_release_program(job);
-    if (job->backend)
-        job->backend->type->close(job->backend);
-    if (job->train.dataset)
-        dataset_unref(job->train.dataset);
-    if (job->validation.dataset)
-        dataset_unref(job->validation.dataset);
+    job_unplan(job);
     if (job->model)
         model_free(job->model);
     if (job->process_reserved)

@@ -12,6 +12,10 @@
 #include "base/settings.h"
 #include "train/trainer.h"
 
+/* Two measurements of one process differ by a few pages; the printed smallest
+   budget is 1/256 more than the least that was found, so that it works again. */
+#define SMALLEST_SLACK 256
+
 struct job_data {
     const char *split;       /* "train", "validation" */
     const struct yaml *yaml; /* NULL: this split is not in the job */
@@ -30,7 +34,6 @@ struct plim_job {
     int compute_threads, data_threads;
     struct scratch scratch;
     uint64_t seed;
-    bool resume, digest;
 
     struct job_data train, validation;
     struct model *model;
@@ -46,6 +49,8 @@ struct plim_job {
     struct program *program;
     struct prediction prediction;
     uint64_t process_bytes, kernel_bytes; /* measured */
+    uint64_t planning_peak;               /* VmHWM when planning was over: no prediction is below it */
+    uint64_t address_bytes;               /* left under RLIMIT_AS when planning was over */
     bool process_reserved, kernel_reserved; /* in the ledger */
     int train_slots, validation_slots;
     double plan_seconds;
@@ -65,13 +70,15 @@ plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_erro
 
 /* job_plan.c */
 plim_status job_plan(struct plim_job *job, plim_error *error);
-void job_release_program(struct plim_job *job);
+/* Gives back what planning made: data sets, backend, graphs, program. */
+void job_unplan(struct plim_job *job);
 /* Predicts for these slots; the sum of all tags is the peak. */
 void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program, int train_slots, int validation_slots, const struct dataset *train);
 
 /* job_explain.c: the plan as text and as the contract's object. */
 plim_status job_explain(struct plim_job *job, plim_error *error);
-/* OVER_BUDGET with the budget that would do and the command for it. */
+/* OVER_BUDGET with the budget that would do and the command for it, or with
+   the limit on address space that is in the way. */
 plim_status job_refuse(const struct plim_job *job, plim_error *error);
 
 /* largest_batch.c: the largest batch whose plan stays inside the budget. */

@@ -33,7 +33,7 @@ static plim_status read_paths(const char **paths, int *count, struct plim_job *j
             return bad(job, item, "too many files", error);
         paths[*count] = job_path(job, item->text);
         if (!paths[(*count)++])
-            return budget_refused(job->budget, TAG_PLANNER, 256, error);
+            return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
         if (item == yaml)
             break;
     }

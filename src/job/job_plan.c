@@ -15,14 +15,12 @@
 #include "job/job.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #define KIB ((uint64_t)1024)
 /* Touched after the measurement: stack and heap pages of libc; code of oneDNN in the first step. */
 #define HEAP_MARGIN (128 * KIB)
 #define ONEDNN_MARGIN (768 * KIB)
-/* Two measurements of one process differ by a few pages; the printed smallest
-   budget is 1/256 more than the least that was found, so that it works again. */
-#define SMALLEST_SLACK 256
 
 static struct column_spec column_of(const struct dataset *dataset, int column)
 {
@@ -66,17 +64,47 @@ static plim_status make_program(struct plim_job *job, plim_error *error)
     return program_make(&job->program, &input, error);
 }
 
+static plim_status bad_data_words(struct plim_job *job, const struct job_data *data, const char *what, const char *advice, plim_error *error)
+{
+    char where[256];
+    yaml_place(where, job->path, data->yaml);
+    return hint(error, fail_at(error, PLIM_BAD_JOB, where, "%s", what), "%s", advice);
+}
+
+static plim_status check_ends(struct plim_job *job, const struct job_data *data, int64_t steps, const char *advice, plim_error *error)
+{
+    int64_t last;
+    if (!data->dataset || steps > 0 || dataset_steps(data->dataset, &last) >= 0)
+        return PLIM_OK;
+    return bad_data_words(job, data, "this data never ends", advice, error);
+}
+
+/* Both splits feed one model. */
+static plim_status check_alike(struct plim_job *job, plim_error *error)
+{
+    if (!job->validation.dataset)
+        return PLIM_OK;
+    struct column_spec train = column_of(job->train.dataset, 0), validation = column_of(job->validation.dataset, 0);
+    if (shape_equal(&train.shape, &validation.shape))
+        return PLIM_OK;
+    return bad_data_words(job, &job->validation, "validation elements have another shape than training elements",
+                          "give both the same shape", error);
+}
+
 static plim_status open_all(struct plim_job *job, plim_error *error)
 {
     TRY(job_data_open(job, &job->train, error));
     if (job->validation.yaml)
         TRY(job_data_open(job, &job->validation, error));
+    TRY(check_ends(job, &job->train, job->options.steps_per_epoch, "set train.steps_per_epoch", error));
+    TRY(check_ends(job, &job->validation, job->options.validation_steps, "set train.validation_steps", error));
+    TRY(check_alike(job, error));
     TRY(cpu_backend.open(&job->backend, job->budget, error));
     backend_threads(job->backend, job->compute_threads);
     return PLIM_OK;
 }
 
-void job_release_program(struct plim_job *job)
+static void release_program(struct plim_job *job)
 {
     if (job->program)
         program_free(job->program);
@@ -88,13 +116,31 @@ void job_release_program(struct plim_job *job)
     job->graphs_built = false;
 }
 
+static void close_data(struct job_data *data)
+{
+    if (data->dataset)
+        dataset_unref(data->dataset);
+    data->dataset = NULL;
+}
+
+void job_unplan(struct plim_job *job)
+{
+    release_program(job);
+    if (job->backend)
+        job->backend->type->close(job->backend);
+    job->backend = NULL;
+    close_data(&job->train);
+    close_data(&job->validation);
+    job->planned = false;
+}
+
 /* Graphs and plan for the job's own batch. Made twice: the search for the largest
    batch builds other graphs in between, and kernels are kept by the backend. */
 static plim_status build(struct plim_job *job, plim_error *error)
 {
     int64_t batch = dataset_batch_size(job->train.dataset);
     int64_t evaluate_batch = job->validation.dataset ? dataset_batch_size(job->validation.dataset) : 0;
-    job_release_program(job);
+    release_program(job);
     job->graphs_built = true;
     TRY(job_graphs(&job->train_graph, &job->evaluate_graph, &job->train_tensors, &job->evaluate_tensors, job, batch, evaluate_batch, error));
     return make_program(job, error);
@@ -111,6 +157,14 @@ static bool uses_onednn(const struct program *program)
     return false;
 }
 
+static uint64_t address_left(uint64_t mapped)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return UINT64_MAX;
+    return limit.rlim_cur > mapped ? limit.rlim_cur - mapped : 0;
+}
+
 /* What the process holds now that the ledger does not count by name, and the
    code it may still touch. */
 static plim_status measure(struct plim_job *job, plim_error *error)
@@ -124,7 +178,9 @@ static plim_status measure(struct plim_job *job, plim_error *error)
     uint64_t heap = mappings.anonymous > figures.now ? mappings.anonymous - figures.now : 0;
     uint64_t later = HEAP_MARGIN + (uses_onednn(job->program) ? ONEDNN_MARGIN : 0);
     job->process_bytes = round_up(heap + mappings.small_files + mappings.large_files + later, 4 * KIB);
-    job->kernel_bytes = round_up(usage.page_tables, 128 * KIB) + 64 * KIB;
+    job->kernel_bytes = usage.page_tables + 64 * KIB;
+    job->planning_peak = round_up(usage.peak_rss, 4 * KIB);
+    job->address_bytes = address_left(usage.mapped);
     return PLIM_OK;
 }
 
@@ -148,6 +204,11 @@ void job_predict(struct prediction *out, const struct plim_job *job, const struc
         dataset_cost(outside, &scratch, job->validation.dataset, validation_slots);
     outside[TAG_KERNEL] = job->kernel_bytes + page_table_growth(program->arena_bytes) + (uint64_t)program->threads * 16 * KIB;
     program_predict(out, program, outside);
+    if (out->peak < job->planning_peak) { /* thousands of layers on a handful of bytes */
+        out->by_tag[TAG_PLANNER] += job->planning_peak - out->peak;
+        out->peak = job->planning_peak;
+        out->peak_at = "planning";
+    }
 }
 
 /* The most slots up to what the pipelines want that stay inside the budget. */
@@ -171,11 +232,17 @@ static uint64_t smallest(const struct plim_job *job)
     return prediction.peak;
 }
 
-plim_status job_plan(struct plim_job *job, plim_error *error)
+/* What the run will still map has to fit below RLIMIT_AS too. */
+static bool fits(const struct plim_job *job, uint64_t least)
+{
+    uint64_t now = budget_figures(job->budget).now;
+    uint64_t still = least > now + job->process_bytes ? least - now - job->process_bytes : 0;
+    return least <= job->memory_bytes && still <= job->address_bytes;
+}
+
+static plim_status make_plan(struct plim_job *job, plim_error *error)
 {
     uint64_t begin = clock_ns();
-    if (job->planned)
-        return PLIM_OK;
     TRY(open_all(job, error));
     TRY(build(job, error));
     TRY(measure(job, error));
@@ -187,7 +254,7 @@ plim_status job_plan(struct plim_job *job, plim_error *error)
     choose_slots(job);
     uint64_t least = smallest(job);
     job->report = (plim_plan_report){
-        .fits = least <= job->memory_bytes,
+        .fits = fits(job, least),
         .budget_bytes = job->memory_bytes,
         .budget_source = job->memory_source,
         .predicted_peak_bytes = job->prediction.peak,
@@ -195,7 +262,18 @@ plim_status job_plan(struct plim_job *job, plim_error *error)
         .largest_batch = largest,
     };
     job->plan_seconds = (double)(clock_ns() - begin) * 1e-9;
-    TRY(job_explain(job, error));
+    return job_explain(job, error);
+}
+
+plim_status job_plan(struct plim_job *job, plim_error *error)
+{
+    if (job->planned)
+        return PLIM_OK;
+    plim_status status = make_plan(job, error);
+    if (status != PLIM_OK) {
+        job_unplan(job); /* may be asked again */
+        return status;
+    }
     job->planned = true;
     return PLIM_OK;
 }

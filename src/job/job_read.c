@@ -1,7 +1,7 @@
 /* job_read.c - the job file's words into a struct plim_job. */
 #include "job/job.h"
 
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,38 +72,65 @@ static plim_status refuse_word(const struct plim_job *job, const struct yaml *at
 
 /* ---- threads ---- */
 
+#define MOST_THREADS 256
+
+/* A number in [least, MOST_THREADS]; *at moves behind it. */
+static bool read_count(int *out, const char **at, long least)
+{
+    char *end;
+    errno = 0;
+    long number = strtol(*at, &end, 10);
+    if (end == *at || errno || number < least || number > MOST_THREADS)
+        return false;
+    *out = (int)number;
+    *at = end;
+    return true;
+}
+
+/* "compute=2" or "data=1". */
+static bool read_kind(struct plim_job *job, const char **at)
+{
+    static const char compute[] = "compute=", data[] = "data=";
+    if (strncmp(*at, compute, sizeof compute - 1) == 0) {
+        *at += sizeof compute - 1;
+        return read_count(&job->compute_threads, at, 1);
+    }
+    if (strncmp(*at, data, sizeof data - 1) != 0)
+        return false;
+    *at += sizeof data - 1;
+    return read_count(&job->data_threads, at, 0);
+}
+
 /* "2", "compute=2,data=1" */
 static plim_status read_threads(struct plim_job *job, const char *text, plim_error *error)
 {
-    char word[16];
-    int number, used;
     job->compute_threads = cpu_count();
     job->data_threads = 1;
     if (!text)
         return PLIM_OK;
     const char *at = text;
-    if (sscanf(at, "%d%n", &number, &used) == 1 && !at[used] && number >= 1 && number <= 256) {
-        job->compute_threads = number;
+    bool good = read_count(&job->compute_threads, &at, 1);
+    if (!good && at == text) {
+        good = read_kind(job, &at);
+        while (good && *at == ',') {
+            at++;
+            good = read_kind(job, &at);
+        }
+    }
+    if (good && !*at)
         return PLIM_OK;
-    }
-    while (sscanf(at, "%15[a-z]=%d%n", word, &number, &used) == 2 && number >= 0 && number <= 256) {
-        if (strcmp(word, "compute") == 0 && number >= 1)
-            job->compute_threads = number;
-        else if (strcmp(word, "data") == 0)
-            job->data_threads = number;
-        else
-            break;
-        at += used;
-        if (!*at)
-            return PLIM_OK;
-        if (*at++ != ',')
-            break;
-    }
-    plim_status status = fail(error, PLIM_USAGE, "threads: '%s' is not a number of threads", text);
+    plim_status status = fail(error, PLIM_USAGE, "threads: '%s' is not a number of threads (1 to %d)", text, MOST_THREADS);
     return hint(error, status, "--threads 2 or --threads compute=2,data=1");
 }
 
 /* ---- train ---- */
+
+/* NULL stays NULL; no memory is an error, not "no path". */
+static plim_status take_path(const char **out, struct plim_job *job, const char *path, plim_error *error)
+{
+    *out = path ? job_path(job, path) : NULL;
+    return path && !*out ? budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error) : PLIM_OK;
+}
 
 static plim_status read_checkpoint(struct plim_job *job, const struct yaml *value, plim_error *error)
 {
@@ -121,9 +148,7 @@ static plim_status read_checkpoint(struct plim_job *job, const struct yaml *valu
     else
         TRY(settings_read(&words, settings, COUNT(settings), job->path, value, error));
     job->options.checkpoint_every = words.every;
-    if (words.path)
-        job->options.checkpoint_folder = job_path(job, words.path);
-    return PLIM_OK;
+    return words.path ? take_path(&job->options.checkpoint_folder, job, words.path, error) : PLIM_OK;
 }
 
 static plim_status read_callbacks(struct plim_job *job, const struct yaml *list, plim_error *error)
@@ -185,9 +210,8 @@ static plim_status read_train(struct plim_job *job, const struct yaml *yaml, pli
     job->options.epochs = words.epochs;
     job->options.steps_per_epoch = words.steps_per_epoch;
     job->options.validation_steps = words.validation_steps;
-    job->options.save_weights = words.save_weights ? job_path(job, words.save_weights) : NULL;
-    job->options.load_weights = words.load_weights ? job_path(job, words.load_weights) : NULL;
-    return PLIM_OK;
+    TRY(take_path(&job->options.save_weights, job, words.save_weights, error));
+    return take_path(&job->options.load_weights, job, words.load_weights, error);
 }
 
 /* ---- the whole ---- */
@@ -227,9 +251,13 @@ static plim_status read_places(struct plim_job *job, const struct top *top, cons
     const char *memory = options->memory ? options->memory : top->memory;
     TRY(limits_parse(&job->memory_bytes, &job->memory_source, job->memory_place, memory, job->budget, error));
     TRY(read_threads(job, options->threads ? options->threads : top->threads, error));
-    const char *scratch = options->scratch ? options->scratch : top->scratch ? job_path(job, top->scratch) : NULL;
+    const char *scratch = options->scratch;
+    if (!scratch)
+        TRY(take_path(&scratch, job, top->scratch, error));
     TRY(read_disk(job, options->disk ? options->disk : top->disk, scratch, error));
     job->options.checkpoint_folder = default_checkpoints(job);
+    if (!job->options.checkpoint_folder)
+        return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
     job->options.save_buffer_bytes = SAVE_BUFFER_BYTES;
     return PLIM_OK;
 }
@@ -254,8 +282,8 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
     job->validation = (struct job_data){.split = "validation", .yaml = data.validation};
     TRY(model_read(&job->model, job->budget, job->path, top.model, error));
     TRY(read_train(job, top.train, error));
-    if (options->checkpoint)
-        job->options.checkpoint_folder = arena_string(&job->arena, options->checkpoint);
+    if (options->checkpoint && !(job->options.checkpoint_folder = arena_string(&job->arena, options->checkpoint)))
+        return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
     job->seed = (uint64_t)top.seed;
     job->options.seed = job->seed;
     job->options.resume = options->resume;

@@ -1,5 +1,6 @@
 /* job_run.c - runs what was planned, and nothing else. */
 #include "base/clock.h"
+#include "base/floats.h"
 #include "job/job.h"
 
 #include <stdlib.h>
@@ -37,7 +38,9 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
     trainer->options.train_slots = job->train_slots;
     trainer->options.validation_slots = job->validation_slots;
     TRY(machine_open(&trainer->machine, job->program, job->budget, error));
+    unsigned mode = floats_enter();
     plim_status status = trainer_initialize(trainer, &job->training, error);
+    floats_restore(mode);
     if (status != PLIM_OK)
         machine_close(&trainer->machine);
     return status;

@@ -5,17 +5,23 @@
    scratch is by slice, not by batch, so the sizes hold. */
 #include "job/job.h"
 
+#include <string.h>
+
+/* Slots and buffers are rounded to pages: the figure is to hold when it is used. */
+#define PAGES_SLACK (64.0 * 1024)
+
 struct sizing {
     struct backend backend;
     const struct program *program;
 };
 
+/* By layer and op: both graphs have the forward nodes, and the sizes of one serve for the other. */
 static const struct kernel *kernel_of(const struct phase *phase, const struct node *node)
 {
     for (int i = 0; i < phase->instruction_count; i++)
         for (int t = 0; t < phase->instruction[i].task_count; t++) {
             const struct task *task = &phase->instruction[i].task[t];
-            if (task->node->id == node->id && task->node->op == node->op)
+            if (task->node->op == node->op && strcmp(task->node->name, node->name) == 0)
                 return task->kernel;
         }
     return NULL;
@@ -27,6 +33,8 @@ static plim_status sizing_prepare(const struct kernel **out, struct backend *bac
     const struct sizing *sizing = (const struct sizing *)backend;
     (void)slice, (void)short_rows, (void)short_count;
     *out = kernel_of(&sizing->program->phase[PHASE_TRAIN], node);
+    if (!*out)
+        *out = kernel_of(&sizing->program->phase[PHASE_EVALUATE], node);
     return *out ? PLIM_OK : fail(error, PLIM_INTERNAL, "sizing: node %d has no kernel", node->id);
 }
 
@@ -51,6 +59,7 @@ static plim_status plan_at(uint64_t *arena_bytes, struct plim_job *job, int64_t 
         .backend = &sizing.backend,
         .threads = job->compute_threads,
         .train = &train,
+        .evaluate = job->validation.dataset ? &evaluate : NULL,
         .save_buffer_bytes = job->options.save_buffer_bytes,
     };
     if (status == PLIM_OK)
@@ -75,7 +84,8 @@ static plim_status fits(bool *out, struct plim_job *job, int64_t batch, plim_err
     job_predict(&own, job, job->program, slots, job->validation_slots, job->train.dataset);
     double arena = (double)arena_bytes - (double)job->program->arena_bytes;
     double rows = (double)(batch - dataset_batch_size(job->train.dataset)) * (double)dataset_spec(job->train.dataset)->element_bytes;
-    *out = (double)own.peak + arena * (1 + 1.0 / 512) + rows * slots <= (double)job->memory_bytes;
+    double peak = (double)own.peak + arena * (1 + 1.0 / 512) + rows * slots;
+    *out = peak * (1 + 1.0 / SMALLEST_SLACK) + PAGES_SLACK <= (double)job->memory_bytes;
     return PLIM_OK;
 }
 

@@ -181,7 +181,7 @@ static void poison_dead(const struct machine *machine, const struct phase *phase
 void machine_run(struct machine *machine, int phase_index, const struct batch *batch)
 {
     const struct phase *phase = &machine->program->phase[phase_index];
-    unsigned mode = floats_flush(); /* the caller's thread is the host's: its mode comes back below */
+    unsigned mode = floats_enter(); /* the caller's thread is the host's: its mode comes back below */
     if (machine->poison)
         poison_all(machine);
     for (int i = 0; i < phase->instruction_count; i++) {
