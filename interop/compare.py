@@ -1,30 +1,17 @@
 """Trains the same models from the same weights on the same data in plim and in Keras, and compares.
 
-Error is max|a-b| / max|b|. The gradient of every weight is compared through one step of SGD with learning rate 1:
-the change of the weight is its gradient. Prints a line a comparison and 'N passed, N failed' last."""
-import json, os, subprocess, sys, tempfile
+The gradient of every weight is compared through one step of SGD with learning rate 1:
+the change of the weight is its gradient.
+Prints a line a comparison and 'N passed, N failed' last."""
+import sys
 import numpy as np
 import tensorflow as tf
 import keras
 from keras import layers
-from safetensors.numpy import load_file, save_file
+from plim_side import check, error, finish, run_plim
 
 tf.get_logger().setLevel("ERROR")
 plim = sys.argv[1]
-results = {True: 0, False: 0}
-
-
-def check(what, error, bar):
-    good = bool(error <= bar)
-    results[good] += 1
-    print(f"{'ok   ' if good else 'FAILS'} {what}: {error:.2e} (bar {bar:.0e})", flush=True)
-
-
-def error(a, b):
-    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    if a.shape != b.shape or not np.isfinite(a).all():
-        return np.inf
-    return np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)
 
 
 def names(model):
@@ -43,31 +30,6 @@ def fresh_names(model):
     return model
 
 
-def job_text(layer_list, optimizer, loss, batch, steps, metrics):
-    return json.dumps({
-        "memory": "1GiB", "seed": 1,
-        "data": {"train": {"npy": ["x.npy", "y.npy"], "pipeline": [{"repeat": -1}, {"batch": batch}]}},
-        "model": layer_list,
-        "train": {"optimizer": optimizer, "loss": loss, "metrics": metrics, "epochs": 1, "steps_per_epoch": steps,
-                  "load_weights": "before.safetensors", "save_weights": "after.safetensors"}})
-
-
-def run_plim(folder, model, layer_list, x, y, optimizer, loss, batch, steps, metrics):
-    np.save(f"{folder}/x.npy", x)
-    np.save(f"{folder}/y.npy", y)
-    save_file({k: np.ascontiguousarray(w.numpy()) for k, w in names(model).items()}, f"{folder}/before.safetensors")
-    with open(f"{folder}/job.yaml", "w") as f:
-        f.write(job_text(layer_list, optimizer, loss, batch, steps, metrics))
-    r = subprocess.run([plim, "train", f"{folder}/job.yaml", "--json=steps"], capture_output=True, text=True, timeout=600)
-    if r.returncode:
-        print(r.stderr)
-        return None, None, None
-    events = [json.loads(line) for line in r.stdout.splitlines()]
-    losses = [e["loss"] for e in events if e["event"] == "step"]
-    accuracy = [e.get("accuracy") for e in events if e["event"] == "epoch"][-1]
-    return losses, accuracy, load_file(f"{folder}/after.safetensors")
-
-
 def run_keras(model, x, y, optimizer, loss, batch, steps):
     model.compile(optimizer=optimizer, loss=loss, metrics=["accuracy"])
     losses = []
@@ -82,20 +44,20 @@ def run_keras(model, x, y, optimizer, loss, batch, steps):
 def compare(what, model, layer_list, x, y, loss, batch, steps, bar, optimizer, metrics=("accuracy",)):
     """optimizer: (plim's words, Keras's object)."""
     fresh_names(model)
-    with tempfile.TemporaryDirectory() as folder:
-        before = {k: w.numpy().copy() for k, w in names(model).items()}
-        ours, accuracy, after = run_plim(folder, model, layer_list, x, y, optimizer[0], loss, batch, steps, list(metrics))
-        theirs, their_accuracy = run_keras(model, x, y, optimizer[1], loss, batch, steps)
-        if ours is None:
-            return check(f"{what}: plim runs", np.inf, 0)
-        check(f"{what}: loss of {steps} step(s)", error(ours, theirs), bar)
-        if steps == 1 and metrics:
-            check(f"{what}: accuracy", abs(accuracy - their_accuracy), 1e-6)
-        for k, w in names(model).items():
-            if steps == 1:
-                check(f"{what}: gradient of {k}", error(before[k] - after[k], before[k] - w.numpy()), bar)
-            else:
-                check(f"{what}: {k} after {steps} steps", error(after[k], w.numpy()), bar)
+    before = {k: w.numpy().copy() for k, w in names(model).items()}
+    ours = run_plim(plim, before, layer_list, x, y, optimizer[0], loss, batch, steps, metrics)
+    theirs, their_accuracy = run_keras(model, x, y, optimizer[1], loss, batch, steps)
+    if ours is None:
+        return check(f"{what}: plim runs", np.inf, 0)
+    losses, accuracy, after = ours
+    check(f"{what}: loss of {steps} step(s)", error(losses, theirs), bar)
+    if steps == 1 and metrics:
+        check(f"{what}: accuracy", abs(accuracy - their_accuracy), 1e-6)
+    for k, w in names(model).items():
+        if steps == 1:
+            check(f"{what}: gradient of {k}", error(before[k] - after[k], before[k] - w.numpy()), bar)
+        else:
+            check(f"{what}: {k} after {steps} steps", error(after[k], w.numpy()), bar)
 
 
 def both(what, build, layer_list, x, y, loss, batch, first_bar, more=None, metrics=("accuracy",)):
@@ -170,5 +132,4 @@ for nesterov in (False, True):
             [{"Dense": {"units": 3, "activation": "softmax"}}], x, y, "sparse_categorical_crossentropy", 10, 20, 1e-5,
             ({"sgd": {"learning_rate": 0.1, "momentum": 0.9, "nesterov": nesterov}}, keras.optimizers.SGD(0.1, momentum=0.9, nesterov=nesterov)))
 
-print(f"{results[True]} passed, {results[False]} failed")
-sys.exit(results[False] > 0)
+sys.exit(finish())

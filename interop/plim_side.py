@@ -1,0 +1,49 @@
+"""What comparisons share: running plim from given weights on given data, and judging errors.
+
+Error is max|a-b| / max|b|."""
+import json, subprocess, tempfile
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+results = {True: 0, False: 0}
+
+
+def check(what, error, bar):
+    good = bool(error <= bar)
+    results[good] += 1
+    print(f"{'ok   ' if good else 'FAILS'} {what}: {error:.2e} (bar {bar:.0e})", flush=True)
+
+
+def error(a, b):
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if a.shape != b.shape or not np.isfinite(a).all():
+        return np.inf
+    return np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)
+
+
+def finish():
+    print(f"{results[True]} passed, {results[False]} failed")
+    return results[False] > 0
+
+
+def run_plim(plim, weights, layer_list, x, y, optimizer, loss, batch, steps, metrics=("accuracy",)):
+    """weights: plim's names to arrays. Returns losses by step, accuracy and weights afterwards; None when plim fails."""
+    job = {"memory": "1GiB", "seed": 1,
+           "data": {"train": {"npy": ["x.npy", "y.npy"], "pipeline": [{"repeat": -1}, {"batch": batch}]}},
+           "model": layer_list,
+           "train": {"optimizer": optimizer, "loss": loss, "metrics": list(metrics), "epochs": 1, "steps_per_epoch": steps,
+                     "load_weights": "before.safetensors", "save_weights": "after.safetensors"}}
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/x.npy", x)
+        np.save(f"{folder}/y.npy", y)
+        save_file({k: np.ascontiguousarray(w) for k, w in weights.items()}, f"{folder}/before.safetensors")
+        with open(f"{folder}/job.yaml", "w") as f:
+            json.dump(job, f)
+        r = subprocess.run([plim, "train", f"{folder}/job.yaml", "--json=steps"], capture_output=True, text=True, timeout=600)
+        if r.returncode:
+            print(r.stderr)
+            return None
+        events = [json.loads(line) for line in r.stdout.splitlines()]
+        losses = [e["loss"] for e in events if e["event"] == "step"]
+        accuracy = [e.get("accuracy") for e in events if e["event"] == "epoch"][-1]
+        return losses, accuracy, load_file(f"{folder}/after.safetensors")
