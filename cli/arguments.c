@@ -1,6 +1,7 @@
 /* arguments.c - options, the same for every command. */
 #include "command.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,17 @@ static const char *value_of(const char *name, int count, char **values, int *i)
     return values[++*i];
 }
 
+static bool read_steps(long long *out, const char *text)
+{
+    char *end;
+    errno = 0;
+    long long steps = strtoll(text, &end, 10);
+    if (end == text || *end || errno || steps < 1)
+        return false;
+    *out = steps;
+    return true;
+}
+
 static bool read_valued(struct arguments *out, int count, char **values, int *i)
 {
     struct {
@@ -63,9 +75,7 @@ static bool read_valued(struct arguments *out, int count, char **values, int *i)
         return true;
     }
     value = value_of("--steps", count, values, i);
-    if (value)
-        out->steps = atoll(value);
-    return value != NULL;
+    return value && read_steps(&out->steps, value);
 }
 
 static bool read_flag(struct arguments *out, const char *word)
@@ -93,7 +103,7 @@ plim_status arguments_read(struct arguments *out, int count, char **values, plim
                 return bad_usage(error, "one word too many:", values[i]);
             out->words[out->word_count++] = values[i];
         } else if (!read_flag(out, values[i]) && !read_valued(out, count, values, &i))
-            return bad_usage(error, "unknown option, or its value is missing:", values[i]);
+            return bad_usage(error, "unknown option, or its value is missing or not possible:", values[i]);
     }
     out->job.overrides = out->overrides;
     return PLIM_OK;

@@ -6,14 +6,14 @@
 static plim_status plan(struct arguments *arguments, struct reports *reports, plim_error *error)
 {
     plim_job *job;
-    plim_plan_report figures;
+    plim_plan_report figures = {0};
     plim_status status = open_job(&job, arguments, error);
     if (status != PLIM_OK)
         return status;
     status = plim_job_plan(&figures, job, error);
-    if (status == PLIM_OK || status == PLIM_OVER_BUDGET)
+    if (figures.text)
         reports_listen(reports, &(plim_event){.kind = PLIM_EVENT_PLAN, .plan = &figures});
-    if (status == PLIM_OVER_BUDGET)
+    if (figures.text && !figures.fits)
         fputs(figures.text, arguments->json ? stderr : stdout); /* reports leave a plan that does not fit to the error */
     fflush(stdout);
     plim_job_close(job);

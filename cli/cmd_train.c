@@ -13,13 +13,16 @@ static void on_signal(int number)
         plim_job_stop(running);
 }
 
-/* The first signal asks for a checkpoint; a second one ends the process as usual. */
+/* The first signal asks for a checkpoint; a second one ends the process as usual.
+   Who started us with a signal ignored (nohup) meant it. */
 static void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+    static const int asked[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)}, before;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+        if (sigaction(asked[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(asked[i], &action, NULL);
 }
 
 static plim_status train(struct arguments *arguments, struct reports *reports, plim_error *error)
@@ -43,5 +46,6 @@ const struct command command_train = {
     .help = "Plans first; a job that does not fit is refused with the budget that would do, before any\n"
             "record is read. Ctrl-C writes a checkpoint; --resume goes on from it with the same bits.\n\n"
             "  plim train examples/mlp.yaml --memory 16MiB\n",
+    .works_unheard = true,
     .run = train,
 };

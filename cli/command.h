@@ -30,6 +30,7 @@ struct command {
     const char *usage;   /* "plim train JOB.yaml [options]" */
     const char *summary; /* one line */
     const char *help;    /* with an example that works */
+    bool works_unheard;  /* its work is worth the same when its output is lost: no failure then */
     /* Returns the status; the error is printed by main. */
     plim_status (*run)(struct arguments *arguments, struct reports *reports, plim_error *error);
 };

@@ -2,7 +2,10 @@
    error. */
 #include "command.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,6 +60,17 @@ static plim_status make_reports(struct reports *out, const struct arguments *arg
     return status;
 }
 
+/* Tells once that lines for standard output did not arrive. A reader of
+   progress lines that has seen enough (| head) is not worth a word. */
+static bool tell_lost(const struct reports *reports, bool json)
+{
+    const plim_report *output = json ? reports->programs : reports->people;
+    int lost = output ? plim_report_lost(output) : 0;
+    if (lost && (json || lost != EPIPE))
+        fprintf(stderr, "plim: standard output: %s; lines were lost\n", strerror(lost));
+    return lost != 0;
+}
+
 static int run(const struct command *command, int count, char **values)
 {
     struct arguments arguments;
@@ -70,6 +84,8 @@ static int run(const struct command *command, int count, char **values)
     if (status == PLIM_OK)
         status = command->run(&arguments, &reports, &error);
     int code = status == PLIM_OK ? 0 : print_error(&reports, &error);
+    if (tell_lost(&reports, arguments.json) && code == 0 && !command->works_unheard)
+        code = plim_status_exit(PLIM_IO);
     plim_report_free(reports.programs);
     plim_report_free(reports.people);
     return code;
@@ -83,16 +99,40 @@ static void settle_malloc(void)
     mallopt(M_TRIM_THRESHOLD, 64 * 1024);
 }
 
-int main(int count, char **values)
+/* A file that is opened where standard output was closed would get our lines. */
+static void fill_standard_streams(void)
 {
-    settle_malloc();
+    int descriptor;
+    do
+        descriptor = open("/dev/null", O_RDWR);
+    while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
+static int choose(int count, char **values)
+{
     if (count < 2 || strcmp(values[1], "--help") == 0 || strcmp(values[1], "-h") == 0 || strcmp(values[1], "help") == 0)
         return count < 2 ? print_help(), 2 : print_help();
-    if (strcmp(values[1], "--version") == 0)
-        return printf("plim %s\n", plim_version()) < 0;
+    if (strcmp(values[1], "--version") == 0) {
+        printf("plim %s\n", plim_version());
+        return 0;
+    }
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(values[1], commands[i]->name) == 0)
             return run(commands[i], count - 2, values + 2);
     fprintf(stderr, "plim: unknown command '%s'; try: plim --help\n", values[1]);
     return plim_status_exit(PLIM_USAGE);
+}
+
+int main(int count, char **values)
+{
+    fill_standard_streams();
+    signal(SIGPIPE, SIG_IGN); /* a reader that is gone must not end a run: it is an error number then */
+    settle_malloc();
+    int code = choose(count, values);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "plim: standard output: not all of it could be written\n");
+    return code ? code : plim_status_exit(PLIM_IO);
 }

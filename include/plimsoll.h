@@ -34,7 +34,7 @@ typedef enum plim_status {
     PLIM_OVER_DISK,
     PLIM_NO_MEMORY, /* the system broke its word */
     PLIM_IO,
-    PLIM_INTERRUPTED, /* stopped, with a checkpoint */
+    PLIM_INTERRUPTED, /* stopped, with a checkpoint unless they are turned off */
     PLIM_UNSUPPORTED,
     PLIM_INTERNAL /* our fault */
 } plim_status;
@@ -175,6 +175,8 @@ PLIM_API void plim_report_free(plim_report *report);
 PLIM_API void plim_report_listen(void *report, const plim_event *event);
 /* The error object of the contract, in the JSON forms; nothing in the others. */
 PLIM_API void plim_report_error(plim_report *report, const plim_error *error);
+/* 0 when every line arrived, else the error number (as in errno.h) of the first that did not. */
+PLIM_API int plim_report_lost(const plim_report *report);
 
 #ifdef __cplusplus
 }

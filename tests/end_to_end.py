@@ -1,7 +1,7 @@
 """end_to_end.py PLIM [TEST...] - the promises, on the real program: budget, prediction, same bits, resuming, bad input.
 
 Each test is a process or several; figures are the kernel's. Times are never judged here."""
-import json, os, random, signal, struct, subprocess, sys, tempfile, time, unittest
+import gzip, json, os, random, signal, struct, subprocess, sys, tempfile, time, unittest
 
 PLIM = os.path.abspath(sys.argv.pop(1))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -30,9 +30,11 @@ model:
   - Dense: {units: 10, activation: softmax}
 train: {optimizer: adam, loss: sparse_categorical_crossentropy, metrics: [accuracy], epochs: 2}
 """
+# Steps that are told are at most a full pipe ahead of who reads them: an epoch here is longer than that.
+LONG = MLP.replace("elements: 4000", "elements: 64000")
 FASHION = os.path.join(ROOT, "examples", "fashion.yaml")
 if SANITIZED:
-    MLP, CNN = (text.replace("memory: ", "memory: 16GiB  # not ") for text in (MLP, CNN))
+    MLP, CNN, LONG = (text.replace("memory: ", "memory: 16GiB  # not ") for text in (MLP, CNN, LONG))
 
 
 class Run:
@@ -86,6 +88,12 @@ class Prediction(Case):
     def test_cnn(self):
         self.hold(self.job(CNN))
 
+    def test_many_layers(self):
+        """The tables of a deep model are larger than its tensors: planning is then the peak."""
+        layers = "model: [" + "Dense: {units: 10, activation: relu}, " * 700 + "Dense: {units: 1, activation: sigmoid}]"
+        text = "\n".join(layers if line.startswith("model:") else line for line in MLP.splitlines())
+        self.hold(self.job(text), "--set", "train.epochs=1", "--set", "train.steps_per_epoch=3", "--set", "train.validation_steps=2")
+
     def test_fashion(self):
         self.hold(FASHION, "--checkpoint", os.path.join(self.folder.name, "c"), "--set", "train.epochs=1", "--set",
                   "train.steps_per_epoch=40", "--set", "train.validation_steps=10")
@@ -114,7 +122,7 @@ class Budget(Case):
         r = self.train(job, "--memory", "3MiB", code=4)
         command = r.last("error")["try"].split()
         self.assertEqual(command[:2], ["plim", "train"])
-        self.train(*command[2:])
+        self.run_plim("train", *command[2:])
 
     def test_refused_before_data_is_read(self):
         """Data that is broken beyond its header: with too small a budget nobody gets to see that."""
@@ -264,6 +272,153 @@ class Resume(Case):
     def test_resume_without_checkpoint_starts(self):
         self.train(self.job(MLP), "--resume", "--set", "train.epochs=1")
 
+    def test_a_new_run_is_resumed_from_its_own_beginning(self):
+        """Killed in its first epoch, in the folder of a run that was finished."""
+        old, new = self.job(LONG), self.job(LONG.replace("optimizer: adam", "optimizer: {adam: {learning_rate: 0.02}}"), "new.yaml")
+        folder = os.path.join(self.folder.name, "c")
+        older = self.train(old, "--checkpoint", folder).last("end")
+        want = self.train(new, "--checkpoint", os.path.join(self.folder.name, "whole")).last("end")
+        self.stop_at(new, folder, 60, signal.SIGKILL)
+        end = self.train(new, "--checkpoint", folder, "--resume").last("end")
+        self.assertEqual(end["weights_digest"], want["weights_digest"])
+        self.assertEqual(end["steps"], want["steps"])
+        os.rename(os.path.join(folder, "checkpoint.older.safetensors"), os.path.join(folder, "checkpoint.safetensors"))
+        end = self.train(old, "--checkpoint", folder, "--resume").last("end")
+        self.assertEqual((end["weights_digest"], end["steps"]), (older["weights_digest"], 0))
+
+    def test_one_run_a_folder(self):
+        job, folder = self.job(MLP.replace("epochs: 2", "epochs: 1000")), os.path.join(self.folder.name, "c")
+        p = subprocess.Popen([PLIM, "train", job, "--json=steps", "--checkpoint", folder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        while b'"event":"step"' not in p.stdout.readline():
+            pass
+        r = self.run_plim("train", job, "--checkpoint", folder, code=6)
+        self.assertIn("in use by another run", r.error)
+        p.kill()
+        p.communicate()
+        self.train(job, "--checkpoint", folder, "--set", "train.epochs=1")
+
+    def test_a_damaged_checkpoint_replaces_no_whole_one(self):
+        """The newest is damaged; the run that goes on from the one before is killed after its first save."""
+        job, folder = self.job(LONG.replace("epochs: 2", "epochs: 2, callbacks: [checkpoint: {every: 50}]")), os.path.join(self.folder.name, "c")
+        want = self.train(job, "--checkpoint", os.path.join(self.folder.name, "whole")).last("end")
+        self.stop_at(job, folder, 150, signal.SIGKILL)
+        newest, before = (os.path.join(folder, f"checkpoint{x}.safetensors") for x in ("", ".previous"))
+        with open(newest, "r+b") as f:
+            f.seek(5000)
+            f.write(b"damage")
+        with open(before, "rb") as f:
+            whole = f.read()
+        p = subprocess.Popen([PLIM, "train", job, "--json=steps", "--resume", "--checkpoint", folder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        steps = 0
+        while steps < 51:  # the 51st is told after a save
+            line = p.stdout.readline()
+            self.assertTrue(line)
+            steps += b'"event":"step"' in line
+        p.kill()
+        p.communicate()
+        with open(before, "rb") as f:
+            now = f.read()
+        self.assertTrue(now == whole or b"damage" not in now)
+        end = self.train(job, "--checkpoint", folder, "--resume").last("end")
+        self.assertEqual(end["weights_digest"], want["weights_digest"])
+
+
+class Surroundings(Case):
+    """What a shell, a host or a disk may do to a run."""
+
+    def shell(self, line, *arguments):
+        """A line of shell, in which "$@" is the program and its arguments."""
+        return subprocess.run(["bash", "-c", line, "bash", PLIM, *map(str, arguments)], capture_output=True, text=True, cwd=self.folder.name, timeout=280)
+
+    def checkpoint(self):
+        return os.path.exists(os.path.join(self.folder.name, "job.plim", "checkpoint.safetensors"))
+
+    def test_closed_standard_streams(self):
+        """Lines for a stream that is closed go nowhere, and above all not into unpacked data."""
+        for name, header, body in (("x.gz", struct.pack(">HBBII", 0, 8, 2, 200, 100), random.Random(1).randbytes(20000)),
+                                   ("y.gz", struct.pack(">HBBI", 0, 8, 1, 200), random.Random(2).randbytes(200).translate(bytes(i & 1 for i in range(256))))):
+            with gzip.open(os.path.join(self.folder.name, name), "wb") as f:
+                f.write(header + body)
+        data = "  train: {idx: [x.gz, y.gz], pipeline: [map: {rescale: 1/255}, batch: 8]}\n"
+        lines = [line for line in MLP.splitlines(True) if "validation:" not in line]
+        lines[lines.index(next(line for line in lines if "train: {random" in line))] = data
+        job = self.job("".join(lines).replace("epochs: 2", "epochs: 20, save_weights: weights.safetensors"))
+        weights = []
+        for closed in ("", ">&-", "2>&-", "<&-", "<&- >&- 2>&-"):
+            r = self.shell(f'"$@" {closed}', "train", job)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            with open(os.path.join(self.folder.name, "weights.safetensors"), "rb") as f:
+                weights.append(f.read())
+        self.assertEqual(len(set(weights)), 1)
+
+    def test_a_reader_that_is_gone(self):
+        for arguments in ((), ("--json=steps",)):
+            r = self.shell('"$@" | head -1 > /dev/null; exit ${PIPESTATUS[0]}', "train", self.job(MLP), *arguments)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertTrue(self.checkpoint())
+            self.assertEqual(r.stderr.count("standard output"), 1 if arguments else 0, r.stderr)
+            self.shell("rm -r job.plim")
+
+    def test_stopped_with_nobody_listening(self):
+        job = self.job(MLP.replace("epochs: 2", "epochs: 1000"))
+        p = subprocess.Popen([PLIM, "train", job], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.folder.name)
+        while b"Epoch 2" not in p.stdout.readline():
+            pass
+        p.stdout.close()
+        time.sleep(0.1)
+        p.terminate()
+        self.assertEqual(p.wait(), 7)
+
+    def test_output_that_cannot_be_written(self):
+        job = self.job(MLP)
+        for arguments in (("summary", job), ("plan", job), ("plan", job, "--json"), ("--help",), ("--version",), ("train", "--help")):
+            r = self.shell('"$@" > /dev/full', *arguments)
+            self.assertEqual(r.returncode, 6, arguments)
+            self.assertEqual(r.stderr.count("standard output"), 1, r.stderr)
+        r = self.shell('"$@" > /dev/full', "train", job, "--json")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual(r.stderr.count("standard output"), 1, r.stderr)
+        self.assertTrue(self.checkpoint())
+
+    def signalled(self, job, sent, ignored=()):
+        def before():
+            for number in ignored:
+                signal.signal(number, signal.SIG_IGN)
+        p = subprocess.Popen([PLIM, "train", job, "--json=steps"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder.name, preexec_fn=before)
+        while b'"event":"step"' not in p.stdout.readline():
+            pass
+        p.send_signal(sent)
+        error = p.communicate()[1].decode()
+        return p.returncode, error
+
+    def test_signals(self):
+        for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.assertEqual(self.signalled(self.job(LONG), sent)[0], 7)
+            self.assertEqual(self.signalled(self.job(LONG), sent, ignored=(sent,))[0], 0)
+
+    def test_stopped_without_checkpoint(self):
+        code, error = self.signalled(self.job(LONG.replace("epochs: 2", "epochs: 2, callbacks: [checkpoint: none]")), signal.SIGTERM)
+        self.assertEqual(code, 7)
+        self.assertIn("no checkpoint was written", error)
+        self.assertNotIn("--resume", error)
+
+    def test_checkpoints_in_memory(self):
+        """They count: a folder in memory needs room in the budget."""
+        if SANITIZED or subprocess.run(["stat", "-f", "-c", "%T", "/dev/shm"], capture_output=True, text=True).stdout.strip() != "tmpfs":
+            self.skipTest("no tmpfs at /dev/shm, or no memory figures")
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            job = self.job(MLP.replace("units: 64", "units: 2000"))
+            smallest = self.run_plim("plan", job, "--json").last("plan")["smallest_budget_bytes"]
+            r = self.train(job, "--checkpoint", folder, "--memory", smallest, code=4)
+            self.assertIn("--checkpoint", r.last("error")["try"])
+            self.assertEqual(os.listdir(folder), [])
+            self.train(job, "--checkpoint", folder, "--memory", smallest + 16 * MIB)
+
+    def test_weights_that_cannot_be_saved(self):
+        r = self.train(self.job(MLP.replace("epochs: 2", "epochs: 2, save_weights: none/w.safetensors")), code=6)
+        self.assertIn("none/w.safetensors", r.last("error")["where"])
+        self.assertIsNone(r.last("epoch"))
+
 
 def npy_header(descr, shape):
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
@@ -305,7 +460,7 @@ class BadInput(Case):
         self.refused("data: [1, 2\nmodel: }", 2, "bad.yaml:")
 
     def test_missing_file(self):
-        self.refused(MLP.replace("random: {elements: 4000, shape: [100], classes: 2, seed: 1, learnable: true}", "npy: [gone.npy, gone.npy]"), 6, "gone.npy")
+        self.refused(MLP.replace("random: {elements: 4000, shape: [100], classes: 2, seed: 1, learnable: true}", "npy: [gone.npy, gone.npy]"), 3, "bad.yaml:4:", "gone.npy")
 
     def test_shapes_that_do_not_fit(self):
         self.refused(MLP.replace("shape: [100], classes: 2, seed: 1", "shape: [10, 10], classes: 2, seed: 1"), 2, "bad.yaml")
@@ -321,6 +476,40 @@ class BadInput(Case):
             with open(os.path.join(self.folder.name, name), "wb") as f:
                 f.write(npy_header("<f4", rows) + bytes(size))
         self.refused(MLP.replace("random: {elements: 4000, shape: [100], classes: 2, seed: 1, learnable: true}", "npy: [x.npy, y.npy]"), 3, "x.npy", "byte")
+
+    def test_data_that_never_ends(self):
+        self.refused(MLP.replace("pipeline: [batch: 32]", "pipeline: [repeat: -1, batch: 32]"), 2, "bad.yaml:5:", "never ends", "validation_steps")
+
+    def test_splits_of_different_shape(self):
+        self.refused(MLP.replace("elements: 500, shape: [100]", "elements: 500, shape: [99]"), 2, "bad.yaml:5:", "shape")
+
+    def test_address_space(self):
+        """A limit of the kernel on mappings: refused with its name, not killed."""
+        r = self.run_plim("train", self.job(CNN, "bad.yaml"), code=4, prefix=["sh", "-c", 'ulimit -v 80000; exec "$@"', "sh"])
+        self.assertIn("RLIMIT_AS", r.error)
+
+    def test_more_than_the_machine_has(self):
+        """A stated budget does not make memory: the headroom of the cgroup refuses, nobody is killed."""
+        figures = os.path.join(self.folder.name, "figures")
+        prefix = [os.path.join(ROOT, "tools", "in-cgroup"), str(40 * MIB), figures]
+        if subprocess.run([*prefix, "true"]).returncode == 125:
+            if os.environ.get("CI"):
+                self.fail("no cgroup can be made here")
+            self.skipTest("no cgroup can be made here (needs root and a memory controller)")
+        r = self.run_plim("train", self.job(MLP.replace("memory: 64MiB", "memory: 8GiB"), "bad.yaml"), "--set", "data.train.pipeline.batch=100000",
+                          "--set", "data.train.random.elements=100000", code=4, prefix=prefix)
+        self.assertIn("leaves less", r.error)
+
+    def test_too_large_to_count(self):
+        self.refused(MLP.replace("units: 64", "units: 4000000000000000000"), 2, "bad.yaml:6:")
+
+    def test_disk(self):
+        r = self.run_plim("plan", FASHION, "--disk", "1MiB", code=4)
+        self.assertIn("disk", r.error)
+
+    def test_places_of_overrides(self):
+        r = self.run_plim("train", self.job(MLP), "--set", "train.epoch=1", code=2)
+        self.assertIn("--set train.epoch=1", r.error)
 
     def test_no_job(self):
         self.run_plim("train", code=2)

@@ -57,12 +57,29 @@ static void blocks_are_zeroed_aligned_and_counted(void **state)
         memset(block, 0xff, sizes[i]);
         assert_true(now(budget) - own >= sizes[i]);
         assert_true(now(budget) - own < sizes[i] + 4096 + 64);
+        assert_int_equal(now(budget) - own, budget_charge(sizes[i]));
         budget_give(budget, TAG_WEIGHTS, block, sizes[i]);
         assert_int_equal(now(budget), own);
     }
     assert_int_equal(budget_figures(budget).takes, sizeof sizes / sizeof *sizes);
     budget_give(budget, TAG_WEIGHTS, NULL, 17);
     assert_int_equal(now(budget), own);
+    budget_free(budget);
+}
+
+static void a_probe_costs_nothing(void **state)
+{
+    (void)state;
+    struct budget *budget = make(MIB);
+    struct budget_figures before = budget_figures(budget);
+    assert_true(budget_probe(64 * MIB)); /* the system's room, not the budget's */
+    assert_false(budget_probe(SIZE_MAX / 4));
+    fault_arm(FAULT_ALLOCATE, 1, false, ENOMEM);
+    assert_false(budget_probe(1));
+    assert_true(budget_probe(1));
+    assert_true(fault_disarm());
+    struct budget_figures after = budget_figures(budget);
+    assert_memory_equal(&after, &before, sizeof after);
     budget_free(budget);
 }
 
@@ -350,6 +367,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_zeroed_aligned_and_counted),
+        cmocka_unit_test(a_probe_costs_nothing),
         cmocka_unit_test(small_blocks_do_not_overlap),
         cmocka_unit_test(the_limit_is_never_passed),
         cmocka_unit_test(peaks_are_kept_by_tag),

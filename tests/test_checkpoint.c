@@ -24,7 +24,8 @@
 
 /* A machine with four tensors that never runs, and a folder. */
 struct room {
-    char folder[64], current[128], previous[128];
+    char folder[64], current[128], previous[128], older[128];
+    struct checkpoint_folder checkpoints;
     struct budget *budget;
     struct tensor tensor[4];
     struct tensor *persistent[4];
@@ -50,17 +51,20 @@ static void fill(struct room *room, int seed)
                                        .seed = UINT64_MAX - 3,
                                        .batch = 32,
                                        .dataset_count = 1000,
-                                       .instructions = "plain C"};
+                                       .instructions = "plain C",
+                                       .job = "a digest of 64 digits, and not one of them may be lost, 12345678"};
 }
 
 static int set_up(void **state)
 {
     struct room *room = calloc(1, sizeof *room);
     const char *temporary = getenv("TMPDIR");
-    snprintf(room->folder, sizeof room->folder, "%.30s/plim-checkpoint-XXXXXX", temporary ? temporary : "/tmp");
+    snprintf(room->folder, sizeof room->folder, "%.30s/plim-checkpoint-XXXXXX", temporary ? temporary : "/var/tmp");
     assert_non_null(mkdtemp(room->folder));
+    room->checkpoints.path = room->folder;
     snprintf(room->current, sizeof room->current, "%s/%s", room->folder, CHECKPOINT_NAME);
     snprintf(room->previous, sizeof room->previous, "%s/%s", room->folder, CHECKPOINT_PREVIOUS_NAME);
+    snprintf(room->older, sizeof room->older, "%s/%s", room->folder, CHECKPOINT_OLDER_NAME);
     assert_int_equal(budget_make(&room->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
     room->tensor[0] = (struct tensor){.name = "dense/kernel", .kind = KIND_WEIGHT, .shape = {2, {7, 9}}};
     room->tensor[1] = (struct tensor){.name = "dense/bias", .kind = KIND_WEIGHT, .shape = {1, {9}}};
@@ -104,7 +108,7 @@ static int tear_down(void **state)
 
 static plim_status save(struct room *room, plim_error *error)
 {
-    return checkpoint_save(room->folder, &room->machine, &room->position, error);
+    return checkpoint_save(&room->checkpoints, &room->machine, &room->position, error);
 }
 
 static void save_generation(struct room *room, int seed)
@@ -116,7 +120,7 @@ static void save_generation(struct room *room, int seed)
 static plim_status load(struct room *room, bool *found, struct position *position, char note[256], plim_error *error)
 {
     memset(room->arena, 0, sizeof room->arena);
-    return checkpoint_load(found, position, note, room->folder, &room->machine, error);
+    return checkpoint_load(found, position, note, &room->checkpoints, &room->machine, error);
 }
 
 /* Loads, and checks that all of generation `seed` is there. Returns it. */
@@ -146,6 +150,7 @@ static int load_generation(struct room *room, char note[256])
     assert_int_equal(position.batch, room->position.batch);
     assert_int_equal(position.dataset_count, room->position.dataset_count);
     assert_string_equal(position.instructions, room->position.instructions);
+    assert_string_equal(position.job, room->position.job);
     return seed;
 }
 
@@ -204,17 +209,217 @@ static void not_a_number_comes_back(void **state)
     assert_true(found && isnan(position.loss_sum) && position.metric_sum == -INFINITY);
 }
 
+/* ---- a folder, a run ---- */
+
+static void one_run_at_a_time(void **state)
+{
+    struct room *room = *state;
+    struct checkpoint_folder first = {0}, second = {0};
+    char lock[128];
+    plim_error error = {0};
+    snprintf(lock, sizeof lock, "%s/lock", room->folder);
+    assert_int_equal(checkpoint_folder_open(&first, room->folder, room->budget, &error), PLIM_OK);
+    assert_true(there(lock));
+    assert_int_equal(checkpoint_folder_open(&second, room->folder, room->budget, &error), PLIM_IO);
+    assert_non_null(strstr(error.message, "in use by another run"));
+    assert_non_null(strstr(error.hint, "--checkpoint"));
+    checkpoint_folder_close(&first);
+    assert_false(there(lock));
+    write_whole(lock, (const uint8_t *)"", 0); /* as a killed run leaves it */
+    assert_int_equal(checkpoint_folder_open(&second, room->folder, room->budget, &error), PLIM_OK);
+    checkpoint_folder_close(&second);
+}
+
 static void missing_folders_are_made(void **state)
 {
     struct room *room = *state;
-    char folder[128], file[256];
+    struct checkpoint_folder checkpoints;
+    char folder[128];
     snprintf(folder, sizeof folder, "%s/a/b", room->folder);
-    assert_int_equal(checkpoint_save(folder, &room->machine, &room->position, NULL), PLIM_OK);
-    snprintf(file, sizeof file, "%s/%s", folder, CHECKPOINT_NAME);
-    assert_int_equal(unlink(file), 0);
+    assert_int_equal(checkpoint_folder_open(&checkpoints, folder, room->budget, NULL), PLIM_OK);
+    checkpoint_folder_close(&checkpoints);
     assert_int_equal(rmdir(folder), 0);
     snprintf(folder, sizeof folder, "%s/a", room->folder);
     assert_int_equal(rmdir(folder), 0);
+}
+
+/* A run that starts anew: generation `seed`, before its first step. */
+static bool begin(struct room *room, int seed)
+{
+    bool set_aside = false;
+    plim_error error = {0};
+    fill(room, seed);
+    room->position.total_steps = 0;
+    if (checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, &error) != PLIM_OK)
+        fail_msg("%s: %s", error.where, error.message);
+    return set_aside;
+}
+
+/* The generation that is in a file alone, by its position. */
+static int generation_in(struct room *room, const char *path)
+{
+    struct position position;
+    bool whole;
+    if (!there(path))
+        return 0;
+    assert_int_equal(checkpoint_read(&whole, &position, path, &room->machine, NULL), PLIM_OK);
+    return (int)position.epoch;
+}
+
+static void holds(struct room *room, int current, int previous, int older)
+{
+    assert_int_equal(generation_in(room, room->current), current);
+    assert_int_equal(generation_in(room, room->previous), previous);
+    assert_int_equal(generation_in(room, room->older), older);
+}
+
+static void a_new_run_sets_the_older_one_aside(void **state)
+{
+    struct room *room = *state;
+    assert_false(begin(room, 1));
+    holds(room, 1, 0, 0);
+    save_generation(room, 2);
+    save_generation(room, 3);
+    holds(room, 3, 2, 0);
+    assert_true(begin(room, 4));
+    holds(room, 4, 0, 3);
+    assert_false(begin(room, 5)); /* 4 has no step in it: 3 stays */
+    holds(room, 5, 0, 3);
+    save_generation(room, 6);
+    holds(room, 6, 5, 3);
+    write_whole(room->current, (const uint8_t *)"12345678", 8);
+    assert_false(begin(room, 7)); /* 6 is damaged, 5 has no step in it */
+    holds(room, 7, 0, 3);
+    save_generation(room, 8);
+    save_generation(room, 9);
+    write_whole(room->current, (const uint8_t *)"12345678", 8);
+    assert_true(begin(room, 10));
+    holds(room, 10, 0, 8);
+    save_generation(room, 11);
+    assert_int_equal(rename(room->current, room->previous), 0); /* a kill between the two renames */
+    assert_true(begin(room, 12));
+    holds(room, 12, 0, 11);
+}
+
+/* What cannot be opened for other reasons than damage is kept. */
+static void in_doubt_it_is_set_aside(void **state)
+{
+    struct room *room = *state;
+    char note[256];
+    bool set_aside = false;
+    save_generation(room, 2);
+    fill(room, 3);
+    fault_arm(FAULT_READ, 1, true, EIO);
+    assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, NULL), PLIM_OK);
+    assert_true(fault_disarm());
+    assert_true(set_aside);
+    holds(room, 3, 0, 2);
+    assert_int_equal(load_generation(room, note), 3);
+}
+
+/* Fails call 1, 2, ... of a start over an older run: one of both is there under
+   its name, and never a part of one beside a part of the other. */
+static void faults_while_beginning(void **state)
+{
+    struct room *room = *state;
+    char note[256];
+    bool reached = true, set_aside;
+    for (int nth = 1; reached; nth++) {
+        unlink(room->current);
+        unlink(room->previous);
+        save_generation(room, 1);
+        save_generation(room, 2);
+        fill(room, 3);
+        plim_error error = {0};
+        fault_arm(FILE_SITES, nth, false, EIO);
+        plim_status status = checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, &error);
+        reached = fault_disarm();
+        int loaded = load_generation(room, note);
+        assert_true(loaded == 2 || loaded == 3);
+        if (status == PLIM_OK)
+            holds(room, 3, 0, 2);
+        else
+            assert_true(error.message[0]);
+        if (loaded == 2)
+            assert_true(generation_in(room, room->current) == 2);
+        assert_int_equal(budget_figures(room->budget).now, room->held);
+    }
+}
+
+/* A newest file that was passed over must not take the place of the whole one before it. */
+static void a_broken_newest_is_replaced_first(void **state)
+{
+    struct room *room = *state;
+    char note[256];
+    save_generation(room, 1);
+    save_generation(room, 2);
+    write_whole(room->current, (const uint8_t *)"12345678", 8);
+    assert_int_equal(load_generation(room, note), 1);
+    fill(room, 3);
+    fault_arm(FAULT_RENAME, 1, true, EIO); /* a save that ends before anything has its name */
+    assert_int_equal(save(room, NULL), PLIM_IO);
+    assert_true(fault_disarm());
+    assert_int_equal(generation_in(room, room->previous), 1);
+    save_generation(room, 3);
+    holds(room, 3, 1, 0);
+    save_generation(room, 4);
+    holds(room, 4, 3, 0);
+}
+
+/* All files that are there together are proved: two more than the one that is written. */
+static void a_disk_without_room_shows_at_the_start(void **state)
+{
+    struct room *room = *state;
+    plim_error error = {0};
+    bool set_aside;
+    int64_t begin_writes, rehearse_writes;
+    begin(room, 1);
+    save_generation(room, 2);
+    fault_arm(FAULT_WRITE, INT64_MAX, false, ENOSPC);
+    assert_int_equal(checkpoint_rehearse(&room->checkpoints, &room->machine, &room->position, &error), PLIM_OK);
+    rehearse_writes = fault_calls(); /* current and previous are there: nothing more to prove */
+    fault_disarm();
+    assert_int_equal(unlink(room->previous), 0);
+    fault_arm(FAULT_WRITE, rehearse_writes + 1, false, ENOSPC);
+    assert_int_equal(checkpoint_rehearse(&room->checkpoints, &room->machine, &room->position, &error), PLIM_IO);
+    assert_true(fault_disarm());
+    assert_non_null(strstr(error.message, "No space left"));
+    assert_string_equal(error.where, room->folder);
+    begin_writes = rehearse_writes;
+    fault_arm(FAULT_WRITE, begin_writes + 1, false, ENOSPC);
+    assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, &error), PLIM_IO);
+    assert_true(fault_disarm());
+    holds(room, 2, 0, 0); /* nothing of the older run is gone */
+    fault_arm(FAULT_WRITE, begin_writes + 1, false, EOPNOTSUPP); /* a file system that promises nothing */
+    assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, &error), PLIM_OK);
+    assert_true(fault_disarm());
+}
+
+static void the_length_is_known_before(void **state)
+{
+    struct room *room = *state;
+    struct stat facts;
+    save_generation(room, 1);
+    assert_int_equal(stat(room->current, &facts), 0);
+    uint64_t most = checkpoint_bytes(&room->program, false);
+    assert_true((uint64_t)facts.st_size <= most && most <= (uint64_t)facts.st_size + 8192);
+    assert_true(checkpoint_bytes(&room->program, true) < most);
+}
+
+static void weights_that_could_not_be_saved_show_at_the_start(void **state)
+{
+    struct room *room = *state;
+    char path[160];
+    plim_error error = {0};
+    snprintf(path, sizeof path, "%s/none/weights.safetensors", room->folder);
+    assert_int_equal(weights_rehearse(path, &room->machine, &error), PLIM_IO);
+    assert_int_equal(weights_rehearse(room->folder, &room->machine, &error), PLIM_IO);
+    assert_non_null(strstr(error.message, "folder"));
+    snprintf(path, sizeof path, "%s/weights.safetensors", room->folder);
+    assert_int_equal(weights_rehearse(path, &room->machine, &error), PLIM_OK);
+    assert_false(there(path));
+    strcat(path, ".partial");
+    assert_false(there(path));
 }
 
 static void takes_no_more_than_it_says(void **state)
@@ -226,8 +431,14 @@ static void takes_no_more_than_it_says(void **state)
     assert_int_equal(budget_make(&narrow, BUDGET_UNLIMITED, NULL), PLIM_OK);
     assert_int_equal(budget_limit(narrow, budget_figures(narrow).now + cost, NULL), PLIM_OK);
     room->machine.budget = narrow;
+    assert_int_equal(checkpoint_folder_open(&room->checkpoints, room->folder, narrow, NULL), PLIM_OK);
     save_generation(room, 1);
-    assert_int_equal(load_generation(room, note), 1);
+    begin(room, 2);
+    assert_int_equal(checkpoint_rehearse(&room->checkpoints, &room->machine, &room->position, NULL), PLIM_OK);
+    assert_int_equal(weights_rehearse(room->older, &room->machine, NULL), PLIM_OK);
+    save_generation(room, 3);
+    assert_int_equal(load_generation(room, note), 3);
+    checkpoint_folder_close(&room->checkpoints);
     room->machine.budget = wide;
     budget_free(narrow);
 }
@@ -450,10 +661,25 @@ static void faults_while_loading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(comes_back_as_it_was),       TEST(not_a_number_comes_back),    TEST(missing_folders_are_made),
-        TEST(takes_no_more_than_it_says), TEST(every_flipped_bit_is_found), TEST(truncated_newest_is_passed_over),
-        TEST(both_damaged_is_an_error),   TEST(other_models_are_refused),   TEST(weights_alone),
-        TEST(faults_while_saving),        TEST(faults_while_loading),
+        TEST(comes_back_as_it_was),
+        TEST(not_a_number_comes_back),
+        TEST(one_run_at_a_time),
+        TEST(missing_folders_are_made),
+        TEST(a_new_run_sets_the_older_one_aside),
+        TEST(in_doubt_it_is_set_aside),
+        TEST(a_broken_newest_is_replaced_first),
+        TEST(a_disk_without_room_shows_at_the_start),
+        TEST(the_length_is_known_before),
+        TEST(weights_that_could_not_be_saved_show_at_the_start),
+        TEST(takes_no_more_than_it_says),
+        TEST(every_flipped_bit_is_found),
+        TEST(truncated_newest_is_passed_over),
+        TEST(both_damaged_is_an_error),
+        TEST(other_models_are_refused),
+        TEST(weights_alone),
+        TEST(faults_while_saving),
+        TEST(faults_while_beginning),
+        TEST(faults_while_loading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -298,6 +301,176 @@ static void lines_go_to_a_descriptor_of_the_host(void **state)
     assert_false(file_send(ends[1], "a line", 6));
 }
 
+/* The signals that wait for this process or thread. */
+static bool waits(int number)
+{
+    sigset_t waiting;
+    sigpending(&waiting);
+    return sigismember(&waiting, number);
+}
+
+/* With the usual action, which ends the process, nothing happens; and no signal is left for later. */
+static void a_reader_that_is_gone_ends_nobody(void **state)
+{
+    (void)state;
+    int ends[2];
+    sigset_t before, after;
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    void (*action)(int) = signal(SIGPIPE, SIG_DFL);
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    assert_false(file_send(ends[1], "a line", 6));
+    assert_int_equal(errno, EPIPE);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    assert_int_equal(sigismember(&before, SIGPIPE), sigismember(&after, SIGPIPE));
+    assert_false(waits(SIGPIPE));
+    /* One that the host has blocked and not looked at yet is the host's. */
+    sigset_t pipe_alone;
+    sigemptyset(&pipe_alone);
+    sigaddset(&pipe_alone, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_alone, NULL);
+    raise(SIGPIPE);
+    assert_false(file_send(ends[1], "a line", 6));
+    assert_true(waits(SIGPIPE));
+    signal(SIGPIPE, SIG_IGN); /* takes it away */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    signal(SIGPIPE, action);
+    close(ends[1]);
+}
+
+static void a_limit_on_sizes_ends_nobody(void **state)
+{
+    struct room *room = *state;
+    struct file *file = NULL;
+    plim_error error;
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 1000;
+    assert_int_equal(file_open(&file, room->budget, ".", FILE_SCRATCH, &error), PLIM_OK);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    plim_status status = file_write(file, 0, room->data, DATA_BYTES, &error);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(status, PLIM_IO);
+    assert_false(waits(SIGXFSZ));
+    file_close(file);
+}
+
+static void a_descriptor_that_does_not_wait_is_waited_for(void **state)
+{
+    (void)state;
+    int ends[2];
+    char block[4096] = "";
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    while (write(ends[1], block, sizeof block) > 0)
+        continue;
+    pid_t reader = fork();
+    if (reader == 0) {
+        usleep(20000);
+        while (read(ends[0], block, sizeof block) == sizeof block)
+            continue;
+        _exit(memcmp(block, "a line", 6) == 0 ? 0 : 1);
+    }
+    assert_true(file_send(ends[1], "a line", 6));
+    close(ends[1]);
+    int status = -1;
+    assert_int_equal(waitpid(reader, &status, 0), reader);
+    assert_int_equal(status, 0);
+    close(ends[0]);
+}
+
+/* Lines for a standard output that is closed must not go into a file. */
+static void files_are_above_the_standard_streams(void **state)
+{
+    struct room *room = *state;
+    struct file *file[3] = {0};
+    plim_error error;
+    int saved[3];
+    write_file(room, "a", "text", 4);
+    for (int i = 0; i < 3; i++) {
+        saved[i] = fcntl(i, F_DUPFD, 10);
+        close(i);
+    }
+    plim_status status[3] = {file_open(&file[0], room->budget, "a", FILE_READ, &error),
+                             file_open(&file[1], room->budget, "b", FILE_CREATE, &error),
+                             file_open(&file[2], room->budget, ".", FILE_SCRATCH, &error)};
+    fault_arm(FAULT_OPEN, 1, false, EOPNOTSUPP); /* a scratch file with a name, for a moment */
+    struct file *named = NULL;
+    plim_status named_status = file_open(&named, room->budget, ".", FILE_SCRATCH, &error);
+    fault_disarm();
+    bool sent = file_send(1, "a line", 6) || file_send(2, "a line", 6) || write(0, "a line", 6) > 0;
+    for (int i = 0; i < 3; i++) {
+        dup2(saved[i], i);
+        close(saved[i]);
+        assert_int_equal(status[i], PLIM_OK);
+        file_close(file[i]);
+    }
+    assert_int_equal(named_status, PLIM_OK);
+    file_close(named);
+    assert_false(sent);
+    assert_int_equal(file_remove("a", &error), PLIM_OK);
+    assert_int_equal(file_remove("b", &error), PLIM_OK);
+}
+
+static void a_lock_keeps_others_out(void **state)
+{
+    struct room *room = *state;
+    struct file *first = NULL, *second = NULL;
+    plim_error error;
+    bool there = true;
+    assert_int_equal(file_open(&first, room->budget, "lock", FILE_LOCK, &error), PLIM_OK);
+    assert_int_equal(file_open(&second, room->budget, "lock", FILE_LOCK, &error), PLIM_IO);
+    assert_non_null(strstr(error.message, "in use"));
+    /* Another one has removed the file and locked one of the same name: ours is worth nothing, theirs is. */
+    assert_int_equal(unlink("lock"), 0);
+    assert_int_equal(file_open(&second, room->budget, "lock", FILE_LOCK, &error), PLIM_OK);
+    file_close(second);
+    file_close(first);
+    assert_int_equal(file_exists(&there, "lock", &error), PLIM_OK);
+    assert_false(there);
+    assert_int_equal(file_open(&first, room->budget, "none/lock", FILE_LOCK, &error), PLIM_IO);
+    for (int nth = 1; nth <= 3; nth++) { /* open, lock, look */
+        fault_arm(FAULT_OPEN | FAULT_STAT, nth, false, EIO);
+        assert_int_equal(file_open(&first, room->budget, "lock", FILE_LOCK, &error), PLIM_IO);
+        assert_true(fault_disarm());
+    }
+    fault_arm(FAULT_OPEN, 2, false, EINTR);
+    assert_int_equal(file_open(&first, room->budget, "lock", FILE_LOCK, &error), PLIM_OK);
+    assert_true(fault_disarm());
+    file_close(first);
+    fault_arm(FAULT_OPEN, 2, false, ENOLCK); /* a file system without locks */
+    assert_int_equal(file_open(&first, room->budget, "lock", FILE_LOCK, &error), PLIM_OK);
+    assert_true(fault_disarm());
+    file_close(first);
+}
+
+static void room_is_proved(void **state)
+{
+    struct room *room = *state;
+    plim_error error;
+    uint64_t bytes = 1;
+    assert_int_equal(file_prove_room(room->budget, ".", 0, &error), PLIM_OK);
+    assert_int_equal(file_prove_room(room->budget, ".", 100000, &error), PLIM_OK);
+    assert_int_equal(file_prove_room(room->budget, "none", 1, &error), PLIM_IO);
+    assert_int_equal(file_prove_room(room->budget, ".", UINT64_MAX, &error), PLIM_IO);
+    fault_arm(FAULT_WRITE, 1, false, ENOSPC);
+    assert_int_equal(file_prove_room(room->budget, ".", 3 << 20, &error), PLIM_IO);
+    assert_true(fault_disarm());
+    assert_non_null(strstr(error.message, "3.0 MiB"));
+    assert_non_null(strstr(error.hint, "space"));
+    assert_int_equal(count_entries("."), 0);
+    assert_int_equal(file_size_at(&bytes, "none", &error), PLIM_OK);
+    assert_int_equal(bytes, 0);
+    write_file(room, "a", "text", 4);
+    assert_int_equal(file_size_at(&bytes, "a", &error), PLIM_OK);
+    assert_int_equal(bytes, 4);
+    assert_int_equal(file_check_target("a", &error), PLIM_OK);
+    assert_int_equal(file_check_target("none", &error), PLIM_OK);
+    assert_int_equal(file_check_target(".", &error), PLIM_IO);
+    assert_int_equal(file_remove("a", &error), PLIM_OK);
+}
+
 /* A later fsync may say yes to data that is gone: ours must not. */
 static void a_failed_sync_is_never_taken_back(void **state)
 {
@@ -406,6 +579,12 @@ int main(void)
         FILE_TEST(interrupted_calls_are_repeated),
         FILE_TEST(a_full_disk_has_a_hint),
         FILE_TEST(lines_go_to_a_descriptor_of_the_host),
+        FILE_TEST(a_reader_that_is_gone_ends_nobody),
+        FILE_TEST(a_limit_on_sizes_ends_nobody),
+        FILE_TEST(a_descriptor_that_does_not_wait_is_waited_for),
+        FILE_TEST(files_are_above_the_standard_streams),
+        FILE_TEST(a_lock_keeps_others_out),
+        FILE_TEST(room_is_proved),
         FILE_TEST(a_failed_sync_is_never_taken_back),
         FILE_TEST(memory_is_told_from_disk),
         FILE_TEST(every_call_may_fail),

@@ -163,7 +163,7 @@ static void too_many_bytes_are_refused(void **state)
                                    {.name = "b", .bytes = UINT64_MAX / 2 + 1}};
     plim_error error;
     uint64_t top;
-    assert_int_equal(layout_pack(&top, instance, 2, *state, &error), PLIM_BAD_MODEL);
+    assert_int_equal(layout_pack(&top, instance, 2, *state, &error), PLIM_OVER_BUDGET);
 }
 
 int main(void)

@@ -363,7 +363,7 @@ static void shapes_that_do_not_fit_are_refused(void **state)
         {"- Flatten\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:2:3", "for each class", ""},
         {"- Conv2D: {filters: 1, kernel_size: 3}", PLIM_BAD_JOB, "job.yaml:1:3", "(batch, classes)", ""},
         {"- Flatten\n- Activation: softmax", PLIM_BAD_JOB, "job.yaml", "no weights", ""},
-        {"- Conv2D: {filters: 2000000000, kernel_size: [2000000000, 2000000000], padding: same}", PLIM_BAD_MODEL,
+        {"- Conv2D: {filters: 2000000000, kernel_size: [2000000000, 2000000000], padding: same}", PLIM_BAD_JOB,
          "job.yaml:1:3", "", ""},
     };
     struct bench *bench = *state;

@@ -1,4 +1,6 @@
 /* test_pipeline.c - datasets: the order of elements, repetitions, maps, and those that could not be built. */
+#include <math.h>
+
 #include "made_source.h"
 
 /* ---- order ---- */
@@ -349,6 +351,100 @@ static void bad_labels_are_named(void **state)
     close_budget(budget);
 }
 
+/* ---- labels that a loss can take ---- */
+
+#define LABELS    300
+#define BAD_LABEL 277
+#define TEN       10
+
+/* 300 class numbers below ten of this type, but for one. */
+struct labels {
+    _Alignas(8) char data[LABELS * 8];
+    int64_t number[LABELS];
+};
+
+static struct dataset *labelled(struct labels *labels, struct budget *budget, enum type type, double bad)
+{
+    struct source *source;
+    struct spec spec = {.column_count = 2,
+                        .element_bytes = 8 + type_bytes(type),
+                        .column = {{"x", TYPE_I64, {0, {0}}, 8}, {"y", type, {1, {1}}, type_bytes(type)}}};
+    for (int64_t i = 0; i < LABELS; i++)
+        element_set(labels->data, type, labels->number[i] = i, i == BAD_LABEL ? bad : (double)(i % TEN));
+    const void *columns[] = {labels->number, labels->data};
+    assert_int_equal(memory_open(&source, budget, &spec, columns, LABELS, NULL), PLIM_OK);
+    return dataset_batch(dataset_shuffle(dataset_from_source(source), SEED), 70, false);
+}
+
+/* Goes through an epoch; stays at the error, if any, and shows it again. */
+static plim_status whole_epoch(plim_error *error, struct dataset *dataset, struct budget *budget, int slots)
+{
+    struct iterator *iterator = open_iterator(dataset, budget, slots, 0, 0);
+    struct batch *batch;
+    plim_status status;
+    while ((status = iterator_next(&batch, iterator, error)) == PLIM_OK && batch)
+        ;
+    if (status != PLIM_OK)
+        assert_int_equal(iterator_next(&batch, iterator, NULL), status);
+    iterator_close(iterator);
+    return status;
+}
+
+static void check_label(enum type type, double value, int64_t classes, bool allowed)
+{
+    struct labels labels;
+    for (int slots = 1; slots <= 3; slots += 2) {
+        struct budget *budget = open_budget();
+        plim_error error = {0};
+        struct dataset *dataset = labelled(&labels, budget, type, value);
+        assert_int_equal(whole_epoch(&error, dataset, budget, slots), PLIM_OK); /* nobody has said what labels are */
+        assert_int_equal(dataset_expect_labels(dataset, 1, classes, NULL), PLIM_OK);
+        plim_status status = whole_epoch(&error, dataset, budget, slots);
+        if (status != (allowed ? PLIM_OK : PLIM_BAD_DATA))
+            fail_msg("%s %g of %d classes: status %d", type_name(type), value, (int)classes, (int)status);
+        if (!allowed && (!strstr(error.message, "element 277:") || !strstr(error.message, "'y'")))
+            fail_msg("'%s' does not name the element", error.message);
+        dataset_unref(dataset);
+        close_budget(budget);
+    }
+}
+
+static void labels_that_no_loss_can_take(void **state)
+{
+    static const enum type whole[] = {TYPE_U8, TYPE_I8, TYPE_I16, TYPE_I32, TYPE_I64, TYPE_F32, TYPE_F64, TYPE_F16};
+    double nan = (double)NAN;
+    (void)state;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        check_label(whole[i], 9, TEN, true);
+        check_label(whole[i], 10, TEN, false);
+        check_label(whole[i], 10, TEN + 1, true);
+        check_label(whole[i], 10, LABELS_ARE_NUMBERS, true);
+        if (whole[i] != TYPE_U8)
+            check_label(whole[i], -1, TEN, false);
+    }
+    check_label(TYPE_I64, 1099511627776.0, TEN, false); /* 2^40: 0 in 32 bits */
+    check_label(TYPE_F32, 1.5, TEN, false);
+    check_label(TYPE_F32, -0.5, TEN, false);
+    check_label(TYPE_F32, nan, TEN, false);
+    check_label(TYPE_F64, nan, TEN, false);
+    check_label(TYPE_F32, nan, LABELS_ARE_NUMBERS, false);
+    check_label(TYPE_F32, 1.5, LABELS_ARE_NUMBERS, true);
+    check_label(TYPE_F32, -3, LABELS_ARE_NUMBERS, true);
+}
+
+static void labels_of_a_column_that_is_not_there(void **state)
+{
+    struct budget *budget = open_budget();
+    struct dataset *dataset = plain(budget), *failed = dataset_take(counting(budget, 9), -2);
+    (void)state;
+    assert_int_equal(dataset_expect_labels(dataset, -1, TEN, NULL), PLIM_INTERNAL);
+    assert_int_equal(dataset_expect_labels(dataset, 3, TEN, NULL), PLIM_INTERNAL);
+    assert_int_equal(dataset_expect_labels(failed, 0, TEN, NULL), PLIM_BAD_JOB);
+    dataset_unref(dataset);
+    dataset_unref(failed);
+    close_budget(budget);
+}
+
 static void expect_failed(struct dataset *dataset, plim_status code, const char *part)
 {
     plim_error error = {0};
@@ -437,6 +533,8 @@ int main(void)
         cmocka_unit_test(repetitions_in_a_chunk_keep_their_epochs),
         cmocka_unit_test(maps_of_the_users_own),
         cmocka_unit_test(bad_labels_are_named),
+        cmocka_unit_test(labels_that_no_loss_can_take),
+        cmocka_unit_test(labels_of_a_column_that_is_not_there),
         cmocka_unit_test(failed_datasets_carry_their_error),
         cmocka_unit_test(unfinished_pipelines_are_refused),
     };

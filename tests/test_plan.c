@@ -189,7 +189,15 @@ static void prediction_adds_up(void **state)
     assert_int_equal(sum, prediction.peak);
     assert_int_equal(prediction.peak, bench.program->arena_bytes + 1078);
     assert_string_equal(prediction.peak_at, "conv2d_1 backward");
+    assert_true(program_kernels(bench.program, "reference") > 20);
+    assert_int_equal(program_kernels(bench.program, "onednn"), 0);
     assert_true(prediction.by_tag[TAG_WEIGHTS] > 300000 && prediction.by_tag[TAG_OPTIMIZER] > 600000);
+    outside[TAG_BATCHES] = UINT64_MAX - 4095; /* more than can be counted: not a small number */
+    program_predict(&prediction, bench.program, outside);
+    assert_true(prediction.peak == UINT64_MAX);
+    outside[TAG_WEIGHTS] = UINT64_MAX;
+    program_predict(&prediction, bench.program, outside);
+    assert_true(prediction.by_tag[TAG_WEIGHTS] == UINT64_MAX && prediction.peak == UINT64_MAX);
     release(&bench);
 }
 

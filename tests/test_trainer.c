@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "train/trainer.h"
 
@@ -33,6 +34,8 @@ struct setup {
     bool resume, validation;
     const char *model; /* on elements of 12 features, or of (6, 6, 2) */
     const char *optimizer, *save_weights, *load_weights;
+    const char *job;     /* digest of the job; NULL: none */
+    uint64_t room_bytes; /* what the budget leaves beside the plan; 0: no budget */
     int64_t stop_at; /* total step after which the stop flag is raised; 0: never */
 };
 
@@ -69,7 +72,7 @@ static int set_up(void **state)
 {
     struct folder *folder = calloc(1, sizeof *folder);
     const char *temporary = getenv("TMPDIR");
-    snprintf(folder->path, sizeof folder->path, "%.30s/plim-trainer-XXXXXX", temporary ? temporary : "/tmp");
+    snprintf(folder->path, sizeof folder->path, "%.30s/plim-trainer-XXXXXX", temporary ? temporary : "/var/tmp");
     assert_non_null(mkdtemp(folder->path));
     *state = folder;
     return 0;
@@ -230,6 +233,11 @@ static plim_status run_trainer(struct told *told, struct rig *rig, const struct 
                     .train_slots = setup->slots,
                     .validation_slots = 1},
     };
+    snprintf(trainer.options.job_digest, sizeof trainer.options.job_digest, "%s", setup->job ? setup->job : "");
+    if (setup->room_bytes) {
+        trainer.predicted_peak = 1000000;
+        trainer.budget_bytes = trainer.predicted_peak + setup->room_bytes;
+    }
     TRY(machine_open(&trainer.machine, rig->program, rig->budget, &told->error));
     plim_status status = trainer_initialize(&trainer, &rig->training, &told->error);
     if (status == PLIM_OK)
@@ -498,6 +506,115 @@ static void other_jobs_are_refused(void **state)
     assert_int_equal(told.ends, 0);
 }
 
+/* Two jobs that differ in what no single figure of the checkpoint tells. */
+static void a_checkpoint_knows_its_job(void **state)
+{
+    static const char this_job[] = "1111111111111111111111111111111111111111111111111111111111111111";
+    static const char other_job[] = "1111111111111111111111111111111111111111111111111111111111111112";
+    struct told told;
+    struct setup setup = usual;
+    setup.stop_at = 5;
+    setup.job = this_job;
+    run(&told, &setup, *state);
+    assert_int_equal(told.status, PLIM_INTERRUPTED);
+    setup.resume = true;
+    setup.stop_at = 9;
+    run(&told, &setup, *state);
+    assert_int_equal(told.status, PLIM_INTERRUPTED);
+    setup.job = other_job;
+    run(&told, &setup, *state);
+    assert_int_equal(told.status, PLIM_BAD_DATA);
+    assert_non_null(strstr(told.error.message, "of another job"));
+    assert_non_null(strstr(told.error.hint, "without --resume"));
+    setup.job = NULL; /* nobody knows: not compared */
+    setup.stop_at = 0;
+    run_well(&told, &setup, *state);
+    assert_int_equal(told.steps, 3 * USUAL_STEPS - 9);
+}
+
+/* A run that starts anew and is killed before it saves: what goes on is that run, and not an older one. */
+static void a_new_run_is_resumed_from_its_own_beginning(void **state)
+{
+    struct told older, whole, part, rest;
+    struct setup setup = usual;
+    struct folder *folder = *state;
+    char path[128];
+    setup.optimizer = "{adam: {learning_rate: 0.02}}";
+    run_well(&whole, &setup, folder);
+    empty(folder);
+    run_well(&older, &usual, folder);
+    fault_arm(FAULT_SYNC, 3, true, EIO); /* the first save of the run fails, as if it had been killed before */
+    run(&part, &setup, folder);
+    assert_true(fault_disarm());
+    assert_int_equal(part.status, PLIM_IO);
+    assert_int_equal(part.steps, USUAL_STEPS);
+    assert_non_null(strstr(part.note, CHECKPOINT_OLDER_NAME));
+    setup.resume = true;
+    run_well(&rest, &setup, folder);
+    assert_int_equal(rest.steps, 3 * USUAL_STEPS);
+    same_run(&whole, &rest);
+    /* The older run is there under its new name. */
+    snprintf(path, sizeof path, "%s/%s", folder->path, CHECKPOINT_OLDER_NAME);
+    struct setup look = usual;
+    look.load_weights = path;
+    look.every = -1;
+    look.optimizer = "{sgd: {learning_rate: 0}}";
+    run_well(&rest, &look, folder);
+    assert_string_equal(rest.weights, older.weights);
+}
+
+static void a_folder_in_use_is_refused(void **state)
+{
+    struct told told;
+    const struct folder *folder = *state;
+    struct budget *budget;
+    struct checkpoint_folder other;
+    assert_int_equal(budget_make(&budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    assert_int_equal(checkpoint_folder_open(&other, folder->path, budget, NULL), PLIM_OK);
+    run(&told, &usual, folder);
+    assert_int_equal(told.status, PLIM_IO);
+    assert_non_null(strstr(told.error.message, "in use by another run"));
+    assert_int_equal(told.steps, 0);
+    checkpoint_folder_close(&other);
+    budget_free(budget);
+    run_well(&told, &usual, folder);
+}
+
+/* Checkpoints in memory have to fit beside the plan. */
+static void a_folder_in_memory_is_no_disk(void **state)
+{
+    struct told told;
+    struct setup setup = usual;
+    struct folder memory;
+    (void)state;
+    snprintf(memory.path, sizeof memory.path, "/dev/shm/plim-trainer-XXXXXX");
+    if (!mkdtemp(memory.path))
+        skip();
+    if (file_folder_in_memory(memory.path)) {
+        setup.room_bytes = 1000;
+        run(&told, &setup, &memory);
+        assert_int_equal(told.status, PLIM_OVER_BUDGET);
+        assert_non_null(strstr(told.error.message, "in memory"));
+        assert_non_null(strstr(told.error.hint, "--checkpoint"));
+        assert_int_equal(told.steps, 0);
+        setup.room_bytes = 1000000;
+        run_well(&told, &setup, &memory);
+    }
+    empty(&memory);
+    assert_int_equal(rmdir(memory.path), 0);
+}
+
+static void what_cannot_be_saved_is_refused_before(void **state)
+{
+    struct told told;
+    struct setup setup = usual;
+    setup.save_weights = "/nowhere/weights.safetensors";
+    run(&told, &setup, *state);
+    assert_int_equal(told.status, PLIM_IO);
+    assert_non_null(strstr(told.error.where, "/nowhere"));
+    assert_int_equal(told.steps, 0);
+}
+
 static void without_checkpoints(void **state)
 {
     struct told told;
@@ -509,6 +626,7 @@ static void without_checkpoints(void **state)
     run(&told, &setup, folder);
     assert_int_equal(told.status, PLIM_INTERRUPTED);
     assert_string_equal(told.checkpoint, "");
+    assert_non_null(strstr(told.error.message, "no checkpoint was written"));
     snprintf(path, sizeof path, "%s/%s", folder->path, CHECKPOINT_NAME);
     assert_int_not_equal(access(path, F_OK), 0);
 }
@@ -631,6 +749,11 @@ int main(void)
         TEST(resuming_a_finished_run),
         TEST(a_failed_save_loses_nothing),
         TEST(other_jobs_are_refused),
+        TEST(a_checkpoint_knows_its_job),
+        TEST(a_new_run_is_resumed_from_its_own_beginning),
+        TEST(a_folder_in_use_is_refused),
+        TEST(a_folder_in_memory_is_no_disk),
+        TEST(what_cannot_be_saved_is_refused_before),
         TEST(without_checkpoints),
         TEST(weights_are_saved_and_loaded),
         TEST(data_without_end_or_batch),

@@ -190,6 +190,22 @@ static void a_team_must_fit(void **state)
     assert_true(cpu_count() >= 1);
 }
 
+static void a_team_costs_what_it_says(void **state)
+{
+    static const int workers[] = {1, 2, 70}; /* 70: the team itself is mapped */
+    (void)state;
+    for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
+        struct budget *budget;
+        struct team *team;
+        assert_int_equal(budget_make(&budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+        uint64_t before = budget_figures(budget).now;
+        assert_int_equal(team_make(&team, budget, workers[i], NULL, NULL), PLIM_OK);
+        assert_int_equal(budget_figures(budget).now - before, team_cost(workers[i]));
+        team_free(team);
+        budget_free(budget);
+    }
+}
+
 static void look_at_signals(void *context)
 {
     sigset_t mask;
@@ -325,6 +341,7 @@ int main(void)
         cmocka_unit_test(each_thread_starts_once),
         cmocka_unit_test(threads_that_do_not_start),
         cmocka_unit_test(a_team_must_fit),
+        cmocka_unit_test(a_team_costs_what_it_says),
         cmocka_unit_test(a_thread_leaves_signals_to_the_host),
         cmocka_unit_test(items_arrive_in_order),
         cmocka_unit_test(a_closed_queue_gives_what_it_has),

@@ -307,7 +307,7 @@ static void an_override_of_the_job(void **state)
     struct yaml *batch = yaml_get(yaml_get(yaml_get(root, "data"), "train"), "pipeline")->first->next->first;
     assert_string_equal(batch->key, "batch");
     assert_string_equal(batch->text, "64");
-    check_place(batch, "--set data.train.pipeline.batch=64", "job.yaml:5:32");
+    check_place(batch, "--set data.train.pipeline.batch=64", "--set data.train.pipeline.batch=64");
     assert_int_equal(yaml_override(root, &fixture->arena, "train.ep=1", NULL), PLIM_OK);
     check_place(yaml_get(yaml_get(root, "train"), "ep"), "--set train.ep=1", "--set train.ep=1");
 }

@@ -7,6 +7,9 @@
 #ifndef BACKENDS_BACKEND_H
 #define BACKENDS_BACKEND_H
 
+#include <stdatomic.h>
+
+#include "base/status.h"
 #include "graph/op.h"
 
 struct kernel {
@@ -32,13 +35,15 @@ struct backend_type {
     plim_status (*prepare)(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice, const int64_t *short_rows, int short_count, plim_error *error);
     /* Runs at the start of each worker thread; may be NULL. */
     void (*thread_start)(void);
-    /* The instruction set in words: "avx512". */
+    /* What bits depend on, in at most 31 characters: "avx512", "avx512 onednn-2.6.3". It is final once
+       all kernels are prepared. */
     const char *(*features)(const struct backend *backend);
 };
 
 struct backend {
     const struct backend_type *type;
-    int threads; /* how many will run kernels at once; 0: as many as processors */
+    int threads;       /* how many will run kernels at once; 0: as many as processors */
+    atomic_int failed; /* the first plim_status that a kernel could not go on with; stays */
 };
 
 /* Said before prepare: kernels that hold things for each thread hold this many. */
@@ -46,6 +51,11 @@ static inline void backend_threads(struct backend *backend, int threads)
 {
     backend->threads = threads;
 }
+
+/* Kernels return nothing: one that cannot do its work leaves its outputs alone and says so here. */
+void backend_fail(struct backend *backend, plim_status status);
+/* After a step, before its results are used or saved: whether every kernel so far did its work. */
+plim_status backend_check(struct backend *backend, plim_error *error);
 
 extern const struct backend_type reference_backend, cpu_backend;
 

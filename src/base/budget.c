@@ -51,7 +51,7 @@ static uint64_t page_bytes(void)
     return bytes > 0 ? (uint64_t)bytes : 4096;
 }
 
-static uint64_t charge_of(size_t bytes)
+uint64_t budget_charge(size_t bytes)
 {
     if (bytes >= BUDGET_MAP_BYTES)
         return round_up(bytes, page_bytes());
@@ -85,6 +85,16 @@ static void *map_block(size_t bytes)
     return block;
 }
 
+/* Mapped and never touched: it costs address space for a moment, and no page. */
+bool budget_probe(size_t bytes)
+{
+    int error_number = fault_at(FAULT_ALLOCATE);
+    if (error_number)
+        return false;
+    void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return block != MAP_FAILED && munmap(block, bytes) == 0;
+}
+
 static void *allocate(struct blocks *blocks, size_t bytes)
 {
     int error_number = fault_at(FAULT_ALLOCATE);
@@ -92,13 +102,13 @@ static void *allocate(struct blocks *blocks, size_t bytes)
         errno = error_number;
         return NULL;
     }
-    return bytes >= BUDGET_MAP_BYTES ? map_block(charge_of(bytes)) : blocks_take(blocks, bytes);
+    return bytes >= BUDGET_MAP_BYTES ? map_block(budget_charge(bytes)) : blocks_take(blocks, bytes);
 }
 
 static void deallocate(struct blocks *blocks, void *block, size_t bytes)
 {
     if (bytes >= BUDGET_MAP_BYTES)
-        munmap(block, charge_of(bytes));
+        munmap(block, budget_charge(bytes));
     else
         blocks_give(blocks, block, bytes);
 }
@@ -136,7 +146,7 @@ static void end_blocks(struct budget *budget)
 
 plim_status budget_make(struct budget **out, uint64_t limit_bytes, plim_error *error)
 {
-    uint64_t charge = charge_of(sizeof(struct budget));
+    uint64_t charge = budget_charge(sizeof(struct budget));
     char limit_text[16];
     text_size(limit_text, limit_bytes);
     if (charge > limit_bytes)
@@ -182,7 +192,7 @@ plim_status budget_limit(struct budget *budget, uint64_t limit_bytes, plim_error
 
 void *budget_take(struct budget *budget, enum tag tag, size_t bytes)
 {
-    uint64_t charge = charge_of(bytes);
+    uint64_t charge = budget_charge(bytes);
     pthread_mutex_lock(&budget->lock);
     void *block = fits(budget, charge) ? allocate(&budget->blocks, bytes) : NULL;
     if (block) {
@@ -209,7 +219,7 @@ void budget_give(struct budget *budget, enum tag tag, void *block, size_t bytes)
     pthread_mutex_lock(&budget->lock);
     assert(budget->held > 0);
     deallocate(&budget->blocks, block, bytes);
-    subtract(budget, tag, charge_of(bytes));
+    subtract(budget, tag, budget_charge(bytes));
     budget->held--;
     pthread_mutex_unlock(&budget->lock);
 }
@@ -253,7 +263,7 @@ struct budget_figures budget_figures(const struct budget *budget)
 plim_status budget_refused(struct budget *budget, enum tag tag, uint64_t bytes, plim_error *error)
 {
     struct budget_figures figures = budget_figures(budget);
-    uint64_t charge = bytes >= SIZE_MAX ? bytes : charge_of(bytes);
+    uint64_t charge = bytes >= SIZE_MAX ? bytes : budget_charge(bytes);
     char bytes_text[16], now_text[16], limit_text[16], needed_text[16];
     text_size(bytes_text, bytes);
     text_size(now_text, figures.now);

@@ -73,6 +73,13 @@ void budget_give(struct budget *budget, enum tag tag, void *block, size_t bytes)
 /* A larger block with the old one's bytes, or NULL (the old one is kept). */
 void *budget_grow(struct budget *budget, enum tag tag, void *block, size_t old_bytes, size_t new_bytes);
 
+/* What a block of this size costs: the size rounded up to steps, or to pages. */
+uint64_t budget_charge(size_t bytes);
+
+/* Whether the system would give this much more right now, counted nowhere. For
+   libraries that do not survive a failed allocation: ask before they do. */
+bool budget_probe(size_t bytes);
+
 /* Counts bytes that somebody else allocates. */
 plim_status budget_reserve(struct budget *budget, enum tag tag, uint64_t bytes, plim_error *error);
 void budget_release(struct budget *budget, enum tag tag, uint64_t bytes);

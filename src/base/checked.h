@@ -35,6 +35,13 @@ static inline bool mul_i64(int64_t *out, int64_t a, int64_t b)
     return true;
 }
 
+/* The sum; saturates, for totals that are only compared and printed. */
+static inline uint64_t add_most(uint64_t a, uint64_t b)
+{
+    uint64_t r;
+    return add_u64(&r, a, b) ? r : UINT64_MAX;
+}
+
 /* value rounded up to a multiple of `to` (a power of two); saturates. */
 static inline uint64_t round_up(uint64_t value, uint64_t to)
 {

@@ -4,17 +4,23 @@
       as a real one.
    2. A write-back error is remembered: once the kernel has said that data was
       lost, no later file_sync of this file succeeds.
-   3. A failed file_open leaves no file behind. */
+   3. A failed file_open leaves no file behind (but for a lock file: it locks nobody out).
+   4. No file of ours has a descriptor below 3: where a host has closed one of
+      its standard streams, its lines must not end up in our files.
+   5. No write ends the host with a signal. */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -31,7 +37,7 @@ struct file {
     struct budget *budget;
     size_t struct_bytes;
     int descriptor;
-    bool writable;
+    bool writable, lock;
     atomic_int lost; /* the error number of a failed write-back, or 0 */
     atomic_ullong bytes_read;
     char path[];
@@ -65,13 +71,61 @@ static bool interrupted(int *times)
     return errno == EINTR && ++*times < INTERRUPTS_MOST;
 }
 
+/* ---- signals of writing ------------------------------------------------ */
+
+/* Writing to a pipe that nobody reads raises SIGPIPE, writing beyond the limit
+   on the size of files SIGXFSZ: either would end the host. They come to the
+   thread that writes, so they are blocked there, and one that came is taken away. */
+struct quiet {
+    sigset_t mine, before; /* signals that a write of ours may raise; the host's mask */
+};
+
+static void quiet_begin(struct quiet *quiet)
+{
+    static const int raised[] = {SIGPIPE, SIGXFSZ};
+    sigset_t waiting;
+    sigpending(&waiting);
+    sigemptyset(&quiet->mine);
+    for (size_t i = 0; i < sizeof raised / sizeof *raised; i++)
+        if (!sigismember(&waiting, raised[i])) /* one that waits already is the host's */
+            sigaddset(&quiet->mine, raised[i]);
+    pthread_sigmask(SIG_BLOCK, &quiet->mine, &quiet->before);
+}
+
+static void quiet_end(const struct quiet *quiet, bool failed)
+{
+    int error_number = errno, times = 0;
+    if (failed && (error_number == EPIPE || error_number == EFBIG))
+        while (sigtimedwait(&quiet->mine, NULL, &(struct timespec){0}) < 0 && interrupted(&times))
+            continue;
+    pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+    errno = error_number;
+}
+
 /* ---- opening --------------------------------------------------------- */
+
+static void close_keeping_errno(int descriptor)
+{
+    int error_number = errno;
+    close(descriptor);
+    errno = error_number;
+}
+
+/* Above the standard streams. */
+static int lift(int descriptor)
+{
+    if (descriptor < 0 || descriptor > STDERR_FILENO)
+        return descriptor;
+    int lifted = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close_keeping_errno(descriptor);
+    return lifted;
+}
 
 static int open_path(const char *path, int flags, mode_t mode)
 {
     int descriptor, times = 0;
     do
-        descriptor = faulted(FAULT_OPEN) ? -1 : open(path, flags | O_CLOEXEC, mode);
+        descriptor = faulted(FAULT_OPEN) ? -1 : lift(open(path, flags | O_CLOEXEC, mode));
     while (descriptor < 0 && interrupted(&times));
     return descriptor;
 }
@@ -87,12 +141,10 @@ static int open_named_scratch(const char *folder)
     }
     int descriptor = faulted(FAULT_OPEN) ? -1 : mkostemp(name, O_CLOEXEC);
     if (descriptor >= 0 && unlink(name) != 0) {
-        int error_number = errno;
-        close(descriptor);
-        errno = error_number;
+        close_keeping_errno(descriptor);
         return -1;
     }
-    return descriptor;
+    return lift(descriptor);
 }
 
 static int open_scratch(const char *folder)
@@ -103,8 +155,51 @@ static int open_scratch(const char *folder)
     return descriptor;
 }
 
+/* Where the file system has no locks, everybody gets one. */
+static bool lock_descriptor(int descriptor)
+{
+    int times = 0;
+    do
+        if (!faulted(FAULT_OPEN) && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+            return true;
+    while (interrupted(&times));
+    return errno == EOPNOTSUPP || errno == ENOSYS || errno == ENOLCK || errno == EINVAL;
+}
+
+/* Whether the path still names the open file: -1 when nobody knows. */
+static int still_named(int descriptor, const char *path)
+{
+    struct stat opened, named;
+    if (faulted(FAULT_STAT) || fstat(descriptor, &opened) != 0)
+        return -1;
+    if (stat(path, &named) != 0)
+        return errno == ENOENT ? 0 : -1;
+    return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/* Whoever held the lock removes the file: a lock on a file that has lost its
+   name keeps nobody out, so the next one is tried. */
+static int open_lock(const char *path)
+{
+    for (int times = 0; times < INTERRUPTS_MOST; times++) {
+        int descriptor = open_path(path, O_RDWR | O_CREAT, 0666);
+        if (descriptor < 0)
+            return -1;
+        int named = lock_descriptor(descriptor) ? still_named(descriptor, path) : -1;
+        if (named > 0)
+            return descriptor;
+        close_keeping_errno(descriptor);
+        if (named < 0)
+            return -1;
+    }
+    errno = EWOULDBLOCK;
+    return -1;
+}
+
 static int open_mode(const char *path, enum file_mode mode)
 {
+    if (mode == FILE_LOCK)
+        return open_lock(path);
     if (mode == FILE_SCRATCH)
         return open_scratch(path);
     if (mode == FILE_CREATE)
@@ -133,7 +228,7 @@ plim_status file_open(struct file **out, struct budget *budget, const char *path
                       plim_error *error)
 {
     static const char *const verbs[] = {
-        [FILE_READ] = "open", [FILE_CREATE] = "create", [FILE_SCRATCH] = "make a scratch file here"};
+        [FILE_READ] = "open", [FILE_CREATE] = "create", [FILE_SCRATCH] = "make a scratch file here", [FILE_LOCK] = "lock"};
     size_t path_bytes = strlen(path) + 1, struct_bytes = sizeof(struct file) + path_bytes;
     struct file *file = budget_take(budget, FILE_TAG, struct_bytes);
     if (!file)
@@ -141,10 +236,13 @@ plim_status file_open(struct file **out, struct budget *budget, const char *path
     file->budget = budget;
     file->struct_bytes = struct_bytes;
     file->writable = mode != FILE_READ;
+    file->lock = mode == FILE_LOCK;
     memcpy(file->path, path, path_bytes);
     file->descriptor = open_mode(path, mode);
     plim_status status = PLIM_OK;
-    if (file->descriptor < 0)
+    if (file->descriptor < 0 && mode == FILE_LOCK && errno == EWOULDBLOCK)
+        status = fail_at(error, PLIM_IO, path, "it is locked: in use by another run");
+    else if (file->descriptor < 0)
         status = io_error(error, path, verbs[mode], errno);
     else if (mode == FILE_READ)
         status = check_readable(file, error);
@@ -159,6 +257,8 @@ void file_close(struct file *file)
 {
     if (!file)
         return;
+    if (file->descriptor >= 0 && file->lock)
+        (void)file_remove(file->path, NULL); /* while it is locked still. A lock file that stays locks nobody out */
     if (file->descriptor >= 0)
         close(file->descriptor);
     budget_give(file->budget, FILE_TAG, file, file->struct_bytes);
@@ -203,7 +303,11 @@ static ssize_t write_once(struct file *file, uint64_t offset, const char *from, 
         errno = fault;
         return -1;
     }
-    return pwrite(file->descriptor, from, cut(fault, bytes), (off_t)offset);
+    struct quiet quiet;
+    quiet_begin(&quiet);
+    ssize_t step = pwrite(file->descriptor, from, cut(fault, bytes), (off_t)offset);
+    quiet_end(&quiet, step < 0);
+    return step;
 }
 
 plim_status file_read_some(size_t *got, struct file *file, uint64_t offset, void *to, size_t bytes, plim_error *error)
@@ -267,19 +371,34 @@ plim_status file_write(struct file *file, uint64_t offset, const void *from, siz
     return PLIM_OK;
 }
 
-bool file_send(int descriptor, const void *from, size_t bytes)
+/* A descriptor that does not wait: we wait. */
+static bool wait_for_room(int descriptor)
+{
+    return errno == EAGAIN && poll(&(struct pollfd){.fd = descriptor, .events = POLLOUT}, 1, -1) > 0;
+}
+
+static bool send_all(int descriptor, const char *from, size_t bytes)
 {
     size_t done = 0;
     int times = 0;
     while (done < bytes) {
-        ssize_t step = faulted(FAULT_WRITE) ? -1 : write(descriptor, (const char *)from + done, bytes - done);
-        if (step < 0 && interrupted(&times))
+        ssize_t step = faulted(FAULT_WRITE) ? -1 : write(descriptor, from + done, bytes - done);
+        if (step < 0 && (interrupted(&times) || wait_for_room(descriptor)))
             continue;
         if (step <= 0)
             return false;
         done += (size_t)step;
     }
     return true;
+}
+
+bool file_send(int descriptor, const void *from, size_t bytes)
+{
+    struct quiet quiet;
+    quiet_begin(&quiet);
+    bool sent = send_all(descriptor, from, bytes);
+    quiet_end(&quiet, !sent);
+    return sent;
 }
 
 plim_status file_sync(struct file *file, plim_error *error)
@@ -314,23 +433,93 @@ uint64_t file_bytes_read(const struct file *file)
     return atomic_load_explicit(&file->bytes_read, memory_order_relaxed);
 }
 
+static bool is_memory(const struct statfs *system)
+{
+    return system->f_type == TMPFS_MAGIC || system->f_type == RAMFS_MAGIC;
+}
+
 bool file_in_memory(struct file *file)
 {
     struct statfs system;
-    if (fstatfs(file->descriptor, &system) != 0)
-        return false;
-    return system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
+    return fstatfs(file->descriptor, &system) == 0 && is_memory(&system);
+}
+
+/* ---- room on the disk -------------------------------------------------- */
+
+/* EOPNOTSUPP: the file system promises nothing. */
+static bool allocate(int descriptor, uint64_t bytes)
+{
+    int times = 0;
+    bool done;
+    do {
+        struct quiet quiet;
+        quiet_begin(&quiet);
+        done = !faulted(FAULT_WRITE) && fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0;
+        quiet_end(&quiet, !done);
+    } while (!done && interrupted(&times));
+    return done || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
+}
+
+plim_status file_prove_room(struct budget *budget, const char *folder, uint64_t bytes, plim_error *error)
+{
+    struct file *file;
+    char size[16];
+    if (bytes == 0)
+        return PLIM_OK;
+    TRY(file_open(&file, budget, folder, FILE_SCRATCH, error));
+    plim_status status = PLIM_OK;
+    if (bytes > INT64_MAX || !allocate(file->descriptor, bytes)) {
+        int error_number = bytes > INT64_MAX ? EFBIG : errno;
+        char verb[64];
+        text_size(size, bytes);
+        snprintf(verb, sizeof verb, "keep %s more here", size);
+        status = io_error(error, folder, verb, error_number);
+    }
+    file_close(file); /* and what was allocated is free again */
+    return status;
+}
+
+bool file_folder_in_memory(const char *folder)
+{
+    struct statfs system;
+    return statfs(folder, &system) == 0 && is_memory(&system);
 }
 
 /* ---- names ------------------------------------------------------------ */
 
+static plim_status look_at(struct stat *out, bool *there, const char *path, plim_error *error)
+{
+    *there = !faulted(FAULT_STAT) && stat(path, out) == 0;
+    if (!*there && errno != ENOENT && errno != ENOTDIR)
+        return io_error(error, path, "look at it", errno);
+    return PLIM_OK;
+}
+
 plim_status file_exists(bool *out, const char *path, plim_error *error)
 {
     struct stat status;
-    bool there = !faulted(FAULT_STAT) && stat(path, &status) == 0;
-    if (!there && errno != ENOENT && errno != ENOTDIR)
-        return io_error(error, path, "look at it", errno);
+    bool there;
+    TRY(look_at(&status, &there, path, error));
     *out = there;
+    return PLIM_OK;
+}
+
+plim_status file_size_at(uint64_t *bytes, const char *path, plim_error *error)
+{
+    struct stat status;
+    bool there;
+    TRY(look_at(&status, &there, path, error));
+    *bytes = there ? (uint64_t)status.st_size : 0;
+    return PLIM_OK;
+}
+
+plim_status file_check_target(const char *path, plim_error *error)
+{
+    struct stat status;
+    bool there;
+    TRY(look_at(&status, &there, path, error));
+    if (there && S_ISDIR(status.st_mode))
+        return fail_at(error, PLIM_IO, path, "cannot write: it is a folder");
     return PLIM_OK;
 }
 

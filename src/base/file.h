@@ -1,5 +1,6 @@
 /* file.h - all I/O of the library. No other file calls open, read, write,
    fsync, rename, unlink, mkdir or stat. Retries EINTR and short transfers.
+   No file takes a descriptor below 3, and no write raises a signal.
    Error places are file names; errors are PLIM_IO unless said. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -15,6 +16,8 @@ enum file_mode {
     FILE_READ,
     FILE_CREATE,  /* truncates; for a temporary name that will be renamed */
     FILE_SCRATCH, /* path is a folder: an unlinked file in it, read and write */
+    FILE_LOCK,    /* nobody else holds the lock of this path: PLIM_IO when somebody does. Closing removes the file;
+                     one that a killed process left behind locks nobody out */
 };
 
 plim_status file_open(struct file **out, struct budget *budget, const char *path, enum file_mode mode,
@@ -31,7 +34,7 @@ plim_status file_read(struct file *file, uint64_t offset, void *to, size_t bytes
 plim_status file_read_some(size_t *got, struct file *file, uint64_t offset, void *to, size_t bytes, plim_error *error);
 plim_status file_write(struct file *file, uint64_t offset, const void *from, size_t bytes, plim_error *error);
 /* All bytes to a descriptor that the host owns (a terminal, a pipe, a log);
-   false when its reader went away or it broke. */
+   false, and errno, when its reader went away or it broke. */
 bool file_send(int descriptor, const void *from, size_t bytes);
 /* Data on the disk, or an error that is never retried. */
 plim_status file_sync(struct file *file, plim_error *error);
@@ -44,8 +47,16 @@ void file_expect_random(struct file *file);
 uint64_t file_bytes_read(const struct file *file);
 /* True when the file lives in memory (tmpfs, ramfs): its bytes count as memory. */
 bool file_in_memory(struct file *file);
+bool file_folder_in_memory(const char *folder);
+/* Takes so many bytes of the disk under this folder for a moment: what is
+   missing later is told now. Where the file system cannot tell, it is PLIM_OK. */
+plim_status file_prove_room(struct budget *budget, const char *folder, uint64_t bytes, plim_error *error);
 
 plim_status file_exists(bool *out, const char *path, plim_error *error);
+/* 0 when there is no such file. */
+plim_status file_size_at(uint64_t *bytes, const char *path, plim_error *error);
+/* An error when a file could not be renamed to this: a folder has the name. */
+plim_status file_check_target(const char *path, plim_error *error);
 plim_status file_rename(const char *from, const char *to, plim_error *error);
 /* A missing file is not an error. */
 plim_status file_remove(const char *path, plim_error *error);

@@ -5,7 +5,6 @@
    place: the caller knows the file. */
 #include "base/json.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/numbers.h"
 
 /* No overlong forms, no surrogates, nothing above U+10FFFF: the ranges are the
    Unicode standard's table 3-7. */
@@ -441,11 +441,7 @@ bool json_real(double *out, const struct json_token *token)
         return false;
     memcpy(copy, token->text, token->text_bytes);
     copy[token->text_bytes] = 0;
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (plain == (locale_t)0)
-        return false;
-    double value = strtod_l(copy, NULL, plain);
-    freelocale(plain);
+    double value = number_parse(copy, NULL);
     if (!isfinite(value))
         return false;
     *out = value;

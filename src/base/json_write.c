@@ -4,13 +4,12 @@
       become U+FFFD, NaN and infinity null.
    2. Numbers do not depend on the locale of the host. */
 #include <float.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/numbers.h"
 
 void json_init(struct json_writer *json, struct text *text)
 {
@@ -106,32 +105,21 @@ void json_bool(struct json_writer *json, const char *key, bool value)
     text_add(json->text, "%s", value ? "true" : "false");
 }
 
-/* The C library's own C locale: glibc and musl allocate nothing for it. */
-static locale_t plain_locale(void)
-{
-    return newlocale(LC_ALL_MASK, "C", (locale_t)0);
-}
-
 /* Fifteen digits always survive the way through a normal double, so fewer
    need not be tried: %g drops their zeros. Subnormal ones hold fewer. */
 static void shortest_double(char out[32], double value)
 {
     int digits = fabs(value) < DBL_MIN ? 1 : 15;
     do {
-        snprintf(out, 32, "%.*g", digits, value);
-    } while (strtod(out, NULL) != value && ++digits <= 17);
+        number_print(out, 32, "%.*g", digits, value);
+    } while (number_parse(out, NULL) != value && ++digits <= 17);
 }
 
 void json_double(struct json_writer *json, const char *key, double value)
 {
     char number[32] = "null";
     put_start(json, key);
-    if (isfinite(value)) {
-        locale_t plain = plain_locale(), before = uselocale(plain);
+    if (isfinite(value))
         shortest_double(number, value);
-        uselocale(before);
-        if (plain != (locale_t)0)
-            freelocale(plain);
-    }
     text_add(json->text, "%s", number);
 }

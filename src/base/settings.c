@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "base/text.h"
 
 bool setting_whole(int64_t *out, const char *text)
@@ -23,12 +24,12 @@ bool setting_whole(int64_t *out, const char *text)
 bool setting_number(double *out, const char *text)
 {
     char *end;
-    double value = strtod(text, &end);
+    double value = number_parse(text, &end);
     if (end == text)
         return false;
     if (*end == '/') {
         const char *below = end + 1;
-        double divisor = strtod(below, &end);
+        double divisor = number_parse(below, &end);
         if (end == below || divisor == 0)
             return false;
         value /= divisor;
@@ -100,8 +101,7 @@ static plim_status unknown(const struct setting *settings, int count, const char
     size_t used = 0;
     for (int i = 0; i < count && used < 64; i++)
         words[used++] = settings[i].word;
-    struct yaml at_key = {.line = entry->key_line, .column = entry->key_column};
-    yaml_place(where, job, &at_key);
+    yaml_key_place(where, job, entry);
     const char *near = text_nearest(entry->key, words, used);
     plim_status status = fail_at(error, PLIM_BAD_JOB, where, "unknown key '%s'", entry->key);
     return near ? hint(error, status, "did you mean '%s'?", near) : status;

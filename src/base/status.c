@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/numbers.h"
+
 static const struct {
     const char *name;
     int exit_code;
@@ -71,7 +73,7 @@ static plim_status set_error(plim_error *error, plim_status code, const char *wh
     char message[MESSAGE_BUFFER], spot[PLACE_BUFFER];
     if (!error)
         return code;
-    vsnprintf(message, sizeof message, format, list);
+    number_print_list(message, sizeof message, format, list);
     snprintf(spot, sizeof spot, "%s", where ? where : "");
     error->code = code;
     put(error->where, sizeof error->where, spot);
@@ -105,7 +107,7 @@ plim_status hint(plim_error *error, plim_status code, const char *format, ...)
     if (!error)
         return code;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    number_print_list(text, sizeof text, format, list);
     va_end(list);
     put(error->hint, sizeof error->hint, text);
     return error->code;

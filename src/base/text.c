@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/checked.h"
+#include "base/numbers.h"
 
 void text_init(struct text *text, struct budget *budget, enum tag tag)
 {
@@ -57,14 +58,14 @@ void text_add(struct text *text, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    int length = vsnprintf(NULL, 0, format, list);
+    int length = number_print_list(NULL, 0, format, list);
     va_end(list);
     if (length < 0)
         text->failed = true;
     if (!make_room(text, length < 0 ? 0 : (size_t)length))
         return;
     va_start(list, format);
-    vsnprintf(text->data + text->length, (size_t)length + 1, format, list);
+    number_print_list(text->data + text->length, (size_t)length + 1, format, list);
     va_end(list);
     text->length += (size_t)length;
 }
@@ -92,7 +93,7 @@ void text_size(char out[16], uint64_t bytes)
         value /= 1024;
         unit++;
     }
-    snprintf(out, 16, "%.1f %ciB", value, units[unit]);
+    number_print(out, 16, "%.1f %ciB", value, units[unit]);
 }
 
 void text_count(char out[32], int64_t value)

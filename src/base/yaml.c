@@ -432,6 +432,6 @@ void yaml_place(char out[256], const char *name, const struct yaml *node)
 void yaml_key_place(char out[256], const char *name, const struct yaml *node)
 {
     bool has_key = node->key_line > 0;
-    write_place(out, name, node->key_line > 0 ? NULL : node->origin, has_key ? node->key_line : node->line,
+    write_place(out, name, node->origin, has_key ? node->key_line : node->line,
                 has_key ? node->key_column : node->column);
 }

@@ -26,6 +26,7 @@ struct plim_job {
     struct budget *budget;
     struct arena arena;      /* the job's own tables and strings */
     const char *path, *folder;
+    const char *command; /* the job file and its overrides, as a shell reads them */
     struct yaml *yaml;
 
     uint64_t memory_bytes;
@@ -51,6 +52,7 @@ struct plim_job {
     uint64_t process_bytes, kernel_bytes; /* measured */
     uint64_t planning_peak;               /* VmHWM when planning was over: no prediction is below it */
     uint64_t address_bytes;               /* left under RLIMIT_AS when planning was over */
+    const char *obstacle;                 /* what is in the way beside the budget, or NULL */
     bool process_reserved, kernel_reserved; /* in the ledger */
     int train_slots, validation_slots;
     double plan_seconds;
@@ -67,6 +69,11 @@ const char *job_path(struct plim_job *job, const char *path);
 
 /* job_data.c */
 plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_error *error);
+/* What the splits, once open, must be: finite, alike, within the disk budget. */
+plim_status job_data_check(struct plim_job *job, plim_error *error);
+
+/* job_digest.c: equal for jobs that are one run. */
+void job_digest(char out[65], const struct plim_job *job);
 
 /* job_plan.c */
 plim_status job_plan(struct plim_job *job, plim_error *error);

@@ -23,17 +23,33 @@ static plim_status bad(struct plim_job *job, const struct yaml *at, const char *
 }
 
 /* A file name, or a list of them. */
+/* A file that is not there is a mistake in the job file: it is told with its line. */
+static plim_status check_exists(struct plim_job *job, const struct yaml *item, const char *path, plim_error *error)
+{
+    char where[256];
+    bool exists;
+    TRY(file_exists(&exists, path, error));
+    if (exists)
+        return PLIM_OK;
+    yaml_place(where, job->path, item);
+    plim_status status = fail_at(error, PLIM_BAD_DATA, where, "there is no file '%s'", path);
+    return hint(error, status, "paths are relative to the job file");
+}
+
 static plim_status read_paths(const char **paths, int *count, struct plim_job *job, const struct yaml *yaml, plim_error *error)
 {
     *count = 0;
+    if (yaml->kind == YAML_MAP)
+        return bad(job, yaml, "expected a file name or a list of them", error);
     for (const struct yaml *item = yaml->kind == YAML_SCALAR ? yaml : yaml->first; item; item = item->next) {
-        if (item->kind != YAML_SCALAR || item->is_null)
+        if (item->kind != YAML_SCALAR || item->is_null || !*item->text)
             return bad(job, item, "expected a file name", error);
         if (*count == MOST_FILES)
             return bad(job, item, "too many files", error);
         paths[*count] = job_path(job, item->text);
-        if (!paths[(*count)++])
+        if (!paths[*count])
             return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+        TRY(check_exists(job, item, paths[(*count)++], error));
         if (item == yaml)
             break;
     }
@@ -52,16 +68,20 @@ static plim_status open_idx(struct source **out, struct plim_job *job, const str
 static plim_status read_ranges(struct npy_range *ranges, int *count, struct plim_job *job, const struct yaml *columns, plim_error *error)
 {
     *count = 0;
+    if (columns->kind != YAML_MAP || !columns->first)
+        return bad(job, columns, "columns: expected {name: [first, end]} or {name: number}", error);
     for (const struct yaml *column = columns->first; column; column = column->next) {
         struct npy_range *range = &ranges[*count];
-        if (columns->kind != YAML_MAP || *count == MOST_COLUMNS)
+        if (*count == MOST_COLUMNS)
             return bad(job, columns, "columns: expected at most 8 of {name: [first, end]} or {name: number}", error);
         range->name = column->key;
         range->scalar = column->kind == YAML_SCALAR;
+        if (!range->scalar && (column->kind != YAML_LIST || column->count != 2))
+            return bad(job, column, "expected [first, end] or a column number", error);
         const struct yaml *first = range->scalar ? column : column->first;
         const struct yaml *end = range->scalar ? column : first ? first->next : NULL;
         if (!first || !end || first->kind != YAML_SCALAR || end->kind != YAML_SCALAR || !setting_whole(&range->first, first->text) ||
-            !setting_whole(&range->end, end->text))
+            !setting_whole(&range->end, end->text) || range->first < 0 || range->first == INT64_MAX)
             return bad(job, column, "expected [first, end] or a column number", error);
         if (range->scalar)
             range->end = range->first + 1;
@@ -158,8 +178,7 @@ static plim_status unknown_word(struct plim_job *job, const struct yaml *entry, 
     const char *words[COUNT(source_words) + 1] = {"pipeline"};
     for (int i = 0; i < COUNT(source_words); i++)
         words[i + 1] = source_words[i].word;
-    struct yaml at_key = {.line = entry->key_line, .column = entry->key_column};
-    yaml_place(where, job->path, &at_key);
+    yaml_key_place(where, job->path, entry);
     const char *near = text_nearest(entry->key, words, COUNT(words));
     plim_status status = fail_at(error, PLIM_BAD_JOB, where, "unknown key '%s'", entry->key);
     return near ? hint(error, status, "did you mean '%s'?", near) : hint(error, status, "a source: idx, npy, random or range");
@@ -199,12 +218,70 @@ plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_erro
     TRY(find_source(&source_yaml, &pipeline, job, data->yaml, error));
     if (!pipeline || pipeline->kind != YAML_LIST)
         return bad(job, pipeline ? pipeline : data->yaml, "'pipeline:' must be a list of stages, as in [batch: 32]", error);
-    TRY(find_word(source_yaml->key)->open(&source, job, source_yaml, error));
+    char where[256];
+    yaml_place(where, job->path, source_yaml);
+    plim_status status = find_word(source_yaml->key)->open(&source, job, source_yaml, error);
+    if (status != PLIM_OK)
+        return place(error, status, where);
     data->dataset = dataset_from_source(source);
     for (const struct yaml *stage = pipeline->first; stage; stage = stage->next)
         TRY(stage_read(&data->dataset, job->path, stage, job->seed, error));
-    TRY(dataset_check(data->dataset, error));
+    yaml_place(where, job->path, pipeline);
+    status = dataset_check(data->dataset, error);
+    if (status != PLIM_OK)
+        return place(error, status, where);
     if (dataset_spec(data->dataset)->column_count < 2)
         return bad(job, source_yaml, "the data has one column; training needs an input and a label", error);
     return PLIM_OK;
+}
+
+/* ---- both splits together ---- */
+
+static plim_status bad_data_words(struct plim_job *job, const struct job_data *data, const char *what, const char *advice, plim_error *error)
+{
+    char where[256];
+    yaml_place(where, job->path, data->yaml);
+    return hint(error, fail_at(error, PLIM_BAD_JOB, where, "%s", what), "%s", advice);
+}
+
+static plim_status check_ends(struct plim_job *job, const struct job_data *data, int64_t steps, const char *advice, plim_error *error)
+{
+    int64_t last;
+    if (!data->dataset || steps > 0 || dataset_steps(data->dataset, &last) >= 0)
+        return PLIM_OK;
+    return bad_data_words(job, data, "this data never ends", advice, error);
+}
+
+/* Both splits feed one model. */
+static plim_status check_alike(struct plim_job *job, plim_error *error)
+{
+    if (!job->validation.dataset)
+        return PLIM_OK;
+    if (shape_equal(&dataset_spec(job->train.dataset)->column[0].shape, &dataset_spec(job->validation.dataset)->column[0].shape))
+        return PLIM_OK;
+    return bad_data_words(job, &job->validation, "validation elements have another shape than training elements",
+                          "give both the same shape", error);
+}
+
+static plim_status check_disk(struct plim_job *job, plim_error *error)
+{
+    uint64_t by_tag[TAG_COUNT] = {0}, bytes = 0;
+    dataset_cost(by_tag, &bytes, job->train.dataset, 1);
+    if (job->validation.dataset)
+        dataset_cost(by_tag, &bytes, job->validation.dataset, 1);
+    if (bytes <= job->scratch.limit_bytes)
+        return PLIM_OK;
+    char need[16], limit[16];
+    text_size(need, bytes);
+    text_size(limit, job->scratch.limit_bytes);
+    plim_status status = fail_at(error, PLIM_OVER_DISK, job->path, "unpacked sources take %s of disk, the limit is %s", need, limit);
+    return hint(error, status, "--disk %lluKiB", (unsigned long long)(bytes / 1024 + 1));
+}
+
+plim_status job_data_check(struct plim_job *job, plim_error *error)
+{
+    TRY(check_ends(job, &job->train, job->options.steps_per_epoch, "set train.steps_per_epoch", error));
+    TRY(check_ends(job, &job->validation, job->options.validation_steps, "set train.validation_steps", error));
+    TRY(check_alike(job, error));
+    return check_disk(job, error);
 }

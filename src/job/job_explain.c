@@ -116,12 +116,12 @@ plim_status job_explain(struct plim_job *job, plim_error *error)
 plim_status job_refuse(const struct plim_job *job, plim_error *error)
 {
     char stated[16], least[16];
-    if (job->report.smallest_budget_bytes <= job->report.budget_bytes)
-        return hint(error, fail_at(error, PLIM_OVER_BUDGET, job->path, "the limit on address space (RLIMIT_AS) is in the way"),
-                    "raise it: ulimit -v unlimited");
     uint64_t kib = (job->report.smallest_budget_bytes + 1023) / 1024;
     text_size(stated, job->report.budget_bytes);
     text_size(least, job->report.smallest_budget_bytes);
+    if (job->obstacle)
+        return hint(error, fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s; %s leaves less than that", least, job->obstacle),
+                    "raise that limit, or a smaller batch");
     plim_status status = fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s, the budget is %s (%s)", least, stated, job->report.budget_source);
-    return hint(error, status, "plim train %s --memory %lluKiB", job->path, (unsigned long long)kib);
+    return hint(error, status, "plim train --memory %lluKiB %s", (unsigned long long)kib, job->command);
 }

@@ -64,41 +64,12 @@ static plim_status make_program(struct plim_job *job, plim_error *error)
     return program_make(&job->program, &input, error);
 }
 
-static plim_status bad_data_words(struct plim_job *job, const struct job_data *data, const char *what, const char *advice, plim_error *error)
-{
-    char where[256];
-    yaml_place(where, job->path, data->yaml);
-    return hint(error, fail_at(error, PLIM_BAD_JOB, where, "%s", what), "%s", advice);
-}
-
-static plim_status check_ends(struct plim_job *job, const struct job_data *data, int64_t steps, const char *advice, plim_error *error)
-{
-    int64_t last;
-    if (!data->dataset || steps > 0 || dataset_steps(data->dataset, &last) >= 0)
-        return PLIM_OK;
-    return bad_data_words(job, data, "this data never ends", advice, error);
-}
-
-/* Both splits feed one model. */
-static plim_status check_alike(struct plim_job *job, plim_error *error)
-{
-    if (!job->validation.dataset)
-        return PLIM_OK;
-    struct column_spec train = column_of(job->train.dataset, 0), validation = column_of(job->validation.dataset, 0);
-    if (shape_equal(&train.shape, &validation.shape))
-        return PLIM_OK;
-    return bad_data_words(job, &job->validation, "validation elements have another shape than training elements",
-                          "give both the same shape", error);
-}
-
 static plim_status open_all(struct plim_job *job, plim_error *error)
 {
     TRY(job_data_open(job, &job->train, error));
     if (job->validation.yaml)
         TRY(job_data_open(job, &job->validation, error));
-    TRY(check_ends(job, &job->train, job->options.steps_per_epoch, "set train.steps_per_epoch", error));
-    TRY(check_ends(job, &job->validation, job->options.validation_steps, "set train.validation_steps", error));
-    TRY(check_alike(job, error));
+    TRY(job_data_check(job, error));
     TRY(cpu_backend.open(&job->backend, job->budget, error));
     backend_threads(job->backend, job->compute_threads);
     return PLIM_OK;
@@ -232,12 +203,22 @@ static uint64_t smallest(const struct plim_job *job)
     return prediction.peak;
 }
 
-/* What the run will still map has to fit below RLIMIT_AS too. */
-static bool fits(const struct plim_job *job, uint64_t least)
+/* A stated budget may be more than the machine has: what the run will still take has to fit below RLIMIT_AS
+   and into the headroom of cgroups and machine. */
+static plim_status find_obstacle(struct plim_job *job, uint64_t least, plim_error *error)
 {
+    struct limits limits;
     uint64_t now = budget_figures(job->budget).now;
     uint64_t still = least > now + job->process_bytes ? least - now - job->process_bytes : 0;
-    return least <= job->memory_bytes && still <= job->address_bytes;
+    job->obstacle = NULL;
+    if (least > job->memory_bytes)
+        return PLIM_OK;
+    TRY(limits_here(&limits, job->budget, error));
+    if (still > job->address_bytes)
+        job->obstacle = "the limit on address space (RLIMIT_AS)";
+    else if (still > limits.bytes / 15 * 16)
+        job->obstacle = arena_string(&job->arena, limits.place);
+    return PLIM_OK;
 }
 
 static plim_status make_plan(struct plim_job *job, plim_error *error)
@@ -253,8 +234,9 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
     TRY(measure(job, error));
     choose_slots(job);
     uint64_t least = smallest(job);
+    TRY(find_obstacle(job, least, error));
     job->report = (plim_plan_report){
-        .fits = fits(job, least),
+        .fits = least <= job->memory_bytes && !job->obstacle,
         .budget_bytes = job->memory_bytes,
         .budget_source = job->memory_source,
         .predicted_peak_bytes = job->prediction.peak,
@@ -272,7 +254,7 @@ plim_status job_plan(struct plim_job *job, plim_error *error)
     plim_status status = make_plan(job, error);
     if (status != PLIM_OK) {
         job_unplan(job); /* may be asked again */
-        return status;
+        return place(error, status, job->path);
     }
     job->planned = true;
     return PLIM_OK;

@@ -220,12 +220,43 @@ static plim_status load(struct plim_job *job, const plim_job_options *options, p
 {
     char *text;
     size_t bytes;
-    TRY(file_load(&text, &bytes, job->budget, TAG_PLANNER, job->path, YAML_MOST_BYTES, error));
-    plim_status status = yaml_parse(&job->yaml, &job->arena, job->path, text, bytes, error);
+    plim_status status = file_load(&text, &bytes, job->budget, TAG_PLANNER, job->path, YAML_MOST_BYTES, error);
+    if (status == PLIM_BAD_DATA) /* too long, or a folder: it is no job file */
+        return error ? error->code = PLIM_BAD_JOB : PLIM_BAD_JOB;
+    TRY(status);
+    status = yaml_parse(&job->yaml, &job->arena, job->path, text, bytes, error);
     budget_give(job->budget, TAG_PLANNER, text, bytes + 1);
     for (size_t i = 0; status == PLIM_OK && i < options->overrides_count; i++)
         status = yaml_override(job->yaml, &job->arena, options->overrides[i], error);
     return status;
+}
+
+/* In single quotes where a shell would see more than a word. */
+static void add_word(struct text *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+@%";
+    if (word[strspn(word, plain)] == 0) {
+        text_add(out, "%s", word);
+        return;
+    }
+    text_add(out, "'");
+    for (const char *c = word; *c; c++)
+        text_add(out, *c == '\'' ? "'\\''" : "%c", *c);
+    text_add(out, "'");
+}
+
+static plim_status read_command(struct plim_job *job, const plim_job_options *options, plim_error *error)
+{
+    struct text text;
+    text_init(&text, job->budget, TAG_PLANNER);
+    add_word(&text, job->path);
+    for (size_t i = 0; i < options->overrides_count; i++) {
+        text_add(&text, " --set ");
+        add_word(&text, options->overrides[i]);
+    }
+    job->command = text.failed ? NULL : arena_string(&job->arena, text.data);
+    text_release(&text);
+    return job->command ? PLIM_OK : budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
 }
 
 /* JOB.yaml keeps its checkpoints in JOB.plim beside it unless told otherwise. */
@@ -249,12 +280,17 @@ static plim_status read_disk(struct plim_job *job, const char *disk, const char 
 static plim_status read_places(struct plim_job *job, const struct top *top, const plim_job_options *options, plim_error *error)
 {
     const char *memory = options->memory ? options->memory : top->memory;
-    TRY(limits_parse(&job->memory_bytes, &job->memory_source, job->memory_place, memory, job->budget, error));
-    TRY(read_threads(job, options->threads ? options->threads : top->threads, error));
+    plim_status status = limits_parse(&job->memory_bytes, &job->memory_source, job->memory_place, memory, job->budget, error);
+    if (status == PLIM_OK)
+        status = read_threads(job, options->threads ? options->threads : top->threads, error);
+    if (status != PLIM_OK)
+        return place(error, status, job->path);
     const char *scratch = options->scratch;
     if (!scratch)
         TRY(take_path(&scratch, job, top->scratch, error));
-    TRY(read_disk(job, options->disk ? options->disk : top->disk, scratch, error));
+    status = read_disk(job, options->disk ? options->disk : top->disk, scratch, error);
+    if (status != PLIM_OK)
+        return place(error, status, job->path);
     job->options.checkpoint_folder = default_checkpoints(job);
     if (!job->options.checkpoint_folder)
         return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
@@ -267,6 +303,7 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
     struct top top = {.seed = 0};
     struct data_words data = {0};
     TRY(load(job, options, error));
+    TRY(read_command(job, options, error));
     TRY(settings_read(&top, top_settings, COUNT(top_settings), job->path, job->yaml, error));
     if (!top.data)
         return missing(job, "data", "data: {train: {npy: [x.npy, y.npy], pipeline: [batch: 32]}}", error);

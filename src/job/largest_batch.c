@@ -80,7 +80,11 @@ static plim_status fits(bool *out, struct plim_job *job, int64_t batch, plim_err
     struct prediction own;
     uint64_t arena_bytes;
     int slots = dataset_least_slots(job->train.dataset);
-    TRY(plan_at(&arena_bytes, job, batch, error));
+    plim_status status = plan_at(&arena_bytes, job, batch, error);
+    if (status != PLIM_OK) { /* too large to count is too large to fit; the rest is a failure */
+        *out = false;
+        return status == PLIM_BAD_MODEL || status == PLIM_BAD_JOB || status == PLIM_OVER_BUDGET ? PLIM_OK : status;
+    }
     job_predict(&own, job, job->program, slots, job->validation_slots, job->train.dataset);
     double arena = (double)arena_bytes - (double)job->program->arena_bytes;
     double rows = (double)(batch - dataset_batch_size(job->train.dataset)) * (double)dataset_spec(job->train.dataset)->element_bytes;
@@ -92,7 +96,7 @@ static plim_status fits(bool *out, struct plim_job *job, int64_t batch, plim_err
 /* To 1/64: the figure is for people. */
 static plim_status bisect(int64_t *low, int64_t high, struct plim_job *job, plim_error *error)
 {
-    while (high - *low > 1 && (high - *low) * 64 > *low) {
+    while (high - *low > 1 && high - *low > *low / 64) {
         int64_t middle = *low + (high - *low) / 2;
         bool inside;
         TRY(fits(&inside, job, middle, error));

@@ -235,8 +235,14 @@ static plim_status failed_at(const struct graph *graph, const struct layer *laye
     char where[256];
     plim_status status = graph_check(graph, error);
     layer_place(where, layer);
-    return status == PLIM_OK || status == PLIM_OVER_BUDGET || status == PLIM_NO_MEMORY ? status
-                                                                                       : place(error, status, where);
+    if (status == PLIM_OK || status == PLIM_OVER_BUDGET || status == PLIM_NO_MEMORY)
+        return status;
+    if (status == PLIM_BAD_MODEL) { /* what ops call a model, people wrote into the job file */
+        status = PLIM_BAD_JOB;
+        if (error)
+            error->code = status;
+    }
+    return place(error, status, where);
 }
 
 static plim_status build_layers(struct tensor **out, struct graph *graph, struct model *model, struct tensor *x,

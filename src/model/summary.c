@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/numbers.h"
 #include "model/model.h"
 
 enum { LAYER_COLUMN, SHAPE_COLUMN, PARAM_COLUMN, BYTES_COLUMN, COLUMNS };
@@ -26,7 +27,7 @@ static void keras_size(char *out, size_t capacity, double bytes)
         bytes /= 1024.0;
         unit++;
     }
-    snprintf(out, capacity, "%.2f %s", bytes, units[unit]);
+    number_print(out, capacity, "%.2f %s", bytes, units[unit]);
 }
 
 static void fill_row(struct row *row, const struct layer *layer)

@@ -1,6 +1,6 @@
 /* dataset.c - the lazy description: a chain of counted nodes.
 
-   1. A node is immutable once built; a builder takes over the reference it is given.
+   1. A node is immutable once built, but for what stage.h lists; a builder takes over the reference it is given.
    2. A failed node carries its error and nothing else: builders pass it through,
       dataset_check and iterator_open report it.
    3. Where there is no room for a node, one of two constants stands in for it. */

@@ -12,7 +12,7 @@
 
 #include "formats/source.h"
 
-struct dataset; /* counted, immutable once built; a failed one carries its error */
+struct dataset; /* counted, immutable once built (but for expect_labels); a failed one carries its error */
 
 /* Each takes over the reference it is given. */
 struct dataset *dataset_from_source(struct source *source); /* takes the source over, too */
@@ -46,6 +46,12 @@ struct map_function {
 struct dataset *dataset_map(struct dataset *dataset, const struct map_function *function, const void *options);
 /* Keeps the first error; returns a dataset that carries it. */
 struct dataset *dataset_failed(struct budget *budget, const plim_error *error);
+
+/* From now on a batch of this dataset is refused (BAD_DATA, naming the element) when its label column
+   holds anything but whole numbers from 0 to classes - 1; LABELS_ARE_NUMBERS: anything but numbers. For the
+   dataset that iterators are opened on, before they are; stages put around it do not inherit it. */
+plim_status dataset_expect_labels(struct dataset *dataset, int column, int64_t classes, plim_error *error);
+#define LABELS_ARE_NUMBERS 0
 
 /* Another reference, to branch. */
 struct dataset *dataset_ref(struct dataset *dataset);

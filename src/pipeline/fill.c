@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "pipeline/labels.h"
 
 /* ---- laying out ---- */
 
@@ -15,12 +16,6 @@ static uint64_t area(uint64_t rows, uint64_t row_bytes)
 {
     uint64_t bytes;
     return mul_u64(&bytes, rows, row_bytes) ? round_up(bytes, 64) : UINT64_MAX;
-}
-
-static uint64_t sum(uint64_t a, uint64_t b)
-{
-    uint64_t total;
-    return add_u64(&total, a, b) ? total : UINT64_MAX;
 }
 
 static bool kept(const struct spec *before, const struct spec *after, int c)
@@ -49,7 +44,7 @@ static void lay_out_slot(struct filler *filler)
     for (int c = 0; c < spec->column_count; c++) {
         filler->column_at[c] = filler->slot_bytes;
         uint64_t bytes = area((uint64_t)filler->dataset->batch_size, spec->column[c].bytes);
-        filler->slot_bytes = sum(filler->slot_bytes, bytes);
+        filler->slot_bytes = add_most(filler->slot_bytes, bytes);
     }
 }
 
@@ -69,7 +64,7 @@ static uint64_t lay_out_chunk(struct filler *filler, int64_t rows)
             if (kept(before, step->node->spec, c))
                 continue;
             site[c] = (struct site){.at = bytes};
-            bytes = sum(bytes, area((uint64_t)rows, before->column[c].bytes));
+            bytes = add_most(bytes, area((uint64_t)rows, before->column[c].bytes));
         }
         memcpy(step->from, site, sizeof site);
     }
@@ -157,7 +152,11 @@ static plim_status fill_chunk(struct filler *filler, uint8_t *slot, int64_t row,
             ;
         TRY(run_maps(filler, slot, row, start, end - start, error));
     }
-    return PLIM_OK;
+    const struct label_rule *rule = &filler->dataset->labels;
+    if (!rule->checked)
+        return PLIM_OK;
+    uint64_t at = filler->column_at[rule->column] + (uint64_t)row * filler->dataset->spec->column[rule->column].bytes;
+    return labels_check(filler->dataset, slot + at, filler->position, count, error);
 }
 
 plim_status filler_fill(struct filler *filler, uint8_t *slot, uint64_t epoch, int64_t first, int64_t count,

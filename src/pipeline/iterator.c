@@ -11,7 +11,6 @@
       good ones before it, and again until it seeks. */
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
@@ -53,18 +52,6 @@ struct iterator {
 
 /* ---- costs ---- */
 
-static uint64_t page_bytes(void)
-{
-    long bytes = sysconf(_SC_PAGESIZE);
-    return bytes > 0 ? (uint64_t)bytes : 4096;
-}
-
-/* What the budget charges for a block. */
-static uint64_t charge(uint64_t bytes)
-{
-    return round_up(bytes ? bytes : 1, bytes < BUDGET_MAP_BYTES ? 64 : page_bytes());
-}
-
 static uint64_t ring_bytes(const struct filler *filler, int slots)
 {
     uint64_t bytes;
@@ -85,8 +72,7 @@ static struct dataset *first_node(const struct dataset *dataset)
 
 static void add(uint64_t *total, uint64_t bytes)
 {
-    if (!add_u64(total, *total, bytes))
-        *total = UINT64_MAX;
+    *total = add_most(*total, bytes);
 }
 
 void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset, int slots)
@@ -95,10 +81,10 @@ void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const str
     if (dataset->error || !dataset->batch_size || slots < 1)
         return;
     filler_init(&filler, dataset, 0);
-    add(&by_tag[TAG_BATCHES], charge(ring_bytes(&filler, slots)));
-    add(&by_tag[TAG_PIPELINE], charge(iterator_bytes(slots)));
+    add(&by_tag[TAG_BATCHES], budget_charge(ring_bytes(&filler, slots)));
+    add(&by_tag[TAG_PIPELINE], budget_charge(iterator_bytes(slots)));
     if (filler.chunk_bytes)
-        add(&by_tag[TAG_PIPELINE], charge(filler.chunk_bytes));
+        add(&by_tag[TAG_PIPELINE], budget_charge(filler.chunk_bytes));
     if (slots > 1)
         add(&by_tag[TAG_STACKS], thread_cost());
     if (first_node(dataset)->started)

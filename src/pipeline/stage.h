@@ -35,6 +35,13 @@ struct stage {
                         plim_error *error);
 };
 
+/* What dataset_expect_labels said. */
+struct label_rule {
+    bool checked;
+    int column;
+    int64_t classes;
+};
+
 struct dataset {
     const struct stage *stage; /* NULL: a source, or a failed one */
     struct dataset *input;
@@ -58,7 +65,10 @@ struct dataset {
     uint64_t seed;
     const struct map_function *function;
     const void *options;
-    bool started; /* source only: start() has been called; the one thing that changes after building */
+
+    /* What changes after building. */
+    bool started; /* source only: start() has been called */
+    struct label_rule labels;
 };
 
 /* A new node of `stage` over *dataset with room for `extra` bytes behind it, in *room.

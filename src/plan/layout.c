@@ -160,7 +160,7 @@ static plim_status load(struct slot *slot, int *instructions, const struct insta
             return fail(error, PLIM_INTERNAL, "layout: %s lives from %d to %d", instance[i].name, instance[i].first,
                         instance[i].last);
         if (bytes < instance[i].bytes || !add_u64(&sum, sum, bytes))
-            return fail(error, PLIM_BAD_MODEL, "layout: the values of a step do not fit in 64 bits");
+            return fail(error, PLIM_OVER_BUDGET, "the values of a step need more bytes than 64 bits can count");
         slot[i] = (struct slot){.index = i, .first = instance[i].first, .last = instance[i].last, .bytes = bytes};
         if (instance[i].last >= *instructions)
             *instructions = instance[i].last + 1;

@@ -37,19 +37,14 @@ static void measure_values(struct builder *builder)
     }
 }
 
-/* Whether output 0 may be written over the input, at this position. */
-static bool may_take_over(const struct builder *builder, const struct node *node, int at)
+/* The input that output 0 is written over at this position; or NULL. */
+static const struct tensor *taken_over(const struct builder *builder, const struct node *node, int at)
 {
-    int input = node->op->in_place;
-    if (input < 0 || input >= node->input_count || node->output_count < 1 || !node->input[input])
-        return false;
-    const struct tensor *from = node->input[input], *to = node->output[0];
-    const struct cut *cut = &builder->cut[node->id];
+    const struct tensor *from = in_place_input(node, &builder->cut[node->id]);
+    if (!from)
+        return NULL;
     const struct life *life = &builder->life[from->id];
-    if (from->kind != KIND_VALUE || life->last != at || tensor_bytes(from) != tensor_bytes(to))
-        return false;
-    return cut->input[input] == PART_CUT && cut->output[0] == PART_CUT &&
-           life->whole_read != builder->instruction_of[node->id];
+    return life->last == at && life->whole_read != builder->instruction_of[node->id] ? from : NULL;
 }
 
 static void take_over(struct life *life, const struct tensor *from, const struct tensor *to)
@@ -67,8 +62,9 @@ void lifetime_find(struct builder *builder)
     measure_values(builder);
     for (int at = 0; at < builder->chains.node_count; at++) {
         const struct node *node = builder->chains.order[at];
-        if (may_take_over(builder, node, at))
-            take_over(life, node->input[node->op->in_place], node->output[0]);
+        const struct tensor *from = taken_over(builder, node, at);
+        if (from)
+            take_over(life, from, node->output[0]);
     }
     for (int t = 0; t < builder->graph->tensor_count; t++) {
         if (!is_value(builder->graph->tensor[t]))

@@ -112,6 +112,10 @@ struct program_input {
 plim_status program_make(struct program **out, const struct program_input *input, plim_error *error);
 void program_free(struct program *program);
 
+/* How many tasks run on a kernel whose implementation begins with this word: "onednn"; "reference" is plain C,
+   correct and slow. */
+int program_kernels(const struct program *program, const char *word);
+
 /* Symbolic replay of one phase: PLIM_INTERNAL names what is wrong. */
 plim_status plan_verify(const struct program *program, const struct phase *phase, plim_error *error);
 

@@ -3,6 +3,7 @@
 #define PLAN_PLAN_BUILDER_H
 
 #include "plan/plan.h"
+#include "transform/in_place.h"
 
 #define NOWHERE (-1)
 
@@ -56,16 +57,6 @@ void phase_measure(struct program *program, struct phase *phase);
 
 /* Tables that stay, or PLIM_OVER_BUDGET / PLIM_NO_MEMORY. */
 plim_status program_refused(const struct program *program, plim_error *error);
-
-static inline uint64_t tensor_bytes(const struct tensor *tensor)
-{
-    return (uint64_t)shape_count(&tensor->shape) * type_bytes(tensor->type);
-}
-
-static inline uint64_t tensor_row_bytes(const struct tensor *tensor)
-{
-    return (uint64_t)shape_row(&tensor->shape) * type_bytes(tensor->type);
-}
 
 static inline bool is_value(const struct tensor *tensor)
 {

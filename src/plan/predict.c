@@ -1,4 +1,5 @@
 /* predict.c - what the arena and the whole process will take, by tag. */
+#include "base/checked.h"
 #include "plan/plan.h"
 
 /* The phase that needs the most; the first of equals. */
@@ -30,7 +31,7 @@ void program_predict(struct prediction *out, const struct program *program, cons
     program_arena_tags(out->by_tag, &out->peak_at, program);
     out->peak = 0;
     for (int tag = 0; tag < TAG_COUNT; tag++) {
-        out->by_tag[tag] += outside[tag];
-        out->peak += out->by_tag[tag];
+        out->by_tag[tag] = add_most(out->by_tag[tag], outside[tag]);
+        out->peak = add_most(out->peak, out->by_tag[tag]);
     }
 }

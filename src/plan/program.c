@@ -1,4 +1,6 @@
 /* program.c - the phases of a job over one arena. */
+#include <string.h>
+
 #include "base/checked.h"
 #include "plan/plan_builder.h"
 
@@ -12,7 +14,7 @@ plim_status program_refused(const struct program *program, plim_error *error)
 
 static plim_status too_large(plim_error *error)
 {
-    return fail(error, PLIM_BAD_MODEL, "the model and its step do not fit in 64 bits");
+    return fail(error, PLIM_OVER_BUDGET, "the model and its step need more bytes than 64 bits can count");
 }
 
 static plim_status add_persistent(struct program *program, const struct graph *graph, enum kind kind, plim_error *error)
@@ -127,4 +129,16 @@ void program_free(struct program *program)
     struct budget *budget = program->arena.budget;
     arena_release(&program->arena);
     budget_give(budget, TAG_PLANNER, program, sizeof(*program));
+}
+
+int program_kernels(const struct program *program, const char *word)
+{
+    int count = 0;
+    for (int p = 0; p < PHASE_COUNT; p++)
+        for (int i = 0; i < program->phase[p].instruction_count; i++) {
+            const struct instruction *instruction = &program->phase[p].instruction[i];
+            for (int t = 0; t < instruction->task_count; t++)
+                count += strncmp(instruction->task[t].kernel->implementation, word, strlen(word)) == 0;
+        }
+    return count;
 }

@@ -1,6 +1,8 @@
 /* report.c - events of a run as people and programs read them. */
 #include "report/report.h"
 
+#include <errno.h>
+
 #include "base/file.h"
 
 #define REPORT_BUDGET_BYTES ((uint64_t)64 * 1024)
@@ -34,19 +36,25 @@ void plim_report_free(plim_report *report)
     budget_free(budget);
 }
 
-/* A reader that went away is its own business: training goes on. */
+static bool is_json(const struct plim_report *report)
+{
+    return report->form == PLIM_REPORT_JSON || report->form == PLIM_REPORT_JSON_STEPS;
+}
+
+/* A reader that went away does not stop training. Programs get nothing after
+   a line that was lost: half a line, or a gap, would mislead them. */
 void report_flush(struct plim_report *report)
 {
-    (void)file_send(report->descriptor, report->line.data, report->line.length);
+    bool ended = report->lost && is_json(report);
+    if (!ended && !file_send(report->descriptor, report->line.data, report->line.length) && !report->lost)
+        report->lost = errno;
     text_clear(&report->line);
-    report->line.failed = false;
 }
 
 void plim_report_listen(void *context, const plim_event *event)
 {
     struct plim_report *report = context;
-    bool json = report->form == PLIM_REPORT_JSON || report->form == PLIM_REPORT_JSON_STEPS;
-    if (json)
+    if (is_json(report))
         event_json(report, event, report->form == PLIM_REPORT_JSON_STEPS);
     else
         progress_event(report, event, report->form == PLIM_REPORT_TERMINAL);
@@ -54,6 +62,11 @@ void plim_report_listen(void *context, const plim_event *event)
 
 void plim_report_error(plim_report *report, const plim_error *error)
 {
-    if (report->form == PLIM_REPORT_JSON || report->form == PLIM_REPORT_JSON_STEPS)
+    if (is_json(report))
         event_json_error(report, error);
+}
+
+int plim_report_lost(const plim_report *report)
+{
+    return report->lost;
 }

@@ -1,26 +1,20 @@
-/* checkpoint.c - the whole state of a run in one sealed file, two generations.
-
-   Saving:  write checkpoint.safetensors.partial, current -> previous,
-            partial -> current.
-   Loading: current if its seal holds, else previous.
+/* checkpoint.c - the whole state of a run in one sealed file; weights alone.
 
    Invariants:
-    1. at every moment one of the two names is a whole checkpoint, once one
-       was saved: a kill between the two renames leaves `previous`;
-    2. nothing of the machine is written before the seal, the names and the
+    1. nothing of the machine is written before the seal, the names and the
        shapes have been checked;
-    3. doubles are kept as hexadecimal floats: they read back bit for bit. */
+    2. doubles are kept as hexadecimal floats: they read back bit for bit. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "formats/safetensors.h"
 #include "train/trainer.h"
 
 #define FORMAT     "plimsoll checkpoint 1"
-#define PATH_BYTES 4096
 #define SEAL       "plimsoll.sha256"
 #define SEAL_BYTES 32
 
@@ -29,21 +23,38 @@ static uint64_t tensor_bytes(const struct tensor *tensor)
     return (uint64_t)shape_count(&tensor->shape) * type_bytes(tensor->type);
 }
 
-static plim_status join(char out[PATH_BYTES], const char *folder, const char *name, plim_error *error)
+void path_folder(char out[CHECKPOINT_PATH_BYTES], const char *path)
 {
-    int length = snprintf(out, PATH_BYTES, "%s/%s", folder, name);
-    return length < PATH_BYTES ? PLIM_OK : fail(error, PLIM_IO, "the path of the checkpoint folder is too long");
+    const char *slash = strrchr(path, '/');
+    int length = slash == path ? 1 : slash ? (int)(slash - path) : 0;
+    snprintf(out, CHECKPOINT_PATH_BYTES, "%.*s", length ? length : 1, length ? path : ".");
+}
+
+/* At most: names, shapes, offsets and notes. */
+static uint64_t header_bytes(const struct program *program)
+{
+    uint64_t bytes = 2048;
+    for (int i = 0; i < program->persistent_count; i++)
+        bytes += strlen(program->persistent[i]->name) + 100 + 21 * (uint64_t)program->persistent[i]->shape.rank;
+    return bytes;
 }
 
 /* What saving and loading take beside the planned buffer. The header grows as
    text does (old and doubled new for a moment), names are kept to find duplicates,
-   and the reader holds it with a table of entries. */
+   and the reader holds it with a table of entries. The folder's lock and the file that
+   proves room are open beside it. */
 uint64_t checkpoint_cost(const struct program *program)
 {
-    uint64_t header = 2048, count = (uint64_t)program->persistent_count;
+    return 4 * header_bytes(program) + 256 * (uint64_t)program->persistent_count + 5 * CHECKPOINT_PATH_BYTES + 4096;
+}
+
+uint64_t checkpoint_bytes(const struct program *program, bool weights_only)
+{
+    uint64_t bytes = 4096 + header_bytes(program) + SEAL_BYTES;
     for (int i = 0; i < program->persistent_count; i++)
-        header += strlen(program->persistent[i]->name) + 100 + 21 * (uint64_t)program->persistent[i]->shape.rank;
-    return 4 * header + 256 * count + 3 * PATH_BYTES + 4096;
+        if (!weights_only || program->persistent[i]->kind == KIND_WEIGHT)
+            bytes += tensor_bytes(program->persistent[i]);
+    return bytes;
 }
 
 /* ---- writing ---- */
@@ -51,10 +62,10 @@ uint64_t checkpoint_cost(const struct program *program)
 __attribute__((format(printf, 4, 5))) static plim_status note(struct safetensors_writer *writer, plim_error *error,
                                                               const char *key, const char *format, ...)
 {
-    char value[64];
+    char value[80];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(value, sizeof value, format, arguments);
+    number_print_list(value, sizeof value, format, arguments);
     va_end(arguments);
     return safetensors_note(writer, key, value, error);
 }
@@ -72,6 +83,8 @@ static plim_status note_position(struct safetensors_writer *writer, const struct
     TRY(note(writer, error, "seed", "%" PRIu64, position->seed));
     TRY(note(writer, error, "batch", "%" PRId64, position->batch));
     TRY(note(writer, error, "dataset_count", "%" PRId64, position->dataset_count));
+    if (position->job[0])
+        TRY(note(writer, error, "job", "%s", position->job));
     return note(writer, error, "instructions", "%s", position->instructions);
 }
 
@@ -108,21 +121,6 @@ static plim_status fill_checkpoint(struct safetensors_writer *writer, const stru
     return write_all(writer, machine, false, error);
 }
 
-/* Puts the written file into place and keeps the one before. */
-static plim_status rotate(struct safetensors_writer *writer, const char *current, const char *previous,
-                          plim_error *error)
-{
-    bool exists, committed;
-    TRY(safetensors_finish(writer, error));
-    TRY(file_exists(&exists, current, error));
-    if (exists)
-        TRY(file_rename(current, previous, error));
-    plim_status status = safetensors_commit(writer, error);
-    if (status != PLIM_OK && exists && file_exists(&committed, current, NULL) == PLIM_OK && !committed)
-        (void)file_rename(previous, current, NULL); /* failing that, loading finds it under its new name */
-    return status;
-}
-
 /* The plan's own buffer for saving: it lies over what only steps need. */
 static plim_status create(struct safetensors_writer **out, struct machine *machine, const char *path, plim_error *error)
 {
@@ -131,42 +129,46 @@ static plim_status create(struct safetensors_writer **out, struct machine *machi
     return safetensors_create(out, machine->budget, path, buffer, bytes, error);
 }
 
-/* Writes the partial file; with `keep` it becomes the newest checkpoint. */
-static plim_status save(const char *folder, struct machine *machine, const struct position *position, bool keep,
-                        plim_error *error)
+plim_status checkpoint_write(struct safetensors_writer **out, const char *path, struct machine *machine,
+                             const struct position *position, plim_error *error)
 {
-    char current[PATH_BYTES], previous[PATH_BYTES];
     struct safetensors_writer *writer = NULL;
-    TRY(join(current, folder, CHECKPOINT_NAME, error));
-    TRY(join(previous, folder, CHECKPOINT_PREVIOUS_NAME, error));
-    TRY(file_make_folder(folder, error));
-    TRY(create(&writer, machine, current, error));
+    TRY(create(&writer, machine, path, error));
     plim_status status = fill_checkpoint(writer, machine, position, error);
     if (status == PLIM_OK)
-        status = keep ? rotate(writer, current, previous, error) : safetensors_finish(writer, error);
-    safetensors_abandon(writer);
+        status = safetensors_finish(writer, error);
+    if (status == PLIM_OK)
+        *out = writer;
+    else
+        safetensors_abandon(writer);
     return status;
 }
 
-plim_status checkpoint_save(const char *folder, struct machine *machine, const struct position *position,
-                            plim_error *error)
+static plim_status declare_weights(struct safetensors_writer *writer, struct machine *machine, plim_error *error)
 {
-    return save(folder, machine, position, true, error);
+    TRY(note(writer, error, "format", "%s", "plimsoll weights 1"));
+    return declare_all(writer, machine, true, error);
 }
 
-plim_status checkpoint_rehearse(const char *folder, struct machine *machine, const struct position *position,
-                                plim_error *error)
+/* What saving will do, but for the bytes and the name at the end. */
+plim_status weights_rehearse(const char *path, struct machine *machine, plim_error *error)
 {
-    return save(folder, machine, position, false, error);
+    char folder[CHECKPOINT_PATH_BYTES];
+    struct safetensors_writer *writer = NULL;
+    TRY(file_check_target(path, error));
+    TRY(create(&writer, machine, path, error));
+    plim_status status = declare_weights(writer, machine, error);
+    safetensors_abandon(writer);
+    TRY(status);
+    path_folder(folder, path);
+    return file_prove_room(machine->budget, folder, checkpoint_bytes(machine->program, true), error);
 }
 
 plim_status weights_save(const char *path, struct machine *machine, plim_error *error)
 {
     struct safetensors_writer *writer = NULL;
     TRY(create(&writer, machine, path, error));
-    plim_status status = note(writer, error, "format", "%s", "plimsoll weights 1");
-    if (status == PLIM_OK)
-        status = declare_all(writer, machine, true, error);
+    plim_status status = declare_weights(writer, machine, error);
     if (status == PLIM_OK)
         status = write_all(writer, machine, true, error);
     if (status == PLIM_OK)
@@ -207,7 +209,7 @@ static bool real_note(double *out, const struct safetensors *file, const char *k
 {
     const char *text = safetensors_metadata(file, key);
     char *end;
-    double value = text ? strtod(text, &end) : 0;
+    double value = text ? number_parse(text, &end) : 0;
     if (!text || end == text || *end)
         return false;
     *out = value;
@@ -219,7 +221,7 @@ static plim_status read_position(struct position *out, const struct safetensors 
 {
     struct position position = {0};
     const char *format = safetensors_metadata(file, "format"), *seed = safetensors_metadata(file, "seed");
-    const char *instructions = safetensors_metadata(file, "instructions");
+    const char *instructions = safetensors_metadata(file, "instructions"), *job = safetensors_metadata(file, "job");
     if (!format || strcmp(format, FORMAT) != 0)
         return fail_at(error, PLIM_BAD_DATA, path, "its format is '%s', this version reads '%s'", format ? format : "",
                        FORMAT);
@@ -233,6 +235,7 @@ static plim_status read_position(struct position *out, const struct safetensors 
         return fail_at(error, PLIM_BAD_DATA, path, "the position in the training data is missing or damaged");
     position.seed = strtoull(seed, NULL, 10);
     snprintf(position.instructions, sizeof position.instructions, "%s", instructions);
+    snprintf(position.job, sizeof position.job, "%s", job ? job : "");
     *out = position;
     return PLIM_OK;
 }
@@ -290,9 +293,18 @@ static plim_status read_tensors(struct safetensors *file, struct machine *machin
     return PLIM_OK;
 }
 
-/* *whole tells a file that is damaged (false) from one that does not fit. */
-static plim_status load_file(bool *whole, struct position *position, const char *path, struct machine *machine,
-                             plim_error *error)
+plim_status checkpoint_steps(int64_t *steps, const char *path, struct budget *budget, plim_error *error)
+{
+    struct safetensors *file = NULL;
+    TRY(safetensors_open(&file, budget, path, error));
+    if (!whole_note(steps, file, "total_steps"))
+        *steps = -1;
+    safetensors_close(file);
+    return PLIM_OK;
+}
+
+plim_status checkpoint_read(bool *whole, struct position *position, const char *path, struct machine *machine,
+                            plim_error *error)
 {
     struct safetensors *file = NULL;
     struct position loaded = {0};
@@ -310,44 +322,6 @@ static plim_status load_file(bool *whole, struct position *position, const char 
     if (status == PLIM_OK)
         *position = loaded;
     return status;
-}
-
-static bool passes_over(plim_status status, bool whole)
-{
-    return !whole && (status == PLIM_BAD_DATA || status == PLIM_IO || status == PLIM_UNSUPPORTED);
-}
-
-plim_status checkpoint_load(bool *found, struct position *position, char said[256], const char *folder,
-                            struct machine *machine, plim_error *error)
-{
-    char current[PATH_BYTES], previous[PATH_BYTES];
-    bool has_current, has_previous, whole;
-    plim_error newest = {0};
-    plim_status status = PLIM_OK;
-    said[0] = '\0';
-    TRY(join(current, folder, CHECKPOINT_NAME, error));
-    TRY(join(previous, folder, CHECKPOINT_PREVIOUS_NAME, error));
-    TRY(file_exists(&has_current, current, error));
-    TRY(file_exists(&has_previous, previous, error));
-    if (!has_current && !has_previous) {
-        *found = false;
-        return PLIM_OK;
-    }
-    if (has_current) {
-        status = load_file(&whole, position, current, machine, &newest);
-        if (status == PLIM_OK || !has_previous || !passes_over(status, whole)) {
-            if (status == PLIM_OK)
-                *found = true;
-            else if (error)
-                *error = newest;
-            return status;
-        }
-    }
-    TRY(load_file(&whole, position, previous, machine, error));
-    snprintf(said, 256, "%.100s: %.80s; went on from the checkpoint before it", current,
-             has_current ? newest.message : "is missing");
-    *found = true;
-    return PLIM_OK;
 }
 
 plim_status weights_load(const char *path, struct machine *machine, plim_error *error)

@@ -4,7 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "train/trainer.h"
+
+bool trainer_saves(const struct trainer *trainer)
+{
+    return trainer->options.checkpoint_folder && trainer->options.checkpoint_every >= 0;
+}
+
+/* ---- going on ---- */
 
 static plim_status check_same(const char *what, int64_t saved, int64_t now, plim_error *error)
 {
@@ -15,12 +24,23 @@ static plim_status check_same(const char *what, int64_t saved, int64_t now, plim
     return hint(error, status, "train without --resume to start anew");
 }
 
+static plim_status check_job(const char *saved, const char *here, plim_error *error)
+{
+    if (!saved[0] || !here[0] || strcmp(saved, here) == 0)
+        return PLIM_OK;
+    plim_status status = fail(error, PLIM_BAD_DATA,
+                              "the checkpoint is of another job: its digest is %.12s..., the one of this job %.12s...",
+                              saved, here);
+    return hint(error, status, "start without --resume, or --checkpoint another folder");
+}
+
 static plim_status check_position(struct trainer *trainer, const struct position *saved, plim_error *error)
 {
     const struct position *here = &trainer->position;
     TRY(check_same("a batch of", saved->batch, here->batch, error));
     TRY(check_same("a number of elements of", saved->dataset_count, here->dataset_count, error));
     TRY(check_same("seed", (int64_t)saved->seed, (int64_t)here->seed, error));
+    TRY(check_job(saved->job, here->job, error));
     size_t used = strlen(trainer->note);
     if (strcmp(saved->instructions, here->instructions) != 0)
         snprintf(trainer->note + used, sizeof trainer->note - used,
@@ -29,17 +49,17 @@ static plim_status check_position(struct trainer *trainer, const struct position
     return PLIM_OK;
 }
 
-plim_status trainer_resume(bool *resumed, struct trainer *trainer, plim_error *error)
+static plim_status resume(bool *resumed, struct trainer *trainer, plim_error *error)
 {
     const struct trainer_options *options = &trainer->options;
     struct position saved;
     bool found = false;
-    *resumed = false;
     if (options->resume && options->checkpoint_folder)
-        TRY(checkpoint_load(&found, &saved, trainer->note, options->checkpoint_folder, &trainer->machine, error));
+        TRY(checkpoint_load(&found, &saved, trainer->note, &trainer->checkpoints, &trainer->machine, error));
     if (found) {
         TRY(check_position(trainer, &saved, error));
         memcpy(saved.instructions, trainer->position.instructions, sizeof saved.instructions);
+        memcpy(saved.job, trainer->position.job, sizeof saved.job);
         trainer->position = saved;
         *resumed = true;
         return PLIM_OK;
@@ -48,4 +68,83 @@ plim_status trainer_resume(bool *resumed, struct trainer *trainer, plim_error *e
         snprintf(trainer->note, sizeof trainer->note, "no checkpoint in %.180s: starting from the beginning",
                  options->checkpoint_folder ? options->checkpoint_folder : "(no folder)");
     return options->load_weights ? weights_load(options->load_weights, &trainer->machine, error) : PLIM_OK;
+}
+
+/* ---- what will be written ---- */
+
+/* Files of a folder in memory are memory that the plan does not hold: they have
+   to fit beside it. */
+static plim_status check_in_memory(const char *folder, uint64_t bytes, uint64_t *left, const char *other,
+                                   plim_error *error)
+{
+    char needed[16], there[16];
+    if (!file_folder_in_memory(folder))
+        return PLIM_OK;
+    if (bytes <= *left) {
+        *left -= bytes;
+        return PLIM_OK;
+    }
+    text_size(needed, bytes);
+    text_size(there, *left);
+    fail_at(error, PLIM_OVER_BUDGET, folder,
+            "this folder is in memory: the %s of files in it do not fit into the %s that the plan leaves", needed, there);
+    return hint(error, PLIM_OVER_BUDGET, "name a folder on a disk with %s", other);
+}
+
+/* Checkpoints: the newest, the one before and one that is being written. */
+static plim_status check_memory(const struct trainer *trainer, plim_error *error)
+{
+    const struct trainer_options *options = &trainer->options;
+    const struct program *program = trainer->machine.program;
+    uint64_t left = trainer->budget_bytes > trainer->predicted_peak ? trainer->budget_bytes - trainer->predicted_peak : 0;
+    if (!trainer->budget_bytes)
+        return PLIM_OK;
+    if (trainer_saves(trainer))
+        TRY(check_in_memory(options->checkpoint_folder, 3 * checkpoint_bytes(program, false), &left, "--checkpoint",
+                            error));
+    if (!options->save_weights)
+        return PLIM_OK;
+    char folder[CHECKPOINT_PATH_BYTES];
+    path_folder(folder, options->save_weights);
+    return check_in_memory(folder, checkpoint_bytes(program, true), &left, "train.save_weights", error);
+}
+
+static void tell_set_aside(struct trainer *trainer)
+{
+    size_t used = strlen(trainer->note);
+    snprintf(trainer->note + used, sizeof trainer->note - used, "%sthe checkpoint of an earlier run is kept as %.120s/%s",
+             used ? "; " : "", trainer->options.checkpoint_folder, CHECKPOINT_OLDER_NAME);
+}
+
+/* ---- the whole ---- */
+
+static plim_status begin(bool *checkpointed, struct trainer *trainer, plim_error *error)
+{
+    bool set_aside = false;
+    *checkpointed = false;
+    TRY(check_memory(trainer, error));
+    if (trainer->options.save_weights)
+        TRY(weights_rehearse(trainer->options.save_weights, &trainer->machine, error));
+    TRY(resume(checkpointed, trainer, error));
+    if (!trainer_saves(trainer))
+        return PLIM_OK;
+    if (*checkpointed)
+        return checkpoint_rehearse(&trainer->checkpoints, &trainer->machine, &trainer->position, error);
+    TRY(checkpoint_begin(&set_aside, &trainer->checkpoints, &trainer->machine, &trainer->position, error));
+    *checkpointed = true;
+    if (set_aside)
+        tell_set_aside(trainer);
+    return PLIM_OK;
+}
+
+plim_status trainer_begin(bool *checkpointed, struct trainer *trainer, plim_error *error)
+{
+    const char *folder = trainer->options.checkpoint_folder;
+    trainer->checkpoints = (struct checkpoint_folder){.path = folder};
+    if (trainer_saves(trainer))
+        TRY(checkpoint_folder_open(&trainer->checkpoints, folder, trainer->budget, error));
+    plim_status status = begin(checkpointed, trainer, error);
+    if (status != PLIM_OK)
+        checkpoint_folder_close(&trainer->checkpoints);
+    return status;
 }

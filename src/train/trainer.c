@@ -176,19 +176,12 @@ static void step(struct run *run, const struct batch *batch)
 
 /* ---- checkpoints ---- */
 
-static bool saves(const struct trainer *trainer)
-{
-    return trainer->options.checkpoint_folder && trainer->options.checkpoint_every >= 0;
-}
-
 static plim_status save(struct run *run, plim_error *error)
 {
     struct trainer *trainer = run->trainer;
     pause_steps(run);
-    plim_status status =
-        checkpoint_save(trainer->options.checkpoint_folder, &trainer->machine, &trainer->position, error);
+    plim_status status = checkpoint_save(&trainer->checkpoints, &trainer->machine, &trainer->position, error);
     go_on(run);
-    run->checkpointed |= status == PLIM_OK;
     return status;
 }
 
@@ -200,11 +193,12 @@ bool trainer_stop_asked(const struct trainer *trainer)
 static plim_status stop(struct run *run, plim_error *error)
 {
     struct trainer *trainer = run->trainer;
-    if (saves(trainer))
+    bool saves = trainer_saves(trainer);
+    if (saves)
         TRY(save(run, error));
-    fail(error, PLIM_INTERRUPTED, "stopped after step %lld of epoch %lld", (long long)trainer->position.step,
-         (long long)trainer->position.epoch + 1);
-    return saves(trainer) ? hint(error, PLIM_INTERRUPTED, "--resume goes on from here") : PLIM_INTERRUPTED;
+    fail(error, PLIM_INTERRUPTED, "stopped after step %lld of epoch %lld%s", (long long)trainer->position.step,
+         (long long)trainer->position.epoch + 1, saves ? "" : ": no checkpoint was written, they are turned off");
+    return saves ? hint(error, PLIM_INTERRUPTED, "--resume goes on from here") : PLIM_INTERRUPTED;
 }
 
 /* ---- validation ---- */
@@ -254,7 +248,7 @@ static plim_status run_steps(struct run *run, plim_error *error)
         step(run, batch);
         if (trainer_stop_asked(trainer))
             return stop(run, error);
-        if (saves(trainer) && options->checkpoint_every && position->total_steps % options->checkpoint_every == 0)
+        if (trainer_saves(trainer) && options->checkpoint_every && position->total_steps % options->checkpoint_every == 0)
             TRY(save(run, error));
     }
 }
@@ -282,7 +276,7 @@ static plim_status run_epoch(struct run *run, plim_error *error)
     position->epoch++;
     position->step = position->epoch_samples = 0;
     position->loss_sum = position->metric_sum = 0.0;
-    return saves(trainer) ? save(run, error) : PLIM_OK;
+    return trainer_saves(trainer) ? save(run, error) : PLIM_OK;
 }
 
 /* ---- the whole ---- */
@@ -323,9 +317,8 @@ static plim_status prepare(struct run *run, plim_error *error)
     };
     snprintf(trainer->position.instructions, sizeof trainer->position.instructions, "%s",
              backend->type->features(backend));
-    TRY(trainer_resume(&run->checkpointed, trainer, error));
-    if (saves(trainer))
-        TRY(checkpoint_rehearse(trainer->options.checkpoint_folder, &trainer->machine, &trainer->position, error));
+    snprintf(trainer->position.job, sizeof trainer->position.job, "%s", trainer->options.job_digest);
+    TRY(trainer_begin(&run->checkpointed, trainer, error));
     run->progress.note = trainer->note[0] ? trainer->note : NULL;
     int64_t most = trainer->options.steps_per_epoch;
     run->progress.epochs = trainer->options.epochs;
@@ -406,6 +399,7 @@ plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *
     close_iterators(trainer);
     if (status == PLIM_OK && trainer->options.save_weights)
         status = weights_save(trainer->options.save_weights, &trainer->machine, error);
+    checkpoint_folder_close(&trainer->checkpoints);
     finish(&run, status, &end);
     return status;
 }

@@ -41,26 +41,62 @@ struct position {
     int64_t batch;            /* batch size: refused when it differs */
     int64_t dataset_count;
     char instructions[32];    /* "avx512": another one says that bits may differ */
+    char job[65];             /* digest of what defines the run: refused when it differs; "": not compared */
 };
-/* FOLDER/checkpoint.safetensors, the one before as checkpoint.previous.safetensors.
-   A failure leaves what was there. */
-#define CHECKPOINT_NAME "checkpoint.safetensors"
-#define CHECKPOINT_PREVIOUS_NAME "checkpoint.previous.safetensors"
-plim_status checkpoint_save(const char *folder, struct machine *machine, const struct position *position,
+struct safetensors_writer;
+#define CHECKPOINT_PATH_BYTES 4096
+/* The whole state into PATH.partial, on the disk: yours to commit or to abandon. */
+plim_status checkpoint_write(struct safetensors_writer **out, const char *path, struct machine *machine,
+                             const struct position *position, plim_error *error);
+/* Straight into place. *whole tells a file that is damaged (false) from one that does not fit. */
+plim_status checkpoint_read(bool *whole, struct position *position, const char *path, struct machine *machine,
                             plim_error *error);
-/* Writes all of it to the partial name and takes it away again: a folder that
-   cannot be written and a disk that is too full show before the first step. */
-plim_status checkpoint_rehearse(const char *folder, struct machine *machine, const struct position *position,
-                                plim_error *error);
-/* The newest that is whole; *found = false when there is none. A broken newest
-   one is passed over for the one before, and `note` says so. Straight into place. */
-plim_status checkpoint_load(bool *found, struct position *position, char note[256], const char *folder, struct machine *machine, plim_error *error);
+/* The folder of a file; "." when the path names none. */
+void path_folder(char out[CHECKPOINT_PATH_BYTES], const char *path);
+/* How many steps are in a checkpoint; -1: it does not say. Looks at the header alone. */
+plim_status checkpoint_steps(int64_t *steps, const char *path, struct budget *budget, plim_error *error);
 /* What saving or loading takes from the budget for a while, at most. */
 uint64_t checkpoint_cost(const struct program *program);
+/* The length of the file, at most. */
+uint64_t checkpoint_bytes(const struct program *program, bool weights_only);
 plim_status weights_save(const char *path, struct machine *machine, plim_error *error);
+/* Finds out whether weights_save could make its file there. Leaves nothing. */
+plim_status weights_rehearse(const char *path, struct machine *machine, plim_error *error);
 /* Every weight of the model must be there; optimizer states (of a
    checkpoint) are passed over, other tensors are refused. */
 plim_status weights_load(const char *path, struct machine *machine, plim_error *error);
+
+/* ---- checkpoint_folder.c ---- */
+/* The newest of this run, the one before, and the last one of the run before this one. */
+#define CHECKPOINT_NAME "checkpoint.safetensors"
+#define CHECKPOINT_PREVIOUS_NAME "checkpoint.previous.safetensors"
+#define CHECKPOINT_OLDER_NAME "checkpoint.older.safetensors"
+struct checkpoint_folder {
+    const char *path;
+    struct file *lock;  /* NULL: only read */
+    bool newest_broken; /* checkpoint_load passed over it: the next save takes its place */
+};
+/* Makes the folder and keeps other runs out of it until it is closed: PLIM_IO when one is there. */
+plim_status checkpoint_folder_open(struct checkpoint_folder *out, const char *path, struct budget *budget,
+                                   plim_error *error);
+void checkpoint_folder_close(struct checkpoint_folder *folder);
+/* A run that starts anew: its first state becomes the newest checkpoint. What an older run left is set
+   aside under CHECKPOINT_OLDER_NAME when there are steps in it, and its other generation removed. */
+plim_status checkpoint_begin(bool *set_aside, struct checkpoint_folder *folder, struct machine *machine,
+                             const struct position *position, plim_error *error);
+/* A run that goes on: writes all of it to the partial name and takes it away again. Like checkpoint_begin it proves
+   that there is room for all files of the run: a full disk shows before the first step. */
+plim_status checkpoint_rehearse(const struct checkpoint_folder *folder, struct machine *machine,
+                                const struct position *position, plim_error *error);
+/* A failure leaves what was there. */
+plim_status checkpoint_save(struct checkpoint_folder *folder, struct machine *machine, const struct position *position,
+                            plim_error *error);
+/* The newest that is whole; *found = false when there is none. A broken newest
+   one is passed over for the one before, and `note` says so. */
+plim_status checkpoint_load(bool *found, struct position *position, char note[256], struct checkpoint_folder *folder,
+                            struct machine *machine, plim_error *error);
+
+/* ---- machine.c, state_digest.c ---- */
 /* Persistent tensor number i of the program. */
 void *persistent_data(const struct machine *machine, int i);
 /* SHA-256 over names, shapes and bytes, in order of names. */
@@ -75,6 +111,7 @@ struct trainer_options {
     const char *save_weights, *load_weights;
     uint64_t seed;
     bool resume, digest;
+    char job_digest[65];        /* of what defines the run, kept in its checkpoints; "": not compared */
     uint64_t save_buffer_bytes; /* for the plan: where the buffer lies is its business */
     int train_slots, validation_slots;
 };
@@ -89,6 +126,7 @@ struct trainer {
     struct scratch *scratch;
     struct trainer_options options;
     struct position position;
+    struct checkpoint_folder checkpoints;
     const volatile int *stop; /* set by a signal handler */
     uint64_t predicted_peak, budget_bytes;
     const char *metric; /* "accuracy" or NULL */
@@ -107,8 +145,11 @@ struct evaluation {
 /* The validation data from its start; ends early when a stop is asked for. */
 plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_error *error);
 /* Position and tensors of the checkpoint when options.resume finds one, else
-   of options.load_weights. trainer->position says what this job is. */
-plim_status trainer_resume(bool *resumed, struct trainer *trainer, plim_error *error);
+   of options.load_weights; then the first checkpoint of a new run. What would fail a run at its end
+   fails here: files that cannot be written, or do not fit. trainer->position says what this job is.
+   trainer->checkpoints is open afterwards, if it went well, and *checkpointed tells whether it holds this run. */
+plim_status trainer_begin(bool *checkpointed, struct trainer *trainer, plim_error *error);
+bool trainer_saves(const struct trainer *trainer);
 bool trainer_stop_asked(const struct trainer *trainer);
 
 #endif

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "transform/chain_work.h"
+#include "transform/in_place.h"
 
 struct edge {
     int to, next; /* leader of a pair; index of the next edge from the same node */
@@ -179,11 +180,6 @@ static bool find_edges(struct schedule *s)
 
 /* ---- joining a chain --------------------------------------------------- */
 
-static int64_t bytes_of(const struct tensor *tensor)
-{
-    return shape_count(&tensor->shape) * (int64_t)type_bytes(tensor->type);
-}
-
 /* Bytes that the node adds to what each slice of the chain walks through as a whole. */
 static int64_t added_bytes(const struct schedule *s, const struct node *node, int index)
 {
@@ -191,10 +187,10 @@ static int64_t added_bytes(const struct schedule *s, const struct node *node, in
     int64_t bytes = 0;
     for (int i = 0; i < node->input_count; i++)
         if (node->input[i] && cut->input[i] != PART_CUT && s->touch[node->input[i]->id].chain != index)
-            bytes += bytes_of(node->input[i]);
+            bytes += (int64_t)tensor_bytes(node->input[i]);
     for (int k = 0; k < node->output_count; k++)
         if (cut->output[k] != PART_CUT)
-            bytes += bytes_of(node->output[k]);
+            bytes += (int64_t)tensor_bytes(node->output[k]);
     return bytes;
 }
 

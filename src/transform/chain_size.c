@@ -6,6 +6,7 @@
    parallel work, few enough that partial sums stay cheap. Both are functions of shape
    alone, for the order of additions hangs on them. */
 #include "transform/chain_work.h"
+#include "transform/in_place.h"
 
 /* Partial sums may take this much, or this share of the work, before units are halved. */
 #define CHEAP_PARTIAL_BYTES   (256 * 1024.0)
@@ -36,7 +37,7 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
 
 static int64_t row_bytes(const struct tensor *tensor)
 {
-    return shape_row(&tensor->shape) * (int64_t)type_bytes(tensor->type);
+    return (int64_t)tensor_row_bytes(tensor);
 }
 
 /* A local value with bytes of its own in the slice buffers. */
@@ -49,14 +50,8 @@ static bool is_buffer(const struct chain_work *work, const struct tensor *tensor
 static const struct tensor *taken_over(const struct chain_work *work, int at)
 {
     const struct node *node = work->chains->order[at];
-    const struct cut *cut = &work->cut[node->id];
-    int input = node->op->in_place;
-    if (input < 0 || input >= node->input_count || node->output_count < 1 || !node->input[input])
-        return NULL;
-    const struct tensor *from = node->input[input];
-    bool rows =
-        cut->input[input] == PART_CUT && cut->output[0] == PART_CUT && row_bytes(from) == row_bytes(node->output[0]);
-    return from->kind == KIND_VALUE && rows && work->last[from->id] == at ? from : NULL;
+    const struct tensor *from = in_place_input(node, &work->cut[node->id]);
+    return from && work->last[from->id] == at ? from : NULL;
 }
 
 static void find_last(struct chain_work *work)
@@ -158,8 +153,7 @@ static void weigh(double *sum, double *partial_bytes, const struct chain_work *w
         *sum += cut->work;
         for (int k = 0; k < node->output_count; k++)
             if (cut->output[k] == PART_SUM && !work->chains->local[node->output[k]->id])
-                *partial_bytes +=
-                    (double)shape_count(&node->output[k]->shape) * (double)type_bytes(node->output[k]->type);
+                *partial_bytes += (double)tensor_bytes(node->output[k]);
     }
 }
 

@@ -113,6 +113,7 @@ static plim_status cpu_prepare(const struct kernel **out, struct backend *backen
             return budget_refused(cpu->budget, TAG_PLANNER, sizeof *own + key.bytes, error);
         own->key = memcpy(own + 1, key.data, key.bytes);
         own->key_bytes = key.bytes;
+        own->backend = cpu;
         node->op->cut(&cut, node);
         own->by_sample = cut.by_sample;
         TRY(make_kernel(own, &request, error)); /* a failed one stays in the arena, unused */
@@ -154,7 +155,8 @@ static void cpu_close(struct backend *backend)
 
 static const char *cpu_features(const struct backend *backend)
 {
-    return ((const struct cpu_backend *)backend)->variant->name;
+    const struct cpu_backend *cpu = (const struct cpu_backend *)backend;
+    return cpu->features[0] ? cpu->features : cpu->variant->name;
 }
 
 const struct backend_type cpu_backend = {

@@ -18,10 +18,12 @@ struct cpu_backend {
     struct cpu_kernel *kernels;
     const struct cpu_variant *variant;
     struct onednn *onednn; /* NULL until a convolution is prepared */
+    char features[32];     /* the variant's name; with the library's version once a kernel uses it */
 };
 
 struct cpu_kernel {
     struct kernel kernel; /* first */
+    struct cpu_backend *backend; /* whom a run that fails tells */
     struct cpu_kernel *next;
     const void *key;
     size_t key_bytes;

@@ -2,6 +2,9 @@
    re-laid once an instruction (pack); their gradient comes out in the library's
    layout and is added to HWIO. */
 #include "backends/cpu/cpu.h"
+
+#include <stdio.h>
+
 #include "backends/cpu/onednn.h"
 #include "base/checked.h"
 #include "base/status.h"
@@ -47,20 +50,29 @@ static int add_length(int64_t *lengths, int count, int64_t rows)
     for (int i = 0; i < count; i++)
         if (lengths[i] == rows)
             return count;
-    if (rows < 1 || count == MOST_LENGTHS)
+    if (rows < 1)
         return count;
     lengths[count] = rows;
     return count + 1;
 }
 
-/* PLIM_OK without a convolution when the library is not there or has none:
-   the reference takes the node. */
+/* Bits are those of this version of the library from now on. */
+static void note_version(struct cpu_backend *backend)
+{
+    snprintf(backend->features, sizeof backend->features, "%.8s onednn-%.14s", backend->variant->name,
+             onednn_version(backend->onednn));
+}
+
+/* PLIM_OK without a convolution when the library is not on this machine or does not offer this one: the
+   reference takes the node. Any other trouble is an error, for the reference has other bits. */
 static plim_status make(struct cpu_kernel *out, const struct cpu_request *request,
                         const struct convolution_sizes *sizes, plim_error *error)
 {
     struct onednn *library;
     struct convolution *convolution;
     int64_t lengths[MOST_LENGTHS];
+    if (request->short_count >= MOST_LENGTHS)
+        return fail(error, PLIM_INTERNAL, "%s: %d lengths of slices", request->node->op->name, request->short_count);
     int count = add_length(lengths, 0, request->slice);
     for (int i = 0; i < request->short_count; i++)
         count = add_length(lengths, count, request->short_rows[i]);
@@ -71,6 +83,7 @@ static plim_status make(struct cpu_kernel *out, const struct cpu_request *reques
     if (status == PLIM_UNSUPPORTED)
         return PLIM_OK;
     TRY(status);
+    note_version(request->backend);
     out->own = convolution;
     out->release = release;
     out->kernel.implementation = convolution_implementation(convolution);
@@ -86,14 +99,19 @@ static bool is_f32(const struct node *node)
     return true;
 }
 
+static void note(const struct kernel *kernel, plim_status status)
+{
+    if (status != PLIM_OK)
+        backend_fail(&cpu_kernel_of(kernel)->backend->backend, status);
+}
+
 static void pack_weights(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
 {
     (void)unit;
-    convolution_pack(cpu_kernel_of(kernel)->own, pack, whole->input[1]);
+    note(kernel, convolution_pack(cpu_kernel_of(kernel)->own, pack, whole->input[1]));
 }
 
-/* Forward and the gradient of x: weights come packed. What the library
-   refuses (it has no memory left) the reference does. */
+/* Forward and the gradient of x: weights come packed. */
 static plim_status make_packed(struct cpu_kernel *out, const struct cpu_entry *entry, const struct cpu_request *request,
                                const struct convolution_sizes *sizes, plim_error *error)
 {
@@ -126,8 +144,8 @@ static void run_forward(const struct kernel *kernel, const struct call *call)
     const struct convolution_operands operands = {call->input[0], call->output[0], (void *)call->pack, call->input[2],
                                                   call->scratch};
     int64_t rows = cpu_rows(kernel, call);
-    if (rows && !convolution_run(cpu_kernel_of(kernel)->own, rows, &operands))
-        call->node->op->reference(call);
+    if (rows)
+        note(kernel, convolution_run(cpu_kernel_of(kernel)->own, rows, &operands));
 }
 
 static plim_status make_input_gradient(struct cpu_kernel *out, const struct cpu_entry *entry,
@@ -148,8 +166,8 @@ static void run_input_gradient(const struct kernel *kernel, const struct call *c
     const struct convolution_operands operands = {call->output[0], call->input[0], (void *)call->pack, NULL,
                                                   call->scratch};
     int64_t rows = cpu_rows(kernel, call);
-    if (rows && !convolution_run(cpu_kernel_of(kernel)->own, rows, &operands))
-        call->node->op->reference(call);
+    if (rows)
+        note(kernel, convolution_run(cpu_kernel_of(kernel)->own, rows, &operands));
 }
 
 static plim_status make_weight_gradient(struct cpu_kernel *out, const struct cpu_entry *entry,
@@ -181,12 +199,15 @@ static void run_weight_gradient(const struct kernel *kernel, const struct call *
     const struct convolution_operands operands = {call->input[0], call->input[1], scratch + own->size[LAYOUT_AT], bias,
                                                   scratch};
     int64_t rows = cpu_rows(kernel, call);
-    if (!rows || !convolution_run(own->own, rows, &operands) ||
-        !convolution_unpack(own->own, call->output[0], operands.weights, call->add)) {
-        call->node->op->reference(call);
+    if (!rows) {
+        call->node->op->reference(call); /* no rows: zeros, or nothing added */
         return;
     }
-    for (int64_t i = 0; i < own->size[BIAS_COUNT]; i++)
+    plim_status status = convolution_run(own->own, rows, &operands);
+    if (status == PLIM_OK)
+        status = convolution_unpack(own->own, call->output[0], operands.weights, call->add);
+    note(kernel, status);
+    for (int64_t i = 0; status == PLIM_OK && i < own->size[BIAS_COUNT]; i++)
         to[i] = call->add ? to[i] + bias[i] : bias[i];
 }
 

@@ -1,139 +1,24 @@
-/* onednn.c - convolutions through oneDNN 2.x, opened at run time.
+/* onednn.c - convolutions through oneDNN 2.x.
 
    1. One thread: the OpenMP setting of the calling thread is 1 around every
       call that makes or runs something, and what it was before afterwards.
-   2. We own primitives; the library's cache is off. Scratchpads are ours.
+   2. We own primitives; the library's cache, which a host may share, is off while
+      we make them, and what it was before afterwards. Scratchpads are ours.
    3. A run allocates nothing of ours: memory objects are made beforehand,
       one set a context; a context is taken for the time of one call.
+   4. The library does not survive a failed allocation: we ask for room
+      before each call that makes something.
 
    NEEDSWORK: oneDNN 3.x has other names and opaque descriptors; a second table
    of functions would take it. Until then a machine with only 3.x has no fast
    convolution. */
-#include "backends/cpu/onednn.h"
+#include "backends/cpu/onednn_library.h"
 
-#include <dlfcn.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/status.h"
-
-#define LIBRARY_NAME "libdnnl.so.2"
-
-#define FUNCTIONS(X)                                                                                                   \
-    X(dnnl_set_primitive_cache_capacity)                                                                               \
-    X(dnnl_engine_create)                                                                                              \
-    X(dnnl_engine_destroy)                                                                                             \
-    X(dnnl_stream_create)                                                                                              \
-    X(dnnl_stream_destroy)                                                                                             \
-    X(dnnl_memory_desc_init_by_tag)                                                                                    \
-    X(dnnl_memory_desc_get_size)                                                                                       \
-    X(dnnl_memory_create)                                                                                              \
-    X(dnnl_memory_destroy)                                                                                             \
-    X(dnnl_memory_set_data_handle)                                                                                     \
-    X(dnnl_convolution_forward_desc_init)                                                                              \
-    X(dnnl_convolution_backward_data_desc_init)                                                                        \
-    X(dnnl_convolution_backward_weights_desc_init)                                                                     \
-    X(dnnl_reorder_primitive_desc_create)                                                                              \
-    X(dnnl_primitive_attr_create)                                                                                      \
-    X(dnnl_primitive_attr_destroy)                                                                                     \
-    X(dnnl_primitive_attr_set_scratchpad_mode)                                                                         \
-    X(dnnl_primitive_attr_set_post_ops)                                                                                \
-    X(dnnl_post_ops_create)                                                                                            \
-    X(dnnl_post_ops_destroy)                                                                                           \
-    X(dnnl_post_ops_append_eltwise)                                                                                    \
-    X(dnnl_post_ops_append_sum)                                                                                        \
-    X(dnnl_primitive_desc_create)                                                                                      \
-    X(dnnl_primitive_desc_destroy)                                                                                     \
-    X(dnnl_primitive_desc_query)                                                                                       \
-    X(dnnl_primitive_desc_query_md)                                                                                    \
-    X(dnnl_primitive_create)                                                                                           \
-    X(dnnl_primitive_destroy)                                                                                          \
-    X(dnnl_primitive_execute)
-
-struct onednn {
-    struct budget *budget;
-    void *handle;
-    dnnl_engine_t engine;
-    void (*set_threads)(int);
-    int (*threads)(void);
-#define X(name) __typeof__(name) *name;
-    FUNCTIONS(X)
-#undef X
-};
-
-/* ---- the library -------------------------------------------------------- */
-
-static bool find_functions(struct onednn *library)
-{
-    struct {
-        const char *name;
-        void **to;
-    } functions[] = {
-#define X(name) {#name, (void **)&library->name},
-        FUNCTIONS(X)
-#undef X
-        /* Its own OpenMP; a library built without one needs neither. */
-        {"omp_set_num_threads", (void **)&library->set_threads},
-        {"omp_get_max_threads", (void **)&library->threads},
-    };
-    int count = sizeof functions / sizeof *functions;
-    for (int i = 0; i < count; i++) {
-        *functions[i].to = dlsym(library->handle, functions[i].name);
-        if (!*functions[i].to && i < count - 2)
-            return false;
-    }
-    return true;
-}
-
-plim_status onednn_open(struct onednn **out, struct budget *budget, plim_error *error)
-{
-    void *handle = dlopen(LIBRARY_NAME, RTLD_LAZY | RTLD_LOCAL);
-    if (!handle)
-        return fail(error, PLIM_UNSUPPORTED, "%s is not on this machine", LIBRARY_NAME);
-    struct onednn *library = budget_take(budget, TAG_PLANNER, sizeof *library);
-    if (!library) {
-        dlclose(handle);
-        return budget_refused(budget, TAG_PLANNER, sizeof *library, error);
-    }
-    library->budget = budget;
-    library->handle = handle;
-    if (!find_functions(library) || library->dnnl_set_primitive_cache_capacity(0) != dnnl_success ||
-        library->dnnl_engine_create(&library->engine, dnnl_cpu, 0) != dnnl_success) {
-        onednn_close(library);
-        return fail(error, PLIM_UNSUPPORTED, "%s does not work here", LIBRARY_NAME);
-    }
-    *out = library;
-    return PLIM_OK;
-}
-
-void onednn_close(struct onednn *library)
-{
-    if (!library)
-        return;
-    if (library->engine)
-        library->dnnl_engine_destroy(library->engine);
-    /* Not dlclose: its OpenMP keeps data of threads that are still there. */
-    budget_give(library->budget, TAG_PLANNER, library, sizeof *library);
-}
-
-static int threads_to_one(const struct onednn *library)
-{
-    if (!library->set_threads || !library->threads)
-        return 0;
-    int before = library->threads();
-    if (before != 1)
-        library->set_threads(1);
-    return before;
-}
-
-static void threads_back(const struct onednn *library, int before)
-{
-    if (before > 1)
-        library->set_threads(before);
-}
 
 /* ---- a convolution ------------------------------------------------------ */
 
@@ -266,14 +151,11 @@ static dnnl_status_t descriptor_make(dnnl_primitive_desc_t *out, const struct co
     return status;
 }
 
-/* The first length chooses the layout of the weights; the others obey. */
-static bool length_make(struct convolution *c, struct length *length)
+/* What the descriptor says of its length, and for the first one of the whole convolution. */
+static void length_read(struct convolution *c, struct length *length, dnnl_primitive_desc_t descriptor)
 {
     const struct onednn *o = c->library;
-    dnnl_primitive_desc_t descriptor;
     const char *name = "";
-    if (!data_descriptors(c, length) || descriptor_make(&descriptor, c, length) != dnnl_success)
-        return false;
     c->weights = *o->dnnl_primitive_desc_query_md(descriptor, roles[c->sizes.direction].weights, 0);
     length->scratch = *o->dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0);
     size_t bytes = o->dnnl_memory_desc_get_size(&length->scratch);
@@ -281,58 +163,76 @@ static bool length_make(struct convolution *c, struct length *length)
     o->dnnl_primitive_desc_query(descriptor, dnnl_query_impl_info_str, 0, &name);
     if (length == c->length)
         snprintf(c->implementation, sizeof c->implementation, "onednn %s", name);
-    bool made = o->dnnl_primitive_create(&length->primitive, descriptor) == dnnl_success;
+}
+
+/* Gives the descriptor up. */
+static plim_status primitive_make(dnnl_primitive_t *out, const struct onednn *o, dnnl_primitive_desc_t descriptor)
+{
+    plim_status status = onednn_room();
+    if (status == PLIM_OK)
+        status = onednn_said(o->dnnl_primitive_create(out, descriptor));
     o->dnnl_primitive_desc_destroy(descriptor);
-    return made;
+    return status;
+}
+
+/* The first length chooses the layout of the weights; the others obey. */
+static plim_status length_make(struct convolution *c, struct length *length)
+{
+    dnnl_primitive_desc_t descriptor;
+    TRY(onednn_room());
+    if (!data_descriptors(c, length))
+        return PLIM_UNSUPPORTED;
+    TRY(onednn_said(descriptor_make(&descriptor, c, length)));
+    length_read(c, length, descriptor);
+    return primitive_make(&length->primitive, c->library, descriptor);
 }
 
 /* A reorder that wants no scratchpad: pack() has none to give. */
-static bool reorder_make(dnnl_primitive_t *out, const struct convolution *c, const dnnl_memory_desc_t *from,
-                         const dnnl_memory_desc_t *to, bool add)
+static plim_status reorder_make(dnnl_primitive_t *out, const struct convolution *c, const dnnl_memory_desc_t *from,
+                                const dnnl_memory_desc_t *to, bool add)
 {
     const struct onednn *o = c->library;
     dnnl_primitive_attr_t attributes;
     dnnl_primitive_desc_t descriptor;
-    if (attributes_make(&attributes, o, false, add) != dnnl_success)
-        return false;
+    TRY(onednn_room());
+    TRY(onednn_said(attributes_make(&attributes, o, false, add)));
     dnnl_status_t status =
         o->dnnl_reorder_primitive_desc_create(&descriptor, from, o->engine, to, o->engine, attributes);
     o->dnnl_primitive_attr_destroy(attributes);
-    if (status != dnnl_success)
-        return false;
-    bool plain =
-        o->dnnl_memory_desc_get_size(o->dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0)) == 0;
-    bool made = plain && o->dnnl_primitive_create(out, descriptor) == dnnl_success;
+    TRY(onednn_said(status));
+    if (o->dnnl_memory_desc_get_size(o->dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0)) == 0)
+        return primitive_make(out, o, descriptor);
     o->dnnl_primitive_desc_destroy(descriptor);
-    return made;
+    return PLIM_UNSUPPORTED;
 }
 
-static bool reorders_make(struct convolution *c)
+static plim_status reorders_make(struct convolution *c)
 {
     if (c->sizes.direction != BACKWARD_WEIGHTS)
         return reorder_make(&c->pack, c, &c->plain, &c->weights, false);
-    return reorder_make(&c->unpack, c, &c->weights, &c->plain, false) &&
-           reorder_make(&c->unpack_add, c, &c->weights, &c->plain, true);
+    TRY(reorder_make(&c->unpack, c, &c->weights, &c->plain, false));
+    return reorder_make(&c->unpack_add, c, &c->weights, &c->plain, true);
 }
 
-static bool memory_make(dnnl_memory_t *out, const struct onednn *o, const dnnl_memory_desc_t *descriptor)
+static plim_status memory_make(dnnl_memory_t *out, const struct onednn *o, const dnnl_memory_desc_t *descriptor)
 {
-    return o->dnnl_memory_create(out, descriptor, o->engine, DNNL_MEMORY_NONE) == dnnl_success;
+    return onednn_said(o->dnnl_memory_create(out, descriptor, o->engine, DNNL_MEMORY_NONE));
 }
 
-static bool context_make(struct context *context, const struct convolution *c)
+static plim_status context_make(struct context *context, const struct convolution *c)
 {
     const struct onednn *o = c->library;
     atomic_flag_clear(&context->busy);
-    bool made = o->dnnl_stream_create(&context->stream, o->engine, dnnl_stream_default_flags) == dnnl_success &&
-                memory_make(&context->shared[MEMORY_WEIGHTS], o, &c->weights) &&
-                memory_make(&context->shared[MEMORY_PLAIN], o, &c->plain) &&
-                memory_make(&context->shared[MEMORY_BIAS], o, &c->bias);
-    for (int i = 0; made && i < c->length_count; i++)
-        made = memory_make(&context->by_length[i][MEMORY_X], o, &c->length[i].x) &&
-               memory_make(&context->by_length[i][MEMORY_Y], o, &c->length[i].y) &&
-               memory_make(&context->by_length[i][MEMORY_SCRATCH], o, &c->length[i].scratch);
-    return made;
+    TRY(onednn_said(o->dnnl_stream_create(&context->stream, o->engine, dnnl_stream_default_flags)));
+    TRY(memory_make(&context->shared[MEMORY_WEIGHTS], o, &c->weights));
+    TRY(memory_make(&context->shared[MEMORY_PLAIN], o, &c->plain));
+    TRY(memory_make(&context->shared[MEMORY_BIAS], o, &c->bias));
+    for (int i = 0; i < c->length_count; i++) {
+        TRY(memory_make(&context->by_length[i][MEMORY_X], o, &c->length[i].x));
+        TRY(memory_make(&context->by_length[i][MEMORY_Y], o, &c->length[i].y));
+        TRY(memory_make(&context->by_length[i][MEMORY_SCRATCH], o, &c->length[i].scratch));
+    }
+    return PLIM_OK;
 }
 
 static void context_release(struct context *context, const struct onednn *o)
@@ -348,20 +248,21 @@ static void context_release(struct context *context, const struct onednn *o)
         o->dnnl_stream_destroy(context->stream);
 }
 
-static bool build(struct convolution *c, const int64_t *lengths, int length_count)
+static plim_status build(struct convolution *c, const int64_t *lengths, int length_count)
 {
-    bool made = weight_descriptors(c);
-    for (int i = 0; made && i < length_count; i++) {
+    if (!weight_descriptors(c))
+        return PLIM_UNSUPPORTED;
+    for (int i = 0; i < length_count; i++) {
         c->length[i].samples = lengths[i];
         c->length_count = i + 1;
-        made = length_make(c, &c->length[i]);
+        TRY(length_make(c, &c->length[i]));
     }
-    made = made && reorders_make(c);
-    if (made)
-        c->layout_bytes = c->library->dnnl_memory_desc_get_size(&c->weights);
-    for (int i = 0; made && i < c->context_count; i++)
-        made = context_make(&c->context[i], c);
-    return made;
+    TRY(reorders_make(c));
+    c->layout_bytes = c->library->dnnl_memory_desc_get_size(&c->weights);
+    TRY(onednn_room());
+    for (int i = 0; i < c->context_count; i++)
+        TRY(context_make(&c->context[i], c));
+    return PLIM_OK;
 }
 
 plim_status convolution_make(struct convolution **out, struct onednn *library, const struct convolution_sizes *sizes,
@@ -379,12 +280,12 @@ plim_status convolution_make(struct convolution **out, struct onednn *library, c
         convolution_free(c);
         return budget_refused(budget, TAG_PLANNER, (size_t)contexts * sizeof *c->context, error);
     }
-    int before = threads_to_one(library);
-    bool made = length_count <= MOST_LENGTHS && build(c, lengths, length_count);
-    threads_back(library, before);
-    if (!made) {
+    struct onednn_host host = onednn_host_leave(library);
+    plim_status status = length_count <= MOST_LENGTHS ? build(c, lengths, length_count) : PLIM_INTERNAL;
+    onednn_host_back(library, host);
+    if (status != PLIM_OK) {
         convolution_free(c);
-        return fail(error, PLIM_UNSUPPORTED, "oneDNN has no such convolution");
+        return onednn_explain(status, error);
     }
     *out = c;
     return PLIM_OK;
@@ -436,22 +337,22 @@ static struct context *take_context(const struct convolution *c)
                 return &c->context[i];
 }
 
-static bool point(const struct onednn *o, dnnl_memory_t memory, const void *to)
+static plim_status point(const struct onednn *o, dnnl_memory_t memory, const void *to)
 {
-    return o->dnnl_memory_set_data_handle(memory, (void *)to) == dnnl_success;
+    return onednn_said(o->dnnl_memory_set_data_handle(memory, (void *)to));
 }
 
-static bool execute(const struct onednn *o, dnnl_primitive_t primitive, struct context *context,
-                    const dnnl_exec_arg_t *arguments, int count)
+static plim_status execute(const struct onednn *o, dnnl_primitive_t primitive, struct context *context,
+                           const dnnl_exec_arg_t *arguments, int count)
 {
-    int before = threads_to_one(o);
+    int before = onednn_threads_to_one(o);
     dnnl_status_t status = o->dnnl_primitive_execute(primitive, context->stream, count, arguments);
-    threads_back(o, before);
-    return status == dnnl_success;
+    onednn_threads_back(o, before);
+    return onednn_said(status);
 }
 
-static bool run_in(struct context *context, const struct convolution *c, int which,
-                   const struct convolution_operands *operands)
+static plim_status run_in(struct context *context, const struct convolution *c, int which,
+                          const struct convolution_operands *operands)
 {
     const struct onednn *o = c->library;
     dnnl_memory_t *by_length = context->by_length[which], *shared = context->shared;
@@ -462,48 +363,55 @@ static bool run_in(struct context *context, const struct convolution *c, int whi
         {DNNL_ARG_SCRATCHPAD, by_length[MEMORY_SCRATCH]},
         {roles[c->sizes.direction].bias_argument, shared[MEMORY_BIAS]},
     };
-    bool pointed = point(o, by_length[MEMORY_X], operands->x) && point(o, by_length[MEMORY_Y], operands->y) &&
-                   point(o, shared[MEMORY_WEIGHTS], operands->weights) &&
-                   point(o, by_length[MEMORY_SCRATCH], operands->scratch) &&
-                   point(o, shared[MEMORY_BIAS], operands->bias);
-    return pointed && execute(o, c->length[which].primitive, context, arguments, c->sizes.bias ? 5 : 4);
+    TRY(point(o, by_length[MEMORY_X], operands->x));
+    TRY(point(o, by_length[MEMORY_Y], operands->y));
+    TRY(point(o, shared[MEMORY_WEIGHTS], operands->weights));
+    TRY(point(o, by_length[MEMORY_SCRATCH], operands->scratch));
+    TRY(point(o, shared[MEMORY_BIAS], operands->bias));
+    return execute(o, c->length[which].primitive, context, arguments, c->sizes.bias ? 5 : 4);
 }
 
-bool convolution_run(const struct convolution *c, int64_t samples, const struct convolution_operands *operands)
+plim_status convolution_run(const struct convolution *c, int64_t samples, const struct convolution_operands *operands)
 {
     int which = 0;
     while (which < c->length_count && c->length[which].samples != samples)
         which++;
     if (which == c->length_count)
-        return false;
+        return PLIM_INTERNAL;
     struct context *context = take_context(c);
-    bool done = run_in(context, c, which, operands);
+    plim_status status = run_in(context, c, which, operands);
     atomic_flag_clear_explicit(&context->busy, memory_order_release);
-    return done;
+    return status;
 }
 
-static bool reorder(const struct convolution *c, dnnl_primitive_t primitive, const void *layout, const void *plain,
-                    bool to_plain)
+static plim_status reorder_in(struct context *context, const struct onednn *o, dnnl_primitive_t primitive,
+                              const void *layout, const void *plain, bool to_plain)
 {
-    const struct onednn *o = c->library;
-    struct context *context = take_context(c);
     dnnl_memory_t *shared = context->shared;
     dnnl_exec_arg_t arguments[2] = {
         {to_plain ? DNNL_ARG_FROM : DNNL_ARG_TO, shared[MEMORY_WEIGHTS]},
         {to_plain ? DNNL_ARG_TO : DNNL_ARG_FROM, shared[MEMORY_PLAIN]},
     };
-    bool done = point(o, shared[MEMORY_WEIGHTS], layout) && point(o, shared[MEMORY_PLAIN], plain) &&
-                execute(o, primitive, context, arguments, 2);
-    atomic_flag_clear_explicit(&context->busy, memory_order_release);
-    return done;
+    TRY(point(o, shared[MEMORY_WEIGHTS], layout));
+    TRY(point(o, shared[MEMORY_PLAIN], plain));
+    return execute(o, primitive, context, arguments, 2);
 }
 
-bool convolution_pack(const struct convolution *c, void *layout, const float *hwio)
+static plim_status reorder(const struct convolution *c, dnnl_primitive_t primitive, const void *layout,
+                           const void *plain, bool to_plain)
+{
+    struct context *context = take_context(c);
+    plim_status status = reorder_in(context, c->library, primitive, layout, plain, to_plain);
+    atomic_flag_clear_explicit(&context->busy, memory_order_release);
+    return status;
+}
+
+plim_status convolution_pack(const struct convolution *c, void *layout, const float *hwio)
 {
     return reorder(c, c->pack, layout, hwio, false);
 }
 
-bool convolution_unpack(const struct convolution *c, float *hwio, const void *layout, bool add)
+plim_status convolution_unpack(const struct convolution *c, float *hwio, const void *layout, bool add)
 {
     return reorder(c, add ? c->unpack_add : c->unpack, layout, hwio, true);
 }

@@ -1,16 +1,18 @@
 /* onednn.h - the one door to oneDNN: convolutions for one thread.
 
    The library is opened at run time, when the first convolution is made, and
-   not at all without one. Its types do not leave onednn.c. */
+   not at all without one. Its types do not leave onednn*.c. */
 #ifndef CPU_ONEDNN_H
 #define CPU_ONEDNN_H
 
 #include "base/budget.h"
 
 struct onednn;
-/* PLIM_UNSUPPORTED when there is no such library here. */
+/* PLIM_UNSUPPORTED when there is no such library here; when there is one that cannot be opened, PLIM_NO_MEMORY
+   or PLIM_IO. */
 plim_status onednn_open(struct onednn **out, struct budget *budget, plim_error *error);
-void onednn_close(struct onednn *library); /* NULL is fine */
+void onednn_close(struct onednn *library);                /* NULL is fine */
+const char *onednn_version(const struct onednn *library); /* "2.6.3" */
 
 enum direction { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS };
 
@@ -28,8 +30,8 @@ struct convolution_sizes {
    layout of the library's choice. */
 struct convolution;
 /* lengths[0] chooses the layout. `contexts`: how many threads may run it at
-   once without waiting for one another. PLIM_UNSUPPORTED when the library has no
-   fast path. */
+   once without waiting for one another. PLIM_UNSUPPORTED when the library does not
+   offer it, and for no other reason. */
 plim_status convolution_make(struct convolution **out, struct onednn *library, const struct convolution_sizes *sizes,
                              const int64_t *lengths, int length_count, int contexts, plim_error *error);
 void convolution_free(struct convolution *convolution);
@@ -45,11 +47,11 @@ struct convolution_operands {
     void *scratch; /* convolution_scratch_bytes */
 };
 
-/* Runs a slice of `samples`, one of the lengths. false: it could not. */
-bool convolution_run(const struct convolution *convolution, int64_t samples,
-                     const struct convolution_operands *operands);
+/* Runs a slice of `samples`, one of the lengths. */
+plim_status convolution_run(const struct convolution *convolution, int64_t samples,
+                            const struct convolution_operands *operands);
 /* HWIO into the library's layout, and back: over what is there, or added to it. */
-bool convolution_pack(const struct convolution *convolution, void *layout, const float *hwio);
-bool convolution_unpack(const struct convolution *convolution, float *hwio, const void *layout, bool add);
+plim_status convolution_pack(const struct convolution *convolution, void *layout, const float *hwio);
+plim_status convolution_unpack(const struct convolution *convolution, float *hwio, const void *layout, bool add);
 
 #endif

@@ -15,6 +15,12 @@ void onednn_close(struct onednn *library)
     (void)library;
 }
 
+const char *onednn_version(const struct onednn *library)
+{
+    (void)library;
+    return "";
+}
+
 plim_status convolution_make(struct convolution **out, struct onednn *library, const struct convolution_sizes *sizes,
                              const int64_t *lengths, int length_count, int contexts, plim_error *error)
 {
@@ -45,21 +51,21 @@ size_t convolution_scratch_bytes(const struct convolution *convolution)
     return 0;
 }
 
-bool convolution_run(const struct convolution *convolution, int64_t samples,
-                     const struct convolution_operands *operands)
+plim_status convolution_run(const struct convolution *convolution, int64_t samples,
+                            const struct convolution_operands *operands)
 {
     (void)convolution, (void)samples, (void)operands;
-    return false;
+    return PLIM_INTERNAL;
 }
 
-bool convolution_pack(const struct convolution *convolution, void *layout, const float *hwio)
+plim_status convolution_pack(const struct convolution *convolution, void *layout, const float *hwio)
 {
     (void)convolution, (void)layout, (void)hwio;
-    return false;
+    return PLIM_INTERNAL;
 }
 
-bool convolution_unpack(const struct convolution *convolution, float *hwio, const void *layout, bool add)
+plim_status convolution_unpack(const struct convolution *convolution, float *hwio, const void *layout, bool add)
 {
     (void)convolution, (void)hwio, (void)layout, (void)add;
-    return false;
+    return PLIM_INTERNAL;
 }

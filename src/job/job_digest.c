@@ -1,0 +1,70 @@
+/* job_digest.c - what makes two jobs one run: a checkpoint is resumed only by
+   the job that wrote it.
+
+   Counted: seed, model, optimizer, loss, steps_per_epoch, and how the training
+   data is made and ordered. Not counted: what changes time or place only
+   (memory, threads, paths, prefetch), how long to train (epochs), validation. */
+#include "base/digest.h"
+#include "job/job.h"
+
+#include <string.h>
+
+static void add_text(struct sha256 *sha, const char *text)
+{
+    sha256_add(sha, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+static void add_node(struct sha256 *sha, const struct yaml *node)
+{
+    if (!node)
+        return;
+    sha256_add(sha, &(uint8_t){(uint8_t)node->kind}, 1);
+    add_text(sha, node->key);
+    add_text(sha, node->text);
+    for (const struct yaml *child = node->first; child; child = child->next)
+        add_node(sha, child);
+    add_text(sha, "end");
+}
+
+static bool is_prefetch(const struct yaml *stage)
+{
+    const char *word = stage->kind == YAML_MAP && stage->first ? stage->first->key : stage->text;
+    return word && strcmp(word, "prefetch") == 0;
+}
+
+/* Files may have moved: of them only the word counts, and how columns are cut. */
+static void add_source(struct sha256 *sha, const struct yaml *source)
+{
+    bool made = strcmp(source->key, "random") == 0 || strcmp(source->key, "range") == 0;
+    add_text(sha, source->key);
+    add_node(sha, made ? source : yaml_get(source, "columns"));
+}
+
+static void add_data(struct sha256 *sha, const struct yaml *split)
+{
+    for (const struct yaml *entry = split ? split->first : NULL; entry; entry = entry->next) {
+        if (!entry->key || strcmp(entry->key, "pipeline") != 0) {
+            add_source(sha, entry);
+            continue;
+        }
+        for (const struct yaml *stage = entry->first; stage; stage = stage->next)
+            if (!is_prefetch(stage))
+                add_node(sha, stage);
+    }
+}
+
+void job_digest(char out[65], const struct plim_job *job)
+{
+    struct sha256 sha;
+    uint8_t digest[32];
+    const struct yaml *train = yaml_get(job->yaml, "train");
+    sha256_init(&sha);
+    add_node(&sha, yaml_get(job->yaml, "seed"));
+    add_node(&sha, yaml_get(job->yaml, "model"));
+    add_node(&sha, yaml_get(train, "optimizer"));
+    add_node(&sha, yaml_get(train, "loss"));
+    add_node(&sha, yaml_get(train, "steps_per_epoch"));
+    add_data(&sha, job->train.yaml);
+    sha256_end(&sha, digest);
+    sha256_text(out, digest);
+}

@@ -1,0 +1,11 @@
+/* labels.h - the check that dataset_expect_labels asks for, on rows of a batch. */
+#ifndef PIPELINE_LABELS_H
+#define PIPELINE_LABELS_H
+
+#include "pipeline/stage.h"
+
+/* `count` packed rows of the dataset's label column; index: their source indices. The dataset has a rule. */
+plim_status labels_check(const struct dataset *dataset, const void *rows, const int64_t *index, int64_t count,
+                         plim_error *error);
+
+#endif
