@@ -503,6 +503,16 @@ class BadInput(Case):
     def test_too_large_to_count(self):
         self.refused(MLP.replace("units: 64", "units: 4000000000000000000"), 2, "bad.yaml:6:")
 
+    def test_labels_beyond_the_classes(self):
+        r = self.run_plim("train", self.job(CNN.replace("classes: 10", "classes: 11"), "bad.yaml"), code=3)
+        self.assertRegex(r.error, "bad.yaml: element [0-9]+: column 'y' is 10")
+
+    def test_checkpoint_of_another_job(self):
+        job = self.job(MLP, "bad.yaml")
+        self.train(job, "--set", "train.epochs=1")
+        r = self.train(job, "--resume", "--set", "train.optimizer={adam: {learning_rate: 0.5}}", code=3)
+        self.assertIn("another job", r.error)
+
     def test_disk(self):
         r = self.run_plim("plan", FASHION, "--disk", "1MiB", code=4)
         self.assertIn("disk", r.error)

@@ -222,7 +222,7 @@ static void one_run_at_a_time(void **state)
     assert_true(there(lock));
     assert_int_equal(checkpoint_folder_open(&second, room->folder, room->budget, &error), PLIM_IO);
     assert_non_null(strstr(error.message, "in use by another run"));
-    assert_non_null(strstr(error.hint, "--checkpoint"));
+    assert_non_null(strstr(error.hint, "another folder"));
     checkpoint_folder_close(&first);
     assert_false(there(lock));
     write_whole(lock, (const uint8_t *)"", 0); /* as a killed run leaves it */
@@ -372,26 +372,27 @@ static void a_disk_without_room_shows_at_the_start(void **state)
     struct room *room = *state;
     plim_error error = {0};
     bool set_aside;
-    int64_t begin_writes, rehearse_writes;
+    int64_t writes;
     begin(room, 1);
     save_generation(room, 2);
     fault_arm(FAULT_WRITE, INT64_MAX, false, ENOSPC);
     assert_int_equal(checkpoint_rehearse(&room->checkpoints, &room->machine, &room->position, &error), PLIM_OK);
-    rehearse_writes = fault_calls(); /* current and previous are there: nothing more to prove */
+    writes = fault_calls(); /* current and previous are there: nothing more to prove */
     fault_disarm();
     assert_int_equal(unlink(room->previous), 0);
-    fault_arm(FAULT_WRITE, rehearse_writes + 1, false, ENOSPC);
+    fault_arm(FAULT_WRITE, writes + 1, false, ENOSPC);
     assert_int_equal(checkpoint_rehearse(&room->checkpoints, &room->machine, &room->position, &error), PLIM_IO);
     assert_true(fault_disarm());
     assert_non_null(strstr(error.message, "No space left"));
     assert_string_equal(error.where, room->folder);
-    begin_writes = rehearse_writes;
-    fault_arm(FAULT_WRITE, begin_writes + 1, false, ENOSPC);
-    assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, &error), PLIM_IO);
+    fault_arm(FAULT_WRITE, writes + 1, false, ENOSPC);
+    assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, &error),
+                     PLIM_IO);
     assert_true(fault_disarm());
     holds(room, 2, 0, 0); /* nothing of the older run is gone */
-    fault_arm(FAULT_WRITE, begin_writes + 1, false, EOPNOTSUPP); /* a file system that promises nothing */
-    assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, &error), PLIM_OK);
+    fault_arm(FAULT_WRITE, writes + 1, false, EOPNOTSUPP); /* a file system that promises nothing */
+    assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, &error),
+                     PLIM_OK);
     assert_true(fault_disarm());
 }
 

@@ -224,11 +224,21 @@ static plim_status check_readable(const struct file *file, plim_error *error)
                    S_ISDIR(status.st_mode) ? "it is a folder" : "it is not a file");
 }
 
+static plim_status in_use(const char *path, plim_error *error)
+{
+    fail_at(error, PLIM_IO, path, "it is locked: in use by another run");
+    return hint(error, PLIM_IO, "wait for that one, or name another folder");
+}
+
 plim_status file_open(struct file **out, struct budget *budget, const char *path, enum file_mode mode,
                       plim_error *error)
 {
     static const char *const verbs[] = {
-        [FILE_READ] = "open", [FILE_CREATE] = "create", [FILE_SCRATCH] = "make a scratch file here", [FILE_LOCK] = "lock"};
+        [FILE_READ] = "open",
+        [FILE_CREATE] = "create",
+        [FILE_SCRATCH] = "make a scratch file here",
+        [FILE_LOCK] = "lock",
+    };
     size_t path_bytes = strlen(path) + 1, struct_bytes = sizeof(struct file) + path_bytes;
     struct file *file = budget_take(budget, FILE_TAG, struct_bytes);
     if (!file)
@@ -241,7 +251,7 @@ plim_status file_open(struct file **out, struct budget *budget, const char *path
     file->descriptor = open_mode(path, mode);
     plim_status status = PLIM_OK;
     if (file->descriptor < 0 && mode == FILE_LOCK && errno == EWOULDBLOCK)
-        status = fail_at(error, PLIM_IO, path, "it is locked: in use by another run");
+        status = in_use(path, error);
     else if (file->descriptor < 0)
         status = io_error(error, path, verbs[mode], errno);
     else if (mode == FILE_READ)

@@ -105,6 +105,15 @@ void job_unplan(struct plim_job *job)
     job->planned = false;
 }
 
+/* A label that names no class would train to NaN without a word. */
+static plim_status expect_labels(struct plim_job *job, struct dataset *dataset, const struct tensor *output, plim_error *error)
+{
+    bool classes = job->training.loss == LOSS_SPARSE_CATEGORICAL;
+    if (!dataset)
+        return PLIM_OK;
+    return dataset_expect_labels(dataset, 1, classes ? output->shape.dim[output->shape.rank - 1] : LABELS_ARE_NUMBERS, error);
+}
+
 /* Graphs and plan for the job's own batch. Made twice: the search for the largest
    batch builds other graphs in between, and kernels are kept by the backend. */
 static plim_status build(struct plim_job *job, plim_error *error)
@@ -114,6 +123,8 @@ static plim_status build(struct plim_job *job, plim_error *error)
     release_program(job);
     job->graphs_built = true;
     TRY(job_graphs(&job->train_graph, &job->evaluate_graph, &job->train_tensors, &job->evaluate_tensors, job, batch, evaluate_batch, error));
+    TRY(expect_labels(job, job->train.dataset, job->train_tensors.output, error));
+    TRY(expect_labels(job, job->validation.dataset, job->train_tensors.output, error));
     return make_program(job, error);
 }
 

@@ -35,6 +35,7 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
         .budget_bytes = job->memory_bytes,
         .metric = job->training.accuracy ? "accuracy" : NULL,
     };
+    job_digest(trainer->options.job_digest, job);
     trainer->options.train_slots = job->train_slots;
     trainer->options.validation_slots = job->validation_slots;
     TRY(machine_open(&trainer->machine, job->program, job->budget, error));
@@ -64,7 +65,7 @@ plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context
     TRY(open_trainer(&trainer, job, error));
     plim_status status = trainer_run(&trainer, listener, context, error);
     machine_close(&trainer.machine);
-    return status;
+    return status == PLIM_OK ? PLIM_OK : place(error, status, job->path);
 }
 
 plim_status plim_job_summary(const char **text, const char **json, plim_job *job, plim_error *error)

@@ -55,9 +55,7 @@ plim_status checkpoint_folder_open(struct checkpoint_folder *out, const char *pa
     struct checkpoint_folder folder = {.path = path};
     TRY(join(lock, &folder, LOCK_NAME, error));
     TRY(file_make_folder(path, error));
-    plim_status status = file_open(&folder.lock, budget, lock, FILE_LOCK, error);
-    if (status != PLIM_OK)
-        return hint(error, status, "wait for the other run, or name another folder with --checkpoint");
+    TRY(file_open(&folder.lock, budget, lock, FILE_LOCK, error));
     *out = folder;
     return PLIM_OK;
 }
@@ -81,7 +79,7 @@ static plim_status rotate(struct safetensors_writer *writer, const struct paths 
         TRY(file_rename(paths->current, paths->previous, error));
     plim_status status = safetensors_commit(writer, error);
     if (status != PLIM_OK && exists && file_exists(&committed, paths->current, NULL) == PLIM_OK && !committed)
-        (void)file_rename(paths->previous, paths->current, NULL); /* failing that, loading finds it under its new name */
+        (void)file_rename(paths->previous, paths->current, NULL); /* failing that, loading finds it all the same */
     return status;
 }
 

@@ -13,6 +13,7 @@ plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_erro
         if (!batch || trainer_stop_asked(trainer))
             break;
         machine_run(&trainer->machine, PHASE_EVALUATE, batch);
+        TRY(backend_check(trainer->machine.program->backend, error));
         sums->samples += batch->count;
         sums->loss += (double)*loss * (double)batch->count;
         if (metric)

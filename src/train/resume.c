@@ -87,7 +87,8 @@ static plim_status check_in_memory(const char *folder, uint64_t bytes, uint64_t 
     text_size(needed, bytes);
     text_size(there, *left);
     fail_at(error, PLIM_OVER_BUDGET, folder,
-            "this folder is in memory: the %s of files in it do not fit into the %s that the plan leaves", needed, there);
+            "this folder is in memory: the %s of files in it do not fit into the %s that the plan leaves", needed,
+            there);
     return hint(error, PLIM_OVER_BUDGET, "name a folder on a disk with %s", other);
 }
 
@@ -96,8 +97,8 @@ static plim_status check_memory(const struct trainer *trainer, plim_error *error
 {
     const struct trainer_options *options = &trainer->options;
     const struct program *program = trainer->machine.program;
-    uint64_t left = trainer->budget_bytes > trainer->predicted_peak ? trainer->budget_bytes - trainer->predicted_peak : 0;
-    if (!trainer->budget_bytes)
+    uint64_t budget = trainer->budget_bytes, peak = trainer->predicted_peak, left = budget > peak ? budget - peak : 0;
+    if (!budget)
         return PLIM_OK;
     if (trainer_saves(trainer))
         TRY(check_in_memory(options->checkpoint_folder, 3 * checkpoint_bytes(program, false), &left, "--checkpoint",
@@ -112,8 +113,8 @@ static plim_status check_memory(const struct trainer *trainer, plim_error *error
 static void tell_set_aside(struct trainer *trainer)
 {
     size_t used = strlen(trainer->note);
-    snprintf(trainer->note + used, sizeof trainer->note - used, "%sthe checkpoint of an earlier run is kept as %.120s/%s",
-             used ? "; " : "", trainer->options.checkpoint_folder, CHECKPOINT_OLDER_NAME);
+    snprintf(trainer->note + used, sizeof trainer->note - used,
+             "%sthe checkpoint of an earlier run is kept as %.120s/%s", used ? "; " : "", trainer->options.checkpoint_folder, CHECKPOINT_OLDER_NAME);
 }
 
 /* ---- the whole ---- */

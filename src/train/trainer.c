@@ -157,11 +157,12 @@ static void count_step(struct run *run, int64_t samples, uint64_t now_ns)
         run->heap_bytes = budget_heap_bytes();
 }
 
-static void step(struct run *run, const struct batch *batch)
+static plim_status step(struct run *run, const struct batch *batch, plim_error *error)
 {
     struct trainer *trainer = run->trainer;
     struct position *position = &trainer->position;
     machine_run(&trainer->machine, PHASE_TRAIN, batch);
+    TRY(backend_check(trainer->machine.program->backend, error));
     position->step++;
     position->total_steps++;
     position->epoch_samples += batch->count;
@@ -172,6 +173,7 @@ static void step(struct run *run, const struct batch *batch)
     uint64_t now_ns = clock_ns();
     count_step(run, batch->count, now_ns);
     show(run, PLIM_EVENT_STEP, now_ns);
+    return PLIM_OK;
 }
 
 /* ---- checkpoints ---- */
@@ -245,10 +247,11 @@ static plim_status run_steps(struct run *run, plim_error *error)
         TRY(iterator_next(&batch, trainer->train_iterator, error));
         if (!batch)
             return position->step ? PLIM_OK : no_batches(trainer, error);
-        step(run, batch);
+        TRY(step(run, batch, error));
         if (trainer_stop_asked(trainer))
             return stop(run, error);
-        if (trainer_saves(trainer) && options->checkpoint_every && position->total_steps % options->checkpoint_every == 0)
+        int64_t every = options->checkpoint_every;
+        if (trainer_saves(trainer) && every && position->total_steps % every == 0)
             TRY(save(run, error));
     }
 }

@@ -61,14 +61,14 @@ INLINE float log1p_of(float t)
     return twice_atanh(t / (2.0f + t));
 }
 
-/* log(x) for normal x > 0: x = 2^e m, m in [0.70, 1.42). */
+/* log(x) for normal x > 0: x = 2^e m, m in [0.70, 1.42). NaN stays NaN: a loss must show it. */
 INLINE float log_of(float x)
 {
     uint32_t bits = bits_of(x);
     int32_t e = (int32_t)(bits - 0x3f3504f3) >> 23;
     float m = float_of(bits - ((uint32_t)e << 23));
     float small = madd((float)e, LN2_LOW, twice_atanh((m - 1.0f) / (m + 1.0f)));
-    return madd((float)e, LN2_HIGH, small);
+    return x == x ? madd((float)e, LN2_HIGH, small) : x;
 }
 
 INLINE float abs_of(float x)
