@@ -52,6 +52,9 @@ static void plan_text(struct text *out, const struct plim_job *job)
     text_add(out, "  keep %lld \xc2\xb7 encode %lld \xc2\xb7 recompute 0 \xc2\xb7 spill 0 \xc2\xb7 micro-batch %lld of %lld \xc2\xb7 read ahead %d batch%s        time +0 %%\n",
              (long long)count_kept(job->program), (long long)count_encoded(job->program), batch, batch, job->train_slots - 1,
              job->train_slots == 2 ? "" : "es");
+    int slow = program_kernels(job->program, "reference");
+    if (slow)
+        text_add(out, "  %d kernel%s run in plain C: right, and very slow (is libdnnl installed?)\n", slow, slow == 1 ? "" : "s");
     text_add(out, "smallest workable budget %s (+0 %% time)", least);
     if (report->largest_batch)
         text_add(out, "      largest batch in this budget %lld", (long long)report->largest_batch);
@@ -96,6 +99,7 @@ static void plan_json(struct text *out, const struct plim_job *job)
     json_uint(&json, "arena_bytes", job->program->arena_bytes);
     json_uint(&json, "arena_max_live_bytes", job->program->phase[PHASE_TRAIN].max_live);
     json_uint(&json, "arena_packed_bytes", job->program->phase[PHASE_TRAIN].top);
+    json_int(&json, "plain_kernels", program_kernels(job->program, "reference"));
     json_int(&json, "threads", job->program->threads);
     json_end_object(&json);
 }

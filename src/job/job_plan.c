@@ -128,17 +128,6 @@ static plim_status build(struct plim_job *job, plim_error *error)
     return make_program(job, error);
 }
 
-/* Whether the plan runs any kernel of oneDNN: then its library is part of the process. */
-static bool uses_onednn(const struct program *program)
-{
-    for (int p = 0; p < PHASE_COUNT; p++)
-        for (int i = 0; i < program->phase[p].instruction_count; i++)
-            for (int t = 0; t < program->phase[p].instruction[i].task_count; t++)
-                if (strncmp(program->phase[p].instruction[i].task[t].kernel->implementation, "onednn", 6) == 0)
-                    return true;
-    return false;
-}
-
 static uint64_t address_left(uint64_t mapped)
 {
     struct rlimit limit;
@@ -158,7 +147,7 @@ static plim_status measure(struct plim_job *job, plim_error *error)
     if (!usage_now(&usage))
         return fail(error, PLIM_IO, "cannot read this process's memory from /proc");
     uint64_t heap = mappings.anonymous > figures.now ? mappings.anonymous - figures.now : 0;
-    uint64_t later = HEAP_MARGIN + (uses_onednn(job->program) ? ONEDNN_MARGIN : 0);
+    uint64_t later = HEAP_MARGIN + (program_kernels(job->program, "onednn") ? ONEDNN_MARGIN : 0);
     job->process_bytes = round_up(heap + mappings.small_files + mappings.large_files + later, 4 * KIB);
     job->kernel_bytes = usage.page_tables + 64 * KIB;
     job->planning_peak = round_up(usage.peak_rss, 4 * KIB);
