@@ -14,7 +14,6 @@
 #include "base/mappings.h"
 #include "job/job.h"
 
-#include <string.h>
 #include <sys/resource.h>
 
 #define KIB ((uint64_t)1024)
