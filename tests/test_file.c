@@ -76,6 +76,23 @@ static void write_file(struct room *room, const char *path, const void *data, si
     file_close(file);
 }
 
+/* A link under the name that is to be written: what it leads to is not ours. */
+static void writing_does_not_follow_links(void **state)
+{
+    struct room *room = *state;
+    struct file *file = NULL;
+    uint64_t size = 0;
+    write_file(room, "victim", room->data, DATA_BYTES);
+    assert_int_equal(symlink("victim", "new"), 0);
+    write_file(room, "new", "x", 1);
+    assert_int_equal(file_open(&file, room->budget, "victim", FILE_READ, NULL), PLIM_OK);
+    assert_int_equal(file_size(&size, file, NULL), PLIM_OK);
+    assert_int_equal(size, DATA_BYTES);
+    file_close(file);
+    assert_int_equal(unlink("victim"), 0);
+    assert_int_equal(unlink("new"), 0);
+}
+
 static void what_is_written_is_read(void **state)
 {
     struct room *room = *state;
@@ -569,6 +586,7 @@ int main(void)
 {
 #define FILE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        FILE_TEST(writing_does_not_follow_links),
         FILE_TEST(what_is_written_is_read),
         FILE_TEST(the_end_of_the_file_is_named),
         FILE_TEST(opening_says_what_is_wrong),

@@ -202,8 +202,10 @@ static int open_mode(const char *path, enum file_mode mode)
         return open_lock(path);
     if (mode == FILE_SCRATCH)
         return open_scratch(path);
-    if (mode == FILE_CREATE)
-        return open_path(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
+    if (mode == FILE_CREATE) {
+        unlink(path); /* what stands there may be a link to something that is not ours */
+        return open_path(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+    }
     return open_path(path, O_RDONLY | O_NONBLOCK, 0); /* opening a pipe must not wait for its writer */
 }
 

@@ -216,6 +216,12 @@ static bool real_note(double *out, const struct safetensors *file, const char *k
     return true;
 }
 
+/* Counts are added to: one near the end of its type is none that a run has reached. */
+static bool is_count(int64_t value)
+{
+    return value >= 0 && value < (int64_t)1 << 61;
+}
+
 static plim_status read_position(struct position *out, const struct safetensors *file, const char *path,
                                  plim_error *error)
 {
@@ -231,7 +237,8 @@ static plim_status read_position(struct position *out, const struct safetensors 
                  whole_note(&position.batch, file, "batch") &&
                  whole_note(&position.dataset_count, file, "dataset_count") &&
                  real_note(&position.loss_sum, file, "loss_sum") && real_note(&position.metric_sum, file, "metric_sum");
-    if (!whole || !seed || !instructions || position.epoch < 0 || position.step < 0)
+    if (!whole || !seed || !instructions || !is_count(position.epoch) || !is_count(position.step) ||
+        !is_count(position.total_steps) || !is_count(position.epoch_samples))
         return fail_at(error, PLIM_BAD_DATA, path, "the position in the training data is missing or damaged");
     position.seed = strtoull(seed, NULL, 10);
     snprintf(position.instructions, sizeof position.instructions, "%s", instructions);
