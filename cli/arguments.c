@@ -22,7 +22,6 @@ static plim_status bad_usage(plim_error *error, const char *message, const char 
 {
     if (error) {
         *error = (plim_error){.code = PLIM_USAGE};
-        snprintf(error->where, sizeof error->where, "%s", "plim");
         snprintf(error->message, sizeof error->message, "%s '%s'", message, word);
         snprintf(error->hint, sizeof error->hint, "%s", "plim --help");
     }

@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,10 +52,17 @@ void reports_listen(void *context, const plim_event *event)
         plim_report_listen(reports->programs, event);
 }
 
+/* One that understands moving back to the start of a line. */
+static bool terminal(int descriptor)
+{
+    const char *kind = getenv("TERM");
+    return isatty(descriptor) && !(kind && strcmp(kind, "dumb") == 0);
+}
+
 static plim_status make_reports(struct reports *out, const struct arguments *arguments, plim_error *error)
 {
     int people = arguments->json ? 2 : 1;
-    plim_status status = plim_report_make(&out->people, isatty(people) ? PLIM_REPORT_TERMINAL : PLIM_REPORT_PLAIN, people, error);
+    plim_status status = plim_report_make(&out->people, terminal(people) ? PLIM_REPORT_TERMINAL : PLIM_REPORT_PLAIN, people, error);
     if (status == PLIM_OK && arguments->json)
         status = plim_report_make(&out->programs, arguments->json_steps ? PLIM_REPORT_JSON_STEPS : PLIM_REPORT_JSON, 1, error);
     return status;

@@ -1,16 +1,16 @@
 """test_symbols.py LIBRARY ARCHIVE [with-assertions] - what the library shows, and what it never calls.
 
 1. The shared library exports the functions that plimsoll.h declares, and nothing else.
-2. No object of the library refers to a function that ends the process. Assertions are for bugs of ours: a build that has
-   them may refer to what they call, a release may not."""
+2. No object of the library refers to a function that ends the process. Assertions are for bugs of ours: a build that
+   has them may refer to what they call, a release may not."""
 import os, re, subprocess, sys
 
 LIBRARY, ARCHIVE = sys.argv[1:3]
 WITH_ASSERTIONS = "with-assertions" in sys.argv[3:]
 HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "include", "plimsoll.h")
-ENDING = {"abort", "exit", "_exit", "_Exit", "quick_exit", "__assert_fail", "__assert", "__assert_perror_fail", "err", "errx",
-          "verr", "verrx", "error", "raise", "kill", "pthread_kill", "tgkill", "pthread_exit", "__builtin_trap", "longjmp",
-          "_longjmp", "siglongjmp", "__longjmp_chk", "execv", "execve", "execvp", "execl", "system"}
+ENDING = {"abort", "exit", "_exit", "_Exit", "quick_exit", "__assert_fail", "__assert", "__assert_perror_fail",
+          "err", "errx", "verr", "verrx", "error", "raise", "kill", "pthread_kill", "tgkill", "pthread_exit",
+          "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "execv", "execve", "execvp", "execl", "system"}
 
 
 def nm(*arguments):

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -402,6 +403,12 @@ static bool send_all(int descriptor, const char *from, size_t bytes)
         done += (size_t)step;
     }
     return true;
+}
+
+int file_columns(int descriptor)
+{
+    struct winsize size;
+    return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 bool file_send(int descriptor, const void *from, size_t bytes)

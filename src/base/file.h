@@ -36,6 +36,8 @@ plim_status file_write(struct file *file, uint64_t offset, const void *from, siz
 /* All bytes to a descriptor that the host owns (a terminal, a pipe, a log);
    false, and errno, when its reader went away or it broke. */
 bool file_send(int descriptor, const void *from, size_t bytes);
+/* How wide the terminal behind a descriptor is; 80 when it does not tell. */
+int file_columns(int descriptor);
 /* Data on the disk, or an error that is never retried. */
 plim_status file_sync(struct file *file, plim_error *error);
 /* The range is no longer needed in the page cache (written ranges are

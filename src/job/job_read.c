@@ -169,6 +169,11 @@ static plim_status read_callbacks(struct plim_job *job, const struct yaml *list,
 static plim_status read_loss(struct plim_job *job, const struct yaml *loss, plim_error *error)
 {
     const char *name = loss->kind == YAML_SCALAR ? loss->text : "";
+    char where[256];
+    yaml_place(where, job->path, loss);
+    if (loss->kind != YAML_SCALAR)
+        return hint(error, fail_at(error, PLIM_UNSUPPORTED, where, "options of a loss are not offered"),
+                    "loss: NAME; whether the model gives logits is found out by itself (softmax and sigmoid outputs)");
     if (strcmp(name, "sparse_categorical_crossentropy") == 0)
         job->training.loss = LOSS_SPARSE_CATEGORICAL;
     else if (strcmp(name, "binary_crossentropy") == 0)

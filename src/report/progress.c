@@ -6,10 +6,12 @@
 
    The line is drawn at most every 50 ms, and at an epoch's end. */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "report/report.h"
 
 #include <math.h>
+#include <string.h>
 
 #define REDRAW_NS ((uint64_t)50 * 1000 * 1000)
 #define CELLS 20
@@ -43,16 +45,20 @@ static void add_value(struct text *line, const char *prefix, const char *name, d
     text_add(line, small ? " - %s%s: %.4e" : " - %s%s: %.4f", prefix, name, value);
 }
 
-static void add_bar(struct text *line, int64_t step, int64_t steps, bool color)
+static void add_bar(struct text *line, int64_t step, int64_t steps, int cells)
 {
-    int full = steps > 0 ? (int)(step * CELLS / steps) : 0;
-    text_add(line, "%s", color ? "\x1b[32m" : "");
-    for (int i = 0; i < CELLS; i++) {
-        if (i == full && color)
-            text_add(line, "\x1b[37m");
-        text_add(line, "%s", "\xe2\x94\x81");
-    }
-    text_add(line, "%s", color ? "\x1b[0m" : "");
+    int full = steps > 0 ? (int)(step * cells / steps) : 0;
+    text_add(line, "\x1b[32m");
+    for (int i = 0; i < cells; i++)
+        text_add(line, "%s%s", i == full ? "\x1b[37m" : "", "\xe2\x94\x81");
+    text_add(line, "\x1b[0m ");
+}
+
+static void add_memory(struct text *line, const plim_progress *p)
+{
+    struct usage usage;
+    if (usage_now(&usage))
+        text_add(line, " - mem %.1f/%.1f MiB", (double)usage.rss / MIB, (double)p->budget_bytes / MIB);
 }
 
 static void add_figures(struct text *line, const plim_progress *p, bool with_validation)
@@ -65,20 +71,15 @@ static void add_figures(struct text *line, const plim_progress *p, bool with_val
             add_value(line, "val_", p->metric, p->val_metric_value);
         add_value(line, "val_", "loss", p->val_loss);
     }
-    struct usage usage;
-    if (usage_now(&usage))
-        text_add(line, " - mem %.1f/%.1f MiB", (double)usage.rss / MIB, (double)p->budget_bytes / MIB);
 }
 
-static void draw(struct plim_report *report, const plim_progress *p, bool terminal, bool finished)
+/* cells < 0: no bar. */
+static void compose(struct text *line, const plim_progress *p, int cells, bool finished, bool memory)
 {
-    struct text *line = &report->line;
-    text_add(line, terminal ? "\r\x1b[1m%lld/%lld\x1b[0m " : "%lld/%lld ", (long long)p->step,
+    text_add(line, cells >= 0 ? "\r\x1b[1m%lld/%lld\x1b[0m " : "%lld/%lld ", (long long)p->step,
              (long long)(p->steps > 0 ? p->steps : p->step));
-    if (terminal) {
-        add_bar(line, p->step, p->steps, true);
-        text_add(line, " ");
-    }
+    if (cells > 0)
+        add_bar(line, p->step, p->steps, cells);
     if (finished)
         add_duration(line, p->seconds);
     else
@@ -86,7 +87,64 @@ static void draw(struct plim_report *report, const plim_progress *p, bool termin
     text_add(line, " ");
     add_rate(line, p->seconds_per_step);
     add_figures(line, p, finished && p->validated);
-    text_add(line, "%s%s", terminal ? "\x1b[K" : "", finished ? "\n" : "");
+    if (memory)
+        add_memory(line, p);
+}
+
+/* Columns that a terminal needs: no escapes, and one for each UTF-8 character. */
+static int columns(const struct text *line)
+{
+    int count = 0;
+    bool escape = false;
+    for (size_t i = 0; i < line->length; i++) {
+        unsigned char c = (unsigned char)line->data[i];
+        if (c == 0x1b)
+            escape = true;
+        else if (escape)
+            escape = !(c >= 'A' && c <= 'z' && c != '[');
+        else
+            count += c >= ' ' && (c & 0xc0) != 0x80;
+    }
+    return count;
+}
+
+/* A line that wraps cannot be redrawn in place: the bar gives way first, then the memory. */
+static void compose_within(struct text *line, const plim_progress *p, int width)
+{
+    compose(line, p, CELLS, false, true);
+    int excess = columns(line) - (width - 1);
+    if (excess <= 0)
+        return;
+    text_clear(line);
+    compose(line, p, excess < CELLS ? CELLS - excess : 0, false, excess <= CELLS);
+}
+
+static void draw_step(struct plim_report *report, const plim_progress *p)
+{
+    compose_within(&report->line, p, file_columns(report->descriptor));
+    text_add(&report->line, "\x1b[K");
+    report->open = true;
+    report_flush(report);
+}
+
+static void draw_epoch(struct plim_report *report, const plim_progress *p, bool terminal)
+{
+    compose(&report->line, p, terminal ? CELLS : -1, true, true);
+    text_add(&report->line, "%s\n", terminal ? "\x1b[K" : "");
+    report->open = false;
+    report_flush(report);
+}
+
+/* What is left to say: the error of a run that did not end well comes after this. */
+static void end_line(struct plim_report *report, const plim_end *end)
+{
+    if (report->open)
+        text_add(&report->line, "\n");
+    report->open = false;
+    if (end->note && end->steps == 0)
+        text_add(&report->line, "note: %s\n", end->note);
+    if (end->steps == 0 && strcmp(end->status, "done") == 0)
+        text_add(&report->line, "nothing left to do: all epochs are done; raise train.epochs to go on\n");
     report_flush(report);
 }
 
@@ -105,12 +163,14 @@ void progress_event(struct plim_report *report, const plim_event *event, bool te
         report_flush(report);
         report->drawn_ns = 0;
     } else if (event->kind == PLIM_EVENT_EPOCH) {
-        draw(report, event->progress, terminal, true);
+        draw_epoch(report, event->progress, terminal);
+    } else if (event->kind == PLIM_EVENT_END) {
+        end_line(report, event->end);
     } else if (event->kind == PLIM_EVENT_STEP && terminal) {
         uint64_t now = clock_ns();
         if (now - report->drawn_ns < REDRAW_NS)
             return;
         report->drawn_ns = now;
-        draw(report, event->progress, true, false);
+        draw_step(report, event->progress);
     }
 }
