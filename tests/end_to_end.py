@@ -156,6 +156,23 @@ class Budget(Case):
             self.assertEqual(end["allocations_per_step"], 0)
             self.assertEqual(end["malloc_growth_bytes"], 0)
 
+    def test_address_space(self):
+        """A limit of the kernel on mappings: refused with its name, not killed."""
+        r = self.run_plim("train", self.job(CNN, "bad.yaml"), code=4, prefix=["sh", "-c", 'ulimit -v 80000; exec "$@"', "sh"])
+        self.assertIn("RLIMIT_AS", r.error)
+
+    def test_more_than_the_machine_has(self):
+        """A stated budget does not make memory: the headroom of the cgroup refuses, nobody is killed."""
+        figures = os.path.join(self.folder.name, "figures")
+        prefix = [os.path.join(ROOT, "tools", "in-cgroup"), str(40 * MIB), figures]
+        if subprocess.run([*prefix, "true"]).returncode == 125:
+            if os.environ.get("CI"):
+                self.fail("no cgroup can be made here")
+            self.skipTest("no cgroup can be made here (needs root and a memory controller)")
+        r = self.run_plim("train", self.job(MLP.replace("memory: 64MiB", "memory: 8GiB"), "bad.yaml"), "--set", "data.train.pipeline.batch=100000",
+                          "--set", "data.train.random.elements=100000", code=4, prefix=prefix)
+        self.assertIn("leaves less", r.error)
+
 
 class Cgroup(Case):
     """Training where the kernel enforces the budget. Where no cgroup can be made the test says so; in CI that is a failure."""
@@ -482,23 +499,6 @@ class BadInput(Case):
 
     def test_splits_of_different_shape(self):
         self.refused(MLP.replace("elements: 500, shape: [100]", "elements: 500, shape: [99]"), 2, "bad.yaml:5:", "shape")
-
-    def test_address_space(self):
-        """A limit of the kernel on mappings: refused with its name, not killed."""
-        r = self.run_plim("train", self.job(CNN, "bad.yaml"), code=4, prefix=["sh", "-c", 'ulimit -v 80000; exec "$@"', "sh"])
-        self.assertIn("RLIMIT_AS", r.error)
-
-    def test_more_than_the_machine_has(self):
-        """A stated budget does not make memory: the headroom of the cgroup refuses, nobody is killed."""
-        figures = os.path.join(self.folder.name, "figures")
-        prefix = [os.path.join(ROOT, "tools", "in-cgroup"), str(40 * MIB), figures]
-        if subprocess.run([*prefix, "true"]).returncode == 125:
-            if os.environ.get("CI"):
-                self.fail("no cgroup can be made here")
-            self.skipTest("no cgroup can be made here (needs root and a memory controller)")
-        r = self.run_plim("train", self.job(MLP.replace("memory: 64MiB", "memory: 8GiB"), "bad.yaml"), "--set", "data.train.pipeline.batch=100000",
-                          "--set", "data.train.random.elements=100000", code=4, prefix=prefix)
-        self.assertIn("leaves less", r.error)
 
     def test_too_large_to_count(self):
         self.refused(MLP.replace("units: 64", "units: 4000000000000000000"), 2, "bad.yaml:6:")
