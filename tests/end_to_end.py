@@ -410,11 +410,11 @@ class Surroundings(Case):
 
     def test_signals(self):
         for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self.assertEqual(self.signalled(self.job(LONG), sent)[0], 7)
+            self.assertEqual(self.signalled(self.job(LONG.replace("epochs: 2", "epochs: 1000000")), sent)[0], 7)
             self.assertEqual(self.signalled(self.job(LONG), sent, ignored=(sent,))[0], 0)
 
     def test_stopped_without_checkpoint(self):
-        code, error = self.signalled(self.job(LONG.replace("epochs: 2", "epochs: 2, callbacks: [checkpoint: none]")), signal.SIGTERM)
+        code, error = self.signalled(self.job(LONG.replace("epochs: 2", "epochs: 1000000, callbacks: [checkpoint: none]")), signal.SIGTERM)
         self.assertEqual(code, 7)
         self.assertIn("no checkpoint was written", error)
         self.assertNotIn("--resume", error)
