@@ -1,7 +1,7 @@
 """end_to_end.py PLIM [TEST...] - the promises, on the real program: budget, prediction, same bits, resuming, bad input.
 
 Each test is a process or several; figures are the kernel's. Times are never judged here."""
-import gzip, json, os, random, signal, struct, subprocess, sys, tempfile, time, unittest
+import gzip, hashlib, json, os, random, signal, struct, subprocess, sys, tempfile, time, unittest
 
 PLIM = os.path.abspath(sys.argv.pop(1))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -116,6 +116,19 @@ class Budget(Case):
 
     def test_cnn(self):
         self.smallest_works(self.job(CNN), "--set", "train.epochs=1")
+
+    def test_weights_with_a_large_header(self):
+        """What is read before the first step counts, too."""
+        self.train(self.job(MLP.replace("epochs: 2", "epochs: 1, save_weights: w.safetensors")))
+        path = os.path.join(self.folder.name, "w.safetensors")
+        with open(path, "rb") as f:
+            size = struct.unpack("<Q", f.read(8))[0]
+            header, data = json.loads(f.read(size)), f.read()
+        header["__metadata__"] = {"note": "x" * 20 * MIB}
+        header = json.dumps(header).encode()
+        with open(path, "wb") as f:
+            f.write(struct.pack("<Q", len(header)) + header + data)
+        self.smallest_works(self.job(MLP.replace("epochs: 2", "epochs: 1, load_weights: w.safetensors")))
 
     def test_the_command_of_a_refusal_works(self):
         job = self.job(MLP)
@@ -340,6 +353,61 @@ class Resume(Case):
         self.assertEqual(end["weights_digest"], want["weights_digest"])
 
 
+    def test_a_forged_position(self):
+        """Sealed as it should be, but at a step that the data does not have."""
+        job, folder = self.job(MLP), os.path.join(self.folder.name, "c")
+        self.train(job, "--checkpoint", folder)
+        path = os.path.join(folder, "checkpoint.safetensors")
+        with open(path, "rb") as f:
+            whole = f.read()
+        size = struct.unpack("<Q", whole[:8])[0]
+        for step in ("126", "9007199254740992", "99999999999999999999"):
+            header = whole[8:8 + size].replace(b'"step":"0"', b'"step":"' + step.encode() + b'"').rstrip().ljust(size)
+            self.assertEqual(len(header), size)
+            forged = whole[:8] + header + whole[8 + size:-32]
+            with open(path, "wb") as f:
+                f.write(forged + hashlib.sha256(forged).digest())
+            self.train(job, "--checkpoint", folder, "--resume", "--set", "train.epochs=9", code=3)
+
+
+class Remarks(Case):
+    """What is no error, but worth a word: said once."""
+
+    def remarks(self, job, *words):
+        r = self.run_plim("train", job)
+        self.assertEqual(r.output.count("note: "), 1, r.output)
+        end = self.train(job).last("end")
+        for word in words:
+            self.assertIn(word, r.output)
+            self.assertIn(word, end["note"])
+
+    def test_fewer_batches_than_asked_for(self):
+        self.remarks(self.job(MLP.replace("epochs: 2", "epochs: 2, steps_per_epoch: 1000, callbacks: [checkpoint: none]")), "steps_per_epoch is 1000", "125 batches")
+        self.remarks(self.job(MLP.replace("epochs: 2", "epochs: 1, validation_steps: 17, callbacks: [checkpoint: none]")), "validation_steps is 17", "16 batches")
+
+    def test_a_loss_that_is_nan(self):
+        text = MLP.replace("optimizer: adam", "optimizer: {sgd: 1e30}").replace("binary_crossentropy", "sparse_categorical_crossentropy")
+        text = text.replace("Dense: {units: 1, activation: sigmoid}", "Dense: {units: 64, activation: relu}, Dense: {units: 2, activation: softmax}")
+        self.remarks(self.job(text.replace("epochs: 2", "epochs: 2, callbacks: [checkpoint: none]")), "the loss is nan from step", "learning rate")
+
+    def test_the_command_that_goes_on(self):
+        job = self.job(LONG.replace("epochs: 2", "epochs: 1000000"), "a job.yaml")
+        p = subprocess.Popen([PLIM, "train", job, "--json=steps", "--memory", "70MiB" if not SANITIZED else "16GiB", "--set", "seed=3"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder.name)
+        while b'"event":"step"' not in p.stdout.readline():
+            pass
+        p.send_signal(signal.SIGTERM)
+        p.stdout.read()
+        command = p.communicate()[1].decode().split("; try: ")[1].strip()
+        r = subprocess.run(["bash", "-c", f'plim() {{ "$PLIM" "$@"; }}; {command} --set train.epochs=1'], env={**os.environ, "PLIM": PLIM}, capture_output=True, text=True)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertNotIn("starting from the beginning", r.stdout)
+
+    def test_hints_name_their_command(self):
+        for command in (["plan"], ["bench"], ["data", "bench"], ["train"]):
+            r = self.run_plim(*command, self.job(MLP), "--memory", "2MiB", code=4)
+            self.assertIn("try: plim " + " ".join(command) + " --memory ", r.error)
+
+
 class Surroundings(Case):
     """What a shell, a host or a disk may do to a run."""
 
@@ -398,9 +466,9 @@ class Surroundings(Case):
         self.assertTrue(self.checkpoint())
 
     def signalled(self, job, sent, ignored=()):
-        def before():
-            for number in ignored:
-                signal.signal(number, signal.SIG_IGN)
+        def before():  # whoever runs the tests may ignore signals itself (nohup, a shell's background)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
         p = subprocess.Popen([PLIM, "train", job, "--json=steps"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder.name, preexec_fn=before)
         while b'"event":"step"' not in p.stdout.readline():
             pass
@@ -520,6 +588,55 @@ class BadInput(Case):
     def test_places_of_overrides(self):
         r = self.run_plim("train", self.job(MLP), "--set", "train.epoch=1", code=2)
         self.assertIn("--set train.epoch=1", r.error)
+
+    def test_numbers_beyond_float32(self):
+        for text in (MLP.replace("Dense: {units: 64,", "Rescaling: 1e39, Dense: {units: 64,"),
+                     MLP.replace("units: 64,", "units: 64, bias_initializer: {constant: -4e38},"),
+                     MLP.replace("optimizer: adam", "optimizer: {adam: {epsilon: 1e300}}"),
+                     MLP.replace("optimizer: adam", "optimizer: {sgd: 1e39}")):
+            self.refused(text, 2, "bad.yaml:", "3.4e38")
+
+    def test_arguments_that_mean_nothing(self):
+        self.refused(MLP.replace("units: 64,", "units: 64, kernel_initializer: {zeros: 5},"), 2, "bad.yaml:6:", "arguments of zeros")
+        self.refused(MLP.replace("metrics: [accuracy]", "metrics: {a: accuracy}"), 2, "bad.yaml:7:", "'a'", "metrics: [accuracy]")
+
+    def test_names_that_move_the_cursor(self):
+        self.refused(MLP.replace("units: 64,", 'units: 64, name: "a\\x1b[2J",'), 2, "bad.yaml:6:", "control character")
+
+    def test_sizes_without_unit(self):
+        self.refused(MLP, 2, "'16'", "16MiB", arguments=("--memory", "16"))
+        self.refused(MLP.replace("memory: ", "memory: 16  # "), 2, "bad.yaml", "16MiB")
+        self.refused(MLP, 2, "'10'", "10GiB", arguments=("--disk", "10"))
+
+    def test_weights_saved_over_what_is_read(self):
+        for name, header, size in (("x.npy", "(10, 100)", 4000), ("y.npy", "(10,)", 40)):
+            with open(os.path.join(self.folder.name, name), "wb") as f:
+                f.write(npy_header("<f4", header) + bytes(size))
+        os.link(os.path.join(self.folder.name, "x.npy"), os.path.join(self.folder.name, "link"))
+        text = MLP.replace("random: {elements: 4000, shape: [100], classes: 2, seed: 1, learnable: true}", "npy: [x.npy, y.npy]")
+        for target in ("bad.yaml", "./x.npy", "y.npy", "link", os.path.join(self.folder.name, "y.npy")):
+            self.refused(text.replace("epochs: 2", f"epochs: 2, save_weights: {target}"), 2, "bad.yaml:7:", "save_weights", "that this job reads")
+        self.run_plim("plan", self.job(text.replace("epochs: 2", "epochs: 2, save_weights: z.npy")))
+
+    def test_weights_of_another_model(self):
+        self.train(self.job(MLP.replace("epochs: 2", "epochs: 1, save_weights: w.safetensors")))
+        for plan in ("plan", "train"):
+            text = MLP.replace("epochs: 2", "epochs: 1, load_weights: w.safetensors")
+            r = self.run_plim(plan, self.job(text.replace("units: 64", "units: 63"), "other.yaml"), code=3)
+            self.assertIn("tensor 'dense/kernel' is float32 (100, 64)", r.error)
+            self.assertFalse(os.path.exists(os.path.join(self.folder.name, "other.plim")))
+        self.refused(text.replace("w.safetensors", "gone.safetensors"), 3, "bad.yaml:7:", "gone.safetensors")
+
+    def test_nothing_is_left_of_a_start_that_failed(self):
+        self.refused(MLP.replace("epochs: 2", "epochs: 2, save_weights: none/w.safetensors"), 6, "none/w.safetensors")
+        with gzip.open(os.path.join(self.folder.name, "x.gz"), "wb") as f: # a header that is right, then too little
+            f.write(struct.pack(">HBBII", 0, 8, 2, 4000, 100) + bytes(1000))
+        with gzip.open(os.path.join(self.folder.name, "y.gz"), "wb") as f:
+            f.write(struct.pack(">HBBI", 0, 8, 1, 4000) + bytes(4000))
+        text = MLP.replace("random: {elements: 4000, shape: [100], classes: 2, seed: 1, learnable: true}", "idx: [x.gz, y.gz]")
+        before = sorted(os.listdir(self.folder.name))
+        self.run_plim("train", self.job(text, "bad.yaml"), code=3)
+        self.assertEqual(sorted(os.listdir(self.folder.name)), sorted(before + ([] if "bad.yaml" in before else ["bad.yaml"])))
 
     def test_no_job(self):
         self.run_plim("train", code=2)
