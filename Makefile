@@ -3,37 +3,40 @@ BUILD ?= build
 MESON_FLAGS ?=
 BENCH_FLAGS ?=
 
-all: $(BUILD)/build.ninja
+all: $(BUILD)/build.ninja ## build/plim and the library
 	@ninja -C $(BUILD) --quiet plim libplimsoll.so.0.1.0
 
 $(BUILD)/build.ninja:
 	@tools/setup build
 	@meson setup $(BUILD) -Dtests=false -Dbuildtype=release -Dwerror=$(if $(CI),true,false) $(MESON_FLAGS) >/dev/null
 
-demo: all
+demo: all ## the story on Fashion-MNIST, in six acts
 	@tools/setup demo
 	@tools/demo $(BUILD)/plim
 
-test:
+test: ## the tests
 	@tools/setup test
 	@tools/run-tests build-test
 
-check: test
+check: test ## and sanitizers, fault sweeps, fuzzing
 	@tools/setup check
 	@tools/run-checks
 
-interop: all
+interop: all ## the same models in real Keras
 	@tools/setup interop
 	@interop/run $(BUILD)/plim
 
-bench: all
+bench: all ## speed and memory beside TensorFlow, PyTorch and JAX
 	@tools/setup bench
 	@bench/run $(BUILD)/plim $(BENCH_FLAGS)
 
-install: all
+install: all ## into the prefix that meson was set up with
 	@meson install -C $(BUILD) --no-rebuild
 
-clean:
+clean: ## removes build and build-*
 	@rm -rf build build-*
 
-.PHONY: all demo test check interop bench install clean
+help: ## this
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+.PHONY: help all demo test check interop bench install clean

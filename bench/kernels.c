@@ -1,7 +1,7 @@
 /* kernels.c - how long the kernels of the training steps take: the MLP at
    batches of 32 and 10,000, the CNN at 32, in slices, on one and more threads.
 
-   usage: kernels [threads]. Prints the least of several runs, in microseconds. */
+   usage: bench-kernels [threads] (ninja -C build bench-kernels). Prints the least of several runs, in microseconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,7 @@ def time_steps(step, steps):
     return seconds
 
 
-def report(system, version, seconds):
+def report(system, version, seconds, **more):
     peak = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
     print(json.dumps({"system": system, "version": version, "median_seconds": statistics.median(seconds),
-                      "best_seconds": min(seconds), "peak_rss_bytes": peak}))
+                      "best_seconds": min(seconds), "peak_rss_bytes": peak, **more}))

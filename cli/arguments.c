@@ -1,4 +1,4 @@
-/* arguments.c - options, the same for every command. */
+/* arguments.c - options: one table, of which each command takes a part. */
 #include "command.h"
 
 #include <errno.h>
@@ -6,113 +6,170 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char arguments_help[] =
-    "Options:\n"
-    "  --memory SIZE       the budget of the whole process: 48MiB, 80%, auto\n"
-    "  --threads N         or compute=2,data=1\n"
-    "  --set PATH=VALUE    overrides a value of the job file: train.epochs=1, data.train.pipeline.batch=64\n"
-    "  --resume            goes on from the newest checkpoint that is whole\n"
-    "  --checkpoint DIR    where checkpoints are kept\n"
-    "  --disk SIZE         most bytes of unpacked sources, in --scratch DIR\n"
-    "  --digest            SHA-256 of weights and optimizer at the end\n"
-    "  --json[=steps]      JSON lines on standard output, =steps: every step too\n"
-    "  --help\n";
+enum option_kind { TEXT, OVERRIDE, NUMBER, FLAG, JSON };
 
-static plim_status bad_usage(plim_error *error, const char *message, const char *word)
+static const struct option {
+    const char *name, *value; /* value: what stands for it in the help, NULL when it has none */
+    const char *help;
+    unsigned bit;
+    enum option_kind kind;
+    size_t offset; /* in struct arguments; TEXT: a const char *, FLAG: a bool */
+} options[] = {
+#define AT(field) offsetof(struct arguments, field)
+    {"--memory", "SIZE", "the budget of the whole process: 48MiB, 80%, auto", TAKES_MEMORY, TEXT, AT(job.memory)},
+    {"--threads", "N", "or compute=2,data=1", TAKES_MEMORY, TEXT, AT(job.threads)},
+    {"--set", "PATH=VALUE", "overrides a value of the job file: train.epochs=1", TAKES_SET, OVERRIDE, 0},
+    {"--resume", NULL, "goes on from the newest checkpoint that is whole", TAKES_TRAIN, FLAG, AT(job.resume)},
+    {"--checkpoint", "DIR", "where checkpoints are kept", TAKES_TRAIN, TEXT, AT(job.checkpoint)},
+    {"--disk", "SIZE", "most bytes of unpacked sources", TAKES_DISK, TEXT, AT(job.disk)},
+    {"--scratch", "DIR", "where they lie", TAKES_DISK, TEXT, AT(job.scratch)},
+    {"--steps", "N", "how many; 1000 unless told", TAKES_STEPS, NUMBER, AT(steps)},
+    {"--output", "PATH", "convert: X.tfrecord, X.npy, X.tar, a folder; shard: a prefix", TAKES_OUTPUT, TEXT, AT(output)},
+    {"--shards", "N", "how many files", TAKES_SHARDS, NUMBER, AT(shards)},
+    {"--plan", NULL, "explain: without running anything", TAKES_PLAN, FLAG, AT(plan)},
+    {"--digest", NULL, "SHA-256 of weights and optimizer at the end", TAKES_TRAIN, FLAG, AT(job.digest)},
+    {"--json", NULL, "JSON lines on standard output", TAKES_JSON, JSON, 0},
+    {"--json=steps", NULL, "and every step too", TAKES_TRAIN, JSON, 0},
+    {"--help", NULL, "this", ~0u, FLAG, AT(help)},
+#undef AT
+};
+#define OPTION_COUNT (sizeof options / sizeof options[0])
+
+void arguments_help(const struct command *command)
+{
+    printf("Options:\n");
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const struct option *option = &options[i];
+        char left[32];
+        snprintf(left, sizeof left, "%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
+        if (option->bit & command->takes)
+            printf("  %-18s  %s\n", left, option->help);
+    }
+}
+
+plim_status bad_usage(plim_error *error, const char *hint, const char *format, const char *word)
 {
     if (error) {
         *error = (plim_error){.code = PLIM_USAGE};
-        snprintf(error->message, sizeof error->message, "%s '%s'", message, word);
-        snprintf(error->hint, sizeof error->hint, "%s", "plim --help");
+        snprintf(error->message, sizeof error->message, format, word);
+        snprintf(error->hint, sizeof error->hint, "%s", hint);
     }
     return PLIM_USAGE;
 }
 
-/* The value of "--name value" or "--name=value"; *i moves past what was used. */
-static const char *value_of(const char *name, int count, char **values, int *i)
-{
-    size_t length = strlen(name);
-    if (strncmp(values[*i], name, length) != 0)
-        return NULL;
-    if (values[*i][length] == '=')
-        return values[*i] + length + 1;
-    if (values[*i][length] || *i + 1 >= count)
-        return NULL;
-    return values[++*i];
-}
+/* ---- one option ---- */
 
-static bool read_steps(long long *out, const char *text)
+static bool read_number(long long *out, const char *text)
 {
     char *end;
     errno = 0;
-    long long steps = strtoll(text, &end, 10);
-    if (end == text || *end || errno || steps < 1)
+    long long number = strtoll(text, &end, 10);
+    if (end == text || *end || errno || number < 1)
         return false;
-    *out = steps;
+    *out = number;
     return true;
 }
 
-static bool read_valued(struct arguments *out, int count, char **values, int *i)
+static plim_status keep(struct arguments *out, const struct option *option, const char *value, plim_error *error)
 {
-    struct {
-        const char *name;
-        const char **to;
-    } valued[] = {
-        {"--memory", &out->job.memory},   {"--threads", &out->job.threads}, {"--scratch", &out->job.scratch},
-        {"--disk", &out->job.disk},       {"--checkpoint", &out->job.checkpoint},
-    };
-    for (size_t k = 0; k < sizeof valued / sizeof valued[0]; k++) {
-        const char *value = value_of(valued[k].name, count, values, i);
-        if (value) {
-            *valued[k].to = value;
-            return true;
-        }
-    }
-    const char *value = value_of("--set", count, values, i);
-    if (value && out->job.overrides_count < MOST_OVERRIDES) {
+    char *field = (char *)out + option->offset;
+    switch (option->kind) {
+    case TEXT:
+        *(const char **)field = value;
+        return PLIM_OK;
+    case OVERRIDE:
+        if (out->job.overrides_count == MOST_OVERRIDES)
+            return bad_usage(error, "put them into the job file", "too many of --set: '%s'", value);
         out->overrides[out->job.overrides_count++] = value;
-        return true;
-    }
-    value = value_of("--steps", count, values, i);
-    return value && read_steps(&out->steps, value);
-}
-
-static bool read_flag(struct arguments *out, const char *word)
-{
-    if (strcmp(word, "--resume") == 0)
-        out->job.resume = true;
-    else if (strcmp(word, "--digest") == 0)
-        out->job.digest = true;
-    else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        out->help = true;
-    else if (strcmp(word, "--json") == 0 || strcmp(word, "--json=steps") == 0) {
+        return PLIM_OK;
+    case NUMBER:
+        if (read_number((long long *)(void *)field, value))
+            return PLIM_OK;
+        bad_usage(error, "a whole number, at least 1", "'%s' is not a number", value);
+        snprintf(error->where, sizeof error->where, "%s", option->name);
+        return PLIM_USAGE;
+    case FLAG:
+        *(bool *)field = true;
+        return PLIM_OK;
+    case JSON:
         out->json = true;
-        out->json_steps = word[6] != 0;
-    } else
-        return false;
-    return true;
+        out->json_steps |= strcmp(option->name, "--json") != 0;
+        return PLIM_OK;
+    }
+    return PLIM_OK;
 }
 
-plim_status arguments_read(struct arguments *out, int count, char **values, plim_error *error)
+/* "--name", "--name=value"; the name alone is `length` long. */
+static const struct option *find(const char *word, size_t *length)
+{
+    *length = strcspn(word, "=");
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const struct option *option = &options[i];
+        if (strcmp(word, option->name) == 0)
+            return option;
+        if (option->value && strlen(option->name) == *length && strncmp(word, option->name, *length) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+static plim_status unknown(const struct command *command, const char *word, plim_error *error)
+{
+    const char *names[OPTION_COUNT], *near;
+    char hint[128];
+    int count = 0;
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (options[i].bit & command->takes)
+            names[count++] = options[i].name;
+    near = nearest_word(word, names, count);
+    snprintf(hint, sizeof hint, "plim %s --help", command->name);
+    return bad_usage(error, near ? near : hint, "unknown option '%s'", word);
+}
+
+static plim_status read_option(struct arguments *out, const struct command *command, int count, char **values, int *i,
+                               plim_error *error)
+{
+    const char *word = strcmp(values[*i], "-h") == 0 ? "--help" : values[*i], *value = NULL;
+    size_t length;
+    char hint[128];
+    const struct option *option = find(word, &length);
+    if (!option)
+        return unknown(command, word, error);
+    snprintf(hint, sizeof hint, "plim %s --help", command->name);
+    if (!(option->bit & command->takes))
+        return bad_usage(error, hint, "this command takes no '%s'", option->name);
+    if (option->value && word[length] == '=')
+        value = word + length + 1;
+    else if (option->value && *i + 1 < count)
+        value = values[++*i];
+    if (option->value && !value)
+        return bad_usage(error, hint, "the value of '%s' is missing", option->name);
+    return keep(out, option, value, error);
+}
+
+plim_status arguments_read(struct arguments *out, const struct command *command, int count, char **values, plim_error *error)
 {
     *out = (struct arguments){.steps = 1000};
-    for (int i = 0; i < count; i++) {
-        if (values[i][0] != '-') {
-            if (out->word_count == MOST_WORDS)
-                return bad_usage(error, "one word too many:", values[i]);
-            out->words[out->word_count++] = values[i];
-        } else if (!read_flag(out, values[i]) && !read_valued(out, count, values, &i))
-            return bad_usage(error, "unknown option, or its value is missing or not possible:", values[i]);
-    }
     out->job.overrides = out->overrides;
+    for (int i = 0; i < count; i++) {
+        if (values[i][0] == '-') {
+            plim_status status = read_option(out, command, count, values, &i, error);
+            if (status != PLIM_OK)
+                return status;
+        } else if (out->word_count == MOST_WORDS) {
+            return bad_usage(error, command->usage, "one word too many: '%s'", values[i]);
+        } else {
+            out->words[out->word_count++] = values[i];
+        }
+    }
     return PLIM_OK;
 }
 
 plim_status open_job(plim_job **job, struct arguments *arguments, plim_error *error)
 {
     if (arguments->word_count < 1)
-        return bad_usage(error, "which job? a file is missing after", "plim COMMAND");
+        return bad_usage(error, "plim --help", "which job? a file is missing%s", "");
     if (arguments->word_count > 1)
-        return bad_usage(error, "one word too many:", arguments->words[1]);
+        return bad_usage(error, "plim --help", "one word too many: '%s'", arguments->words[1]);
     return plim_job_open(job, arguments->words[0], &arguments->job, error);
 }

@@ -38,5 +38,6 @@ const struct command command_bench = {
     .summary = "times the training step of a job on one batch",
     .help = "Takes one batch and runs the training step on it N times (1,000).\n\n"
             "  plim bench examples/mlp.yaml --steps 2000\n",
+    .takes = TAKES_JOB | TAKES_STEPS,
     .run = bench,
 };

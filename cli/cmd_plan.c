@@ -27,5 +27,6 @@ const struct command command_plan = {
     .help = "Prints the predicted peak, what it is made of, the smallest budget that works and the largest\n"
             "batch that fits. Exit 4 when the job does not fit.\n\n"
             "  plim plan examples/cnn.yaml --memory 64MiB\n",
+    .takes = TAKES_JOB,
     .run = plan,
 };

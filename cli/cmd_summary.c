@@ -25,5 +25,6 @@ const struct command command_summary = {
     .summary = "prints the table of the model's layers",
     .help = "Keras's table, with the bytes of each layer's output.\n\n"
             "  plim summary examples/cnn.yaml\n",
+    .takes = TAKES_SET | TAKES_JSON,
     .run = summary,
 };

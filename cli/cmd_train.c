@@ -46,6 +46,7 @@ const struct command command_train = {
     .help = "Plans first; a job that does not fit is refused with the budget that would do, before any\n"
             "record is read. Ctrl-C writes a checkpoint; --resume goes on from it with the same bits.\n\n"
             "  plim train examples/mlp.yaml --memory 16MiB\n",
+    .takes = TAKES_JOB | TAKES_TRAIN,
     .works_unheard = true,
     .run = train,
 };

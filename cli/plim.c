@@ -30,7 +30,8 @@ static int print_help(void)
 
 static int print_command_help(const struct command *command)
 {
-    printf("usage: %s\n\n%s\n%s", command->usage, command->help, arguments_help);
+    printf("usage: %s\n\n%s\n", command->usage, command->help);
+    arguments_help(command);
     return 0;
 }
 
@@ -84,7 +85,7 @@ static int run(const struct command *command, int count, char **values)
     struct arguments arguments;
     struct reports reports = {0};
     plim_error error = {0};
-    plim_status status = arguments_read(&arguments, count, values, &error);
+    plim_status status = arguments_read(&arguments, command, count, values, &error);
     if (status == PLIM_OK && arguments.help)
         return print_command_help(command);
     if (status == PLIM_OK)
@@ -118,6 +119,16 @@ static void fill_standard_streams(void)
         close(descriptor);
 }
 
+static int unknown_command(const char *word)
+{
+    const char *names[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        names[i] = commands[i]->name;
+    const char *near = nearest_word(word, names, (int)COMMAND_COUNT);
+    fprintf(stderr, "plim: unknown command '%s'; try: plim %s\n", word, near ? near : "--help");
+    return plim_status_exit(PLIM_USAGE);
+}
+
 static int choose(int count, char **values)
 {
     if (count < 2 || strcmp(values[1], "--help") == 0 || strcmp(values[1], "-h") == 0 || strcmp(values[1], "help") == 0)
@@ -129,8 +140,7 @@ static int choose(int count, char **values)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(values[1], commands[i]->name) == 0)
             return run(commands[i], count - 2, values + 2);
-    fprintf(stderr, "plim: unknown command '%s'; try: plim --help\n", values[1]);
-    return plim_status_exit(PLIM_USAGE);
+    return unknown_command(values[1]);
 }
 
 int main(int count, char **values)

@@ -67,10 +67,14 @@ typedef struct plim_job_options {
     size_t overrides_count;
     bool resume; /* go on from the newest checkpoint that loads */
     bool digest; /* digests of weights and optimizer in the end event */
+    bool data_only; /* for the calls about data: model: and train: are not read and may be missing */
 } plim_job_options;
 
 /* Reads and checks a job file; opens no data. */
 PLIM_API plim_status plim_job_open(plim_job **job, const char *path, const plim_job_options *options, plim_error *error);
+/* A job over data files alone (as with data_only): what they are is found out by their first bytes and names. */
+PLIM_API plim_status plim_job_open_files(plim_job **job, const char *const *paths, size_t count,
+                                         const plim_job_options *options, plim_error *error);
 PLIM_API void plim_job_close(plim_job *job);
 
 /* What a run tells while it goes on: one call an event, on the calling
@@ -101,7 +105,7 @@ typedef struct plim_progress {
     const char *metric;             /* "accuracy", or NULL */
     double metric_value, val_metric_value;
     uint64_t budget_bytes;
-    const char *note;               /* something to tell once, or NULL */
+    const char *note;               /* something to tell once (BEGIN, STEP), or NULL */
 } plim_progress;
 
 typedef struct plim_end {
@@ -112,7 +116,7 @@ typedef struct plim_end {
     double allocations_per_step;
     int64_t malloc_growth_bytes; /* held by malloc: end against step 100; 0 is right */
     double data_wait_share;
-    const char *note;             /* what resuming had to say, or NULL */
+    const char *note;             /* all that was to be told, or NULL */
     const char *checkpoint;       /* path, or NULL */
     const char *weights_digest;   /* NULL unless asked for */
     const char *optimizer_digest;
@@ -142,11 +146,34 @@ PLIM_API void plim_job_stop(plim_job *job);
 typedef struct plim_data_figures {
     int64_t elements, batches;
     double seconds, elements_per_s, ns_per_element;
-    uint64_t bytes_read, peak_rss_bytes;
+    uint64_t bytes_read, peak_rss_bytes, predicted_peak_bytes;
+    double readiness; /* share of batches that were there when they were asked for */
 } plim_data_figures;
 
-/* Runs one epoch of the training data alone and measures it. */
+/* Runs one epoch of the training data alone and measures it; data without end for 5 seconds. */
 PLIM_API plim_status plim_job_bench_data(plim_data_figures *figures, plim_job *job, plim_error *error);
+
+/* The stages of the training data: bytes granted, elements, spec, what was chosen and why; with seconds > 0 after
+   running at most so long, with time by stage and the bottleneck. The texts live until the next call. */
+PLIM_API plim_status plim_job_explain_data(const char **text, const char **json, plim_job *job, double seconds,
+                                           plim_error *error);
+
+/* What is in the training data: columns, how many elements where that is known, the first few of them in short form.
+   The texts live until the next call. */
+PLIM_API plim_status plim_job_inspect_data(const char **text, const char **json, plim_job *job, plim_error *error);
+
+/* Told now and then how far something long is; total 0: not known. false stops it with PLIM_INTERRUPTED. */
+typedef bool plim_meter(void *context, uint64_t done, uint64_t total);
+/* Streams the training data through its pipeline into output: X.tfrecord (.gz too), X.npy, X.tar, or a folder (a
+   snapshot). Written under another name first: whole or not there. meter may be NULL. */
+PLIM_API plim_status plim_job_convert(int64_t *elements, plim_job *job, const char *output, plim_meter *meter,
+                                      void *context, plim_error *error);
+/* The same into PREFIX-00000-of-0000N.tfrecord and so on, an element to each in turn. */
+PLIM_API plim_status plim_job_shard(int64_t *elements, plim_job *job, int64_t shards, const char *prefix,
+                                    plim_meter *meter, void *context, plim_error *error);
+/* Writes PATH.index for a raw TFRecord file, which makes its records readable by number; done and total are bytes. */
+PLIM_API plim_status plim_records_index(int64_t *records, const char *path, plim_meter *meter, void *context,
+                                        plim_error *error);
 
 typedef struct plim_step_figures {
     int64_t steps;
@@ -156,6 +183,290 @@ typedef struct plim_step_figures {
 
 /* Takes one batch and runs the training step on it again and again. */
 PLIM_API plim_status plim_job_bench_step(plim_step_figures *figures, plim_job *job, int64_t steps, plim_error *error);
+
+/* ---- data sets in C --------------------------------------------------- */
+
+/* The most bytes that everything made from it may hold together: descriptions, iterators, batches. (A job's budget is
+   that of the whole process; here the process is yours.) */
+typedef struct plim_budget plim_budget;
+PLIM_API plim_status plim_budget_make(plim_budget **budget, uint64_t bytes, plim_error *error);
+/* Once nothing made from it is left; before that it does nothing. */
+PLIM_API void plim_budget_free(plim_budget *budget);
+/* Bytes held now, and the most that were ever held. */
+PLIM_API void plim_budget_figures(uint64_t *now, uint64_t *peak, const plim_budget *budget);
+
+typedef enum plim_type {
+    PLIM_FLOAT32,
+    PLIM_FLOAT64,
+    PLIM_FLOAT16,
+    PLIM_BFLOAT16,
+    PLIM_INT8,
+    PLIM_INT16,
+    PLIM_INT32,
+    PLIM_INT64,
+    PLIM_UINT8,
+    PLIM_BOOL,
+    PLIM_STRING, /* rows are plim_string */
+    PLIM_OTHER   /* one that this header does not know yet */
+} plim_type;
+
+#define PLIM_MOST_COLUMNS 64
+#define PLIM_MOST_AXES    6
+#define PLIM_INFINITE     (-1) /* cardinalities that are no counts */
+#define PLIM_UNKNOWN      (-2)
+#define PLIM_AUTO         (-1) /* prefetch */
+
+/* A row of a string column. */
+typedef struct plim_string {
+    const uint8_t *data;
+    uint64_t bytes;
+} plim_string;
+
+/* A row of a column whose shape has an extent of -1: data holds the product of dim[0..rank) elements. */
+typedef struct plim_cell {
+    void *data;
+    int64_t dim[PLIM_MOST_AXES];
+} plim_cell;
+
+typedef struct plim_column {
+    char name[64];
+    plim_type type;
+    int rank;
+    int64_t shape[PLIM_MOST_AXES]; /* of one element; -1: any extent, and rows are plim_cell */
+    uint64_t row_bytes;            /* told, never asked */
+} plim_column;
+
+/* An array of yours. */
+typedef struct plim_tensor {
+    const char *name; /* NULL: x, y, c2, ... */
+    plim_type type;
+    int rank;
+    int64_t shape[PLIM_MOST_AXES];
+    const void *data;
+} plim_tensor;
+
+/* A lazy description. Builders take over the reference they are given and can be chained without checks: one that
+   could not be built carries its error, which plim_dataset_check and plim_iterator_open report. */
+typedef struct plim_dataset plim_dataset;
+
+/* One element: these arrays. They must outlive the data set. */
+PLIM_API plim_dataset *plim_dataset_from_tensors(plim_budget *budget, const plim_tensor *tensors, int count);
+/* An element for each index of their first axis; never copied whole. They must outlive the data set. */
+PLIM_API plim_dataset *plim_dataset_from_tensor_slices(plim_budget *budget, const plim_tensor *tensors, int count);
+
+typedef struct plim_generator {
+    /* The next element into row[c], one for each column; *more = false: the epoch is over. What strings and cells refer
+       to must live until the next call. */
+    plim_status (*next)(bool *more, void *context, void *const *row, plim_error *error);
+    /* To the beginning of an epoch, called before its first element; NULL: there is one epoch only. */
+    plim_status (*rewind)(void *context, int64_t epoch, plim_error *error);
+    void *context;
+    int64_t count;        /* elements an epoch; 0: not known */
+    uint64_t value_bytes; /* of the largest element's strings and cells; 0: 256 KiB */
+} plim_generator;
+/* Elements that a function makes; it is called by one thread at a time, for one iterator at a time. */
+PLIM_API plim_dataset *plim_dataset_from_generator(plim_budget *budget, const plim_column *columns, int count,
+                                                   const plim_generator *generator);
+/* 0, 1, ... n - 1 as int64. */
+PLIM_API plim_dataset *plim_dataset_range(plim_budget *budget, int64_t n);
+/* start, start + step, ...: so many, or PLIM_INFINITE. */
+PLIM_API plim_dataset *plim_dataset_counter(plim_budget *budget, int64_t start, int64_t step, int64_t count);
+/* Paths that match a pattern, as strings: sorted, or shuffled anew each epoch. */
+PLIM_API plim_dataset *plim_dataset_list_files(plim_budget *budget, const char *const *patterns, int count, bool shuffle,
+                                               uint64_t seed);
+/* `elements` of float32 in [0, 1) of this shape, and a label below `classes` (int32): functions of seed and index. */
+PLIM_API plim_dataset *plim_dataset_random(plim_budget *budget, int64_t elements, const int64_t *shape, int rank,
+                                           int64_t classes, uint64_t seed);
+/* npy files side by side, a column each. */
+PLIM_API plim_dataset *plim_dataset_npy(plim_budget *budget, const char *const *paths, int count);
+/* IDX files side by side, plain or gzip. */
+PLIM_API plim_dataset *plim_dataset_idx(plim_budget *budget, const char *const *paths, int count);
+
+/* Any source of a job file with its pipeline, in a job file's words:
+   "{tfrecord: {files: data/X.tfrecord, features: {x: 'float32[100]', y: int64}}, pipeline: [batch: 32]}". */
+PLIM_API plim_dataset *plim_dataset_read(plim_budget *budget, const char *text, uint64_t seed);
+/* Any stage of a job file, in its words: "map: [cast: float32, rescale: 1/255]". */
+PLIM_API plim_dataset *plim_dataset_stage(plim_dataset *dataset, const char *text, uint64_t seed);
+
+/* Exact, over the whole data set, anew each epoch; takes no memory. */
+PLIM_API plim_dataset *plim_dataset_shuffle(plim_dataset *dataset, uint64_t seed);
+/* The first `count` elements; -1: all. */
+PLIM_API plim_dataset *plim_dataset_take(plim_dataset *dataset, int64_t count);
+/* All but the first `count`. */
+PLIM_API plim_dataset *plim_dataset_skip(plim_dataset *dataset, int64_t count);
+/* Several times an epoch; -1: without end. */
+PLIM_API plim_dataset *plim_dataset_repeat(plim_dataset *dataset, int64_t times);
+/* Batches of `size`; the last one may be smaller unless it is dropped. */
+PLIM_API plim_dataset *plim_dataset_batch(plim_dataset *dataset, int64_t size, bool drop_remainder);
+/* Batches read ahead; PLIM_AUTO: as the budget allows. */
+PLIM_API plim_dataset *plim_dataset_prefetch(plim_dataset *dataset, int64_t depth);
+
+/* Elements in a callback's hands: row i of column c is at from[c] + i * from_stride[c]. */
+typedef struct plim_chunk {
+    int64_t count;
+    void *const *from;
+    const uint64_t *from_stride;
+    void *const *to; /* to[c] == from[...] where the column stays */
+    const uint64_t *to_stride;
+    const int64_t *index; /* which elements these are: random choices depend on seed, epoch and index alone */
+    uint64_t epoch, seed;
+    void *room; /* for plim_chunk_take */
+} plim_chunk;
+
+typedef struct plim_map {
+    const char *name; /* for messages; NULL: "function" */
+    /* What comes out; NULL: the same columns, changed in place. A column of the name, type and shape of one that comes
+       in is that one, and stays as it is unless it is changed; others are new. */
+    const plim_column *columns;
+    int column_count;
+    /* One of the two, for a chunk or for an element. Called by several threads at once, in any order. */
+    plim_status (*chunk)(void *context, const plim_chunk *chunk, plim_error *error);
+    plim_status (*element)(void *context, void *const *from, void *const *to, int64_t index, plim_error *error);
+    void *context;
+    uint64_t value_bytes; /* that strings and cells it makes of one element take at most; 0: it makes none */
+    bool heavy;           /* microseconds an element: worth several threads */
+} plim_map;
+PLIM_API plim_dataset *plim_dataset_map(plim_dataset *dataset, const plim_map *map);
+/* Bytes for a string or a cell that a map makes (value_bytes says how many); NULL: more than that. */
+PLIM_API void *plim_chunk_take(const plim_chunk *chunk, uint64_t bytes);
+
+/* By blocks of neighbours, for disks where single rows cost a seek. */
+PLIM_API plim_dataset *plim_dataset_shuffle_blocks(plim_dataset *dataset, uint64_t seed);
+/* Through a buffer of elements, as tf.data has it: for data without an index. */
+PLIM_API plim_dataset *plim_dataset_shuffle_buffer(plim_dataset *dataset, int64_t buffer_size, uint64_t seed);
+/* Every shards-th element, beginning with the index-th. */
+PLIM_API plim_dataset *plim_dataset_shard(plim_dataset *dataset, int64_t shards, int64_t index);
+/* An int64 column "index" in front. */
+PLIM_API plim_dataset *plim_dataset_enumerate(plim_dataset *dataset, int64_t start);
+/* The first of equal elements, in one column or (NULL) in all; memory: bytes for what was seen, 0: as expected. */
+PLIM_API plim_dataset *plim_dataset_unique(plim_dataset *dataset, const char *column, uint64_t memory);
+/* An epoch that has another number of elements is an error. */
+PLIM_API plim_dataset *plim_dataset_assert_cardinality(plim_dataset *dataset, int64_t count);
+/* Passes over bad elements: at most so many an epoch; -1: any number. */
+PLIM_API plim_dataset *plim_dataset_ignore_errors(plim_dataset *dataset, int64_t most);
+
+/* Keeps the first epoch: in `memory` bytes (0: what it takes, where that is known), or in a file (complete or not there). */
+PLIM_API plim_dataset *plim_dataset_cache(plim_dataset *dataset, uint64_t memory, const char *file);
+/* Keeps elements such that the classes in a column are distributed as target says; initial NULL: estimated. */
+PLIM_API plim_dataset *plim_dataset_rejection_resample(plim_dataset *dataset, const char *column, const double *target,
+                                                       const double *initial, int classes, uint64_t seed);
+
+typedef struct plim_scan {
+    const void *state; /* as it begins each epoch; copied */
+    size_t state_bytes;
+    const plim_column *columns; /* of what it makes; NULL: as they come in */
+    int column_count;
+    plim_status (*run)(void *context, void *state, void *const *from, void *const *to, plim_error *error);
+    void *context;
+} plim_scan;
+/* One element after another through a state. Columns of strings and cells are not offered. */
+PLIM_API plim_dataset *plim_dataset_scan(plim_dataset *dataset, const plim_scan *scan);
+
+/* keep[i]: whether element i of the chunk passes. chunk->to is NULL. */
+typedef plim_status plim_test(bool *keep, void *context, const plim_chunk *chunk, plim_error *error);
+/* Elements that pass. */
+PLIM_API plim_dataset *plim_dataset_filter(plim_dataset *dataset, plim_test *test, void *context);
+/* Up to the first that does not. */
+PLIM_API plim_dataset *plim_dataset_take_while(plim_dataset *dataset, plim_test *test, void *context);
+/* The same with a test over columns: "label < 5". */
+PLIM_API plim_dataset *plim_dataset_filter_expression(plim_dataset *dataset, const char *expression);
+PLIM_API plim_dataset *plim_dataset_take_while_expression(plim_dataset *dataset, const char *expression);
+
+/* Several into one: all are taken over. Columns side by side, until the shortest ends. */
+PLIM_API plim_dataset *plim_dataset_zip(plim_dataset *const *datasets, int count);
+/* One after the other. */
+PLIM_API plim_dataset *plim_dataset_concatenate(plim_dataset *const *datasets, int count);
+/* `choices`, of one int64 column, says which one gives the next element. */
+PLIM_API plim_dataset *plim_dataset_choose_from_datasets(plim_dataset *const *datasets, int count, plim_dataset *choices,
+                                                         bool stop_on_empty);
+/* By chance, in proportion to weights; NULL: equally. */
+PLIM_API plim_dataset *plim_dataset_sample_from_datasets(plim_dataset *const *datasets, int count, const double *weights,
+                                                         uint64_t seed, bool stop_on_empty);
+
+typedef struct plim_interleave {
+    /* The data set for one element, with everything taken from this budget; the same for the same element. */
+    plim_dataset *(*make)(void *context, const plim_chunk *element, plim_budget *budget);
+    void *context;
+    const plim_column *columns; /* of what they give */
+    int column_count;
+    uint64_t reserve_bytes; /* that one of them may take; cycle_length are open at a time */
+    uint64_t value_bytes;   /* of the strings and cells of an element */
+    int64_t cycle_length, block_length; /* 0: 1 */
+} plim_interleave;
+/* A data set for each element, by turns in tf.data's order; or one after the other. */
+PLIM_API plim_dataset *plim_dataset_interleave(plim_dataset *dataset, const plim_interleave *interleave);
+PLIM_API plim_dataset *plim_dataset_flat_map(plim_dataset *dataset, const plim_interleave *interleave);
+
+/* Batches whose values are filled up to the longest; strings with nothing. */
+PLIM_API plim_dataset *plim_dataset_padded_batch(plim_dataset *dataset, int64_t size, double padding,
+                                                 bool drop_remainder);
+PLIM_API plim_dataset *plim_dataset_unbatch(plim_dataset *dataset);
+/* Batches of other sizes, which take turns. */
+PLIM_API plim_dataset *plim_dataset_rebatch(plim_dataset *dataset, const int64_t *sizes, int count, bool drop_remainder);
+/* shift 0: as size. */
+PLIM_API plim_dataset *plim_dataset_window(plim_dataset *dataset, int64_t size, int64_t shift, int64_t stride,
+                                           bool drop_remainder);
+/* Batches of elements with the same whole number in a column; batch_size 0: the window is one batch. */
+PLIM_API plim_dataset *plim_dataset_group_by_window(plim_dataset *dataset, const char *column, int64_t window_size,
+                                                    int64_t batch_size, bool drop_remainder);
+/* Padded batches of elements of like length; batch_sizes has one more than boundaries. column NULL: the first. */
+PLIM_API plim_dataset *plim_dataset_bucket_by_sequence_length(plim_dataset *dataset, const char *column,
+                                                              const int64_t *boundaries, const int64_t *batch_sizes,
+                                                              int boundary_count, bool drop_remainder);
+
+struct plim_batch;
+/* Another reference, to branch; and giving one up. */
+PLIM_API plim_dataset *plim_dataset_ref(plim_dataset *dataset);
+PLIM_API void plim_dataset_unref(plim_dataset *dataset);
+/* The error that it carries, if any; and whether an epoch has something to give. */
+PLIM_API plim_status plim_dataset_check(const plim_dataset *dataset, plim_error *error);
+/* The columns of one sample; how many there are. */
+PLIM_API int plim_dataset_spec(plim_column columns[PLIM_MOST_COLUMNS], const plim_dataset *dataset);
+/* Batches (elements where there is no batch stage) an epoch, PLIM_INFINITE or PLIM_UNKNOWN. */
+PLIM_API int64_t plim_dataset_cardinality(const plim_dataset *dataset);
+
+/* Each batch of one epoch, with a state of yours. */
+PLIM_API plim_status plim_dataset_reduce(void *state, plim_dataset *dataset, plim_budget *budget,
+                                         plim_status (*visit)(void *state, const struct plim_batch *batch, plim_error *error),
+                                         plim_error *error);
+/* All elements of one epoch into a folder, which plim_dataset_read(b, "{snapshot: FOLDER}", 0) reads again. */
+PLIM_API plim_status plim_dataset_save(plim_dataset *dataset, const char *folder, plim_budget *budget, plim_error *error);
+
+/* Where an iterator is: taken at any batch, with anything read ahead. Plain bytes, to be written anywhere. */
+typedef struct plim_iterator_state {
+    int64_t epoch;
+    int64_t samples;      /* of this epoch given so far, by all shards together */
+    uint64_t pipeline;    /* of which pipeline and seed */
+    uint64_t reserved;    /* 0 */
+} plim_iterator_state;
+
+typedef struct plim_iterator_options {
+    int threads;         /* that read ahead beside the caller; 0: none */
+    int slots;           /* batches in memory; 0: as prefetch says, as far as the budget allows */
+    uint64_t seed;       /* of shuffles without one and of random functions */
+    const char *scratch; /* folder for unpacked sources; NULL: /var/tmp */
+    uint64_t disk_bytes; /* most bytes there; 0: 10 GiB */
+    const plim_iterator_state *state; /* goes on from here; NULL: from the beginning */
+} plim_iterator_options;
+
+typedef struct plim_batch {
+    int64_t count;                   /* samples */
+    void *column[PLIM_MOST_COLUMNS]; /* row 0; rows are packed */
+    int64_t epoch, step;
+} plim_batch;
+
+typedef struct plim_iterator plim_iterator;
+/* Takes all its memory now, or says what each stage needs; afterwards nothing is allocated. options may be NULL. */
+PLIM_API plim_status plim_iterator_open(plim_iterator **iterator, plim_dataset *dataset, plim_budget *budget,
+                                        const plim_iterator_options *options, plim_error *error);
+PLIM_API void plim_iterator_close(plim_iterator *iterator);
+/* The next batch, or *batch = NULL at an epoch's end (the next call begins the next one). Valid until the next call. */
+PLIM_API plim_status plim_iterator_next(const plim_batch **batch, plim_iterator *iterator, plim_error *error);
+/* Behind the batch that was given last. */
+PLIM_API void plim_iterator_state_take(plim_iterator_state *state, const plim_iterator *iterator);
+/* Goes on behind it: exactly the elements that were left, in their order, with any number of threads. Where the
+   pipeline is shard, maps and batch, with any number of shards too: all were stopped after the same batch. */
+PLIM_API plim_status plim_iterator_restore(plim_iterator *iterator, const plim_iterator_state *state, plim_error *error);
 
 /* ---- what people and programs see ------------------------------------ */
 

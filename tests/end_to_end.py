@@ -1,7 +1,7 @@
 """end_to_end.py PLIM [TEST...] - the promises, on the real program: budget, prediction, same bits, resuming, bad input.
 
 Each test is a process or several; figures are the kernel's. Times are never judged here."""
-import gzip, hashlib, json, os, random, signal, struct, subprocess, sys, tempfile, time, unittest
+import fcntl, gzip, hashlib, json, os, pty, random, re, signal, struct, subprocess, sys, tempfile, termios, time, unittest, zlib
 
 PLIM = os.path.abspath(sys.argv.pop(1))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -408,6 +408,59 @@ class Remarks(Case):
             self.assertIn("try: plim " + " ".join(command) + " --memory ", r.error)
 
 
+class Words(Case):
+    """What people type, and what they see."""
+
+    def in_terminal(self, *arguments, **environment):
+        """All that a terminal of 80 columns gets."""
+        primary, secondary = pty.openpty()
+        fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        p = subprocess.Popen([PLIM, *map(str, arguments)], stdin=secondary, stdout=secondary, stderr=secondary, cwd=self.folder.name,
+                             env={**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm", **environment})
+        os.close(secondary)
+        seen = b""
+        try:
+            while part := os.read(primary, 65536):
+                seen += part
+        except OSError:  # the terminal is gone
+            pass
+        os.close(primary)
+        self.assertEqual(p.wait(), 0)
+        return seen.decode()
+
+    def test_options_of_a_command(self):
+        for command, takes, takes_not in (("train", "--resume --memory --json=steps --digest", "--steps "), ("plan", "--memory --set --json", "--resume --digest --steps --json=steps"),
+                                          ("summary", "--set --json", "--memory --resume"), ("bench", "--steps --memory", "--resume"), ("data", "--memory", "--steps --resume")):
+            text = self.run_plim(command, "--help").output
+            for word in takes.split():
+                self.assertIn(f"  {word}", text)
+            for word in takes_not.split():
+                self.assertNotIn(f"  {word} ", text)
+                self.assertIn(f"no '{word}'", self.run_plim(command, word, "1", code=2).error) if "=" not in word else None
+
+    def test_the_word_that_was_meant(self):
+        for arguments, meant in ((["tran"], "plim train"), (["train", "--memmory", "1MiB"], "--memory"), (["plan", "--jsn"], "--json"), (["bench", "--step=3"], "--steps")):
+            self.assertIn("try: " + meant, self.run_plim(*arguments, code=2).error)
+        self.assertIn("value of '--memory' is missing", self.run_plim("train", "x", "--memory", code=2).error)
+
+    def test_lines_fit_the_terminal(self):
+        job = self.job(CNN.replace("filters: 64,", "filters: 64, name: größe_of_a_layer_with_a_very_long_name_indeed,"))
+        for command in ("plan", "summary"):
+            for line in self.in_terminal(command, job).splitlines():
+                self.assertLessEqual(len(line), 80, line)
+        self.assertIn("größe_of", self.in_terminal("summary", job))
+
+    def test_no_colour(self):
+        colour = re.compile("\x1b\\[[0-9;]*m")
+        job = self.job(LONG)
+        seen = self.in_terminal("train", job, "--set", "train.epochs=1")
+        self.assertTrue(colour.search(seen))
+        seen = self.in_terminal("train", job, "--set", "train.epochs=1", NO_COLOR="1")
+        self.assertFalse(colour.search(seen))
+        self.assertIn("loss: ", seen)
+        self.assertTrue(colour.search(self.in_terminal("train", job, "--set", "train.epochs=1", NO_COLOR="")))
+
+
 class Surroundings(Case):
     """What a shell, a host or a disk may do to a run."""
 
@@ -509,6 +562,79 @@ def npy_header(descr, shape):
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
     text += " " * (-(len(text) + 11) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+def png(width, height, pixel):
+    """A picture, 8 bits RGB, of the colours that pixel(x, y) gives."""
+    rows = b"".join(b"\0" + b"".join(bytes(pixel(x, y)) for x in range(width)) for y in range(height))
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+class Images(Case):
+    """A folder of classes, decoded and changed by chance on the way into a small network."""
+    JOB = """memory: 96MiB
+seed: 7
+data:
+  train:
+    images: photos
+    pipeline:
+      - shuffle: exact
+      - map: [decode_image: {channels: 3, scaled: true}, resize: [16, 16], random_flip: horizontal, random_rotation: 0.05, rescale: 1/255]
+      - batch: 8
+      - prefetch: auto
+model: [Conv2D: {filters: 8, kernel_size: 3, activation: relu}, MaxPooling2D: 2, Flatten, Dense: {units: 2, activation: softmax}]
+train: {optimizer: {adam: {learning_rate: 0.01}}, loss: sparse_categorical_crossentropy, metrics: [accuracy], epochs: 6}
+"""
+    if SANITIZED:
+        JOB = JOB.replace("memory: ", "memory: 16GiB  # not ")
+
+    def write(self, name, data):
+        path = os.path.join(self.folder.name, "photos", name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(data)
+
+    def setUp(self):
+        super().setUp()
+        noise = random.Random(3)
+        for i in range(20):  # of different sizes; the classes differ in the direction of their stripes
+            width, height, step = 18 + i, 30 - i // 2, 3 + i % 4
+            for kind in ("across", "down"):
+                shade = lambda x, y: 200 if (y if kind == "across" else x) // step % 2 else 40
+                self.write(f"{kind}/{i}.png", png(width, height, lambda x, y: [shade(x, y) + noise.randrange(40) for _ in range(3)]))
+        with open(os.path.join(ROOT, "tests", "golden", "images", "color.jpg"), "rb") as f:
+            self.jpeg = f.read()
+        self.write("down/photo.jpg", self.jpeg)
+
+    def test_training(self):
+        job, ends = self.job(self.JOB), []
+        for threads in ("1", "2", "compute=1,data=0"):
+            run = self.train(job, "--threads", threads, "--checkpoint", tempfile.mkdtemp(dir=self.folder.name))
+            ends.append(run.last("end"))
+            self.assertGreater(run.last("epoch")["accuracy"], 0.85)
+            if not SANITIZED:
+                self.assertLessEqual(ends[-1]["peak_rss_bytes"], ends[-1]["predicted_peak_bytes"])
+                self.assertLessEqual(ends[-1]["predicted_peak_bytes"] - ends[-1]["peak_rss_bytes"], 4 * MIB)
+        self.assertEqual(len({(end["weights_digest"], end["optimizer_digest"]) for end in ends}), 1, "threads change nothing")
+        self.assertEqual(ends[0]["allocations_per_step"], 0)
+        whole, part = ends[0], os.path.join(self.folder.name, "part")
+        self.train(job, "--checkpoint", part, "--set", "train.epochs=2")
+        self.assertEqual(self.train(job, "--checkpoint", part, "--resume").last("end")["weights_digest"], whole["weights_digest"])
+
+    def test_an_image_that_is_cut_off(self):
+        self.write("across/cut.jpg", self.jpeg[:700])
+        r = self.run_plim("train", self.job(self.JOB), "--json", code=3)
+        error = r.last("error")
+        self.assertTrue(error["where"].endswith("photos/across/cut.jpg"), error)
+        self.assertIn("premature end at byte 700", error["message"])
+
+    def test_labels_and_words(self):
+        job = self.job(self.JOB.replace("images: photos", "images: {folder: photos, class_names: [down]}"))
+        self.assertEqual(self.run_plim("data", "bench", job, "--json").last("data")["elements"], 21)
+        job = self.job(self.JOB.replace("images: photos", 'images: {files: ["photos/*/1*.png", "photos/down/*.jpg"]}'))
+        self.assertEqual(self.run_plim("data", "bench", job, "--json").last("data")["elements"], 23)
+        self.run_plim("data", "bench", self.job(self.JOB.replace("images: photos", "images: pictures")), code=3)
 
 
 class BadInput(Case):

@@ -17,9 +17,12 @@
 #include "base/random.h"
 #include "pipeline/dataset.h"
 #include "pipeline/map_functions.h"
+#include "pipeline/map_image.h"
 
 #define SEED 7
 #define MOST 4096
+/* Slots, and a thread to fill them where there is more than one. */
+#define GRANT(n) ((struct grant){.slots = (n), .workers = (n) > 1})
 
 /* ---- a source of our own: image u8 (2, 3, 1), y u8, i int64 ---- */
 
@@ -107,9 +110,9 @@ static inline struct dataset *made_open(struct budget *budget, const struct made
         .start_bytes = options->start_bytes,
         .spec = {.column_count = 3,
                  .element_bytes = 15,
-                 .column = {{"image", TYPE_U8, {3, {2, 3, 1}}, 6},
-                            {"y", TYPE_U8, {0, {0}}, 1},
-                            {"i", TYPE_I64, {0, {0}}, 8}}},
+                 .column = {{"image", TYPE_U8, {3, {2, 3, 1}}, 6, 0},
+                            {"y", TYPE_U8, {0, {0}}, 1, 0},
+                            {"i", TYPE_I64, {0, {0}}, 8, 0}}},
     };
     return dataset_from_source(&made->base);
 }
@@ -145,7 +148,7 @@ static inline struct iterator *open_iterator(struct dataset *dataset, struct bud
 {
     struct iterator *iterator = NULL;
     plim_error error = {0};
-    if (iterator_open(&iterator, dataset, budget, NULL, slots, SEED, epoch, step, &error) != PLIM_OK)
+    if (iterator_open(&iterator, dataset, budget, NULL, GRANT(slots), SEED, epoch, step, &error) != PLIM_OK)
         fail_msg("%s", error.message);
     return iterator;
 }

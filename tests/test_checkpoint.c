@@ -23,7 +23,7 @@
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 /* A machine with four tensors that never runs, and a folder. */
-struct room {
+struct studio {
     char folder[64], current[128], previous[128], older[128];
     struct checkpoint_folder checkpoints;
     struct budget *budget;
@@ -38,10 +38,11 @@ struct room {
     uint64_t held; /* by the budget, at rest */
 };
 
-static void fill(struct room *room, int seed)
+static void fill(struct studio *room, int seed)
 {
     for (size_t i = 0; i < sizeof room->arena; i++)
         room->arena[i] = (uint8_t)(i * 31 + (size_t)seed * 7);
+    memcpy(room->arena + room->offset[3], &(int64_t){seed}, sizeof(int64_t));
     room->position = (struct position){.epoch = seed,
                                        .step = 5,
                                        .total_steps = 17,
@@ -57,7 +58,7 @@ static void fill(struct room *room, int seed)
 
 static int set_up(void **state)
 {
-    struct room *room = calloc(1, sizeof *room);
+    struct studio *room = calloc(1, sizeof *room);
     const char *temporary = getenv("TMPDIR");
     snprintf(room->folder, sizeof room->folder, "%.30s/plim-checkpoint-XXXXXX", temporary ? temporary : "/var/tmp");
     assert_non_null(mkdtemp(room->folder));
@@ -79,7 +80,7 @@ static int set_up(void **state)
         (struct program){.persistent = room->persistent, .persistent_offset = room->offset, .persistent_count = 4};
     room->save = (struct instance){.name = "save",
                                    .bytes = BUFFER_BYTES,
-                                   .offset = offsetof(struct room, buffer) - offsetof(struct room, arena)};
+                                   .offset = offsetof(struct studio, buffer) - offsetof(struct studio, arena)};
     room->program.phase[PHASE_SAVE] = (struct phase){.name = "save", .instance = &room->save, .instance_count = 1};
     room->machine = (struct machine){.program = &room->program, .budget = room->budget, .arena = room->arena};
     room->held = budget_figures(room->budget).now;
@@ -90,7 +91,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     char path[512];
     DIR *dir = opendir(room->folder);
     for (struct dirent *entry; (entry = readdir(dir));)
@@ -106,25 +107,25 @@ static int tear_down(void **state)
     return 0;
 }
 
-static plim_status save(struct room *room, plim_error *error)
+static plim_status save(struct studio *room, plim_error *error)
 {
     return checkpoint_save(&room->checkpoints, &room->machine, &room->position, error);
 }
 
-static void save_generation(struct room *room, int seed)
+static void save_generation(struct studio *room, int seed)
 {
     fill(room, seed);
     assert_int_equal(save(room, NULL), PLIM_OK);
 }
 
-static plim_status load(struct room *room, bool *found, struct position *position, char note[256], plim_error *error)
+static plim_status load(struct studio *room, bool *found, struct position *position, char note[256], plim_error *error)
 {
     memset(room->arena, 0, sizeof room->arena);
     return checkpoint_load(found, position, note, &room->checkpoints, &room->machine, error);
 }
 
 /* Loads, and checks that all of generation `seed` is there. Returns it. */
-static int load_generation(struct room *room, char note[256])
+static int load_generation(struct studio *room, char note[256])
 {
     bool found = false;
     struct position position;
@@ -182,7 +183,7 @@ static void write_whole(const char *path, const uint8_t *from, size_t bytes)
 
 static void comes_back_as_it_was(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     char note[256];
     assert_int_equal(load_generation(room, note), 0);
     save_generation(room, 1);
@@ -198,7 +199,7 @@ static void comes_back_as_it_was(void **state)
 
 static void not_a_number_comes_back(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     struct position position;
     char note[256];
     bool found = false;
@@ -213,7 +214,7 @@ static void not_a_number_comes_back(void **state)
 
 static void one_run_at_a_time(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     struct checkpoint_folder first = {0}, second = {0};
     char lock[128];
     plim_error error = {0};
@@ -232,7 +233,7 @@ static void one_run_at_a_time(void **state)
 
 static void missing_folders_are_made(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     struct checkpoint_folder checkpoints;
     char folder[128];
     snprintf(folder, sizeof folder, "%s/a/b", room->folder);
@@ -244,7 +245,7 @@ static void missing_folders_are_made(void **state)
 }
 
 /* A run that starts anew: generation `seed`, before its first step. */
-static bool begin(struct room *room, int seed)
+static bool begin(struct studio *room, int seed)
 {
     bool set_aside = false;
     plim_error error = {0};
@@ -256,7 +257,7 @@ static bool begin(struct room *room, int seed)
 }
 
 /* The generation that is in a file alone, by its position. */
-static int generation_in(struct room *room, const char *path)
+static int generation_in(struct studio *room, const char *path)
 {
     struct position position;
     bool whole;
@@ -266,7 +267,7 @@ static int generation_in(struct room *room, const char *path)
     return (int)position.epoch;
 }
 
-static void holds(struct room *room, int current, int previous, int older)
+static void holds(struct studio *room, int current, int previous, int older)
 {
     assert_int_equal(generation_in(room, room->current), current);
     assert_int_equal(generation_in(room, room->previous), previous);
@@ -275,7 +276,7 @@ static void holds(struct room *room, int current, int previous, int older)
 
 static void a_new_run_sets_the_older_one_aside(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     assert_false(begin(room, 1));
     holds(room, 1, 0, 0);
     save_generation(room, 2);
@@ -304,7 +305,7 @@ static void a_new_run_sets_the_older_one_aside(void **state)
 /* What cannot be opened for other reasons than damage is kept. */
 static void in_doubt_it_is_set_aside(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     char note[256];
     bool set_aside = false;
     save_generation(room, 2);
@@ -321,7 +322,7 @@ static void in_doubt_it_is_set_aside(void **state)
    its name, and never a part of one beside a part of the other. */
 static void faults_while_beginning(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     char note[256];
     bool reached = true, set_aside;
     for (int nth = 1; reached; nth++) {
@@ -349,7 +350,7 @@ static void faults_while_beginning(void **state)
 /* A newest file that was passed over must not take the place of the whole one before it. */
 static void a_broken_newest_is_replaced_first(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     char note[256];
     save_generation(room, 1);
     save_generation(room, 2);
@@ -369,7 +370,7 @@ static void a_broken_newest_is_replaced_first(void **state)
 /* All files that are there together are proved: two more than the one that is written. */
 static void a_disk_without_room_shows_at_the_start(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     plim_error error = {0};
     bool set_aside;
     int64_t writes;
@@ -398,7 +399,7 @@ static void a_disk_without_room_shows_at_the_start(void **state)
 
 static void the_length_is_known_before(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     struct stat facts;
     save_generation(room, 1);
     assert_int_equal(stat(room->current, &facts), 0);
@@ -409,7 +410,7 @@ static void the_length_is_known_before(void **state)
 
 static void weights_that_could_not_be_saved_show_at_the_start(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     char path[160];
     plim_error error = {0};
     snprintf(path, sizeof path, "%s/none/weights.safetensors", room->folder);
@@ -425,7 +426,7 @@ static void weights_that_could_not_be_saved_show_at_the_start(void **state)
 
 static void takes_no_more_than_it_says(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     char note[256];
     uint64_t cost = checkpoint_cost(&room->program);
     struct budget *wide = room->budget, *narrow = NULL;
@@ -448,7 +449,7 @@ static void takes_no_more_than_it_says(void **state)
 
 static void every_flipped_bit_is_found(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     static uint8_t whole[16384];
     struct position position;
     char note[256];
@@ -464,7 +465,7 @@ static void every_flipped_bit_is_found(void **state)
             write_whole(room->current, whole, bytes);
             whole[i] ^= (uint8_t)(1 << bit);
             plim_status status = load(room, &found, &position, note, &error);
-            if (status != PLIM_BAD_DATA && status != PLIM_UNSUPPORTED) /* a type that is none */
+            if (status != PLIM_BAD_DATA)
                 fail_msg("bit %d of byte %zu was not found", bit, i);
             for (size_t k = 0; k < sizeof room->arena; k++)
                 assert_int_equal(room->arena[k], 0); /* nothing was put into place */
@@ -474,7 +475,7 @@ static void every_flipped_bit_is_found(void **state)
 
 static void truncated_newest_is_passed_over(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     static uint8_t whole[16384];
     char note[256];
     save_generation(room, 1);
@@ -494,7 +495,7 @@ static void truncated_newest_is_passed_over(void **state)
 
 static void both_damaged_is_an_error(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     struct position position;
     bool found = false;
     char note[256];
@@ -511,7 +512,7 @@ static void both_damaged_is_an_error(void **state)
 
 static void other_models_are_refused(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     struct position position;
     bool found = false;
     char note[256];
@@ -534,9 +535,71 @@ static void other_models_are_refused(void **state)
     assert_int_equal(load_generation(room, note), 2);
 }
 
+/* Sealed, and yet no run of ours wrote it. */
+static void counts_that_no_run_has_reached(void **state)
+{
+    struct studio *room = *state;
+    struct position position;
+    bool found = false;
+    char note[256];
+    plim_error error = {0};
+    static const int64_t most = (int64_t)1 << 53, iterations[] = {most + 1, INT64_MAX, -1, INT64_MIN};
+    for (int i = 0; i < COUNT(iterations); i++) {
+        memcpy(room->arena + room->offset[3], &iterations[i], sizeof iterations[i]);
+        assert_int_equal(save(room, NULL), PLIM_OK);
+        assert_int_equal(load(room, &found, &position, note, &error), PLIM_BAD_DATA);
+        assert_non_null(strstr(error.message, "iteration"));
+        assert_int_equal(room->arena[room->offset[0]], 0); /* nothing was read into place */
+    }
+    memcpy(room->arena + room->offset[3], &most, sizeof most);
+    assert_int_equal(save(room, NULL), PLIM_OK);
+    assert_int_equal(load(room, &found, &position, note, &error), PLIM_OK);
+    room->position.step = most + 1;
+    assert_int_equal(save(room, NULL), PLIM_OK);
+    assert_int_equal(load(room, &found, &position, note, &error), PLIM_BAD_DATA);
+}
+
+/* What was there before stays, what this run made goes. */
+static void a_start_that_failed_leaves_nothing(void **state)
+{
+    struct studio *room = *state;
+    char folder[128];
+    bool set_aside;
+    snprintf(folder, sizeof folder, "%s/new", room->folder);
+    assert_int_equal(checkpoint_folder_open(&room->checkpoints, folder, room->budget, NULL), PLIM_OK);
+    checkpoint_folder_discard(&room->checkpoints);
+    assert_false(there(folder));
+    assert_int_equal(checkpoint_folder_open(&room->checkpoints, folder, room->budget, NULL), PLIM_OK);
+    assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, NULL), PLIM_OK);
+    checkpoint_folder_discard(&room->checkpoints);
+    assert_false(there(folder));
+    assert_int_equal(checkpoint_folder_open(&room->checkpoints, room->folder, room->budget, NULL), PLIM_OK);
+    save_generation(room, 3);
+    checkpoint_folder_discard(&room->checkpoints);
+    assert_true(there(room->current));
+}
+
+static void weights_are_checked_before_they_are_loaded(void **state)
+{
+    struct studio *room = *state;
+    uint64_t cost = 0;
+    plim_error error = {0};
+    save_generation(room, 1);
+    assert_int_equal(weights_check(&cost, room->current, &room->program, room->budget, &error), PLIM_OK);
+    assert_true(cost > 500 && cost < 64 * 1024);
+    uint64_t now = budget_figures(room->budget).now;
+    assert_int_equal(budget_limit(room->budget, now + cost, NULL), PLIM_OK);
+    assert_int_equal(weights_load(room->current, &room->machine, &error), PLIM_OK);
+    assert_int_equal(budget_limit(room->budget, now + cost / 2, NULL), PLIM_OK);
+    assert_int_equal(weights_load(room->current, &room->machine, &error), PLIM_OVER_BUDGET);
+    assert_int_equal(budget_limit(room->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    room->tensor[1].shape.dim[0] = 8;
+    assert_int_equal(weights_check(&cost, room->current, &room->program, room->budget, &error), PLIM_BAD_DATA);
+}
+
 static void weights_alone(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     char path[128], digest[65], again[65], optimizer[65];
     uint8_t states[1024] = {0};
     snprintf(path, sizeof path, "%s/weights.safetensors", room->folder);
@@ -576,7 +639,7 @@ static void weights_alone(void **state)
 
 /* Every call of the sites fails once, or from then on, until a save needs no
    more calls. Whatever happens, a checkpoint of the last two can be loaded. */
-static void sweep_saving(struct room *room, unsigned sites, bool forever, int number)
+static void sweep_saving(struct studio *room, unsigned sites, bool forever, int number)
 {
     char note[256], partial[256];
     plim_error error;
@@ -616,7 +679,7 @@ static void sweep_saving(struct room *room, unsigned sites, bool forever, int nu
 
 static void faults_while_saving(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     sweep_saving(room, FILE_SITES, false, EIO);
     sweep_saving(room, FILE_SITES, true, EIO);
     sweep_saving(room, FAULT_WRITE, false, ENOSPC);
@@ -626,7 +689,7 @@ static void faults_while_saving(void **state)
     sweep_saving(room, FAULT_ALLOCATE, true, ENOMEM);
 }
 
-static void sweep_loading(struct room *room, unsigned sites, bool forever, int number)
+static void sweep_loading(struct studio *room, unsigned sites, bool forever, int number)
 {
     char note[256];
     bool reached = true;
@@ -647,7 +710,7 @@ static void sweep_loading(struct room *room, unsigned sites, bool forever, int n
 
 static void faults_while_loading(void **state)
 {
-    struct room *room = *state;
+    struct studio *room = *state;
     save_generation(room, 1);
     save_generation(room, 2);
     sweep_loading(room, FILE_SITES, false, EIO);
@@ -677,6 +740,9 @@ int main(void)
         TEST(truncated_newest_is_passed_over),
         TEST(both_damaged_is_an_error),
         TEST(other_models_are_refused),
+        TEST(counts_that_no_run_has_reached),
+        TEST(a_start_that_failed_leaves_nothing),
+        TEST(weights_are_checked_before_they_are_loaded),
         TEST(weights_alone),
         TEST(faults_while_saving),
         TEST(faults_while_beginning),

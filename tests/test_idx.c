@@ -227,7 +227,7 @@ static void lying_files(void **state)
     expect("short", images, 27, PLIM_BAD_DATA, "short: byte 27", "declares 28 bytes");
     expect("type", "\0\0\7\1\0\0\0\1", 8, PLIM_BAD_DATA, "byte 2", "type");
     expect("axes", "\0\0\10\0", 4, PLIM_BAD_DATA, "byte 3", "no axes");
-    expect("many", "\0\0\10\7\0\0\0\1", 8, PLIM_UNSUPPORTED, "byte 3", "7 axes");
+    expect("many", "\0\0\10\7\0\0\0\1", 8, PLIM_BAD_DATA, "byte 3", "7 axes");
     expect("none", "\0\0\10\1\0\0\0\0", 8, PLIM_BAD_DATA, "byte 4", "no elements");
     expect("text", "hello", 5, PLIM_BAD_DATA, "byte 0", "not an IDX file");
     expect("overflow", "\0\0\16\3\377\377\377\377\377\377\377\377\377\377\377\377", 16, PLIM_BAD_DATA, "byte 4",

@@ -56,7 +56,7 @@ static void resumes_the_same_anywhere(void **state)
         assert_int_equal(iterator_seek(iterator, -1, 0, NULL), PLIM_BAD_DATA);
         iterator_close(iterator);
     }
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, 2, SEED, 0, 18, NULL), PLIM_BAD_DATA);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(2), SEED, 0, 18, NULL), PLIM_BAD_DATA);
     dataset_unref(dataset);
     close_budget(budget);
 }
@@ -69,7 +69,7 @@ static void check_cost(struct dataset *(*make)(struct budget *budget), int slots
     uint64_t cost[TAG_COUNT] = {0}, scratch = 0;
     struct batch *batch;
     struct dataset *dataset = make(budget);
-    dataset_cost(cost, &scratch, dataset, slots);
+    dataset_cost(cost, &scratch, dataset, GRANT(slots));
     assert_int_equal(scratch, 0);
     struct budget_figures before = budget_figures(budget);
     struct iterator *iterator = open_iterator(dataset, budget, slots, 0, 0);
@@ -83,7 +83,7 @@ static void check_cost(struct dataset *(*make)(struct budget *budget), int slots
     assert_int_equal(budget_figures(budget).takes, after.takes);
     assert_int_equal(budget_figures(budget).peak, after.now);
     cost[TAG_FORMATS] = 0;
-    dataset_cost(cost, &scratch, dataset, slots);
+    dataset_cost(cost, &scratch, dataset, GRANT(slots));
     assert_int_equal(cost[TAG_FORMATS], 0); /* started: a second iterator does not pay for it again */
     iterator_close(iterator);
     dataset_unref(dataset);
@@ -163,15 +163,15 @@ static void over_the_budget(void **state)
     uint64_t cost[TAG_COUNT] = {0}, all = 0;
     (void)state;
     struct dataset *dataset = mapped(budget);
-    dataset_cost(cost, NULL, dataset, 3);
+    dataset_cost(cost, NULL, dataset, GRANT(3));
     for (int tag = 0; tag < TAG_COUNT; tag++)
         all += cost[tag];
     uint64_t now = budget_figures(budget).now;
     assert_int_equal(budget_limit(budget, now + all - 1, NULL), PLIM_OK);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, 3, 0, 0, 0, &error), PLIM_OVER_BUDGET);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(3), 0, 0, 0, &error), PLIM_OVER_BUDGET);
     assert_int_equal(budget_figures(budget).now, now);
     assert_int_equal(budget_limit(budget, now + all, NULL), PLIM_OK);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, 3, 0, 0, 0, &error), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(3), 0, 0, 0, &error), PLIM_OK);
     struct dataset *more = dataset_take(dataset_ref(dataset), 3);
     assert_int_equal(dataset_check(more, &error), PLIM_OVER_BUDGET);
     dataset_unref(more);
@@ -266,7 +266,7 @@ static plim_status whole_run(struct budget *budget, int slots)
     dataset = dataset_map(dataset, &map_cast, &(struct cast_options){.type = TYPE_F32});
     dataset = dataset_prefetch(dataset_batch(dataset, 16, false), 2);
     plim_error error = {0};
-    plim_status status = iterator_open(&iterator, dataset, budget, NULL, slots, SEED, 0, 0, &error);
+    plim_status status = iterator_open(&iterator, dataset, budget, NULL, GRANT(slots), SEED, 0, 0, &error);
     if (status == PLIM_OK) {
         do
             status = iterator_next(&batch, iterator, &error);

@@ -475,7 +475,7 @@ static void summary_is_keras_table(void **state)
     struct text text;
     text_init(&text, bench->budget, TAG_PLANNER);
     make_cnn(bench, false);
-    assert_int_equal(model_summary(&text, bench->model), PLIM_OK);
+    assert_int_equal(model_summary(&text, bench->model, 80), PLIM_OK);
     compare_golden("summary_cnn.txt", text.data);
     text_clear(&text);
     model_summary_json(&text, bench->model);

@@ -163,6 +163,35 @@ static void cuts_columns(void **state)
     }
 }
 
+/* Element (r, c) = 10 r + c of 3 x 4, the rows fastest: whole, and cut into columns. */
+static void reads_fortran_order(void **state)
+{
+    (void)state;
+    uint8_t file[512];
+    int16_t data[12], whole[3][4], x[3][2], y[3];
+    for (int i = 0; i < 12; i++)
+        data[i] = (int16_t)(i % 3 * 10 + i / 3);
+    size_t bytes = make_npy(file, 1, "{'descr': '<i2', 'fortran_order': True, 'shape': (3, 4), }", data, sizeof data);
+    const char *path = write_file("fortran.npy", file, bytes);
+    struct npy_range ranges[] = {{.name = "x", .first = 2, .end = 4}, {.name = "y", .first = 1, .end = 2, .scalar = true}};
+    struct budget *budget = new_budget();
+    struct source *source;
+    int64_t index[] = {1, 2, 0};
+    assert_int_equal(npy_open(&source, budget, &path, 1, NULL, 0, NULL), PLIM_OK);
+    assert_int_equal(source->type->read(source, index, 3, (void *[]){whole}, (uint64_t[]){8}, NULL), PLIM_OK);
+    source_close(source);
+    assert_int_equal(npy_open(&source, budget, &path, 1, ranges, 2, NULL), PLIM_OK);
+    assert_int_equal(source->type->read(source, index, 3, (void *[]){x, y}, (uint64_t[]){4, 2}, NULL), PLIM_OK);
+    source_close(source);
+    for (int i = 0; i < 3; i++) {
+        for (int c = 0; c < 4; c++)
+            assert_int_equal(whole[i][c], 10 * index[i] + c);
+        assert_true(x[i][0] == 10 * index[i] + 2 && x[i][1] == 10 * index[i] + 3 && y[i] == 10 * index[i] + 1);
+    }
+    end_budget(budget);
+    unlink(path);
+}
+
 static void refuses_bad_ranges(void **state)
 {
     (void)state;
@@ -210,7 +239,7 @@ static void expect(const char *dict, size_t data_bytes, plim_status status, cons
     assert_non_null(strstr(error.where, where));
     assert_non_null(strstr(error.message, what));
     assert_true(budget_figures(budget).peak <= bytes + SLACK_BYTES);
-    if (status == PLIM_UNSUPPORTED && !strstr(what, "axes"))
+    if (strchr(what, '\''))
         assert_true(error.hint[0] != 0);
     end_budget(budget);
     unlink(path);
@@ -242,12 +271,13 @@ static void lying_files(void **state)
     expect("{'descr': '<f4', 'fortran_order': 1, 'shape': (3,)}", 12, PLIM_BAD_DATA, "byte", "True nor False");
     expect("{'descr': '<f4', 'fortran_order': False, 'shape': (3,)} + x", 12, PLIM_BAD_DATA, "byte", "follows");
     expect("__import__('os')", 12, PLIM_BAD_DATA, "byte 10", "not a dict");
-    expect("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 1), }", 12, PLIM_UNSUPPORTED, "byte", "Fortran");
-    expect("{'descr': '<u4', 'fortran_order': False, 'shape': (3,), }", 12, PLIM_UNSUPPORTED, "byte", "'<u4'");
-    expect("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", 24, PLIM_UNSUPPORTED, "byte", "'|O'");
-    expect("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }", 12, PLIM_UNSUPPORTED, "byte",
+    expect("{'descr': '<u2', 'fortran_order': False, 'shape': (3,), }", 6, PLIM_BAD_DATA, "byte", "'<u2'");
+    expect("{'descr': '<u8', 'fortran_order': False, 'shape': (3,), }", 24, PLIM_BAD_DATA, "byte", "'<u8'");
+    expect("{'descr': '<u4', 'fortran_order': False, 'shape': (3,), }", 12, PLIM_BAD_DATA, "byte", "'<u4'");
+    expect("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", 24, PLIM_BAD_DATA, "byte", "'|O'");
+    expect("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }", 12, PLIM_BAD_DATA, "byte",
            "structured");
-    expect("{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 1, 1), }", 1, PLIM_UNSUPPORTED, "byte",
+    expect("{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 1, 1), }", 1, PLIM_BAD_DATA, "byte",
            "axes");
 }
 
@@ -265,7 +295,7 @@ static void long_headers(void **state)
         const char *path = write_file("long.npy", file, sizes[i]);
         assert_int_equal(try_npy(budget, path, &error), PLIM_BAD_DATA);
         assert_non_null(strstr(error.message, i == 2 ? "at most 65535" : "ends inside its header of 131071"));
-        assert_true(budget_figures(budget).peak < 8192);
+        assert_true(budget_figures(budget).peak < 40000); /* the source itself; of 65,536 no half */
         end_budget(budget);
         unlink(path);
     }
@@ -314,6 +344,7 @@ int main(void)
         cmocka_unit_test(reads_each_type),    cmocka_unit_test(reads_side_by_side), cmocka_unit_test(cuts_columns),
         cmocka_unit_test(refuses_bad_ranges), cmocka_unit_test(damaged_files),      cmocka_unit_test(lying_files),
         cmocka_unit_test(counts_must_agree),  cmocka_unit_test(file_that_shrinks),  cmocka_unit_test(long_headers),
+        cmocka_unit_test(reads_fortran_order),
     };
     return cmocka_run_group_tests_name("npy", tests, make_folder, remove_folder);
 }

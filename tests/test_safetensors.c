@@ -132,10 +132,10 @@ static void lying_files(void **state)
     expect("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,2]}}", 1, bad, "byte", "end of data_offsets");
     expect("{\"__metadata__\":{\"a\":1}}", 0, bad, "byte", "not a string");
     expect("{\"__metadata__\":{},\"__metadata__\":{}}", 0, bad, "byte", "twice");
-    expect("{" ENTRY("a", "F8_E4M3", "[1]", 0, 1) "}", 1, PLIM_UNSUPPORTED, "byte", "F8_E4M3");
-    expect("{" ENTRY("a", "U16", "[1]", 0, 2) "}", 2, PLIM_UNSUPPORTED, "byte", "U16");
-    expect("{" ENTRY("a", "float32", "[1]", 0, 4) "}", 4, PLIM_UNSUPPORTED, "byte", "float32");
-    expect("{" ENTRY("a", "U8", "[1,1,1,1,1,1,1]", 0, 1) "}", 1, PLIM_UNSUPPORTED, "byte", "axes");
+    expect("{" ENTRY("a", "F8_E4M3", "[1]", 0, 1) "}", 1, PLIM_BAD_DATA, "byte", "F8_E4M3");
+    expect("{" ENTRY("a", "U16", "[1]", 0, 2) "}", 2, PLIM_BAD_DATA, "byte", "U16");
+    expect("{" ENTRY("a", "float32", "[1]", 0, 4) "}", 4, PLIM_BAD_DATA, "byte", "float32");
+    expect("{" ENTRY("a", "U8", "[1,1,1,1,1,1,1]", 0, 1) "}", 1, PLIM_BAD_DATA, "byte", "axes");
 }
 
 static void bombs(void **state)

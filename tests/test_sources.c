@@ -27,16 +27,19 @@ static void arrays_of_memory(void **state)
     (void)state;
     struct budget *budget = new_budget();
     struct source *source;
-    float x[4][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}}, out_x[3][2];
-    uint8_t y[4] = {10, 11, 12, 13}, out_y[12];
+    enum { ROWS = 8000 };
+    static float x[ROWS][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}};
+    static uint8_t y[ROWS] = {10, 11, 12, 13};
+    float out_x[3][2];
+    uint8_t out_y[12];
     struct spec spec = {
         .column_count = 2,
         .column = {{.name = "a", .type = TYPE_F32, .shape = {.rank = 1, .dim = {2}}}, {.type = TYPE_U8}}};
-    assert_int_equal(memory_open(&source, budget, &spec, (const void *[]){x, y}, 4, NULL), PLIM_OK);
+    assert_int_equal(memory_open(&source, budget, &spec, (const void *[]){x, y}, ROWS, NULL), PLIM_OK);
     assert_string_equal(source->spec.column[0].name, "a");
     assert_string_equal(source->spec.column[1].name, "y");
     assert_int_equal(source->spec.element_bytes, 9);
-    assert_true(budget_figures(budget).now_by_tag[TAG_FORMATS] < 4096); /* nothing was copied */
+    assert_true(budget_figures(budget).now_by_tag[TAG_FORMATS] < sizeof x / 2); /* nothing was copied */
     int64_t index[] = {2, 3, 0};
     assert_int_equal(source->type->read(source, index, 3, (void *[]){out_x, out_y}, (uint64_t[]){8, 4}, NULL), PLIM_OK);
     assert_true(out_x[0][0] == 4 && out_x[1][1] == 7 && out_x[2][1] == 1);

@@ -156,6 +156,39 @@ static void sizes_are_parsed(void **state)
     }
 }
 
+static void words_are_cut_between_characters(void **state)
+{
+    (void)state;
+    struct budget *budget;
+    struct text text;
+    static const struct {
+        const char *words;
+        int columns;
+        const char *cut;
+    } cases[] = {{"dense", 5, "dense"}, {"dense", 9, "dense"}, {"dense_1", 5, "dens…"}, {"größe", 5, "größe"},
+                 {"größe", 4, "grö…"},  {"größe", 3, "gr…"},   {"ab", 1, "…"},          {"", 1, ""}};
+    assert_int_equal(budget_make(&budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    text_init(&text, budget, TAG_PLANNER);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        text_clear(&text);
+        text_add_cut(&text, cases[i].words, cases[i].columns);
+        assert_string_equal(text.data, cases[i].cut);
+        assert_true(text_columns(text.data) <= cases[i].columns);
+    }
+    text_release(&text);
+    budget_free(budget);
+}
+
+static void sizes_without_unit_are_seen(void **state)
+{
+    (void)state;
+    static const char *const lacking[] = {"16", "1", "65535"}, *const whole[] = {"65536", "16B", "16MiB", "0", "auto", "80%", ""};
+    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++)
+        assert_true(text_lacks_unit(lacking[i]));
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        assert_false(text_lacks_unit(whole[i]));
+}
+
 static const char *nearest(const char *word)
 {
     static const char *const words[] = {
@@ -189,6 +222,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_grows),       cmocka_unit_test(a_failed_append_marks_the_text),
         cmocka_unit_test(sizes_for_people), cmocka_unit_test(counts_for_people),
+        cmocka_unit_test(sizes_are_parsed), cmocka_unit_test(words_are_cut_between_characters),
+        cmocka_unit_test(sizes_are_parsed), cmocka_unit_test(sizes_without_unit_are_seen),
         cmocka_unit_test(sizes_are_parsed), cmocka_unit_test(the_nearest_word_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,8 +230,8 @@ static plim_status run_trainer(struct told *told, struct rig *rig, const struct 
                     .resume = setup->resume,
                     .digest = true,
                     .save_buffer_bytes = 4096,
-                    .train_slots = setup->slots,
-                    .validation_slots = 1},
+                    .train_grant = {.slots = setup->slots, .workers = setup->slots > 1},
+                    .validation_grant.slots = 1},
     };
     snprintf(trainer.options.job_digest, sizeof trainer.options.job_digest, "%s", setup->job ? setup->job : "");
     if (setup->room_bytes) {

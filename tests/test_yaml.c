@@ -225,6 +225,35 @@ static void sizes_have_limits(void **state)
     assert_int_equal(parse_repeated(*state, "- ", 1000, &error), PLIM_BAD_JOB);
 }
 
+/* Key number `again` is there a second time, in the last line; -1: none is. */
+static void check_keys(struct fixture *fixture, int count, int again)
+{
+    static char text[400000];
+    struct yaml *root;
+    plim_error error = {0};
+    size_t length = 0;
+    for (int i = 0; i < count; i++)
+        length += (size_t)sprintf(text + length, "k%d: 1\n", i == count - 1 && again >= 0 ? again : i * 7919 % count);
+    plim_status status = yaml_parse(&root, &fixture->arena, "job.yaml", text, length, &error);
+    assert_int_equal(status, again >= 0 ? PLIM_BAD_JOB : PLIM_OK);
+    if (again >= 0) {
+        char where[64];
+        snprintf(where, sizeof where, "job.yaml:%d:1", count);
+        assert_string_equal(error.where, where);
+        assert_non_null(strstr(error.message, "second time"));
+    }
+}
+
+static void keys_are_unique_among_many(void **state)
+{
+    static const int counts[] = {2, 63, 64, 65, 66, 100, 9000};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        check_keys(*state, counts[i], -1);
+        check_keys(*state, counts[i], 0);
+        check_keys(*state, counts[i], (counts[i] - 2) * 7919 % counts[i]);
+    }
+}
+
 static void the_budget_is_kept(void **state)
 {
     (void)state;
@@ -394,6 +423,7 @@ int main(void)
         TEST(nodes_know_their_places),
         TEST(refusals_name_the_place),
         TEST(sizes_have_limits),
+        TEST(keys_are_unique_among_many),
         TEST(the_budget_is_kept),
         TEST(nothing_is_printed),
         TEST(overrides_set_values),

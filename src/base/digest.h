@@ -1,5 +1,5 @@
-/* digest.h - SHA-256 (what two runs are compared by, and checkpoints are
-   checked with) and CRC-32C. */
+/* digest.h - SHA-256: what two runs are compared by, and checkpoints are
+   checked with. */
 #ifndef BASE_DIGEST_H
 #define BASE_DIGEST_H
 
@@ -20,14 +20,10 @@ void sha256_end(struct sha256 *sha, uint8_t digest[32]);
 /* 64 hexadecimal digits and a NUL. */
 void sha256_text(char text[65], const uint8_t digest[32]);
 
-/* Start with 0; continue with the last result. */
-uint32_t crc32c(uint32_t crc, const void *data, size_t bytes);
-
 /* The paths behind these, for tests that compare them. */
 bool sha256_has_fast(void);
 void sha256_blocks_plain(uint32_t state[8], const uint8_t *data, size_t blocks);
 /* Only where sha256_has_fast. */
 void sha256_blocks_fast(uint32_t state[8], const uint8_t *data, size_t blocks);
-uint32_t crc32c_plain(uint32_t crc, const void *data, size_t bytes);
 
 #endif

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,22 +22,25 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "base/fault.h"
+#include "base/file_own.h"
 #include "base/text.h"
 
-#define FILE_TAG         TAG_FORMATS
-#define INTERRUPTS_MOST  10000 /* in a row, then it is an error: a hang would be worse */
-#define LOAD_FIRST_BYTES ((size_t)4096)
+#define FILE_TAG        TAG_FORMATS
+#define INTERRUPTS_MOST 10000 /* in a row, then it is an error: a hang would be worse */
 
 struct file {
     struct budget *budget;
     size_t struct_bytes;
     int descriptor;
     bool writable, lock;
+    atomic_int owed; /* an injected fault that a read which cannot fail has met */
+    atomic_bool always_waits; /* the file system cannot tell what is in memory */
     atomic_int lost; /* the error number of a failed write-back, or 0 */
     atomic_ullong bytes_read;
     char path[];
@@ -46,7 +48,7 @@ struct file {
 
 /* ---- errors ---------------------------------------------------------- */
 
-static plim_status io_error(plim_error *error, const char *path, const char *verb, int error_number)
+plim_status file_io_error(plim_error *error, const char *path, const char *verb, int error_number)
 {
     char buffer[128];
     fail_at(error, PLIM_IO, path, "cannot %s: %s", verb, strerror_r(error_number, buffer, sizeof buffer));
@@ -57,8 +59,7 @@ static plim_status io_error(plim_error *error, const char *path, const char *ver
     return PLIM_IO;
 }
 
-/* True when a fault is armed for this call; errno is set. */
-static bool faulted(enum fault_site site)
+bool file_faulted(enum fault_site site)
 {
     int error_number = fault_at(site);
     if (error_number <= 0)
@@ -122,11 +123,11 @@ static int lift(int descriptor)
     return lifted;
 }
 
-static int open_path(const char *path, int flags, mode_t mode)
+int file_open_path(const char *path, int flags, mode_t mode)
 {
     int descriptor, times = 0;
     do
-        descriptor = faulted(FAULT_OPEN) ? -1 : lift(open(path, flags | O_CLOEXEC, mode));
+        descriptor = file_faulted(FAULT_OPEN) ? -1 : lift(open(path, flags | O_CLOEXEC, mode));
     while (descriptor < 0 && interrupted(&times));
     return descriptor;
 }
@@ -140,7 +141,7 @@ static int open_named_scratch(const char *folder)
         errno = ENAMETOOLONG;
         return -1;
     }
-    int descriptor = faulted(FAULT_OPEN) ? -1 : mkostemp(name, O_CLOEXEC);
+    int descriptor = file_faulted(FAULT_OPEN) ? -1 : mkostemp(name, O_CLOEXEC);
     if (descriptor >= 0 && unlink(name) != 0) {
         close_keeping_errno(descriptor);
         return -1;
@@ -150,7 +151,7 @@ static int open_named_scratch(const char *folder)
 
 static int open_scratch(const char *folder)
 {
-    int descriptor = open_path(folder, O_TMPFILE | O_RDWR | O_EXCL, 0600);
+    int descriptor = file_open_path(folder, O_TMPFILE | O_RDWR | O_EXCL, 0600);
     if (descriptor < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
         descriptor = open_named_scratch(folder);
     return descriptor;
@@ -161,7 +162,7 @@ static bool lock_descriptor(int descriptor)
 {
     int times = 0;
     do
-        if (!faulted(FAULT_OPEN) && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        if (!file_faulted(FAULT_OPEN) && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
             return true;
     while (interrupted(&times));
     return errno == EOPNOTSUPP || errno == ENOSYS || errno == ENOLCK || errno == EINVAL;
@@ -171,7 +172,7 @@ static bool lock_descriptor(int descriptor)
 static int still_named(int descriptor, const char *path)
 {
     struct stat opened, named;
-    if (faulted(FAULT_STAT) || fstat(descriptor, &opened) != 0)
+    if (file_faulted(FAULT_STAT) || fstat(descriptor, &opened) != 0)
         return -1;
     if (stat(path, &named) != 0)
         return errno == ENOENT ? 0 : -1;
@@ -183,7 +184,7 @@ static int still_named(int descriptor, const char *path)
 static int open_lock(const char *path)
 {
     for (int times = 0; times < INTERRUPTS_MOST; times++) {
-        int descriptor = open_path(path, O_RDWR | O_CREAT, 0666);
+        int descriptor = file_open_path(path, O_RDWR | O_CREAT, 0666);
         if (descriptor < 0)
             return -1;
         int named = lock_descriptor(descriptor) ? still_named(descriptor, path) : -1;
@@ -205,14 +206,14 @@ static int open_mode(const char *path, enum file_mode mode)
         return open_scratch(path);
     if (mode == FILE_CREATE) {
         unlink(path); /* what stands there may be a link to something that is not ours */
-        return open_path(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+        return file_open_path(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
     }
-    return open_path(path, O_RDONLY | O_NONBLOCK, 0); /* opening a pipe must not wait for its writer */
+    return file_open_path(path, O_RDONLY | O_NONBLOCK, 0); /* opening a pipe must not wait for its writer */
 }
 
 static bool get_status(struct stat *out, const struct file *file)
 {
-    return !faulted(FAULT_STAT) && fstat(file->descriptor, out) == 0;
+    return !file_faulted(FAULT_STAT) && fstat(file->descriptor, out) == 0;
 }
 
 /* Folders and pipes open for reading, but cannot be read at an offset. */
@@ -220,7 +221,7 @@ static plim_status check_readable(const struct file *file, plim_error *error)
 {
     struct stat status;
     if (!get_status(&status, file))
-        return io_error(error, file->path, "look at it", errno);
+        return file_io_error(error, file->path, "look at it", errno);
     if (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) || S_ISCHR(status.st_mode))
         return PLIM_OK;
     return fail_at(error, PLIM_IO, file->path, "cannot read: %s",
@@ -256,7 +257,7 @@ plim_status file_open(struct file **out, struct budget *budget, const char *path
     if (file->descriptor < 0 && mode == FILE_LOCK && errno == EWOULDBLOCK)
         status = in_use(path, error);
     else if (file->descriptor < 0)
-        status = io_error(error, path, verbs[mode], errno);
+        status = file_io_error(error, path, verbs[mode], errno);
     else if (mode == FILE_READ)
         status = check_readable(file, error);
     if (status == PLIM_OK)
@@ -286,7 +287,7 @@ plim_status file_size(uint64_t *bytes, struct file *file, plim_error *error)
 {
     struct stat status;
     if (!get_status(&status, file))
-        return io_error(error, file->path, "ask for its size", errno);
+        return file_io_error(error, file->path, "ask for its size", errno);
     *bytes = (uint64_t)status.st_size;
     return PLIM_OK;
 }
@@ -301,7 +302,9 @@ static size_t cut(int fault, size_t bytes)
 
 static ssize_t read_once(struct file *file, uint64_t offset, char *to, size_t bytes)
 {
-    int fault = fault_at(FAULT_READ);
+    int fault = atomic_exchange_explicit(&file->owed, 0, memory_order_relaxed);
+    if (!fault)
+        fault = fault_at(FAULT_READ);
     if (fault > 0) {
         errno = fault;
         return -1;
@@ -333,7 +336,7 @@ plim_status file_read_some(size_t *got, struct file *file, uint64_t offset, void
         if (step < 0 && interrupted(&times))
             continue;
         if (step < 0)
-            return io_error(error, file->path, "read", errno);
+            return file_io_error(error, file->path, "read", errno);
         if (step == 0)
             break;
         done += (size_t)step;
@@ -366,18 +369,48 @@ plim_status file_read(struct file *file, uint64_t offset, void *to, size_t bytes
                    count, from);
 }
 
+static plim_status fetch(uint64_t *bytes, struct file *file, void *to, uint64_t capacity, plim_error *error)
+{
+    uint64_t size;
+    TRY(check_readable(file, error));
+    TRY(file_size(&size, file, error));
+    if (size <= capacity)
+        TRY(file_read(file, 0, to, (size_t)size, error));
+    *bytes = size;
+    return PLIM_OK;
+}
+
+plim_status file_fetch(uint64_t *bytes, const char *path, void *to, uint64_t capacity, plim_error *error)
+{
+    union {
+        struct file file;
+        char bytes[sizeof(struct file) + PATH_MAX];
+    } space;
+    size_t path_bytes = strlen(path) + 1;
+    if (path_bytes > PATH_MAX)
+        return file_io_error(error, path, "open", ENAMETOOLONG);
+    memset(&space.file, 0, sizeof space.file);
+    memcpy(space.bytes + offsetof(struct file, path), path, path_bytes);
+    space.file.descriptor = file_open_path(path, O_RDONLY | O_NONBLOCK, 0);
+    if (space.file.descriptor < 0)
+        return file_io_error(error, path, "open", errno);
+    plim_status status = fetch(bytes, &space.file, to, capacity, error);
+    close(space.file.descriptor);
+    return status;
+}
+
 plim_status file_write(struct file *file, uint64_t offset, const void *from, size_t bytes, plim_error *error)
 {
     size_t done = 0;
     int times = 0;
     if (offset > INT64_MAX || bytes > INT64_MAX - offset)
-        return io_error(error, file->path, "write", EFBIG);
+        return file_io_error(error, file->path, "write", EFBIG);
     while (done < bytes) {
         ssize_t step = write_once(file, offset + done, (const char *)from + done, bytes - done);
         if (step < 0 && interrupted(&times))
             continue;
         if (step <= 0)
-            return io_error(error, file->path, "write", step < 0 ? errno : EIO);
+            return file_io_error(error, file->path, "write", step < 0 ? errno : EIO);
         done += (size_t)step;
         times = 0;
     }
@@ -395,7 +428,7 @@ static bool send_all(int descriptor, const char *from, size_t bytes)
     size_t done = 0;
     int times = 0;
     while (done < bytes) {
-        ssize_t step = faulted(FAULT_WRITE) ? -1 : write(descriptor, from + done, bytes - done);
+        ssize_t step = file_faulted(FAULT_WRITE) ? -1 : write(descriptor, from + done, bytes - done);
         if (step < 0 && (interrupted(&times) || wait_for_room(descriptor)))
             continue;
         if (step <= 0)
@@ -423,11 +456,11 @@ bool file_send(int descriptor, const void *from, size_t bytes)
 plim_status file_sync(struct file *file, plim_error *error)
 {
     int lost = atomic_load(&file->lost);
-    if (lost == 0 && (faulted(FAULT_SYNC) || fsync(file->descriptor) != 0)) {
+    if (lost == 0 && (file_faulted(FAULT_SYNC) || fsync(file->descriptor) != 0)) {
         lost = errno;
         atomic_store(&file->lost, lost);
     }
-    return lost ? io_error(error, file->path, "write to the disk", lost) : PLIM_OK;
+    return lost ? file_io_error(error, file->path, "write to the disk", lost) : PLIM_OK;
 }
 
 void file_drop(struct file *file, uint64_t offset, uint64_t bytes)
@@ -442,9 +475,37 @@ void file_drop(struct file *file, uint64_t offset, uint64_t bytes)
     posix_fadvise(file->descriptor, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
 }
 
+bool file_read_ready(struct file *file, uint64_t offset, void *to, size_t bytes)
+{
+    struct iovec part = {.iov_base = to, .iov_len = bytes};
+    int fault = fault_at(FAULT_READ);
+    if (fault) /* a read that nobody waits for cannot fail: the one that follows does */
+        atomic_store_explicit(&file->owed, fault, memory_order_relaxed);
+    if (fault || atomic_load_explicit(&file->always_waits, memory_order_relaxed) || offset > INT64_MAX - bytes)
+        return false;
+    ssize_t got = preadv2(file->descriptor, &part, 1, (off_t)offset, RWF_NOWAIT);
+    if (got < 0 && errno != EAGAIN && errno != EINTR) /* a file system that does not know the question */
+        atomic_store_explicit(&file->always_waits, true, memory_order_relaxed);
+    if (got != (ssize_t)bytes)
+        return false;
+    atomic_fetch_add_explicit(&file->bytes_read, (unsigned long long)bytes, memory_order_relaxed);
+    return true;
+}
+
+void file_will_need(struct file *file, uint64_t offset, uint64_t bytes)
+{
+    if (offset <= INT64_MAX && bytes <= INT64_MAX - offset)
+        posix_fadvise(file->descriptor, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
+}
+
 void file_expect_random(struct file *file)
 {
     posix_fadvise(file->descriptor, 0, 0, POSIX_FADV_RANDOM);
+}
+
+void file_expect_sequential(struct file *file)
+{
+    posix_fadvise(file->descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
 uint64_t file_bytes_read(const struct file *file)
@@ -452,15 +513,10 @@ uint64_t file_bytes_read(const struct file *file)
     return atomic_load_explicit(&file->bytes_read, memory_order_relaxed);
 }
 
-static bool is_memory(const struct statfs *system)
-{
-    return system->f_type == TMPFS_MAGIC || system->f_type == RAMFS_MAGIC;
-}
-
 bool file_in_memory(struct file *file)
 {
     struct statfs system;
-    return fstatfs(file->descriptor, &system) == 0 && is_memory(&system);
+    return fstatfs(file->descriptor, &system) == 0 && file_system_in_memory(&system);
 }
 
 /* ---- room on the disk -------------------------------------------------- */
@@ -473,7 +529,7 @@ static bool allocate(int descriptor, uint64_t bytes)
     do {
         struct quiet quiet;
         quiet_begin(&quiet);
-        done = !faulted(FAULT_WRITE) && fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0;
+        done = !file_faulted(FAULT_WRITE) && fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0;
         quiet_end(&quiet, !done);
     } while (!done && interrupted(&times));
     return done || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
@@ -492,185 +548,8 @@ plim_status file_prove_room(struct budget *budget, const char *folder, uint64_t 
         char verb[64];
         text_size(size, bytes);
         snprintf(verb, sizeof verb, "keep %s more here", size);
-        status = io_error(error, folder, verb, error_number);
+        status = file_io_error(error, folder, verb, error_number);
     }
     file_close(file); /* and what was allocated is free again */
     return status;
-}
-
-bool file_folder_in_memory(const char *folder)
-{
-    struct statfs system;
-    return statfs(folder, &system) == 0 && is_memory(&system);
-}
-
-/* ---- names ------------------------------------------------------------ */
-
-static plim_status look_at(struct stat *out, bool *there, const char *path, plim_error *error)
-{
-    *there = !faulted(FAULT_STAT) && stat(path, out) == 0;
-    if (!*there && errno != ENOENT && errno != ENOTDIR)
-        return io_error(error, path, "look at it", errno);
-    return PLIM_OK;
-}
-
-plim_status file_exists(bool *out, const char *path, plim_error *error)
-{
-    struct stat status;
-    bool there;
-    TRY(look_at(&status, &there, path, error));
-    *out = there;
-    return PLIM_OK;
-}
-
-plim_status file_size_at(uint64_t *bytes, const char *path, plim_error *error)
-{
-    struct stat status;
-    bool there;
-    TRY(look_at(&status, &there, path, error));
-    *bytes = there ? (uint64_t)status.st_size : 0;
-    return PLIM_OK;
-}
-
-plim_status file_check_target(const char *path, plim_error *error)
-{
-    struct stat status;
-    bool there;
-    TRY(look_at(&status, &there, path, error));
-    if (there && S_ISDIR(status.st_mode))
-        return fail_at(error, PLIM_IO, path, "cannot write: it is a folder");
-    return PLIM_OK;
-}
-
-plim_status file_rename(const char *from, const char *to, plim_error *error)
-{
-    if (faulted(FAULT_RENAME) || rename(from, to) != 0)
-        return io_error(error, to, "rename the temporary file to this", errno);
-    return PLIM_OK;
-}
-
-plim_status file_remove(const char *path, plim_error *error)
-{
-    if (!faulted(FAULT_RENAME) && unlink(path) == 0)
-        return PLIM_OK;
-    return errno == ENOENT ? PLIM_OK : io_error(error, path, "remove", errno);
-}
-
-static bool is_folder(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-static plim_status make_one_folder(const char *path, plim_error *error)
-{
-    if (!faulted(FAULT_RENAME) && mkdir(path, 0777) == 0)
-        return PLIM_OK;
-    if (errno != EEXIST)
-        return io_error(error, path, "make this folder", errno);
-    return is_folder(path) ? PLIM_OK : fail_at(error, PLIM_IO, path, "cannot make this folder: a file has its name");
-}
-
-plim_status file_make_folder(const char *path, plim_error *error)
-{
-    char part[PATH_MAX];
-    size_t length = strlen(path);
-    if (length >= sizeof part)
-        return io_error(error, path, "make this folder", ENAMETOOLONG);
-    for (size_t i = 0; i < length; i++) {
-        if (i > 0 && path[i] == '/') {
-            part[i] = '\0';
-            TRY(make_one_folder(part, error));
-        }
-        part[i] = path[i];
-    }
-    return make_one_folder(memcpy(part, path, length + 1), error);
-}
-
-plim_status file_sync_folder(const char *path, plim_error *error)
-{
-    int descriptor = open_path(path, O_RDONLY | O_DIRECTORY, 0);
-    if (descriptor < 0)
-        return io_error(error, path, "open this folder", errno);
-    bool synced = !faulted(FAULT_SYNC) && fsync(descriptor) == 0;
-    int error_number = errno;
-    close(descriptor);
-    /* EINVAL: a file system whose folders are always up to date. */
-    return synced || error_number == EINVAL ? PLIM_OK : io_error(error, path, "write to the disk", error_number);
-}
-
-/* ---- whole files ------------------------------------------------------ */
-
-struct load {
-    struct budget *budget;
-    enum tag tag;
-    char *data;
-    size_t capacity, length;
-};
-
-static void load_release(struct load *load)
-{
-    budget_give(load->budget, load->tag, load->data, load->capacity);
-    load->data = NULL;
-}
-
-/* The block changes to `capacity` bytes, which may be fewer. */
-static plim_status load_resize(struct load *load, size_t capacity, plim_error *error)
-{
-    if (capacity == load->capacity)
-        return PLIM_OK;
-    char *data = budget_grow(load->budget, load->tag, load->data, load->capacity, capacity);
-    if (!data)
-        return budget_refused(load->budget, load->tag, capacity, error);
-    load->data = data;
-    load->capacity = capacity;
-    return PLIM_OK;
-}
-
-static plim_status too_long(const char *path, size_t most, plim_error *error)
-{
-    char most_text[16];
-    text_size(most_text, most);
-    return fail_at(error, PLIM_BAD_DATA, path, "is too long: at most %s are read", most_text);
-}
-
-/* Reads until the end, whatever size was announced: one byte of room is
-   always left, so that the end is seen and the NUL fits. */
-static plim_status load_all(struct load *load, struct file *file, size_t most, plim_error *error)
-{
-    uint64_t size = 0;
-    TRY(file_size(&size, file, error));
-    if (size > most)
-        return too_long(file->path, most, error);
-    TRY(load_resize(load, size > 0 ? (size_t)size + 1 : LOAD_FIRST_BYTES, error));
-    for (;;) {
-        size_t got, room = load->capacity - load->length;
-        TRY(file_read_some(&got, file, load->length, load->data + load->length, room, error));
-        load->length += got;
-        if (load->length > most)
-            return too_long(file->path, most, error);
-        if (got < room)
-            break;
-        TRY(load_resize(load, load->capacity * 2, error));
-    }
-    TRY(load_resize(load, load->length + 1, error));
-    load->data[load->length] = '\0';
-    return PLIM_OK;
-}
-
-plim_status file_load(char **text, size_t *bytes, struct budget *budget, enum tag tag, const char *path, size_t most,
-                      plim_error *error)
-{
-    struct file *file;
-    TRY(file_open(&file, budget, path, FILE_READ, error));
-    struct load load = {.budget = budget, .tag = tag};
-    plim_status status = load_all(&load, file, most, error);
-    file_close(file);
-    if (status) {
-        load_release(&load);
-        return status;
-    }
-    *text = load.data;
-    *bytes = load.length;
-    return PLIM_OK;
 }

@@ -30,6 +30,9 @@ plim_status file_size(uint64_t *bytes, struct file *file, plim_error *error);
 /* All `bytes` at `offset`, or an error; the end of the file inside the range
    is PLIM_BAD_DATA and says at which byte the file ended. Thread-safe. */
 plim_status file_read(struct file *file, uint64_t offset, void *to, size_t bytes, plim_error *error);
+/* A whole file into memory of the caller's, of which nothing is kept open or taken. *bytes is its size: when that is more
+   than `capacity` nothing is read. Thread-safe. */
+plim_status file_fetch(uint64_t *bytes, const char *path, void *to, uint64_t capacity, plim_error *error);
 /* Up to `bytes`; *got < bytes only at the end of the file. */
 plim_status file_read_some(size_t *got, struct file *file, uint64_t offset, void *to, size_t bytes, plim_error *error);
 plim_status file_write(struct file *file, uint64_t offset, const void *from, size_t bytes, plim_error *error);
@@ -43,8 +46,14 @@ plim_status file_sync(struct file *file, plim_error *error);
 /* The range is no longer needed in the page cache (written ranges are
    flushed first). Advice: never fails. */
 void file_drop(struct file *file, uint64_t offset, uint64_t bytes);
+/* The same where no disk has to be waited for; false: it would have to be, or it failed (file_read says how). */
+bool file_read_ready(struct file *file, uint64_t offset, void *to, size_t bytes);
+/* This range will be read soon: the disk may begin. Advice: never fails, never waits for the data. */
+void file_will_need(struct file *file, uint64_t offset, uint64_t bytes);
 /* Reads will jump about: reading ahead is of no use. Advice: never fails. */
 void file_expect_random(struct file *file);
+/* Reads will go from the beginning to the end: the kernel reads further ahead. Advice: never fails. */
+void file_expect_sequential(struct file *file);
 /* Total bytes read through this file so far. */
 uint64_t file_bytes_read(const struct file *file);
 /* True when the file lives in memory (tmpfs, ramfs): its bytes count as memory. */
@@ -57,6 +66,8 @@ plim_status file_prove_room(struct budget *budget, const char *folder, uint64_t 
 plim_status file_exists(bool *out, const char *path, plim_error *error);
 /* 0 when there is no such file. */
 plim_status file_size_at(uint64_t *bytes, const char *path, plim_error *error);
+/* Whether both name one file; false when either is not there. */
+plim_status file_same(bool *out, const char *a, const char *b, plim_error *error);
 /* An error when a file could not be renamed to this: a folder has the name. */
 plim_status file_check_target(const char *path, plim_error *error);
 plim_status file_rename(const char *from, const char *to, plim_error *error);
@@ -64,6 +75,8 @@ plim_status file_rename(const char *from, const char *to, plim_error *error);
 plim_status file_remove(const char *path, plim_error *error);
 /* Makes the folder and its parents. */
 plim_status file_make_folder(const char *path, plim_error *error);
+/* If there is nothing in it. Tidying up: never fails. */
+void file_remove_folder(const char *path);
 /* The folder's entries on the disk (after a rename). */
 plim_status file_sync_folder(const char *path, plim_error *error);
 /* A whole small file, with a closing NUL that is not counted; refused with

@@ -3,6 +3,7 @@
 
    1. Headroom of a cgroup = limit - (usage - file pages). File pages go when
       somebody needs them; tmpfs is not among them. Swap counts nowhere.
+      A budget is of the whole process: what we hold already is part of it.
    2. Every cgroup from ours up to the root of the mount binds us. Where the
       path in /proc/self/cgroup cannot be seen under the mount (containers),
       the root of the mount is what we can see of our own cgroup.
@@ -28,7 +29,8 @@ struct search {
     struct budget *budget;
     plim_error *error;
     bool found;
-    struct limits least; /* without margin */
+    uint64_t anonymous, resident; /* of this process, now */
+    struct limits least;          /* without margin */
 };
 
 /* ---- files and fields ------------------------------------------------ */
@@ -91,14 +93,26 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-static void consider(struct search *search, uint64_t headroom, const char *source, const char *place)
+static void consider(struct search *search, uint64_t headroom, uint64_t own, const char *source, const char *place)
 {
-    if (search->found && search->least.bytes <= headroom)
+    uint64_t bytes;
+    if (!add_u64(&bytes, headroom, own))
+        bytes = UINT64_MAX;
+    if (search->found && search->least.bytes <= bytes)
         return;
     search->found = true;
-    search->least.bytes = headroom;
+    search->least.bytes = bytes;
+    search->least.headroom = headroom;
     search->least.source = source;
     snprintf(search->least.place, sizeof search->least.place, "%.255s", place);
+}
+
+/* `held` of a limit is in use, and `own` of that may be ours. */
+static void consider_limit(struct search *search, uint64_t limit, uint64_t held, uint64_t own, const char *source,
+                           const char *place)
+{
+    uint64_t headroom = less(limit, held), all = less(limit, less(held, own));
+    consider(search, headroom, all - headroom, source, place);
 }
 
 /* ---- cgroups --------------------------------------------------------- */
@@ -169,7 +183,7 @@ static plim_status check_level(struct search *search, const struct dialect *dial
     snprintf(path, sizeof path, "%s/%s", folder, above < limit ? "memory.stat" : dialect->limit);
     limit = above < limit ? above : limit;
     if (limit < NO_LIMIT)
-        consider(search, less(limit, held), "cgroup", path);
+        consider_limit(search, limit, held, search->anonymous, "cgroup", path);
     return PLIM_OK;
 }
 
@@ -341,6 +355,21 @@ static plim_status check_cgroups(struct search *search, const struct dialect *di
 
 /* ---- the others ------------------------------------------------------ */
 
+/* File pages of ours are among those that headroom leaves out already. */
+static plim_status find_own(struct search *search)
+{
+    struct loaded status;
+    uint64_t shared = 0;
+    TRY(load(&status, search, "/proc/self/status"));
+    find_field(&search->resident, status.text, "VmRSS:", 1024);
+    find_field(&search->anonymous, status.text, "RssAnon:", 1024);
+    find_field(&shared, status.text, "RssShmem:", 1024);
+    if (!add_u64(&search->anonymous, search->anonymous, shared))
+        search->anonymous = 0;
+    loaded_release(search, &status);
+    return PLIM_OK;
+}
+
 /* Address space: what is mapped already cannot be mapped again. */
 static plim_status check_rlimit(struct search *search, uint64_t rlimit_as)
 {
@@ -351,7 +380,7 @@ static plim_status check_rlimit(struct search *search, uint64_t rlimit_as)
     TRY(load(&status, search, "/proc/self/status"));
     find_field(&mapped, status.text, "VmSize:", 1024);
     loaded_release(search, &status);
-    consider(search, less(rlimit_as, mapped), "rlimit", "RLIMIT_AS");
+    consider_limit(search, rlimit_as, mapped, search->resident, "rlimit", "RLIMIT_AS");
     return PLIM_OK;
 }
 
@@ -363,11 +392,11 @@ static plim_status check_available(struct search *search)
     uint64_t bytes, cached = 0, shared = 0;
     TRY(load(&info, search, "/proc/meminfo"));
     if (find_field(&bytes, info.text, "MemAvailable:", 1024)) {
-        consider(search, bytes, "available", "/proc/meminfo: MemAvailable");
+        consider(search, bytes, search->anonymous, "available", "/proc/meminfo: MemAvailable");
     } else if (find_field(&bytes, info.text, "MemFree:", 1024)) {
         find_field(&cached, info.text, "Cached:", 1024);
         find_field(&shared, info.text, "Shmem:", 1024);
-        consider(search, bytes + less(cached, shared), "available", "/proc/meminfo: MemFree and Cached");
+        consider(search, bytes + less(cached, shared), search->anonymous, "available", "/proc/meminfo: MemFree and Cached");
     }
     loaded_release(search, &info);
     return PLIM_OK;
@@ -375,6 +404,7 @@ static plim_status check_available(struct search *search)
 
 static plim_status find_headroom(struct search *search, uint64_t rlimit_as)
 {
+    TRY(find_own(search));
     TRY(check_cgroups(search, &version_2));
     TRY(check_cgroups(search, &version_1));
     TRY(check_rlimit(search, rlimit_as));
@@ -421,6 +451,9 @@ plim_status limits_parse(uint64_t *bytes, const char **source, char place[256], 
                          plim_error *error)
 {
     uint64_t percent = 0, stated;
+    if (text != NULL && text_lacks_unit(text))
+        return hint(error, fail(error, PLIM_USAGE, "memory: '%s' is a number of bytes, and too few for anything", text),
+                    "%sMiB", text);
     if (text != NULL && text_parse_size(&stated, text) && stated > 0) {
         *bytes = stated;
         *source = "stated";

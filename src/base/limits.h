@@ -1,8 +1,8 @@
 /* limits.h - how much memory there is for us, and how much we use.
 
-   `auto` is the least headroom (limit less what others use) of the cgroup
-   chain (v1 and v2), RLIMIT_AS and MemAvailable, less a margin of 1/16, and
-   says which one it took. Reads below `root` ("" on a real machine), so that
+   `auto` is the least that the cgroup chain (v1 and v2), RLIMIT_AS and
+   MemAvailable leave us (limit less what others use: what this process holds
+   already is its own), less a margin of 1/16, and says which one it took. Reads below `root` ("" on a real machine), so that
    tests can lay out a machine of their own. */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
@@ -10,7 +10,8 @@
 #include "base/budget.h"
 
 struct limits {
-    uint64_t bytes;      /* the least headroom, less the margin */
+    uint64_t bytes;      /* the least limit less what others use, less the margin */
+    uint64_t headroom;   /* of it, what is not in use by us: no margin taken off */
     const char *source;  /* cgroup | rlimit | available */
     char place[256];     /* the file or limit it came from */
 };
@@ -25,7 +26,7 @@ plim_status limits_find(struct limits *out, const struct limits_input *input, st
 plim_status limits_here(struct limits *out, struct budget *budget, plim_error *error);
 
 /* "48MiB" | "80%" | "auto" | NULL (auto) into bytes and source ("stated" for
-   the first). A percentage is of `auto`'s figure before the margin. */
+   the first). A small number without a unit is refused. A percentage is of `auto`'s figure before the margin. */
 plim_status limits_parse(uint64_t *bytes, const char **source, char place[256], const char *text, struct budget *budget, plim_error *error);
 
 struct usage {

@@ -35,6 +35,14 @@ double number_parse(const char *text, char **end)
     return value;
 }
 
+float number_parse_float(const char *text, char **end)
+{
+    struct plain plain = plain_begin();
+    float value = strtof(text, end);
+    plain_end(plain);
+    return value;
+}
+
 int number_print_list(char *out, size_t capacity, const char *format, va_list list)
 {
     struct plain plain = plain_begin();

@@ -2,6 +2,7 @@
 #include "base/settings.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,19 @@ static plim_status wrong(const char *expected, const struct setting *setting, co
     return fail_at(error, PLIM_BAD_JOB, where, "%s: expected %s, got '%s'", setting->word, expected, value->text);
 }
 
+/* What people write is computed with in float32: beyond that it would be infinite. */
+static plim_status read_number(double *out, const struct setting *setting, const char *job, const struct yaml *value,
+                               plim_error *error)
+{
+    double number;
+    if (value->kind != YAML_SCALAR || !setting_number(&number, value->text))
+        return wrong("a number", setting, job, value, error);
+    if (fabs(number) > (double)FLT_MAX)
+        return wrong("a number of at most 3.4e38 (float32)", setting, job, value, error);
+    *out = number;
+    return PLIM_OK;
+}
+
 static plim_status read_whole(int64_t *out, const struct setting *setting, const char *job, const struct yaml *value,
                               plim_error *error)
 {
@@ -75,7 +89,7 @@ plim_status setting_value(void *out, const struct setting *setting, const char *
     case SETTING_WHOLE:
         return read_whole(out, setting, job, value, error);
     case SETTING_NUMBER:
-        return scalar && setting_number(out, value->text) ? PLIM_OK : wrong("a number", setting, job, value, error);
+        return read_number(out, setting, job, value, error);
     case SETTING_BOOL:
         if (!scalar || (strcmp(value->text, "true") && strcmp(value->text, "false")))
             return wrong("true or false", setting, job, value, error);

@@ -10,7 +10,7 @@
 
 enum setting_kind {
     SETTING_WHOLE,  /* int64_t, at least `least` */
-    SETTING_NUMBER, /* double; "1/255" too */
+    SETTING_NUMBER, /* double within float32's range; "1/255" too */
     SETTING_BOOL,   /* bool: true, false */
     SETTING_WORD,   /* const char *: any scalar */
     SETTING_NODE,   /* const struct yaml *: whatever stands there */

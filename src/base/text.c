@@ -80,6 +80,26 @@ void text_add_bytes(struct text *text, const char *bytes, size_t count)
     text->data[text->length] = '\0';
 }
 
+int text_columns(const char *text)
+{
+    int columns = 0;
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+void text_add_cut(struct text *text, const char *words, int columns)
+{
+    bool cut = text_columns(words) > columns;
+    size_t bytes = 0;
+    for (int i = 0; words[bytes] && i < columns - cut; i++)
+        for (bytes++; ((unsigned char)words[bytes] & 0xc0) == 0x80;)
+            bytes++;
+    text_add_bytes(text, words, bytes);
+    if (cut)
+        text_add(text, "\xe2\x80\xa6");
+}
+
 void text_size(char out[16], uint64_t bytes)
 {
     static const char units[] = "KMGTPE";
@@ -163,6 +183,12 @@ bool text_parse_size(uint64_t *bytes, const char *text)
         return false;
     part = (uint64_t)((unsigned __int128)unit * fraction / scale);
     return add_u64(bytes, total, part);
+}
+
+bool text_lacks_unit(const char *text)
+{
+    uint64_t bytes;
+    return text[strspn(text, "0123456789 ")] == 0 && text_parse_size(&bytes, text) && bytes > 0 && bytes < 64 * 1024;
 }
 
 enum { WORD_MOST = 48 };

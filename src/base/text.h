@@ -23,10 +23,16 @@ void text_add_bytes(struct text *text, const char *bytes, size_t count);
 
 /* "48.0 MiB"; at most 15 characters. */
 void text_size(char out[16], uint64_t bytes);
+/* Characters of UTF-8, as a terminal counts them; wide ones count as one. */
+int text_columns(const char *text);
+/* The words, or as many of their characters as fit, with an ellipsis. */
+void text_add_cut(struct text *text, const char *words, int columns);
 /* "12,345,678"; for people. */
 void text_count(char out[32], int64_t value);
 /* "48MiB", "48 MB", "1.5GiB", "1048576"; false when it is none of these. */
 bool text_parse_size(uint64_t *bytes, const char *text);
+/* "16": a size without a unit and below 64 KiB. Whoever writes it means another unit. */
+bool text_lacks_unit(const char *text);
 /* Of `count` words the one nearest to `word`, or NULL when none is near. */
 const char *text_nearest(const char *word, const char *const *words, size_t count);
 

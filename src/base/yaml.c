@@ -11,6 +11,7 @@
 #include "base/yaml.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <libfyaml.h>
@@ -18,6 +19,7 @@
 #include "base/json.h"
 
 #define YAML_MOST_DEPTH 60
+#define MANY_KEYS       64
 
 struct builder {
     struct fy_parser *parser;
@@ -276,6 +278,45 @@ static plim_status build_list(struct yaml *list, struct builder *builder)
     }
 }
 
+static plim_status second_time(struct builder *builder, const struct yaml *first)
+{
+    char what[160];
+    snprintf(what, sizeof what, "the key '%.80s' is here for the second time; the first is in line %d", first->key,
+             first->key_line);
+    return wrong_here(builder, what);
+}
+
+static int by_key(const void *left, const void *right)
+{
+    const struct yaml *a = *(const struct yaml *const *)left, *b = *(const struct yaml *const *)right;
+    int order = strcmp(a->key, b->key);
+    if (order == 0)
+        order = a->key_line != b->key_line ? a->key_line - b->key_line : a->key_column - b->key_column;
+    return order;
+}
+
+/* Beyond MANY_KEYS to compare each with all before it would take too long: sorted, equal ones are neighbours. */
+static plim_status check_many(struct builder *builder, const struct yaml *map)
+{
+    size_t count = 0;
+    if (map->count <= MANY_KEYS)
+        return PLIM_OK;
+    const struct yaml **entry = arena_array(builder->arena, (size_t)map->count, sizeof *entry);
+    if (entry == NULL)
+        return budget_refused(builder->arena->budget, builder->arena->tag, (size_t)map->count * sizeof *entry,
+                              builder->error);
+    for (const struct yaml *child = map->first; child != NULL; child = child->next)
+        entry[count++] = child;
+    qsort(entry, count, sizeof *entry, by_key);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(entry[i - 1]->key, entry[i]->key) == 0) {
+            builder->line = entry[i]->key_line;
+            builder->column = entry[i]->key_column;
+            return second_time(builder, entry[i - 1]);
+        }
+    return PLIM_OK;
+}
+
 /* The key of the next entry; NULL at the end of the map. */
 static plim_status build_key(const char **key, struct builder *builder, const struct yaml *map)
 {
@@ -294,13 +335,8 @@ static plim_status build_key(const char **key, struct builder *builder, const st
         return wrong_here(builder, "a key is missing before ':'");
     if (strcmp(*key, "<<") == 0)
         return wrong_here(builder, "merge keys (<<) are not allowed here");
-    const struct yaml *same = yaml_get(map, *key);
-    if (same == NULL)
-        return PLIM_OK;
-    char what[160];
-    snprintf(what, sizeof what, "the key '%.80s' is here for the second time; the first is in line %d", *key,
-             same->key_line);
-    return wrong_here(builder, what);
+    const struct yaml *same = map->count < MANY_KEYS ? yaml_get(map, *key) : NULL;
+    return same != NULL ? second_time(builder, same) : PLIM_OK;
 }
 
 static plim_status build_map(struct yaml *map, struct builder *builder)
@@ -311,7 +347,7 @@ static plim_status build_map(struct yaml *map, struct builder *builder)
         struct yaml *value;
         TRY(build_key(&key, builder, map));
         if (key == NULL)
-            return PLIM_OK;
+            return check_many(builder, map);
         int line = builder->line, column = builder->column;
         TRY(next_event(&event, builder));
         plim_status status = build_value(&value, builder, event);

@@ -9,15 +9,11 @@
 #include "formats/cursor.h"
 #include "formats/gzip.h"
 #include "formats/rows.h"
+#include "formats/scratch_file.h"
 
-#define HEAD_MOST           (4 + 4 * MOST_AXES)
-#define PEEK_BUFFER_BYTES   ((size_t)1024)
-#define INPUT_BUFFER_BYTES  ((size_t)32 * 1024)
-#define OUTPUT_BUFFER_BYTES ((size_t)64 * 1024)
-/* Unpacked pages are flushed and dropped in steps of this: they never pile up. */
-#define DROP_BYTES ((uint64_t)1024 * 1024)
-/* The scratch file's own struct, with room to spare. */
-#define SCRATCH_FILE_BYTES ((uint64_t)4096)
+#define HEAD_MOST          (4 + 4 * MOST_AXES)
+#define PEEK_BUFFER_BYTES  ((size_t)1024)
+#define INPUT_BUFFER_BYTES ((size_t)32 * 1024)
 
 struct idx_header {
     enum type type;
@@ -89,7 +85,7 @@ static plim_status parse_header(struct idx_header *header, struct cursor *cursor
     if (!cursor_u8(&rank, cursor) || rank == 0)
         return fail_byte(error, PLIM_BAD_DATA, cursor->path, 3, "the file has no axes");
     if (rank > MOST_AXES)
-        return fail_byte(error, PLIM_UNSUPPORTED, cursor->path, 3, "%d axes: at most %d are supported", rank,
+        return fail_byte(error, PLIM_BAD_DATA, cursor->path, 3, "%d axes: at most %d are supported", rank,
                          MOST_AXES);
     header->rank = rank;
     return parse_dims(header, cursor, error);
@@ -176,7 +172,7 @@ static plim_status add_file(struct idx_source *idx, const char *path, plim_error
     file->rows.row_bytes = header.row_bytes;
     file->rows.swap = (uint32_t)type_bytes(header.type);
     if (file->packed) {
-        idx->base.start_bytes = GZIP_STATE_BYTES + INPUT_BUFFER_BYTES + OUTPUT_BUFFER_BYTES +
+        idx->base.start_bytes = GZIP_STATE_BYTES + INPUT_BUFFER_BYTES + SCRATCH_BUFFER_BYTES +
                                 SCRATCH_FILE_BYTES * (uint64_t)idx->file_count;
         idx->base.scratch_bytes += header.total_bytes;
     } else {
@@ -187,74 +183,35 @@ static plim_status add_file(struct idx_source *idx, const char *path, plim_error
 
 /* ---- start: unpacking ------------------------------------------------ */
 
-static plim_status check_scratch(const struct idx_file *file, const struct scratch *scratch, plim_error *error)
+static plim_status read_packed(size_t *got, void *context, void *to, size_t bytes, plim_error *error)
 {
-    const char *path = file_path(file->rows.file);
-    uint64_t used = scratch ? scratch->used_bytes : 0, limit = scratch ? scratch->limit_bytes : 0;
-    if (used <= limit && file->total_bytes <= limit - used)
-        return PLIM_OK;
-    fail_at(error, PLIM_OVER_DISK, path, "unpacking takes %llu bytes of disk; %llu of %llu are left",
-            (unsigned long long)file->total_bytes, (unsigned long long)(used < limit ? limit - used : 0),
-            (unsigned long long)limit);
-    return hint(error, PLIM_OVER_DISK, "--disk allows more, or unpack the file with gunzip");
-}
-
-/* Through a fixed buffer; what was written is dropped from the page cache. */
-static plim_status copy_stream(struct file *to, struct gzip *gzip, char *buffer, uint64_t *written, plim_error *error)
-{
-    uint64_t at = 0, dropped = 0;
-    size_t got = OUTPUT_BUFFER_BYTES;
-    while (got == OUTPUT_BUFFER_BYTES) {
-        TRY(gzip_read(&got, gzip, buffer, OUTPUT_BUFFER_BYTES, error));
-        if (got)
-            TRY(file_write(to, at, buffer, got, error));
-        at += got;
-        if (at - dropped >= DROP_BYTES || got < OUTPUT_BUFFER_BYTES) {
-            file_drop(to, dropped, at - dropped);
-            dropped = at;
-        }
-    }
-    *written = at;
-    return PLIM_OK;
+    return gzip_read(got, context, to, bytes, error);
 }
 
 static plim_status unpack_to(struct file *to, const struct idx_file *file, struct budget *budget, plim_error *error)
 {
-    struct gzip *gzip = NULL;
+    struct gzip *gzip;
     uint64_t written = 0;
-    char *buffer = budget_take(budget, TAG_FORMATS, OUTPUT_BUFFER_BYTES);
-    if (!buffer)
-        return budget_refused(budget, TAG_FORMATS, OUTPUT_BUFFER_BYTES, error);
-    plim_status status = gzip_open(&gzip, budget, file->rows.file, INPUT_BUFFER_BYTES, file->total_bytes, error);
-    if (status == PLIM_OK)
-        status = copy_stream(to, gzip, buffer, &written, error);
+    TRY(gzip_open(&gzip, budget, file->rows.file, INPUT_BUFFER_BYTES, file->total_bytes, error));
+    plim_status status = scratch_fill(&written, to, 0, budget, read_packed, gzip, error);
     if (status == PLIM_OK && written < file->total_bytes)
         status = fail_byte(error, PLIM_BAD_DATA, file_path(file->rows.file), gzip_at(gzip),
                            "unpacks to %llu bytes; its header declares %llu", (unsigned long long)written,
                            (unsigned long long)file->total_bytes);
     gzip_close(gzip);
-    budget_give(budget, TAG_FORMATS, buffer, OUTPUT_BUFFER_BYTES);
     return status;
 }
 
 static plim_status unpack(struct idx_file *file, struct budget *budget, struct scratch *scratch, plim_error *error)
 {
     struct file *to;
-    TRY(check_scratch(file, scratch, error));
-    TRY(file_open(&to, budget, scratch->folder, FILE_SCRATCH, error));
-    plim_status status;
-    if (file_in_memory(to)) {
-        fail_at(error, PLIM_OVER_DISK, scratch->folder,
-                "the scratch folder is in memory, which the plan does not hold");
-        status = hint(error, PLIM_OVER_DISK, "name a folder on a disk with --scratch");
-    } else {
-        status = unpack_to(to, file, budget, error);
-    }
+    TRY(scratch_open(&to, budget, scratch, file->total_bytes, file_path(file->rows.file), error));
+    plim_status status = unpack_to(to, file, budget, error);
     if (status != PLIM_OK) {
+        scratch->used_bytes -= file->total_bytes;
         file_close(to);
         return status;
     }
-    scratch->used_bytes += file->total_bytes;
     file_expect_random(to);
     file_close(file->rows.file);
     file->rows.file = to;

@@ -1,6 +1,7 @@
 /* memory_source.c - arrays of the caller's, never copied whole. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "formats/rows.h"
 
 struct memory_source {
@@ -36,6 +37,24 @@ static void memory_close(struct source *source)
 
 static const struct source_type memory_type = {.name = "memory", .read = memory_read, .close = memory_close};
 
+#define ROOM_LEAST ((uint64_t)64 * 1024)
+#define ROOM_MOST  ((uint64_t)1024 * 1024)
+#define ROOM_ROWS  256
+
+/* Strings stay where they are until a batch holds them: room for many of the largest, or for all there are. */
+static uint64_t room_for_strings(const struct string *string, int64_t count)
+{
+    uint64_t largest = 0, all = 0;
+    for (int64_t i = 0; i < count; i++) {
+        largest = string[i].bytes > largest ? string[i].bytes : largest;
+        all = add_most(all, string[i].bytes);
+    }
+    uint64_t many = largest > ROOM_MOST / ROOM_ROWS ? ROOM_MOST : largest * ROOM_ROWS;
+    many = many < ROOM_LEAST ? ROOM_LEAST : many;
+    many = many < largest ? largest : many;
+    return all < many ? all : many;
+}
+
 static plim_status memory_fill(struct memory_source *memory, const struct spec *spec, const void *const *columns,
                                plim_error *error)
 {
@@ -45,6 +64,12 @@ static plim_status memory_fill(struct memory_source *memory, const struct spec *
         const struct column *column = &spec->column[c];
         TRY(spec_add(&memory->base.spec, column->name[0] ? column->name : NULL, column->type, &column->shape, error));
         memory->column[c] = columns[c];
+        if (column_is_variable(column))
+            return fail(error, PLIM_UNSUPPORTED, "memory: column '%s': arrays have one shape", column->name);
+        if (column->type == TYPE_STRING)
+            memory->base.room_bytes = add_most(
+                memory->base.room_bytes,
+                room_for_strings(columns[c], memory->base.count * shape_count(&column->shape)));
     }
     return PLIM_OK;
 }

@@ -1,28 +1,49 @@
 /* npy.c - numpy's arrays: files side by side, or one cut into column ranges. */
 #include <string.h>
 
-#include "formats/npy_header.h"
+#include "formats/npy_fortran.h"
 #include "formats/rows.h"
 
 struct npy_source {
     struct source base;
     int file_count;
     struct rows rows[MOST_COLUMNS];
-    int part_count; /* 0: a column a file */
+    struct npy_fortran fortran[MOST_COLUMNS]; /* used where item is not 0: the file is in Fortran order */
+    int part_count;                           /* 0: a column a file */
     struct row_part part[MOST_COLUMNS];
 };
+
+/* Columns of one file in Fortran order: the whole row, or its parts. */
+static plim_status read_fortran(const struct npy_source *npy, const int64_t *index, int64_t count, void *const *to,
+                                const uint64_t *stride, plim_error *error)
+{
+    uint64_t item = npy->fortran[0].item;
+    for (int p = 0; p < npy->part_count; p++)
+        TRY(npy_fortran_read(&npy->fortran[0], (int64_t)(npy->part[p].offset / item),
+                             (int64_t)(npy->part[p].bytes / item), index, count, to[p], stride[p], error));
+    return PLIM_OK;
+}
+
+static plim_status read_file(const struct npy_source *npy, int i, const int64_t *index, int64_t count, void *to,
+                             uint64_t stride, plim_error *error)
+{
+    const struct npy_fortran *fortran = &npy->fortran[i];
+    if (!fortran->item)
+        return rows_read(&npy->rows[i], index, count, to, stride, error);
+    return npy_fortran_read(fortran, 0, shape_row(&fortran->shape), index, count, to, stride, error);
+}
 
 static plim_status npy_read(struct source *source, const int64_t *index, int64_t count, void *const *to,
                             const uint64_t *stride, plim_error *error)
 {
     struct npy_source *npy = (struct npy_source *)source;
     TRY(source_check(source, index, count, error));
-    if (npy->part_count) {
+    if (npy->part_count && npy->fortran[0].item)
+        TRY(read_fortran(npy, index, count, to, stride, error));
+    else if (npy->part_count)
         TRY(rows_read_parts(&npy->rows[0], npy->part, npy->part_count, index, count, to, stride, error));
-    } else {
-        for (int i = 0; i < npy->file_count; i++)
-            TRY(rows_read(&npy->rows[i], index, count, to[i], stride[i], error));
-    }
+    for (int i = 0; i < npy->file_count && !npy->part_count; i++)
+        TRY(read_file(npy, i, index, count, to[i], stride[i], error));
     source_count_read(source, (uint64_t)count * source->spec.element_bytes);
     return PLIM_OK;
 }
@@ -73,6 +94,8 @@ static plim_status add_file(struct npy_source *npy, struct npy_header *header, c
     file_expect_random(rows->file);
     rows->at = header->at;
     rows->row_bytes = header->data_bytes / (uint64_t)header->shape.dim[0];
+    if (header->fortran)
+        npy->fortran[npy->file_count - 1] = npy_fortran_of(rows->file, header);
     rows->swap = header->big_endian ? (uint32_t)type_bytes(header->type) : 1;
     if (npy->file_count == 1)
         npy->base.count = header->shape.dim[0];

@@ -58,8 +58,8 @@ static plim_status unsupported(const struct cursor *cursor, uint64_t at, const c
 {
     char shown[40];
     printable(shown, sizeof shown, text, bytes);
-    fail_byte(error, PLIM_UNSUPPORTED, cursor->path, at, "element type '%s' is not supported", shown);
-    return hint(error, PLIM_UNSUPPORTED,
+    fail_byte(error, PLIM_BAD_DATA, cursor->path, at, "element type '%s' is not supported", shown);
+    return hint(error, PLIM_BAD_DATA,
                 "save it as float32, int32, int64 or uint8, say: numpy.save(path, a.astype('float32'))");
 }
 
@@ -95,7 +95,7 @@ static plim_status parse_axis(struct shape *shape, struct cursor *cursor, plim_e
 {
     int64_t length;
     if (shape->rank == MOST_AXES)
-        return fail_byte(error, PLIM_UNSUPPORTED, cursor->path, cursor->base + cursor->at,
+        return fail_byte(error, PLIM_BAD_DATA, cursor->path, cursor->base + cursor->at,
                          "more than %d axes are not supported", MOST_AXES);
     if (!cursor_whole(&length, cursor))
         return cursor_fail(cursor, error, "the shape is not a tuple of whole numbers");
@@ -181,80 +181,127 @@ static plim_status parse_dict(struct npy_header *header, struct dict *dict, stru
     return PLIM_OK;
 }
 
-/* What the header says against what we can do, and against the bytes present. */
-static plim_status check_header(struct npy_header *header, const struct dict *dict, const char *path, uint64_t present,
-                                plim_error *error)
+/* What the header says against what we can do, and against the bytes present: the array ends at `end`. */
+static plim_status check_header(struct npy_header *header, const struct npy_bytes *bytes, plim_error *error)
 {
     char text[96];
+    const char *path = bytes->path;
+    uint64_t said = bytes->base + 10, end = bytes->base + bytes->present;
     shape_text(text, sizeof text, &header->shape, false);
     if (header->shape.rank == 0)
-        return fail_byte(error, PLIM_BAD_DATA, path, 10, "a single number has no elements to iterate over");
+        return fail_byte(error, PLIM_BAD_DATA, path, said, "a single number has no elements to iterate over");
     for (int i = 0; i < header->shape.rank; i++)
         if (header->shape.dim[i] == 0)
-            return fail_byte(error, PLIM_BAD_DATA, path, 10, "the file holds no elements: its shape is %s", text);
-    if (dict->fortran && header->shape.rank > 1) {
-        fail_byte(error, PLIM_UNSUPPORTED, path, 10, "Fortran order is not supported");
-        return hint(error, PLIM_UNSUPPORTED, "numpy.save(path, numpy.ascontiguousarray(a)) writes C order");
-    }
-    if (!shape_bytes(&header->data_bytes, &header->shape, header->type) || header->data_bytes > present - header->at)
-        return fail_byte(error, PLIM_BAD_DATA, path, present, "the file ends here; its header declares %s of %s", text,
+            return fail_byte(error, PLIM_BAD_DATA, path, said, "the file holds no elements: its shape is %s", text);
+    if (!shape_bytes(&header->data_bytes, &header->shape, header->type) || header->data_bytes > end - header->at)
+        return fail_byte(error, PLIM_BAD_DATA, path, end, "the file ends here; its header declares %s of %s", text,
                          type_name(header->type));
-    if (header->data_bytes < present - header->at)
+    if (header->data_bytes < end - header->at)
         return fail_byte(error, PLIM_BAD_DATA, path, header->at + header->data_bytes,
                          "%llu bytes more than the header declares",
-                         (unsigned long long)(present - header->at - header->data_bytes));
+                         (unsigned long long)(end - header->at - header->data_bytes));
     return PLIM_OK;
 }
 
+static plim_status ends_early(const struct npy_bytes *bytes, plim_error *error)
+{
+    return fail_byte(error, PLIM_BAD_DATA, bytes->path, bytes->base + bytes->present,
+                     "the file ends inside its header");
+}
+
 /* Magic, version and the header's length; leaves the cursor after them. */
-static plim_status parse_preamble(uint32_t *length, struct cursor *cursor, uint64_t present, plim_error *error)
+static plim_status parse_preamble(uint32_t *length, struct cursor *cursor, const struct npy_bytes *bytes,
+                                  plim_error *error)
 {
     uint8_t major, minor;
     uint16_t short_length;
     if (!cursor_literal(cursor, "\x93NUMPY"))
         return cursor_fail(cursor, error, "not an npy file");
     if (!cursor_u8(&major, cursor) || !cursor_u8(&minor, cursor))
-        return fail_byte(error, PLIM_BAD_DATA, cursor->path, present, "the file ends inside its header");
+        return ends_early(bytes, error);
     if (major < 1 || major > 3 || minor != 0)
-        return fail_byte(error, PLIM_UNSUPPORTED, cursor->path, 6, "npy version %d.%d is not known", major, minor);
+        return fail_byte(error, PLIM_BAD_DATA, cursor->path, bytes->base + 6, "npy version %d.%d is not known",
+                         major, minor);
     bool whole = major == 1 ? cursor_u16_le(&short_length, cursor) : cursor_u32_le(length, cursor);
     if (!whole)
-        return fail_byte(error, PLIM_BAD_DATA, cursor->path, present, "the file ends inside its header");
+        return ends_early(bytes, error);
     if (major == 1)
         *length = short_length;
-    if (*length > present - cursor->at)
-        return fail_byte(error, PLIM_BAD_DATA, cursor->path, present, "the file ends inside its header of %u bytes",
-                         *length);
+    if (*length > bytes->present - cursor->at)
+        return fail_byte(error, PLIM_BAD_DATA, cursor->path, bytes->base + bytes->present,
+                         "the file ends inside its header of %u bytes", *length);
     if (*length > HEADER_MOST)
-        return fail_byte(error, PLIM_BAD_DATA, cursor->path, 8, "a header of %u bytes: at most %d are accepted",
-                         *length, HEADER_MOST);
+        return fail_byte(error, PLIM_BAD_DATA, cursor->path, bytes->base + 8,
+                         "a header of %u bytes: at most %d are accepted", *length, HEADER_MOST);
     return PLIM_OK;
+}
+
+/* Up to the header's length: 10 bytes, from version 2.0 on 12. */
+static plim_status read_preamble(uint8_t preamble[12], size_t *got, const struct npy_bytes *bytes, plim_error *error)
+{
+    *got = bytes->present < 10 ? (size_t)bytes->present : 10;
+    TRY(bytes->read(bytes->context, preamble, *got, error));
+    if (*got < 10 || preamble[6] < 2 || bytes->present < 12)
+        return PLIM_OK;
+    *got = 12;
+    return bytes->read(bytes->context, preamble + 10, 2, error);
+}
+
+plim_status npy_header_parse(struct npy_header *out, const struct npy_bytes *bytes, struct budget *budget,
+                             plim_error *error)
+{
+    uint8_t preamble[12];
+    size_t got;
+    uint32_t length;
+    struct cursor cursor;
+    TRY(read_preamble(preamble, &got, bytes, error));
+    cursor_init(&cursor, preamble, got, bytes->path, bytes->base);
+    TRY(parse_preamble(&length, &cursor, bytes, error));
+    struct npy_header header = {.at = bytes->base + cursor.at + length};
+    struct dict dict = {0};
+    bool fits = length <= bytes->text_bytes;
+    char *text = fits ? bytes->text : budget_take(budget, TAG_FORMATS, length);
+    if (!text)
+        return budget_refused(budget, TAG_FORMATS, length, error);
+    plim_status status = bytes->read(bytes->context, text, length, error);
+    cursor_init(&cursor, text, length, bytes->path, bytes->base + cursor.at);
+    if (status == PLIM_OK)
+        status = parse_dict(&header, &dict, &cursor, error);
+    if (status == PLIM_OK)
+        status = check_header(&header, bytes, error);
+    if (!fits)
+        budget_give(budget, TAG_FORMATS, text, length);
+    header.fortran = dict.fortran && header.shape.rank > 1;
+    if (status == PLIM_OK)
+        *out = header;
+    return status;
+}
+
+struct file_part {
+    struct file *file;
+    uint64_t at;
+};
+
+static plim_status read_part(void *context, void *to, size_t bytes, plim_error *error)
+{
+    struct file_part *part = context;
+    TRY(file_read(part->file, part->at, to, bytes, error));
+    part->at += bytes;
+    return PLIM_OK;
+}
+
+plim_status npy_header_read_part(struct npy_header *out, struct file *file, uint64_t at, uint64_t bytes,
+                                 struct budget *budget, plim_error *error)
+{
+    struct file_part part = {file, at};
+    struct npy_bytes array = {
+        .read = read_part, .context = &part, .path = file_path(file), .base = at, .present = bytes};
+    return npy_header_parse(out, &array, budget, error);
 }
 
 plim_status npy_header_read(struct npy_header *out, struct file *file, struct budget *budget, plim_error *error)
 {
-    uint8_t preamble[12];
-    size_t got;
     uint64_t present;
-    uint32_t length;
-    struct cursor cursor;
     TRY(file_size(&present, file, error));
-    TRY(file_read_some(&got, file, 0, preamble, sizeof preamble, error));
-    cursor_init(&cursor, preamble, got, file_path(file), 0);
-    TRY(parse_preamble(&length, &cursor, present, error));
-    struct npy_header header = {.at = cursor.at + length};
-    struct dict dict = {0};
-    char *text = budget_take(budget, TAG_FORMATS, length);
-    if (!text)
-        return budget_refused(budget, TAG_FORMATS, length, error);
-    plim_status status = file_read(file, cursor.at, text, length, error);
-    cursor_init(&cursor, text, length, file_path(file), cursor.at);
-    if (status == PLIM_OK)
-        status = parse_dict(&header, &dict, &cursor, error);
-    if (status == PLIM_OK)
-        status = check_header(&header, &dict, file_path(file), present, error);
-    budget_give(budget, TAG_FORMATS, text, length);
-    if (status == PLIM_OK)
-        *out = header;
-    return status;
+    return npy_header_read_part(out, file, 0, present, budget, error);
 }

@@ -16,6 +16,9 @@ struct row_part {
     uint64_t offset, bytes;
 };
 
+/* Rows that are not in memory are asked for all at once before the first is waited for: a disk works on as many at
+   a time as a call has rows. */
+
 /* Rows index[0..count) to `to` + i * stride. Neighbours in index that are
    neighbours in the file, and packed in `to`, are one read. */
 plim_status rows_read(const struct rows *rows, const int64_t *index, int64_t count, void *to, uint64_t stride,

@@ -148,7 +148,7 @@ static plim_status read_type(struct safetensors_entry *entry, struct raw_entry *
             raw->has_type = true;
             return PLIM_OK;
         }
-    return fail_byte(error, PLIM_UNSUPPORTED, file_path(file->file), 8 + token->at,
+    return fail_byte(error, PLIM_BAD_DATA, file_path(file->file), 8 + token->at,
                      "tensor '%.*s' has the element type %.*s, which is not supported", SHOWN(raw->name),
                      (int)(token->text_bytes < 32 ? token->text_bytes : 32), token->text);
 }
@@ -165,7 +165,7 @@ static plim_status read_shape(struct safetensors_entry *entry, struct json_reade
         if (!json_whole(&length, &token))
             return bad_header(file, error, token.at, "an axis of a shape is not a whole number");
         if (entry->shape.rank == MOST_AXES)
-            return fail_byte(error, PLIM_UNSUPPORTED, file_path(file->file), 8 + token.at,
+            return fail_byte(error, PLIM_BAD_DATA, file_path(file->file), 8 + token.at,
                              "more than %d axes are not supported", MOST_AXES);
         entry->shape.dim[entry->shape.rank++] = length;
     }

@@ -7,17 +7,55 @@
 #include "base/checked.h"
 #include "formats/rows.h"
 
+bool column_is_variable(const struct column *column)
+{
+    for (int i = 0; i < column->shape.rank; i++)
+        if (column->shape.dim[i] < 0)
+            return true;
+    return false;
+}
+
+bool column_has_values(const struct column *column)
+{
+    return column->type == TYPE_STRING || column_is_variable(column);
+}
+
+bool spec_has_values(const struct spec *spec)
+{
+    for (int c = 0; c < spec->column_count; c++)
+        if (column_has_values(&spec->column[c]))
+            return true;
+    return false;
+}
+
+bool column_bytes(uint64_t *bytes, const struct column *column)
+{
+    if (!column_is_variable(column))
+        return shape_bytes(bytes, &column->shape, column->type);
+    *bytes = sizeof(struct cell);
+    return true;
+}
+
+int spec_find(const struct spec *spec, const char *name)
+{
+    for (int c = 0; c < spec->column_count; c++)
+        if (strcmp(spec->column[c].name, name) == 0)
+            return c;
+    return -1;
+}
+
 plim_status spec_add(struct spec *spec, const char *name, enum type type, const struct shape *shape, plim_error *error)
 {
     if (spec->column_count >= MOST_COLUMNS)
         return fail(error, PLIM_BAD_JOB, "more than %d columns", MOST_COLUMNS);
     struct column *column = &spec->column[spec->column_count];
     uint64_t bytes, all;
-    if (!shape_bytes(&bytes, shape, type) || !add_u64(&all, spec->element_bytes, bytes))
+    *column = (struct column){.type = type, .shape = *shape, .origin = spec->column_count};
+    if (!column_bytes(&bytes, column) || !add_u64(&all, spec->element_bytes, bytes))
         return fail(error, PLIM_BAD_DATA, "an element does not fit any memory");
     if (name && strlen(name) >= sizeof column->name)
         return fail(error, PLIM_BAD_JOB, "column name of more than %zu bytes: %.40s...", sizeof column->name - 1, name);
-    *column = (struct column){.type = type, .shape = *shape, .bytes = bytes};
+    column->bytes = bytes;
     if (name)
         memcpy(column->name, name, strlen(name) + 1);
     else if (spec->column_count < 2)

@@ -1,21 +1,37 @@
 /* source.h - records of files, each format behind one interface.
 
-   A source is indexable: element i can be read without those before it.
-   Compressed files are unpacked once into an unlinked scratch file (on the
-   disk, within the disk budget) when reading starts; opening reads headers only. */
+   Rows are of fixed size, always. A string, and a value of which only some extents are known beforehand, is a row
+   that refers to bytes elsewhere (struct string, struct cell): we say that its column has values.
+
+   A source is indexable (read or read_values): element i can be read without those before it. Or it is a
+   stream (reader): elements come one after another, from the beginning. Opening reads headers only; compressed
+   files that are to be indexable are unpacked once into an unlinked scratch file (on the disk, within the
+   disk budget) when reading starts. */
 #ifndef FORMATS_SOURCE_H
 #define FORMATS_SOURCE_H
 
 #include "base/file.h"
+#include "base/room.h"
 #include "graph/tensor.h"
 
-#define MOST_COLUMNS 8
+#define MOST_COLUMNS 64
+
+/* Cardinalities that are no counts, as tf.data has them. */
+#define CARDINALITY_INFINITE (-1)
+#define CARDINALITY_UNKNOWN  (-2)
 
 struct column {
     char name[64];
     enum type type;
-    struct shape shape; /* of one element */
-    uint64_t bytes;     /* of one element */
+    struct shape shape; /* of one element; -1: any extent, and rows are cells */
+    uint64_t bytes;     /* of one row */
+    int origin;         /* after a map: the column of its input that this is, in the same bytes; -1: a new one */
+};
+
+/* A row of a column with an extent of -1: `data` holds the product of dim[0..rank) elements, packed. */
+struct cell {
+    void *data;
+    int64_t dim[MOST_AXES];
 };
 
 struct spec {
@@ -31,6 +47,14 @@ struct scratch {
 };
 
 struct source;
+struct reader; /* of a stream: whatever the source's type makes of it */
+
+/* Where the rows of one call go: row i of column c at to[c] + i * stride[c], what they refer to into the room. */
+struct row_target {
+    void *const *to;
+    const uint64_t *stride;
+    struct room *room; /* NULL only where no column has values */
+};
 
 struct source_type {
     const char *name; /* the job file's word: "idx", "npy", "random", "range" */
@@ -41,6 +65,30 @@ struct source_type {
        Thread-safe after start. */
     plim_status (*read)(struct source *source, const int64_t *index, int64_t count, void *const *to,
                         const uint64_t *stride, plim_error *error);
+    /* The same where columns have values. *done < count: the room is full, ask again for the others with an empty
+       one. *done == 0 with PLIM_OK: element index[0] does not fit into an empty room (room->wanted would do). */
+    plim_status (*read_values)(int64_t *done, struct source *source, const int64_t *index, int64_t count,
+                               const struct row_target *target, plim_error *error);
+
+    /* Streams. A reader takes source->reader_bytes from the budget at most (tag formats), on opening; it stands at
+       the beginning of epoch 0 then. */
+    plim_status (*reader_open)(struct reader **out, struct source *source, struct budget *budget, plim_error *error);
+    void (*reader_close)(struct reader *reader);
+    /* To the beginning of an epoch: the same elements, unless the source is told to mix them. */
+    plim_status (*reader_rewind)(struct reader *reader, uint64_t epoch, plim_error *error);
+    /* The next 1..most elements. *got == 0: the epoch is over, or, with room->wanted set, the next one does not
+       fit into the empty room. Rows may refer to the room or to memory of the reader's, until its next call.
+       After PLIM_BAD_DATA the bad element counts as read: calling again goes on behind it. */
+    plim_status (*reader_next)(int64_t *got, struct reader *reader, int64_t most, const struct row_target *target,
+                               plim_error *error);
+    /* Passes over up to `count` elements; *passed < count: the epoch is over. May be NULL. */
+    plim_status (*reader_skip)(int64_t *passed, struct reader *reader, int64_t count, plim_error *error);
+
+    /* Where an element is from, for errors of those who use it: a file's name. May be NULL. */
+    void (*describe)(char out[256], const struct source *source, int64_t index);
+    /* The name of a class of a column of labels; NULL behind the last. May be NULL: it knows none. */
+    const char *(*class_name)(const struct source *source, int64_t label);
+
     void (*close)(struct source *source);
 };
 
@@ -48,7 +96,9 @@ struct source {
     const struct source_type *type;
     struct budget *budget;
     struct spec spec;
-    int64_t count;          /* elements */
+    int64_t count;          /* elements, or CARDINALITY_... */
+    uint64_t room_bytes;    /* a good size for the room of a call: not less than the largest element, where known */
+    uint64_t reader_bytes;  /* of a stream */
     uint64_t start_bytes;   /* what start() will take from the budget at most (tag formats) */
     uint64_t scratch_bytes; /* what start() will write to the scratch folder */
     uint64_t bytes_read;    /* so far (atomic) */
@@ -79,10 +129,55 @@ struct random_options {
 plim_status random_open(struct source **out, struct budget *budget, const struct random_options *options,
                         plim_error *error);
 plim_status range_open(struct source **out, struct budget *budget, int64_t n, plim_error *error);
+/* Encoded images, a file each: columns image (string: the file's bytes) and label (int32). */
+struct images_options {
+    const char *folder;             /* whose sub-folders are classes; or NULL: */
+    const char *const *patterns;    /* files; there are no labels then */
+    int pattern_count;
+    const char *const *class_names; /* NULL at the end: these classes, in this order; NULL: all, sorted */
+    bool no_labels;
+};
+plim_status images_open(struct source **out, struct budget *budget, const struct images_options *options,
+                        plim_error *error);
 /* The caller's arrays, never copied whole; they must outlive the source. */
 plim_status memory_open(struct source **out, struct budget *budget, const struct spec *spec, const void *const *columns,
                         int64_t count, plim_error *error);
 
+/* Elements made by a function, one after another; on one thread at a time, by one iterator at a time. */
+struct generator {
+    /* The next element into row[c], one for each column; *more = false: the epoch is over, rows stay untouched. What
+       strings and cells refer to must live until the next call. */
+    plim_status (*next)(bool *more, void *context, void *const *row, plim_error *error);
+    /* To the beginning of an epoch; NULL: there is one only. Called before the first element too. */
+    plim_status (*rewind)(void *context, int64_t epoch, plim_error *error);
+    void *context;
+    int64_t count;        /* elements an epoch; 0 or CARDINALITY_UNKNOWN: not known */
+    uint64_t value_bytes; /* of the largest element's strings and cells; 0: 256 KiB */
+};
+plim_status generator_open(struct source **out, struct budget *budget, const struct spec *spec,
+                           const struct generator *generator, plim_error *error);
+
+/* start, start + step, ...: so many, or CARDINALITY_INFINITE. */
+plim_status counter_open(struct source **out, struct budget *budget, int64_t start, int64_t step, int64_t count,
+                         plim_error *error);
+/* The paths of a list, which is taken over, on failure too: a column "file" of strings. */
+struct file_list;
+plim_status file_names_open(struct source **out, struct budget *budget, struct file_list *list, plim_error *error);
+/* Records in TFRecord's framing on the standard output of a shell's command, run in `folder` (NULL: ours) once an
+   epoch, with the epoch as $1: a column "record" of strings. */
+plim_status command_open(struct source **out, struct budget *budget, const char *command, const char *folder,
+                         plim_error *error);
+
 void source_close(struct source *source);
+
+/* Rows are cells. */
+bool column_is_variable(const struct column *column);
+/* Rows refer to bytes elsewhere: strings or cells. */
+bool column_has_values(const struct column *column);
+bool spec_has_values(const struct spec *spec);
+/* Bytes of one row, from type and shape; false when they do not fit. */
+bool column_bytes(uint64_t *bytes, const struct column *column);
+/* -1 when there is none of this name. */
+int spec_find(const struct spec *spec, const char *name);
 
 #endif

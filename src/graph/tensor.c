@@ -12,10 +12,11 @@ struct type_facts {
     const char *name, *safetensors;
 };
 
-static const struct type_facts facts[TYPE_COUNT] = {
+static const struct type_facts facts[TYPE_COUNT + 1] = {
 #define TYPE(name, bytes, keras, safetensors) [TYPE_##name] = {bytes, keras, safetensors},
 #include "graph/types.def"
 #undef TYPE
+    [TYPE_STRING] = {sizeof(struct string), "string", "string"},
 };
 
 size_t type_bytes(enum type type)
@@ -42,6 +43,19 @@ bool type_from_name(enum type *out, const char *name)
         }
     }
     return false;
+}
+
+bool type_of_column(enum type *out, const char *name)
+{
+    if (strcmp(name, facts[TYPE_STRING].name) != 0)
+        return type_from_name(out, name);
+    *out = TYPE_STRING;
+    return true;
+}
+
+bool type_is_float(enum type type)
+{
+    return type == TYPE_F32 || type == TYPE_F64 || type == TYPE_F16 || type == TYPE_BF16;
 }
 
 struct shape shape_of(int rank, const int64_t *dim)
@@ -187,7 +201,7 @@ double element_get(const void *data, enum type type, int64_t i)
     case TYPE_U8:
     case TYPE_BOOL:
         return ((const uint8_t *)data)[i];
-    case TYPE_COUNT:
+    case TYPE_STRING:
         break;
     }
     return (double)NAN;
@@ -240,7 +254,7 @@ void element_set(void *data, enum type type, int64_t i, double value)
     case TYPE_BOOL:
         ((uint8_t *)data)[i] = value != 0;
         break;
-    case TYPE_COUNT:
+    case TYPE_STRING:
         break;
     }
 }

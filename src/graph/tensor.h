@@ -10,7 +10,15 @@ enum type {
 #define TYPE(name, bytes, keras, safetensors) TYPE_##name,
 #include "graph/types.def"
 #undef TYPE
-    TYPE_COUNT
+    TYPE_COUNT,
+    /* Bytes of any length, in columns of data only: no tensor of a graph has this type. */
+    TYPE_STRING = TYPE_COUNT
+};
+
+/* One element of TYPE_STRING: a reference; who holds the bytes is said where they come from. */
+struct string {
+    const uint8_t *data;
+    uint64_t bytes;
 };
 
 size_t type_bytes(enum type type);
@@ -18,6 +26,9 @@ const char *type_name(enum type type);             /* "float32" */
 const char *type_safetensors_name(enum type type); /* "F32" */
 /* By Keras's or by safetensors' name; false when there is none. */
 bool type_from_name(enum type *out, const char *name);
+/* The same, and "string" besides. */
+bool type_of_column(enum type *out, const char *name);
+bool type_is_float(enum type type);
 
 #define MOST_AXES 6
 

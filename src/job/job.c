@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define EARLY_LIMIT ((uint64_t)1 << 40) /* until the job file has said its own */
+#define MOST_JOB_FILES 4096
 
 /* "a/b/job.yaml" -> "a/b"; "job.yaml" -> ".". */
 static const char *folder_of(struct arena *arena, const char *path)
@@ -17,7 +17,7 @@ static const char *folder_of(struct arena *arena, const char *path)
 static plim_status make(struct plim_job **out, const char *path, plim_error *error)
 {
     struct budget *budget;
-    TRY(budget_make(&budget, EARLY_LIMIT, error));
+    TRY(budget_make(&budget, JOB_EARLY_LIMIT, error));
     struct plim_job *job = budget_take(budget, TAG_PLANNER, sizeof *job);
     if (!job) {
         plim_status status = budget_refused(budget, TAG_PLANNER, sizeof *job, error);
@@ -56,6 +56,40 @@ plim_status plim_job_open(plim_job **out, const char *path, const plim_job_optio
     return PLIM_OK;
 }
 
+static plim_status read_files(struct plim_job *job, const char *const *paths, size_t count,
+                              const plim_job_options *options, plim_error *error)
+{
+    const char **files = arena_take(&job->arena, count * sizeof *files);
+    if (!files)
+        return budget_refused(job->budget, TAG_PLANNER, count * sizeof *files, error);
+    for (size_t i = 0; i < count; i++)
+        if (!(files[i] = arena_string(&job->arena, paths[i])))
+            return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+    job->folder = "."; /* paths are the caller's */
+    job->data_only = true;
+    job->files = files;
+    job->file_count = (int)count;
+    TRY(job_files_text(&job->made_text, job, error));
+    return job_read(job, options, error);
+}
+
+plim_status plim_job_open_files(plim_job **out, const char *const *paths, size_t count,
+                                const plim_job_options *options, plim_error *error)
+{
+    static const plim_job_options defaults;
+    struct plim_job *job = NULL;
+    if (!count || count > MOST_JOB_FILES)
+        return fail(error, PLIM_USAGE, "1 to %d files, not %zu", MOST_JOB_FILES, count);
+    TRY(make(&job, paths[0], error));
+    plim_status status = read_files(job, paths, count, options ? options : &defaults, error);
+    if (status != PLIM_OK) {
+        plim_job_close(job);
+        return status;
+    }
+    *out = job;
+    return PLIM_OK;
+}
+
 void plim_job_close(plim_job *job)
 {
     if (!job)
@@ -64,10 +98,6 @@ void plim_job_close(plim_job *job)
     job_unplan(job);
     if (job->model)
         model_free(job->model);
-    if (job->process_reserved)
-        budget_release(budget, TAG_PROCESS, job->process_bytes);
-    if (job->kernel_reserved)
-        budget_release(budget, TAG_KERNEL, job->prediction.by_tag[TAG_KERNEL]);
     text_release(&job->plan_text);
     text_release(&job->plan_json);
     text_release(&job->summary_text);

@@ -15,6 +15,9 @@
 /* Two measurements of one process differ by a few pages; the printed smallest
    budget is 1/256 more than the least that was found, so that it works again. */
 #define SMALLEST_SLACK 256
+#define JOB_EARLY_LIMIT ((uint64_t)1 << 40) /* until the job file has said its own */
+
+struct stage_table;
 
 struct job_data {
     const char *split;       /* "train", "validation" */
@@ -26,8 +29,15 @@ struct plim_job {
     struct budget *budget;
     struct arena arena;      /* the job's own tables and strings */
     const char *path, *folder;
-    const char *command; /* the job file and its overrides, as a shell reads them */
+    const char *command; /* the job file and its options but --memory, as a shell reads them */
+    const char *verb;    /* what was asked for last: "train", "plan", ... */
+    const char *memory_option; /* --memory as it was given, or NULL */
     struct yaml *yaml;
+    int nesting;               /* data sets inside others that are being opened */
+    bool data_only;            /* no model, no training: what plim data looks at */
+    const char *made_text;     /* instead of a job file: made of `files` */
+    const char *const *files;
+    int file_count;
 
     uint64_t memory_bytes;
     const char *memory_source;
@@ -42,7 +52,7 @@ struct plim_job {
     struct trainer_options options;
 
     /* Of the plan: */
-    bool planned;
+    bool planned, data_planned; /* data_planned: of the training data alone */
     struct backend *backend;
     struct graph train_graph, evaluate_graph;
     bool graphs_built;
@@ -51,13 +61,16 @@ struct plim_job {
     struct prediction prediction;
     uint64_t process_bytes, kernel_bytes; /* measured */
     uint64_t planning_peak;               /* VmHWM when planning was over: no prediction is below it */
+    uint64_t load_bytes;                  /* that load_weights takes for a while */
     uint64_t address_bytes;               /* left under RLIMIT_AS when planning was over */
     const char *obstacle;                 /* what is in the way beside the budget, or NULL */
     bool process_reserved, kernel_reserved; /* in the ledger */
-    int train_slots, validation_slots;
+    struct grant train_grant, validation_grant;
     double plan_seconds;
     plim_plan_report report;
     struct text plan_text, plan_json, summary_text, summary_json;
+    struct stage_table *stages; /* of a data plan: its lines */
+    uint64_t sink_bytes;        /* that files which are written beside take */
 
     volatile int stop; /* set by plim_job_stop, from a signal handler too */
 };
@@ -69,6 +82,10 @@ const char *job_path(struct plim_job *job, const char *path);
 
 /* job_data.c */
 plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_error *error);
+/* A data set inside another: a source, and stages where there are any. Yours to unref. */
+plim_status job_nested_open(struct dataset **out, struct plim_job *job, const struct yaml *split, plim_error *error);
+/* That a model can be fed with it. */
+plim_status job_data_trains(struct plim_job *job, const struct job_data *data, plim_error *error);
 /* What the splits, once open, must be: finite, alike, within the disk budget. */
 plim_status job_data_check(struct plim_job *job, plim_error *error);
 
@@ -80,13 +97,40 @@ plim_status job_plan(struct plim_job *job, plim_error *error);
 /* Gives back what planning made: data sets, backend, graphs, program. */
 void job_unplan(struct plim_job *job);
 /* Predicts for these slots; the sum of all tags is the peak. */
-void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program, int train_slots, int validation_slots, const struct dataset *train);
+void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program, struct grant train_grant, struct grant validation_grant, const struct dataset *train);
+
+/* job_process.c */
+/* What the process holds now that the ledger does not count by name, and later_bytes that it may still touch: sets
+   process_bytes, kernel_bytes, planning_peak, address_bytes. */
+plim_status job_measure(struct plim_job *job, uint64_t later_bytes, plim_error *error);
+/* By how much page tables grow for so many bytes. */
+uint64_t job_page_tables(uint64_t bytes);
+/* Sets obstacle: what is in the way of a run that needs `least` beside the budget. */
+plim_status job_find_obstacle(struct plim_job *job, uint64_t least, plim_error *error);
+/* From here on the ledger counts what we do not allocate ourselves too, and refuses everything beyond the stated
+   budget; and back. */
+plim_status job_enter_budget(struct plim_job *job, plim_error *error);
+void job_leave_budget(struct plim_job *job);
+
+/* job_data_plan.c: the training data without a model. */
+plim_status job_data_plan(struct plim_job *job, plim_error *error);
+/* Plans, refuses what does not fit (with the least that each stage needs), enters the budget. */
+plim_status job_data_prepare(struct plim_job *job, plim_error *error);
+
+/* job_files.c: the text of a job over these files; in the job's arena. */
+plim_status job_files_text(const char **out, struct plim_job *job, plim_error *error);
+
+/* job_weights.c: load_weights fits the model (sets load_bytes); save_weights is no file that the job reads. */
+plim_status job_weights_load(struct plim_job *job, plim_error *error);
+plim_status job_weights_save(struct plim_job *job, plim_error *error);
 
 /* job_explain.c: the plan as text and as the contract's object. */
 plim_status job_explain(struct plim_job *job, plim_error *error);
 /* OVER_BUDGET with the budget that would do and the command for it, or with
    the limit on address space that is in the way. */
 plim_status job_refuse(const struct plim_job *job, plim_error *error);
+/* The command that goes on from the checkpoint of a run that was stopped. */
+plim_status job_hint_resume(const struct plim_job *job, plim_error *error);
 
 /* largest_batch.c: the largest batch whose plan stays inside the budget. */
 plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error);

@@ -1,8 +1,10 @@
 /* job_explain.c - the plan as people read it and as programs read it. */
 #include "base/json.h"
+#include "base/numbers.h"
 #include "job/job.h"
 
-#include <string.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #define MIB (1024.0 * 1024.0)
 
@@ -25,16 +27,61 @@ static int64_t count_encoded(const struct program *program)
     return encoded;
 }
 
+/* Words that flow over lines of at most LINE_COLUMNS. */
+struct flow {
+    struct text *out;
+    int column;
+    const char *separator; /* before the next word */
+};
+#define LINE_COLUMNS 80
+
+static void flow_begin(struct flow *flow, struct text *out)
+{
+    *flow = (struct flow){.out = out, .separator = "  "};
+}
+
+__attribute__((format(printf, 2, 3))) static void flow_word(struct flow *flow, const char *format, ...)
+{
+    char word[160];
+    va_list list;
+    va_start(list, format);
+    number_print_list(word, sizeof word, format, list);
+    va_end(list);
+    if (flow->column && flow->column + text_columns(flow->separator) + text_columns(word) > LINE_COLUMNS - 2) {
+        text_add(flow->out, " \xc2\xb7\n");
+        *flow = (struct flow){.out = flow->out, .separator = "    "};
+    }
+    text_add(flow->out, "%s%s", flow->separator, word);
+    flow->column += text_columns(flow->separator) + text_columns(word);
+    flow->separator = " \xc2\xb7 ";
+}
+
 static void tags_text(struct text *out, const struct prediction *prediction)
 {
-    const char *separator = "  ";
-    for (int tag = 0; tag < TAG_COUNT; tag++) {
-        if (prediction->by_tag[tag] < 52429) /* prints as 0.0 or 0.1: not worth a word */
-            continue;
-        text_add(out, "%s%s %.1f", separator, tag_name(tag), (double)prediction->by_tag[tag] / MIB);
-        separator = " \xc2\xb7 ";
-    }
+    struct flow flow;
+    flow_begin(&flow, out);
+    for (int tag = 0; tag < TAG_COUNT; tag++)
+        if (prediction->by_tag[tag] >= 52429) /* else it prints as 0.0: not worth a word */
+            flow_word(&flow, "%s %.1f", tag_name(tag), (double)prediction->by_tag[tag] / MIB);
     text_add(out, "\n");
+}
+
+static void techniques_text(struct text *out, const struct plim_job *job)
+{
+    struct flow flow;
+    long long batch = (long long)dataset_batch_size(job->train.dataset);
+    flow_begin(&flow, out);
+    flow_word(&flow, "keep %lld", (long long)count_kept(job->program));
+    flow_word(&flow, "encode %lld", (long long)count_encoded(job->program));
+    flow_word(&flow, "recompute 0");
+    flow_word(&flow, "spill 0");
+    flow_word(&flow, "micro-batch %lld of %lld", batch, batch);
+    flow_word(&flow, "read ahead %d batch%s", job->train_grant.slots - 1, job->train_grant.slots == 2 ? "" : "es");
+    flow_word(&flow, "time +0 %%");
+    text_add(out, "\n");
+    int slow = program_kernels(job->program, "reference");
+    if (slow)
+        text_add(out, "  %d kernel%s run in plain C: right, and very slow (is libdnnl installed?)\n", slow, slow == 1 ? "" : "s");
 }
 
 static void plan_text(struct text *out, const struct plim_job *job)
@@ -47,17 +94,15 @@ static void plan_text(struct text *out, const struct plim_job *job)
     long long batch = (long long)dataset_batch_size(job->train.dataset);
     text_add(out, "%s \xc2\xb7 batch %lld \xc2\xb7 %d thread%s \xc2\xb7 cpu %s\n", job->model->name, batch, job->program->threads,
              job->program->threads == 1 ? "" : "s", job->backend->type->features(job->backend));
-    text_add(out, "budget %s (%s)      predicted peak %s, at %s\n", budget, report->budget_source, peak, job->prediction.peak_at);
+    size_t line = out->length;
+    text_add(out, "budget %s (%s)   predicted peak %s, at ", budget, report->budget_source, peak);
+    text_add_cut(out, job->prediction.peak_at, LINE_COLUMNS - (int)(out->length - line));
+    text_add(out, "\n");
     tags_text(out, &job->prediction);
-    text_add(out, "  keep %lld \xc2\xb7 encode %lld \xc2\xb7 recompute 0 \xc2\xb7 spill 0 \xc2\xb7 micro-batch %lld of %lld \xc2\xb7 read ahead %d batch%s        time +0 %%\n",
-             (long long)count_kept(job->program), (long long)count_encoded(job->program), batch, batch, job->train_slots - 1,
-             job->train_slots == 2 ? "" : "es");
-    int slow = program_kernels(job->program, "reference");
-    if (slow)
-        text_add(out, "  %d kernel%s run in plain C: right, and very slow (is libdnnl installed?)\n", slow, slow == 1 ? "" : "s");
+    techniques_text(out, job);
     text_add(out, "smallest workable budget %s (+0 %% time)", least);
     if (report->largest_batch)
-        text_add(out, "      largest batch in this budget %lld", (long long)report->largest_batch);
+        text_add(out, "   largest batch that fits %lld", (long long)report->largest_batch);
     text_add(out, "\n");
 }
 
@@ -117,9 +162,28 @@ plim_status job_explain(struct plim_job *job, plim_error *error)
     return PLIM_OK;
 }
 
+/* A command to paste; `instead` when there is not room for all of it. */
+__attribute__((format(printf, 4, 5))) static plim_status hint_command(plim_error *error, plim_status status,
+                                                                     const char *instead, const char *format, ...)
+{
+    char command[sizeof error->hint];
+    va_list list;
+    va_start(list, format);
+    int length = vsnprintf(command, sizeof command, format, list);
+    va_end(list);
+    return hint(error, status, "%s", length < (int)sizeof command ? command : instead);
+}
+
+plim_status job_hint_resume(const struct plim_job *job, plim_error *error)
+{
+    const char *memory = job->memory_option;
+    return hint_command(error, PLIM_INTERRUPTED, "the same command with --resume goes on from here",
+                        "plim train %s%s%s --resume", job->command, memory ? " --memory " : "", memory ? memory : "");
+}
+
 plim_status job_refuse(const struct plim_job *job, plim_error *error)
 {
-    char stated[16], least[16];
+    char stated[16], least[16], option[48];
     uint64_t kib = (job->report.smallest_budget_bytes + 1023) / 1024;
     text_size(stated, job->report.budget_bytes);
     text_size(least, job->report.smallest_budget_bytes);
@@ -127,5 +191,6 @@ plim_status job_refuse(const struct plim_job *job, plim_error *error)
         return hint(error, fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s; %s leaves less than that", least, job->obstacle),
                     "raise that limit, or a smaller batch");
     plim_status status = fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s, the budget is %s (%s)", least, stated, job->report.budget_source);
-    return hint(error, status, "plim train --memory %lluKiB %s", (unsigned long long)kib, job->command);
+    snprintf(option, sizeof option, "--memory %lluKiB", (unsigned long long)kib);
+    return hint_command(error, status, option, "plim %s %s %s", job->verb, option, job->command);
 }

@@ -11,20 +11,17 @@
     2. nothing but the prefetch depth depends on the budget. */
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/mappings.h"
 #include "job/job.h"
 
-#include <sys/resource.h>
-
 #define KIB ((uint64_t)1024)
-/* Touched after the measurement: stack and heap pages of libc; code of oneDNN in the first step. */
-#define HEAP_MARGIN (128 * KIB)
+/* Touched after the measurement: code of oneDNN in the first step. */
 #define ONEDNN_MARGIN (768 * KIB)
 
 static struct column_spec column_of(const struct dataset *dataset, int column)
 {
-    const struct column *c = &dataset_spec(dataset)->column[column];
-    return (struct column_spec){.type = c->type, .shape = c->shape};
+    struct spec spec;
+    dataset_sample_spec(&spec, dataset);
+    return (struct column_spec){.type = spec.column[column].type, .shape = spec.column[column].shape};
 }
 
 static plim_status one_graph(struct graph *graph, struct model_tensors *tensors, struct plim_job *job, const struct dataset *dataset,
@@ -47,6 +44,13 @@ plim_status job_graphs(struct graph *train, struct graph *evaluate, struct model
     return one_graph(train, train_tensors, job, job->train.dataset, batch, true, error);
 }
 
+static int64_t last_batch(const struct dataset *dataset)
+{
+    int64_t last;
+    dataset_steps(dataset, &last);
+    return last ? last : LAST_BATCH_ANY;
+}
+
 static plim_status make_program(struct plim_job *job, plim_error *error)
 {
     struct program_input input = {
@@ -57,9 +61,9 @@ static plim_status make_program(struct plim_job *job, plim_error *error)
         .evaluate = job->validation.dataset ? &job->evaluate_graph : NULL,
         .save_buffer_bytes = job->options.save_buffer_bytes,
     };
-    dataset_steps(job->train.dataset, &input.last_batch_train);
+    input.last_batch_train = last_batch(job->train.dataset);
     if (job->validation.dataset)
-        dataset_steps(job->validation.dataset, &input.last_batch_evaluate);
+        input.last_batch_evaluate = last_batch(job->validation.dataset);
     return program_make(&job->program, &input, error);
 }
 
@@ -68,6 +72,9 @@ static plim_status open_all(struct plim_job *job, plim_error *error)
     TRY(job_data_open(job, &job->train, error));
     if (job->validation.yaml)
         TRY(job_data_open(job, &job->validation, error));
+    TRY(job_data_trains(job, &job->train, error));
+    if (job->validation.yaml)
+        TRY(job_data_trains(job, &job->validation, error));
     TRY(job_data_check(job, error));
     TRY(cpu_backend.open(&job->backend, job->budget, error));
     backend_threads(job->backend, job->compute_threads);
@@ -101,7 +108,8 @@ void job_unplan(struct plim_job *job)
     job->backend = NULL;
     close_data(&job->train);
     close_data(&job->validation);
-    job->planned = false;
+    job_leave_budget(job);
+    job->planned = job->data_planned = false;
 }
 
 /* A label that names no class would train to NaN without a word. */
@@ -127,39 +135,13 @@ static plim_status build(struct plim_job *job, plim_error *error)
     return make_program(job, error);
 }
 
-static uint64_t address_left(uint64_t mapped)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-        return UINT64_MAX;
-    return limit.rlim_cur > mapped ? limit.rlim_cur - mapped : 0;
-}
-
-/* What the process holds now that the ledger does not count by name, and the
-   code it may still touch. */
+/* Everything that a run loads is loaded; of oneDNN's code the first step touches some more. */
 static plim_status measure(struct plim_job *job, plim_error *error)
 {
-    struct usage usage;
-    struct mappings mappings;
-    struct budget_figures figures = budget_figures(job->budget);
-    TRY(mappings_read(&mappings, job->budget, error));
-    if (!usage_now(&usage))
-        return fail(error, PLIM_IO, "cannot read this process's memory from /proc");
-    uint64_t heap = mappings.anonymous > figures.now ? mappings.anonymous - figures.now : 0;
-    uint64_t later = HEAP_MARGIN + (program_kernels(job->program, "onednn") ? ONEDNN_MARGIN : 0);
-    job->process_bytes = round_up(heap + mappings.small_files + mappings.large_files + later, 4 * KIB);
-    job->kernel_bytes = usage.page_tables + 64 * KIB;
-    job->planning_peak = round_up(usage.peak_rss, 4 * KIB);
-    job->address_bytes = address_left(usage.mapped);
-    return PLIM_OK;
+    return job_measure(job, program_kernels(job->program, "onednn") ? ONEDNN_MARGIN : 0, error);
 }
 
-static uint64_t page_table_growth(uint64_t bytes)
-{
-    return bytes / 512 + 8 * KIB;
-}
-
-void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program, int train_slots, int validation_slots,
+void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program, struct grant train_grant, struct grant validation_grant,
                  const struct dataset *train)
 {
     struct budget_figures figures = budget_figures(job->budget);
@@ -168,11 +150,12 @@ void job_predict(struct prediction *out, const struct plim_job *job, const struc
         outside[tag] = figures.now_by_tag[tag];
     outside[TAG_PROCESS] = job->process_bytes;
     outside[TAG_STACKS] += team_cost(program->threads);
-    outside[TAG_CHECKPOINT] += checkpoint_cost(program);
-    dataset_cost(outside, &scratch, train, train_slots);
+    uint64_t saving = checkpoint_cost(program);
+    outside[TAG_CHECKPOINT] += job->load_bytes > saving ? job->load_bytes : saving; /* never at the same time */
+    dataset_cost(outside, &scratch, train, train_grant);
     if (job->validation.dataset)
-        dataset_cost(outside, &scratch, job->validation.dataset, validation_slots);
-    outside[TAG_KERNEL] = job->kernel_bytes + page_table_growth(program->arena_bytes) + (uint64_t)program->threads * 16 * KIB;
+        dataset_cost(outside, &scratch, job->validation.dataset, validation_grant);
+    outside[TAG_KERNEL] = job->kernel_bytes + job_page_tables(program->arena_bytes) + (uint64_t)program->threads * 16 * KIB;
     program_predict(out, program, outside);
     if (out->peak < job->planning_peak) { /* thousands of layers on a handful of bytes */
         out->by_tag[TAG_PLANNER] += job->planning_peak - out->peak;
@@ -181,50 +164,43 @@ void job_predict(struct prediction *out, const struct plim_job *job, const struc
     }
 }
 
-/* The most slots up to what the pipelines want that stay inside the budget. */
+/* The most slots and threads up to what the pipelines want that stay inside the budget. */
 static void choose_slots(struct plim_job *job)
 {
-    int least = dataset_least_slots(job->train.dataset);
-    int wanted = job->data_threads ? dataset_wanted_slots(job->train.dataset) : 1;
-    job->validation_slots = job->validation.dataset ? dataset_least_slots(job->validation.dataset) : 0;
-    job->train_slots = wanted > least ? wanted : least;
-    for (;; job->train_slots--) {
-        job_predict(&job->prediction, job, job->program, job->train_slots, job->validation_slots, job->train.dataset);
-        if (job->prediction.peak <= job->memory_bytes || job->train_slots <= least)
+    struct grant least = dataset_least_grant(job->train.dataset), *grant = &job->train_grant;
+    *grant = dataset_wanted_grant(job->train.dataset, job->data_threads);
+    job->validation_grant = (struct grant){0};
+    if (job->validation.dataset)
+        job->validation_grant = dataset_least_grant(job->validation.dataset);
+    for (;;) {
+        job_predict(&job->prediction, job, job->program, *grant, job->validation_grant, job->train.dataset);
+        if (job->prediction.peak <= job->memory_bytes)
             return;
+        if (grant->slots > least.slots)
+            grant->slots--;
+        else if (grant->workers > least.workers)
+            grant->workers--;
+        else
+            return;
+        if (grant->slots == 1 && grant->workers == 1) /* nothing is read ahead: nothing for a thread to do */
+            grant->workers = least.workers;
     }
 }
 
 static uint64_t smallest(const struct plim_job *job)
 {
     struct prediction prediction;
-    job_predict(&prediction, job, job->program, dataset_least_slots(job->train.dataset), job->validation_slots, job->train.dataset);
+    job_predict(&prediction, job, job->program, dataset_least_grant(job->train.dataset), job->validation_grant, job->train.dataset);
     return prediction.peak;
-}
-
-/* A stated budget may be more than the machine has: what the run will still take has to fit below RLIMIT_AS
-   and into the headroom of cgroups and machine. */
-static plim_status find_obstacle(struct plim_job *job, uint64_t least, plim_error *error)
-{
-    struct limits limits;
-    uint64_t now = budget_figures(job->budget).now;
-    uint64_t still = least > now + job->process_bytes ? least - now - job->process_bytes : 0;
-    job->obstacle = NULL;
-    if (least > job->memory_bytes)
-        return PLIM_OK;
-    TRY(limits_here(&limits, job->budget, error));
-    if (still > job->address_bytes)
-        job->obstacle = "the limit on address space (RLIMIT_AS)";
-    else if (still > limits.bytes / 15 * 16)
-        job->obstacle = arena_string(&job->arena, limits.place);
-    return PLIM_OK;
 }
 
 static plim_status make_plan(struct plim_job *job, plim_error *error)
 {
     uint64_t begin = clock_ns();
     TRY(open_all(job, error));
+    TRY(job_weights_save(job, error));
     TRY(build(job, error));
+    TRY(job_weights_load(job, error));
     TRY(measure(job, error));
     choose_slots(job);
     int64_t largest;
@@ -233,7 +209,7 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
     TRY(measure(job, error));
     choose_slots(job);
     uint64_t least = smallest(job);
-    TRY(find_obstacle(job, least, error));
+    TRY(job_find_obstacle(job, least, error));
     job->report = (plim_plan_report){
         .fits = least <= job->memory_bytes && !job->obstacle,
         .budget_bytes = job->memory_bytes,
@@ -250,6 +226,9 @@ plim_status job_plan(struct plim_job *job, plim_error *error)
 {
     if (job->planned)
         return PLIM_OK;
+    if (job->data_only)
+        return fail_at(error, PLIM_USAGE, job->path, "was opened for its data alone: there is no model to plan");
+    job_unplan(job); /* of the data alone */
     plim_status status = make_plan(job, error);
     if (status != PLIM_OK) {
         job_unplan(job); /* may be asked again */
@@ -261,6 +240,7 @@ plim_status job_plan(struct plim_job *job, plim_error *error)
 
 plim_status plim_job_plan(plim_plan_report *report, plim_job *job, plim_error *error)
 {
+    job->verb = "plan";
     TRY(job_plan(job, error));
     *report = job->report;
     return job->report.fits ? PLIM_OK : job_refuse(job, error);

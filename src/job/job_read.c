@@ -185,6 +185,8 @@ static plim_status read_loss(struct plim_job *job, const struct yaml *loss, plim
 
 static plim_status read_metrics(struct plim_job *job, const struct yaml *metrics, plim_error *error)
 {
+    if (metrics->kind == YAML_MAP)
+        return refuse_word(job, metrics, PLIM_BAD_JOB, "metric", "metrics: [accuracy]", error);
     for (const struct yaml *metric = metrics->kind == YAML_SCALAR ? metrics : metrics->first; metric; metric = metric->next) {
         if (metric->kind != YAML_SCALAR || strcmp(metric->text, "accuracy") != 0)
             return refuse_word(job, metric, PLIM_BAD_JOB, "metric", "accuracy", error);
@@ -221,10 +223,21 @@ static plim_status read_train(struct plim_job *job, const struct yaml *yaml, pli
 
 /* ---- the whole ---- */
 
+/* The text of a job that has no file: made of the files it was opened with. */
+static plim_status load_made(struct plim_job *job, const plim_job_options *options, plim_error *error)
+{
+    plim_status status = yaml_parse(&job->yaml, &job->arena, job->path, job->made_text, strlen(job->made_text), error);
+    for (size_t i = 0; status == PLIM_OK && i < options->overrides_count; i++)
+        status = yaml_override(job->yaml, &job->arena, options->overrides[i], error);
+    return status;
+}
+
 static plim_status load(struct plim_job *job, const plim_job_options *options, plim_error *error)
 {
     char *text;
     size_t bytes;
+    if (job->made_text)
+        return load_made(job, options, error);
     plim_status status = file_load(&text, &bytes, job->budget, TAG_PLANNER, job->path, YAML_MOST_BYTES, error);
     if (status == PLIM_BAD_DATA) /* too long, or a folder: it is no job file */
         return error ? error->code = PLIM_BAD_JOB : PLIM_BAD_JOB;
@@ -250,18 +263,33 @@ static void add_word(struct text *out, const char *word)
     text_add(out, "'");
 }
 
+static void add_option(struct text *out, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    text_add(out, " %s ", name);
+    add_word(out, value);
+}
+
 static plim_status read_command(struct plim_job *job, const plim_job_options *options, plim_error *error)
 {
     struct text text;
     text_init(&text, job->budget, TAG_PLANNER);
     add_word(&text, job->path);
-    for (size_t i = 0; i < options->overrides_count; i++) {
-        text_add(&text, " --set ");
-        add_word(&text, options->overrides[i]);
+    for (int i = 1; i < job->file_count; i++) {
+        text_add(&text, " ");
+        add_word(&text, job->files[i]);
     }
+    for (size_t i = 0; i < options->overrides_count; i++)
+        add_option(&text, "--set", options->overrides[i]);
+    add_option(&text, "--threads", options->threads);
+    add_option(&text, "--checkpoint", options->checkpoint);
+    add_option(&text, "--disk", options->disk);
+    add_option(&text, "--scratch", options->scratch);
     job->command = text.failed ? NULL : arena_string(&job->arena, text.data);
+    job->memory_option = options->memory ? arena_string(&job->arena, options->memory) : NULL;
     text_release(&text);
-    return job->command ? PLIM_OK : budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+    return job->command && (job->memory_option || !options->memory) ? PLIM_OK : budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
 }
 
 /* JOB.yaml keeps its checkpoints in JOB.plim beside it unless told otherwise. */
@@ -276,6 +304,8 @@ static plim_status read_disk(struct plim_job *job, const char *disk, const char 
 {
     const char *temporary = getenv("TMPDIR");
     job->scratch.limit_bytes = DEFAULT_DISK_BYTES;
+    if (disk && text_lacks_unit(disk))
+        return hint(error, fail(error, PLIM_USAGE, "disk: '%s' is a number of bytes, and very few", disk), "%sGiB", disk);
     if (disk && !text_parse_size(&job->scratch.limit_bytes, disk))
         return hint(error, fail(error, PLIM_USAGE, "disk: '%s' is not a size", disk), "2GiB");
     job->scratch.folder = folder ? folder : temporary && *temporary ? temporary : "/var/tmp";
@@ -307,14 +337,15 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
 {
     struct top top = {.seed = 0};
     struct data_words data = {0};
+    job->data_only |= options->data_only;
     TRY(load(job, options, error));
     TRY(read_command(job, options, error));
     TRY(settings_read(&top, top_settings, COUNT(top_settings), job->path, job->yaml, error));
     if (!top.data)
         return missing(job, "data", "data: {train: {npy: [x.npy, y.npy], pipeline: [batch: 32]}}", error);
-    if (!top.model)
+    if (!top.model && !job->data_only)
         return missing(job, "model", "model: [Dense: 10]", error);
-    if (!top.train)
+    if (!top.train && !job->data_only)
         return missing(job, "train", "train: {optimizer: adam, loss: ...}", error);
     TRY(read_places(job, &top, options, error));
     TRY(settings_read(&data, data_settings, COUNT(data_settings), job->path, top.data, error));
@@ -322,8 +353,10 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
         return missing(job, "data.train", "data: {train: ...}", error);
     job->train = (struct job_data){.split = "train", .yaml = data.train};
     job->validation = (struct job_data){.split = "validation", .yaml = data.validation};
-    TRY(model_read(&job->model, job->budget, job->path, top.model, error));
-    TRY(read_train(job, top.train, error));
+    if (!job->data_only) {
+        TRY(model_read(&job->model, job->budget, job->path, top.model, error));
+        TRY(read_train(job, top.train, error));
+    }
     if (options->checkpoint && !(job->options.checkpoint_folder = arena_string(&job->arena, options->checkpoint)))
         return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
     job->seed = (uint64_t)top.seed;

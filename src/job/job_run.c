@@ -5,20 +5,6 @@
 
 #include <stdlib.h>
 
-/* From here on the ledger counts what we do not allocate ourselves too, and
-   refuses everything beyond the stated budget. */
-static plim_status enter_budget(struct plim_job *job, plim_error *error)
-{
-    TRY(budget_limit(job->budget, job->memory_bytes, error));
-    plim_status status = budget_reserve(job->budget, TAG_PROCESS, job->process_bytes, error);
-    if (status == PLIM_OK) {
-        job->process_reserved = true;
-        status = budget_reserve(job->budget, TAG_KERNEL, job->prediction.by_tag[TAG_KERNEL], error);
-        job->kernel_reserved = status == PLIM_OK;
-    }
-    return status;
-}
-
 static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, plim_error *error)
 {
     *trainer = (struct trainer){
@@ -36,8 +22,8 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
         .metric = job->training.accuracy ? "accuracy" : NULL,
     };
     job_digest(trainer->options.job_digest, job);
-    trainer->options.train_slots = job->train_slots;
-    trainer->options.validation_slots = job->validation_slots;
+    trainer->options.train_grant = job->train_grant;
+    trainer->options.validation_grant = job->validation_grant;
     TRY(machine_open(&trainer->machine, job->program, job->budget, error));
     unsigned mode = floats_enter();
     plim_status status = trainer_initialize(trainer, &job->training, error);
@@ -52,12 +38,13 @@ static plim_status prepare(struct plim_job *job, plim_error *error)
     TRY(job_plan(job, error));
     if (!job->report.fits)
         return job_refuse(job, error);
-    return job->process_reserved ? PLIM_OK : enter_budget(job, error);
+    return job_enter_budget(job, error);
 }
 
 plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context, plim_error *error)
 {
     struct trainer trainer;
+    job->verb = "train";
     TRY(job_plan(job, error));
     if (listener)
         listener(context, &(plim_event){.kind = PLIM_EVENT_PLAN, .plan = &job->report});
@@ -65,15 +52,18 @@ plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context
     TRY(open_trainer(&trainer, job, error));
     plim_status status = trainer_run(&trainer, listener, context, error);
     machine_close(&trainer.machine);
+    if (status == PLIM_INTERRUPTED && trainer_saves(&trainer))
+        job_hint_resume(job, error);
     return status == PLIM_OK ? PLIM_OK : place(error, status, job->path);
 }
 
 plim_status plim_job_summary(const char **text, const char **json, plim_job *job, plim_error *error)
 {
+    job->verb = "summary";
     TRY(job_plan(job, error));
     text_clear(&job->summary_text);
     text_clear(&job->summary_json);
-    TRY(model_summary(&job->summary_text, job->model));
+    TRY(model_summary(&job->summary_text, job->model, file_columns(1)));
     model_summary_json(&job->summary_json, job->model);
     if (job->summary_text.failed || job->summary_json.failed)
         return budget_refused(job->budget, TAG_PLANNER, 4096, error);
@@ -86,43 +76,7 @@ plim_status plim_job_summary(const char **text, const char **json, plim_job *job
 
 static plim_status open_iterator(struct iterator **out, struct plim_job *job, plim_error *error)
 {
-    return iterator_open(out, job->train.dataset, job->budget, &job->scratch, job->train_slots, job->seed, 0, 0, error);
-}
-
-static plim_status drain(plim_data_figures *figures, struct iterator *iterator, plim_error *error)
-{
-    struct batch *batch;
-    for (;;) {
-        TRY(iterator_next(&batch, iterator, error));
-        if (!batch)
-            return PLIM_OK;
-        figures->batches++;
-        figures->elements += batch->count;
-    }
-}
-
-plim_status plim_job_bench_data(plim_data_figures *out, plim_job *job, plim_error *error)
-{
-    struct iterator *iterator;
-    struct iterator_figures read;
-    struct usage usage = {0};
-    plim_data_figures figures = {0};
-    TRY(prepare(job, error));
-    uint64_t begin = clock_ns();
-    TRY(open_iterator(&iterator, job, error));
-    plim_status status = drain(&figures, iterator, error);
-    iterator_figures(&read, iterator);
-    iterator_close(iterator);
-    figures.seconds = (double)(clock_ns() - begin) * 1e-9;
-    if (status != PLIM_OK)
-        return status;
-    usage_now(&usage);
-    figures.bytes_read = read.bytes_read;
-    figures.peak_rss_bytes = usage.peak_rss;
-    figures.elements_per_s = (double)figures.elements / figures.seconds;
-    figures.ns_per_element = figures.elements ? figures.seconds * 1e9 / (double)figures.elements : 0;
-    *out = figures;
-    return PLIM_OK;
+    return iterator_open(out, job->train.dataset, job->budget, &job->scratch, job->train_grant, job->seed, 0, 0, error);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -170,6 +124,7 @@ plim_status plim_job_bench_step(plim_step_figures *out, plim_job *job, int64_t s
     plim_step_figures figures = {0};
     if (steps < 1 || steps > 1000000)
         return fail(error, PLIM_USAGE, "steps must be in 1..1000000");
+    job->verb = "bench";
     TRY(prepare(job, error));
     TRY(open_trainer(&trainer, job, error));
     plim_status status = open_iterator(&iterator, job, error);

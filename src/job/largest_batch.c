@@ -10,21 +10,75 @@
 /* Slots and buffers are rounded to pages: the figure is to hold when it is used. */
 #define PAGES_SLACK (64.0 * 1024)
 
+/* Tasks by layer and op: both graphs have the forward nodes, and the sizes of one serve for the other. The first of
+   equals counts, those of training before those of evaluation. */
 struct sizing {
     struct backend backend;
     const struct program *program;
+    struct budget *budget;
+    const struct task **table; /* open addressing; at most half full */
+    size_t capacity;           /* a power of two */
 };
 
-/* By layer and op: both graphs have the forward nodes, and the sizes of one serve for the other. */
-static const struct kernel *kernel_of(const struct phase *phase, const struct node *node)
+static size_t hash_of(const struct node *node)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (const char *c = node->op->name; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * 1099511628211u;
+    for (const char *c = node->name; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * 1099511628211u;
+    return (size_t)(hash ^ hash >> 32);
+}
+
+/* Where the task of such a node is, or would be. */
+static const struct task **find(const struct sizing *sizing, const struct node *node)
+{
+    for (size_t at = hash_of(node);; at++) {
+        const struct task **task = &sizing->table[at & (sizing->capacity - 1)];
+        if (!*task || ((*task)->node->op == node->op && strcmp((*task)->node->name, node->name) == 0))
+            return task;
+    }
+}
+
+static void add_tasks(const struct sizing *sizing, const struct phase *phase)
 {
     for (int i = 0; i < phase->instruction_count; i++)
         for (int t = 0; t < phase->instruction[i].task_count; t++) {
-            const struct task *task = &phase->instruction[i].task[t];
-            if (task->node->op == node->op && strcmp(task->node->name, node->name) == 0)
-                return task->kernel;
+            const struct task *task = &phase->instruction[i].task[t], **place = find(sizing, task->node);
+            if (!*place)
+                *place = task;
         }
-    return NULL;
+}
+
+static size_t count_tasks(const struct phase *phase)
+{
+    size_t count = 0;
+    for (int i = 0; i < phase->instruction_count; i++)
+        count += (size_t)phase->instruction[i].task_count;
+    return count;
+}
+
+static const struct backend_type sizing_backend;
+
+static plim_status sizing_init(struct sizing *out, struct plim_job *job, plim_error *error)
+{
+    const struct phase *train = &job->program->phase[PHASE_TRAIN], *evaluate = &job->program->phase[PHASE_EVALUATE];
+    size_t wanted = 2 * (count_tasks(train) + count_tasks(evaluate));
+    *out = (struct sizing){.backend = {.type = &sizing_backend}, .program = job->program, .budget = job->budget};
+    out->capacity = 64;
+    while (out->capacity < wanted)
+        out->capacity *= 2;
+    out->table = budget_take_array(job->budget, TAG_PLANNER, out->capacity, sizeof *out->table);
+    if (!out->table)
+        return budget_refused(job->budget, TAG_PLANNER, out->capacity * sizeof *out->table, error);
+    add_tasks(out, train);
+    add_tasks(out, evaluate);
+    return PLIM_OK;
+}
+
+static void sizing_release(struct sizing *sizing)
+{
+    budget_give(sizing->budget, TAG_PLANNER, sizing->table, sizing->capacity * sizeof *sizing->table);
 }
 
 static plim_status sizing_prepare(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
@@ -32,9 +86,8 @@ static plim_status sizing_prepare(const struct kernel **out, struct backend *bac
 {
     const struct sizing *sizing = (const struct sizing *)backend;
     (void)slice, (void)short_rows, (void)short_count;
-    *out = kernel_of(&sizing->program->phase[PHASE_TRAIN], node);
-    if (!*out)
-        *out = kernel_of(&sizing->program->phase[PHASE_EVALUATE], node);
+    const struct task *task = *find(sizing, node);
+    *out = task ? task->kernel : NULL;
     return *out ? PLIM_OK : fail(error, PLIM_INTERNAL, "sizing: node %d has no kernel", node->id);
 }
 
@@ -46,9 +99,8 @@ static const char *sizing_features(const struct backend *backend)
 
 static const struct backend_type sizing_backend = {.name = "sizing", .prepare = sizing_prepare, .features = sizing_features};
 
-static plim_status plan_at(uint64_t *arena_bytes, struct plim_job *job, int64_t batch, plim_error *error)
+static plim_status plan_at(uint64_t *arena_bytes, struct plim_job *job, struct sizing *sizing, int64_t batch, plim_error *error)
 {
-    struct sizing sizing = {.backend = {.type = &sizing_backend}, .program = job->program};
     struct graph train, evaluate;
     struct model_tensors tensors, unused;
     struct program *program = NULL;
@@ -56,11 +108,12 @@ static plim_status plan_at(uint64_t *arena_bytes, struct plim_job *job, int64_t 
     plim_status status = job_graphs(&train, &evaluate, &tensors, &unused, job, batch, evaluate_batch, error);
     struct program_input input = {
         .budget = job->budget,
-        .backend = &sizing.backend,
+        .backend = &sizing->backend,
         .threads = job->compute_threads,
         .train = &train,
         .evaluate = job->validation.dataset ? &evaluate : NULL,
         .save_buffer_bytes = job->options.save_buffer_bytes,
+        .size_only = true,
     };
     if (status == PLIM_OK)
         status = program_make(&program, &input, error);
@@ -75,31 +128,33 @@ static plim_status plan_at(uint64_t *arena_bytes, struct plim_job *job, int64_t 
 
 /* Whether training at this batch fits: the job's own prediction, and the difference that the batch makes to
    arena, page tables and slots. */
-static plim_status fits(bool *out, struct plim_job *job, int64_t batch, plim_error *error)
+static plim_status fits(bool *out, struct plim_job *job, struct sizing *sizing, int64_t batch, plim_error *error)
 {
     struct prediction own;
     uint64_t arena_bytes;
-    int slots = dataset_least_slots(job->train.dataset);
-    plim_status status = plan_at(&arena_bytes, job, batch, error);
+    struct grant least = dataset_least_grant(job->train.dataset);
+    plim_status status = plan_at(&arena_bytes, job, sizing, batch, error);
     if (status != PLIM_OK) { /* too large to count is too large to fit; the rest is a failure */
         *out = false;
         return status == PLIM_BAD_MODEL || status == PLIM_BAD_JOB || status == PLIM_OVER_BUDGET ? PLIM_OK : status;
     }
-    job_predict(&own, job, job->program, slots, job->validation_slots, job->train.dataset);
+    job_predict(&own, job, job->program, least, job->validation_grant, job->train.dataset);
     double arena = (double)arena_bytes - (double)job->program->arena_bytes;
-    double rows = (double)(batch - dataset_batch_size(job->train.dataset)) * (double)dataset_spec(job->train.dataset)->element_bytes;
-    double peak = (double)own.peak + arena * (1 + 1.0 / 512) + rows * slots;
+    struct spec sample;
+    dataset_sample_spec(&sample, job->train.dataset);
+    double rows = (double)(batch - dataset_batch_size(job->train.dataset)) * (double)sample.element_bytes;
+    double peak = (double)own.peak + arena * (1 + 1.0 / 512) + rows * least.slots;
     *out = peak * (1 + 1.0 / SMALLEST_SLACK) + PAGES_SLACK <= (double)job->memory_bytes;
     return PLIM_OK;
 }
 
 /* To 1/64: the figure is for people. */
-static plim_status bisect(int64_t *low, int64_t high, struct plim_job *job, plim_error *error)
+static plim_status bisect(int64_t *low, int64_t high, struct plim_job *job, struct sizing *sizing, plim_error *error)
 {
     while (high - *low > 1 && high - *low > *low / 64) {
         int64_t middle = *low + (high - *low) / 2;
         bool inside;
-        TRY(fits(&inside, job, middle, error));
+        TRY(fits(&inside, job, sizing, middle, error));
         if (inside)
             *low = middle;
         else
@@ -110,21 +165,30 @@ static plim_status bisect(int64_t *low, int64_t high, struct plim_job *job, plim
 
 /* Always plans at least once, fitting or not: what the heap keeps from it is then the same in every run of a job, and
    the measurement that follows does not wobble. */
-plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error)
+static plim_status search(int64_t *out, struct plim_job *job, struct sizing *sizing, plim_error *error)
 {
     int64_t low = 0, high = dataset_batch_size(job->train.dataset);
     int64_t most = dataset_cardinality(job->train.dataset);
     bool inside;
-    TRY(fits(&inside, job, high, error));
+    TRY(fits(&inside, job, sizing, high, error));
     while (inside && high < most) {
         low = high;
         high = high < most / 2 ? high * 2 : most;
-        TRY(fits(&inside, job, high, error));
+        TRY(fits(&inside, job, sizing, high, error));
     }
     if (inside)
         low = high;
     else
-        TRY(bisect(&low, high, job, error));
+        TRY(bisect(&low, high, job, sizing, error));
     *out = low;
     return PLIM_OK;
+}
+
+plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error)
+{
+    struct sizing sizing;
+    TRY(sizing_init(&sizing, job, error));
+    plim_status status = search(out, job, &sizing, error);
+    sizing_release(&sizing);
+    return status;
 }

@@ -37,7 +37,7 @@ static plim_status read_arguments(struct initializer *out, const struct layer *l
             return settings_read(&out->value, &value, 1, job, arguments, error);
         return setting_value(&out->value, &value, job, arguments, error);
     }
-    if (!arguments || (arguments->kind == YAML_SCALAR && arguments->is_null) || arguments->count == 0)
+    if (!arguments || (arguments->kind == YAML_SCALAR ? arguments->is_null : arguments->count == 0))
         return PLIM_OK;
     char where[256];
     yaml_place(where, job, arguments);

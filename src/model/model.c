@@ -52,6 +52,15 @@ static plim_status find_type(const struct layer_type **out, const char *word, co
     return option_unknown("layer", word, where, names, all_layers_count, keras_layers, LENGTH(keras_layers), error);
 }
 
+/* Names go into files and onto terminals: what a terminal would obey is none. */
+static bool is_name(const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if (*c == '/' || (unsigned char)*c < 0x20 || *c == 0x7f)
+            return false;
+    return *name != 0;
+}
+
 /* Keras numbers by class: dense, dense_1, ...; layers with a name of their
    own are not counted. */
 static plim_status name_layer(struct layer *layer, int same_before, plim_error *error)
@@ -60,8 +69,9 @@ static plim_status name_layer(struct layer *layer, int same_before, plim_error *
     const struct layer_words *words = layer->options;
     char where[256];
     layer_place(where, layer);
-    if (words->name && (!words->name[0] || strchr(words->name, '/')))
-        return fail_at(error, PLIM_BAD_JOB, where, "name: '%s' is empty or has a '/'", words->name);
+    if (words->name && !is_name(words->name))
+        return fail_at(error, PLIM_BAD_JOB, where, "name: '%s' is empty, or has a '/' or a control character",
+                       words->name);
     if (words->name)
         layer->name = arena_string(&model->arena, words->name);
     else if (same_before)

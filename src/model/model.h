@@ -105,7 +105,8 @@ void losses_add(struct model_tensors *out, struct graph *graph, struct model *mo
 
 /* Keras's table. */
 struct text;
-plim_status model_summary(struct text *out, const struct model *model); /* of the graph last built */
+/* Of the graph last built, for a terminal that is so wide. */
+plim_status model_summary(struct text *out, const struct model *model, int columns);
 void model_summary_json(struct text *out, const struct model *model);
 
 #endif

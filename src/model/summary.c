@@ -1,4 +1,5 @@
 /* summary.c - Keras 3's table of a model, with the bytes of each layer's output. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -15,8 +16,10 @@ struct row {
     char cell[COLUMNS][160];
 };
 
-static const struct row titles = {{"Layer (type)", "Output Shape", "Param #", "Activations"}};
-static const int least_width[COLUMNS] = {31, 22, 13, 13};
+static const struct row titles = {{"Layer (type)", "Output Shape", "Param #", "Bytes"}};
+static const int least_width[COLUMNS] = {25, 16, 9, 9};
+static const int shrunk_width[COLUMNS] = {20, 12, 0, 0}; /* as narrow as a cell is made; 0: never */
+#define FRAME_WIDTH (3 * COLUMNS + 1)
 
 /* Keras's words for sizes: "1.61 MB" counts in 1024s. */
 static void keras_size(char *out, size_t capacity, double bytes)
@@ -40,18 +43,30 @@ static void fill_row(struct row *row, const struct layer *layer)
     keras_size(row->cell[BYTES_COLUMN], sizeof row->cell[0], (double)layer->output_bytes);
 }
 
-static void measure(struct table *table, const struct model *model)
+/* Names give way first, then shapes: what does not fit ends in an ellipsis, as in Keras. */
+static void shrink(struct table *table, int columns)
+{
+    int total = FRAME_WIDTH;
+    for (int c = 0; c < COLUMNS; c++)
+        total += table->width[c];
+    for (int c = 0; c < COLUMNS; c++)
+        while (shrunk_width[c] && total > columns && table->width[c] > shrunk_width[c]) {
+            table->width[c]--;
+            total--;
+        }
+}
+
+static void measure(struct table *table, const struct model *model, int columns)
 {
     struct row row;
     memcpy(table->width, least_width, sizeof table->width);
     for (int i = 0; i < model->layer_count; i++) {
         fill_row(&row, &model->layer[i]);
-        for (int c = 0; c < COLUMNS; c++) {
-            int length = (int)strlen(row.cell[c]);
-            if (length > table->width[c])
-                table->width[c] = length;
-        }
+        for (int c = 0; c < COLUMNS && !model->layer[i].type->hidden; c++)
+            if (text_columns(row.cell[c]) > table->width[c])
+                table->width[c] = text_columns(row.cell[c]);
     }
+    shrink(table, columns);
 }
 
 static void add_line(struct text *out, const struct table *table, const char *left, const char *dash, const char *cross,
@@ -65,11 +80,22 @@ static void add_line(struct text *out, const struct table *table, const char *le
     text_add(out, "%s\n", right);
 }
 
+static void add_blanks(struct text *out, int count)
+{
+    for (int i = 0; i < count; i++)
+        text_add_bytes(out, " ", 1);
+}
+
 /* Names and shapes to the left, numbers to the right. */
 static void add_row(struct text *out, const struct table *table, const struct row *row, const char *bar)
 {
-    for (int c = 0; c < COLUMNS; c++)
-        text_add(out, "%s %*s ", bar, c < PARAM_COLUMN ? -table->width[c] : table->width[c], row->cell[c]);
+    for (int c = 0; c < COLUMNS; c++) {
+        int width = table->width[c], length = text_columns(row->cell[c]), free_width = length < width ? width - length : 0;
+        text_add(out, "%s ", bar);
+        add_blanks(out, c < PARAM_COLUMN ? 0 : free_width);
+        text_add_cut(out, row->cell[c], width);
+        add_blanks(out, c < PARAM_COLUMN ? free_width + 1 : 1);
+    }
     text_add(out, "%s\n", bar);
 }
 
@@ -99,7 +125,7 @@ static int64_t batch_of(const struct model *model)
     return shape->rank ? shape->dim[0] : 0;
 }
 
-plim_status model_summary(struct text *out, const struct model *model)
+plim_status model_summary(struct text *out, const struct model *model, int columns)
 {
     struct table table;
     struct row row;
@@ -107,7 +133,7 @@ plim_status model_summary(struct text *out, const struct model *model)
     uint64_t bytes;
     char size[32];
     bool first = true;
-    measure(&table, model);
+    measure(&table, model, columns);
     totals(&all, &trainable, &bytes, model);
     text_add(out, "Model: \"%s\"\n", model->name);
     add_line(out, &table, "┏", "━", "┳", "┓");

@@ -69,6 +69,9 @@ struct dataset *dataset_from_source(struct source *source)
     dataset->source = source;
     dataset->spec = &source->spec;
     dataset->cardinality = source->count;
+    dataset->indexed = source->type->reader_open == NULL;
+    dataset->sequential = !dataset->indexed;
+    dataset->room_bytes = spec_has_values(&source->spec) ? source->room_bytes : 0;
     return dataset;
 }
 
@@ -76,9 +79,9 @@ static plim_status allowed(const struct dataset *input, const struct stage *stag
 {
     if (input->node + 1 >= MOST_STAGES)
         return fail(error, PLIM_UNSUPPORTED, "%s: a pipeline has at most %d stages", stage->name, MOST_STAGES - 1);
-    if (input->batch_size && !stage->after_batch) {
-        fail(error, PLIM_UNSUPPORTED, "%s: not offered after batch", stage->name);
-        return hint(error, PLIM_UNSUPPORTED, "put %s before batch", stage->name);
+    if (!input->indexed && stage->locate && !stage->stream) {
+        fail(error, PLIM_UNSUPPORTED, "%s: not possible here: these elements come one after another", stage->name);
+        return hint(error, PLIM_UNSUPPORTED, "put %s right behind the source", stage->name);
     }
     return PLIM_OK;
 }
@@ -86,7 +89,10 @@ static plim_status allowed(const struct dataset *input, const struct stage *stag
 struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stage, size_t extra, void **room)
 {
     plim_error error = {0};
-    struct dataset *input = *dataset, *node = NULL;
+    struct dataset *node = NULL;
+    if ((*dataset)->batch_size && !stage->after_batch) /* whole batches are its elements */
+        *dataset = dataset_close_batch(*dataset);
+    struct dataset *input = *dataset;
     if (input->error)
         return NULL;
     if (allowed(input, stage, &error) != PLIM_OK)
@@ -103,7 +109,12 @@ struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stag
     node->node = input->node + 1;
     node->spec = input->spec;
     node->cardinality = input->cardinality;
+    node->sequential = stage->stream && (stage->sequential || (stage->locate && !input->indexed));
+    node->indexed = input->indexed && !node->sequential;
+    node->room_bytes = input->room_bytes;
+    node->room_stated = input->room_stated;
     node->batch_size = input->batch_size;
+    node->stacked = input->stacked;
     node->drop_remainder = input->drop_remainder;
     node->prefetched = input->prefetched;
     node->depth = input->depth;
@@ -129,16 +140,29 @@ struct dataset *dataset_ref(struct dataset *dataset)
     return dataset;
 }
 
-/* A loop, not a recursion: the last reference to a node gives up its reference to the node before. */
+/* A loop, not a recursion, along the chain: the last reference to a node gives up its reference to the node before.
+   Inputs besides the first are few, and nested no deeper than a job file is. */
 void dataset_unref(struct dataset *dataset)
 {
     while (dataset && dataset->budget && atomic_fetch_sub(&dataset->references, 1) == 1) {
         struct dataset *input = dataset->input;
         if (!input && dataset->source)
             source_close(dataset->source);
+        if (dataset->function && dataset->function->options_release)
+            dataset->function->options_release((void *)(uintptr_t)dataset->options);
+        if (dataset->stage && dataset->stage->release)
+            dataset->stage->release(dataset);
+        for (int i = 0; i < dataset->other_count; i++)
+            dataset_unref(dataset->others[i]);
         budget_give(dataset->budget, TAG_PIPELINE, dataset, dataset->bytes);
         dataset = input;
     }
+}
+
+void dataset_set_room(struct dataset *dataset, uint64_t bytes)
+{
+    if (!dataset->error)
+        dataset->room_bytes = dataset->room_stated = bytes;
 }
 
 /* ---- asking ---- */
@@ -155,10 +179,16 @@ plim_status dataset_error(const struct dataset *dataset, plim_error *error)
 plim_status dataset_check(const struct dataset *dataset, plim_error *error)
 {
     TRY(dataset_error(dataset, error));
-    if (!dataset->batch_size) {
+    if (!dataset->batch_size && !dataset->stacked) {
         fail(error, PLIM_BAD_JOB, "the pipeline has no batch stage");
         return hint(error, PLIM_BAD_JOB, "add `- batch: 32` at its end");
     }
+    return dataset_runs(dataset, error);
+}
+
+plim_status dataset_runs(const struct dataset *dataset, plim_error *error)
+{
+    TRY(dataset_error(dataset, error));
     if (dataset->source->count == 0)
         return fail(error, PLIM_BAD_DATA, "%s: the source has no elements", dataset->source->type->name);
     if (dataset_steps(dataset, NULL) == 0) {
@@ -182,16 +212,42 @@ int64_t dataset_cardinality(const struct dataset *dataset)
 
 int64_t dataset_batch_size(const struct dataset *dataset)
 {
-    return dataset->batch_size;
+    return dataset->stacked ? dataset->stacked : dataset->batch_size;
+}
+
+void dataset_sample_spec(struct spec *out, const struct dataset *dataset)
+{
+    *out = *dataset->spec;
+    if (!dataset->stacked)
+        return;
+    out->element_bytes = 0;
+    for (int c = 0; c < out->column_count; c++) {
+        struct column *column = &out->column[c];
+        column->shape = shape_of(column->shape.rank - 1, column->shape.dim + 1);
+        column_bytes(&column->bytes, column);
+        out->element_bytes += column->bytes;
+    }
+}
+
+/* Of elements that are batches already: a whole number of them leaves nothing over. */
+static int64_t stacked_last(const struct dataset *dataset)
+{
+    for (int c = 0; c < dataset->spec->column_count; c++)
+        if (column_is_variable(&dataset->spec->column[c]))
+            return 0;
+    return dataset->stacked;
 }
 
 int64_t dataset_steps(const struct dataset *dataset, int64_t *last_batch)
 {
-    int64_t size = dataset->batch_size, count = dataset->cardinality;
-    int64_t whole = size && count > 0 ? count / size : 0;
-    int64_t rest = size && count > 0 ? count % size : 0;
-    bool partial = rest && !dataset->drop_remainder;
-    if (last_batch)
-        *last_batch = partial ? rest : whole || count < 0 ? size : 0;
-    return count < 0 ? (size ? -1 : 0) : whole + partial;
+    int64_t size = dataset->batch_size ? dataset->batch_size : 1, count = dataset->cardinality;
+    int64_t whole = count > 0 ? count / size : 0;
+    int64_t rest = count > 0 ? count % size : 0;
+    bool partial = rest && !dataset->drop_remainder && dataset->batch_size;
+    bool always_whole = whole || count == CARDINALITY_INFINITE || (count < 0 && dataset->drop_remainder);
+    if (last_batch && dataset->stacked)
+        *last_batch = stacked_last(dataset);
+    else if (last_batch)
+        *last_batch = partial ? rest : always_whole ? size : 0;
+    return count < 0 ? count : whole + partial;
 }

@@ -1,73 +1,178 @@
-/* iterator.c - batches in order: a fixed ring of slots, and a thread that reads ahead.
+/* iterator.c - batches in order: a fixed ring of slots, filled by workers and by the caller.
 
-   1. released <= taken <= filled <= released + slots. [released, taken) is the one
-      the caller holds, [taken, filled) are ready, the rest is the reader's to fill.
-   2. Who has set `busy` owns slot filled % slots and the filler; everything else is
-      under the lock. That is the reader, or the caller when nothing is ready and the
-      reader sleeps: it reads the batch itself instead of waiting for a wake-up.
-   3. Positions are all there is to know: seeking throws the ready ones away and
-      sets two cursors. Nothing is taken after opening.
-   4. An error stops the reader at its batch. The caller meets it there, after the
-      good ones before it, and again until it seeks. */
+   1. released <= taken <= ready <= building < released + slots. [released, taken) is the one the caller holds,
+      [taken, ready) are whole, [ready, building) have all their rows handed out, and `building` is being handed out
+      from row `row` on.
+   2. A unit is a run of rows of one slot. Who sets `pulling` hands them out: gets them from the head, one at a time
+      and in order. Then it finishes them beside others. Slots and rows are settled when a unit is handed out,
+      so neither the number of workers nor their speed can change what a batch holds.
+   3. A caller that finds nothing ready does units itself; it sleeps only when all that is left to do is being done.
+   4. Positions are all there is to know: seeking throws away what is there and sets two cursors; over data without an
+      index the head is rewound and passes over what was given. Nothing is taken after opening.
+   5. An error stops the handing out. The caller meets the first one by place, after the good batches before
+      it, and again until it seeks.
+   6. Of data with an index the next epoch is read ahead. A stream waits at its end for the caller: its next
+      epoch may cost a program run or a file fetched. */
 #include <pthread.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/floats.h"
 #include "base/workers.h"
-#include "pipeline/fill.h"
+#include "pipeline/flow.h"
 
-#define MOST_SLOTS          1025
-#define MOST_POSITION       ((int64_t)1 << 61) /* in data without end: leaves room for skips */
+#define MOST_SLOTS    1025
+#define MOST_WORKERS  256
+#define MOST_POSITION ((int64_t)1 << 61) /* in data without end: leaves room for skips */
 
 struct cursor_position {
     int64_t epoch, step;
 };
 
+struct slot {
+    struct batch batch;
+    struct batch opened; /* what the caller gets where elements are batches */
+    struct room room; /* of columns that have values */
+    int units;        /* being finished */
+};
+
+struct worker {
+    struct iterator *iterator;
+    struct thread *thread; /* NULL: the caller's own */
+    struct flow *flow;
+};
+
+struct unit {
+    struct slot *slot;
+    uint64_t number; /* of the slot */
+    int64_t row, rows;
+    uint64_t epoch;
+    int64_t first; /* position of its first element, where the data has an index */
+};
+
+struct failure {
+    plim_status status; /* PLIM_OK: none */
+    uint64_t slot;
+    int64_t row;
+    plim_error error;
+};
+
 struct iterator {
     struct dataset *dataset;
     struct budget *budget;
-    size_t bytes; /* of this block, slots included */
-    int slot_count;
-    int64_t steps, last_batch;
+    size_t bytes;      /* of this block: workers, slots and flows included */
+    int64_t rows;      /* of a slot */
+    int64_t steps;     /* of an epoch, or CARDINALITY_... */
+    int64_t last_batch;
+    struct stream *head; /* NULL: the data has an index */
+    bool has_values, heavy;
+    int slot_count, worker_count; /* worker 0 is the caller */
     uint8_t *ring;
     size_t ring_bytes;
-    struct thread *thread; /* NULL: batches are read by the caller */
+    uint64_t column_at[MOST_COLUMNS], slot_bytes, room_bytes;
     bool has_lock;
     pthread_mutex_t lock;
-    pthread_cond_t reader_wakes, caller_wakes;
+    pthread_cond_t workers_wake, caller_wakes;
 
-    uint64_t filled, taken, released;
-    struct cursor_position reading, giving; /* the next batch to be read; to be given */
-    bool stop, seeking, busy, reader_sleeps, caller_sleeps;
-    atomic_bool cancel; /* makes the reader give up the batch it is in */
-    plim_status failed;
-    plim_error error;
+    uint64_t building, ready, taken, released;
+    int64_t row;
+    struct cursor_position reading, giving; /* the next batch to be handed out; to be given */
+    int64_t origin_epoch, origin;           /* batches of this epoch begin behind so many elements; of others at 0 */
+    bool rewind;                            /* the head is not at `reading` yet */
+    bool ended;                             /* the head's epoch is over, and the caller was not told yet */
+    bool stop, seeking, pulling, caller_sleeps;
+    int sleeping, active;
+    atomic_bool cancel; /* units are left as they are: nobody will see them */
+    struct failure failure;
     struct iterator_figures figures;
     uint64_t bytes_read_before;
 
-    struct filler filler;
-    struct batch slot[];
+    /* Elements one by one: the slot that they are given from. */
+    bool single;
+    struct batch *source;
+    struct batch element;
+    int64_t in_slot;    /* the next row of it */
+    int64_t first_rows; /* rows of the first slot that lie before the place sought */
+
+    struct worker *worker;
+    struct slot *slot;
 };
 
 /* ---- costs ---- */
 
-static uint64_t ring_bytes(const struct filler *filler, int slots)
+/* Elements that are given one by one still come in slots of many, or every one would cost a lock. */
+static bool is_single(const struct dataset *dataset)
 {
-    uint64_t bytes;
-    return mul_u64(&bytes, filler->slot_bytes, (uint64_t)slots) ? bytes : UINT64_MAX;
+    return !dataset->batch_size && !dataset->stacked;
 }
 
-static size_t iterator_bytes(int slots)
+static int64_t slot_rows(const struct dataset *dataset)
 {
-    return sizeof(struct iterator) + (size_t)slots * sizeof(struct batch);
+    if (!is_single(dataset))
+        return dataset->batch_size ? dataset->batch_size : 1;
+    uint64_t bytes = dataset->spec->element_bytes;
+    if (spec_has_values(dataset->spec) || bytes > FLOW_BYTES)
+        return 1;
+    return bytes * FLOW_ROWS > FLOW_BYTES ? (int64_t)(FLOW_BYTES / bytes) : FLOW_ROWS;
+}
+
+static int64_t slot_steps(int64_t *last, const struct dataset *dataset)
+{
+    int64_t rows = slot_rows(dataset), count = dataset->cardinality;
+    if (!is_single(dataset) || count < 0)
+        return dataset_steps(dataset, last);
+    *last = count % rows ? count % rows : rows;
+    return (count + rows - 1) / rows;
+}
+
+/* Rows of all columns, then the room of what they refer to. */
+static uint64_t lay_out_slot(uint64_t column_at[MOST_COLUMNS], uint64_t *room_bytes, const struct dataset *dataset)
+{
+    const struct spec *spec = dataset->spec;
+    uint64_t total = 0, bytes;
+    for (int c = 0; c < spec->column_count; c++) {
+        column_at[c] = total;
+        bool fits = mul_u64(&bytes, (uint64_t)slot_rows(dataset), spec->column[c].bytes);
+        total = add_most(total, fits ? round_up(bytes, ROOM_ALIGNMENT) : UINT64_MAX);
+    }
+    *room_bytes = spec_has_values(spec) ? round_up(dataset->room_bytes, ROOM_ALIGNMENT) : 0;
+    return add_most(total, *room_bytes);
+}
+
+static uint64_t ring_bytes(const struct dataset *dataset, int slots)
+{
+    uint64_t column_at[MOST_COLUMNS], room, bytes;
+    return mul_u64(&bytes, lay_out_slot(column_at, &room, dataset), (uint64_t)slots) ? bytes : UINT64_MAX;
+}
+
+static uint64_t workers_at(void)
+{
+    return round_up(sizeof(struct iterator), 64);
+}
+
+static uint64_t slots_at(int workers)
+{
+    return workers_at() + round_up((uint64_t)(workers + 1) * sizeof(struct worker), 64);
+}
+
+static uint64_t flows_at(struct grant grant)
+{
+    return slots_at(grant.workers) + round_up((uint64_t)grant.slots * sizeof(struct slot), 64);
+}
+
+static uint64_t iterator_bytes(const struct dataset *dataset, struct grant grant)
+{
+    uint64_t flows, each = flow_bytes(dataset);
+    each = each > UINT64_MAX - 64 ? UINT64_MAX : round_up(each, 64);
+    return mul_u64(&flows, each, (uint64_t)grant.workers + 1) ? add_most(flows, flows_at(grant)) : UINT64_MAX;
 }
 
 static struct dataset *first_node(const struct dataset *dataset)
 {
     while (dataset->input)
         dataset = dataset->input;
-    return (struct dataset *)dataset;
+    return (struct dataset *)(uintptr_t)dataset;
 }
 
 static void add(uint64_t *total, uint64_t bytes)
@@ -75,18 +180,12 @@ static void add(uint64_t *total, uint64_t bytes)
     *total = add_most(*total, bytes);
 }
 
-void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset, int slots)
+/* What the sources take when they are started: that of this chain, and of those that join it. */
+static void add_sources(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset)
 {
-    struct filler filler;
-    if (dataset->error || !dataset->batch_size || slots < 1)
-        return;
-    filler_init(&filler, dataset, 0);
-    add(&by_tag[TAG_BATCHES], budget_charge(ring_bytes(&filler, slots)));
-    add(&by_tag[TAG_PIPELINE], budget_charge(iterator_bytes(slots)));
-    if (filler.chunk_bytes)
-        add(&by_tag[TAG_PIPELINE], budget_charge(filler.chunk_bytes));
-    if (slots > 1)
-        add(&by_tag[TAG_STACKS], thread_cost());
+    for (const struct dataset *node = dataset; node; node = node->input)
+        for (int i = 0; i < node->other_count; i++)
+            add_sources(by_tag, scratch_bytes, node->others[i]);
     if (first_node(dataset)->started)
         return;
     add(&by_tag[TAG_FORMATS], dataset->source->start_bytes);
@@ -94,119 +193,380 @@ void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const str
         add(scratch_bytes, dataset->source->scratch_bytes);
 }
 
-/* ---- reading ---- */
-
-static int64_t samples_at(const struct iterator *iterator, int64_t step)
+void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset,
+                  struct grant grant)
 {
-    return step == iterator->steps - 1 ? iterator->last_batch : iterator->dataset->batch_size;
-}
-
-static plim_status read_batch(struct iterator *iterator, struct cursor_position at, plim_error *error)
-{
-    uint64_t number = iterator->filled % (uint64_t)iterator->slot_count;
-    struct batch *batch = &iterator->slot[number];
-    batch->count = samples_at(iterator, at.step);
-    batch->epoch = at.epoch;
-    batch->step = at.step;
-    return filler_fill(&iterator->filler, iterator->ring + number * iterator->filler.slot_bytes, (uint64_t)at.epoch,
-                       at.step * iterator->dataset->batch_size, batch->count, &iterator->cancel, error);
-}
-
-static void advance(struct cursor_position *at, const struct iterator *iterator)
-{
-    at->step++;
-    if (at->step == iterator->steps)
-        *at = (struct cursor_position){.epoch = at->epoch + 1};
-}
-
-/* After a batch was read, under the lock where there is one. */
-static void settle(struct iterator *iterator, plim_status status)
-{
-    iterator->failed = status;
-    if (status != PLIM_OK)
+    if (dataset->error || grant.slots < 1)
         return;
-    iterator->filled++;
-    advance(&iterator->reading, iterator);
+    add(&by_tag[TAG_BATCHES], budget_charge(ring_bytes(dataset, grant.slots)));
+    add(&by_tag[TAG_PIPELINE], budget_charge(iterator_bytes(dataset, grant)));
+    for (int w = 0; w <= grant.workers; w++)
+        add(&by_tag[TAG_PIPELINE], flow_cost(dataset));
+    for (int w = 0; w < grant.workers; w++)
+        add(&by_tag[TAG_STACKS], thread_cost());
+    if (flow_head(dataset))
+        stream_cost(by_tag, flow_head(dataset));
+    add_sources(by_tag, scratch_bytes, dataset);
 }
 
-static bool may_read(const struct iterator *iterator)
+/* ---- handing out ---- */
+
+static void lock(struct iterator *iterator)
 {
-    return !iterator->busy && !iterator->seeking && iterator->failed == PLIM_OK &&
-           iterator->filled - iterator->released < (uint64_t)iterator->slot_count;
+    if (iterator->has_lock)
+        pthread_mutex_lock(&iterator->lock);
 }
 
-/* Called and left with the lock held; let go in between. */
-static void read_unlocked(struct iterator *iterator)
+static void unlock(struct iterator *iterator)
 {
-    struct cursor_position at = iterator->reading;
-    iterator->busy = true;
-    pthread_mutex_unlock(&iterator->lock);
-    plim_status status = read_batch(iterator, at, &iterator->error);
+    if (iterator->has_lock)
+        pthread_mutex_unlock(&iterator->lock);
+}
+
+static int64_t origin_of(const struct iterator *iterator, int64_t epoch)
+{
+    return epoch == iterator->origin_epoch ? iterator->origin : 0;
+}
+
+/* Batches of an epoch, and samples of its last one. */
+static int64_t steps_of(const struct iterator *iterator, int64_t epoch, int64_t *last)
+{
+    int64_t origin = origin_of(iterator, epoch), rows = iterator->rows;
+    *last = iterator->last_batch;
+    if (!origin || iterator->steps < 0)
+        return iterator->steps;
+    int64_t left = iterator->dataset->cardinality - origin, rest = left % rows;
+    bool partial = rest && !iterator->dataset->drop_remainder;
+    *last = partial ? rest : rows;
+    return left / rows + partial;
+}
+
+static bool is_last(const struct iterator *iterator, struct cursor_position at)
+{
+    int64_t last;
+    return at.step == steps_of(iterator, at.epoch, &last);
+}
+
+static int64_t samples_at(const struct iterator *iterator, struct cursor_position at)
+{
+    int64_t last, steps = steps_of(iterator, at.epoch, &last);
+    return at.step == steps - 1 ? last : iterator->rows;
+}
+
+static struct slot *slot_at(const struct iterator *iterator, uint64_t number)
+{
+    return &iterator->slot[number % (uint64_t)iterator->slot_count];
+}
+
+static bool may_pull(const struct iterator *iterator)
+{
+    return !iterator->pulling && !iterator->seeking && !iterator->stop && !iterator->ended &&
+           iterator->failure.status == PLIM_OK &&
+           iterator->building - iterator->released < (uint64_t)iterator->slot_count;
+}
+
+static void aim(struct flow_target *target, const struct iterator *iterator, const struct unit *unit)
+{
+    const struct spec *spec = iterator->dataset->spec;
+    for (int c = 0; c < spec->column_count; c++)
+        target->column[c] = (uint8_t *)unit->slot->batch.column[c] + (uint64_t)unit->row * spec->column[c].bytes;
+}
+
+/* The first of all that failed, by place, is the one to tell. */
+static void note_failure(struct iterator *iterator, plim_status status, const struct unit *unit,
+                         const plim_error *error)
+{
+    struct failure *failure = &iterator->failure;
+    if (failure->status != PLIM_OK &&
+        (failure->slot < unit->number || (failure->slot == unit->number && failure->row <= unit->row)))
+        return;
+    *failure = (struct failure){.status = status, .slot = unit->number, .row = unit->row, .error = *error};
+}
+
+static void begin_slot(struct iterator *iterator, struct slot *slot)
+{
+    slot->batch.count = 0;
+    slot->batch.epoch = iterator->reading.epoch;
+    slot->batch.step = iterator->reading.step;
+    room_empty(&slot->room);
+}
+
+static void seal_slot(struct iterator *iterator)
+{
+    iterator->building++;
+    iterator->row = 0;
+    iterator->reading.step++;
+    if (!iterator->head && is_last(iterator, iterator->reading))
+        iterator->reading = (struct cursor_position){.epoch = iterator->reading.epoch + 1};
+}
+
+static void move_ready(struct iterator *iterator)
+{
+    while (iterator->ready < iterator->building && slot_at(iterator, iterator->ready)->units == 0 &&
+           !(iterator->failure.status != PLIM_OK && iterator->ready == iterator->failure.slot))
+        iterator->ready++;
+}
+
+/* Positions: under the lock, nothing to wait for. */
+static void place_unit(struct unit *unit, struct iterator *iterator, int64_t most)
+{
+    int64_t all = samples_at(iterator, iterator->reading);
+    unit->rows = all - iterator->row < most ? all - iterator->row : most;
+    unit->first = origin_of(iterator, iterator->reading.epoch) + iterator->reading.step * iterator->rows + iterator->row;
+    unit->slot->batch.count = iterator->row + unit->rows;
+    iterator->row += unit->rows;
+    if (iterator->row == all)
+        seal_slot(iterator);
+}
+
+/* To the batch that is to be read next: from the beginning of its epoch. */
+static plim_status find_place(struct iterator *iterator, const struct worker *worker, const struct unit *unit,
+                              bool *over, plim_error *error)
+{
+    struct flow_target target;
+    int64_t before = origin_of(iterator, iterator->reading.epoch) + iterator->reading.step * iterator->rows, passed = 0;
+    TRY(stream_rewind(iterator->head, (uint64_t)iterator->reading.epoch, error));
+    aim(&target, iterator, unit);
+    if (before)
+        TRY(flow_skip(&passed, worker->flow, iterator->head, &target, iterator->rows - unit->row, before, error));
+    *over = passed < before;
+    return PLIM_OK;
+}
+
+/* From the head, with the lock let go. Without workers what rows refer to is used up before the next pull. */
+static plim_status pull_unit(struct unit *unit, struct iterator *iterator, struct worker *worker, int64_t most,
+                             plim_error *error)
+{
+    struct flow_target target;
+    bool over = false;
+    int64_t got = 0;
+    if (iterator->rewind)
+        TRY(find_place(iterator, worker, unit, &over, error));
+    aim(&target, iterator, unit);
+    if (!over)
+        TRY(flow_take(&got, worker->flow, iterator->head, &target, most, iterator->worker_count > 1, error));
+    unit->rows = got;
+    return PLIM_OK;
+}
+
+/* What was pulled belongs to the slot now; nothing: the epoch is over. */
+static void settle_pull(struct iterator *iterator, const struct unit *unit)
+{
+    struct batch *batch = &unit->slot->batch;
+    iterator->rewind = false;
+    iterator->row += unit->rows;
+    batch->count = iterator->row;
+    if (iterator->row == iterator->rows) {
+        seal_slot(iterator);
+    } else if (!unit->rows) {
+        iterator->ended = true;
+        if (batch->count && !iterator->dataset->drop_remainder)
+            seal_slot(iterator);
+    }
+}
+
+/* Rows of the slot may refer to the flow's rooms: to the slot's own, before the flow goes on. */
+static plim_status own_values(struct iterator *iterator, const struct unit *unit, plim_error *error)
+{
+    const struct spec *spec = iterator->dataset->spec;
+    plim_status status = PLIM_OK;
+    lock(iterator);
+    for (int c = 0; c < spec->column_count && status == PLIM_OK; c++) {
+        const struct column *column = &spec->column[c];
+        for (int64_t i = unit->row; column_has_values(column) && i < unit->row + unit->rows; i++) {
+            struct room *room = &unit->slot->room;
+            if (!value_own(room, column, (uint8_t *)unit->slot->batch.column[c] + (uint64_t)i * column->bytes))
+                status = stream_too_large(iterator->dataset, room->wanted, room->capacity, error);
+        }
+    }
+    unlock(iterator);
+    return status;
+}
+
+static plim_status finish_unit(struct iterator *iterator, struct worker *worker, const struct unit *unit,
+                               plim_error *error)
+{
+    struct unit part = *unit;
+    int64_t end = unit->row + unit->rows;
+    while (part.row < end && !atomic_load_explicit(&iterator->cancel, memory_order_relaxed)) {
+        struct flow_target target;
+        part.rows = end - part.row;
+        aim(&target, iterator, &part);
+        if (!iterator->head)
+            flow_place(worker->flow, part.epoch, part.first + part.row - unit->row, part.rows);
+        TRY(flow_finish(&part.rows, worker->flow, &target, part.rows, error));
+        if (iterator->has_values)
+            TRY(own_values(iterator, &part, error));
+        part.row += part.rows;
+    }
+    return PLIM_OK;
+}
+
+/* Another worker is of use when rows are left to hand out. */
+static void wake_next(struct iterator *iterator)
+{
+    if (iterator->sleeping && may_pull(iterator) && iterator->heavy)
+        pthread_cond_signal(&iterator->workers_wake);
+}
+
+static plim_status hand_out(struct unit *unit, struct iterator *iterator, struct worker *worker, plim_error *error)
+{
+    int64_t most = flow_rows(worker->flow);
+    *unit = (struct unit){.slot = slot_at(iterator, iterator->building),
+                          .number = iterator->building,
+                          .row = iterator->row,
+                          .epoch = (uint64_t)iterator->reading.epoch};
+    if (!unit->row)
+        begin_slot(iterator, unit->slot);
+    if (!iterator->head) {
+        place_unit(unit, iterator, most);
+        return PLIM_OK;
+    }
+    most = most < iterator->rows - unit->row ? most : iterator->rows - unit->row;
+    iterator->pulling = true;
+    unlock(iterator);
+    plim_status status = pull_unit(unit, iterator, worker, most, error);
+    lock(iterator);
+    iterator->pulling = false;
+    if (status == PLIM_OK)
+        settle_pull(iterator, unit);
+    return status;
+}
+
+/* Called and left with the lock held; let go in between. may_pull was true. */
+static void run_unit(struct iterator *iterator, struct worker *worker)
+{
+    struct unit unit;
+    plim_error error = {0};
+    iterator->active++;
+    plim_status status = hand_out(&unit, iterator, worker, &error);
+    if (status == PLIM_OK && unit.rows) {
+        unit.slot->units++;
+        wake_next(iterator);
+        unlock(iterator);
+        status = finish_unit(iterator, worker, &unit, &error);
+        lock(iterator);
+        unit.slot->units--;
+    }
+    if (status != PLIM_OK && !iterator->seeking)
+        note_failure(iterator, status, &unit, &error);
+    iterator->active--;
+    move_ready(iterator);
+    if (iterator->caller_sleeps)
+        pthread_cond_signal(&iterator->caller_wakes);
+}
+
+static void worker_run(void *context)
+{
+    struct worker *worker = context;
+    struct iterator *iterator = worker->iterator;
     pthread_mutex_lock(&iterator->lock);
-    iterator->busy = false;
-    if (!iterator->seeking && !iterator->stop)
-        settle(iterator, status);
-}
-
-static void reader_run(void *context)
-{
-    struct iterator *iterator = context;
-    pthread_mutex_lock(&iterator->lock);
-    for (;;) {
-        iterator->reader_sleeps = true;
-        while (!iterator->stop && !may_read(iterator))
-            pthread_cond_wait(&iterator->reader_wakes, &iterator->lock);
-        iterator->reader_sleeps = false;
-        if (iterator->stop)
-            break;
-        read_unlocked(iterator);
-        if (iterator->caller_sleeps)
-            pthread_cond_signal(&iterator->caller_wakes);
+    while (!iterator->stop) {
+        if (may_pull(iterator)) {
+            run_unit(iterator, worker);
+            continue;
+        }
+        iterator->sleeping++;
+        pthread_cond_wait(&iterator->workers_wake, &iterator->lock);
+        iterator->sleeping--;
     }
     pthread_mutex_unlock(&iterator->lock);
 }
 
 /* Waking a thread costs more than a small batch: in a deep ring it is left asleep until half of it is free. */
-static void wake_reader(struct iterator *iterator)
+static void wake_worker(struct iterator *iterator)
 {
-    uint64_t free_slots = (uint64_t)iterator->slot_count - (iterator->filled - iterator->released);
-    if (iterator->reader_sleeps && may_read(iterator) && free_slots * 2 >= (uint64_t)iterator->slot_count - 1)
-        pthread_cond_signal(&iterator->reader_wakes);
+    uint64_t free_slots = (uint64_t)iterator->slot_count - (iterator->building - iterator->released);
+    if (!iterator->sleeping || !may_pull(iterator))
+        return;
+    if (iterator->heavy || free_slots * 2 >= (uint64_t)iterator->slot_count - 1)
+        pthread_cond_signal(&iterator->workers_wake);
 }
 
 /* ---- giving ---- */
 
-/* Until the next batch is there, or the error in its place. Never hangs: when the reader is not busy, we read. */
+static void sleep_caller(struct iterator *iterator)
+{
+    iterator->caller_sleeps = true;
+    pthread_cond_wait(&iterator->caller_wakes, &iterator->lock);
+    iterator->caller_sleeps = false;
+}
+
+static bool is_over(const struct iterator *iterator)
+{
+    return iterator->ended && iterator->ready == iterator->building;
+}
+
+/* The failed slot is the next one, and no unit can fail before the place that is known. */
+static bool has_failed(const struct iterator *iterator)
+{
+    return iterator->failure.status != PLIM_OK && iterator->ready == iterator->failure.slot &&
+           slot_at(iterator, iterator->ready)->units == 0;
+}
+
+/* Until the next batch is there, or the end or an error in its place. Never hangs: what nobody does, we do. */
 static void await_batch(struct iterator *iterator)
 {
     uint64_t start = clock_ns();
-    while (iterator->filled == iterator->taken && iterator->failed == PLIM_OK) {
-        if (may_read(iterator)) {
-            read_unlocked(iterator);
-            continue;
-        }
-        iterator->caller_sleeps = true;
-        pthread_cond_wait(&iterator->caller_wakes, &iterator->lock);
-        iterator->caller_sleeps = false;
+    unsigned mode = floats_enter(); /* our arithmetic, on the caller's thread */
+    while (iterator->ready == iterator->taken && !is_over(iterator) && !has_failed(iterator)) {
+        if (may_pull(iterator))
+            run_unit(iterator, &iterator->worker[0]);
+        else
+            sleep_caller(iterator);
     }
+    floats_restore(mode);
     iterator->figures.wait_ns += clock_ns() - start;
 }
 
-static void read_here(struct iterator *iterator)
+static void set_position(struct iterator *iterator, int64_t epoch, int64_t step)
 {
-    uint64_t start = clock_ns();
-    settle(iterator, read_batch(iterator, iterator->reading, &iterator->error));
-    iterator->figures.wait_ns += clock_ns() - start;
+    iterator->source = NULL;
+    iterator->first_rows = iterator->single ? step % iterator->rows : 0;
+    step = iterator->single ? step / iterator->rows : step;
+    iterator->giving = (struct cursor_position){.epoch = epoch, .step = step};
+    iterator->reading = iterator->giving;
+    if (!iterator->head && is_last(iterator, iterator->reading)) /* the end of an epoch: the caller is told, reading goes on */
+        iterator->reading = (struct cursor_position){.epoch = epoch + 1};
+    iterator->building = iterator->ready = iterator->taken = iterator->released = 0;
+    iterator->row = 0;
+    iterator->ended = false;
+    iterator->rewind = true;
+    iterator->failure.status = PLIM_OK;
+}
+
+/* A stream has been given to its end; rows of a batch that was dropped may still be in somebody's hands. */
+static void next_epoch(struct iterator *iterator)
+{
+    while (iterator->active)
+        sleep_caller(iterator);
+    set_position(iterator, iterator->giving.epoch + 1, 0);
+}
+
+/* An element that is a batch: its samples are what the caller gets. */
+static struct batch *open_element(struct slot *slot, const struct dataset *dataset)
+{
+    slot->opened = slot->batch;
+    slot->opened.count = dataset->stacked;
+    for (int c = 0; c < dataset->spec->column_count; c++) {
+        if (!column_is_variable(&dataset->spec->column[c]))
+            continue;
+        const struct cell *cell = slot->batch.column[c];
+        slot->opened.column[c] = cell->data;
+        slot->opened.count = cell->dim[0];
+    }
+    return &slot->opened;
 }
 
 static plim_status give(struct batch **batch, struct iterator *iterator, plim_error *error)
 {
-    if (iterator->filled == iterator->taken) {
+    if (iterator->ready == iterator->taken) {
         if (error)
-            *error = iterator->error;
-        return iterator->failed;
+            *error = iterator->failure.error;
+        return iterator->failure.status;
     }
-    *batch = &iterator->slot[iterator->taken++ % (uint64_t)iterator->slot_count];
+    struct slot *slot = slot_at(iterator, iterator->taken++);
+    *batch = iterator->dataset->stacked ? open_element(slot, iterator->dataset) : &slot->batch;
     iterator->giving.step++;
     iterator->figures.batches++;
     iterator->figures.elements += (uint64_t)(*batch)->count;
@@ -216,115 +576,166 @@ static plim_status give(struct batch **batch, struct iterator *iterator, plim_er
 static plim_status next_batch(struct batch **batch, struct iterator *iterator, plim_error *error)
 {
     iterator->released = iterator->taken;
-    if (iterator->giving.step == iterator->steps) {
+    if (!iterator->head && is_last(iterator, iterator->giving)) {
         iterator->giving = (struct cursor_position){.epoch = iterator->giving.epoch + 1};
         *batch = NULL;
         return PLIM_OK;
     }
-    if (iterator->filled > iterator->taken)
+    if (iterator->ready > iterator->taken)
         iterator->figures.ready++;
-    else if (iterator->failed == PLIM_OK && iterator->thread)
+    else
         await_batch(iterator);
-    else if (iterator->failed == PLIM_OK)
-        read_here(iterator);
+    if (iterator->ready == iterator->taken && is_over(iterator)) {
+        next_epoch(iterator);
+        *batch = NULL;
+        return PLIM_OK;
+    }
     return give(batch, iterator, error);
+}
+
+static struct batch *next_element(struct iterator *iterator)
+{
+    const struct spec *spec = iterator->dataset->spec;
+    for (int c = 0; c < spec->column_count; c++)
+        iterator->element.column[c] =
+            (uint8_t *)iterator->source->column[c] + (uint64_t)iterator->in_slot * spec->column[c].bytes;
+    iterator->element.epoch = iterator->source->epoch;
+    iterator->element.step = iterator->source->step * iterator->rows + iterator->in_slot++;
+    iterator->element.count = 1;
+    return &iterator->element;
 }
 
 plim_status iterator_next(struct batch **batch, struct iterator *iterator, plim_error *error)
 {
-    if (!iterator->thread)
-        return next_batch(batch, iterator, error);
-    pthread_mutex_lock(&iterator->lock);
+    if (iterator->source && iterator->in_slot < iterator->source->count) {
+        *batch = next_element(iterator);
+        return PLIM_OK;
+    }
+    lock(iterator);
+    iterator->source = NULL;
     plim_status status = next_batch(batch, iterator, error);
-    wake_reader(iterator);
-    pthread_mutex_unlock(&iterator->lock);
-    return status;
+    wake_worker(iterator);
+    unlock(iterator);
+    if (status != PLIM_OK || !*batch || !iterator->single)
+        return status;
+    iterator->source = *batch;
+    iterator->in_slot = iterator->first_rows;
+    iterator->first_rows = 0;
+    if (iterator->in_slot >= iterator->source->count) /* sought behind the last one */
+        return iterator_next(batch, iterator, error);
+    *batch = next_element(iterator);
+    return PLIM_OK;
 }
 
 /* ---- seeking ---- */
 
 static plim_status check_position(const struct iterator *iterator, int64_t epoch, int64_t step, plim_error *error)
 {
-    int64_t most = iterator->steps >= 0 ? iterator->steps : MOST_POSITION / iterator->dataset->batch_size;
+    int64_t most = iterator->steps >= 0 ? iterator->steps : MOST_POSITION / iterator->rows;
+    if (iterator->single)
+        most = iterator->dataset->cardinality >= 0 ? iterator->dataset->cardinality : MOST_POSITION;
     if (epoch < 0 || step < 0 || step > most)
         return fail(error, PLIM_BAD_DATA, "epoch %lld, batch %lld: an epoch of this pipeline has %lld batches",
                     (long long)epoch, (long long)step, (long long)most);
     return PLIM_OK;
 }
 
-static void set_position(struct iterator *iterator, int64_t epoch, int64_t step)
+/* Throws away what was read ahead. */
+static void go_on_at(struct iterator *iterator, int64_t epoch, int64_t step, int64_t origin)
 {
-    iterator->giving = (struct cursor_position){.epoch = epoch, .step = step};
-    iterator->reading = iterator->giving;
-    if (step == iterator->steps) /* the end of an epoch: the caller is told so, the reader goes on */
-        iterator->reading = (struct cursor_position){.epoch = epoch + 1};
-    iterator->filled = iterator->taken = iterator->released = 0;
-    iterator->failed = PLIM_OK;
+    lock(iterator);
+    iterator->seeking = true;
+    atomic_store(&iterator->cancel, true);
+    while (iterator->active)
+        sleep_caller(iterator);
+    iterator->origin_epoch = epoch;
+    iterator->origin = origin;
+    set_position(iterator, epoch, step);
+    atomic_store(&iterator->cancel, false);
+    iterator->seeking = false;
+    wake_worker(iterator);
+    unlock(iterator);
 }
 
 plim_status iterator_seek(struct iterator *iterator, int64_t epoch, int64_t step, plim_error *error)
 {
     TRY(check_position(iterator, epoch, step, error));
-    if (!iterator->thread) {
-        set_position(iterator, epoch, step);
-        return PLIM_OK;
-    }
-    pthread_mutex_lock(&iterator->lock);
-    iterator->seeking = true;
-    atomic_store(&iterator->cancel, true);
-    iterator->caller_sleeps = true;
-    while (iterator->busy)
-        pthread_cond_wait(&iterator->caller_wakes, &iterator->lock);
-    iterator->caller_sleeps = false;
-    set_position(iterator, epoch, step);
-    atomic_store(&iterator->cancel, false);
-    iterator->seeking = false;
-    pthread_cond_signal(&iterator->reader_wakes);
-    pthread_mutex_unlock(&iterator->lock);
+    go_on_at(iterator, epoch, step, 0);
     return PLIM_OK;
+}
+
+plim_status iterator_seek_element(struct iterator *iterator, int64_t epoch, int64_t element, plim_error *error)
+{
+    int64_t cardinality = iterator->dataset->cardinality;
+    int64_t most = cardinality >= 0 ? cardinality : MOST_POSITION;
+    if (epoch < 0 || element < 0 || element > most)
+        return fail(error, PLIM_BAD_DATA, "epoch %lld, element %lld: an epoch of this pipeline has %lld elements",
+                    (long long)epoch, (long long)element, (long long)most);
+    go_on_at(iterator, epoch, 0, element);
+    return PLIM_OK;
+}
+
+void iterator_position(int64_t *epoch, int64_t *element, const struct iterator *iterator)
+{
+    const struct batch *source = iterator->source; /* where elements are given one by one */
+    const struct cursor_position *giving = &iterator->giving;
+    *epoch = source ? source->epoch : giving->epoch;
+    *element = origin_of(iterator, *epoch) + (source ? source->step : giving->step) * iterator->rows +
+               (source ? iterator->in_slot : iterator->first_rows);
 }
 
 /* ---- opening and closing ---- */
 
-static plim_status start_source(struct iterator *iterator, struct scratch *scratch, plim_error *error)
+plim_status dataset_start(const struct dataset *dataset, struct scratch *scratch, plim_error *error)
 {
-    struct dataset *first = first_node(iterator->dataset);
+    for (const struct dataset *node = dataset; node; node = node->input)
+        for (int i = 0; i < node->other_count; i++)
+            TRY(dataset_start(node->others[i], scratch, error));
+    struct dataset *first = first_node(dataset);
     struct source *source = first->source;
     if (!first->started && source->type->start)
         TRY(source->type->start(source, scratch, error));
     first->started = true;
-    iterator->bytes_read_before = __atomic_load_n(&source->bytes_read, __ATOMIC_RELAXED);
     return PLIM_OK;
 }
 
-static plim_status take_buffers(struct iterator *iterator, plim_error *error)
+static uint64_t bytes_read(const struct dataset *dataset)
 {
-    struct filler *filler = &iterator->filler;
-    uint64_t bytes = ring_bytes(filler, iterator->slot_count);
+    uint64_t bytes = __atomic_load_n(&dataset->source->bytes_read, __ATOMIC_RELAXED);
+    for (const struct dataset *node = dataset; node; node = node->input)
+        for (int i = 0; i < node->other_count; i++)
+            bytes += bytes_read(node->others[i]);
+    return bytes;
+}
+
+static plim_status take_ring(struct iterator *iterator, plim_error *error)
+{
+    uint64_t bytes = ring_bytes(iterator->dataset, iterator->slot_count);
     uint8_t *ring = bytes == UINT64_MAX ? NULL : budget_take(iterator->budget, TAG_BATCHES, bytes);
     if (!ring)
         return budget_refused(iterator->budget, TAG_BATCHES, bytes, error);
     iterator->ring = ring;
     iterator->ring_bytes = bytes;
-    for (int s = 0; s < iterator->slot_count; s++)
+    iterator->slot_bytes = lay_out_slot(iterator->column_at, &iterator->room_bytes, iterator->dataset);
+    for (int s = 0; s < iterator->slot_count; s++) {
+        uint8_t *base = ring + (uint64_t)s * iterator->slot_bytes;
         for (int c = 0; c < iterator->dataset->spec->column_count; c++)
-            iterator->slot[s].column[c] = ring + (uint64_t)s * filler->slot_bytes + filler->column_at[c];
-    if (!filler->chunk_bytes)
-        return PLIM_OK;
-    filler->chunk = budget_take(iterator->budget, TAG_PIPELINE, filler->chunk_bytes);
-    return filler->chunk ? PLIM_OK : budget_refused(iterator->budget, TAG_PIPELINE, filler->chunk_bytes, error);
+            iterator->slot[s].batch.column[c] = base + iterator->column_at[c];
+        room_init(&iterator->slot[s].room, base + iterator->slot_bytes - iterator->room_bytes, iterator->room_bytes);
+    }
+    return PLIM_OK;
 }
 
 static plim_status make_lock(struct iterator *iterator, plim_error *error)
 {
     if (pthread_mutex_init(&iterator->lock, NULL) != 0)
         return fail(error, PLIM_NO_MEMORY, "the system has no lock for the pipeline");
-    if (pthread_cond_init(&iterator->reader_wakes, NULL) != 0) {
+    if (pthread_cond_init(&iterator->workers_wake, NULL) != 0) {
         pthread_mutex_destroy(&iterator->lock);
         return fail(error, PLIM_NO_MEMORY, "the system has no lock for the pipeline");
     }
     if (pthread_cond_init(&iterator->caller_wakes, NULL) != 0) {
-        pthread_cond_destroy(&iterator->reader_wakes);
+        pthread_cond_destroy(&iterator->workers_wake);
         pthread_mutex_destroy(&iterator->lock);
         return fail(error, PLIM_NO_MEMORY, "the system has no lock for the pipeline");
     }
@@ -332,36 +743,88 @@ static plim_status make_lock(struct iterator *iterator, plim_error *error)
     return PLIM_OK;
 }
 
-static plim_status open_parts(struct iterator *iterator, struct scratch *scratch, plim_error *error)
+static plim_status start_flows(struct iterator *iterator, struct grant grant, uint64_t seed, plim_error *error)
 {
-    TRY(take_buffers(iterator, error));
-    TRY(start_source(iterator, scratch, error));
-    if (iterator->slot_count == 1)
+    uint64_t each = round_up(flow_bytes(iterator->dataset), 64);
+    for (int w = 0; w < iterator->worker_count; w++) {
+        struct worker *worker = &iterator->worker[w];
+        worker->iterator = iterator;
+        worker->flow = (struct flow *)((uint8_t *)iterator + flows_at(grant) + (uint64_t)w * each);
+        TRY(flow_start(worker->flow, iterator->dataset, iterator->budget, seed, error));
+    }
+    return PLIM_OK;
+}
+
+static bool is_heavy(const struct dataset *dataset)
+{
+    for (; dataset; dataset = dataset->input)
+        if (dataset->function && dataset->function->heavy)
+            return true;
+    return false;
+}
+
+static void time_parts(struct iterator *iterator)
+{
+    for (int w = 0; w < iterator->worker_count; w++)
+        flow_time(iterator->worker[w].flow);
+    if (iterator->head)
+        stream_time(iterator->head);
+}
+
+static plim_status open_parts(struct iterator *iterator, struct grant grant, struct scratch *scratch, uint64_t seed,
+                              plim_error *error)
+{
+    TRY(take_ring(iterator, error));
+    TRY(dataset_start(iterator->dataset, scratch, error));
+    iterator->bytes_read_before = bytes_read(iterator->dataset);
+    TRY(start_flows(iterator, grant, seed, error));
+    if (flow_head(iterator->dataset))
+        TRY(stream_open(&iterator->head, flow_head(iterator->dataset), iterator->budget, seed, error));
+    if (grant.timed)
+        time_parts(iterator);
+    if (iterator->worker_count == 1)
         return PLIM_OK;
     TRY(make_lock(iterator, error));
-    return thread_start(&iterator->thread, iterator->budget, reader_run, iterator, error);
+    for (int w = 1; w < iterator->worker_count; w++)
+        TRY(thread_start(&iterator->worker[w].thread, iterator->budget, worker_run, &iterator->worker[w], error));
+    return PLIM_OK;
+}
+
+static plim_status check_grant(struct grant grant, plim_error *error)
+{
+    if (grant.slots < 1 || grant.slots > MOST_SLOTS)
+        return fail(error, PLIM_USAGE, "a pipeline works with 1 to %d batch slots, not %d", MOST_SLOTS, grant.slots);
+    if (grant.workers < 0 || grant.workers > MOST_WORKERS)
+        return fail(error, PLIM_USAGE, "a pipeline works with 0 to %d threads, not %d", MOST_WORKERS, grant.workers);
+    return PLIM_OK;
 }
 
 plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct budget *budget,
-                          struct scratch *scratch, int slots, uint64_t seed, int64_t epoch, int64_t step,
+                          struct scratch *scratch, struct grant grant, uint64_t seed, int64_t epoch, int64_t step,
                           plim_error *error)
 {
-    TRY(dataset_check(dataset, error));
-    if (slots < 1 || slots > MOST_SLOTS)
-        return fail(error, PLIM_USAGE, "a pipeline works with 1 to %d batch slots, not %d", MOST_SLOTS, slots);
-    struct iterator *iterator = budget_take(budget, TAG_PIPELINE, iterator_bytes(slots));
+    TRY(dataset_runs(dataset, error));
+    TRY(check_grant(grant, error));
+    uint64_t bytes = iterator_bytes(dataset, grant);
+    struct iterator *iterator = bytes == UINT64_MAX ? NULL : budget_take(budget, TAG_PIPELINE, bytes);
     if (!iterator)
-        return budget_refused(budget, TAG_PIPELINE, iterator_bytes(slots), error);
-    iterator->bytes = iterator_bytes(slots);
+        return budget_refused(budget, TAG_PIPELINE, bytes, error);
+    iterator->bytes = bytes;
     iterator->budget = budget;
     iterator->dataset = dataset_ref(dataset);
-    iterator->slot_count = slots;
-    iterator->steps = dataset_steps(dataset, &iterator->last_batch);
-    filler_init(&iterator->filler, dataset, seed);
+    iterator->rows = slot_rows(dataset);
+    iterator->slot_count = grant.slots;
+    iterator->worker_count = grant.workers + 1;
+    iterator->worker = (struct worker *)((uint8_t *)iterator + workers_at());
+    iterator->slot = (struct slot *)((uint8_t *)iterator + slots_at(grant.workers));
+    iterator->has_values = spec_has_values(dataset->spec);
+    iterator->heavy = is_heavy(dataset);
+    iterator->single = is_single(dataset);
+    iterator->steps = slot_steps(&iterator->last_batch, dataset);
     plim_status status = check_position(iterator, epoch, step, error);
     if (status == PLIM_OK) {
         set_position(iterator, epoch, step);
-        status = open_parts(iterator, scratch, error);
+        status = open_parts(iterator, grant, scratch, seed, error);
     }
     if (status != PLIM_OK) {
         iterator_close(iterator);
@@ -371,28 +834,32 @@ plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct
     return PLIM_OK;
 }
 
-static void stop_reader(struct iterator *iterator)
+static void stop_workers(struct iterator *iterator)
 {
     pthread_mutex_lock(&iterator->lock);
     iterator->stop = true;
     atomic_store(&iterator->cancel, true);
-    pthread_cond_signal(&iterator->reader_wakes);
+    pthread_cond_broadcast(&iterator->workers_wake);
     pthread_mutex_unlock(&iterator->lock);
-    thread_join(iterator->thread);
+    for (int w = 1; w < iterator->worker_count; w++)
+        if (iterator->worker[w].thread)
+            thread_join(iterator->worker[w].thread);
 }
 
 void iterator_close(struct iterator *iterator)
 {
     if (!iterator)
         return;
-    if (iterator->thread)
-        stop_reader(iterator);
     if (iterator->has_lock) {
+        stop_workers(iterator);
         pthread_cond_destroy(&iterator->caller_wakes);
-        pthread_cond_destroy(&iterator->reader_wakes);
+        pthread_cond_destroy(&iterator->workers_wake);
         pthread_mutex_destroy(&iterator->lock);
     }
-    budget_give(iterator->budget, TAG_PIPELINE, iterator->filler.chunk, iterator->filler.chunk_bytes);
+    stream_close(iterator->head);
+    for (int w = 0; w < iterator->worker_count; w++)
+        if (iterator->worker[w].flow)
+            flow_stop(iterator->worker[w].flow);
     budget_give(iterator->budget, TAG_BATCHES, iterator->ring, iterator->ring_bytes);
     dataset_unref(iterator->dataset);
     budget_give(iterator->budget, TAG_PIPELINE, iterator, iterator->bytes);
@@ -400,7 +867,22 @@ void iterator_close(struct iterator *iterator)
 
 void iterator_figures(struct iterator_figures *out, const struct iterator *iterator)
 {
-    const struct source *source = iterator->dataset->source;
     *out = iterator->figures; /* written by the caller's thread only */
-    out->bytes_read = __atomic_load_n(&source->bytes_read, __ATOMIC_RELAXED) - iterator->bytes_read_before;
+    out->bytes_read = bytes_read(iterator->dataset) - iterator->bytes_read_before;
+    out->skipped = stream_skipped(iterator->head);
+}
+
+void iterator_times_each(iterator_visit *visit, void *context, struct iterator *iterator)
+{
+    lock(iterator);
+    iterator->seeking = true; /* nothing new is begun meanwhile */
+    while (iterator->active)
+        sleep_caller(iterator);
+    if (iterator->head)
+        stream_times_each(visit, context, iterator->head);
+    for (int w = 0; w < iterator->worker_count; w++)
+        flow_times_each(visit, context, iterator->worker[w].flow);
+    iterator->seeking = false;
+    wake_worker(iterator);
+    unlock(iterator);
 }

@@ -30,16 +30,32 @@ static plim_status refuse(const struct column *column, int64_t index, double val
                 (long long)classes - 1);
 }
 
-plim_status labels_check(const struct dataset *dataset, const void *rows, const int64_t *index, int64_t count,
-                         plim_error *error)
+/* `count` values, `each` of them of one element. */
+static plim_status check_values(const struct dataset *dataset, const void *values, const int64_t *index, int64_t count,
+                                int64_t each, plim_error *error)
 {
     const struct label_rule *rule = &dataset->labels;
     const struct column *column = &dataset->spec->column[rule->column];
-    int64_t each = shape_count(&column->shape);
-    for (int64_t i = 0; i < count * each; i++) {
-        double value = element_get(rows, column->type, i);
+    for (int64_t i = 0; i < count; i++) {
+        double value = element_get(values, column->type, i);
         if (!is_allowed(value, rule->classes))
             return refuse(column, index[i / each], value, rule->classes, error);
+    }
+    return PLIM_OK;
+}
+
+plim_status labels_check(const struct dataset *dataset, const void *rows, const int64_t *index, int64_t count,
+                         plim_error *error)
+{
+    const struct column *column = &dataset->spec->column[dataset->labels.column];
+    if (!column_is_variable(column)) {
+        int64_t each = shape_count(&column->shape);
+        return check_values(dataset, rows, index, count * each, each, error);
+    }
+    for (int64_t i = 0; i < count; i++) { /* elements that are batches */
+        const struct cell *cell = (const struct cell *)rows + i;
+        int64_t each = value_count(column, cell);
+        TRY(check_values(dataset, cell->data, index + i, each, each, error));
     }
     return PLIM_OK;
 }

@@ -9,7 +9,7 @@
 
 static plim_status prefetch_build(struct dataset *dataset, plim_error *error)
 {
-    if (!dataset->batch_size) {
+    if (!dataset->batch_size && !dataset->stacked) {
         fail(error, PLIM_UNSUPPORTED, "prefetch: not offered before batch");
         return hint(error, PLIM_UNSUPPORTED, "put prefetch after batch: it counts batches");
     }
@@ -30,17 +30,31 @@ struct dataset *dataset_prefetch(struct dataset *dataset, int64_t depth)
     return dataset_built(node);
 }
 
-int dataset_least_slots(const struct dataset *dataset)
+struct grant dataset_least_grant(const struct dataset *dataset)
 {
     (void)dataset;
-    return 1;
+    return (struct grant){.slots = 1};
 }
 
-int dataset_wanted_slots(const struct dataset *dataset)
+static bool is_heavy(const struct dataset *dataset)
 {
-    if (!dataset->prefetched)
-        return 1;
-    return dataset->depth == PREFETCH_AUTO ? AUTO_SLOTS : (int)dataset->depth + 1;
+    for (; dataset; dataset = dataset->input)
+        if (dataset->function && dataset->function->heavy)
+            return true;
+    return false;
+}
+
+/* Light work is done by one thread ahead of the caller; heavy work by all, even with one slot to fill. */
+struct grant dataset_wanted_grant(const struct dataset *dataset, int data_threads)
+{
+    struct grant grant = {.slots = 1};
+    if (dataset->prefetched && data_threads > 0)
+        grant.slots = dataset->depth == PREFETCH_AUTO ? AUTO_SLOTS : (int)dataset->depth + 1;
+    if (is_heavy(dataset))
+        grant.workers = data_threads;
+    else
+        grant.workers = grant.slots > 1 && data_threads > 0;
+    return grant;
 }
 
 static plim_status prefetch_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,

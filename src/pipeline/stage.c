@@ -22,36 +22,12 @@ static const char *const words[] = {
 
 /* tf.data's words, and our own of the next issues, that are known and refused by name. */
 static const char *const later[] = {
-    "interleave",
-    "cache",
-    "filter",
-    "zip",
-    "concatenate",
-    "choose_from_datasets",
-    "sample_from_datasets",
-    "flat_map",
-    "padded_batch",
     "ragged_batch",
-    "unbatch",
-    "rebatch",
-    "bucket_by_sequence_length",
-    "group_by_window",
-    "window",
-    "take_while",
-    "shard",
-    "snapshot",
     "save",
     "load",
     "scan",
     "reduce",
-    "enumerate",
-    "unique",
-    "rejection_resample",
-    "ignore_errors",
-    "options",
     "apply",
-    "inputs",
-    "label",
 };
 
 plim_status stage_unknown(const char *what, const char *word, const char *const *offered, size_t count,
@@ -83,10 +59,28 @@ plim_status stage_word(const char **word, const struct yaml **value, const char 
     return hint(error, fail_at(error, PLIM_BAD_JOB, where, "expected a word or 'word: value'"), "- batch: 32");
 }
 
+/* Words of tf.data that have another place in a job file. */
+static plim_status check_place(const char *word, const char *where, plim_error *error)
+{
+    static const char *const places[][2] = {
+        {"zip", "zip: [{npy: x.npy}, {npy: y.npy}] as the source"},
+        {"concatenate", "concatenate: [{npy: a.npy}, {npy: b.npy}] as the source"},
+        {"sample_from_datasets", "sample: {from: [...], weights: [0.5, 0.5]} as the source"},
+        {"choose_from_datasets", "choose: {from: [...], choices: {npy: order.npy}} as the source"},
+        {"interleave", "tfrecord: {files: ..., interleave: {cycle_length: 4}} as the source"},
+        {"flat_map", "files after each other need none; a callback is for C programs"},
+    };
+    for (size_t i = 0; i < COUNT(places); i++)
+        if (strcmp(word, places[i][0]) == 0)
+            return hint(error, fail_at(error, PLIM_UNSUPPORTED, where, "'%s' is no stage of a pipeline", word), "%s",
+                        places[i][1]);
+    return PLIM_OK;
+}
+
 static const struct stage *stage_by_name(const char *name)
 {
     for (size_t i = 0; i < COUNT(stages); i++)
-        if (strcmp(stages[i]->name, name) == 0)
+        if (strcmp(stages[i]->name, name) == 0 || (stages[i]->partner && strcmp(stages[i]->partner, name) == 0))
             return stages[i];
     return NULL;
 }
@@ -101,8 +95,12 @@ plim_status stage_read(struct dataset **dataset, const char *job, const struct y
     yaml_key_place(where, job, value ? value : entry);
     const struct stage *stage = stage_by_name(word);
     if (!stage)
+        TRY(check_place(word, where, error));
+    if (!stage)
         return stage_unknown("stage", word, words, COUNT(words), later, COUNT(later), where, error);
-    if (entry->kind == YAML_MAP && entry->count != 1) {
+    if (stage->partner && value) {
+        value = entry;
+    } else if (entry->kind == YAML_MAP && entry->count != 1) {
         yaml_key_place(where, job, entry->first->next);
         return hint(error,
                     fail_at(error, PLIM_BAD_JOB, where, "one stage an entry: '%s' and '%s' stand together", word,

@@ -1,8 +1,9 @@
 /* stage.h - what a stage of the pipeline is, and how a job file names one.
 
-   A stage is one table entry (`stage_NAME`, listed in stages.def). It says what
-   it makes of the facts of its input when it is built, and, for those of the
-   index prefix, where a position of its output lies in its input. */
+   A stage is one table entry (`stage_NAME`, listed in stages.def). It says what it makes of the facts of its input
+   when it is built; for those of the index prefix, where a position of its output lies in its input; and how
+   it goes through elements one after another (stream.h), where its input has no index or it keeps something
+   itself (a buffer, a window, a set of what was seen). */
 #ifndef PIPELINE_STAGE_H
 #define PIPELINE_STAGE_H
 
@@ -11,12 +12,14 @@
 #include "base/random.h"
 #include "base/yaml.h"
 #include "pipeline/dataset.h"
+#include "pipeline/stream.h"
 
-#define MOST_STAGES 32
+#define MOST_STAGES 64
 
 /* What a stage may keep between two calls of locate: a cache, never the truth. */
 struct stage_state {
-    struct permutation permutation;
+    struct permutation permutation, inner;
+    int64_t group; /* whose inner permutation it is */
     uint64_t epoch;
     bool ready;
 };
@@ -25,11 +28,20 @@ struct stage {
     const char *name;
     bool after_batch; /* may stand after batch: changes neither the count nor the order of elements */
     bool bare;        /* may be written without a value: `- repeat` */
+    const char *partner; /* another key that may stand in its entry; `read` is given the whole entry then */
     /* Sets the new dataset's facts, which are still those of its input, from number, seed, function. */
     plim_status (*build)(struct dataset *dataset, plim_error *error);
     /* Positions and epochs of the output into those of the input; NULL: they are the same. */
     void (*locate)(struct stage_state *state, const struct dataset *dataset, int64_t *position, uint64_t *epoch,
                    int64_t count);
+    bool by_epoch; /* locate depends on the epoch */
+    /* One after another. NULL: only over data with an index. */
+    const struct stream_type *stream;
+    bool sequential; /* never by index, even where its input could be */
+    /* Gives back what its options own, when the dataset is freed; may be NULL. */
+    void (*release)(const struct dataset *dataset);
+    /* Of how many parts of its input, dealt out in turn, this is which; NULL: it is all of it. */
+    void (*shards)(int64_t *count, int64_t *index, const struct dataset *dataset);
     /* Wraps *dataset from the value in a job file (NULL only when bare). */
     plim_status (*read)(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
                         plim_error *error);
@@ -45,6 +57,8 @@ struct label_rule {
 struct dataset {
     const struct stage *stage; /* NULL: a source, or a failed one */
     struct dataset *input;
+    struct dataset *const *others; /* inputs besides the first: of zip, concatenate and the like; owned */
+    int other_count;
     struct source *source; /* of the whole chain; owned by its first node */
     struct budget *budget; /* NULL: the two constants that stand for "no room even for a description" */
     size_t bytes;          /* of this block */
@@ -54,8 +68,13 @@ struct dataset {
 
     /* Facts: of the elements that come out here. */
     const struct spec *spec;
-    int64_t cardinality; /* -1: no end */
-    int64_t batch_size;  /* 0: not batched */
+    int64_t cardinality; /* or CARDINALITY_... */
+    bool indexed;        /* element i can be had without those before it */
+    bool sequential;     /* this node runs as a stream of its own; others are part of the flow behind one */
+    uint64_t room_bytes; /* a good size for the room of a chunk of these elements; 0: no column has values */
+    uint64_t room_stated; /* by the user, for every room; 0: not */
+    int64_t batch_size;  /* 0: not batched. The spec is that of a sample then: the batch is open (see stack.c) */
+    int64_t stacked;     /* elements are batches of at most so many samples, the first axis of every column; 0: not */
     bool drop_remainder;
     bool prefetched;
     int64_t depth; /* of prefetch */
@@ -64,12 +83,23 @@ struct dataset {
     int64_t number;
     uint64_t seed;
     const struct map_function *function;
-    const void *options;
+    const void *options; /* of the function, or of a stage: in this block */
 
     /* What changes after building. */
     bool started; /* source only: start() has been called */
     struct label_rule labels;
 };
+
+/* What a stage that makes batches, windows and the like of elements makes of their columns: one more axis in front,
+   of `rows`, or of any extent (-1). The result's rows must be measured: spec_measure. */
+plim_status spec_stack(struct spec *spec, int64_t rows, plim_error *error);
+/* Bytes of rows and of an element from types and shapes, origins where they stay true. */
+plim_status spec_measure(struct spec *spec, const struct spec *before, plim_error *error);
+/* A dataset whose batch is open, as one whose elements are the batches; others as they are. */
+struct dataset *dataset_close_batch(struct dataset *dataset);
+
+/* Starts the sources of the whole pipeline that have not been. */
+plim_status dataset_start(const struct dataset *dataset, struct scratch *scratch, plim_error *error);
 
 /* A new node of `stage` over *dataset with room for `extra` bytes behind it, in *room.
    NULL: *dataset has become a failed one. The caller sets the stage's own fields, then calls dataset_built. */
@@ -78,6 +108,8 @@ struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stag
 struct dataset *dataset_built(struct dataset *dataset);
 /* The error carried, if any. Unlike dataset_check it does not ask for a batch. */
 plim_status dataset_error(const struct dataset *dataset, plim_error *error);
+/* The same, and that an epoch has something to give. */
+plim_status dataset_runs(const struct dataset *dataset, plim_error *error);
 
 #define STAGE(name) extern const struct stage stage_##name;
 #include "pipeline/stages.def"

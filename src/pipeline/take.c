@@ -10,7 +10,8 @@ static plim_status take_build(struct dataset *dataset, plim_error *error)
     if (dataset->number < -1)
         return fail(error, PLIM_BAD_JOB, "take: must be at least 0, or -1 for all; got %lld",
                     (long long)dataset->number);
-    if (dataset->number >= 0 && (dataset->cardinality < 0 || dataset->number < dataset->cardinality))
+    bool fewer = dataset->cardinality == CARDINALITY_INFINITE || dataset->number < dataset->cardinality;
+    if (dataset->number == 0 || (dataset->number > 0 && fewer)) /* of an unknown number: still unknown */
         dataset->cardinality = dataset->number;
     return PLIM_OK;
 }
@@ -27,6 +28,13 @@ static plim_status skip_build(struct dataset *dataset, plim_error *error)
     return PLIM_OK;
 }
 
+/* The first elements are where they were. */
+static void take_locate(struct stage_state *state, const struct dataset *dataset, int64_t *position, uint64_t *epoch,
+                        int64_t count)
+{
+    (void)state, (void)dataset, (void)position, (void)epoch, (void)count;
+}
+
 static void skip_locate(struct stage_state *state, const struct dataset *dataset, int64_t *position, uint64_t *epoch,
                         int64_t count)
 {
@@ -34,6 +42,85 @@ static void skip_locate(struct stage_state *state, const struct dataset *dataset
     for (int64_t i = 0; i < count; i++)
         position[i] += dataset->number;
 }
+
+/* ---- one after another ---- */
+
+struct take_stream {
+    struct stream stream;
+    int64_t given; /* take: this epoch */
+    bool skipped;  /* skip: this epoch */
+};
+
+static uint64_t take_bytes(const struct dataset *dataset)
+{
+    (void)dataset;
+    return sizeof(struct take_stream);
+}
+
+static plim_status take_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
+{
+    struct take_stream *self = (struct take_stream *)stream;
+    self->given = 0;
+    self->skipped = false;
+    return stream_rewind_inputs(stream, epoch, error);
+}
+
+static int64_t take_left(const struct take_stream *self, int64_t most)
+{
+    int64_t number = self->stream.dataset->number;
+    return number < 0 || number - self->given > most ? most : number - self->given;
+}
+
+static plim_status take_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
+{
+    struct take_stream *self = (struct take_stream *)stream;
+    most = take_left(self, most);
+    if (!most)
+        return PLIM_OK;
+    plim_status status = stream_pull(stream->input, to, most, error);
+    self->given += status == PLIM_OK ? to->count : 0;
+    return status;
+}
+
+static plim_status take_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by,
+                             plim_error *error)
+{
+    struct take_stream *self = (struct take_stream *)stream;
+    TRY(stream_skip(passed, stream->input, take_left(self, count), by, error));
+    self->given += *passed;
+    return PLIM_OK;
+}
+
+/* The elements to be passed over, before the first one is given. */
+static plim_status skip_first(struct take_stream *self, struct chunk *by, plim_error *error)
+{
+    int64_t passed;
+    if (self->skipped)
+        return PLIM_OK;
+    TRY(stream_skip(&passed, self->stream.input, self->stream.dataset->number, by, error));
+    self->skipped = true;
+    return PLIM_OK;
+}
+
+static plim_status skip_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
+{
+    TRY(skip_first((struct take_stream *)stream, to, error));
+    return stream_pull(stream->input, to, most, error);
+}
+
+static plim_status skip_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by,
+                             plim_error *error)
+{
+    TRY(skip_first((struct take_stream *)stream, by, error));
+    return stream_skip(passed, stream->input, count, by, error);
+}
+
+static const struct stream_type take_stream = {
+    .bytes = take_bytes, .rewind = take_rewind, .pull = take_pull, .skip = take_skip};
+static const struct stream_type skip_stream = {
+    .bytes = take_bytes, .rewind = take_rewind, .pull = skip_pull, .skip = skip_skip};
+
+/* ---- building ---- */
 
 static struct dataset *numbered(struct dataset *dataset, const struct stage *stage, int64_t count)
 {
@@ -79,6 +166,8 @@ static plim_status skip_read(struct dataset **dataset, const char *job, const st
 const struct stage stage_take = {
     .name = "take",
     .build = take_build,
+    .locate = take_locate,
+    .stream = &take_stream,
     .read = take_read,
 };
 
@@ -86,5 +175,6 @@ const struct stage stage_skip = {
     .name = "skip",
     .build = skip_build,
     .locate = skip_locate,
+    .stream = &skip_stream,
     .read = skip_read,
 };

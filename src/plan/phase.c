@@ -77,7 +77,7 @@ plim_status phase_make(struct program *program, int phase, const char *name, str
 {
     struct builder builder = {
         .program = program, .phase = &program->phase[phase], .graph = graph, .last_batch = last_batch};
-    if (last_batch < 0 || last_batch > graph->batch)
+    if (last_batch < LAST_BATCH_ANY || last_batch > graph->batch)
         return fail(error, PLIM_INTERNAL, "plan: a last batch of %lld samples, a batch of %lld", (long long)last_batch,
                     (long long)graph->batch);
     *builder.phase = (struct phase){.name = name, .graph = graph};

@@ -49,6 +49,7 @@ struct fold {
 };
 
 struct instruction {
+    bool single_tail; /* the last, short slice of a batch is run one row at a time */
     const char *name;   /* "conv2d_1 forward" */
     struct chain chain; /* extent, slice, unit, units */
     struct task *task;
@@ -99,13 +100,17 @@ struct program {
     uint64_t persistent_bytes;
 };
 
+/* Nobody knows how many samples the last batch of an epoch has: what is left of a slice runs sample by sample. */
+#define LAST_BATCH_ANY (-1)
+
 struct program_input {
     struct budget *budget;
     struct backend *backend;
     int threads;
     struct graph *train, *evaluate; /* either may be NULL; weights match by name */
-    int64_t last_batch_train, last_batch_evaluate; /* samples in the last batch of an epoch; 0: all full */
+    int64_t last_batch_train, last_batch_evaluate; /* samples in the last batch of an epoch; 0: all full; LAST_BATCH_ANY */
     uint64_t save_buffer_bytes;
+    bool size_only; /* nobody will run this plan: it is not verified */
 };
 
 /* Chains, kernels, lifetimes, offsets; then verifies. */

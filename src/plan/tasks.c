@@ -22,7 +22,9 @@ static plim_status prepare_task(struct builder *builder, struct task *task, cons
     int64_t lengths[2];
     int count = 0;
     add_length(lengths, &count, chain->extent % chain->slice, chain->slice);
-    if (chain->by_sample)
+    if (chain->by_sample && builder->last_batch == LAST_BATCH_ANY)
+        add_length(lengths, &count, 1, chain->slice);
+    else if (chain->by_sample)
         add_length(lengths, &count, builder->last_batch % chain->slice, chain->slice);
     TRY(backend->type->prepare(&task->kernel, backend, task->node, chain->slice, lengths, count, error));
     return PLIM_OK;
@@ -45,6 +47,7 @@ static plim_status prepare_instruction(struct builder *builder, struct instructi
                                        const struct chain *chain, plim_error *error)
 {
     instruction->chain = *chain;
+    instruction->single_tail = chain->by_sample && builder->last_batch == LAST_BATCH_ANY;
     instruction->task = arena_array(&builder->program->arena, (size_t)chain->count, sizeof(*instruction->task));
     if (!instruction->task)
         return program_refused(builder->program, error);

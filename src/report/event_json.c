@@ -27,6 +27,8 @@ static void step_line(struct plim_report *report, const plim_progress *progress)
     json_int(&json, "step", progress->total_steps);
     json_int(&json, "epoch", progress->epoch);
     json_double(&json, "loss", progress->step_loss);
+    if (progress->note)
+        json_string(&json, "note", progress->note);
     send(report, &json);
 }
 

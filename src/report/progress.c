@@ -91,6 +91,23 @@ static void compose(struct text *line, const plim_progress *p, int cells, bool f
         add_memory(line, p);
 }
 
+/* Takes colours and bold letters out; moving about in the line stays. */
+static void strip_colours(struct text *line)
+{
+    size_t to = 0;
+    for (size_t at = 0; at < line->length;) {
+        size_t end = at + 2;
+        while (line->data[at] == 0x1b && end < line->length && !(line->data[end] >= '@' && line->data[end] <= '~'))
+            end++;
+        if (line->data[at] == 0x1b && end < line->length && line->data[end] == 'm')
+            at = end + 1;
+        else
+            line->data[to++] = line->data[at++];
+    }
+    line->length = to;
+    line->data[to] = 0;
+}
+
 /* Columns that a terminal needs: no escapes, and one for each UTF-8 character. */
 static int columns(const struct text *line)
 {
@@ -123,6 +140,8 @@ static void draw_step(struct plim_report *report, const plim_progress *p)
 {
     compose_within(&report->line, p, file_columns(report->descriptor));
     text_add(&report->line, "\x1b[K");
+    if (report->plain)
+        strip_colours(&report->line);
     report->open = true;
     report_flush(report);
 }
@@ -131,6 +150,8 @@ static void draw_epoch(struct plim_report *report, const plim_progress *p, bool 
 {
     compose(&report->line, p, terminal ? CELLS : -1, true, true);
     text_add(&report->line, "%s\n", terminal ? "\x1b[K" : "");
+    if (report->plain)
+        strip_colours(&report->line);
     report->open = false;
     report_flush(report);
 }
@@ -166,6 +187,10 @@ void progress_event(struct plim_report *report, const plim_event *event, bool te
         draw_epoch(report, event->progress, terminal);
     } else if (event->kind == PLIM_EVENT_END) {
         end_line(report, event->end);
+    } else if (event->kind == PLIM_EVENT_STEP && event->progress->note) {
+        text_add(&report->line, "%snote: %s\n", report->open ? "\n" : "", event->progress->note);
+        report->open = false;
+        report_flush(report);
     } else if (event->kind == PLIM_EVENT_STEP && terminal) {
         uint64_t now = clock_ns();
         if (now - report->drawn_ns < REDRAW_NS)

@@ -2,6 +2,7 @@
 #include "report/report.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/file.h"
 
@@ -18,6 +19,8 @@ plim_status plim_report_make(plim_report **out, plim_report_form form, int descr
         return status;
     }
     *report = (struct plim_report){.budget = budget, .form = form, .descriptor = descriptor};
+    const char *no_colour = getenv("NO_COLOR"); /* no-color.org: set and not empty */
+    report->plain = no_colour && *no_colour;
     text_init(&report->line, budget, TAG_PROCESS);
     for (int i = 0; i < REPORT_LINE_BYTES; i++) /* grown now, so that no event grows it */
         text_add_bytes(&report->line, " ", 1);

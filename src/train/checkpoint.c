@@ -7,21 +7,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/numbers.h"
 #include "formats/safetensors.h"
 #include "train/trainer.h"
+#include "transform/in_place.h"
 
 #define FORMAT     "plimsoll checkpoint 1"
 #define SEAL       "plimsoll.sha256"
 #define SEAL_BYTES 32
-
-static uint64_t tensor_bytes(const struct tensor *tensor)
-{
-    return (uint64_t)shape_count(&tensor->shape) * type_bytes(tensor->type);
-}
 
 void path_folder(char out[CHECKPOINT_PATH_BYTES], const char *path)
 {
@@ -216,10 +213,10 @@ static bool real_note(double *out, const struct safetensors *file, const char *k
     return true;
 }
 
-/* Counts are added to: one near the end of its type is none that a run has reached. */
+/* Counts are added to, and made into doubles: beyond this one is none that a run has reached. */
 static bool is_count(int64_t value)
 {
-    return value >= 0 && value < (int64_t)1 << 61;
+    return value >= 0 && value <= (int64_t)1 << 53;
 }
 
 static plim_status read_position(struct position *out, const struct safetensors *file, const char *path,
@@ -271,10 +268,9 @@ static bool is_persistent(const struct program *program, const char *name)
 }
 
 /* Everything the machine wants is there, and nothing that it does not know. */
-static plim_status check_tensors(const struct safetensors *file, const struct machine *machine, bool weights_only,
+static plim_status check_tensors(const struct safetensors *file, const struct program *program, bool weights_only,
                                  const char *path, plim_error *error)
 {
-    const struct program *program = machine->program;
     for (int i = 0; i < program->persistent_count; i++)
         if (!weights_only || program->persistent[i]->kind == KIND_WEIGHT)
             TRY(check_tensor(file, program->persistent[i], path, error));
@@ -285,6 +281,20 @@ static plim_status check_tensors(const struct safetensors *file, const struct ma
             return fail_at(error, PLIM_BAD_DATA, path, "it has a tensor '%s', the model has none", name);
     }
     return PLIM_OK;
+}
+
+/* The optimizer counts on from here. Whether there is one to read was checked with the other tensors. */
+static plim_status check_iteration(struct safetensors *file, const char *path, plim_error *error)
+{
+    int64_t iteration;
+    const struct safetensors_entry *entry = safetensors_find(file, "optimizer/iteration");
+    if (!entry || entry->bytes != sizeof iteration)
+        return PLIM_OK;
+    TRY(safetensors_read(file, entry, 0, &iteration, sizeof iteration, error));
+    if (is_count(iteration))
+        return PLIM_OK;
+    return fail_at(error, PLIM_BAD_DATA, path, "the optimizer's iteration is %lld, which no run has reached",
+                   (long long)iteration);
 }
 
 static plim_status read_tensors(struct safetensors *file, struct machine *machine, bool weights_only, plim_error *error)
@@ -322,7 +332,9 @@ plim_status checkpoint_read(bool *whole, struct position *position, const char *
     if (status == PLIM_OK)
         status = read_position(&loaded, file, path, error);
     if (status == PLIM_OK)
-        status = check_tensors(file, machine, false, path, error);
+        status = check_tensors(file, machine->program, false, path, error);
+    if (status == PLIM_OK)
+        status = check_iteration(file, path, error);
     if (status == PLIM_OK)
         status = read_tensors(file, machine, false, error);
     safetensors_close(file);
@@ -331,11 +343,25 @@ plim_status checkpoint_read(bool *whole, struct position *position, const char *
     return status;
 }
 
+plim_status weights_check(uint64_t *cost, const char *path, const struct program *program, struct budget *budget,
+                          plim_error *error)
+{
+    struct safetensors *file = NULL;
+    uint64_t before = budget_figures(budget).now;
+    TRY(safetensors_open(&file, budget, path, error));
+    uint64_t held = budget_figures(budget).now - before;
+    plim_status status = check_tensors(file, program, true, path, error);
+    safetensors_close(file);
+    if (status == PLIM_OK)
+        *cost = held;
+    return status;
+}
+
 plim_status weights_load(const char *path, struct machine *machine, plim_error *error)
 {
     struct safetensors *file = NULL;
     TRY(safetensors_open(&file, machine->budget, path, error));
-    plim_status status = check_tensors(file, machine, true, path, error);
+    plim_status status = check_tensors(file, machine->program, true, path, error);
     if (status == PLIM_OK)
         status = read_tensors(file, machine, true, error);
     safetensors_close(file);

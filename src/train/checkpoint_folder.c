@@ -53,11 +53,29 @@ plim_status checkpoint_folder_open(struct checkpoint_folder *out, const char *pa
 {
     char lock[CHECKPOINT_PATH_BYTES];
     struct checkpoint_folder folder = {.path = path};
+    bool exists;
     TRY(join(lock, &folder, LOCK_NAME, error));
+    TRY(file_exists(&exists, path, error));
     TRY(file_make_folder(path, error));
-    TRY(file_open(&folder.lock, budget, lock, FILE_LOCK, error));
-    *out = folder;
-    return PLIM_OK;
+    folder.made = !exists;
+    plim_status status = file_open(&folder.lock, budget, lock, FILE_LOCK, error);
+    if (status == PLIM_OK)
+        *out = folder;
+    else
+        checkpoint_folder_discard(&folder);
+    return status;
+}
+
+void checkpoint_folder_discard(struct checkpoint_folder *folder)
+{
+    struct paths paths;
+    const char *path = folder->path;
+    bool made = folder->made;
+    if (made && folder->lock && join_all(&paths, folder, NULL) == PLIM_OK)
+        (void)file_remove(paths.current, NULL);
+    checkpoint_folder_close(folder);
+    if (made)
+        file_remove_folder(path);
 }
 
 void checkpoint_folder_close(struct checkpoint_folder *folder)
@@ -145,7 +163,7 @@ static bool is_worth_keeping(const char *path, struct budget *budget)
     if (file_exists(&there, path, NULL) == PLIM_OK && !there)
         return false;
     plim_status status = checkpoint_steps(&steps, path, budget, NULL);
-    return status == PLIM_OK ? steps != 0 : status != PLIM_BAD_DATA && status != PLIM_UNSUPPORTED;
+    return status == PLIM_OK ? steps != 0 : status != PLIM_BAD_DATA;
 }
 
 /* The file of an older run that is to be set aside, or NULL. */
@@ -202,7 +220,7 @@ plim_status checkpoint_begin(bool *set_aside, struct checkpoint_folder *folder, 
 
 static bool passes_over(plim_status status, bool whole)
 {
-    return !whole && (status == PLIM_BAD_DATA || status == PLIM_IO || status == PLIM_UNSUPPORTED);
+    return !whole && (status == PLIM_BAD_DATA || status == PLIM_IO);
 }
 
 plim_status checkpoint_load(bool *found, struct position *position, char said[256], struct checkpoint_folder *folder,

@@ -55,6 +55,14 @@ static inline void set_addresses(struct call *call, const struct task *task, con
 
 /* ---- units, packs, folds ----------------------------------------------- */
 
+/* Of the next slice, with so many rows left. */
+static int64_t slice_length(const struct instruction *instruction, int64_t left)
+{
+    if (left >= instruction->chain.slice)
+        return instruction->chain.slice;
+    return instruction->single_tail ? 1 : left;
+}
+
 static void run_unit(void *context, int unit, int worker)
 {
     const struct execution *execution = context;
@@ -66,9 +74,8 @@ static void run_unit(void *context, int unit, int worker)
     struct call call;
     call.count = execution->batch->count;
     end = end < execution->rows ? end : execution->rows;
-    for (call.begin = first; call.begin < end; call.begin += instruction->chain.slice) {
-        int64_t slice_end = call.begin + instruction->chain.slice;
-        call.end = slice_end < end ? slice_end : end;
+    for (call.begin = first; call.begin < end; call.begin = call.end) {
+        call.end = call.begin + slice_length(instruction, end - call.begin);
         call.add = call.begin > first;
         for (const struct task *task = instruction->task, *last = task + instruction->task_count; task < last; task++) {
             call.node = task->node;

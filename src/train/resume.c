@@ -1,6 +1,7 @@
 /* resume.c - where a run begins: at its checkpoint, at given weights, or at
    the beginning. A checkpoint of another job is refused; one of another
    instruction set is not, but the difference is said. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,18 @@
 bool trainer_saves(const struct trainer *trainer)
 {
     return trainer->options.checkpoint_folder && trainer->options.checkpoint_every >= 0;
+}
+
+const char *trainer_tell(struct trainer *trainer, const char *format, ...)
+{
+    size_t used = strlen(trainer->note);
+    if (used && used < sizeof trainer->note - 3)
+        used += (size_t)snprintf(trainer->note + used, sizeof trainer->note - used, "; ");
+    va_list list;
+    va_start(list, format);
+    vsnprintf(trainer->note + used, sizeof trainer->note - used, format, list);
+    va_end(list);
+    return trainer->note + used;
 }
 
 /* ---- going on ---- */
@@ -34,6 +47,20 @@ static plim_status check_job(const char *saved, const char *here, plim_error *er
     return hint(error, status, "start without --resume, or --checkpoint another folder");
 }
 
+/* Steps are multiplied by the batch to find their place in the data: beyond its end there is none. */
+static plim_status check_step(const struct trainer *trainer, const struct position *saved, plim_error *error)
+{
+    int64_t last, steps = dataset_steps(trainer->train, &last), most = trainer->options.steps_per_epoch;
+    if (steps < 0) /* without end, or not known */
+        steps = INT64_MAX / (saved->batch > 0 ? saved->batch : 1) - 1;
+    if (most && most < steps)
+        steps = most;
+    if (saved->step <= steps)
+        return PLIM_OK;
+    return fail(error, PLIM_BAD_DATA, "the checkpoint is at step %lld of an epoch that has %lld", (long long)saved->step,
+                (long long)steps);
+}
+
 static plim_status check_position(struct trainer *trainer, const struct position *saved, plim_error *error)
 {
     const struct position *here = &trainer->position;
@@ -41,11 +68,10 @@ static plim_status check_position(struct trainer *trainer, const struct position
     TRY(check_same("a number of elements of", saved->dataset_count, here->dataset_count, error));
     TRY(check_same("seed", (int64_t)saved->seed, (int64_t)here->seed, error));
     TRY(check_job(saved->job, here->job, error));
-    size_t used = strlen(trainer->note);
+    TRY(check_step(trainer, saved, error));
     if (strcmp(saved->instructions, here->instructions) != 0)
-        snprintf(trainer->note + used, sizeof trainer->note - used,
-                 "%sthe checkpoint was made with %s, this machine has %s: the bits may differ from here on",
-                 used ? "; " : "", saved->instructions, here->instructions);
+        trainer_tell(trainer, "the checkpoint was made with %s, this machine has %s: the bits may differ from here on",
+                     saved->instructions, here->instructions);
     return PLIM_OK;
 }
 
@@ -65,8 +91,8 @@ static plim_status resume(bool *resumed, struct trainer *trainer, plim_error *er
         return PLIM_OK;
     }
     if (options->resume)
-        snprintf(trainer->note, sizeof trainer->note, "no checkpoint in %.180s: starting from the beginning",
-                 options->checkpoint_folder ? options->checkpoint_folder : "(no folder)");
+        trainer_tell(trainer, "no checkpoint in %.180s: starting from the beginning",
+                     options->checkpoint_folder ? options->checkpoint_folder : "(no folder)");
     return options->load_weights ? weights_load(options->load_weights, &trainer->machine, error) : PLIM_OK;
 }
 
@@ -110,13 +136,6 @@ static plim_status check_memory(const struct trainer *trainer, plim_error *error
     return check_in_memory(folder, checkpoint_bytes(program, true), &left, "train.save_weights", error);
 }
 
-static void tell_set_aside(struct trainer *trainer)
-{
-    size_t used = strlen(trainer->note);
-    snprintf(trainer->note + used, sizeof trainer->note - used,
-             "%sthe checkpoint of an earlier run is kept as %.120s/%s", used ? "; " : "", trainer->options.checkpoint_folder, CHECKPOINT_OLDER_NAME);
-}
-
 /* ---- the whole ---- */
 
 static plim_status begin(bool *checkpointed, struct trainer *trainer, plim_error *error)
@@ -134,7 +153,8 @@ static plim_status begin(bool *checkpointed, struct trainer *trainer, plim_error
     TRY(checkpoint_begin(&set_aside, &trainer->checkpoints, &trainer->machine, &trainer->position, error));
     *checkpointed = true;
     if (set_aside)
-        tell_set_aside(trainer);
+        trainer_tell(trainer, "the checkpoint of an earlier run is kept as %.120s/%s",
+                     trainer->options.checkpoint_folder, CHECKPOINT_OLDER_NAME);
     return PLIM_OK;
 }
 
@@ -146,6 +166,6 @@ plim_status trainer_begin(bool *checkpointed, struct trainer *trainer, plim_erro
         TRY(checkpoint_folder_open(&trainer->checkpoints, folder, trainer->budget, error));
     plim_status status = begin(checkpointed, trainer, error);
     if (status != PLIM_OK)
-        checkpoint_folder_close(&trainer->checkpoints);
+        checkpoint_folder_discard(&trainer->checkpoints);
     return status;
 }

@@ -7,6 +7,7 @@
    while is counted apart, and so is their time: samples_per_s is of training
    steps alone, the first one left out. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -36,6 +37,7 @@ struct run {
     uint64_t warm_takes, paused_takes, outside_takes;
     uint64_t heap_bytes; /* held by malloc at step HEAP_WATCH_STEP */
     bool checkpointed;   /* there is a checkpoint of this run */
+    bool nan_told;
     char checkpoint[4096];
 };
 
@@ -157,6 +159,17 @@ static void count_step(struct run *run, int64_t samples, uint64_t now_ns)
         run->heap_bytes = budget_heap_bytes();
 }
 
+/* Training goes on, as Keras does: but nothing comes of it any more. */
+static void tell_nan(struct run *run)
+{
+    if (run->nan_told || !isnan(run->progress.step_loss))
+        return;
+    run->nan_told = true;
+    run->progress.note = trainer_tell(
+        run->trainer, "the loss is nan from step %lld on: lower the learning rate, or look for nan in the data",
+        (long long)run->trainer->position.total_steps);
+}
+
 static plim_status step(struct run *run, const struct batch *batch, plim_error *error)
 {
     struct trainer *trainer = run->trainer;
@@ -170,9 +183,11 @@ static plim_status step(struct run *run, const struct batch *batch, plim_error *
     if (run->metric)
         position->metric_sum += (double)*run->metric * (double)batch->count;
     run->progress.step_loss = (double)*run->loss;
+    tell_nan(run);
     uint64_t now_ns = clock_ns();
     count_step(run, batch->count, now_ns);
     show(run, PLIM_EVENT_STEP, now_ns);
+    run->progress.note = NULL; /* said once */
     return PLIM_OK;
 }
 
@@ -200,7 +215,7 @@ static plim_status stop(struct run *run, plim_error *error)
         TRY(save(run, error));
     fail(error, PLIM_INTERRUPTED, "stopped after step %lld of epoch %lld%s", (long long)trainer->position.step,
          (long long)trainer->position.epoch + 1, saves ? "" : ": no checkpoint was written, they are turned off");
-    return saves ? hint(error, PLIM_INTERRUPTED, "--resume goes on from here") : PLIM_INTERRUPTED;
+    return PLIM_INTERRUPTED;
 }
 
 /* ---- validation ---- */
@@ -288,12 +303,12 @@ static plim_status open_iterators(struct trainer *trainer, plim_error *error)
 {
     const struct trainer_options *options = &trainer->options;
     const struct position *position = &trainer->position;
-    TRY(iterator_open(&trainer->train_iterator, trainer->train, trainer->budget, trainer->scratch, options->train_slots,
+    TRY(iterator_open(&trainer->train_iterator, trainer->train, trainer->budget, trainer->scratch, options->train_grant,
                       options->seed, position->epoch, position->step, error));
     if (!trainer->validation)
         return PLIM_OK;
     return iterator_open(&trainer->validation_iterator, trainer->validation, trainer->budget, trainer->scratch,
-                         options->validation_slots, options->seed, 0, 0, error);
+                         options->validation_grant, options->seed, 0, 0, error);
 }
 
 static void close_iterators(struct trainer *trainer)
@@ -305,12 +320,21 @@ static void close_iterators(struct trainer *trainer)
     trainer->validation_iterator = trainer->train_iterator = NULL;
 }
 
+/* Keras warns of it too. */
+static void tell_short(struct trainer *trainer, const char *word, int64_t wanted, const struct dataset *dataset)
+{
+    int64_t last, steps = dataset ? dataset_steps(dataset, &last) : -1;
+    if (steps >= 0 && wanted > steps)
+        trainer_tell(trainer, "train.%s is %lld, the data has %lld batches: each epoch ends with them", word,
+                     (long long)wanted, (long long)steps);
+}
+
 static plim_status prepare(struct run *run, plim_error *error)
 {
     struct trainer *trainer = run->trainer;
     struct backend *backend = trainer->machine.program->backend;
     int64_t last, steps = dataset_steps(trainer->train, &last);
-    if (steps < 0 && !trainer->options.steps_per_epoch)
+    if (steps == CARDINALITY_INFINITE && !trainer->options.steps_per_epoch)
         return hint(error, fail(error, PLIM_BAD_JOB, "the training data never ends"), "set train.steps_per_epoch");
     trainer->note[0] = '\0';
     trainer->position = (struct position){
@@ -322,10 +346,12 @@ static plim_status prepare(struct run *run, plim_error *error)
              backend->type->features(backend));
     snprintf(trainer->position.job, sizeof trainer->position.job, "%s", trainer->options.job_digest);
     TRY(trainer_begin(&run->checkpointed, trainer, error));
+    tell_short(trainer, "steps_per_epoch", trainer->options.steps_per_epoch, trainer->train);
+    tell_short(trainer, "validation_steps", trainer->options.validation_steps, trainer->validation);
     run->progress.note = trainer->note[0] ? trainer->note : NULL;
     int64_t most = trainer->options.steps_per_epoch;
     run->progress.epochs = trainer->options.epochs;
-    run->progress.steps = most && (steps < 0 || most < steps) ? most : steps;
+    run->progress.steps = most && (steps < 0 || most < steps) ? most : steps < 0 ? -1 : steps;
     run->progress.metric = trainer->metric;
     run->progress.budget_bytes = trainer->budget_bytes;
     run->loss = machine_data(&trainer->machine, PHASE_TRAIN, trainer->train_tensors.loss);
@@ -392,6 +418,13 @@ static void finish(struct run *run, plim_status status, plim_end *end)
     send(run, PLIM_EVENT_END, end);
 }
 
+/* Data that cannot be opened, or a first batch that cannot be read: there is nothing to go on from. */
+static void discard(struct run *run)
+{
+    run->checkpointed = run->checkpointed && !run->trainer->checkpoints.made;
+    checkpoint_folder_discard(&run->trainer->checkpoints);
+}
+
 plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *context, plim_error *error)
 {
     struct run run = {.trainer = trainer, .listener = listener, .context = context, .begin_ns = clock_ns()};
@@ -402,7 +435,11 @@ plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *
     close_iterators(trainer);
     if (status == PLIM_OK && trainer->options.save_weights)
         status = weights_save(trainer->options.save_weights, &trainer->machine, error);
-    checkpoint_folder_close(&trainer->checkpoints);
+    bool started = run.steps > 0 || status == PLIM_OK || status == PLIM_INTERRUPTED;
+    if (started)
+        checkpoint_folder_close(&trainer->checkpoints);
+    else
+        discard(&run);
     finish(&run, status, &end);
     return status;
 }

@@ -62,6 +62,9 @@ uint64_t checkpoint_bytes(const struct program *program, bool weights_only);
 plim_status weights_save(const char *path, struct machine *machine, plim_error *error);
 /* Finds out whether weights_save could make its file there. Leaves nothing. */
 plim_status weights_rehearse(const char *path, struct machine *machine, plim_error *error);
+/* What weights_load will check, and the bytes of the budget that it will take for a while. */
+plim_status weights_check(uint64_t *cost, const char *path, const struct program *program, struct budget *budget,
+                          plim_error *error);
 /* Every weight of the model must be there; optimizer states (of a
    checkpoint) are passed over, other tensors are refused. */
 plim_status weights_load(const char *path, struct machine *machine, plim_error *error);
@@ -74,12 +77,15 @@ plim_status weights_load(const char *path, struct machine *machine, plim_error *
 struct checkpoint_folder {
     const char *path;
     struct file *lock;  /* NULL: only read */
+    bool made;          /* the folder was not there before */
     bool newest_broken; /* checkpoint_load passed over it: the next save takes its place */
 };
 /* Makes the folder and keeps other runs out of it until it is closed: PLIM_IO when one is there. */
 plim_status checkpoint_folder_open(struct checkpoint_folder *out, const char *path, struct budget *budget,
                                    plim_error *error);
 void checkpoint_folder_close(struct checkpoint_folder *folder);
+/* Closes it after a start that failed: what this run has made, the folder and its first checkpoint, goes again. */
+void checkpoint_folder_discard(struct checkpoint_folder *folder);
 /* A run that starts anew: its first state becomes the newest checkpoint. What an older run left is set
    aside under CHECKPOINT_OLDER_NAME when there are steps in it, and its other generation removed. */
 plim_status checkpoint_begin(bool *set_aside, struct checkpoint_folder *folder, struct machine *machine,
@@ -113,7 +119,7 @@ struct trainer_options {
     bool resume, digest;
     char job_digest[65];        /* of what defines the run, kept in its checkpoints; "": not compared */
     uint64_t save_buffer_bytes; /* for the plan: where the buffer lies is its business */
-    int train_slots, validation_slots;
+    struct grant train_grant, validation_grant;
 };
 
 struct trainer {
@@ -130,7 +136,7 @@ struct trainer {
     const volatile int *stop; /* set by a signal handler */
     uint64_t predicted_peak, budget_bytes;
     const char *metric; /* "accuracy" or NULL */
-    char note[256];     /* set before the first BEGIN: what a resume found; "" when nothing is to be said */
+    char note[768];     /* what is to be said of this run: what a resume found, data too short; "": nothing */
 };
 /* Calls listener with BEGIN, STEP, EPOCH and END events. */
 plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *context, plim_error *error);
@@ -149,6 +155,8 @@ plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_erro
    fails here: files that cannot be written, or do not fit. trainer->position says what this job is.
    trainer->checkpoints is open afterwards, if it went well, and *checkpointed tells whether it holds this run. */
 plim_status trainer_begin(bool *checkpointed, struct trainer *trainer, plim_error *error);
+/* Adds to the note, and returns what was added. Allocates nothing. */
+__attribute__((format(printf, 2, 3))) const char *trainer_tell(struct trainer *trainer, const char *format, ...);
 bool trainer_saves(const struct trainer *trainer);
 bool trainer_stop_asked(const struct trainer *trainer);
 

@@ -1,0 +1,21 @@
+/* file_own.h - what file.c, file_names.c and folder.c share. */
+#ifndef BASE_FILE_OWN_H
+#define BASE_FILE_OWN_H
+
+#include <sys/types.h>
+
+#include "base/fault.h"
+#include "base/file.h"
+
+struct statfs;
+
+/* "PATH: cannot VERB: No space left on device", with what to try. */
+plim_status file_io_error(plim_error *error, const char *path, const char *verb, int error_number);
+/* True when a fault is armed for this call; errno is set. */
+bool file_faulted(enum fault_site site);
+/* Above the standard streams, closed on exec, EINTR retried; -1 and errno. */
+int file_open_path(const char *path, int flags, mode_t mode);
+/* tmpfs, ramfs */
+bool file_system_in_memory(const struct statfs *system);
+
+#endif

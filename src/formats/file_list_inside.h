@@ -1,0 +1,46 @@
+/* file_list_inside.h - what the files that fill a list share. */
+#ifndef FORMATS_FILE_LIST_INSIDE_H
+#define FORMATS_FILE_LIST_INSIDE_H
+
+#include "formats/file_list.h"
+
+#define PILE_BLOCK_BYTES ((size_t)32 * 1024)
+
+/* Items of one size in blocks that never move. */
+struct pile {
+    uint8_t **block;
+    size_t blocks, table, item;
+    uint64_t count;
+};
+
+struct listed_file {
+    uint32_t folder, name;
+};
+
+struct listed_folder {
+    uint32_t path; /* with its slash at the end; empty for the current folder */
+    int32_t label;
+};
+
+struct file_list {
+    struct budget *budget;
+    struct pile texts, files, folders, classes;
+};
+
+const char *list_text(const struct file_list *list, uint32_t at);
+void *pile_at(const struct pile *pile, uint64_t i);
+void list_parts(const char **folder, const char **name, const struct file_list *list, uint64_t file);
+plim_status list_keep_text(uint32_t *at, struct file_list *list, const char *text, size_t bytes, plim_error *error);
+/* The folder with its slash at the end. */
+plim_status list_add(struct file_list *list, const char *folder, size_t folder_bytes, const char *name, int32_t label,
+                     plim_error *error);
+plim_status list_add_class(struct file_list *list, const char *name, plim_error *error);
+/* Files from `first` on. */
+plim_status list_sort(struct file_list *list, uint64_t first, plim_error *error);
+plim_status list_sort_by_folder(struct file_list *list, uint64_t first, plim_error *error);
+plim_status list_sort_classes(struct file_list *list, plim_error *error);
+/* Adds what matches one pattern, sorted. */
+plim_status list_glob_one(struct file_list *list, const char *pattern, plim_error *error);
+bool has_wildcards(const char *pattern);
+
+#endif

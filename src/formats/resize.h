@@ -1,0 +1,47 @@
+/* resize.h - pictures of other sizes: tf.image.resize, crops and padding.
+
+   Pictures are (height, width, channels), uint8 or float32. Pixel centres are at halves; nothing is kept between
+   calls, and the same input gives the same bits on every machine. */
+#ifndef FORMATS_RESIZE_H
+#define FORMATS_RESIZE_H
+
+#include "base/room.h"
+#include "base/status.h"
+#include "graph/tensor.h"
+
+struct picture {
+    enum type type; /* TYPE_U8 or TYPE_F32 */
+    int64_t height, width, channels;
+};
+
+enum resize_method { RESIZE_BILINEAR, RESIZE_NEAREST, RESIZE_BICUBIC, RESIZE_AREA };
+
+/* "bilinear", "nearest", "bicubic", "area"; false for other words. */
+bool resize_method_from_name(enum resize_method *out, const char *name);
+
+struct resize {
+    enum resize_method method;
+    bool antialias; /* of bilinear and bicubic; the others have nothing to change */
+    struct picture from;
+    int64_t to_height, to_width;
+};
+
+/* float32; nearest keeps the type. */
+enum type resize_type(const struct resize *resize);
+/* What resize_image takes of the scratch room; refuses sizes that it cannot do. */
+plim_status resize_scratch(uint64_t *bytes, const struct resize *resize, plim_error *error);
+/* The scratch room is as before afterwards. When it is too small: OVER_BUDGET, and scratch->wanted. */
+plim_status resize_image(void *out, const void *in, const struct resize *resize, struct room *scratch,
+                         plim_error *error);
+
+/* The part of height x width pixels whose first pixel is (y, x). */
+plim_status crop_image(void *out, const void *in, const struct picture *picture, int64_t y, int64_t x, int64_t height,
+                       int64_t width, plim_error *error);
+/* tf.image.resize_with_crop_or_pad: the centre, with zeros around where it is too small. */
+plim_status crop_or_pad_image(void *out, const void *in, const struct picture *picture, int64_t height, int64_t width,
+                              plim_error *error);
+/* tf.image.pad_to_bounding_box: the picture's first pixel at (y, x) of a larger one, zeros around it. */
+plim_status pad_image(void *out, const void *in, const struct picture *picture, int64_t y, int64_t x, int64_t height,
+                      int64_t width, plim_error *error);
+
+#endif

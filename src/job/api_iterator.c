@@ -1,0 +1,211 @@
+/* api_iterator.c - iterators for C programs: what fits the budget is chosen, and the place is told across shards.
+
+   A place is a number of elements of the whole data set: with n shards that have each given p elements, the first
+   n * p. Shard k of m goes on with the first of its elements that lies behind them, so that together they give what is
+   left and nothing twice, whatever m is. */
+#include "base/checked.h"
+#include "base/text.h"
+#include "job/api.h"
+#include "pipeline/stage_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct plim_iterator {
+    struct budget *budget;
+    struct dataset *dataset;
+    struct iterator *inner;
+    struct scratch scratch;
+    int64_t shards, shard;
+    uint64_t pipeline;
+    int64_t epoch, global, local; /* restored here: elements of all, and ours */
+    char folder[];
+};
+
+/* ---- which pipeline ---- */
+
+/* Stages that leave elements where they are lie between us and shard; else places are our own. */
+static void find_shards(int64_t *count, int64_t *index, const struct dataset *dataset)
+{
+    *count = 1;
+    *index = 0;
+    while (dataset->stage && dataset->stage->after_batch)
+        dataset = dataset->input;
+    if (dataset->stage && dataset->stage->shards)
+        dataset->stage->shards(count, index, dataset);
+}
+
+static void mix(uint64_t *hash, const void *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        *hash = (*hash ^ ((const uint8_t *)bytes)[i]) * 1099511628211u; /* FNV-1a */
+}
+
+/* What a place means depends on source, seed and stages; not on batch, prefetch, maps and the shards we can see through. */
+static uint64_t identify(const struct dataset *dataset, uint64_t seed)
+{
+    uint64_t hash = 14695981039346656037u;
+    mix(&hash, &seed, sizeof seed);
+    while (dataset->stage && (dataset->stage->after_batch || dataset->stage->shards))
+        dataset = dataset->input;
+    for (; dataset; dataset = dataset->input) {
+        const char *name = dataset->stage ? dataset->stage->name : dataset->source->type->name;
+        mix(&hash, name, strlen(name) + 1);
+        mix(&hash, &dataset->number, sizeof dataset->number);
+        mix(&hash, &dataset->cardinality, sizeof dataset->cardinality);
+        mix(&hash, &dataset->seed, sizeof dataset->seed);
+        if (dataset->stage && dataset->stage->shards) {
+            int64_t shards[2];
+            dataset->stage->shards(&shards[0], &shards[1], dataset);
+            mix(&hash, shards, sizeof shards);
+        }
+    }
+    return hash;
+}
+
+/* ---- what it works with ---- */
+
+static uint64_t cost_of(const struct dataset *dataset, struct grant grant)
+{
+    uint64_t by_tag[TAG_COUNT] = {0}, bytes = 0;
+    dataset_cost(by_tag, NULL, dataset, grant);
+    for (int tag = 0; tag < TAG_COUNT; tag++)
+        bytes = add_most(bytes, by_tag[tag]);
+    return bytes;
+}
+
+static plim_status refuse(struct budget *budget, const struct dataset *dataset, uint64_t needed, uint64_t left,
+                          plim_error *error)
+{
+    char need[16], have[16], stages[360] = "";
+    size_t bytes = sizeof(struct stage_table);
+    text_size(need, needed);
+    text_size(have, left);
+    struct stage_table *table = budget_take(budget, TAG_PLANNER, bytes);
+    if (table) {
+        stage_table_fill(table, dataset, dataset_least_grant(dataset));
+        stage_table_bytes(stages, sizeof stages, table);
+        budget_give(budget, TAG_PLANNER, table, bytes);
+    }
+    fail(error, PLIM_OVER_BUDGET, "the pipeline needs >= %s, given %s%s%s", need, have, *stages ? ": " : "", stages);
+    return hint(error, PLIM_OVER_BUDGET, "a budget of %lluKiB more, or a smaller batch",
+                (unsigned long long)((needed - left) / 1024 + 1));
+}
+
+/* As many slots and threads as are of use and fit. */
+static plim_status choose(struct grant *out, struct budget *budget, const struct dataset *dataset,
+                          const plim_iterator_options *options, plim_error *error)
+{
+    struct budget_figures figures = budget_figures(budget);
+    uint64_t left = figures.limit > figures.now ? figures.limit - figures.now : 0;
+    struct grant least = dataset_least_grant(dataset), grant = dataset_wanted_grant(dataset, options->threads);
+    if (options->slots > 0)
+        grant.slots = options->slots;
+    while (cost_of(dataset, grant) > left) {
+        if (grant.slots > least.slots && options->slots <= 0)
+            grant.slots--;
+        else if (grant.workers > least.workers)
+            grant.workers--;
+        else
+            return refuse(budget, dataset, cost_of(dataset, grant), left, error);
+    }
+    *out = grant;
+    return PLIM_OK;
+}
+
+/* ---- opening and closing ---- */
+
+static size_t block_bytes(const char *folder)
+{
+    return sizeof(struct plim_iterator) + strlen(folder) + 1;
+}
+
+static plim_status open_inner(plim_iterator *iterator, const plim_iterator_options *options, plim_error *error)
+{
+    struct grant grant;
+    uint64_t unused[TAG_COUNT] = {0}, disk = 0;
+    struct dataset *dataset = iterator->dataset;
+    TRY(choose(&grant, iterator->budget, dataset, options, error));
+    dataset_cost(unused, &disk, dataset, grant);
+    if (disk > iterator->scratch.limit_bytes)
+        return fail(error, PLIM_OVER_DISK, "unpacked sources take %llu bytes of disk, the limit is %llu",
+                    (unsigned long long)disk, (unsigned long long)iterator->scratch.limit_bytes);
+    TRY(iterator_open(&iterator->inner, dataset, iterator->budget, &iterator->scratch, grant, options->seed, 0, 0, error));
+    return options->state ? plim_iterator_restore(iterator, options->state, error) : PLIM_OK;
+}
+
+plim_status plim_iterator_open(plim_iterator **out, plim_dataset *dataset, plim_budget *budget,
+                               const plim_iterator_options *options, plim_error *error)
+{
+    static const plim_iterator_options defaults;
+    options = options ? options : &defaults;
+    const char *folder = options->scratch ? options->scratch : API_SCRATCH;
+    size_t bytes = block_bytes(folder);
+    TRY(dataset_runs(inside(dataset), error));
+    if (options->threads < 0)
+        return fail(error, PLIM_USAGE, "threads: %d", options->threads);
+    plim_iterator *iterator = budget_take(budget->inner, TAG_PIPELINE, bytes);
+    if (!iterator)
+        return budget_refused(budget->inner, TAG_PIPELINE, bytes, error);
+    memcpy(iterator->folder, folder, strlen(folder) + 1);
+    iterator->budget = budget->inner;
+    iterator->dataset = dataset_ref(inside(dataset));
+    iterator->scratch.folder = iterator->folder;
+    iterator->scratch.limit_bytes = options->disk_bytes ? options->disk_bytes : API_DISK;
+    iterator->pipeline = identify(inside(dataset), options->seed);
+    find_shards(&iterator->shards, &iterator->shard, inside(dataset));
+    plim_status status = open_inner(iterator, options, error);
+    if (status != PLIM_OK) {
+        plim_iterator_close(iterator);
+        return status;
+    }
+    *out = iterator;
+    return PLIM_OK;
+}
+
+void plim_iterator_close(plim_iterator *iterator)
+{
+    if (!iterator)
+        return;
+    iterator_close(iterator->inner);
+    dataset_unref(iterator->dataset);
+    budget_give(iterator->budget, TAG_PIPELINE, iterator, block_bytes(iterator->folder));
+}
+
+plim_status plim_iterator_next(const plim_batch **batch, plim_iterator *iterator, plim_error *error)
+{
+    struct batch *inner;
+    TRY(iterator_next(&inner, iterator->inner, error));
+    *batch = (const plim_batch *)inner;
+    return PLIM_OK;
+}
+
+/* ---- places ---- */
+
+void plim_iterator_state_take(plim_iterator_state *state, const plim_iterator *iterator)
+{
+    int64_t epoch, element;
+    iterator_position(&epoch, &element, iterator->inner);
+    bool restored = epoch == iterator->epoch;
+    int64_t since = restored ? element - iterator->local : element, before = restored ? iterator->global : 0, samples;
+    samples = mul_i64(&samples, since, iterator->shards) && samples <= INT64_MAX - before ? before + samples : INT64_MAX;
+    *state = (plim_iterator_state){.epoch = epoch, .samples = samples, .pipeline = iterator->pipeline};
+}
+
+plim_status plim_iterator_restore(plim_iterator *iterator, const plim_iterator_state *state, plim_error *error)
+{
+    if (state->pipeline != iterator->pipeline)
+        return fail(error, PLIM_BAD_DATA, "this state was taken of another pipeline, or with another seed");
+    if (state->samples < 0 || state->epoch < 0)
+        return fail(error, PLIM_BAD_DATA, "this state was not taken of an iterator");
+    int64_t cardinality = dataset_cardinality(iterator->dataset);
+    int64_t before = state->samples - iterator->shard;
+    int64_t local = before > 0 ? before / iterator->shards + (before % iterator->shards != 0) : 0;
+    if (cardinality >= 0 && local > cardinality) /* behind a last batch that was not whole */
+        local = cardinality;
+    TRY(iterator_seek_element(iterator->inner, state->epoch, local, error));
+    iterator->epoch = state->epoch;
+    iterator->global = state->samples;
+    iterator->local = local;
+    return PLIM_OK;
+}

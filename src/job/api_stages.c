@@ -1,0 +1,347 @@
+/* api_stages.c - stages whose functions are the caller's, and those that join several data sets.
+
+   A caller's function and its context need a place as long as the data set lives: a map that changes nothing keeps them
+   in its node (api_keep). */
+#include "job/api.h"
+#include "pipeline/chunk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- keeping ---- */
+
+static plim_status keep_infer(struct spec *spec, const void *options, plim_error *error)
+{
+    (void)spec, (void)options, (void)error;
+    return PLIM_OK;
+}
+
+static plim_status keep_run(const struct map_call *call, plim_error *error)
+{
+    (void)call, (void)error;
+    return PLIM_OK;
+}
+
+static void keep_release(void *options)
+{
+    struct api_kept *kept = options;
+    if (kept->arena.budget)
+        arena_release(&kept->arena);
+}
+
+static const struct map_function keep_function = {
+    .name = "keep",
+    .infer = keep_infer,
+    .run = keep_run,
+    .options_bytes = sizeof(struct api_kept),
+    .options_release = keep_release,
+};
+
+struct dataset *api_keep(const struct api_kept **kept, struct dataset *dataset, const struct api_kept *what)
+{
+    dataset = dataset_map(dataset, &keep_function, what);
+    *kept = dataset->error ? NULL : dataset->options;
+    return dataset;
+}
+
+/* ---- rows in a callback's hands ---- */
+
+struct view {
+    plim_chunk chunk;
+    void *from[MOST_COLUMNS];
+    uint64_t stride[MOST_COLUMNS];
+};
+
+static void look_at(struct view *view, const struct chunk *chunk, int64_t first, int64_t count)
+{
+    view->chunk = (plim_chunk){.count = count,
+                               .from = view->from,
+                               .from_stride = view->stride,
+                               .index = chunk->index + first,
+                               .epoch = count ? chunk->epoch[first] : 0};
+    for (int c = 0; c < chunk->spec->column_count; c++) {
+        view->stride[c] = chunk->spec->column[c].bytes;
+        view->from[c] = chunk->column[c] + (uint64_t)first * view->stride[c];
+    }
+}
+
+static plim_status run_test(bool *keep, const struct chunk *chunk, void *context, plim_error *error)
+{
+    const struct api_kept *kept = context;
+    struct view view;
+    look_at(&view, chunk, 0, chunk->count);
+    plim_status status = kept->test(keep, kept->context, &view.chunk, error);
+    if (status == PLIM_OK || (error && error->code == status && error->message[0]))
+        return status;
+    return fail(error, status, "the test of the caller failed (%s)", plim_status_name(status));
+}
+
+typedef struct dataset *tested(struct dataset *dataset, element_test *test, void *context);
+
+static plim_dataset *with_test(plim_dataset *dataset, tested *stage, plim_test *test, void *context)
+{
+    const struct api_kept *kept, what = {.test = test, .context = context};
+    struct dataset *node = api_keep(&kept, inside(dataset), &what);
+    return outside(kept ? stage(node, run_test, (void *)(uintptr_t)kept) : node);
+}
+
+plim_dataset *plim_dataset_filter(plim_dataset *dataset, plim_test *test, void *context)
+{
+    return with_test(dataset, dataset_filter, test, context);
+}
+
+plim_dataset *plim_dataset_take_while(plim_dataset *dataset, plim_test *test, void *context)
+{
+    return with_test(dataset, dataset_take_while, test, context);
+}
+
+plim_dataset *plim_dataset_filter_expression(plim_dataset *dataset, const char *expression)
+{
+    return outside(dataset_filter_expression(inside(dataset), expression, "filter"));
+}
+
+plim_dataset *plim_dataset_take_while_expression(plim_dataset *dataset, const char *expression)
+{
+    return outside(dataset_take_while_expression(inside(dataset), expression, "take_while"));
+}
+
+/* ---- a data set for each element ---- */
+
+static struct dataset *make_inner(const struct chunk *elements, int64_t row, void *context, struct budget *budget)
+{
+    const struct api_kept *kept = context;
+    struct view view;
+    plim_budget outer = {.inner = budget};
+    look_at(&view, elements, row, 1);
+    plim_dataset *dataset = kept->make(kept->context, &view.chunk, &outer);
+    if (dataset)
+        return inside(dataset);
+    const plim_error error = {.code = PLIM_BAD_DATA, .message = "the function made no data set of this element"};
+    return dataset_failed(budget, &error);
+}
+
+typedef struct dataset *interleaved(struct dataset *dataset, const struct interleave_options *options);
+
+static plim_dataset *with_inner(plim_dataset *dataset, interleaved *stage, const plim_interleave *interleave)
+{
+    plim_error error = {0};
+    const struct api_kept *kept, what = {.make = interleave->make, .context = interleave->context};
+    struct budget *budget = inside(dataset)->budget;
+    struct interleave_options options = {
+        .make = make_inner,
+        .room_bytes = interleave->value_bytes,
+        .reserve_bytes = interleave->reserve_bytes,
+        .cycle_length = interleave->cycle_length ? interleave->cycle_length : 1,
+        .block_length = interleave->block_length ? interleave->block_length : 1,
+    };
+    if (api_spec(&options.spec, interleave->columns, interleave->column_count, &error) != PLIM_OK && budget) {
+        plim_dataset_unref(dataset);
+        return outside(dataset_failed(budget, &error));
+    }
+    struct dataset *node = api_keep(&kept, inside(dataset), &what);
+    options.context = (void *)(uintptr_t)kept;
+    return outside(kept ? stage(node, &options) : node);
+}
+
+plim_dataset *plim_dataset_interleave(plim_dataset *dataset, const plim_interleave *interleave)
+{
+    return with_inner(dataset, dataset_interleave, interleave);
+}
+
+plim_dataset *plim_dataset_flat_map(plim_dataset *dataset, const plim_interleave *interleave)
+{
+    return with_inner(dataset, dataset_flat_map, interleave);
+}
+
+/* ---- several into one ---- */
+
+plim_dataset *plim_dataset_zip(plim_dataset *const *datasets, int count)
+{
+    return outside(dataset_zip((struct dataset *const *)datasets, count));
+}
+
+plim_dataset *plim_dataset_concatenate(plim_dataset *const *datasets, int count)
+{
+    return outside(dataset_concatenate((struct dataset *const *)datasets, count));
+}
+
+plim_dataset *plim_dataset_choose_from_datasets(plim_dataset *const *datasets, int count, plim_dataset *choices,
+                                                bool stop_on_empty)
+{
+    return outside(dataset_choose_from_datasets((struct dataset *const *)datasets, count, inside(choices), stop_on_empty));
+}
+
+plim_dataset *plim_dataset_sample_from_datasets(plim_dataset *const *datasets, int count, const double *weights,
+                                                uint64_t seed, bool stop_on_empty)
+{
+    return outside(
+        dataset_sample_from_datasets((struct dataset *const *)datasets, count, weights, seed, stop_on_empty));
+}
+
+/* ---- stacks of elements ---- */
+
+plim_dataset *plim_dataset_padded_batch(plim_dataset *dataset, int64_t size, double padding, bool drop_remainder)
+{
+    const struct padding all = {.has_value = true, .value = padding};
+    return outside(dataset_padded_batch(inside(dataset), size, &all, padding != 0, drop_remainder, 0));
+}
+
+plim_dataset *plim_dataset_unbatch(plim_dataset *dataset)
+{
+    return outside(dataset_unbatch(inside(dataset)));
+}
+
+plim_dataset *plim_dataset_rebatch(plim_dataset *dataset, const int64_t *sizes, int count, bool drop_remainder)
+{
+    return outside(dataset_rebatch(inside(dataset), sizes, count, drop_remainder));
+}
+
+plim_dataset *plim_dataset_window(plim_dataset *dataset, int64_t size, int64_t shift, int64_t stride,
+                                  bool drop_remainder)
+{
+    return outside(dataset_window(inside(dataset), size, shift, stride, drop_remainder));
+}
+
+plim_dataset *plim_dataset_group_by_window(plim_dataset *dataset, const char *column, int64_t window_size,
+                                           int64_t batch_size, bool drop_remainder)
+{
+    const struct group_by_window_options options = {
+        .column = column, .window_size = window_size, .batch_size = batch_size, .drop_remainder = drop_remainder};
+    return outside(dataset_group_by_window(inside(dataset), &options));
+}
+
+plim_dataset *plim_dataset_bucket_by_sequence_length(plim_dataset *dataset, const char *column,
+                                                     const int64_t *boundaries, const int64_t *batch_sizes,
+                                                     int boundary_count, bool drop_remainder)
+{
+    const struct bucket_options options = {.column = column,
+                                           .boundaries = boundaries,
+                                           .batch_sizes = batch_sizes,
+                                           .boundary_count = boundary_count,
+                                           .drop_remainder = drop_remainder};
+    return outside(dataset_bucket_by_sequence_length(inside(dataset), &options));
+}
+
+/* ---- others ---- */
+
+plim_dataset *plim_dataset_shuffle_buffer(plim_dataset *dataset, int64_t buffer_size, uint64_t seed)
+{
+    const struct shuffle_options options = {.kind = SHUFFLE_BUFFER, .seed = seed, .buffer_size = buffer_size};
+    return outside(dataset_shuffle_with(inside(dataset), &options));
+}
+
+plim_dataset *plim_dataset_shuffle_blocks(plim_dataset *dataset, uint64_t seed)
+{
+    const struct shuffle_options options = {.kind = SHUFFLE_BLOCKS, .seed = seed};
+    return outside(dataset_shuffle_with(inside(dataset), &options));
+}
+
+plim_dataset *plim_dataset_shard(plim_dataset *dataset, int64_t shards, int64_t index)
+{
+    return outside(dataset_shard(inside(dataset), shards, index));
+}
+
+plim_dataset *plim_dataset_enumerate(plim_dataset *dataset, int64_t start)
+{
+    return outside(dataset_enumerate(inside(dataset), start, NULL));
+}
+
+plim_dataset *plim_dataset_unique(plim_dataset *dataset, const char *column, uint64_t memory)
+{
+    return outside(dataset_unique(inside(dataset), column, memory));
+}
+
+plim_dataset *plim_dataset_assert_cardinality(plim_dataset *dataset, int64_t count)
+{
+    return outside(dataset_assert_cardinality(inside(dataset), count));
+}
+
+plim_dataset *plim_dataset_ignore_errors(plim_dataset *dataset, int64_t most)
+{
+    const struct ignore_options options = {.limit = most < 0 ? IGNORE_ALL : IGNORE_MOST, .most = most};
+    return outside(dataset_ignore_errors(inside(dataset), &options));
+}
+
+/* ---- a state of the caller's ---- */
+
+static plim_status run_scan(void *state, struct chunk *to, const struct chunk *from, int64_t row, void *context,
+                            plim_error *error)
+{
+    const struct api_kept *kept = context;
+    void *in[MOST_COLUMNS], *out[MOST_COLUMNS];
+    for (int c = 0; c < from->spec->column_count; c++)
+        in[c] = chunk_row(from, c, row);
+    for (int c = 0; c < to->spec->column_count; c++)
+        out[c] = chunk_row(to, c, to->count);
+    return kept->scan(kept->context, state, in, out, error);
+}
+
+plim_dataset *plim_dataset_scan(plim_dataset *dataset, const plim_scan *scan)
+{
+    struct spec spec;
+    plim_error error = {0};
+    struct budget *budget = inside(dataset)->budget;
+    const struct api_kept *kept, what = {.scan = scan->run, .context = scan->context};
+    struct scan_options options = {
+        .state = scan->state, .state_bytes = scan->state_bytes, .run = scan->run ? run_scan : NULL};
+    plim_status status = PLIM_OK;
+    if (scan->columns) {
+        status = api_spec(&spec, scan->columns, scan->column_count, &error);
+        options.spec = &spec;
+    }
+    if (status == PLIM_OK && spec_has_values(scan->columns ? &spec : inside(dataset)->spec))
+        status = fail(&error, PLIM_UNSUPPORTED, "scan: columns of strings and cells are not offered");
+    if (status != PLIM_OK && budget) {
+        plim_dataset_unref(dataset);
+        return outside(dataset_failed(budget, &error));
+    }
+    struct dataset *node = api_keep(&kept, inside(dataset), &what);
+    options.context = (void *)(uintptr_t)kept;
+    return outside(kept ? dataset_scan(node, &options) : node);
+}
+
+plim_dataset *plim_dataset_cache(plim_dataset *dataset, uint64_t memory, const char *file)
+{
+    return outside(dataset_cache(inside(dataset), &(struct cache_options){.memory = memory, .file = file}));
+}
+
+plim_dataset *plim_dataset_rejection_resample(plim_dataset *dataset, const char *column, const double *target,
+                                              const double *initial, int classes, uint64_t seed)
+{
+    struct resample_options options = {.class_count = classes, .has_initial = initial != NULL, .seed = seed};
+    int copied = classes < 0 ? 0 : classes < RESAMPLE_CLASSES ? classes : RESAMPLE_CLASSES; /* more are refused further on */
+    snprintf(options.column, sizeof options.column, "%s", column);
+    memcpy(options.target_dist, target, (size_t)copied * sizeof *target);
+    if (initial)
+        memcpy(options.initial_dist, initial, (size_t)copied * sizeof *initial);
+    return outside(dataset_rejection_resample(inside(dataset), &options));
+}
+
+/* ---- to the end ---- */
+
+struct reduction {
+    void *state;
+    plim_status (*visit)(void *state, const plim_batch *batch, plim_error *error);
+};
+
+static plim_status visit_batch(void *state, const struct batch *batch, const struct spec *spec, plim_error *error)
+{
+    const struct reduction *reduction = state;
+    (void)spec;
+    return reduction->visit(reduction->state, (const plim_batch *)batch, error);
+}
+
+plim_status plim_dataset_reduce(void *state, plim_dataset *dataset, plim_budget *budget,
+                                plim_status (*visit)(void *state, const plim_batch *batch, plim_error *error),
+                                plim_error *error)
+{
+    struct reduction reduction = {state, visit};
+    struct scratch scratch = {.folder = API_SCRATCH, .limit_bytes = API_DISK};
+    return dataset_reduce(&reduction, inside(dataset), budget->inner, &scratch, 0, visit_batch, error);
+}
+
+plim_status plim_dataset_save(plim_dataset *dataset, const char *folder, plim_budget *budget, plim_error *error)
+{
+    struct scratch scratch = {.folder = API_SCRATCH, .limit_bytes = API_DISK};
+    return dataset_save(inside(dataset), folder, budget->inner, &scratch, 0, error);
+}

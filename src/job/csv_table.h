@@ -1,0 +1,31 @@
+/* csv_table.h - which columns of a CSV file become which columns of the elements, and of what types. */
+#ifndef JOB_CSV_TABLE_H
+#define JOB_CSV_TABLE_H
+
+#include "formats/line_source.h"
+#include "job/source_word.h"
+
+/* As the job file says it; NULL: it does not. */
+struct csv_table_words {
+    const struct yaml *at; /* for errors about the whole */
+    const struct yaml *names, *columns, *label, *types, *defaults;
+    int64_t inference_rows;
+};
+
+/* Of all that lies in the arena nothing is needed once the source is open. */
+struct csv_table {
+    struct arena arena;
+    struct csv_options options; /* how fields are told apart: given; columns, select: found */
+    struct csv_place *places;
+    struct csv_output outputs[MOST_COLUMNS];
+    int output_count;
+    /* By field of the file: */
+    int64_t field_count;
+    const char **names;
+    struct csv_field *fields;
+};
+
+plim_status csv_table_read(struct csv_table *table, struct plim_job *job, const struct csv_table_words *words,
+                           const struct file_list *files, plim_error *error);
+
+#endif

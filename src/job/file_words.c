@@ -1,0 +1,104 @@
+/* file_words.c - the words that sources of many files share. */
+#include "job/file_words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define MOST_BUFFER  ((uint64_t)1 << 30)
+
+static bool is_auto(const struct yaml *yaml)
+{
+    return yaml->kind == YAML_SCALAR && !yaml->is_null && strcmp(yaml->text, "auto") == 0;
+}
+
+plim_status interleave_words_read(struct turn_options *out, struct plim_job *job, const struct yaml *yaml,
+                                  plim_error *error)
+{
+    struct words {
+        const struct yaml *cycle;
+        int64_t block;
+        const struct yaml *parallel; /* accepted: the order does not depend on it */
+    } words = {.block = 1};
+    static const struct setting settings[] = {
+        {"cycle_length", SETTING_NODE, offsetof(struct words, cycle), 0},
+        {"block_length", SETTING_WHOLE, offsetof(struct words, block), 1},
+        {"num_parallel_calls", SETTING_NODE, offsetof(struct words, parallel), 0},
+    };
+    const struct setting whole = {"cycle_length", SETTING_WHOLE, 0, 1};
+    out->cycle_length = CYCLE_AUTO;
+    if (is_auto(yaml))
+        return PLIM_OK;
+    TRY(settings_read(&words, settings, COUNT(settings), job->path, yaml, error));
+    out->block_length = words.block;
+    if (!words.cycle || is_auto(words.cycle))
+        return PLIM_OK;
+    return setting_value(&out->cycle_length, &whole, job->path, words.cycle, error);
+}
+
+/* tf.data's words: "" is none. */
+static plim_status read_compression(enum compression *out, struct plim_job *job, const struct yaml *at,
+                                    const char *word, plim_error *error)
+{
+    static const struct {
+        const char *word;
+        enum compression compression;
+    } known[] = {{"auto", COMPRESSION_AUTO}, {"none", COMPRESSION_NONE}, {"", COMPRESSION_NONE},
+                 {"gzip", COMPRESSION_GZIP}, {"zlib", COMPRESSION_ZLIB}};
+    for (int i = 0; i < COUNT(known); i++)
+        if (strcasecmp(word, known[i].word) == 0) {
+            *out = known[i].compression;
+            return PLIM_OK;
+        }
+    const struct yaml *place_of = yaml_get(at, "compression");
+    return hint(error, job_bad(job, place_of ? place_of : at, "compression: not known", error),
+                "auto, none, gzip or zlib");
+}
+
+static plim_status read_buffer(size_t *out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+{
+    uint64_t bytes;
+    if (yaml->kind != YAML_SCALAR || yaml->is_null || !text_parse_size(&bytes, yaml->text) || bytes < 256 ||
+        bytes > MOST_BUFFER)
+        return hint(error, job_bad(job, yaml, "buffer_size: expected a size from 256 bytes to 1 GiB", error),
+                    "buffer_size: 1MiB");
+    *out = (size_t)bytes;
+    return PLIM_OK;
+}
+
+plim_status file_words_read(struct file_choice *out, struct plim_job *job, const struct yaml *at, const char *word,
+                            const struct file_words *words, plim_error *error)
+{
+    struct file_choice choice = {.turns = TURNS_NONE};
+    choice.turns.shuffle_files = words->shuffle_files;
+    choice.turns.seed = job->seed;
+    if (!words->files) {
+        char what[96];
+        snprintf(what, sizeof what, "%s: 'files:' is missing", word);
+        return hint(error, job_bad(job, at, what, error), "files: \"data/*\"");
+    }
+    if (words->interleave)
+        TRY(interleave_words_read(&choice.turns, job, words->interleave, error));
+    if (words->compression)
+        TRY(read_compression(&choice.compression, job, at, words->compression, error));
+    if (words->buffer_size)
+        TRY(read_buffer(&choice.buffer_bytes, job, words->buffer_size, error));
+    TRY(job_file_list(&choice.files, job, words->files, error));
+    *out = choice;
+    return PLIM_OK;
+}
+
+plim_status job_type(enum type *out, struct plim_job *job, const struct yaml *at, const char *word, bool numbers,
+                     plim_error *error)
+{
+    const char *names[TYPE_COUNT];
+    if (word && type_from_name(out, word) && !(numbers && *out == TYPE_STRING))
+        return PLIM_OK;
+    for (int i = 0; i < TYPE_COUNT; i++)
+        names[i] = type_name((enum type)i);
+    const char *near = word ? text_nearest(word, names, TYPE_COUNT) : NULL;
+    plim_status status = job_bad(job, at, numbers ? "not a type of numbers" : "not a type", error);
+    return hint(error, status, near ? "did you mean '%s'?" : "float32, int64, uint8...%.0s", near ? near : "");
+}

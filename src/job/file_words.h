@@ -1,0 +1,41 @@
+/* file_words.h - the words that sources of many files share: files, interleave, shuffle_files, compression. */
+#ifndef JOB_FILE_WORDS_H
+#define JOB_FILE_WORDS_H
+
+#include <stddef.h>
+
+#include "formats/file_source.h"
+#include "job/source_word.h"
+
+struct file_words {
+    const struct yaml *files, *interleave, *buffer_size;
+    const char *compression;
+    bool shuffle_files;
+};
+
+/* Lines of a table of settings, for a struct with a `struct file_words` in it. */
+#define FILE_SETTINGS(type, member)                                                                                    \
+    {"files", SETTING_NODE, offsetof(type, member.files), 0},                                                          \
+    {"interleave", SETTING_NODE, offsetof(type, member.interleave), 0},                                                \
+    {"shuffle_files", SETTING_BOOL, offsetof(type, member.shuffle_files), 0},                                          \
+    {"compression", SETTING_WORD, offsetof(type, member.compression), 0},                                              \
+    {"buffer_size", SETTING_NODE, offsetof(type, member.buffer_size), 0}
+
+/* What they say. The list is yours. */
+struct file_choice {
+    struct file_list *files;
+    struct turn_options turns;
+    enum compression compression;
+    size_t buffer_bytes; /* 0: not said */
+};
+
+plim_status file_words_read(struct file_choice *out, struct plim_job *job, const struct yaml *at, const char *word,
+                            const struct file_words *words, plim_error *error);
+/* `interleave: auto`, {cycle_length: 8, block_length: 1}. */
+plim_status interleave_words_read(struct turn_options *out, struct plim_job *job, const struct yaml *yaml,
+                                  plim_error *error);
+/* uint8, float32...; any but string where `numbers`. */
+plim_status job_type(enum type *out, struct plim_job *job, const struct yaml *at, const char *word, bool numbers,
+                     plim_error *error);
+
+#endif

@@ -1,0 +1,98 @@
+/* job_data_run.c - runs the training data alone: to measure it, or for a while, to explain it. */
+#include "base/clock.h"
+#include "job/data_report.h"
+#include "pipeline/stage_table.h"
+
+#define ENDLESS_SECONDS 5.0 /* data without end is measured so long */
+
+static plim_status open_iterator(struct iterator **out, struct plim_job *job, bool timed, plim_error *error)
+{
+    struct grant grant = job->train_grant;
+    grant.timed = timed;
+    return iterator_open(out, job->train.dataset, job->budget, &job->scratch, grant, job->seed, 0, 0, error);
+}
+
+/* One epoch, or as much of it as the time allows (0: all). */
+static plim_status drain(plim_data_figures *figures, struct plim_job *job, struct iterator *iterator, double seconds,
+                         plim_error *error)
+{
+    struct batch *batch;
+    uint64_t begin = clock_ns(), end = seconds > 0 ? begin + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+    for (;;) {
+        TRY(iterator_next(&batch, iterator, error));
+        if (!batch)
+            return PLIM_OK;
+        figures->batches++;
+        figures->elements += batch->count;
+        if (job->stop)
+            return fail(error, PLIM_INTERRUPTED, "stopped after %lld batches", (long long)figures->batches);
+        bool look = figures->batches < 64 || figures->batches % 16 == 0; /* a clock costs as much as a small batch */
+        if (end != UINT64_MAX && look && clock_ns() > end)
+            return PLIM_OK;
+    }
+}
+
+static void finish(plim_data_figures *figures, const struct plim_job *job, const struct iterator *iterator,
+                   uint64_t begin)
+{
+    struct usage usage = {0};
+    struct iterator_figures read;
+    iterator_figures(&read, iterator);
+    usage_now(&usage);
+    figures->seconds = (double)(clock_ns() - begin) * 1e-9;
+    figures->bytes_read = read.bytes_read;
+    figures->peak_rss_bytes = usage.peak_rss;
+    figures->predicted_peak_bytes = job->prediction.peak;
+    figures->elements_per_s = (double)figures->elements / figures->seconds;
+    figures->ns_per_element = figures->elements ? figures->seconds * 1e9 / (double)figures->elements : 0;
+    figures->readiness = read.batches ? (double)read.ready / (double)read.batches : 0;
+}
+
+static plim_status run(plim_data_figures *out, struct plim_job *job, double seconds, struct stage_table *table,
+                       plim_error *error)
+{
+    struct iterator *iterator;
+    plim_data_figures figures = {0};
+    uint64_t begin = clock_ns();
+    TRY(open_iterator(&iterator, job, table != NULL, error));
+    plim_status status = drain(&figures, job, iterator, seconds, error);
+    finish(&figures, job, iterator, begin);
+    if (table)
+        stage_table_time(table, iterator);
+    iterator_close(iterator);
+    if (status == PLIM_OK)
+        *out = figures;
+    return status;
+}
+
+plim_status plim_job_bench_data(plim_data_figures *out, plim_job *job, plim_error *error)
+{
+    job->verb = "data bench";
+    TRY(job_data_prepare(job, error));
+    bool endless = dataset_steps(job->train.dataset, NULL) == CARDINALITY_INFINITE;
+    return run(out, job, endless ? ENDLESS_SECONDS : 0, NULL, error);
+}
+
+plim_status plim_job_explain_data(const char **text, const char **json, plim_job *job, double seconds,
+                                  plim_error *error)
+{
+    plim_data_figures figures = {0};
+    job->verb = "data explain";
+    if (seconds > 0) {
+        TRY(job_data_prepare(job, error));
+        stage_table_fill(job->stages, job->train.dataset, job->train_grant);
+        TRY(run(&figures, job, seconds, job->stages, error));
+    } else {
+        TRY(job_data_plan(job, error));
+        stage_table_fill(job->stages, job->train.dataset, job->train_grant);
+    }
+    text_clear(&job->summary_text);
+    text_clear(&job->summary_json);
+    data_report_text(&job->summary_text, job, &figures);
+    data_report_json(&job->summary_json, job, &figures);
+    if (job->summary_text.failed || job->summary_json.failed)
+        return budget_refused(job->budget, TAG_PLANNER, 4096, error);
+    *text = job->summary_text.data;
+    *json = job->summary_json.data;
+    return PLIM_OK;
+}

@@ -1,0 +1,133 @@
+/* source_word.c - what the words of sources share: finding one, reading paths and shapes. */
+#include "job/source_word.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+static const struct source_word *const source_words[] = {
+#define SOURCE_WORD(name) &source_word_##name,
+#include "job/source_words.def"
+#undef SOURCE_WORD
+};
+
+plim_status job_bad(struct plim_job *job, const struct yaml *at, const char *what, plim_error *error)
+{
+    char where[256];
+    yaml_place(where, job->path, at);
+    return fail_at(error, PLIM_BAD_JOB, where, "%s", what);
+}
+
+const struct source_word *source_word_find(const char *key)
+{
+    for (int i = 0; i < COUNT(source_words); i++)
+        if (strcmp(source_words[i]->word, key) == 0)
+            return source_words[i];
+    return NULL;
+}
+
+/* Known to others, or to come: refused by name. */
+static const char *const later[] = {"tfds", "hdf5", "sql"};
+
+plim_status source_word_unknown(struct plim_job *job, const struct yaml *entry, plim_error *error)
+{
+    char where[256];
+    const char *words[COUNT(source_words) + 2] = {"pipeline", "largest_element"};
+    for (int i = 0; i < COUNT(source_words); i++)
+        words[i + 2] = source_words[i]->word;
+    yaml_key_place(where, job->path, entry);
+    for (int i = 0; i < COUNT(later); i++)
+        if (strcmp(later[i], entry->key) == 0)
+            return fail_at(error, PLIM_UNSUPPORTED, where, "the source '%s' is not offered yet", entry->key);
+    const char *near = text_nearest(entry->key, words, COUNT(words));
+    plim_status status = fail_at(error, PLIM_BAD_JOB, where, "unknown key '%s'", entry->key);
+    return near ? hint(error, status, "did you mean '%s'?", near) : status;
+}
+
+/* A file that is not there is a mistake in the job file: it is told with its line. */
+static plim_status check_exists(struct plim_job *job, const struct yaml *item, const char *path, plim_error *error)
+{
+    char where[256];
+    bool exists;
+    TRY(file_exists(&exists, path, error));
+    if (exists)
+        return PLIM_OK;
+    yaml_place(where, job->path, item);
+    plim_status status = fail_at(error, PLIM_BAD_DATA, where, "there is no file '%s'", path);
+    return hint(error, status, "paths are relative to the job file");
+}
+
+plim_status job_paths(const char **paths, int *count, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+{
+    *count = 0;
+    if (yaml->kind == YAML_MAP)
+        return job_bad(job, yaml, "expected a file name or a list of them", error);
+    for (const struct yaml *item = yaml->kind == YAML_SCALAR ? yaml : yaml->first; item; item = item->next) {
+        if (item->kind != YAML_SCALAR || item->is_null || !*item->text)
+            return job_bad(job, item, "expected a file name", error);
+        if (*count == MOST_FILES)
+            return job_bad(job, item, "too many files", error);
+        paths[*count] = job_path(job, item->text);
+        if (!paths[*count])
+            return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+        TRY(check_exists(job, item, paths[(*count)++], error));
+        if (item == yaml)
+            break;
+    }
+    return *count ? PLIM_OK : job_bad(job, yaml, "expected a file name or a list of them", error);
+}
+
+plim_status job_shape(struct shape *shape, struct plim_job *job, const struct yaml *list, plim_error *error)
+{
+    const struct setting extent = {"shape", SETTING_WHOLE, 0, 1};
+    uint64_t bytes;
+    if (list->kind != YAML_LIST || list->count > MOST_AXES - 1)
+        return job_bad(job, list, "shape: expected a list of at most 5 whole numbers", error);
+    for (const struct yaml *item = list->first; item; item = item->next)
+        TRY(setting_value(&shape->dim[shape->rank++], &extent, job->path, item, error));
+    if (!shape_bytes(&bytes, shape, TYPE_F32))
+        return job_bad(job, list, "shape: too large", error);
+    return PLIM_OK;
+}
+
+static plim_status add_pattern(struct file_list *list, struct plim_job *job, const struct yaml *item,
+                               plim_error *error)
+{
+    char where[256];
+    if (item->kind != YAML_SCALAR || item->is_null || !*item->text)
+        return job_bad(job, item, "expected a file name or a pattern", error);
+    const char *path = job_path(job, item->text);
+    if (!path)
+        return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+    yaml_place(where, job->path, item);
+    if (!strpbrk(item->text, "*?[{")) {
+        TRY(check_exists(job, item, path, error));
+        return file_list_add(list, path, error);
+    }
+    plim_status status = strchr(item->text, '{') ? file_list_braces(list, path, error)
+                                                 : file_list_glob(list, &path, 1, error);
+    return status == PLIM_OK ? PLIM_OK : place(error, status, where);
+}
+
+plim_status job_file_list(struct file_list **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+{
+    struct file_list *list;
+    plim_status status = PLIM_OK;
+    if (yaml->kind == YAML_MAP)
+        return job_bad(job, yaml, "expected a file name, a pattern, or a list of them", error);
+    TRY(file_list_make(&list, job->budget, error));
+    if (yaml->kind == YAML_SCALAR)
+        status = add_pattern(list, job, yaml, error);
+    for (const struct yaml *item = yaml->first; yaml->kind == YAML_LIST && item && status == PLIM_OK; item = item->next)
+        status = add_pattern(list, job, item, error);
+    if (status == PLIM_OK && file_list_count(list) == 0)
+        status = job_bad(job, yaml, "expected a file name, a pattern, or a list of them", error);
+    if (status != PLIM_OK) {
+        file_list_free(list);
+        return status;
+    }
+    *out = list;
+    return PLIM_OK;
+}

@@ -1,0 +1,38 @@
+/* word_random.c - made-up data, a pure function of seed and index: for trying and measuring. */
+#include "job/source_word.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+struct random_words {
+    int64_t elements, classes, seed;
+    const struct yaml *shape;
+    bool learnable;
+};
+
+static const struct setting random_settings[] = {
+    {"elements", SETTING_WHOLE, offsetof(struct random_words, elements), 1},
+    {"classes", SETTING_WHOLE, offsetof(struct random_words, classes), 1},
+    {"seed", SETTING_WHOLE, offsetof(struct random_words, seed), 0},
+    {"shape", SETTING_NODE, offsetof(struct random_words, shape), 0},
+    {"learnable", SETTING_BOOL, offsetof(struct random_words, learnable), 0},
+};
+
+static plim_status open_random(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+{
+    struct random_words words = {.elements = 0, .classes = 2};
+    struct random_options options = {0};
+    TRY(settings_read(&words, random_settings, COUNT(random_settings), job->path, yaml, error));
+    if (!words.elements || !words.shape)
+        return job_bad(job, yaml, "random: needs 'elements:' and 'shape:'", error);
+    TRY(job_shape(&options.shape, job, words.shape, error));
+    options.elements = words.elements;
+    options.classes = words.classes;
+    options.seed = (uint64_t)words.seed;
+    options.learnable = words.learnable;
+    struct source *source;
+    TRY(random_open(&source, job->budget, &options, error));
+    *out = dataset_from_source(source);
+    return PLIM_OK;
+}
+
+const struct source_word source_word_random = {"random", open_random};

@@ -1,0 +1,126 @@
+/* shuffle_blocks.c - a shuffle for disks that dislike jumping about: blocks of neighbouring rows are permuted, then
+   the rows inside groups of blocks.
+
+   What is read at one time lies in `group` blocks, so every block is fetched once, whole. Still a pure map of
+   positions, and a bijection for any count: the rows that fill no block are a short one, which stands at a random
+   place among the others. */
+#include "pipeline/shuffle.h"
+
+#define BLOCK_BYTES ((uint64_t)1024 * 1024)
+#define BLOCK_GROUP 16
+#define VALUE_BLOCK 1024 /* elements, where their bytes are not known beforehand */
+
+static plim_status blocks_build(struct dataset *dataset, plim_error *error)
+{
+    struct shuffle_options *options = (struct shuffle_options *)(uintptr_t)dataset->options;
+    uint64_t row = dataset->spec->element_bytes;
+    if (dataset->cardinality < 0) {
+        fail(error, PLIM_UNSUPPORTED, "shuffle: blocks of data without end are not possible");
+        return hint(error, PLIM_UNSUPPORTED, "put shuffle before repeat: each repetition gets an order of its own");
+    }
+    if (options->block_size < 0 || options->group < 0)
+        return fail(error, PLIM_BAD_JOB, "shuffle: block_size and group must be at least 1");
+    if (!options->block_size && spec_has_values(dataset->spec))
+        options->block_size = VALUE_BLOCK;
+    else if (!options->block_size)
+        options->block_size = row && row < BLOCK_BYTES ? (int64_t)(BLOCK_BYTES / row) : 1;
+    if (options->block_size > dataset->cardinality)
+        options->block_size = dataset->cardinality ? dataset->cardinality : 1;
+    int64_t most = dataset->cardinality / options->block_size + 1;
+    options->group = options->group ? options->group : BLOCK_GROUP;
+    options->group = options->group < most ? options->group : most;
+    return PLIM_OK;
+}
+
+/* The order of blocks in an epoch. Places: full blocks in permuted order, with the short one put in at `odd`. */
+struct order {
+    int64_t rows, group; /* of a block; blocks of a group */
+    int64_t full, places;
+    int64_t short_rows, odd; /* odd: its place; there may be none: then it is behind all others */
+    int64_t missing;         /* what the short block lacks */
+};
+
+static struct order order_of(const struct dataset *dataset, uint64_t key)
+{
+    const struct shuffle_options *options = dataset->options;
+    struct order order = {.rows = options->block_size, .group = options->group};
+    uint32_t random[4];
+    order.full = dataset->cardinality / order.rows;
+    order.short_rows = dataset->cardinality % order.rows;
+    order.places = order.full + (order.short_rows > 0);
+    order.odd = order.places;
+    if (!order.short_rows)
+        return order;
+    random_block(random, key, 0, 0);
+    uint64_t bits = (uint64_t)random[1] << 32 | random[0];
+    order.odd = (int64_t)((unsigned __int128)bits * (uint64_t)order.places >> 64);
+    order.missing = order.rows - order.short_rows;
+    return order;
+}
+
+/* Rows of a group, and the group of a position with the position in it. */
+static int64_t group_rows(const struct order *order, int64_t group)
+{
+    int64_t first = group * order->group, places = order->places - first;
+    places = places < order->group ? places : order->group;
+    bool odd = order->odd >= first && order->odd < first + places;
+    return places * order->rows - (odd ? order->missing : 0);
+}
+
+static int64_t group_at(int64_t *inside, const struct order *order, int64_t position)
+{
+    int64_t whole = order->group * order->rows, group = position / whole;
+    int64_t odd = order->odd / order->group; /* groups behind it begin earlier than they would */
+    if (order->missing && group >= odd && position >= odd * whole + group_rows(order, odd)) {
+        position += order->missing;
+        group = position / whole;
+    }
+    *inside = position - group * whole;
+    return group;
+}
+
+/* Row `inside` of the blocks of a group, in the input's numbering. */
+static int64_t row_of(const struct stage_state *state, const struct order *order, int64_t group, int64_t inside)
+{
+    int64_t before = (order->odd - group * order->group) * order->rows; /* rows of the group before the short block */
+    bool has_odd = before >= 0 && order->missing;
+    if (has_odd && inside >= before && inside < before + order->short_rows)
+        return order->full * order->rows + inside - before;
+    if (has_odd && inside >= before)
+        inside += order->missing;
+    int64_t at = group * order->group + inside / order->rows;
+    int64_t block = (int64_t)permutation_at(&state->permutation, (uint64_t)(at - (at > order->odd)));
+    return block * order->rows + inside % order->rows;
+}
+
+static void blocks_locate(struct stage_state *state, const struct dataset *dataset, int64_t *position, uint64_t *epoch,
+                          int64_t count)
+{
+    struct order order = {0};
+    uint64_t key = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (!i || epoch[i] != epoch[i - 1]) {
+            key = shuffle_key(dataset, epoch[i]);
+            order = order_of(dataset, key);
+        }
+        if (!state->ready || state->epoch != epoch[i]) {
+            permutation_init(&state->permutation, (uint64_t)order.full, key, 1);
+            state->epoch = epoch[i];
+            state->group = -1;
+            state->ready = true;
+        }
+        int64_t inside, group = group_at(&inside, &order, position[i]);
+        if (group != state->group) {
+            permutation_init(&state->inner, (uint64_t)group_rows(&order, group), key, 2 + (uint64_t)group);
+            state->group = group;
+        }
+        position[i] = row_of(state, &order, group, (int64_t)permutation_at(&state->inner, (uint64_t)inside));
+    }
+}
+
+const struct stage stage_shuffle_blocks = {
+    .name = "shuffle",
+    .build = blocks_build,
+    .locate = blocks_locate,
+    .by_epoch = true,
+};

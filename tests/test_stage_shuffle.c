@@ -1,0 +1,291 @@
+/* test_stage_shuffle.c - shuffles by a buffer and by blocks: against plain models, anywhere, at their cost. */
+#include "stage_checks.h"
+
+static struct dataset *buffered(struct dataset *dataset, int64_t size, uint64_t seed)
+{
+    return dataset_shuffle_with(dataset,
+                                &(struct shuffle_options){.kind = SHUFFLE_BUFFER, .buffer_size = size, .seed = seed});
+}
+
+static struct dataset *blocked(struct dataset *dataset, int64_t block, int64_t group, uint64_t seed)
+{
+    return dataset_shuffle_with(
+        dataset, &(struct shuffle_options){.kind = SHUFFLE_BLOCKS, .block_size = block, .group = group, .seed = seed});
+}
+
+/* ---- buffer ---- */
+
+/* What tf.data's document says: a buffer of n, one of it at random, the next of the input in its place. */
+static void model(int64_t *out, int64_t count, int64_t size, uint64_t key)
+{
+    int64_t buffer[MOST], held = 0, next = 0;
+    for (int64_t k = 0; k < count; k++) {
+        uint32_t block[4];
+        while (held < size && next < count)
+            buffer[held++] = next++;
+        random_block(block, key, 0, (uint64_t)k / 2);
+        uint64_t bits = k % 2 ? (uint64_t)block[3] << 32 | block[2] : (uint64_t)block[1] << 32 | block[0];
+        int64_t at = (int64_t)((unsigned __int128)bits * (uint64_t)held >> 64);
+        out[k] = buffer[at];
+        if (next < count)
+            buffer[at] = next++;
+        else
+            buffer[at] = buffer[--held];
+    }
+}
+
+static void buffer_is_the_model(void **state)
+{
+    static const int64_t counts[] = {1, 2, 63, 257, 1000}, sizes[] = {1, 2, 7, 64, 300, 5000};
+    struct budget *budget = open_budget();
+    int64_t ids[MOST], expected[MOST];
+    (void)state;
+    for (int n = 0; n < 5; n++)
+        for (int s = 0; s < 6; s++) {
+            struct dataset *dataset = dataset_batch(buffered(counting(budget, counts[n]), sizes[s], SEED), 9, false);
+            assert_int_equal(dataset_cardinality(dataset), counts[n]);
+            assert_int_equal(ids_of(ids, dataset, budget, "i", 3), counts[n]);
+            model(expected, counts[n], sizes[s], random_key(SEED, 1, 3));
+            assert_true(same(ids, expected, counts[n]));
+            assert_each(ids, counts[n], counts[n], 1);
+        }
+    close_budget(budget);
+}
+
+static void buffer_resumes_anywhere(void **state)
+{
+    struct budget *budget = open_budget();
+    (void)state;
+    struct dataset *dataset = dataset_batch(buffered(counting(budget, 500), 40, SEED), 8, false);
+    check_stage(dataset, budget, "i");
+    dataset_unref(dataset);
+    dataset = buffered(texts_open(budget, &texts_stream, 150, -1), 30, SEED);
+    check_stage(dataset, budget, "id");
+    dataset_unref(dataset);
+    dataset = buffered(dataset_repeat(texts_open(budget, &texts_indexed, 30, -1), 5), 1000, SEED);
+    check_stage(dataset, budget, "id");
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+/* Element i leaves at least at i - n; the distribution is that of the model: each of n is as likely to be first. */
+static void buffer_is_fair(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t ids[MOST], first[20] = {0};
+    (void)state;
+    struct dataset *dataset = dataset_batch(buffered(counting(budget, 60), 20, SEED), 60, false);
+    struct iterator *iterator = open_iterator(dataset, budget, 1, 0, 0);
+    for (int e = 0; e < 2000; e++) {
+        assert_int_equal(collect(ids, iterator), 60);
+        for (int64_t k = 0; k < 60; k++)
+            assert_true(ids[k] < k + 20);
+        first[ids[0]]++;
+    }
+    for (int i = 0; i < 20; i++)
+        assert_in_range(first[i], 60, 140); /* 100 expected, 4 standard deviations */
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+static void values_come_along(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t ids[MOST], streamed[MOST];
+    (void)state;
+    assert_int_equal(ids_of(ids, buffered(texts_open(budget, &texts_indexed, 1000, -1), 100, 5), budget, "id", 0),
+                     1000);
+    assert_each(ids, 1000, 1000, 1);
+    assert_int_equal(ids_of(streamed, buffered(texts_open(budget, &texts_stream, 1000, -1), 100, 5), budget, "id", 0),
+                     1000);
+    assert_true(same(ids, streamed, 1000)); /* however the input comes */
+    /* Bytes are the bound: fewer are mixed, none is lost, and it can be resumed. */
+    struct shuffle_options options = {.kind = SHUFFLE_BUFFER, .buffer_size = 100, .bytes = 100 * 100 + 4096, .seed = 5};
+    struct dataset *tight = dataset_shuffle_with(texts_open(budget, &texts_stream, 300, -1), &options);
+    check_stage(tight, budget, "id");
+    assert_int_equal(ids_of(ids, tight, budget, "id", 0), 300);
+    assert_each(ids, 300, 300, 1);
+    int64_t furthest = 0;
+    for (int64_t k = 0; k < 300; k++)
+        furthest = ids[k] - k > furthest ? ids[k] - k : furthest;
+    assert_in_range(furthest, 8, 70);
+    close_budget(budget);
+}
+
+/* A text larger than the store, and one larger than the room of who asks. */
+static void too_large_is_an_error(void **state)
+{
+    struct budget *budget = open_budget();
+    struct iterator *iterator;
+    struct batch *batch;
+    plim_error error = {0};
+    (void)state;
+    struct dataset *texts = texts_open(budget, &texts_indexed, 100, -1);
+    dataset_set_room(texts, 64);
+    struct dataset *dataset = buffered(texts, 10, SEED);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(1), SEED, 0, 0, &error), PLIM_OK);
+    plim_status status = PLIM_OK;
+    for (int i = 0; i < 100 && status == PLIM_OK; i++)
+        status = iterator_next(&batch, iterator, &error);
+    assert_int_equal(status, PLIM_OVER_BUDGET);
+    assert_non_null(strstr(error.hint, "largest_element"));
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+static void epochs_and_seeds(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t a[MOST], b[MOST];
+    static const char *const kept[] = {
+        "[shuffle: {buffer_size: 50, reshuffle_each_iteration: false}, batch: 7]",
+        "[shuffle: {blocks: {block_size: 10, group: 2}, reshuffle_each_iteration: false}, batch: 7]",
+        "[shuffle: {exact: , reshuffle_each_iteration: false}, batch: 7]",
+    };
+    static const char *const anew[] = {"[shuffle: 50, batch: 7]", "[shuffle: blocks, batch: 7]",
+                                       "[shuffle: {seed: 3}, batch: 7]"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        ids_of(a, staged(counting(budget, 200), budget, kept[i]), budget, "i", 0);
+        ids_of(b, staged(counting(budget, 200), budget, kept[i]), budget, "i", 4);
+        assert_true(same(a, b, 200));
+        ids_of(a, staged(counting(budget, 200), budget, anew[i]), budget, "i", 0);
+        ids_of(b, staged(counting(budget, 200), budget, anew[i]), budget, "i", 4);
+        assert_false(same(a, b, 200));
+    }
+    ids_of(a, staged(counting(budget, 200), budget, "[shuffle: {buffer_size: 50, seed: 3}, batch: 7]"), budget, "i", 0);
+    ids_of(b, dataset_batch(buffered(counting(budget, 200), 50, 3), 7, false), budget, "i", 0);
+    assert_true(same(a, b, 200));
+    ids_of(a, staged(counting(budget, 200), budget, "[shuffle: {seed: 3}, batch: 7]"), budget, "i", 0);
+    ids_of(b, dataset_batch(dataset_shuffle(counting(budget, 200), 3), 7, false), budget, "i", 0);
+    assert_true(same(a, b, 200));
+    close_budget(budget);
+}
+
+/* An element of the input that is bad costs no other. */
+static void errors_lose_nothing(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t ids[MOST];
+    (void)state;
+    struct dataset *dataset = made_open(budget, &(struct made_options){.count = 100, .bad = 41});
+    dataset = dataset_ignore_errors(buffered(dataset, 16, SEED), &(struct ignore_options){.limit = IGNORE_ALL});
+    assert_int_equal(ids_of(ids, dataset, budget, "i", 0), 99);
+    bool seen[100] = {false};
+    for (int i = 0; i < 99; i++)
+        seen[ids[i]] = true;
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(seen[i], i != 41);
+    close_budget(budget);
+}
+
+/* ---- blocks ---- */
+
+static void blocks_are_a_bijection(void **state)
+{
+    static const int64_t blocks[] = {1, 2, 7, 64}, groups[] = {1, 2, 3, 16};
+    struct budget *budget = open_budget();
+    int64_t ids[MOST];
+    (void)state;
+    for (int64_t n = 1; n < 300; n = n < 70 ? n + 1 : n + 37)
+        for (int b = 0; b < 4; b++)
+            for (int g = 0; g < 4; g++)
+                for (int64_t epoch = 0; epoch < 2; epoch++) {
+                    struct dataset *dataset = blocked(counting(budget, n), blocks[b], groups[g], SEED);
+                    assert_int_equal(ids_of(ids, dataset_batch(dataset, 16, false), budget, "i", epoch), n);
+                    assert_each(ids, n, n, 1);
+                }
+    close_budget(budget);
+}
+
+/* A group's rows are all of a few blocks, in no order: those blocks are fetched once. */
+static void blocks_stay_together(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t ids[MOST], moved = 0;
+    (void)state;
+    ids_of(ids, dataset_batch(blocked(counting(budget, 1000), 10, 4, SEED), 100, false), budget, "i", 0);
+    assert_each(ids, 1000, 1000, 1);
+    for (int64_t g = 0; g < 25; g++) {
+        bool block[100] = {false};
+        int64_t blocks = 0, in_order = 0;
+        for (int64_t k = 0; k < 40; k++) {
+            int64_t id = ids[g * 40 + k];
+            blocks += !block[id / 10];
+            block[id / 10] = true;
+            in_order += k && ids[g * 40 + k - 1] + 1 == id;
+        }
+        assert_int_equal(blocks, 4);
+        assert_true(in_order < 15);
+        moved += !block[g * 4];
+    }
+    assert_true(moved > 15);
+    close_budget(budget);
+}
+
+static void blocks_keep_the_index(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t ids[MOST];
+    (void)state;
+    struct dataset *dataset = dataset_repeat(dataset_take(blocked(counting(budget, 333), 16, 3, SEED), 200), 2);
+    assert_true(dataset->indexed);
+    dataset = dataset_batch(dataset_shard(dataset, 3, 1), 8, false);
+    check_stage(dataset, budget, "i");
+    dataset_unref(dataset);
+    /* About 1 MiB by default: 15 bytes a row are 69,905 rows. */
+    dataset = blocked(counting(budget, 100000), 0, 0, SEED);
+    assert_int_equal(((const struct shuffle_options *)dataset->options)->block_size, 1048576 / 15);
+    dataset_unref(dataset);
+    assert_int_equal(ids_of(ids, dataset_batch(blocked(texts_open(budget, &texts_indexed, 50, -1), 0, 0, 1), 1, false),
+                            budget, "id", 0),
+                     50);
+    assert_each(ids, 50, 50, 1);
+    close_budget(budget);
+}
+
+/* ---- words ---- */
+
+static void wrong_ones_are_refused(void **state)
+{
+    struct budget *budget = open_budget();
+    struct studio room;
+    (void)state;
+    stage_refused("[shuffle: 0]", PLIM_BAD_JOB, "at least 1", "");
+    stage_refused("[shuffle: -5]", PLIM_BAD_JOB, "at least 1", "");
+    stage_refused("[shuffle: wild]", PLIM_BAD_JOB, "'wild'", "shuffle: exact");
+    stage_refused("[shuffle: {buffer_size: 0}]", PLIM_BAD_JOB, "at least 1", "");
+    stage_refused("[shuffle: {buffer_sise: 3}]", PLIM_BAD_JOB, "buffer_sise", "buffer_size");
+    stage_refused("[shuffle: {buffer_size: 3, blocks: }]", PLIM_BAD_JOB, "one of", "");
+    stage_refused("[shuffle: {buffer_size: 3, bytes: much}]", PLIM_BAD_JOB, "size", "16MiB");
+    stage_refused("[shuffle: {blocks: {block_size: 0}}]", PLIM_BAD_JOB, "at least 1", "");
+    stage_refused("[repeat, shuffle: blocks]", PLIM_UNSUPPORTED, "without end", "before repeat");
+    stage_refused("[batch: 3, shuffle: exact]", PLIM_UNSUPPORTED, "after batch", "before batch");
+    stage_refused("[shuffle: 10, shuffle: exact]", PLIM_UNSUPPORTED, "index", "right behind the source");
+    assert_int_equal(read_stages(&room, texts_open(budget, &texts_stream, 9, -1), budget, "[shuffle: exact]"),
+                     PLIM_UNSUPPORTED);
+    assert_non_null(strstr(room.error.hint, "buffer_size"));
+    assert_non_null(strstr(room.error.hint, "plim data index"));
+    dataset_unref(room.dataset);
+    /* More than an address can say: refused when it is opened, with its size. */
+    struct iterator *iterator;
+    struct dataset *huge = buffered(dataset_repeat(counting(budget, 10), -1), INT64_MAX, 1);
+    assert_int_equal(iterator_open(&iterator, huge, budget, NULL, GRANT(1), SEED, 0, 0, NULL), PLIM_OVER_BUDGET);
+    dataset_unref(huge);
+    close_budget(budget);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffer_is_the_model),    cmocka_unit_test(buffer_resumes_anywhere),
+        cmocka_unit_test(buffer_is_fair),         cmocka_unit_test(values_come_along),
+        cmocka_unit_test(too_large_is_an_error),  cmocka_unit_test(epochs_and_seeds),
+        cmocka_unit_test(errors_lose_nothing),    cmocka_unit_test(blocks_are_a_bijection),
+        cmocka_unit_test(blocks_stay_together),   cmocka_unit_test(blocks_keep_the_index),
+        cmocka_unit_test(wrong_ones_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
