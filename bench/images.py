@@ -47,28 +47,43 @@ def run_tensorflow(python, folder):
     return 1 / r["best_seconds"], r["peak_rss_bytes"], r["cpu_seconds"]
 
 
-def measure(a, work, folder):
+def measure(plim, rounds, python, work, folder):
     seen = {}
-    for _ in range(a.rounds):
-        seen.setdefault("tf.data", []).append(run_tensorflow(a.python, folder))
-        seen.setdefault("same pixels", []).append(run_plim(a.plim, work, folder, False))
-        seen.setdefault("scaled", []).append(run_plim(a.plim, work, folder, True))
+    for _ in range(rounds):
+        seen.setdefault("tf.data", []).append(run_tensorflow(python, folder))
+        seen.setdefault("same pixels", []).append(run_plim(plim, work, folder, False))
+        seen.setdefault("scaled", []).append(run_plim(plim, work, folder, True))
     return {who: (statistics.median(r[0] for r in runs), max(r[1] for r in runs), min(r[2] for r in runs)) for who, runs in seen.items()}
 
 
-def judge(seen):
-    peer, missed = seen["tf.data"][0], 0
-    cpu_peer = seen["tf.data"][2]
+def table(seen):
+    peer, _, cpu_peer = seen["tf.data"]
     print("| | images/s | against tf.data | CPU an image | tf.data takes | peak memory |\n|---|---|---|---|---|---|")
     for who, (speed, peak, cpu) in seen.items():
         print(f"| {who} | {speed:.0f} | {speed / peer:.2f}× | {cpu * 1e3:.2f} ms | {cpu_peer / cpu:.2f}× | {peak / 2**20:.1f} MiB |")
+
+
+def judge(seen):
+    """The bars: (what, holds)."""
     for who, bar in BARS.items():
-        ratio, peak = seen[who][0] / peer, seen[who][1]
-        for what, holds in ((f"{ratio:.2f}× tf.data (bar {bar}×)", ratio >= bar),
-                            (f"{peak / 2**20:.1f} MiB (bar {MEMORY_BAR / 2**20:.1f})", peak <= MEMORY_BAR)):
-            missed += not holds
-            print(f"{'holds ' if holds else 'MISSES'} {who}: {what}")
-    print(f"{missed} bars missed" if missed else "all bars hold")
+        ratio, peak = seen[who][0] / seen["tf.data"][0], seen[who][1]
+        yield f"{who}: {ratio:.2f}× tf.data (bar {bar}×)", ratio >= bar
+        yield f"{who}: {peak / 2**20:.1f} MiB (bar {MEMORY_BAR / 2**20:.1f})", peak <= MEMORY_BAR
+
+
+def compare(plim, rounds, python, photographs):
+    """Prints what was measured, and gives it back: images/s, peak, CPU time an image."""
+    with tempfile.TemporaryDirectory() as work:
+        photographs, folder = photographs or find_photographs(work), os.path.join(work, "images")
+        made = run([python, os.path.join(HERE, "peer_images.py"), "make", photographs, folder, str(COUNT)],
+                   env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+        size = sum(os.path.getsize(f) for f in glob.glob(os.path.join(folder, "*", "*"))) / COUNT / 1024
+        origin = f"parts of {made['photographs']} photographs" if made["photographs"] else "MADE UP: no photographs found"
+        print(f"{COUNT} JPEGs of 640 x 480, {size:.0f} KiB each: {origin}\n")
+        seen = measure(plim, rounds, python, work, folder)
+    table(seen)
+    print()
+    return seen
 
 
 def main():
@@ -78,15 +93,11 @@ def main():
     parser.add_argument("--python", default=os.path.join(ROOT, ".venv", "keras", "bin", "python"))
     parser.add_argument("--photographs")
     a = parser.parse_args()
-    a.plim = os.path.realpath(a.plim)
-    with tempfile.TemporaryDirectory() as work:
-        photographs, folder = a.photographs or find_photographs(work), os.path.join(work, "images")
-        made = run([a.python, os.path.join(HERE, "peer_images.py"), "make", photographs, folder, str(COUNT)],
-                   env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
-        size = sum(os.path.getsize(f) for f in glob.glob(os.path.join(folder, "*", "*"))) / COUNT / 1024
-        origin = f"parts of {made['photographs']} photographs" if made["photographs"] else "MADE UP: no photographs found"
-        print(f"{COUNT} JPEGs of 640 x 480, {size:.0f} KiB each: {origin}\n")
-        judge(measure(a, work, folder))
+    bars = list(judge(compare(os.path.realpath(a.plim), a.rounds, a.python, a.photographs)))
+    for what, holds in bars:
+        print(f"{'holds ' if holds else 'MISSES'} {what}")
+    missed = sum(not holds for _, holds in bars)
+    print(f"{missed} bars missed" if missed else "all bars hold")
     return 0
 
 

@@ -131,7 +131,11 @@ static inline struct dataset *texts_open(struct budget *budget, const struct sou
                                          int64_t bad)
 {
     struct texts *texts = budget_take(budget, TAG_FORMATS, sizeof *texts);
-    assert_non_null(texts);
+    plim_error error = {0};
+    if (!texts) {
+        budget_refused(budget, TAG_FORMATS, sizeof *texts, &error);
+        return dataset_failed(budget, &error);
+    }
     texts->count = count;
     texts->bad = bad;
     texts->base = (struct source){

@@ -38,8 +38,10 @@ static struct arena_block *add_block(struct arena *arena, size_t bytes)
     bool large = bytes > arena->block_bytes;
     size_t block_bytes = large ? bytes : arena->block_bytes;
     struct arena_block *block = budget_take(arena->budget, arena->tag, block_bytes);
-    if (!block)
+    if (!block) {
+        arena->refused_bytes = block_bytes;
         return NULL;
+    }
     block->bytes = block_bytes;
     block->used = HEADER_BYTES;
     if (large && arena->last) {
@@ -55,8 +57,10 @@ static struct arena_block *add_block(struct arena *arena, size_t bytes)
 void *arena_take(struct arena *arena, size_t bytes)
 {
     uint64_t rounded = round_up(bytes ? bytes : 1, ALIGNMENT), with_header;
-    if (!add_u64(&with_header, rounded, HEADER_BYTES) || with_header > SIZE_MAX / 2)
+    if (!add_u64(&with_header, rounded, HEADER_BYTES) || with_header > SIZE_MAX / 2) {
+        arena->refused_bytes = SIZE_MAX;
         return NULL;
+    }
     struct arena_block *block = arena->last;
     if (!block || rounded > block->bytes - block->used)
         block = add_block(arena, with_header);
@@ -67,10 +71,19 @@ void *arena_take(struct arena *arena, size_t bytes)
     return start;
 }
 
+plim_status arena_refused(const struct arena *arena, plim_error *error)
+{
+    size_t bytes = arena->refused_bytes ? arena->refused_bytes : arena->block_bytes;
+    return budget_refused(arena->budget, arena->tag, bytes, error);
+}
+
 void *arena_array(struct arena *arena, size_t count, size_t size)
 {
     uint64_t bytes;
-    return mul_u64(&bytes, count, size) ? arena_take(arena, bytes) : NULL;
+    if (mul_u64(&bytes, count, size))
+        return arena_take(arena, bytes);
+    arena->refused_bytes = SIZE_MAX;
+    return NULL;
 }
 
 char *arena_string(struct arena *arena, const char *text)

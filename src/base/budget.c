@@ -32,6 +32,11 @@ struct budget {
     struct budget_figures figures;
     uint64_t held; /* blocks that are taken now; the budget's own is not one of them */
     struct blocks blocks;
+    /* Why the last block was not to be had: what was given back since must not change the answer. */
+    struct {
+        bool by_limit;
+        uint64_t charge, now;
+    } refusal;
 };
 
 static const char *const tag_names[TAG_COUNT] = {
@@ -118,6 +123,13 @@ static bool fits(const struct budget *budget, uint64_t charge)
     return charge <= budget->figures.limit - budget->figures.now;
 }
 
+static void note_refusal(struct budget *budget, bool by_limit, uint64_t charge)
+{
+    budget->refusal.by_limit = by_limit;
+    budget->refusal.charge = charge;
+    budget->refusal.now = budget->figures.now;
+}
+
 static void add(struct budget *budget, enum tag tag, uint64_t charge)
 {
     struct budget_figures *f = &budget->figures;
@@ -194,11 +206,14 @@ void *budget_take(struct budget *budget, enum tag tag, size_t bytes)
 {
     uint64_t charge = budget_charge(bytes);
     pthread_mutex_lock(&budget->lock);
-    void *block = fits(budget, charge) ? allocate(&budget->blocks, bytes) : NULL;
+    bool room = fits(budget, charge);
+    void *block = room ? allocate(&budget->blocks, bytes) : NULL;
     if (block) {
         add(budget, tag, charge);
         budget->figures.takes++;
         budget->held++;
+    } else {
+        note_refusal(budget, !room, charge);
     }
     pthread_mutex_unlock(&budget->lock);
     return block;
@@ -240,6 +255,8 @@ plim_status budget_reserve(struct budget *budget, enum tag tag, uint64_t bytes, 
     bool room = fits(budget, bytes);
     if (room)
         add(budget, tag, bytes);
+    else
+        note_refusal(budget, true, bytes);
     pthread_mutex_unlock(&budget->lock);
     return room ? PLIM_OK : budget_refused(budget, tag, bytes, error);
 }
@@ -260,15 +277,31 @@ struct budget_figures budget_figures(const struct budget *budget)
     return figures;
 }
 
+/* What the limit was in the way of: this, or, where others have given back what they had by now, the block that was
+   refused. False: the system was. */
+static bool over_limit(uint64_t *charge, uint64_t *bytes, uint64_t *now, struct budget *budget)
+{
+    pthread_mutex_lock(&budget->lock);
+    bool this_one = !fits(budget, *charge), last_one = budget->refusal.by_limit;
+    *now = budget->figures.now;
+    if (!this_one && last_one) {
+        *charge = *bytes = budget->refusal.charge;
+        *now = budget->refusal.now;
+    }
+    pthread_mutex_unlock(&budget->lock);
+    return this_one || last_one;
+}
+
 plim_status budget_refused(struct budget *budget, enum tag tag, uint64_t bytes, plim_error *error)
 {
     struct budget_figures figures = budget_figures(budget);
     uint64_t charge = bytes >= SIZE_MAX ? bytes : budget_charge(bytes);
     char bytes_text[16], now_text[16], limit_text[16], needed_text[16];
+    bool by_limit = over_limit(&charge, &bytes, &figures.now, budget);
     text_size(bytes_text, bytes);
     text_size(now_text, figures.now);
     text_size(limit_text, figures.limit);
-    if (charge <= figures.limit - figures.now)
+    if (!by_limit)
         return fail(error, PLIM_NO_MEMORY, "the system has no memory for %s of %s (%s taken so far)", bytes_text,
                     tag_name(tag), now_text);
     fail(error, PLIM_OVER_BUDGET, "%s more for %s do not fit: %s of %s are taken", bytes_text, tag_name(tag), now_text,

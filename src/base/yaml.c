@@ -197,7 +197,7 @@ static plim_status copy_doubled(const char **out, struct builder *builder, const
         return wrong_here(builder, "too many single quotes in a text of several lines; use double quotes");
     char *copy = arena_take(builder->arena, bytes + 1), *to = copy;
     if (copy == NULL)
-        return budget_refused(builder->arena->budget, builder->arena->tag, bytes + 1, builder->error);
+        return arena_refused(builder->arena, builder->error);
     for (size_t i = 0; i < bytes; i++) {
         *to++ = raw[i];
         i += raw[i] == '\'';
@@ -219,7 +219,7 @@ static plim_status copy_text(const char **out, struct builder *builder, struct f
         return wrong_here(builder, "a value may not hold the character 0");
     char *copy = arena_take(builder->arena, bytes + 1);
     if (copy == NULL)
-        return budget_refused(builder->arena->budget, builder->arena->tag, bytes + 1, builder->error);
+        return arena_refused(builder->arena, builder->error);
     memcpy(copy, text, bytes);
     *out = copy;
     return PLIM_OK;
@@ -231,7 +231,7 @@ static plim_status make_node(struct yaml **out, struct builder *builder, enum ya
         return wrong_here(builder, "too many values in one file");
     struct yaml *node = arena_take(builder->arena, sizeof *node);
     if (node == NULL)
-        return budget_refused(builder->arena->budget, builder->arena->tag, sizeof *node, builder->error);
+        return arena_refused(builder->arena, builder->error);
     node->kind = kind;
     node->line = builder->line;
     node->column = builder->column;
@@ -303,8 +303,7 @@ static plim_status check_many(struct builder *builder, const struct yaml *map)
         return PLIM_OK;
     const struct yaml **entry = arena_array(builder->arena, (size_t)map->count, sizeof *entry);
     if (entry == NULL)
-        return budget_refused(builder->arena->budget, builder->arena->tag, (size_t)map->count * sizeof *entry,
-                              builder->error);
+        return arena_refused(builder->arena, builder->error);
     for (const struct yaml *child = map->first; child != NULL; child = child->next)
         entry[count++] = child;
     qsort(entry, count, sizeof *entry, by_key);

@@ -21,9 +21,9 @@ struct override {
     plim_error *error;
 };
 
-static plim_status refused(const struct override *set, size_t bytes)
+static plim_status refused(const struct override *set)
 {
-    return budget_refused(set->arena->budget, set->arena->tag, bytes, set->error);
+    return arena_refused(set->arena, set->error);
 }
 
 /* ---- the value ------------------------------------------------------- */
@@ -81,7 +81,7 @@ static plim_status add_key(struct yaml **out, struct yaml *map, const struct ove
 {
     struct yaml *child = arena_take(set->arena, sizeof *child);
     if (child == NULL)
-        return refused(set, sizeof *child);
+        return refused(set);
     struct yaml **end = &map->first;
     while (*end != NULL)
         end = &(*end)->next;
@@ -191,7 +191,7 @@ plim_status yaml_override(struct yaml *root, struct arena *arena, const char *as
     struct override set = {.arena = arena, .error = error, .origin = arena_format(arena, "--set %s", assignment)};
     char *path = arena_format(arena, "%.*s", (int)(equals - assignment), assignment);
     if (set.origin == NULL || path == NULL)
-        return refused(&set, strlen(assignment));
+        return refused(&set);
     struct yaml *value, *node = root;
     TRY(parse_value(&value, &set, equals + 1));
     for (char *part = path; part != NULL;) {

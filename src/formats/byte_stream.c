@@ -21,6 +21,7 @@ struct byte_stream {
     struct gzip *gzip; /* NULL: raw */
     enum deflate_frame frame;
     uint64_t at;
+    uint64_t size; /* of the file when it was opened; 0 for what has none */
 };
 
 static plim_status start_unpacking(struct byte_stream *stream, plim_error *error)
@@ -69,6 +70,7 @@ static plim_status choose(enum compression *kind, struct byte_stream *stream, pl
 static plim_status start(struct byte_stream *stream, const char *path, enum compression kind, plim_error *error)
 {
     TRY(file_open(&stream->file, stream->budget, path, FILE_READ, error));
+    TRY(file_size(&stream->size, stream->file, error));
     if (kind == COMPRESSION_AUTO)
         TRY(choose(&kind, stream, error));
     stream->frame = kind == COMPRESSION_ZLIB ? DEFLATE_ZLIB : DEFLATE_GZIP;
@@ -104,6 +106,16 @@ void byte_stream_close(struct byte_stream *stream)
     budget_give(stream->budget, TAG_FORMATS, stream, sizeof *stream);
 }
 
+/* A file that somebody cuts while we read it would else look like one that ends here. */
+static plim_status check_end(const struct byte_stream *stream, plim_error *error)
+{
+    if (stream->at >= stream->size)
+        return PLIM_OK;
+    return fail_byte(error, PLIM_IO, byte_stream_path(stream), stream->at,
+                     "the file ends here, and had %llu bytes when it was opened: it was cut while it was read",
+                     (unsigned long long)stream->size);
+}
+
 plim_status byte_stream_read(size_t *got, struct byte_stream *stream, void *to, size_t bytes, plim_error *error)
 {
     if (stream->packed)
@@ -111,7 +123,7 @@ plim_status byte_stream_read(size_t *got, struct byte_stream *stream, void *to, 
     else
         TRY(file_read_some(got, stream->file, stream->at, to, bytes, error));
     stream->at += *got;
-    return PLIM_OK;
+    return *got < bytes && !stream->packed ? check_end(stream, error) : PLIM_OK;
 }
 
 plim_status byte_stream_read_some(size_t *got, struct byte_stream *stream, void *to, size_t bytes, plim_error *error)

@@ -12,6 +12,8 @@ struct generator_source {
 struct generator_reader {
     struct generator_source *source;
     bool over; /* this epoch */
+    plim_status held; /* found behind elements that were given first */
+    plim_error held_error;
 };
 
 static plim_status generator_reader_open(struct reader **out, struct source *source, struct budget *budget,
@@ -51,6 +53,7 @@ static plim_status generator_rewind(struct reader *reader, uint64_t epoch, plim_
     struct generator_reader *self = (struct generator_reader *)reader;
     const struct generator *generator = &self->source->generator;
     self->over = false;
+    self->held = PLIM_OK;
     if (!generator->rewind)
         return epoch == 0 ? PLIM_OK : fail(error, PLIM_UNSUPPORTED, "generator: it has no rewind: one epoch only");
     return checked(generator->rewind(generator->context, (int64_t)epoch, error), "rewind", error);
@@ -64,12 +67,30 @@ static plim_status generator_next(int64_t *got, struct reader *reader, int64_t m
     struct generator_source *source = self->source;
     const struct generator *generator = &source->generator;
     int64_t count = spec_has_values(&source->base.spec) && most > 1 ? 1 : most;
+    plim_status before = self->held;
+    self->held = PLIM_OK;
+    *got = 0;
+    if (before != PLIM_OK) {
+        if (error)
+            *error = self->held_error;
+        return before;
+    }
     for (*got = 0; *got < count && !self->over; ++*got) {
         void *row[MOST_COLUMNS];
         bool more = true;
         for (int c = 0; c < source->base.spec.column_count; c++)
             row[c] = (uint8_t *)target->to[c] + (uint64_t)*got * target->stride[c];
-        TRY(checked(generator->next(&more, generator->context, row, error), "next", error));
+        plim_status status = checked(generator->next(&more, generator->context, row, &self->held_error), "next",
+                                     &self->held_error);
+        if (status != PLIM_OK && *got) { /* told by the next call, after the elements before it */
+            self->held = status;
+            break;
+        }
+        if (status != PLIM_OK) {
+            if (error)
+                *error = self->held_error;
+            return status;
+        }
         self->over = !more;
         if (self->over)
             break;

@@ -125,7 +125,13 @@ static plim_status fetch(size_t *got, struct record_file *reader, uint8_t *to, s
     if (reader->gzip)
         return gzip_read_some(got, reader->gzip, to, bytes, error);
     uint64_t from = reader->at + behind, left = reader->total - from;
-    return file_read_some(got, reader->file, from, to, left < bytes ? (size_t)left : bytes, error);
+    size_t wanted = left < bytes ? (size_t)left : bytes;
+    TRY(file_read_some(got, reader->file, from, to, wanted, error));
+    if (*got == wanted)
+        return PLIM_OK;
+    return fail_byte(error, PLIM_IO, file_path(reader->file), from + *got,
+                     "the file ends here, and had %llu bytes when it was opened: it was cut while it was read",
+                     (unsigned long long)reader->total);
 }
 
 static plim_status fill(struct record_file *reader, plim_error *error)

@@ -273,7 +273,11 @@ static plim_status run_scan(void *state, struct chunk *to, const struct chunk *f
         in[c] = chunk_row(from, c, row);
     for (int c = 0; c < to->spec->column_count; c++)
         out[c] = chunk_row(to, c, to->count);
-    return kept->scan(kept->context, state, in, out, error);
+    plim_status status = kept->scan(kept->context, state, in, out, error);
+    if (status == PLIM_OK || (error && error->code == status && error->message[0]))
+        return status;
+    return fail(error, status, "scan: the caller's function failed at element %lld (%s)", (long long)from->index[row],
+                plim_status_name(status));
 }
 
 plim_dataset *plim_dataset_scan(plim_dataset *dataset, const plim_scan *scan)

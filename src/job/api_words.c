@@ -11,10 +11,7 @@
 static struct dataset *keep_arena(struct dataset *dataset, struct arena *arena)
 {
     const struct api_kept *kept, what = {.arena = *arena};
-    dataset = api_keep(&kept, dataset, &what);
-    if (!kept)
-        arena_release(arena);
-    return dataset;
+    return api_keep(&kept, dataset, &what); /* the arena is released with it, or now where it cannot be kept */
 }
 
 static plim_status read_source(struct dataset **out, struct plim_job *job, const char *text, plim_error *error)

@@ -21,20 +21,15 @@ struct csv_field {
     struct csv_place place;
 };
 
-static plim_status no_room(struct plim_job *job, struct csv_table *table, plim_error *error)
-{
-    return budget_refused(job->budget, TAG_PLANNER, table->arena.block_bytes, error);
-}
-
 /* ---- names ---- */
 
-static plim_status take_fields(struct csv_table *table, struct plim_job *job, int64_t count, plim_error *error)
+static plim_status take_fields(struct csv_table *table, int64_t count, plim_error *error)
 {
     table->field_count = count;
     table->names = arena_take(&table->arena, (size_t)count * sizeof *table->names);
     table->fields = arena_take(&table->arena, (size_t)count * sizeof *table->fields);
     if (!table->names || !table->fields)
-        return no_room(job, table, error);
+        return arena_refused(&table->arena, error);
     memset(table->fields, 0, (size_t)count * sizeof *table->fields);
     return PLIM_OK;
 }
@@ -45,7 +40,7 @@ static plim_status listed_names(struct csv_table *table, struct plim_job *job, c
     int64_t i = 0;
     if (list->kind != YAML_LIST || !list->first)
         return job_bad(job, list, "column_names: expected a list of names", error);
-    TRY(take_fields(table, job, list->count, error));
+    TRY(take_fields(table, list->count, error));
     for (const struct yaml *item = list->first; item; item = item->next) {
         if (item->kind != YAML_SCALAR || !*item->text)
             return job_bad(job, item, "column_names: expected a list of names", error);
@@ -66,7 +61,7 @@ static plim_status read_names(struct string **out, int64_t *count, struct csv_ta
     for (int64_t most = FEW_COLUMNS; most <= CSV_MOST_COLUMNS && status == PLIM_BAD_DATA; most *= 32) {
         *out = arena_take(&table->arena, (size_t)most * sizeof **out);
         if (!bytes || !*out)
-            return no_room(job, table, error);
+            return arena_refused(&table->arena, error);
         status = csv_names(*out, count, most, job->budget, path, &table->options, &room, error);
     }
     return status;
@@ -96,7 +91,7 @@ static plim_status found_names(struct csv_table *table, struct plim_job *job, co
     struct string *names;
     int64_t count;
     TRY(read_names(&names, &count, table, job, path, error));
-    TRY(take_fields(table, job, count, error));
+    TRY(take_fields(table, count, error));
     for (int64_t i = 0; i < count; i++) {
         char made[24];
         struct string name = i ? names[i] : without_mark(names[i]);
@@ -106,7 +101,7 @@ static plim_status found_names(struct csv_table *table, struct plim_job *job, co
         }
         table->names[i] = name_text(table, name);
         if (!table->names[i])
-            return no_room(job, table, error);
+            return arena_refused(&table->arena, error);
     }
     return PLIM_OK;
 }
@@ -333,7 +328,7 @@ static plim_status state_default(struct csv_table *table, struct plim_job *job, 
     enum type type;
     if (value->kind != YAML_SCALAR)
         return job_bad(job, value, "a default is one value", error);
-    if (!value->quoted && type_from_name(&type, value->text))
+    if (!value->quoted && type_of_column(&type, value->text))
         return state_type(table, job, value, field, value->text, error);
     if (!stated->typed)
         column->type = literal_type(value);
@@ -396,7 +391,7 @@ static plim_status infer_types(struct csv_table *table, struct plim_job *job, co
     char path[FILE_PATH_MOST + 1];
     enum type *types = arena_take(&table->arena, (size_t)table->field_count * sizeof *types);
     if (!types)
-        return no_room(job, table, error);
+        return arena_refused(&table->arena, error);
     for (int64_t f = 0; f < file_list_count(files) && f < FILES_INFERRED; f++) {
         file_list_path(path, files, f);
         TRY(csv_infer(types, table->field_count, rows, job->budget, path, &table->options, error));
@@ -427,7 +422,7 @@ static plim_status settle_types(struct csv_table *table, const char *path, plim_
 
 /* ---- the whole ---- */
 
-static plim_status finish(struct csv_table *table, struct plim_job *job, plim_error *error)
+static plim_status finish(struct csv_table *table, plim_error *error)
 {
     size_t count = (size_t)table->field_count;
     int64_t used = 0;
@@ -435,7 +430,7 @@ static plim_status finish(struct csv_table *table, struct plim_job *job, plim_er
     int64_t *select = arena_take(&table->arena, count * sizeof *select);
     table->places = arena_take(&table->arena, count * sizeof *table->places);
     if (!columns || !select || !table->places)
-        return no_room(job, table, error);
+        return arena_refused(&table->arena, error);
     for (int64_t i = 0; i < table->field_count; i++)
         if (table->fields[i].used) {
             columns[used] = table->fields[i].column;
@@ -469,5 +464,5 @@ plim_status csv_table_read(struct csv_table *table, struct plim_job *job, const 
     if (missing)
         TRY(infer_types(table, job, files, words->inference_rows, error));
     TRY(settle_types(table, path, error));
-    return finish(table, job, error);
+    return finish(table, error);
 }

@@ -94,7 +94,7 @@ plim_status job_type(enum type *out, struct plim_job *job, const struct yaml *at
                      plim_error *error)
 {
     const char *names[TYPE_COUNT];
-    if (word && type_from_name(out, word) && !(numbers && *out == TYPE_STRING))
+    if (word && (numbers ? type_from_name(out, word) : type_of_column(out, word)))
         return PLIM_OK;
     for (int i = 0; i < TYPE_COUNT; i++)
         names[i] = type_name((enum type)i);

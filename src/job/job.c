@@ -61,10 +61,10 @@ static plim_status read_files(struct plim_job *job, const char *const *paths, si
 {
     const char **files = arena_take(&job->arena, count * sizeof *files);
     if (!files)
-        return budget_refused(job->budget, TAG_PLANNER, count * sizeof *files, error);
+        return arena_refused(&job->arena, error);
     for (size_t i = 0; i < count; i++)
         if (!(files[i] = arena_string(&job->arena, paths[i])))
-            return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+            return arena_refused(&job->arena, error);
     job->folder = "."; /* paths are the caller's */
     job->data_only = true;
     job->files = files;

@@ -74,7 +74,7 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
     TRY(job_data_open(job, &job->train, error));
     TRY(check_disk(job, error));
     if (!job->stages && !(job->stages = arena_take(&job->arena, sizeof *job->stages)))
-        return budget_refused(job->budget, TAG_PLANNER, sizeof *job->stages, error);
+        return arena_refused(&job->arena, error);
     TRY(job_measure(job, 0, error));
     choose_grant(job);
     predict(&floor, job, dataset_least_grant(job->train.dataset));

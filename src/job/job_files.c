@@ -198,5 +198,5 @@ plim_status job_files_text(const char **out, struct plim_job *job, plim_error *e
     text_add(&text, "%s}}\n", close);
     *out = text.failed ? NULL : arena_string(&job->arena, text.data);
     text_release(&text);
-    return *out ? PLIM_OK : budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+    return *out ? PLIM_OK : arena_refused(&job->arena, error);
 }

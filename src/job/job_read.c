@@ -129,7 +129,7 @@ static plim_status read_threads(struct plim_job *job, const char *text, plim_err
 static plim_status take_path(const char **out, struct plim_job *job, const char *path, plim_error *error)
 {
     *out = path ? job_path(job, path) : NULL;
-    return path && !*out ? budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error) : PLIM_OK;
+    return path && !*out ? arena_refused(&job->arena, error) : PLIM_OK;
 }
 
 static plim_status read_checkpoint(struct plim_job *job, const struct yaml *value, plim_error *error)
@@ -289,7 +289,7 @@ static plim_status read_command(struct plim_job *job, const plim_job_options *op
     job->command = text.failed ? NULL : arena_string(&job->arena, text.data);
     job->memory_option = options->memory ? arena_string(&job->arena, options->memory) : NULL;
     text_release(&text);
-    return job->command && (job->memory_option || !options->memory) ? PLIM_OK : budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+    return job->command && (job->memory_option || !options->memory) ? PLIM_OK : arena_refused(&job->arena, error);
 }
 
 /* JOB.yaml keeps its checkpoints in JOB.plim beside it unless told otherwise. */
@@ -328,7 +328,7 @@ static plim_status read_places(struct plim_job *job, const struct top *top, cons
         return place(error, status, job->path);
     job->options.checkpoint_folder = default_checkpoints(job);
     if (!job->options.checkpoint_folder)
-        return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+        return arena_refused(&job->arena, error);
     job->options.save_buffer_bytes = SAVE_BUFFER_BYTES;
     return PLIM_OK;
 }
@@ -358,7 +358,7 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
         TRY(read_train(job, top.train, error));
     }
     if (options->checkpoint && !(job->options.checkpoint_folder = arena_string(&job->arena, options->checkpoint)))
-        return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+        return arena_refused(&job->arena, error);
     job->seed = (uint64_t)top.seed;
     job->options.seed = job->seed;
     job->options.resume = options->resume;

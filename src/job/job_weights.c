@@ -54,7 +54,7 @@ static plim_status check_words(struct plim_job *job, const struct yaml *node, pl
     if (node->kind == YAML_SCALAR && *node->text) {
         const char *path = job_path(job, node->text);
         if (!path)
-            return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+            return arena_refused(&job->arena, error);
         return check_path(job, path, error);
     }
     for (const struct yaml *child = node->first; child; child = child->next)

@@ -29,7 +29,7 @@ const struct source_word *source_word_find(const char *key)
 }
 
 /* Known to others, or to come: refused by name. */
-static const char *const later[] = {"tfds", "hdf5", "sql"};
+static const char *const later[] = {"sql"};
 
 plim_status source_word_unknown(struct plim_job *job, const struct yaml *entry, plim_error *error)
 {
@@ -71,7 +71,7 @@ plim_status job_paths(const char **paths, int *count, struct plim_job *job, cons
             return job_bad(job, item, "too many files", error);
         paths[*count] = job_path(job, item->text);
         if (!paths[*count])
-            return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+            return arena_refused(&job->arena, error);
         TRY(check_exists(job, item, paths[(*count)++], error));
         if (item == yaml)
             break;
@@ -100,7 +100,7 @@ static plim_status add_pattern(struct file_list *list, struct plim_job *job, con
         return job_bad(job, item, "expected a file name or a pattern", error);
     const char *path = job_path(job, item->text);
     if (!path)
-        return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+        return arena_refused(&job->arena, error);
     yaml_place(where, job->path, item);
     if (!strpbrk(item->text, "*?[{")) {
         TRY(check_exists(job, item, path, error));

@@ -20,7 +20,7 @@ static plim_status read_patterns(const char **patterns, int *count, struct plim_
             return job_bad(job, item, "files: expected a pattern, as in \"photos/*.jpg\", or a list of them", error);
         patterns[*count] = job_path(job, item->text);
         if (!patterns[(*count)++])
-            return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+            return arena_refused(&job->arena, error);
     }
     return *count ? PLIM_OK : job_bad(job, files, "files: expected a pattern, or a list of them", error);
 }
@@ -34,7 +34,7 @@ static plim_status read_classes(const char *const **out, struct plim_job *job, c
         return job_bad(job, list, "class_names: expected a list of names of sub-folders", error);
     const char **names = arena_take(&job->arena, ((size_t)list->count + 1) * sizeof *names);
     if (!names)
-        return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+        return arena_refused(&job->arena, error);
     for (const struct yaml *item = list->first; item; item = item->next) {
         if (item->kind != YAML_SCALAR || item->is_null)
             return job_bad(job, item, "class_names: expected a list of names of sub-folders", error);

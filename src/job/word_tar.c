@@ -107,7 +107,7 @@ static plim_status find_columns(struct tar_column *columns, int *count, struct p
     struct room room;
     void *bytes = arena_take(&job->arena, MOST_COLUMNS * WDS_EXTENSION_BYTES);
     if (!bytes)
-        return budget_refused(job->budget, TAG_PLANNER, job->arena.block_bytes, error);
+        return arena_refused(&job->arena, error);
     room_init(&room, bytes, MOST_COLUMNS * WDS_EXTENSION_BYTES);
     file_list_path(path, choice->files, 0);
     TRY(tar_first_extensions(names, count, MOST_COLUMNS, job->budget, path, choice->compression, choice->buffer_bytes,

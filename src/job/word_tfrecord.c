@@ -101,7 +101,7 @@ static plim_status read_default(struct feature *feature, struct plim_job *job, c
         return job_bad(job, yaml, "a default of more than 1 MiB", error);
     uint8_t *values = arena_take(&job->arena, bytes ? bytes : 1);
     if (!values)
-        return budget_refused(job->budget, TAG_PLANNER, bytes, error);
+        return arena_refused(&job->arena, error);
     bool list = yaml->kind == YAML_LIST;
     if (yaml->kind == YAML_MAP || (list && yaml->count != (int)count))
         return job_bad(job, yaml, "default: one value, or as many as the shape has", error);

@@ -25,6 +25,7 @@ static void assert_locate(struct stage_state *state, const struct dataset *datas
 struct assert_stream {
     struct stream stream;
     int64_t given;
+    bool told; /* that it is over, or too many: nothing more comes */
 };
 
 static uint64_t assert_bytes(const struct dataset *dataset)
@@ -36,6 +37,7 @@ static uint64_t assert_bytes(const struct dataset *dataset)
 static plim_status assert_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
 {
     ((struct assert_stream *)stream)->given = 0;
+    ((struct assert_stream *)stream)->told = false;
     return stream_rewind_inputs(stream, epoch, error);
 }
 
@@ -58,9 +60,13 @@ static plim_status assert_pull(struct stream *stream, struct chunk *to, int64_t 
     int64_t left = stream->dataset->number - self->given;
     if (left > 0 && left < most)
         most = left;
+    if (self->told)
+        return PLIM_OK;
     TRY(stream_pull(stream->input, to, most, error));
     self->given += to->count;
-    return check_count(self, !to->count, error);
+    plim_status status = check_count(self, !to->count, error);
+    self->told = status != PLIM_OK || !to->count;
+    return status;
 }
 
 static plim_status assert_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by,

@@ -8,7 +8,7 @@ static plim_status batch_build(struct dataset *dataset, plim_error *error)
     uint64_t bytes;
     if (dataset->number < 1)
         return fail(error, PLIM_BAD_JOB, "batch: must be at least 1, got %lld", (long long)dataset->number);
-    if (dataset->input->batch_size) {
+    if (dataset->input->batch_size || dataset->input->stacked) {
         fail(error, PLIM_UNSUPPORTED, "batch: batches of batches are not offered");
         return hint(error, PLIM_UNSUPPORTED, "leave one of the two batch stages out");
     }

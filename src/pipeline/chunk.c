@@ -75,6 +75,16 @@ uint64_t value_bytes(const struct column *column, const void *row)
     return bytes;
 }
 
+/* Where a room that is filled up to `used` would be filled to with this value. */
+static uint64_t value_end(uint64_t used, const struct column *column, const void *row)
+{
+    if (!column_has_values(column))
+        return used;
+    uint64_t bytes = value_bytes(column, row);
+    return column_is_variable(column) ? add_most(round_up(used, ROOM_ALIGNMENT), bytes - ROOM_ALIGNMENT)
+                                      : add_most(used, bytes);
+}
+
 static void own_strings(struct room *room, struct string *strings, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -89,9 +99,9 @@ bool value_own(struct room *room, const struct column *column, void *row)
 {
     if (!column_has_values(column))
         return true;
-    uint64_t needed = value_bytes(column, row);
-    if (needed > room_left(room)) {
-        room_refuse(room, needed);
+    uint64_t end = value_end(room->used, column, row);
+    if (end > room->capacity) {
+        room_refuse(room, end - room->used);
         return false;
     }
     int64_t count = value_count(column, row);
@@ -122,12 +132,11 @@ void chunk_append_row(struct chunk *chunk, const struct chunk *other, int64_t fr
 /* Values of a row into our room; on failure the room is as it was. */
 static bool own_row(struct chunk *chunk, int64_t row)
 {
-    uint64_t used = chunk->room.used, needed = 0;
+    uint64_t end = chunk->room.used;
     for (int c = 0; c < chunk->spec->column_count; c++)
-        needed += value_bytes(&chunk->spec->column[c], chunk_row(chunk, c, row));
-    if (needed > room_left(&chunk->room)) {
-        room_refuse(&chunk->room, needed);
-        chunk->room.used = used;
+        end = value_end(end, &chunk->spec->column[c], chunk_row(chunk, c, row));
+    if (end > chunk->room.capacity) {
+        room_refuse(&chunk->room, end - chunk->room.used);
         return false;
     }
     for (int c = 0; c < chunk->spec->column_count; c++)
@@ -161,15 +170,27 @@ static bool inside(const struct room *room, const void *data)
     return (const uint8_t *)data >= room->bytes && (const uint8_t *)data < room->bytes + room->capacity;
 }
 
+/* All of it: a cell may lie in the room, and its strings elsewhere. */
+static bool value_inside(const struct room *room, const struct column *column, void *row)
+{
+    if (!column_has_values(column))
+        return true;
+    int64_t count = value_count(column, row);
+    if (column_is_variable(column) && count && !inside(room, ((struct cell *)row)->data))
+        return false;
+    const struct string *strings = column->type == TYPE_STRING ? row_strings(column, row) : NULL;
+    for (int64_t i = 0; strings && i < count; i++)
+        if (strings[i].bytes && !inside(room, strings[i].data))
+            return false;
+    return true;
+}
+
 /* A source that has put its values into our room already is not asked to do so twice. */
 static bool row_inside(const struct chunk *chunk, int64_t row)
 {
-    for (int c = 0; c < chunk->spec->column_count; c++) {
-        const struct column *column = &chunk->spec->column[c];
-        const void *at = chunk_row(chunk, c, row);
-        if (column_has_values(column) && !inside(&chunk->room, *(void *const *)at)) /* both begin with the address */
+    for (int c = 0; c < chunk->spec->column_count; c++)
+        if (!value_inside(&chunk->room, &chunk->spec->column[c], chunk_row(chunk, c, row)))
             return false;
-    }
     return true;
 }
 

@@ -140,6 +140,9 @@ struct map_function {
     /* Gives back what the options own, when the dataset is freed; may be NULL. */
     void (*options_release)(void *options);
     bool heavy; /* microseconds an element: worth a thread of its own */
+    /* Whether it may change a column's first extent where the spec does not tell (-1 before and after): elements that
+       were batches are none any more. NULL: it never does. */
+    bool (*changes_rows)(const struct spec *from, const void *options);
     /* For job files: options (zeroed) from what stands behind the function's name; the column is set by the caller. value
        is NULL where nothing stands there, which only `bare` ones allow. NULL: the column is all there is. */
     bool bare;
@@ -312,6 +315,9 @@ void iterator_close(struct iterator *iterator);
 /* The next batch of this epoch, or *batch = NULL at the epoch's end (then the next
    call begins the next epoch). Valid until the next call. */
 plim_status iterator_next(struct batch **batch, struct iterator *iterator, plim_error *error);
+/* The shape of a column of the batch given last, samples first: where they were padded, how far. Samples of different
+   shapes (-1) are cells. */
+struct shape iterator_shape(const struct iterator *iterator, int column);
 /* Goes on at another batch (validation starts from 0 each time). */
 plim_status iterator_seek(struct iterator *iterator, int64_t epoch, int64_t step, plim_error *error);
 

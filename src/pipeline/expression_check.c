@@ -395,8 +395,7 @@ static plim_status assign_phases(struct checker *checker, plim_error *error)
     expression->phase_count = count;
     expression->phase = arena_array(expression->arena, (size_t)count, sizeof *expression->phase);
     if (!expression->phase)
-        return budget_refused(expression->arena->budget, expression->arena->tag,
-                              (uint64_t)count * sizeof *expression->phase, error);
+        return arena_refused(expression->arena, error);
     checker->phase[expression->node_count - 1] = next = count - 1;
     for (int n = expression->node_count - 1; n >= 0; n--) {
         const struct node *node = &expression->node[n];
@@ -416,7 +415,7 @@ static plim_status find_in_place(struct checker *checker, plim_error *error)
     expression->column_count = checker->spec->column_count;
     expression->in_place = arena_array(expression->arena, count + 1, sizeof *expression->in_place);
     if (!expression->in_place)
-        return budget_refused(expression->arena->budget, expression->arena->tag, count, error);
+        return arena_refused(expression->arena, error);
     for (size_t c = 0; c < count; c++) {
         const struct column *column = &checker->spec->column[c];
         bool fits = column->type == last->type && shape_equal(&column->shape, &last->shape) &&

@@ -5,10 +5,9 @@
 
 #include "base/checked.h"
 
-static plim_status no_memory(struct emitter *emitter, uint64_t bytes, plim_error *error)
+static plim_status no_memory(struct emitter *emitter, plim_error *error)
 {
-    struct arena *arena = emitter->expression->arena;
-    return budget_refused(arena->budget, arena->tag, bytes, error);
+    return arena_refused(emitter->expression->arena, error);
 }
 
 static plim_status too_large(struct emitter *emitter, const char *what, int most, plim_error *error)
@@ -36,7 +35,7 @@ static plim_status constant_slot(slot *out, struct emitter *emitter, const struc
         return too_large(emitter, "numbers", MOST_CONSTANTS, error);
     uint8_t *block = arena_take(emitter->expression->arena, bytes * EXPRESSION_BLOCK);
     if (!block)
-        return no_memory(emitter, bytes * EXPRESSION_BLOCK, error);
+        return no_memory(emitter, error);
     for (size_t i = 0; i < EXPRESSION_BLOCK; i++)
         memcpy(block + i * bytes, &value->scalar, bytes);
     *out = (slot)phase->slot_count++;
@@ -112,7 +111,7 @@ static plim_status add_instruction(struct emitter *emitter, const struct instruc
         int most = phase->instruction_most ? 2 * phase->instruction_most : 8;
         struct instruction *more = arena_array(emitter->expression->arena, (size_t)most, sizeof *more);
         if (!more)
-            return no_memory(emitter, (uint64_t)most * sizeof *more, error);
+            return no_memory(emitter, error);
         if (phase->instruction_count)
             memcpy(more, phase->instruction, (size_t)phase->instruction_count * sizeof *more);
         phase->instruction = more;

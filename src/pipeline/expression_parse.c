@@ -156,8 +156,7 @@ static plim_status token_text(struct string *out, struct parser *parser, plim_er
     const char *from = parser->text + parser->token.at, *end = from + parser->token.bytes;
     char *to = arena_take(parser->expression->arena, (size_t)parser->token.bytes + 1), *start = to;
     if (!to)
-        return budget_refused(parser->expression->arena->budget, parser->expression->arena->tag,
-                              (uint64_t)parser->token.bytes + 1, error);
+        return arena_refused(parser->expression->arena, error);
     bool quoted = parser->token.kind != TOKEN_WORD, escapes = parser->token.kind == TOKEN_TEXT;
     for (from += quoted, end -= quoted; from < end; from++) {
         char c = *from;
@@ -468,7 +467,7 @@ plim_status expression_parse(struct expression **out, struct arena *arena, const
     struct node *nodes = arena_array(arena, bytes < MOST_NODES ? bytes : MOST_NODES, sizeof *nodes);
     char *copy = arena_string(arena, text), *spot = arena_string(arena, where ? where : "");
     if (!expression || !nodes || !copy || !spot)
-        return budget_refused(arena->budget, arena->tag, sizeof *expression + bytes * sizeof *nodes, error);
+        return arena_refused(arena, error);
     *expression = (struct expression){.arena = arena, .text = copy, .where = spot, .node = nodes};
     struct parser parser = {.expression = expression, .text = copy};
     TRY(next_token(&parser, error));

@@ -343,15 +343,19 @@ static void view(struct chunk *chunk, struct flow *flow, const struct flow_targe
         chunk->column[c] = to.row[c];
 }
 
-plim_status flow_take(int64_t *got, struct flow *flow, struct stream *head, const struct flow_target *target,
-                      int64_t most, bool keep, plim_error *error)
+bool flow_has_maps(const struct flow *flow)
+{
+    return flow->shape.map_count > 0;
+}
+
+plim_status flow_take(int64_t *got, bool *kept, struct flow *flow, struct stream *head,
+                      const struct flow_target *target, int64_t most, bool keep, plim_error *error)
 {
     struct chunk chunk;
     view(&chunk, flow, target);
     chunk.capacity = most < chunk.capacity ? most : chunk.capacity; /* the target has no more rows */
     TRY(stream_pull(head, &chunk, chunk.capacity, error));
-    if (keep && !chunk_own(&chunk))
-        return stream_too_large(flow->shape.first, chunk.room.wanted, chunk.room.capacity, error);
+    *kept = !keep || chunk_own(&chunk);
     *got = chunk.count;
     return PLIM_OK;
 }

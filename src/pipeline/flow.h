@@ -38,10 +38,10 @@ int64_t flow_rows(const struct flow *flow);
 
 /* Elements first.. of the epoch are the next ones; count <= flow_rows. */
 void flow_place(struct flow *flow, uint64_t epoch, int64_t first, int64_t count);
-/* The next elements of the head; *got == 0: its epoch is over. keep: what they refer to must outlive the head's
-   next pull. */
-plim_status flow_take(int64_t *got, struct flow *flow, struct stream *head, const struct flow_target *target,
-                      int64_t most, bool keep, plim_error *error);
+/* The next elements of the head; *got == 0: its epoch is over. keep: what they refer to should outlive the head's
+   next pull; *kept: it does. Where it does not fit the flow's room, finish before the head goes on. */
+plim_status flow_take(int64_t *got, bool *kept, struct flow *flow, struct stream *head,
+                      const struct flow_target *target, int64_t most, bool keep, plim_error *error);
 /* Passes over up to `count` elements of the head without running anything; rows of the target, which has `rows` of them,
    are overwritten. */
 plim_status flow_skip(int64_t *passed, struct flow *flow, struct stream *head, const struct flow_target *target,
@@ -57,6 +57,7 @@ typedef void flow_visit(void *context, const struct dataset *node, uint64_t figu
 void flow_times_each(flow_visit *visit, void *context, const struct flow *flow);
 /* Bytes of flow_bytes and flow_cost that belong to one map alone. */
 void flow_cost_each(flow_visit *visit, void *context, const struct dataset *dataset);
+bool flow_has_maps(const struct flow *flow);
 /* Which elements they were. */
 const int64_t *flow_index(const struct flow *flow);
 const uint64_t *flow_epoch(const struct flow *flow);

@@ -34,6 +34,7 @@ struct slot {
     struct batch batch;
     struct batch opened; /* what the caller gets where elements are batches */
     struct room room; /* of columns that have values */
+    uint64_t charged; /* what its values take at most */
     int units;        /* being finished */
 };
 
@@ -47,6 +48,7 @@ struct unit {
     struct slot *slot;
     uint64_t number; /* of the slot */
     int64_t row, rows;
+    bool finished; /* by who pulled it: what it refers to does not outlive the head's next pull */
     uint64_t epoch;
     int64_t first; /* position of its first element, where the data has an index */
 };
@@ -67,6 +69,7 @@ struct iterator {
     int64_t last_batch;
     struct stream *head; /* NULL: the data has an index */
     bool has_values, heavy;
+    bool drops; /* a batch that is not whole; elements one by one are never dropped */
     int slot_count, worker_count; /* worker 0 is the caller */
     uint8_t *ring;
     size_t ring_bytes;
@@ -82,6 +85,8 @@ struct iterator {
     bool rewind;                            /* the head is not at `reading` yet */
     bool ended;                             /* the head's epoch is over, and the caller was not told yet */
     bool stop, seeking, pulling, caller_sleeps;
+    bool paused; /* somebody looks at the clocks */
+    bool parked; /* a stream's epoch was told to be over: the next one begins when the caller asks for it */
     int sleeping, active;
     atomic_bool cancel; /* units are left as they are: nobody will see them */
     struct failure failure;
@@ -92,6 +97,7 @@ struct iterator {
     bool single;
     struct batch *source;
     struct batch element;
+    int64_t failure_given; /* rows of the failed slot that were given */
     int64_t in_slot;    /* the next row of it */
     int64_t first_rows; /* rows of the first slot that lie before the place sought */
 
@@ -137,6 +143,9 @@ static uint64_t lay_out_slot(uint64_t column_at[MOST_COLUMNS], uint64_t *room_by
         total = add_most(total, fits ? round_up(bytes, ROOM_ALIGNMENT) : UINT64_MAX);
     }
     *room_bytes = spec_has_values(spec) ? round_up(dataset->room_bytes, ROOM_ALIGNMENT) : 0;
+    for (int c = 0; c < spec->column_count; c++) /* rows come in any order: room for every gap */
+        if (column_is_variable(&spec->column[c]))
+            *room_bytes = add_most(*room_bytes, (uint64_t)slot_rows(dataset) * ROOM_ALIGNMENT);
     return add_most(total, *room_bytes);
 }
 
@@ -180,13 +189,32 @@ static void add(uint64_t *total, uint64_t bytes)
     *total = add_most(*total, bytes);
 }
 
+#define MOST_SOURCES 256
+
+/* Sources that were counted: one that several branches read is started once. */
+struct counted {
+    int count;
+    const struct source *source[MOST_SOURCES];
+};
+
+static bool count_once(struct counted *counted, const struct source *source)
+{
+    for (int i = 0; i < counted->count; i++)
+        if (counted->source[i] == source)
+            return false;
+    if (counted->count < MOST_SOURCES)
+        counted->source[counted->count++] = source;
+    return true;
+}
+
 /* What the sources take when they are started: that of this chain, and of those that join it. */
-static void add_sources(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset)
+static void add_sources(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset,
+                        struct counted *counted)
 {
     for (const struct dataset *node = dataset; node; node = node->input)
         for (int i = 0; i < node->other_count; i++)
-            add_sources(by_tag, scratch_bytes, node->others[i]);
-    if (first_node(dataset)->started)
+            add_sources(by_tag, scratch_bytes, node->others[i], counted);
+    if (first_node(dataset)->started || !count_once(counted, dataset->source))
         return;
     add(&by_tag[TAG_FORMATS], dataset->source->start_bytes);
     if (scratch_bytes)
@@ -206,7 +234,7 @@ void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const str
         add(&by_tag[TAG_STACKS], thread_cost());
     if (flow_head(dataset))
         stream_cost(by_tag, flow_head(dataset));
-    add_sources(by_tag, scratch_bytes, dataset);
+    add_sources(by_tag, scratch_bytes, dataset, &(struct counted){0});
 }
 
 /* ---- handing out ---- */
@@ -236,7 +264,7 @@ static int64_t steps_of(const struct iterator *iterator, int64_t epoch, int64_t 
     if (!origin || iterator->steps < 0)
         return iterator->steps;
     int64_t left = iterator->dataset->cardinality - origin, rest = left % rows;
-    bool partial = rest && !iterator->dataset->drop_remainder;
+    bool partial = rest && !iterator->drops;
     *last = partial ? rest : rows;
     return left / rows + partial;
 }
@@ -260,7 +288,7 @@ static struct slot *slot_at(const struct iterator *iterator, uint64_t number)
 
 static bool may_pull(const struct iterator *iterator)
 {
-    return !iterator->pulling && !iterator->seeking && !iterator->stop && !iterator->ended &&
+    return !iterator->pulling && !iterator->seeking && !iterator->paused && !iterator->parked && !iterator->stop && !iterator->ended &&
            iterator->failure.status == PLIM_OK &&
            iterator->building - iterator->released < (uint64_t)iterator->slot_count;
 }
@@ -288,6 +316,7 @@ static void begin_slot(struct iterator *iterator, struct slot *slot)
     slot->batch.count = 0;
     slot->batch.epoch = iterator->reading.epoch;
     slot->batch.step = iterator->reading.step;
+    slot->charged = 0;
     room_empty(&slot->room);
 }
 
@@ -333,22 +362,6 @@ static plim_status find_place(struct iterator *iterator, const struct worker *wo
     return PLIM_OK;
 }
 
-/* From the head, with the lock let go. Without workers what rows refer to is used up before the next pull. */
-static plim_status pull_unit(struct unit *unit, struct iterator *iterator, struct worker *worker, int64_t most,
-                             plim_error *error)
-{
-    struct flow_target target;
-    bool over = false;
-    int64_t got = 0;
-    if (iterator->rewind)
-        TRY(find_place(iterator, worker, unit, &over, error));
-    aim(&target, iterator, unit);
-    if (!over)
-        TRY(flow_take(&got, worker->flow, iterator->head, &target, most, iterator->worker_count > 1, error));
-    unit->rows = got;
-    return PLIM_OK;
-}
-
 /* What was pulled belongs to the slot now; nothing: the epoch is over. */
 static void settle_pull(struct iterator *iterator, const struct unit *unit)
 {
@@ -360,7 +373,7 @@ static void settle_pull(struct iterator *iterator, const struct unit *unit)
         seal_slot(iterator);
     } else if (!unit->rows) {
         iterator->ended = true;
-        if (batch->count && !iterator->dataset->drop_remainder)
+        if (batch->count && !iterator->drops)
             seal_slot(iterator);
     }
 }
@@ -374,32 +387,59 @@ static plim_status own_values(struct iterator *iterator, const struct unit *unit
     for (int c = 0; c < spec->column_count && status == PLIM_OK; c++) {
         const struct column *column = &spec->column[c];
         for (int64_t i = unit->row; column_has_values(column) && i < unit->row + unit->rows; i++) {
-            struct room *room = &unit->slot->room;
-            if (!value_own(room, column, (uint8_t *)unit->slot->batch.column[c] + (uint64_t)i * column->bytes))
-                status = stream_too_large(iterator->dataset, room->wanted, room->capacity, error);
+            struct slot *slot = unit->slot;
+            uint8_t *row = (uint8_t *)slot->batch.column[c] + (uint64_t)i * column->bytes;
+            slot->charged += value_bytes(column, row); /* with the largest gap: the order of rows must not matter */
+            if (slot->charged > slot->room.capacity || !value_own(&slot->room, column, row))
+                status = stream_too_large(iterator->dataset, slot->charged, slot->room.capacity, error);
         }
     }
     unlock(iterator);
     return status;
 }
 
-static plim_status finish_unit(struct iterator *iterator, struct worker *worker, const struct unit *unit,
-                               plim_error *error)
+/* On failure unit->row is the row that failed, as far as it is known. */
+static plim_status finish_unit(struct iterator *iterator, struct worker *worker, struct unit *unit, plim_error *error)
 {
     struct unit part = *unit;
-    int64_t end = unit->row + unit->rows;
+    int64_t end = unit->row + unit->rows, most = unit->rows;
     while (part.row < end && !atomic_load_explicit(&iterator->cancel, memory_order_relaxed)) {
         struct flow_target target;
-        part.rows = end - part.row;
+        part.rows = end - part.row < most ? end - part.row : most;
         aim(&target, iterator, &part);
         if (!iterator->head)
             flow_place(worker->flow, part.epoch, part.first + part.row - unit->row, part.rows);
-        TRY(flow_finish(&part.rows, worker->flow, &target, part.rows, error));
-        if (iterator->has_values)
-            TRY(own_values(iterator, &part, error));
+        plim_status status = flow_finish(&part.rows, worker->flow, &target, part.rows, error);
+        if (status == PLIM_BAD_DATA && iterator->single && !iterator->head && most > 1) {
+            most = 1; /* elements one by one: which of them is it? */
+            continue;
+        }
+        if (status == PLIM_OK && iterator->has_values)
+            status = own_values(iterator, &part, error);
+        if (status != PLIM_OK) {
+            unit->row = part.row;
+            return status;
+        }
         part.row += part.rows;
     }
     return PLIM_OK;
+}
+
+/* From the head, with the lock let go. Without workers what rows refer to is used up before the next pull. */
+static plim_status pull_unit(struct unit *unit, struct iterator *iterator, struct worker *worker, int64_t most,
+                             plim_error *error)
+{
+    struct flow_target target;
+    bool over = false, kept = true;
+    int64_t got = 0;
+    if (iterator->rewind)
+        TRY(find_place(iterator, worker, unit, &over, error));
+    aim(&target, iterator, unit);
+    if (!over)
+        TRY(flow_take(&got, &kept, worker->flow, iterator->head, &target, most, iterator->worker_count > 1, error));
+    unit->rows = got;
+    unit->finished = got && !kept;
+    return unit->finished ? finish_unit(iterator, worker, unit, error) : PLIM_OK;
 }
 
 /* Another worker is of use when rows are left to hand out. */
@@ -423,6 +463,8 @@ static plim_status hand_out(struct unit *unit, struct iterator *iterator, struct
         return PLIM_OK;
     }
     most = most < iterator->rows - unit->row ? most : iterator->rows - unit->row;
+    if (iterator->single && flow_has_maps(worker->flow)) /* those before a bad one are given */
+        most = 1;
     iterator->pulling = true;
     unlock(iterator);
     plim_status status = pull_unit(unit, iterator, worker, most, error);
@@ -440,7 +482,7 @@ static void run_unit(struct iterator *iterator, struct worker *worker)
     plim_error error = {0};
     iterator->active++;
     plim_status status = hand_out(&unit, iterator, worker, &error);
-    if (status == PLIM_OK && unit.rows) {
+    if (status == PLIM_OK && unit.rows && !unit.finished) {
         unit.slot->units++;
         wake_next(iterator);
         unlock(iterator);
@@ -494,7 +536,8 @@ static void sleep_caller(struct iterator *iterator)
 
 static bool is_over(const struct iterator *iterator)
 {
-    return iterator->ended && iterator->ready == iterator->building;
+    return iterator->ended && iterator->ready == iterator->building && iterator->failure.status == PLIM_OK &&
+           slot_at(iterator, iterator->building)->units == 0; /* rows of a batch that is dropped may be bad */
 }
 
 /* The failed slot is the next one, and no unit can fail before the place that is known. */
@@ -533,6 +576,7 @@ static void set_position(struct iterator *iterator, int64_t epoch, int64_t step)
     iterator->ended = false;
     iterator->rewind = true;
     iterator->failure.status = PLIM_OK;
+    iterator->failure_given = 0;
 }
 
 /* A stream has been given to its end; rows of a batch that was dropped may still be in somebody's hands. */
@@ -541,6 +585,7 @@ static void next_epoch(struct iterator *iterator)
     while (iterator->active)
         sleep_caller(iterator);
     set_position(iterator, iterator->giving.epoch + 1, 0);
+    iterator->parked = true;
 }
 
 /* An element that is a batch: its samples are what the caller gets. */
@@ -553,14 +598,30 @@ static struct batch *open_element(struct slot *slot, const struct dataset *datas
             continue;
         const struct cell *cell = slot->batch.column[c];
         slot->opened.column[c] = cell->data;
-        slot->opened.count = cell->dim[0];
+        if (cell->dim[0] < slot->opened.count) /* no column is read beyond its end, should they disagree */
+            slot->opened.count = cell->dim[0];
     }
     return &slot->opened;
+}
+
+/* Elements one by one: those of the failed slot that lie before the bad one are good. */
+static bool give_before_failure(struct batch **batch, struct iterator *iterator)
+{
+    struct slot *slot = slot_at(iterator, iterator->taken);
+    if (!iterator->single || iterator->failure.row <= iterator->failure_given)
+        return false;
+    slot->batch.count = iterator->failure.row;
+    iterator->first_rows = iterator->failure_given > iterator->first_rows ? iterator->failure_given : iterator->first_rows;
+    iterator->failure_given = iterator->failure.row;
+    *batch = &slot->batch;
+    return true;
 }
 
 static plim_status give(struct batch **batch, struct iterator *iterator, plim_error *error)
 {
     if (iterator->ready == iterator->taken) {
+        if (give_before_failure(batch, iterator))
+            return PLIM_OK;
         if (error)
             *error = iterator->failure.error;
         return iterator->failure.status;
@@ -576,6 +637,7 @@ static plim_status give(struct batch **batch, struct iterator *iterator, plim_er
 static plim_status next_batch(struct batch **batch, struct iterator *iterator, plim_error *error)
 {
     iterator->released = iterator->taken;
+    iterator->parked = false;
     if (!iterator->head && is_last(iterator, iterator->giving)) {
         iterator->giving = (struct cursor_position){.epoch = iterator->giving.epoch + 1};
         *batch = NULL;
@@ -625,6 +687,18 @@ plim_status iterator_next(struct batch **batch, struct iterator *iterator, plim_
         return iterator_next(batch, iterator, error);
     *batch = next_element(iterator);
     return PLIM_OK;
+}
+
+struct shape iterator_shape(const struct iterator *iterator, int column)
+{
+    const struct dataset *dataset = iterator->dataset;
+    const struct column *rows = &dataset->spec->column[column];
+    if (dataset->stacked)
+        return value_shape(rows, slot_at(iterator, iterator->taken - 1)->batch.column[column]);
+    struct shape shape = {.rank = 1, .dim = {iterator->source ? 1 : slot_at(iterator, iterator->taken - 1)->batch.count}};
+    for (int d = 0; d < rows->shape.rank && shape.rank < MOST_AXES; d++)
+        shape.dim[shape.rank++] = rows->shape.dim[d];
+    return shape;
 }
 
 /* ---- seeking ---- */
@@ -820,6 +894,7 @@ plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct
     iterator->has_values = spec_has_values(dataset->spec);
     iterator->heavy = is_heavy(dataset);
     iterator->single = is_single(dataset);
+    iterator->drops = dataset->batch_size && dataset->drop_remainder;
     iterator->steps = slot_steps(&iterator->last_batch, dataset);
     plim_status status = check_position(iterator, epoch, step, error);
     if (status == PLIM_OK) {
@@ -875,14 +950,14 @@ void iterator_figures(struct iterator_figures *out, const struct iterator *itera
 void iterator_times_each(iterator_visit *visit, void *context, struct iterator *iterator)
 {
     lock(iterator);
-    iterator->seeking = true; /* nothing new is begun meanwhile */
+    iterator->paused = true; /* nothing new is begun meanwhile */
     while (iterator->active)
         sleep_caller(iterator);
     if (iterator->head)
         stream_times_each(visit, context, iterator->head);
     for (int w = 0; w < iterator->worker_count; w++)
         flow_times_each(visit, context, iterator->worker[w].flow);
-    iterator->seeking = false;
+    iterator->paused = false;
     wake_worker(iterator);
     unlock(iterator);
 }

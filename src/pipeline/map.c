@@ -10,6 +10,17 @@
 #include "pipeline/map_functions.h"
 #include "pipeline/stage.h"
 
+/* Of elements that are batches: whether the first axis of every column is still that of the samples. */
+static bool keeps_samples(const struct dataset *dataset)
+{
+    const struct map_function *function = dataset->function;
+    const struct spec *from = dataset->input->spec, *to = dataset->spec;
+    for (int c = 0; c < to->column_count; c++)
+        if (!to->column[c].shape.rank || to->column[c].shape.dim[0] != from->column[0].shape.dim[0])
+            return false;
+    return !function->changes_rows || !function->changes_rows(from, dataset->options);
+}
+
 static plim_status map_build(struct dataset *dataset, plim_error *error)
 {
     struct spec *spec = (struct spec *)dataset->spec; /* our own copy of the input's, in our block */
@@ -29,6 +40,8 @@ static plim_status map_build(struct dataset *dataset, plim_error *error)
     uint64_t room = function->room_bytes ? function->room_bytes(dataset->input->spec, spec, dataset->options) : 0;
     if (!dataset->room_stated)
         dataset->room_bytes = add_most(dataset->room_bytes, room);
+    if (dataset->stacked && !keeps_samples(dataset))
+        dataset->stacked = 0;
     return PLIM_OK;
 }
 
@@ -45,8 +58,11 @@ struct dataset *dataset_map(struct dataset *dataset, const struct map_function *
     void *room;
     size_t spec_bytes = round_up(sizeof(struct spec), 64);
     struct dataset *node = dataset_stage(&dataset, &stage_map, spec_bytes + function->options_bytes, &room);
-    if (!node)
+    if (!node) { /* options that are not made by the function itself are ours already */
+        if (function->options_release && !function->options_make)
+            function->options_release((void *)(uintptr_t)options);
         return dataset;
+    }
     node->spec = memcpy(room, dataset->spec, sizeof(struct spec));
     if (function->options_bytes)
         node->options = memcpy((char *)room + spec_bytes, options, function->options_bytes);

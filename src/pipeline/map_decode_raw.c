@@ -103,7 +103,7 @@ static const struct setting raw_settings[] = {
     {"offset", SETTING_WHOLE, offsetof(struct raw_words, offset), 0},
 };
 
-static plim_status read_shape(struct shape *out, const char *job, const struct yaml *list, plim_error *error)
+plim_status map_read_shape(struct shape *out, const char *job, const struct yaml *list, plim_error *error)
 {
     const struct setting extent = {"shape", SETTING_WHOLE, 0, 1};
     char where[256];
@@ -134,7 +134,7 @@ static plim_status raw_read(void *context, const char *job, const struct yaml *v
     options->big_endian = !words.little_endian;
     options->offset = (uint64_t)words.offset;
     options->has_shape = words.shape != NULL;
-    return words.shape ? read_shape(&options->shape, job, words.shape, error) : PLIM_OK;
+    return words.shape ? map_read_shape(&options->shape, job, words.shape, error) : PLIM_OK;
 }
 
 const struct map_function map_decode_raw = {

@@ -1,4 +1,4 @@
-/* map_decode_raw.h - the bytes of strings as numbers: tf.io.decode_raw. */
+/* map_decode_raw.h - the bytes of strings as numbers (tf.io.decode_raw), and shapes that must be (tf.ensure_shape). */
 #ifndef PIPELINE_MAP_DECODE_RAW_H
 #define PIPELINE_MAP_DECODE_RAW_H
 
@@ -12,5 +12,13 @@ struct decode_raw_options {
     bool big_endian;
     uint64_t offset; /* bytes that are passed over first */
 };
+
+struct ensure_shape_options {
+    char column[64];
+    struct shape shape; /* no -1 */
+};
+
+/* [28, 28, 1]. */
+plim_status map_read_shape(struct shape *out, const char *job, const struct yaml *list, plim_error *error);
 
 #endif

@@ -58,7 +58,7 @@ static plim_status expressions_make(void *context, struct budget *budget, const 
     options->arena.block_bytes = 4096;
     options->made = arena_array(&options->arena, (size_t)options->count, sizeof *options->made);
     if (!options->made)
-        return budget_refused(budget, TAG_PIPELINE, (size_t)options->count * sizeof *options->made, error);
+        return arena_refused(&options->arena, error);
     for (int i = 0; i < options->count; i++)
         TRY(make_one(&options->made[i], &options->arena, &options->list[i], from, error));
     for (int i = 0; i < options->count; i++) {

@@ -46,6 +46,12 @@ static plim_status infer(struct spec *spec, const struct fit_options *options, e
     return PLIM_OK;
 }
 
+static bool fit_changes_rows(const struct spec *from, const void *options)
+{
+    (void)from;
+    return ((const struct fit_options *)options)->shape.dim[0] >= 0;
+}
+
 /* ---- rows ---- */
 
 /* The part that both have, row by row of the last axis. */
@@ -185,6 +191,7 @@ static plim_status read_fit(struct fit_options *options, const char *job, const 
     }                                                                                                                  \
     const struct map_function map_##word = {.name = #word,                                                             \
                                             .infer = word##_infer,                                                     \
+                                            .changes_rows = fit_changes_rows,                                          \
                                             .run = word##_run,                                                         \
                                             .options_bytes = sizeof(struct fit_options),                               \
                                             .room_bytes = fit_room,                                                    \

@@ -117,6 +117,18 @@ static plim_status infer(struct spec *spec, const struct shape_options *options,
     return PLIM_OK;
 }
 
+/* Reshaped rows of any number: as many as before only where a row keeps its size. */
+static bool shape_changes_rows(const struct spec *from, const void *context)
+{
+    const struct shape_options *options = context;
+    int c = map_first_column(from, options->column);
+    struct shape before = from->column[c].shape, after = options->shape;
+    if (!after.rank || after.dim[0] >= 0) /* not reshape, or the spec tells */
+        return false;
+    before.dim[0] = after.dim[0] = 1;
+    return known_count(&before) != known_count(&after);
+}
+
 /* ---- rows that are cells ---- */
 
 static plim_status row_shape(struct shape *out, const struct shape *shape, const struct map_call *call, int c,
@@ -206,6 +218,7 @@ static plim_status expand_dims_read(void *context, const char *job, const struct
     }                                                                                                                  \
     const struct map_function map_##word = {.name = #word,                                                             \
                                             .infer = word##_infer,                                                     \
+                                            .changes_rows = shape_changes_rows,                                        \
                                             .run = word##_run,                                                         \
                                             .options_bytes = sizeof(struct shape_options),                             \
                                             .bare = alone,                                                             \

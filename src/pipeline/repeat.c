@@ -71,7 +71,7 @@ static plim_status repeat_rewind(struct stream *stream, uint64_t epoch, plim_err
 static bool goes_on(const struct repeat_stream *self)
 {
     int64_t times = self->stream.dataset->number;
-    return self->any && (times < 0 || self->repetition + 1 < (uint64_t)times);
+    return times < 0 ? self->any : self->repetition + 1 < (uint64_t)times;
 }
 
 static plim_status repeat_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)

@@ -61,6 +61,7 @@ static plim_status source_stream_pull(struct stream *stream, struct chunk *to, i
     }
     const struct row_target target = {.to = rows, .stride = stride, .room = &to->room};
     int64_t got = 0;
+    most = stream->careful ? 1 : most; /* rows made before a bad one would be lost with it */
     plim_status status = stream->dataset->source->type->reader_next(&got, self->reader, most, &target, error);
     if (status != PLIM_OK) {
         self->given += status == PLIM_BAD_DATA; /* its number is used up */
@@ -84,9 +85,10 @@ static plim_status source_stream_skip(int64_t *passed, struct stream *stream, in
     const struct source_type *type = stream->dataset->source->type;
     if (!type->reader_skip)
         return stream_pull_past(passed, stream, count, by, error);
-    TRY(type->reader_skip(passed, self->reader, count, error));
-    self->given += *passed;
-    return PLIM_OK;
+    *passed = 0;
+    plim_status status = type->reader_skip(passed, self->reader, count, error);
+    self->given += *passed + (status == PLIM_BAD_DATA);
+    return status;
 }
 
 static const struct stream_type source_stream = {
@@ -147,11 +149,12 @@ static plim_status flow_stream_pull(struct stream *stream, struct chunk *to, int
 {
     struct flow_stream *self = (struct flow_stream *)stream;
     struct flow_target target;
+    bool kept;
     int64_t got, done;
     memcpy(target.column, to->column, sizeof target.column);
     most = stream->careful ? 1 : most < flow_rows(self->flow) ? most : flow_rows(self->flow);
     if (stream->input) {
-        TRY(flow_take(&got, self->flow, stream->input, &target, most, false, error));
+        TRY(flow_take(&got, &kept, self->flow, stream->input, &target, most, false, error));
     } else {
         got = left(self, most);
         flow_place(self->flow, stream->epoch, self->position, got);

@@ -47,7 +47,7 @@ static void skip_locate(struct stage_state *state, const struct dataset *dataset
 
 struct take_stream {
     struct stream stream;
-    int64_t given; /* take: this epoch */
+    int64_t given; /* this epoch; skip: passed over */
     bool skipped;  /* skip: this epoch */
 };
 
@@ -86,20 +86,21 @@ static plim_status take_skip(int64_t *passed, struct stream *stream, int64_t cou
                              plim_error *error)
 {
     struct take_stream *self = (struct take_stream *)stream;
-    TRY(stream_skip(passed, stream->input, take_left(self, count), by, error));
+    plim_status status = stream_skip(passed, stream->input, take_left(self, count), by, error);
     self->given += *passed;
-    return PLIM_OK;
+    return status;
 }
 
 /* The elements to be passed over, before the first one is given. */
 static plim_status skip_first(struct take_stream *self, struct chunk *by, plim_error *error)
 {
-    int64_t passed;
+    int64_t passed = 0, number = self->stream.dataset->number;
     if (self->skipped)
         return PLIM_OK;
-    TRY(stream_skip(&passed, self->stream.input, self->stream.dataset->number, by, error));
-    self->skipped = true;
-    return PLIM_OK;
+    plim_status status = stream_skip(&passed, self->stream.input, number - self->given, by, error);
+    self->given += passed + (status == PLIM_BAD_DATA); /* a bad one is one of those that are passed over */
+    self->skipped = status == PLIM_OK || self->given >= number;
+    return status;
 }
 
 static plim_status skip_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)

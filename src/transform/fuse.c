@@ -17,7 +17,7 @@ struct fusion {
 
 static plim_status refused(struct fusion *fusion)
 {
-    return budget_refused(fusion->graph->arena.budget, TAG_PLANNER, sizeof(struct matmul_attributes), fusion->error);
+    return arena_refused(&fusion->graph->arena, fusion->error);
 }
 
 /* A value that one operand of one node reads, and nobody outside. */
