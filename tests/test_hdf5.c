@@ -195,7 +195,7 @@ static void damaged_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_sets), cmocka_unit_test(side_by_side),     cmocka_unit_test(holes),
+        cmocka_unit_test(data_sets),        cmocka_unit_test(side_by_side),  cmocka_unit_test(holes),
         cmocka_unit_test(what_is_not_read), cmocka_unit_test(damaged_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

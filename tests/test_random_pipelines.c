@@ -293,6 +293,9 @@ static bool check_pipeline(int64_t *batches, int64_t *errors)
     refuses_less(grant, bytes, &dice);
     forget_files(); /* what was opened in part may have been quick */
     for (int e = 0; e < EPOCHS; e++) {
+        if (expected[e].error.code != PLIM_OK && getenv("PLIM_TEST_SEED"))
+            print_message("pipeline %d, epoch %d: %s: %s\n", number, e, expected[e].error.where,
+                          expected[e].error.message);
         *batches += expected[e].count;
         *errors += expected[e].error.code != PLIM_OK;
     }

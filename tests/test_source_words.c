@@ -10,10 +10,13 @@ static void lines_in_order(void **state)
     expect_golden("{text: '@/sources/lines-*.txt'}", "text");
     expect_golden("{text: {files: '@/sources/lines-{0..4}.txt', compression: none}}", "text");
     expect_golden("{text: {files: '@/sources/lines-*.txt', interleave: {cycle_length: 2}}}", "text-2-1");
-    expect_golden("{text: {files: '@/sources/lines-*.txt', interleave: {cycle_length: 3, block_length: 2}}}", "text-3-2");
-    expect_golden("{text: {files: '@/sources/lines-*.txt', interleave: {cycle_length: 9, block_length: 4}}}", "text-5-4");
+    expect_golden("{text: {files: '@/sources/lines-*.txt', interleave: {cycle_length: 3, block_length: 2}}}",
+                  "text-3-2");
+    expect_golden("{text: {files: '@/sources/lines-*.txt', interleave: {cycle_length: 9, block_length: 4}}}",
+                  "text-5-4");
     expect_golden("{text: {files: '@/sources/lines-*.txt', interleave: {cycle_length: 9, block_length: 4}, "
-                  "buffer_size: 256}}", "text-5-4");
+                  "buffer_size: 256}}",
+                  "text-5-4");
 }
 
 /* Another order of files each epoch, the same each time it is asked for, and every line once. */
@@ -74,12 +77,14 @@ static void packed_among_raw(void **state)
     static struct paper paper;
     plim_error error;
     (void)state;
-    run_to_error(&paper, &error, "{text: ['@/sources/lines-1.txt', '@/sources/records.bin.gz', '@/sources/lines-4.txt']}");
+    run_to_error(&paper, &error,
+                 "{text: ['@/sources/lines-1.txt', '@/sources/records.bin.gz', '@/sources/lines-4.txt']}");
     assert_string_equal(paper.text, " '1.0'");
     assert_non_null(strstr(error.message, "gzip"));
     assert_non_null(strstr(error.where, "records.bin.gz"));
-    run_to_error(&paper, &error, "{text: ['@/sources/lines-1.txt', '@/sources/records.bin.gz', '@/sources/lines-4.txt'], "
-                                 "pipeline: [ignore_errors]}");
+    run_to_error(&paper, &error,
+                 "{text: ['@/sources/lines-1.txt', '@/sources/records.bin.gz', '@/sources/lines-4.txt'], "
+                 "pipeline: [ignore_errors]}");
     assert_string_equal(paper.text, " '1.0' '4.0' '4.1' '4.2'");
 }
 
@@ -93,22 +98,27 @@ static void fixed_records(void **state)
     expect_golden("{fixed_length: {files: '@/sources/records-*.bin', " FIXED "}, pipeline: [map: [decode_raw: uint8]]}",
                   "fixed-u8");
     expect_golden("{fixed_length: {files: '@/sources/records-*.bin', " FIXED "}, "
-                  "pipeline: [map: [decode_raw: {out_type: uint8, shape: [4]}]]}", "fixed-u8");
-    expect_golden("{fixed_length: {files: '@/sources/records.bin.gz', " FIXED "}, pipeline: [map: [decode_raw: uint8]]}",
+                  "pipeline: [map: [decode_raw: {out_type: uint8, shape: [4]}]]}",
+                  "fixed-u8");
+    expect_golden("{fixed_length: {files: '@/sources/records.bin.gz', " FIXED
+                  "}, pipeline: [map: [decode_raw: uint8]]}",
                   "fixed-gzip");
     expect_golden("{fixed_length: {files: '@/sources/records-*.bin', " FIXED ", interleave: {cycle_length: 1}}, "
-                  "pipeline: [map: {record: [decode_raw: {out_type: int16, little_endian: false}]}]}", "fixed-i16-big");
+                  "pipeline: [map: {record: [decode_raw: {out_type: int16, little_endian: false}]}]}",
+                  "fixed-i16-big");
     expect("{fixed_length: {files: '@/sources/records-*.bin', " FIXED ", interleave: {cycle_length: 2}}, "
            "pipeline: [map: [decode_raw: {out_type: uint8, offset: 3, shape: []}]]}",
            "[3, 103, 7, 107, 11, 111, 15, 19, 23]");
-    refused("{fixed_length: {files: '@/sources/records-*.bin', record_bytes: 5}}", PLIM_BAD_DATA, "do not make its size");
+    refused("{fixed_length: {files: '@/sources/records-*.bin', record_bytes: 5}}", PLIM_BAD_DATA,
+            "do not make its size");
     refused("{fixed_length: {files: '@/sources/records-*.bin'}}", PLIM_BAD_JOB, "record_bytes");
     refused("{fixed_length: {files: '@/sources/records-*.bin', " FIXED "}, pipeline: [map: [decode_raw: string]]}",
             PLIM_BAD_JOB, "type of numbers");
     static struct paper paper;
     plim_error error;
-    run_to_error(&paper, &error, "{fixed_length: {files: '@/sources/records-*.bin', " FIXED "}, "
-                                 "pipeline: [map: [decode_raw: {out_type: uint8, shape: [3]}]]}");
+    run_to_error(&paper, &error,
+                 "{fixed_length: {files: '@/sources/records-*.bin', " FIXED "}, "
+                 "pipeline: [map: [decode_raw: {out_type: uint8, shape: [3]}]]}");
     assert_non_null(strstr(error.message, "4 bytes; the shape takes 3"));
 }
 
@@ -147,10 +157,12 @@ static void csv_rows(void **state)
     (void)state;
     expect_golden("{csv: '@/sources/flowers-*.csv'}", "csv");
     expect_golden("{csv: {files: '@/sources/flowers-*.csv', na_value: NA}}", "csv-na");
-    expect_golden("{csv: {files: '@/sources/flowers-*.csv', select_columns: [b, label], column_defaults: [-1.5, int64]}}",
-                  "csv-select");
+    expect_golden(
+        "{csv: {files: '@/sources/flowers-*.csv', select_columns: [b, label], column_defaults: [-1.5, int64]}}",
+        "csv-select");
     expect_golden("{csv: {files: '@/sources/flowers-*.csv', columns: {u: b, v: label}, types: {label: int64}, "
-                  "column_defaults: {b: -1.5}}}", "csv-select");
+                  "column_defaults: {b: -1.5}}}",
+                  "csv-select");
     expect_golden("{csv: {files: '@/sources/plain.csv', header: false, column_names: [p, q, r], field_delim: ';'}}",
                   "csv-plain");
     expect_golden("{csv: {files: '@/sources/plain.csv', header: false, delimiter: ';'}}", "csv-plain");
@@ -167,9 +179,10 @@ static void csv_vectors(void **state)
     expect("{csv: {files: '@/sources/flowers-*.csv', columns: {x: [label, a..b], name: name}, interleave: auto}}",
            "[([0, 1, 2.5], 'rose'), ([1, 4, 0.125], 'tulip'), ([1, 2, 0], 'a, b'), ([0, 5, 7], ''), ([2, 3, -1000], "
            "'NA')]");
-    expect("{csv: {files: '@/sources/flowers-*.csv', columns: {x: '*', n: name}, label: label, column_defaults: {b: 9}}}",
-           "[([1, 2.5], 'rose', 0), ([2, 9], 'a, b', 1), ([3, -1000], 'NA', 2), ([4, 0.125], 'tulip', 1), ([5, 7], '', "
-           "0)]");
+    expect(
+        "{csv: {files: '@/sources/flowers-*.csv', columns: {x: '*', n: name}, label: label, column_defaults: {b: 9}}}",
+        "[([1, 2.5], 'rose', 0), ([2, 9], 'a, b', 1), ([3, -1000], 'NA', 2), ([4, 0.125], 'tulip', 1), ([5, 7], '', "
+        "0)]");
     refused("{csv: {files: '@/sources/flowers-*.csv', columns: {x: [a, name]}}}", PLIM_BAD_DATA, "holds text");
     refused("{csv: {files: '@/sources/flowers-*.csv', columns: {x: [a, a..b]}}}", PLIM_BAD_JOB, "taken twice");
     refused("{csv: {files: '@/sources/flowers-*.csv', columns: {x: [a], y: labl}}}", PLIM_BAD_JOB, "label");
@@ -197,7 +210,8 @@ static void csv_bad_rows(void **state)
     for (int cycle = 1; cycle < 3; cycle++) {
         snprintf(text, sizeof text,
                  "{csv: {files: ['%s', '%s'], types: [int32, int32], interleave: {cycle_length: %d}}, "
-                 "pipeline: [ignore_errors]}", path, path, cycle);
+                 "pipeline: [ignore_errors]}",
+                 path, path, cycle);
         run_to_error(&paper, &error, text);
         assert_string_equal(paper.text, cycle == 1 ? " (1, 2) (5, 6) (1, 2) (5, 6)" : " (1, 2) (1, 2) (5, 6) (5, 6)");
     }
@@ -248,10 +262,12 @@ static void tar_samples(void **state)
     (void)state;
     expect("{tar: {" SHARDS ", columns: {cls: y}}}", "[0, 1, 2, 10, 11, 20]");
     expect("{tar: {" SHARDS ", columns: {cls: y}, interleave: {cycle_length: 2}}}", "[0, 10, 1, 11, 2, 20]");
-    expect("{tar: {" SHARDS ", columns: {txt: {name: t, default: none}, vec.npy: {name: x, dtype: float32, shape: [3]}}}}",
+    expect("{tar: {" SHARDS
+           ", columns: {txt: {name: t, default: none}, vec.npy: {name: x, dtype: float32, shape: [3]}}}}",
            "[('text 0', [0, 1, 2]), ('text 1', [1, 2, 3]), ('text 2', [2, 3, 4]), ('text 0', [10, 11, 12]), "
            "('none', [11, 12, 13]), ('text 0', [20, 21, 22])]");
-    expect("{tar: {" SHARDS ", columns: {jpg;png: image, cls: label}}, pipeline: [take: 2, map: {image: [decode_image]}]}",
+    expect("{tar: {" SHARDS
+           ", columns: {jpg;png: image, cls: label}}, pipeline: [take: 2, map: {image: [decode_image]}]}",
            "[([[[0], [0]], [[0], [0]]], 0), ([[[10], [10]], [[10], [10]]], 1)]");
     expect("{tar: '@/sources/shard-000002.tar', pipeline: [map: {png: [decode_image], vec.npy: [decode_raw: {out_type: "
            "float32, offset: 128, shape: [3]}]}]}",
@@ -281,9 +297,12 @@ static void tar_that_is_wrong(void **state)
 static void tar_packed(void **state)
 {
     (void)state;
-    expect("{tar: {files: ['@/containers/set.tar.gz'], columns: {cls: {name: y, default: -1}}}}", "[-1, 0, 11, 22, -1, -1]");
-    refused("{tar: {files: ['@/containers/set.tar.gz', '@/sources/lines-0.txt'], columns: {jpg: x}, compression: zlib}, "
-            "pipeline: [map: [decode_raw: no]]}", PLIM_BAD_JOB, "type");
+    expect("{tar: {files: ['@/containers/set.tar.gz'], columns: {cls: {name: y, default: -1}}}}",
+           "[-1, 0, 11, 22, -1, -1]");
+    refused(
+        "{tar: {files: ['@/containers/set.tar.gz', '@/sources/lines-0.txt'], columns: {jpg: x}, compression: zlib}, "
+        "pipeline: [map: [decode_raw: no]]}",
+        PLIM_BAD_JOB, "type");
 }
 
 /* ---- npz ---- */
@@ -339,13 +358,20 @@ static void npz_unpacked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_in_order),       cmocka_unit_test(files_shuffled),
-        cmocka_unit_test(lines_that_are_wrong), cmocka_unit_test(packed_among_raw),
-        cmocka_unit_test(fixed_records),        cmocka_unit_test(fixed_records_by_index),
-        cmocka_unit_test(csv_rows),             cmocka_unit_test(csv_vectors),
-        cmocka_unit_test(csv_bad_rows),         cmocka_unit_test(csv_of_many_columns),
-        cmocka_unit_test(tar_samples),          cmocka_unit_test(tar_that_is_wrong),
-        cmocka_unit_test(tar_packed),           cmocka_unit_test(npz_arrays),
+        cmocka_unit_test(lines_in_order),
+        cmocka_unit_test(files_shuffled),
+        cmocka_unit_test(lines_that_are_wrong),
+        cmocka_unit_test(packed_among_raw),
+        cmocka_unit_test(fixed_records),
+        cmocka_unit_test(fixed_records_by_index),
+        cmocka_unit_test(csv_rows),
+        cmocka_unit_test(csv_vectors),
+        cmocka_unit_test(csv_bad_rows),
+        cmocka_unit_test(csv_of_many_columns),
+        cmocka_unit_test(tar_samples),
+        cmocka_unit_test(tar_that_is_wrong),
+        cmocka_unit_test(tar_packed),
+        cmocka_unit_test(npz_arrays),
         cmocka_unit_test(npz_unpacked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,8 +13,9 @@ static void golden_split(const char *split)
 
 static void parts_of_splits(void **state)
 {
-    static const char *const splits[] = {"train",      "test",       "train[:50%]",  "train[25%:]",   "train[-3:]",
-                                         "train[2:5]", "test[1:]+train[:2]", "train[:12%]", "train[:-90%]"};
+    static const char *const splits[] = {"train",       "test",       "train[:50%]",        "train[25%:]",
+                                         "train[-3:]",  "train[2:5]", "test[1:]+train[:2]", "train[:12%]",
+                                         "train[:-90%]"};
     (void)state;
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++)
         golden_split(splits[i]);
@@ -25,7 +26,8 @@ static void all_features(void **state)
     (void)state;
     expect_from("tfds/order.txt",
                 "{tfds: {folder: '@/tfds', columns: [image, label, name, x, many, raw, nested/flag, free]}}", "all");
-    expect_from("tfds/order.txt", "{tfds: {folder: '@/tfds', columns: [small], interleave: {cycle_length: 1}}}", "train");
+    expect_from("tfds/order.txt", "{tfds: {folder: '@/tfds', columns: [small], interleave: {cycle_length: 1}}}",
+                "train");
 }
 
 /* Images of a known shape are rows: a model can be fed with them. Counts are known without reading. */
@@ -39,7 +41,8 @@ static void facts(void **state)
     assert_int_equal(dataset_cardinality(dataset), 4);
     assert_int_equal(spec->column_count, 2);
     assert_string_equal(spec->column[0].name, "image");
-    assert_true(spec->column[0].type == TYPE_U8 && spec->column[0].shape.rank == 3 && spec->column[0].shape.dim[1] == 3);
+    assert_true(spec->column[0].type == TYPE_U8 && spec->column[0].shape.rank == 3 &&
+                spec->column[0].shape.dim[1] == 3);
     assert_true(spec->column[1].type == TYPE_I64 && spec->column[1].shape.rank == 0);
     dataset_unref(dataset);
     asked = "{tfds: {folder: '@/tfds', decode: false}}";

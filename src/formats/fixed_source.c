@@ -175,8 +175,7 @@ plim_status fixed_source_open(struct source **out, struct budget *budget, struct
                               enum compression compression, plim_error *error)
 {
     struct file_source *base;
-    TRY(file_source_make(&base, sizeof(struct fixed_source), &stream_type, &fixed_format, budget, files, turns,
-                         error));
+    TRY(file_source_make(&base, sizeof(struct fixed_source), &stream_type, &fixed_format, budget, files, turns, error));
     struct fixed_source *source = (struct fixed_source *)base;
     source->layout = *layout;
     plim_status status = fill(source, compression, error);

@@ -286,7 +286,8 @@ static plim_status check_dense(struct hdf5 *hdf5, const struct message *message,
     if (message->bytes < at + 8 || le(message->data + at, 8) == HDF5_UNDEFINED)
         return PLIM_OK;
     hdf5_bad(hdf5, error, message->at, "a group in the newer, dense form is not supported");
-    return hint(error, PLIM_BAD_DATA, "h5py.File(..., libver='earliest') writes it in the older one; h5repack does, too");
+    return hint(error, PLIM_BAD_DATA,
+                "h5py.File(..., libver='earliest') writes it in the older one; h5repack does, too");
 }
 
 static plim_status visit_group(struct visitor *visitor, uint64_t at, plim_error *error)

@@ -19,9 +19,9 @@ struct unpacking {
     const struct hdf5_dataset *dataset;
     struct file *to;
     uint64_t at, written;
-    size_t capacity;     /* of each buffer */
-    uint8_t *buffer[2];  /* what is there, and what is made of it */
-    uint64_t chunks;     /* found */
+    size_t capacity;    /* of each buffer */
+    uint8_t *buffer[2]; /* what is there, and what is made of it */
+    uint64_t chunks;    /* found */
     struct zlib_memory memory;
     z_stream stream;
     bool ready;
@@ -257,7 +257,8 @@ static plim_status unpack_all(struct unpacking *self, plim_error *error)
     else
         TRY(visit_tree(self, dataset->at, -1, error));
     if (dataset->other_fill && self->chunks < chunk_count(dataset))
-        return hdf5_bad(self->hdf5, error, dataset->at, "chunks that were never written, with a fill value, are not supported");
+        return hdf5_bad(self->hdf5, error, dataset->at,
+                        "chunks that were never written, with a fill value, are not supported");
     return PLIM_OK;
 }
 

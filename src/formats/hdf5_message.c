@@ -59,11 +59,14 @@ static bool float_type(enum type *out, uint64_t size, const uint8_t *properties)
 static plim_status take_datatype(struct hdf5_dataset *out, struct hdf5 *hdf5, const struct message *message,
                                  plim_error *error)
 {
-    static const char *const names[] = {"whole numbers", "floats", "times",      "strings", "bit fields", "opaque bytes",
-                                        "compounds",     "references", "an enumeration", "values of any length", "arrays"};
+    static const char *const names[] = {
+        "whole numbers", "floats",    "times",      "strings",        "bit fields",
+        "opaque bytes",  "compounds", "references", "an enumeration", "values of any length",
+        "arrays"};
     const uint8_t *data = message->data;
     if (message->bytes < 8 || message->flags & 2)
-        return hdf5_bad(hdf5, error, message->at, message->bytes < 8 ? "not a data type" : "a shared data type is not supported");
+        return hdf5_bad(hdf5, error, message->at,
+                        message->bytes < 8 ? "not a data type" : "a shared data type is not supported");
     unsigned class = data[0] & 15;
     uint64_t size = le(data + 4, 4);
     const uint8_t *numbers = data;
@@ -102,7 +105,8 @@ static plim_status take_chunk(struct hdf5_dataset *out, struct hdf5 *hdf5, const
             return hdf5_bad(hdf5, error, message->at, "chunks without elements");
         out->chunk[i] = (int64_t)extent;
     }
-    out->chunk_bytes = le(message->data + at + (size_t)(count - 1) * width, (int)width); /* of an element, until checked */
+    out->chunk_bytes =
+        le(message->data + at + (size_t)(count - 1) * width, (int)width); /* of an element, until checked */
     out->layout = HDF5_CHUNKED;
     out->packed_bytes = count - 1; /* its axes, until checked */
     return PLIM_OK;
@@ -183,7 +187,10 @@ static plim_status add_filter(struct hdf5_dataset *out, struct hdf5 *hdf5, const
         return PLIM_OK;
     }
     hdf5_bad(hdf5, error, message->at, "the filter %s (%u) is not supported",
-             id == 32000 ? "lzf" : id < 7 ? names[id] : "of others", id);
+             id == 32000 ? "lzf"
+             : id < 7    ? names[id]
+                         : "of others",
+             id);
     return hint(error, PLIM_BAD_DATA, "gzip, shuffle and fletcher32 are; h5repack -f GZIP=4 packs it anew");
 }
 
@@ -220,7 +227,8 @@ static void take_fill(struct hdf5_dataset *out, const struct message *message)
     const uint8_t *data = message->data;
     unsigned version = message->bytes ? data[0] : 0;
     size_t at = message->type == MESSAGE_OLD_FILL ? 0 : version == 3 ? 2 : 4;
-    if (message->type == MESSAGE_FILL && message->bytes >= 4 && !(version == 3 ? data[1] & 0x20 : version == 1 || data[3]))
+    if (message->type == MESSAGE_FILL && message->bytes >= 4 &&
+        !(version == 3 ? data[1] & 0x20 : version == 1 || data[3]))
         return;
     if (message->bytes < at + 4)
         return;
@@ -270,7 +278,8 @@ static plim_status check_chunks(struct hdf5_dataset *dataset, struct hdf5 *hdf5,
     if (deflated && !mul_u64(&most, most, GZIP_MOST_RATIO))
         most = UINT64_MAX;
     if (bytes > most || bytes > UINT32_MAX)
-        return hdf5_bad(hdf5, error, at, "chunks of %llu bytes, more than the file can hold", (unsigned long long)bytes);
+        return hdf5_bad(hdf5, error, at, "chunks of %llu bytes, more than the file can hold",
+                        (unsigned long long)bytes);
     dataset->chunk_bytes = bytes;
     dataset->packed_bytes = dataset->single && !dataset->filter_count ? bytes : packed;
     return PLIM_OK;

@@ -54,8 +54,8 @@ static plim_status hdf5_start(struct source *source, struct scratch *scratch, pl
     struct hdf5_source *self = (struct hdf5_source *)source;
     if (!source->scratch_bytes)
         return PLIM_OK;
-    TRY(scratch_open(&self->scratch, source->budget, scratch, source->scratch_bytes,
-                     file_path(hdf5_file(self->hdf5)), error));
+    TRY(scratch_open(&self->scratch, source->budget, scratch, source->scratch_bytes, file_path(hdf5_file(self->hdf5)),
+                     error));
     plim_status status = unpack(self, error);
     if (status == PLIM_OK)
         return PLIM_OK;
@@ -97,8 +97,7 @@ static plim_status plan_unpacking(struct hdf5_source *self, struct hdf5_part *pa
     struct source *base = &self->base;
     uint64_t cost = hdf5_unpack_cost(&part->dataset) + SCRATCH_FILE_BYTES;
     part->scratch_at = base->scratch_bytes;
-    if (!add_u64(&base->scratch_bytes, base->scratch_bytes, part->dataset.bytes) ||
-        base->scratch_bytes > INT64_MAX / 2)
+    if (!add_u64(&base->scratch_bytes, base->scratch_bytes, part->dataset.bytes) || base->scratch_bytes > INT64_MAX / 2)
         return fail_at(error, PLIM_BAD_DATA, file_path(hdf5_file(self->hdf5)), "unpacks to more than any disk holds");
     base->scratch_bytes = round_up(base->scratch_bytes, 64);
     base->start_bytes = cost > base->start_bytes ? cost : base->start_bytes; /* one after the other */

@@ -15,9 +15,9 @@ typedef plim_status scratch_read(size_t *got, void *context, void *to, size_t by
    passed, or the folder is in memory. */
 plim_status scratch_open(struct file **out, struct budget *budget, struct scratch *scratch, uint64_t bytes,
                          const char *path, plim_error *error);
-/* Writes all that `read` gives, from `at` on, through a buffer that is taken meanwhile; what was written is dropped from
+/* Writes all that `more` gives, from `at` on, through a buffer that is taken meanwhile; what was written is dropped from
    the page cache. */
-plim_status scratch_fill(uint64_t *written, struct file *to, uint64_t at, struct budget *budget, scratch_read *read,
+plim_status scratch_fill(uint64_t *written, struct file *to, uint64_t at, struct budget *budget, scratch_read *more,
                          void *context, plim_error *error);
 
 #endif

@@ -275,8 +275,8 @@ static const struct content {
     enum type type;
     int rank;
 } contents[] = {
-    {"tensor", TFDS_TENSOR, TYPE_F32, 0},     {"image", TFDS_IMAGE, TYPE_U8, 3},
-    {"classLabel", TFDS_TENSOR, TYPE_I64, 0}, {"text", TFDS_TENSOR, TYPE_STRING, 0},
+    {"tensor", TFDS_TENSOR, TYPE_F32, 0},      {"image", TFDS_IMAGE, TYPE_U8, 3},
+    {"classLabel", TFDS_TENSOR, TYPE_I64, 0},  {"text", TFDS_TENSOR, TYPE_STRING, 0},
     {"boundingBox", TFDS_TENSOR, TYPE_F32, 1},
 };
 

@@ -5,11 +5,11 @@
 #include "base/arena.h"
 #include "formats/source.h"
 
-#define TFDS_NAME_BYTES   128
-#define TFDS_PATH_BYTES   512
-#define TFDS_MOST_SPLITS  64
-#define TFDS_MOST_SHARDS  1048576
-#define TFDS_ANY          (-1) /* an extent that differs from example to example */
+#define TFDS_NAME_BYTES  128
+#define TFDS_PATH_BYTES  512
+#define TFDS_MOST_SPLITS 64
+#define TFDS_MOST_SHARDS 1048576
+#define TFDS_ANY         (-1) /* an extent that differs from example to example */
 
 enum tfds_kind {
     TFDS_TENSOR, /* numbers or strings, as they are */

@@ -92,7 +92,8 @@ plim_status tfds_read_slice(struct tfds_slice *out, const char **after, const st
     const struct tfds_split *split = tfds_find_split(info, text, bytes);
     if (!split) {
         fail(error, PLIM_BAD_JOB, "there is no split '%.*s'", (int)(bytes < 64 ? bytes : 64), text);
-        return hint(error, PLIM_BAD_JOB, "there is '%s'%s", info->split[0].name, info->split_count > 1 ? " and others" : "");
+        return hint(error, PLIM_BAD_JOB, "there is '%s'%s", info->split[0].name,
+                    info->split_count > 1 ? " and others" : "");
     }
     *out = (struct tfds_slice){.split = split, .end = split->count};
     if (*at == '[') {

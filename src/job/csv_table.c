@@ -136,8 +136,9 @@ static plim_status check_headers(struct csv_table *table, struct plim_job *job, 
         for (int64_t c = 0; c < count && status == PLIM_OK; c++) {
             struct string name = c ? names[c] : without_mark(names[c]);
             if (name.bytes != strlen(table->names[c]) || memcmp(name.data, table->names[c], name.bytes) != 0)
-                status = fail_at(error, PLIM_BAD_DATA, path, "column %lld of its header is not '%.64s' as in the first file",
-                                 (long long)c, table->names[c]);
+                status =
+                    fail_at(error, PLIM_BAD_DATA, path, "column %lld of its header is not '%.64s' as in the first file",
+                            (long long)c, table->names[c]);
         }
         arena_release(&table->arena);
     }
@@ -218,8 +219,8 @@ static bool is_rest(const struct yaml *item)
 }
 
 /* x: [a, b..d], y: label; `x: "*"` is filled when all others have their place. */
-static plim_status mapped_columns(struct csv_table *table, struct plim_job *job, const struct yaml *map,
-                                  int64_t label, plim_error *error)
+static plim_status mapped_columns(struct csv_table *table, struct plim_job *job, const struct yaml *map, int64_t label,
+                                  plim_error *error)
 {
     int rest = -1;
     for (const struct yaml *entry = map->first; entry; entry = entry->next) {
@@ -410,7 +411,8 @@ static plim_status settle_types(struct csv_table *table, const char *path, plim_
         if (!field->used)
             continue;
         if (field->vector && field->column.type == TYPE_STRING) {
-            fail_at(error, PLIM_BAD_DATA, path, "column '%.64s' holds text: a vector is made of numbers", table->names[i]);
+            fail_at(error, PLIM_BAD_DATA, path, "column '%.64s' holds text: a vector is made of numbers",
+                    table->names[i]);
             return hint(error, PLIM_BAD_DATA, "name the columns that are numbers, or set na_value:");
         }
         if (field->vector)

@@ -16,10 +16,12 @@ struct file_words {
 /* Lines of a table of settings, for a struct with a `struct file_words` in it. */
 #define FILE_SETTINGS(type, member)                                                                                    \
     {"files", SETTING_NODE, offsetof(type, member.files), 0},                                                          \
-    {"interleave", SETTING_NODE, offsetof(type, member.interleave), 0},                                                \
-    {"shuffle_files", SETTING_BOOL, offsetof(type, member.shuffle_files), 0},                                          \
-    {"compression", SETTING_WORD, offsetof(type, member.compression), 0},                                              \
-    {"buffer_size", SETTING_NODE, offsetof(type, member.buffer_size), 0}
+        {"interleave", SETTING_NODE, offsetof(type, member.interleave), 0},                                            \
+        {"shuffle_files", SETTING_BOOL, offsetof(type, member.shuffle_files), 0},                                      \
+        {"compression", SETTING_WORD, offsetof(type, member.compression), 0},                                          \
+    {                                                                                                                  \
+        "buffer_size", SETTING_NODE, offsetof(type, member.buffer_size), 0                                             \
+    }
 
 /* What they say. The list is yours. */
 struct file_choice {

@@ -27,9 +27,8 @@ static plim_status read_columns(struct npz_column *columns, int *count, struct p
 static plim_status open_npz(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
 {
     const struct yaml *words[2] = {yaml, NULL};
-    const struct setting settings[] = {{"file", SETTING_NODE, 0, 0},
-                                       {"files", SETTING_NODE, 0, 0},
-                                       {"columns", SETTING_NODE, sizeof words[0], 0}};
+    const struct setting settings[] = {
+        {"file", SETTING_NODE, 0, 0}, {"files", SETTING_NODE, 0, 0}, {"columns", SETTING_NODE, sizeof words[0], 0}};
     const char *paths[MOST_FILES];
     struct npz_column columns[MOST_COLUMNS];
     int path_count, count = 0;

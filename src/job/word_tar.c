@@ -50,8 +50,9 @@ static plim_status read_default(struct tar_column *column, struct plim_job *job,
     if (column->content == TAR_BYTES)
         column->text = value->text;
     else if (!setting_whole(&column->whole, value->text) || (column->content == TAR_ARRAY && column->whole))
-        return job_bad(job, value, column->content == TAR_ARRAY ? "default: of an array it is 0"
-                                                                : "default: expected a whole number", error);
+        return job_bad(
+            job, value,
+            column->content == TAR_ARRAY ? "default: of an array it is 0" : "default: expected a whole number", error);
     return PLIM_OK;
 }
 
@@ -82,7 +83,8 @@ static plim_status read_columns(struct tar_column *columns, int *count, struct p
                                 plim_error *error)
 {
     if (yaml->kind != YAML_MAP || !yaml->first)
-        return hint(error, job_bad(job, yaml, "columns: expected {extension: name}", error), "{jpg: image, cls: label}");
+        return hint(error, job_bad(job, yaml, "columns: expected {extension: name}", error),
+                    "{jpg: image, cls: label}");
     for (const struct yaml *entry = yaml->first; entry; entry = entry->next) {
         if (*count == MOST_COLUMNS)
             return job_bad(job, entry, "too many columns", error);

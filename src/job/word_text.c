@@ -7,7 +7,8 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-static const struct setting text_settings[] = {FILE_SETTINGS(struct { struct file_words own; }, own)};
+static const struct setting text_settings[] = {FILE_SETTINGS(
+    struct { struct file_words own; }, own)};
 
 static plim_status open_text(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
 {

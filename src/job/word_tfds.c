@@ -173,7 +173,8 @@ static plim_status list_shards(struct file_list *files, int64_t *first, int64_t 
         if (!split->shard_length[i] || at + split->shard_length[i] <= slice->begin || at >= slice->end)
             continue;
         if (!tfds_file_name(name, sizeof name, self->info, split, i))
-            return fail_at(error, PLIM_BAD_DATA, self->folder, "the file names of split '%.64s' cannot be made", split->name);
+            return fail_at(error, PLIM_BAD_DATA, self->folder, "the file names of split '%.64s' cannot be made",
+                           split->name);
         int length = snprintf(path, sizeof path, "%s/%s", self->folder, name);
         if (length < 0 || (size_t)length >= sizeof path)
             return fail_at(error, PLIM_BAD_DATA, self->folder, "the path of '%.64s' is too long", name);
@@ -198,7 +199,8 @@ static plim_status open_slice(struct dataset **out, const struct tfds_slice *sli
     if (words->interleave)
         TRY(interleave_words_read(&options.turns, self->job, words->interleave, error));
     if (!whole && (words->interleave || words->shuffle_files))
-        return job_bad(self->job, self->at, "a part of a split is read in order, without interleave or shuffle_files", error);
+        return job_bad(self->job, self->at, "a part of a split is read in order, without interleave or shuffle_files",
+                       error);
     TRY(file_list_make(&files, self->job->budget, error));
     plim_status status = list_shards(files, &first, &total, slice, self, error);
     if (status != PLIM_OK) {
@@ -261,7 +263,8 @@ static plim_status open_tfds(struct dataset **out, struct plim_job *job, const s
     else if (yaml->kind == YAML_SCALAR && !yaml->is_null)
         self.words.folder = yaml->text;
     if (!self.words.folder || !*self.words.folder)
-        return hint(error, job_bad(job, yaml, "tfds: 'folder:' is missing", error), "tfds: tensorflow_datasets/mnist/3.0.1");
+        return hint(error, job_bad(job, yaml, "tfds: 'folder:' is missing", error),
+                    "tfds: tensorflow_datasets/mnist/3.0.1");
     self.folder = job_path(job, self.words.folder);
     if (!self.folder)
         return arena_refused(&job->arena, error);

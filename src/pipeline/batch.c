@@ -3,6 +3,18 @@
 #include "base/settings.h"
 #include "pipeline/stage.h"
 
+/* A room that is small holds one small element, of windows or short lists; a batch has many of them. Large ones are
+   chosen with many elements in mind. */
+#define SMALL_ROOM ((uint64_t)256 * 1024)
+
+static uint64_t batch_room(const struct dataset *dataset)
+{
+    uint64_t room = dataset->room_bytes, all;
+    if (dataset->room_stated || room >= SMALL_ROOM)
+        return room;
+    return mul_u64(&all, room, (uint64_t)dataset->number) && all < SMALL_ROOM ? all : SMALL_ROOM;
+}
+
 static plim_status batch_build(struct dataset *dataset, plim_error *error)
 {
     uint64_t bytes;
@@ -16,6 +28,8 @@ static plim_status batch_build(struct dataset *dataset, plim_error *error)
         return fail(error, PLIM_BAD_JOB, "batch: %lld elements of %llu bytes are more than an address can say",
                     (long long)dataset->number, (unsigned long long)dataset->spec->element_bytes);
     dataset->batch_size = dataset->number;
+    if (spec_has_values(dataset->spec))
+        dataset->room_bytes = batch_room(dataset);
     return PLIM_OK;
 }
 

@@ -158,7 +158,7 @@ static plim_status fill_buffers(int64_t *count, struct zip_stream *self, plim_er
     for (int i = 0; i < join_count(self->stream.dataset); i++) {
         struct zip_input *input = &self->input[i];
         plim_error why = {0};
-        if (!input->buffered)
+        if (!input->buffered || !*count) /* one that has ended ends them all */
             continue;
         plim_status own = fill_buffer(self, i, *count, &why);
         keep_first(&status, error, own, &why);
