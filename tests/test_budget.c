@@ -158,6 +158,32 @@ static void peaks_are_kept_by_tag(void **state)
     assert_string_equal(tag_name(TAG_PLANNER), "planner");
 }
 
+/* What is given back between the refusal and its error does not make a full system of a small budget. */
+static void a_refusal_is_remembered(void **state)
+{
+    struct budget *budget;
+    struct arena arena;
+    plim_error error = {0};
+    (void)state;
+    assert_int_equal(budget_make(&budget, MIB, NULL), PLIM_OK);
+    void *block = budget_take(budget, TAG_WEIGHTS, MIB / 2);
+    assert_null(budget_take(budget, TAG_WEIGHTS, MIB));
+    budget_give(budget, TAG_WEIGHTS, block, MIB / 2);
+    assert_int_equal(budget_refused(budget, TAG_WEIGHTS, 80, &error), PLIM_OVER_BUDGET);
+    assert_non_null(strstr(error.message, "1.0 MiB more"));
+    arena_init(&arena, budget, TAG_PLANNER);
+    arena.block_bytes = 2 * MIB;
+    assert_null(arena_take(&arena, 80)); /* the block that they would lie in */
+    assert_int_equal(arena_refused(&arena, &error), PLIM_OVER_BUDGET);
+    assert_non_null(strstr(error.message, "2.0 MiB more"));
+    arena_release(&arena);
+    fault_arm(FAULT_ALLOCATE, 1, false, ENOMEM);
+    assert_null(budget_take(budget, TAG_WEIGHTS, 80));
+    fault_disarm();
+    assert_int_equal(budget_refused(budget, TAG_WEIGHTS, 80, &error), PLIM_NO_MEMORY);
+    budget_free(budget);
+}
+
 static void sizes_that_overflow_are_refused(void **state)
 {
     (void)state;
@@ -371,6 +397,7 @@ int main(void)
         cmocka_unit_test(small_blocks_do_not_overlap),
         cmocka_unit_test(the_limit_is_never_passed),
         cmocka_unit_test(peaks_are_kept_by_tag),
+        cmocka_unit_test(a_refusal_is_remembered),
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(growing_keeps_the_bytes),
         cmocka_unit_test(a_fault_is_no_memory),

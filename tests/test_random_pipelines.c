@@ -235,6 +235,21 @@ static void refused_below(struct dataset *dataset, plim_budget *budget, struct g
     CHECK(error.message[0] && error.code == PLIM_OVER_BUDGET);
 }
 
+/* A program is told what it needs. */
+static void told_the_floor(struct dataset *dataset, plim_budget *budget, struct dice *dice)
+{
+    uint64_t cost[TAG_COUNT], floor = cost_of(cost, dataset, dataset_least_grant(dataset));
+    uint64_t held = budget_figures(budget->inner).now;
+    plim_iterator *iterator;
+    plim_error error = {0};
+    plim_iterator_options options = {.threads = (int)between(dice, 0, 3)};
+    CHECK(floor > 4096);
+    CHECK(budget_limit(budget->inner, held + 2048 + roll(dice, floor - 2048), NULL) == PLIM_OK);
+    plim_status status = plim_iterator_open(&iterator, outside(dataset), budget, &options, &error);
+    if (status != PLIM_OVER_BUDGET || !strstr(error.message, "needs >="))
+        FAIL("below the floor of %llu: %d, '%s'", (unsigned long long)floor, status, error.message);
+}
+
 static void refuses_less(struct grant grant, uint64_t all, struct dice *dice)
 {
     plim_budget *budget = budget_of(BUDGET_UNLIMITED);
@@ -243,6 +258,7 @@ static void refuses_less(struct grant grant, uint64_t all, struct dice *dice)
     uint64_t least = now.caches ? 16384 : 1; /* a cache that was finished meanwhile holds other blocks */
     refused_below(dataset, budget, grant, all, least);
     refused_below(dataset, budget, grant, all, least + roll(dice, all - least));
+    told_the_floor(dataset, budget, dice);
     dataset_unref(dataset);
     end_of(budget);
     /* From the first byte on: building may fail, opening may. */

@@ -1,6 +1,8 @@
 /* test_stage_shuffle.c - shuffles by a buffer and by blocks: against plain models, anywhere, at their cost. */
 #include "stage_checks.h"
 
+#include "formats/rows.h"
+
 static struct dataset *buffered(struct dataset *dataset, int64_t size, uint64_t seed)
 {
     return dataset_shuffle_with(dataset,
@@ -246,6 +248,68 @@ static void blocks_keep_the_index(void **state)
     close_budget(budget);
 }
 
+/* A source that is told what will be asked for, and knows what it was not told in time. */
+struct told {
+    struct source base;
+    bool said[MOST];
+    int64_t runs, unsaid;
+};
+
+static plim_status told_read(struct source *source, const int64_t *index, int64_t count, void *const *to,
+                             const uint64_t *stride, plim_error *error)
+{
+    struct told *told = (struct told *)source;
+    (void)error;
+    for (int64_t i = 0; i < count; i++) {
+        told->unsaid += !told->said[index[i]];
+        memcpy((char *)to[0] + (uint64_t)i * stride[0], &index[i], sizeof index[i]);
+    }
+    return PLIM_OK;
+}
+
+static void told_expect(struct source *source, int64_t first, int64_t count)
+{
+    struct told *told = (struct told *)source;
+    told->runs++;
+    assert_true(first >= 0 && count > 0 && first + count <= source->count);
+    for (int64_t i = first; i < first + count; i++)
+        told->said[i] = true;
+}
+
+static void told_close(struct source *source)
+{
+    (void)source;
+}
+
+static const struct source_type told_type = {
+    .name = "told", .read = told_read, .expect = told_expect, .close = told_close};
+
+/* The blocks of a group are announced before its first row is read, each once, wherever the stages before the shuffle
+   put them; blocks that those tear apart are not. */
+static void blocks_are_announced(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t ids[MOST];
+    (void)state;
+    for (int skipped = 0; skipped < 2; skipped++) {
+        struct told told = {.base = {.type = &told_type, .budget = budget, .count = 777}};
+        assert_int_equal(spec_add(&told.base.spec, "i", TYPE_I64, &(struct shape){0}, NULL), PLIM_OK);
+        struct dataset *dataset = dataset_from_source(&told.base);
+        if (skipped)
+            dataset = dataset_skip(dataset, 100);
+        dataset = dataset_batch(blocked(dataset, 20, 3, SEED), 8, false);
+        assert_int_equal(ids_of(ids, dataset, budget, "i", 2), skipped ? 677 : 777);
+        assert_int_equal(told.unsaid, 0);
+        assert_int_equal(told.runs, skipped ? 34 : 39);
+    }
+    struct told torn = {.base = {.type = &told_type, .budget = budget, .count = 777}};
+    assert_int_equal(spec_add(&torn.base.spec, "i", TYPE_I64, &(struct shape){0}, NULL), PLIM_OK);
+    struct dataset *dataset = blocked(dataset_shard(dataset_from_source(&torn.base), 2, 0), 20, 3, SEED);
+    ids_of(ids, dataset_batch(dataset, 8, false), budget, "i", 0);
+    assert_int_equal(torn.runs, 0);
+    close_budget(budget);
+}
+
 /* ---- words ---- */
 
 static void wrong_ones_are_refused(void **state)
@@ -285,7 +349,7 @@ int main(void)
         cmocka_unit_test(too_large_is_an_error),  cmocka_unit_test(epochs_and_seeds),
         cmocka_unit_test(errors_lose_nothing),    cmocka_unit_test(blocks_are_a_bijection),
         cmocka_unit_test(blocks_stay_together),   cmocka_unit_test(blocks_keep_the_index),
-        cmocka_unit_test(wrong_ones_are_refused),
+        cmocka_unit_test(blocks_are_announced),   cmocka_unit_test(wrong_ones_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -288,6 +288,7 @@ static bool over_limit(uint64_t *charge, uint64_t *bytes, uint64_t *now, struct 
         *charge = *bytes = budget->refusal.charge;
         *now = budget->refusal.now;
     }
+    budget->refusal.by_limit = false; /* told: it explains no later one */
     pthread_mutex_unlock(&budget->lock);
     return this_one || last_one;
 }

@@ -22,6 +22,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -32,6 +33,7 @@
 #include "base/text.h"
 
 #define FILE_TAG        TAG_FORMATS
+#define WILL_NEED_BYTES ((uint64_t)128 * 1024) /* of one advice the kernel may forget what is more */
 #define INTERRUPTS_MOST 10000 /* in a row, then it is an error: a hang would be worse */
 
 struct file {
@@ -41,6 +43,7 @@ struct file {
     bool writable, lock;
     atomic_int owed; /* an injected fault that a read which cannot fail has met */
     atomic_bool always_waits; /* the file system cannot tell what is in memory */
+    atomic_bool random; /* the kernel was told so */
     atomic_int lost; /* the error number of a failed write-back, or 0 */
     atomic_ullong bytes_read;
     char path[];
@@ -483,24 +486,28 @@ bool file_read_ready(struct file *file, uint64_t offset, void *to, size_t bytes)
         atomic_store_explicit(&file->owed, fault, memory_order_relaxed);
     if (fault || atomic_load_explicit(&file->always_waits, memory_order_relaxed) || offset > INT64_MAX - bytes)
         return false;
-    ssize_t got = preadv2(file->descriptor, &part, 1, (off_t)offset, RWF_NOWAIT);
+    /* The library's own preadv2 turns cancellation on and off: a tenth of the time of a small row. */
+    ssize_t got = syscall(SYS_preadv2, file->descriptor, &part, 1L, (long)offset, (long)(offset >> 32), RWF_NOWAIT);
     if (got < 0 && errno != EAGAIN && errno != EINTR) /* a file system that does not know the question */
         atomic_store_explicit(&file->always_waits, true, memory_order_relaxed);
-    if (got != (ssize_t)bytes)
-        return false;
-    atomic_fetch_add_explicit(&file->bytes_read, (unsigned long long)bytes, memory_order_relaxed);
-    return true;
+    return got == (ssize_t)bytes;
 }
 
 void file_will_need(struct file *file, uint64_t offset, uint64_t bytes)
 {
-    if (offset <= INT64_MAX && bytes <= INT64_MAX - offset)
-        posix_fadvise(file->descriptor, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
+    if (offset > INT64_MAX || bytes > INT64_MAX - offset)
+        return;
+    for (uint64_t done = 0; done < bytes; done += WILL_NEED_BYTES) {
+        uint64_t part = bytes - done < WILL_NEED_BYTES ? bytes - done : WILL_NEED_BYTES;
+        posix_fadvise(file->descriptor, (off_t)(offset + done), (off_t)part, POSIX_FADV_WILLNEED);
+    }
 }
 
 void file_expect_random(struct file *file)
 {
-    posix_fadvise(file->descriptor, 0, 0, POSIX_FADV_RANDOM);
+    if (!atomic_load_explicit(&file->random, memory_order_relaxed))
+        posix_fadvise(file->descriptor, 0, 0, POSIX_FADV_RANDOM);
+    atomic_store_explicit(&file->random, true, memory_order_relaxed);
 }
 
 void file_expect_sequential(struct file *file)

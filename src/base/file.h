@@ -46,11 +46,12 @@ plim_status file_sync(struct file *file, plim_error *error);
 /* The range is no longer needed in the page cache (written ranges are
    flushed first). Advice: never fails. */
 void file_drop(struct file *file, uint64_t offset, uint64_t bytes);
-/* The same where no disk has to be waited for; false: it would have to be, or it failed (file_read says how). */
+/* file_read where no disk has to be waited for; false: it would have to be, or it failed (file_read says how). Not
+   counted by file_bytes_read: threads that read small rows would wait for each other's counting. */
 bool file_read_ready(struct file *file, uint64_t offset, void *to, size_t bytes);
 /* This range will be read soon: the disk may begin. Advice: never fails, never waits for the data. */
 void file_will_need(struct file *file, uint64_t offset, uint64_t bytes);
-/* Reads will jump about: reading ahead is of no use. Advice: never fails. */
+/* Reads will jump about: reading ahead is of no use. Advice: never fails; said again it costs nothing. */
 void file_expect_random(struct file *file);
 /* Reads will go from the beginning to the end: the kernel reads further ahead. Advice: never fails. */
 void file_expect_sequential(struct file *file);

@@ -48,6 +48,14 @@ static plim_status npy_read(struct source *source, const int64_t *index, int64_t
     return PLIM_OK;
 }
 
+static void npy_expect(struct source *source, int64_t first, int64_t count)
+{
+    struct npy_source *npy = (struct npy_source *)source;
+    for (int i = 0; i < npy->file_count; i++)
+        if (!npy->fortran[i].item)
+            rows_expect(&npy->rows[i], first, count);
+}
+
 static void npy_close(struct source *source)
 {
     struct npy_source *npy = (struct npy_source *)source;
@@ -56,7 +64,7 @@ static void npy_close(struct source *source)
     budget_give(source->budget, TAG_FORMATS, npy, sizeof *npy);
 }
 
-static const struct source_type npy_type = {.name = "npy", .read = npy_read, .close = npy_close};
+static const struct source_type npy_type = {.name = "npy", .read = npy_read, .expect = npy_expect, .close = npy_close};
 
 /* A column for each range of the second axis. */
 static plim_status add_ranges(struct npy_source *npy, const struct npy_header *header, const struct npy_range *ranges,
@@ -91,7 +99,6 @@ static plim_status add_file(struct npy_source *npy, struct npy_header *header, c
     TRY(file_open(&rows->file, npy->base.budget, path, FILE_READ, error));
     npy->file_count++;
     TRY(npy_header_read(header, rows->file, npy->base.budget, error));
-    file_expect_random(rows->file);
     rows->at = header->at;
     rows->row_bytes = header->data_bytes / (uint64_t)header->shape.dim[0];
     if (header->fortran)

@@ -52,6 +52,8 @@ static bool put_off(struct late *late, const struct rows *rows, const int64_t *i
 {
     if (run == count || late->count == MOST_LATE)
         return false;
+    if (first && index[first] != index[first - 1] + 1)
+        file_expect_random(rows->file); /* rows in order are better off with the kernel's own reading ahead */
     file_will_need(rows->file, rows->at + (uint64_t)index[first] * rows->row_bytes, (uint64_t)run * rows->row_bytes);
     late->run[late->count++] = (struct late_run){.first = first, .rows = run};
     return true;
@@ -81,6 +83,11 @@ plim_status rows_read(const struct rows *rows, const int64_t *index, int64_t cou
         swap_elements(place_to, bytes, rows->swap);
     }
     return PLIM_OK;
+}
+
+void rows_expect(const struct rows *rows, int64_t first, int64_t count)
+{
+    file_will_need(rows->file, rows->at + (uint64_t)first * rows->row_bytes, (uint64_t)count * rows->row_bytes);
 }
 
 /* ---- rows cut into parts ---- */

@@ -69,6 +69,8 @@ struct source_type {
        one. *done == 0 with PLIM_OK: element index[0] does not fit into an empty room (room->wanted would do). */
     plim_status (*read_values)(int64_t *done, struct source *source, const int64_t *index, int64_t count,
                                const struct row_target *target, plim_error *error);
+    /* Elements first..first + count will be asked for soon, in any order: the disk may begin. Advice; may be NULL. */
+    void (*expect)(struct source *source, int64_t first, int64_t count);
 
     /* Streams. A reader takes source->reader_bytes from the budget at most (tag formats), on opening; it stands at
        the beginning of epoch 0 then. */

@@ -441,11 +441,33 @@ static plim_status map_rows(struct flow *flow, const struct flow_target *target,
     return PLIM_OK;
 }
 
+/* What stage s knows of rows that are soon needed, in the source's numbering: runs that stages before it leave whole. */
+static void announce(struct flow *flow, int s)
+{
+    struct coming coming[MOST_COMING];
+    struct source *source = flow->shape.first->source;
+    struct locate_step *step = &flow->locate[s];
+    int runs = step->node->stage->coming(coming, &step->state, step->node, flow->position[0], flow->epoch[0]);
+    for (int r = 0; r < runs; r++) {
+        int64_t ends[2] = {coming[r].first, coming[r].first + coming[r].count - 1};
+        uint64_t epochs[2] = {flow->epoch[0], flow->epoch[0]};
+        for (int before = s + 1; before < flow->shape.locate_count; before++) {
+            struct locate_step *other = &flow->locate[before];
+            other->node->stage->locate(&other->state, other->node, ends, epochs, 2);
+        }
+        if (ends[1] - ends[0] == coming[r].count - 1)
+            source->type->expect(source, ends[0], coming[r].count);
+    }
+}
+
 static void locate(struct flow *flow, int64_t count)
 {
+    bool told = flow->shape.first->source->type->expect != NULL;
     for (int s = 0; s < flow->shape.locate_count; s++) {
         struct locate_step *step = &flow->locate[s];
         uint64_t start_ns = clock_begin(&flow->clock);
+        if (told && step->node->stage->coming)
+            announce(flow, s);
         step->node->stage->locate(&step->state, step->node, flow->position, flow->epoch, count);
         clock_end(&step->busy_ns, &flow->clock, start_ns);
     }

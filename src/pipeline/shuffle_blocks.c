@@ -79,6 +79,11 @@ static int64_t group_at(int64_t *inside, const struct order *order, int64_t posi
     return group;
 }
 
+static int64_t block_at(const struct stage_state *state, const struct order *order, int64_t place)
+{
+    return (int64_t)permutation_at(&state->permutation, (uint64_t)(place - (place > order->odd)));
+}
+
 /* Row `inside` of the blocks of a group, in the input's numbering. */
 static int64_t row_of(const struct stage_state *state, const struct order *order, int64_t group, int64_t inside)
 {
@@ -88,9 +93,36 @@ static int64_t row_of(const struct stage_state *state, const struct order *order
         return order->full * order->rows + inside - before;
     if (has_odd && inside >= before)
         inside += order->missing;
-    int64_t at = group * order->group + inside / order->rows;
-    int64_t block = (int64_t)permutation_at(&state->permutation, (uint64_t)(at - (at > order->odd)));
-    return block * order->rows + inside % order->rows;
+    return block_at(state, order, group * order->group + inside / order->rows) * order->rows + inside % order->rows;
+}
+
+static void begin_epoch(struct stage_state *state, const struct order *order, uint64_t key, uint64_t epoch)
+{
+    if (state->ready && state->epoch == epoch)
+        return;
+    permutation_init(&state->permutation, (uint64_t)order->full, key, 1);
+    state->epoch = epoch;
+    state->group = state->announced = -1;
+    state->ready = true;
+}
+
+/* The blocks of the group that is read and of the next one, as soon as it is known: the disk works a group ahead. */
+static int blocks_coming(struct coming out[MOST_COMING], struct stage_state *state, const struct dataset *dataset,
+                         int64_t position, uint64_t epoch)
+{
+    uint64_t key = shuffle_key(dataset, epoch);
+    struct order order = order_of(dataset, key);
+    int count = 0;
+    begin_epoch(state, &order, key, epoch);
+    int64_t inside, group = group_at(&inside, &order, position);
+    if (state->announced > group)
+        return 0;
+    int64_t place = (state->announced < group ? group : group + 1) * order.group, end = (group + 2) * order.group;
+    for (; place < end && place < order.places && count < MOST_COMING; place++)
+        out[count++] = place == order.odd ? (struct coming){order.full * order.rows, order.short_rows}
+                                          : (struct coming){block_at(state, &order, place) * order.rows, order.rows};
+    state->announced = group + 1;
+    return count;
 }
 
 static void blocks_locate(struct stage_state *state, const struct dataset *dataset, int64_t *position, uint64_t *epoch,
@@ -103,12 +135,7 @@ static void blocks_locate(struct stage_state *state, const struct dataset *datas
             key = shuffle_key(dataset, epoch[i]);
             order = order_of(dataset, key);
         }
-        if (!state->ready || state->epoch != epoch[i]) {
-            permutation_init(&state->permutation, (uint64_t)order.full, key, 1);
-            state->epoch = epoch[i];
-            state->group = -1;
-            state->ready = true;
-        }
+        begin_epoch(state, &order, key, epoch[i]);
         int64_t inside, group = group_at(&inside, &order, position[i]);
         if (group != state->group) {
             permutation_init(&state->inner, (uint64_t)group_rows(&order, group), key, 2 + (uint64_t)group);
@@ -123,4 +150,5 @@ const struct stage stage_shuffle_blocks = {
     .build = blocks_build,
     .locate = blocks_locate,
     .by_epoch = true,
+    .coming = blocks_coming,
 };

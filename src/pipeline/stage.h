@@ -19,9 +19,17 @@
 /* What a stage may keep between two calls of locate: a cache, never the truth. */
 struct stage_state {
     struct permutation permutation, inner;
-    int64_t group; /* whose inner permutation it is */
+    int64_t group;     /* whose inner permutation it is */
+    int64_t announced; /* the last group whose rows were said to come */
     uint64_t epoch;
     bool ready;
+};
+
+#define MOST_COMING 64
+
+/* Neighbours. */
+struct coming {
+    int64_t first, count;
 };
 
 struct stage {
@@ -35,6 +43,10 @@ struct stage {
     void (*locate)(struct stage_state *state, const struct dataset *dataset, int64_t *position, uint64_t *epoch,
                    int64_t count);
     bool by_epoch; /* locate depends on the epoch */
+    /* Called before locate: which rows of its input are soon needed besides, in runs of neighbours; how many runs.
+       May be NULL. */
+    int (*coming)(struct coming out[MOST_COMING], struct stage_state *state, const struct dataset *dataset,
+                  int64_t position, uint64_t epoch);
     /* One after another. NULL: only over data with an index. */
     const struct stream_type *stream;
     bool sequential; /* never by index, even where its input could be */
