@@ -441,7 +441,7 @@ static plim_status map_rows(struct flow *flow, const struct flow_target *target,
     return PLIM_OK;
 }
 
-/* What stage s knows of rows that are soon needed, in the source's numbering: runs that stages before it leave whole. */
+/* What stage s knows of rows that are soon needed: tells the source of runs that the stages before it leave whole. */
 static void announce(struct flow *flow, int s)
 {
     struct coming coming[MOST_COMING];
