@@ -368,7 +368,8 @@ static struct dataset *labelled(struct labels *labels, struct budget *budget, en
     struct source *source;
     struct spec spec = {.column_count = 2,
                         .element_bytes = 8 + type_bytes(type),
-                        .column = {{"x", TYPE_I64, {0, {0}}, 8}, {"y", type, {1, {1}}, type_bytes(type)}}};
+                        .column = {{.name = "x", .type = TYPE_I64, .bytes = 8},
+                                   {.name = "y", .type = type, .shape = {1, {1}}, .bytes = type_bytes(type), .origin = 1}}};
     for (int64_t i = 0; i < LABELS; i++)
         element_set(labels->data, type, labels->number[i] = i, i == BAD_LABEL ? bad : (double)(i % TEN));
     const void *columns[] = {labels->number, labels->data};
