@@ -110,7 +110,7 @@ static plim_status read_end64(struct end_record *end, struct zip *zip, plim_erro
 
 static plim_status read_directory(struct zip *zip, plim_error *error)
 {
-    struct end_record end;
+    struct end_record end = {0};
     uint64_t present, behind;
     TRY(file_size(&present, zip->file, error));
     TRY(read_end(&end, zip, present, error));
