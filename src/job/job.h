@@ -84,6 +84,9 @@ const char *job_path(struct plim_job *job, const char *path);
 plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_error *error);
 /* A data set inside another: a source, and stages where there are any. Yours to unref. */
 plim_status job_nested_open(struct dataset **out, struct plim_job *job, const struct yaml *split, plim_error *error);
+/* What a sample of the training data looks like, for who goes through batches sample by sample. Batches that were padded
+   to lengths of their own are refused: their samples have no common size. */
+plim_status job_samples(struct spec *spec, const struct plim_job *job, plim_error *error);
 /* That a model can be fed with it. */
 plim_status job_data_trains(struct plim_job *job, const struct job_data *data, plim_error *error);
 /* What the splits, once open, must be: finite, alike, within the disk budget. */

@@ -120,7 +120,7 @@ static plim_status prepare(struct conversion *self, plim_error *error)
     const struct dataset *dataset = job->train.dataset;
     if (dataset_steps(dataset, NULL) == CARDINALITY_INFINITE)
         return hint(error, fail_at(error, PLIM_BAD_JOB, job->path, "this data never ends"), "end the pipeline with take");
-    dataset_sample_spec(&self->spec, dataset);
+    TRY(job_samples(&self->spec, job, error));
     self->plan = (struct sink_plan){.spec = &self->spec,
                                     .room_bytes = spec_has_values(&self->spec) ? dataset->room_bytes : 0};
     uint64_t bytes;

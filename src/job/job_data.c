@@ -112,6 +112,19 @@ plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_erro
     return status == PLIM_OK ? PLIM_OK : place(error, status, where);
 }
 
+plim_status job_samples(struct spec *spec, const struct plim_job *job, plim_error *error)
+{
+    const struct dataset *dataset = job->train.dataset;
+    dataset_sample_spec(spec, dataset);
+    for (int c = 0; dataset->stacked && c < spec->column_count; c++)
+        if (column_is_variable(&spec->column[c])) {
+            plim_status status = fail_at(error, PLIM_UNSUPPORTED, job->path,
+                                         "column '%s' is padded to another length in each batch", spec->column[c].name);
+            return hint(error, status, "put `- unbatch` behind it, or pad to a stated shape");
+        }
+    return PLIM_OK;
+}
+
 /* What a model can be fed with: numbers of one shape, an input and a label. */
 plim_status job_data_trains(struct plim_job *job, const struct job_data *data, plim_error *error)
 {

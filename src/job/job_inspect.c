@@ -142,7 +142,7 @@ static plim_status inspect(struct inspection *self, plim_error *error)
 {
     struct plim_job *job = self->job;
     TRY(job_data_prepare(job, error));
-    dataset_sample_spec(&self->spec, job->train.dataset);
+    TRY(job_samples(&self->spec, job, error));
     TRY(look(self, error));
     text_clear(&job->summary_text);
     text_clear(&job->summary_json);
