@@ -164,7 +164,15 @@ plim_status file_source_next(int64_t *got, struct reader *reader, int64_t most, 
 plim_status file_source_skip(int64_t *passed, struct reader *reader, int64_t count, plim_error *error)
 {
     const struct file_format *format = reader->source->format;
-    for (*passed = 0; *passed < count;) {
+    plim_status held = reader->held;
+    reader->held = PLIM_OK;
+    *passed = 0;
+    if (held != PLIM_OK) {
+        if (error)
+            *error = reader->held_error;
+        return held;
+    }
+    while (*passed < count) {
         int64_t place, some = 0;
         TRY(whose_turn(&place, reader, error));
         if (place < 0)
@@ -172,8 +180,10 @@ plim_status file_source_skip(int64_t *passed, struct reader *reader, int64_t cou
         int64_t wanted = turn_left(reader, count - *passed);
         plim_status status = format->skip(&some, reader->file[place], wanted, error);
         *passed += some;
-        if (status != PLIM_OK)
+        if (status != PLIM_OK) {
+            interleave_gave(&reader->order, some);
             return pass_damage(reader, place, status);
+        }
         if (some < wanted)
             end_turn(reader, place);
         else
