@@ -43,14 +43,8 @@ static void choose_grant(struct plim_job *job)
         predict(&job->prediction, job, *grant);
         if (job->prediction.peak <= job->memory_bytes)
             return;
-        if (grant->slots > least.slots)
-            grant->slots--;
-        else if (grant->workers > least.workers)
-            grant->workers--;
-        else
+        if (!grant_shrink(grant, least))
             return;
-        if (grant->slots == 1 && grant->workers == 1) /* nothing is read ahead: nothing for a thread to do */
-            grant->workers = least.workers;
     }
 }
 

@@ -176,14 +176,8 @@ static void choose_slots(struct plim_job *job)
         job_predict(&job->prediction, job, job->program, *grant, job->validation_grant, job->train.dataset);
         if (job->prediction.peak <= job->memory_bytes)
             return;
-        if (grant->slots > least.slots)
-            grant->slots--;
-        else if (grant->workers > least.workers)
-            grant->workers--;
-        else
+        if (!grant_shrink(grant, least))
             return;
-        if (grant->slots == 1 && grant->workers == 1) /* nothing is read ahead: nothing for a thread to do */
-            grant->workers = least.workers;
     }
 }
 

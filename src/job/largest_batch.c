@@ -8,6 +8,7 @@
 #include <string.h>
 
 /* Slots and buffers are rounded to pages: the figure is to hold when it is used. */
+#define MOST_BATCH ((int64_t)1 << 30)
 #define PAGES_SLACK (64.0 * 1024)
 
 /* Tasks by layer and op: both graphs have the forward nodes, and the sizes of one serve for the other. The first of
@@ -169,6 +170,7 @@ static plim_status search(int64_t *out, struct plim_job *job, struct sizing *siz
 {
     int64_t low = 0, high = dataset_batch_size(job->train.dataset);
     int64_t most = dataset_cardinality(job->train.dataset);
+    most = most < 0 ? MOST_BATCH : most; /* nobody knows how many there are */
     bool inside;
     TRY(fits(&inside, job, sizing, high, error));
     while (inside && high < most) {

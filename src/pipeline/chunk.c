@@ -7,19 +7,19 @@
 
 /* ---- laying out ---- */
 
-static uint64_t area(uint64_t rows, uint64_t row_bytes)
+uint64_t rows_area(int64_t rows, uint64_t row_bytes)
 {
     uint64_t bytes;
-    return mul_u64(&bytes, rows, row_bytes) ? round_up(bytes, ROOM_ALIGNMENT) : UINT64_MAX;
+    return mul_u64(&bytes, (uint64_t)rows, row_bytes) ? round_up(bytes, ROOM_ALIGNMENT) : UINT64_MAX;
 }
 
 uint64_t chunk_bytes(const struct spec *spec, int64_t rows, uint64_t room_bytes)
 {
     uint64_t bytes = round_up(room_bytes, ROOM_ALIGNMENT);
     for (int c = 0; c < spec->column_count; c++)
-        bytes = add_most(bytes, area((uint64_t)rows, spec->column[c].bytes));
-    bytes = add_most(bytes, area((uint64_t)rows, sizeof(int64_t)));
-    return add_most(bytes, area((uint64_t)rows, sizeof(uint64_t)));
+        bytes = add_most(bytes, rows_area(rows, spec->column[c].bytes));
+    bytes = add_most(bytes, rows_area(rows, sizeof(int64_t)));
+    return add_most(bytes, rows_area(rows, sizeof(uint64_t)));
 }
 
 void chunk_lay(struct chunk *chunk, void *block, const struct spec *spec, int64_t rows, uint64_t room_bytes)
@@ -28,12 +28,12 @@ void chunk_lay(struct chunk *chunk, void *block, const struct spec *spec, int64_
     *chunk = (struct chunk){.spec = spec, .capacity = rows};
     for (int c = 0; c < spec->column_count; c++) {
         chunk->column[c] = at;
-        at += area((uint64_t)rows, spec->column[c].bytes);
+        at += rows_area(rows, spec->column[c].bytes);
     }
     chunk->index = (int64_t *)at;
-    at += area((uint64_t)rows, sizeof(int64_t));
+    at += rows_area(rows, sizeof(int64_t));
     chunk->epoch = (uint64_t *)at;
-    at += area((uint64_t)rows, sizeof(uint64_t));
+    at += rows_area(rows, sizeof(uint64_t));
     room_init(&chunk->room, at, round_up(room_bytes, ROOM_ALIGNMENT));
 }
 

@@ -13,6 +13,8 @@ struct chunk {
     struct room room;
 };
 
+/* Rows side by side, up to a multiple of ROOM_ALIGNMENT. UINT64_MAX: more than can be counted. */
+uint64_t rows_area(int64_t rows, uint64_t row_bytes);
 /* One block for all of it: how large, and laid out in it. UINT64_MAX: more than can be counted. */
 uint64_t chunk_bytes(const struct spec *spec, int64_t rows, uint64_t room_bytes);
 void chunk_lay(struct chunk *chunk, void *block, const struct spec *spec, int64_t rows, uint64_t room_bytes);

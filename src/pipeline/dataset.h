@@ -294,6 +294,8 @@ struct grant {
    where the work is too light to be shared. */
 struct grant dataset_least_grant(const struct dataset *dataset);
 struct grant dataset_wanted_grant(const struct dataset *dataset, int data_threads);
+/* A little less, slots first; false when it is the least already. */
+bool grant_shrink(struct grant *grant, struct grant least);
 /* What an iterator will take, by tag (batches, pipeline, formats, stacks): added to by_tag and *scratch_bytes (may
    be NULL). */
 void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset,

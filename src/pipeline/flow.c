@@ -49,7 +49,7 @@ struct shape_of_flow {
     bool indexed, makes_values, keeps_values;
     int locate_count, map_count;
     int64_t rows;
-    uint64_t buffer_bytes, states_bytes, in_bytes, made_bytes, column_bytes;
+    uint64_t states_bytes, in_bytes, made_bytes, column_bytes;
 };
 
 struct flow {
@@ -72,12 +72,6 @@ const struct dataset *flow_head(const struct dataset *dataset)
     while (!dataset->sequential && dataset->input)
         dataset = dataset->input;
     return dataset->sequential ? dataset : NULL;
-}
-
-static uint64_t area(uint64_t rows, uint64_t row_bytes)
-{
-    uint64_t bytes;
-    return mul_u64(&bytes, rows, row_bytes) ? round_up(bytes, ROOM_ALIGNMENT) : UINT64_MAX;
 }
 
 /* The output column that is this input column, or -1. */
@@ -106,7 +100,7 @@ static uint64_t lay_columns(struct flow *flow, const struct shape_of_flow *shape
             int output = becomes(node->spec, c);
             before[c] = output >= 0 ? site[output] : (struct site){.column = -1, .at = bytes};
             if (output < 0)
-                bytes = add_most(bytes, area((uint64_t)rows, spec->column[c].bytes));
+                bytes = add_most(bytes, rows_area(rows, spec->column[c].bytes));
         }
         m--;
         if (flow) {

@@ -136,11 +136,10 @@ static int64_t slot_steps(int64_t *last, const struct dataset *dataset)
 static uint64_t lay_out_slot(uint64_t column_at[MOST_COLUMNS], uint64_t *room_bytes, const struct dataset *dataset)
 {
     const struct spec *spec = dataset->spec;
-    uint64_t total = 0, bytes;
+    uint64_t total = 0;
     for (int c = 0; c < spec->column_count; c++) {
         column_at[c] = total;
-        bool fits = mul_u64(&bytes, (uint64_t)slot_rows(dataset), spec->column[c].bytes);
-        total = add_most(total, fits ? round_up(bytes, ROOM_ALIGNMENT) : UINT64_MAX);
+        total = add_most(total, rows_area(slot_rows(dataset), spec->column[c].bytes));
     }
     *room_bytes = spec_has_values(spec) ? round_up(dataset->room_bytes, ROOM_ALIGNMENT) : 0;
     for (int c = 0; c < spec->column_count; c++) /* rows come in any order: room for every gap */
@@ -829,14 +828,6 @@ static plim_status start_flows(struct iterator *iterator, struct grant grant, ui
     return PLIM_OK;
 }
 
-static bool is_heavy(const struct dataset *dataset)
-{
-    for (; dataset; dataset = dataset->input)
-        if (dataset->function && dataset->function->heavy)
-            return true;
-    return false;
-}
-
 static void time_parts(struct iterator *iterator)
 {
     for (int w = 0; w < iterator->worker_count; w++)
@@ -892,7 +883,7 @@ plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct
     iterator->worker = (struct worker *)((uint8_t *)iterator + workers_at());
     iterator->slot = (struct slot *)((uint8_t *)iterator + slots_at(grant.workers));
     iterator->has_values = spec_has_values(dataset->spec);
-    iterator->heavy = is_heavy(dataset);
+    iterator->heavy = dataset_is_heavy(dataset);
     iterator->single = is_single(dataset);
     iterator->drops = dataset->batch_size && dataset->drop_remainder;
     iterator->steps = slot_steps(&iterator->last_batch, dataset);

@@ -36,7 +36,7 @@ struct grant dataset_least_grant(const struct dataset *dataset)
     return (struct grant){.slots = 1};
 }
 
-static bool is_heavy(const struct dataset *dataset)
+bool dataset_is_heavy(const struct dataset *dataset)
 {
     for (; dataset; dataset = dataset->input)
         if (dataset->function && dataset->function->heavy)
@@ -50,11 +50,24 @@ struct grant dataset_wanted_grant(const struct dataset *dataset, int data_thread
     struct grant grant = {.slots = 1};
     if (dataset->prefetched && data_threads > 0)
         grant.slots = dataset->depth == PREFETCH_AUTO ? AUTO_SLOTS : (int)dataset->depth + 1;
-    if (is_heavy(dataset))
+    if (dataset_is_heavy(dataset))
         grant.workers = data_threads;
     else
         grant.workers = grant.slots > 1 && data_threads > 0;
     return grant;
+}
+
+bool grant_shrink(struct grant *grant, struct grant least)
+{
+    if (grant->slots > least.slots)
+        grant->slots--;
+    else if (grant->workers > least.workers)
+        grant->workers--;
+    else
+        return false;
+    if (grant->slots == 1 && grant->workers == 1) /* nothing is read ahead: nothing for a thread to do */
+        grant->workers = least.workers;
+    return true;
 }
 
 static plim_status prefetch_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,

@@ -118,6 +118,8 @@ plim_status dataset_start(const struct dataset *dataset, struct scratch *scratch
 struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stage, size_t extra, void **room);
 /* Runs stage->build; gives the node, or a failed one in its place. */
 struct dataset *dataset_built(struct dataset *dataset);
+/* A function of it takes microseconds an element. */
+bool dataset_is_heavy(const struct dataset *dataset);
 /* The error carried, if any. Unlike dataset_check it does not ask for a batch. */
 plim_status dataset_error(const struct dataset *dataset, plim_error *error);
 /* The same, and that an epoch has something to give. */

@@ -5,16 +5,10 @@
 
 #include "base/checked.h"
 
-static uint64_t area(int64_t rows, size_t bytes)
-{
-    uint64_t all;
-    return mul_u64(&all, (uint64_t)rows, bytes) ? round_up(all, ROOM_ALIGNMENT) : UINT64_MAX;
-}
-
 uint64_t store_bytes(const struct spec *spec, int64_t rows, uint64_t room_bytes)
 {
     uint64_t bytes = add_most(chunk_bytes(spec, rows, room_bytes), round_up(room_bytes, ROOM_ALIGNMENT));
-    return add_most(bytes, add_most(area(rows, sizeof(int64_t)), area(rows, sizeof(bool))));
+    return add_most(bytes, add_most(rows_area(rows, sizeof(int64_t)), rows_area(rows, sizeof(bool))));
 }
 
 void store_lay(struct store *store, void *block, const struct spec *spec, int64_t rows, uint64_t room_bytes)
@@ -25,7 +19,7 @@ void store_lay(struct store *store, void *block, const struct spec *spec, int64_
     room_init(&store->other, at, round_up(room_bytes, ROOM_ALIGNMENT));
     at += round_up(room_bytes, ROOM_ALIGNMENT);
     store->next = (int64_t *)at;
-    at += area(rows, sizeof(int64_t));
+    at += rows_area(rows, sizeof(int64_t));
     store->used = (bool *)at;
     store_clear(store);
 }
