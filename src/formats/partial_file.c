@@ -5,24 +5,27 @@
 
 #define TAG TAG_FORMATS
 
-static plim_status take_paths(struct partial_file *partial, const char *path, plim_error *error)
+plim_status partial_names(char **path_out, char **partial_out, size_t *bytes, struct budget *budget, enum tag tag,
+                          const char *path, plim_error *error)
 {
     static const char suffix[] = ".partial";
     size_t length = strlen(path);
-    partial->path_block_bytes = 2 * length + 1 + sizeof suffix;
-    partial->path = budget_take(partial->budget, TAG, partial->path_block_bytes);
-    if (!partial->path)
-        return budget_refused(partial->budget, TAG, partial->path_block_bytes, error);
-    memcpy(partial->path, path, length);
-    partial->partial = partial->path + length + 1;
-    memcpy(partial->partial, path, length);
-    memcpy(partial->partial + length, suffix, sizeof suffix);
+    *bytes = 2 * length + 1 + sizeof suffix;
+    char *names = budget_take(budget, tag, *bytes);
+    if (!names)
+        return budget_refused(budget, tag, *bytes, error);
+    memcpy(names, path, length);
+    memcpy(names + length + 1, path, length);
+    memcpy(names + 2 * length + 1, suffix, sizeof suffix);
+    *path_out = names;
+    *partial_out = names + length + 1;
     return PLIM_OK;
 }
 
 static plim_status start(struct partial_file *partial, const char *path, plim_error *error)
 {
-    TRY(take_paths(partial, path, error));
+    TRY(partial_names(&partial->path, &partial->partial, &partial->path_block_bytes, partial->budget, TAG, path,
+                      error));
     partial->buffer = budget_take(partial->budget, TAG, PARTIAL_BUFFER_BYTES);
     if (!partial->buffer)
         return budget_refused(partial->budget, TAG, PARTIAL_BUFFER_BYTES, error);

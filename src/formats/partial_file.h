@@ -21,6 +21,9 @@ struct partial_file {
     uint64_t at; /* of the file: where the buffer goes */
 };
 
+/* PATH, NUL, PATH.partial, NUL: one block of *bytes. */
+plim_status partial_names(char **path_out, char **partial_out, size_t *bytes, struct budget *budget, enum tag tag,
+                          const char *path, plim_error *error);
 /* On failure there is nothing to abandon. */
 plim_status partial_open(struct partial_file *out, struct budget *budget, const char *path, plim_error *error);
 plim_status partial_put(struct partial_file *partial, const void *data, uint64_t bytes, plim_error *error);

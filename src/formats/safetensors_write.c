@@ -10,6 +10,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "formats/heapsort.h"
+#include "formats/partial_file.h"
 #include "formats/safetensors.h"
 
 #define DATA_ALIGNMENT 4096
@@ -58,24 +59,10 @@ static plim_status check_usable(const struct safetensors_writer *writer, plim_er
 
 /* ---- making and freeing -------------------------------------------------- */
 
-static plim_status take_paths(struct safetensors_writer *writer, const char *path, plim_error *error)
-{
-    static const char suffix[] = ".partial";
-    size_t length = strlen(path);
-    writer->path_block_bytes = 2 * length + 1 + sizeof suffix;
-    writer->path = budget_take(writer->budget, TAG, writer->path_block_bytes);
-    if (!writer->path)
-        return budget_refused(writer->budget, TAG, writer->path_block_bytes, error);
-    memcpy(writer->path, path, length);
-    writer->partial = writer->path + length + 1;
-    memcpy(writer->partial, path, length);
-    memcpy(writer->partial + length, suffix, sizeof suffix);
-    return PLIM_OK;
-}
-
 static plim_status open_writer(struct safetensors_writer *writer, const char *path, plim_error *error)
 {
-    TRY(take_paths(writer, path, error));
+    TRY(partial_names(&writer->path, &writer->partial, &writer->path_block_bytes, writer->budget, TAG, path,
+                      error));
     if (!writer->buffer) {
         writer->buffer = budget_take(writer->budget, TAG, writer->buffer_bytes);
         if (!writer->buffer)
