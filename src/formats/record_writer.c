@@ -82,11 +82,6 @@ int64_t record_writer_count(const struct record_writer *writer)
     return writer->count;
 }
 
-uint64_t record_writer_bytes(const struct record_writer *writer)
-{
-    return partial_bytes(&writer->file);
-}
-
 /* ---- bytes ---------------------------------------------------------------- */
 
 /* Everything that zlib makes of its input now; of the end too, with Z_FINISH. */

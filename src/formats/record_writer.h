@@ -20,7 +20,5 @@ plim_status record_writer_finish(struct record_writer *writer, plim_error *error
 void record_writer_close(struct record_writer *writer);
 
 int64_t record_writer_count(const struct record_writer *writer);
-/* Bytes of the file so far, but for what a compressor still holds. */
-uint64_t record_writer_bytes(const struct record_writer *writer);
 
 #endif

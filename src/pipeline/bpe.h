@@ -12,11 +12,10 @@
 
 struct bpe;
 
-/* Errors name file and byte. Takes at most bpe_cost (tag pipeline), while it reads. */
+/* Errors name file and byte. */
 plim_status bpe_make(struct bpe **out, struct budget *budget, const char *vocab_path, const char *merges_path,
                      plim_error *error);
 void bpe_free(struct bpe *bpe);
-uint64_t bpe_cost(uint64_t vocab_bytes, uint64_t merges_bytes);
 /* What it holds once it is made. */
 uint64_t bpe_bytes(const struct bpe *bpe);
 /* Largest token number + 1. */

@@ -22,15 +22,6 @@ static uint64_t slots_for(uint64_t entries)
     return slots;
 }
 
-/* {"a":0,...}: an entry has six bytes or more, a line of merges four. Numbers may leave gaps: as many as entries. */
-uint64_t bpe_cost(uint64_t vocab_bytes, uint64_t merges_bytes)
-{
-    uint64_t entries = vocab_bytes / 6 + 2, lines = merges_bytes / 4 + 1, numbers = 2 * entries + 1024;
-    return budget_charge(sizeof(struct bpe)) + budget_charge(vocab_bytes + 1) + budget_charge(merges_bytes + 1) +
-           budget_charge(vocab_bytes) + 2 * budget_charge(4 * numbers) + budget_charge(numbers) +
-           budget_charge(8 * slots_for(entries)) + budget_charge(sizeof(struct pair_slot) * slots_for(lines));
-}
-
 uint64_t bpe_bytes(const struct bpe *bpe)
 {
     return budget_charge(sizeof *bpe) + budget_charge(bpe->byte_count) + 2 * budget_charge(4 * (uint64_t)bpe->size) +

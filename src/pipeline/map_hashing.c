@@ -57,13 +57,6 @@ static plim_status hashing_run(const struct map_call *call, plim_error *error)
     return PLIM_OK;
 }
 
-static uint64_t hashing_room(const struct spec *from, const struct spec *to, const void *context)
-{
-    const struct hashing_options *options = context;
-    (void)from;
-    return map_values_room(&to->column[map_first_column(to, options->column)]);
-}
-
 /* ---- job files ---- */
 
 struct hashing_words {
@@ -121,6 +114,6 @@ const struct map_function map_hashing = {
     .infer = hashing_infer,
     .run = hashing_run,
     .options_bytes = sizeof(struct hashing_options),
-    .room_bytes = hashing_room,
+    .room_bytes = map_category_room,
     .read = hashing_read,
 };

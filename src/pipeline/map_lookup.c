@@ -88,13 +88,6 @@ static plim_status lookup_run(const struct map_call *call, plim_error *error)
     return PLIM_OK;
 }
 
-static uint64_t lookup_room(const struct spec *from, const struct spec *to, const void *context)
-{
-    const struct lookup_options *options = context;
-    (void)from;
-    return map_values_room(&to->column[map_first_column(to, options->column)]);
-}
-
 /* ---- job files ---- */
 
 struct lookup_words {
@@ -162,7 +155,7 @@ const struct map_function map_string_lookup = {
     .infer = lookup_infer,
     .run = lookup_run,
     .options_bytes = sizeof(struct lookup_options),
-    .room_bytes = lookup_room,
+    .room_bytes = map_category_room,
     .options_release = lookup_release,
     .read = string_lookup_read,
 };
@@ -174,7 +167,7 @@ const struct map_function map_integer_lookup = {
     .infer = lookup_infer,
     .run = lookup_run,
     .options_bytes = sizeof(struct lookup_options),
-    .room_bytes = lookup_room,
+    .room_bytes = map_category_room,
     .options_release = lookup_release,
     .read = integer_lookup_read,
 };

@@ -182,6 +182,12 @@ const struct string *map_text(const struct map_call *call, int c, int64_t row)
     return (const struct string *)(const void *)at;
 }
 
+uint64_t map_category_room(const struct spec *from, const struct spec *to, const void *options)
+{
+    (void)from;
+    return map_values_room(&to->column[map_first_column(to, options)]);
+}
+
 /* Axes before the last are the row's own; the last is, too, unless an output mode has put its depth there. */
 void *map_category_to(const struct map_call *call, int c, int64_t row, const struct shape *shape)
 {

@@ -111,6 +111,8 @@ plim_status map_category_infer(struct column *column, const char *function, enum
                                plim_error *error);
 /* Where the numbers of a row of this shape go: into the column, or, with its extents, into the room. NULL: it is full.
  */
+/* map_function.room_bytes of such functions; their options begin with the column. */
+uint64_t map_category_room(const struct spec *from, const struct spec *to, const void *options);
 void *map_category_to(const struct map_call *call, int c, int64_t row, const struct shape *shape);
 /* The text in a row of a column of single strings. */
 const struct string *map_text(const struct map_call *call, int c, int64_t row);
