@@ -36,7 +36,7 @@ static void put_file(const char *path, const uint8_t *data, size_t bytes)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static _Alignas(64) uint8_t memory[ROOM_BYTES + 2 * ROW_BYTES];
-    char folder[] = "/tmp/snapshot-XXXXXX", path[64], values[64];
+    char folder[] = "snapshot-XXXXXX", path[64], values[64];
     struct budget *budget;
     struct snapshot *snapshot;
     if (!mkdtemp(folder))

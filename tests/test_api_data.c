@@ -615,7 +615,7 @@ static void states_of_the_caller(void **unused)
 static void a_saved_one_is_read_again(void **unused)
 {
     (void)unused;
-    char folder[] = "/tmp/plim_saved_XXXXXX", text[128], file[64];
+    char folder[] = "plim_saved_XXXXXX", text[128], file[64];
     int64_t out[N];
     plim_error error = {0};
     assert_non_null(mkdtemp(folder));

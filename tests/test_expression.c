@@ -169,6 +169,56 @@ static void computes_as_tensorflow(void **state)
 
 enum { MANY = 1000 };
 
+/* Columns for runs in blocks: filled by fill_columns. */
+static struct {
+    int64_t age[MANY];
+    int32_t label[MANY];
+    float price[MANY], x[MANY][5], m[MANY][4][3], v[MANY][3];
+} many;
+static uint8_t whole[MANY * 64], single[MANY * 64];
+
+static void fill_columns(void)
+{
+    for (int i = 0; i < MANY; i++) {
+        many.age[i] = i * 7919 % 1000;
+        many.label[i] = i % 10;
+        many.price[i] = (float)i / 3;
+        for (int k = 0; k < 5; k++)
+            many.x[i][k] = (float)(i * 5 + k) / 7;
+        for (int k = 0; k < 12; k++)
+            (&many.m[i][0][0])[k] = (float)(i - k);
+        for (int k = 0; k < 3; k++)
+            many.v[i][k] = (float)(k * i);
+    }
+}
+
+/* All rows at once, and one by one into rows that are neither dense nor aligned: the same bytes, and nothing taken. */
+static void same_rows(const char *text, const struct table *table, struct budget *budget)
+{
+    struct arena arena;
+    struct expression *expression;
+    enum type type;
+    struct shape shape;
+    arena_init(&arena, budget, TAG_PIPELINE);
+    make(&expression, &type, &shape, &arena, text, table);
+    uint64_t bytes = type_bytes(type) * (uint64_t)shape_count(&shape),
+             stride = bytes + 3; /* not dense, not aligned */
+    assert_true(stride <= 64);
+    uint64_t takes = budget_figures(budget).takes;
+    expression_run(expression, MANY, table->data, table->stride, whole, bytes);
+    for (int i = 0; i < MANY; i++) {
+        void *rows[6];
+        for (int c = 0; c < 6; c++)
+            rows[c] = (uint8_t *)table->data[c] + (uint64_t)i * table->stride[c];
+        expression_run(expression, 1, rows, table->stride, single + (uint64_t)i * stride, stride);
+    }
+    assert_int_equal(budget_figures(budget).takes, takes);
+    for (uint64_t i = 0; i < MANY; i++)
+        if (memcmp(whole + i * bytes, single + i * stride, bytes) != 0)
+            fail_msg("%s: row %llu differs", text, (unsigned long long)i);
+    arena_release(&arena);
+}
+
 static void same_in_blocks(void **state)
 {
     (void)state;
@@ -187,20 +237,6 @@ static void same_in_blocks(void **state)
                                         "cast(x, 'float16')",
                                         "label / 3",
                                         "v"};
-    static int64_t age[MANY];
-    static int32_t label[MANY];
-    static float price[MANY], x[MANY][5], m[MANY][4][3], v[MANY][3];
-    for (int i = 0; i < MANY; i++) {
-        age[i] = i * 7919 % 1000;
-        label[i] = i % 10;
-        price[i] = (float)i / 3;
-        for (int k = 0; k < 5; k++)
-            x[i][k] = (float)(i * 5 + k) / 7;
-        for (int k = 0; k < 12; k++)
-            (&m[i][0][0])[k] = (float)(i - k);
-        for (int k = 0; k < 3; k++)
-            v[i][k] = (float)(k * i);
-    }
     struct table table = {.spec = {.column_count = 6,
                                    .column = {{"age", TYPE_I64, {0}, 0, 0},
                                               {"label", TYPE_I32, {0}, 0, 0},
@@ -208,34 +244,12 @@ static void same_in_blocks(void **state)
                                               {"x", TYPE_F32, {1, {5}}, 0, 0},
                                               {"m", TYPE_F32, {2, {4, 3}}, 0, 0},
                                               {"v", TYPE_F32, {1, {3}}, 0, 0}}},
-                          .data = {age, label, price, x, m, v},
+                          .data = {many.age, many.label, many.price, many.x, many.m, many.v},
                           .stride = {8, 4, 4, 20, 48, 12}};
     struct budget *budget = new_budget();
-    static uint8_t whole[MANY * 64], single[MANY * 64];
-    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
-        struct arena arena;
-        struct expression *expression;
-        enum type type;
-        struct shape shape;
-        arena_init(&arena, budget, TAG_PIPELINE);
-        make(&expression, &type, &shape, &arena, texts[t], &table);
-        uint64_t bytes = type_bytes(type) * (uint64_t)shape_count(&shape),
-                 stride = bytes + 3; /* not dense, not aligned */
-        assert_true(stride <= 64);
-        uint64_t takes = budget_figures(budget).takes;
-        expression_run(expression, MANY, table.data, table.stride, whole, bytes);
-        for (int i = 0; i < MANY; i++) {
-            void *rows[6];
-            for (int c = 0; c < 6; c++)
-                rows[c] = (uint8_t *)table.data[c] + (uint64_t)i * table.stride[c];
-            expression_run(expression, 1, rows, table.stride, single + (uint64_t)i * stride, stride);
-        }
-        assert_int_equal(budget_figures(budget).takes, takes);
-        for (uint64_t i = 0; i < MANY; i++)
-            if (memcmp(whole + i * bytes, single + i * stride, bytes) != 0)
-                fail_msg("%s: row %llu differs", texts[t], (unsigned long long)i);
-        arena_release(&arena);
-    }
+    fill_columns();
+    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++)
+        same_rows(texts[t], &table, budget);
     end_budget(budget);
 }
 
