@@ -311,39 +311,39 @@ static void be_born_late(struct bench *bench)
 
 static void read_elsewhere(struct bench *bench)
 {
-    int at;
+    int at = 0;
     task_of(bench, &op_relu_gradient, 1, &at)->input[1].offset += 64;
 }
 
 static void read_another_row_size(struct bench *bench)
 {
-    int at;
+    int at = 0;
     task_of(bench, &op_max_pool, 0, &at)->output[1].row_bytes *= 2;
 }
 
 static void read_another_column(struct bench *bench)
 {
-    int at;
+    int at = 0;
     task_of(bench, &op_conv2d, 0, &at)->input[0].offset = 1;
 }
 
 static void lose_a_fold(struct bench *bench)
 {
-    int at;
+    int at = 0;
     task_of(bench, &op_conv2d_weight_gradient, 0, &at);
     train_of(bench)->instruction[at].fold_count--;
 }
 
 static void fold_too_little(struct bench *bench)
 {
-    int at;
+    int at = 0;
     task_of(bench, &op_conv2d_weight_gradient, 0, &at);
     train_of(bench)->instruction[at].fold[0].count--;
 }
 
 static void add_without_partials(struct bench *bench)
 {
-    int at;
+    int at = 0;
     task_of(bench, &op_conv2d_weight_gradient, 0, &at)->output[0].unit_bytes = 0;
 }
 
@@ -374,7 +374,7 @@ static void run_twice(struct bench *bench)
 /* The update of the heavy kernel before the gradient that still reads it. */
 static void update_early(struct bench *bench)
 {
-    int update, reader;
+    int update = 0, reader;
     struct instruction *instruction = train_of(bench)->instruction, moved;
     task_of(bench, &op_matmul_weight_gradient, 1, &update);
     reader = update - 1;
@@ -386,7 +386,7 @@ static void update_early(struct bench *bench)
 
 static void overlap_workers(struct bench *bench)
 {
-    int at;
+    int at = 0;
     struct task *task = task_of(bench, &op_conv2d_input_gradient, 0, &at);
     task->output[0].offset = task->input[0].offset;
 }
@@ -398,7 +398,7 @@ static void outgrow_the_worker(struct bench *bench)
 
 static void write_over_weights(struct bench *bench)
 {
-    int at;
+    int at = 0;
     task_of(bench, &op_max_pool, 0, &at)->output[1].offset = 0;
 }
 
@@ -420,7 +420,7 @@ static void lie_about_tags(struct bench *bench)
 /* One chain for the heavy gradient and the reader of its weight: units would race. */
 static void race(struct bench *bench)
 {
-    int update;
+    int update = 0;
     struct task *dw = task_of(bench, &op_matmul_weight_gradient, 1, &update);
     struct instruction *instruction = &train_of(bench)->instruction[update - 1];
     static struct task joined[3];

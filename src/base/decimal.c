@@ -175,7 +175,7 @@ static bool copy(char *to, const char *text, size_t bytes)
 bool decimal_double(double *out, const char *text, size_t bytes)
 {
     char buffer[TEXT_MOST + DECIMAL_PAD], *end;
-    struct decimal decimal;
+    struct decimal decimal = {0};
     if (!copy(buffer, text, bytes))
         return false;
     if (decimal_scan(&decimal, buffer) == buffer + bytes && decimal_to_double(out, &decimal))
@@ -190,7 +190,7 @@ bool decimal_double(double *out, const char *text, size_t bytes)
 bool decimal_float(float *out, const char *text, size_t bytes)
 {
     char buffer[TEXT_MOST + DECIMAL_PAD], *end;
-    struct decimal decimal;
+    struct decimal decimal = {0};
     if (!copy(buffer, text, bytes))
         return false;
     if (decimal_scan(&decimal, buffer) == buffer + bytes && decimal_to_float(out, &decimal))

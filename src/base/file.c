@@ -374,7 +374,7 @@ plim_status file_read(struct file *file, uint64_t offset, void *to, size_t bytes
 
 static plim_status fetch(uint64_t *bytes, struct file *file, void *to, uint64_t capacity, plim_error *error)
 {
-    uint64_t size;
+    uint64_t size = 0;
     TRY(check_readable(file, error));
     TRY(file_size(&size, file, error));
     if (size <= capacity)

@@ -82,7 +82,7 @@ static plim_status set_error(plim_error *error, plim_status code, const char *wh
     return code;
 }
 
-plim_status fail(plim_error *error, plim_status code, const char *format, ...)
+plim_status(fail)(plim_error *error, plim_status code, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -91,7 +91,7 @@ plim_status fail(plim_error *error, plim_status code, const char *format, ...)
     return code;
 }
 
-plim_status fail_at(plim_error *error, plim_status code, const char *where, const char *format, ...)
+plim_status(fail_at)(plim_error *error, plim_status code, const char *where, const char *format, ...)
 {
     va_list list;
     va_start(list, format);

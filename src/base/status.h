@@ -17,8 +17,19 @@
    (In parentheses because cmocka has a macro of that name.) */
 __attribute__((format(printf, 3, 4))) plim_status(fail)(plim_error *error, plim_status code, const char *format, ...);
 /* The same with a place: a file, "file: byte 12", "job.yaml:3:7". */
-__attribute__((format(printf, 4, 5))) plim_status fail_at(plim_error *error, plim_status code, const char *where,
-                                                          const char *format, ...);
+__attribute__((format(printf, 4, 5)))
+plim_status(fail_at)(plim_error *error, plim_status code, const char *where, const char *format, ...);
+/* As macros they show the compiler the code: after a TRY it then knows what was set. (The tests see cmocka's own
+ * `fail`.) */
+#define KNOWN_CODE(call, code)                                                                                         \
+    __extension__({                                                                                                    \
+        (void)(call);                                                                                                  \
+        (plim_status)(code);                                                                                           \
+    })
+#ifndef fail
+#define fail(error, code, ...) KNOWN_CODE((fail)(error, code, __VA_ARGS__), code)
+#endif
+#define fail_at(error, code, ...) KNOWN_CODE((fail_at)(error, code, __VA_ARGS__), code)
 /* Adds what to try. Returns error->code, so `return hint(error, ...)` works;
    with error == NULL it returns `code`. */
 __attribute__((format(printf, 3, 4))) plim_status hint(plim_error *error, plim_status code, const char *format, ...);

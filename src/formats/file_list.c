@@ -298,7 +298,7 @@ plim_status list_sort_by_folder(struct file_list *list, uint64_t first, plim_err
 
 plim_status list_add_class(struct file_list *list, const char *name, plim_error *error)
 {
-    uint32_t at;
+    uint32_t at = 0;
     TRY(list_keep_text(&at, list, name, strlen(name), error));
     uint32_t *kept = pile_add(&list->classes, 1, list->budget);
     if (!kept)

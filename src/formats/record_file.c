@@ -421,7 +421,7 @@ plim_status record_file_next(struct string *record, uint64_t *at, struct record_
                              plim_error *error)
 {
     struct string found = {0};
-    int64_t count;
+    int64_t count = 0;
     uint64_t from = reader->at;
     if (room)
         TRY(record_file_copy(&count, &found, reader, 1, room, error));

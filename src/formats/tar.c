@@ -305,7 +305,7 @@ static plim_status take_header(bool *found, struct ahead *ahead, const struct he
 plim_status tar_next(bool *more, struct tar_member *out, struct tar *tar, plim_error *error)
 {
     uint8_t block[BLOCK_BYTES];
-    struct header header;
+    struct header header = {0};
     struct ahead ahead = {0};
     bool found = false, first = true;
     uint64_t begin = tar->next_at;
