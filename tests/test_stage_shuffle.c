@@ -2,6 +2,7 @@
 #include "stage_checks.h"
 
 #include "formats/rows.h"
+#include "pipeline/held_blocks.h"
 
 static struct dataset *buffered(struct dataset *dataset, int64_t size, uint64_t seed)
 {
@@ -237,9 +238,9 @@ static void blocks_keep_the_index(void **state)
     dataset = dataset_batch(dataset_shard(dataset, 3, 1), 8, false);
     check_stage(dataset, budget, "i");
     dataset_unref(dataset);
-    /* About 1 MiB by default: 15 bytes a row are 69,905 rows. */
+    /* About 256 KiB by default: 15 bytes a row are 17,476 rows. */
     dataset = blocked(counting(budget, 100000), 0, 0, SEED);
-    assert_int_equal(((const struct shuffle_options *)dataset->options)->block_size, 1048576 / 15);
+    assert_int_equal(((const struct shuffle_options *)dataset->options)->block_size, 262144 / 15);
     dataset_unref(dataset);
     assert_int_equal(ids_of(ids, dataset_batch(blocked(texts_open(budget, &texts_indexed, 50, -1), 0, 0, 1), 1, false),
                             budget, "id", 0),
@@ -310,6 +311,157 @@ static void blocks_are_announced(void **state)
     close_budget(budget);
 }
 
+/* ---- blocks that are held ---- */
+
+/* Rows read in order from file-like data, how often each, and a row that cannot be read. */
+struct counted {
+    struct source base;
+    atomic_int reads[MOST];
+    int64_t bad;
+};
+
+static plim_status counted_read(struct source *source, const int64_t *index, int64_t count, void *const *to,
+                                const uint64_t *stride, plim_error *error)
+{
+    struct counted *counted = (struct counted *)source;
+    for (int64_t i = 0; i < count; i++) {
+        if (index[i] == counted->bad)
+            return fail_at(error, PLIM_BAD_DATA, "counted", "row %lld is bad", (long long)index[i]);
+        counted->reads[index[i]]++;
+        memcpy((char *)to[0] + (uint64_t)i * stride[0], &index[i], sizeof index[i]);
+        memset((char *)to[1] + (uint64_t)i * stride[1], (int)index[i] & 0xff, 3);
+    }
+    return PLIM_OK;
+}
+
+static void counted_expect(struct source *source, int64_t first, int64_t count)
+{
+    (void)source, (void)first, (void)count;
+}
+
+static const struct source_type counted_type = {
+    .name = "counted", .read = counted_read, .expect = counted_expect, .close = told_close};
+
+static struct dataset *counted_open(struct counted *counted, struct budget *budget, int64_t count, int64_t bad)
+{
+    *counted = (struct counted){.base = {.type = &counted_type, .budget = budget, .count = count}, .bad = bad};
+    assert_int_equal(spec_add(&counted->base.spec, "i", TYPE_I64, &(struct shape){0}, NULL), PLIM_OK);
+    assert_int_equal(spec_add(&counted->base.spec, "c", TYPE_U8, &(struct shape){.rank = 1, .dim = {3}}, NULL),
+                     PLIM_OK);
+    return dataset_from_source(&counted->base);
+}
+
+/* Two epochs of it, with what the grant says; the peak is what was said before. */
+static void two_epochs(int64_t *ids, struct dataset *dataset, struct budget *budget, struct grant grant)
+{
+    struct iterator *iterator;
+    struct batch *batch;
+    plim_error error = {0};
+    int64_t n = 0;
+    uint64_t cost[TAG_COUNT] = {0};
+    struct budget_figures before = budget_figures(budget);
+    dataset_cost(cost, NULL, dataset, grant);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, SEED, 0, 0, &error), PLIM_OK);
+    struct budget_figures after = budget_figures(budget);
+    for (int tag = 0; tag < TAG_COUNT; tag++)
+        assert_int_equal(after.now_by_tag[tag] - before.now_by_tag[tag], cost[tag]);
+    for (int e = 0; e < 2;) {
+        assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_OK);
+        e += !batch;
+        for (int64_t i = 0; batch && i < batch->count; i++) {
+            ids[n] = ((int64_t *)batch->column[0])[i];
+            assert_int_equal(((uint8_t *)batch->column[1])[3 * i + 2], ids[n] & 0xff);
+            n++;
+        }
+    }
+    assert_int_equal(budget_figures(budget).takes, after.takes);
+    iterator_close(iterator);
+}
+
+/* The same rows in the same order, held or not, by any number of threads; held ones are read once an epoch. */
+static void held_rows_are_the_same(void **state)
+{
+    static const struct {
+        int64_t count, block, group;
+    } cases[] = {{777, 20, 3}, {1000, 100, 4}, {100, 7, 16}, {50, 50, 1}, {1300, 3, 40}};
+    struct budget *budget = open_budget();
+    static int64_t plain[MOST], held[MOST];
+    static struct counted counted;
+    (void)state;
+    for (int c = 0; c < 5; c++)
+        for (int threads = 0; threads < 4; threads++) {
+            struct dataset *dataset =
+                blocked(counted_open(&counted, budget, cases[c].count, -1), cases[c].block, cases[c].group, SEED);
+            dataset = dataset_prefetch(dataset_batch(dataset, 8, false), 4);
+            assert_true(dataset_wanted_grant(dataset, 2).held);
+            assert_false(dataset_least_grant(dataset).held);
+            struct grant grant = {.slots = 4, .workers = threads};
+            two_epochs(plain, dataset, budget, grant);
+            memset(counted.reads, 0, sizeof counted.reads);
+            grant.held = true;
+            two_epochs(held, dataset, budget, grant);
+            assert_true(same(plain, held, 2 * cases[c].count));
+            for (int64_t i = 0; i < cases[c].count; i++)
+                assert_in_range(counted.reads[i], 1, threads ? 5 : 3); /* threads read ahead, into a third epoch */
+            dataset_unref(dataset);
+        }
+    close_budget(budget);
+}
+
+/* A row that cannot be read is told when its batch comes, not when its block does. */
+static void a_bad_row_of_a_block(void **state)
+{
+    struct budget *budget = open_budget();
+    static struct counted counted;
+    struct iterator *iterator;
+    struct batch *batch;
+    (void)state;
+    for (int threads = 0; threads < 3; threads++)
+        for (int held = 0; held < 2; held++) {
+            plim_error error = {0};
+            int64_t rows = 0;
+            struct dataset *dataset = blocked(counted_open(&counted, budget, 300, 123), 30, 2, SEED);
+            dataset = dataset_prefetch(dataset_batch(dataset, 8, false), 4);
+            struct grant grant = {.slots = 4, .workers = threads, .held = held};
+            assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, SEED, 0, 0, &error), PLIM_OK);
+            plim_status status;
+            while ((status = iterator_next(&batch, iterator, &error)) == PLIM_OK && batch)
+                rows += batch->count;
+            assert_int_equal(status, PLIM_BAD_DATA);
+            assert_string_equal(error.message, "row 123 is bad");
+            static int64_t first;
+            first = threads || held ? first : rows;
+            assert_int_equal(rows, first);
+            iterator_close(iterator);
+            dataset_unref(dataset);
+        }
+    close_budget(budget);
+}
+
+/* Values, data in memory and blocks that stages tear apart are not held; the least grant holds nothing. */
+static void what_is_not_held(void **state)
+{
+    struct budget *budget = open_budget();
+    static struct counted counted;
+    (void)state;
+    struct dataset *torn = blocked(dataset_shard(counted_open(&counted, budget, 100, -1), 2, 0), 10, 2, SEED);
+    struct dataset *texts = blocked(texts_open(budget, &texts_indexed, 50, -1), 10, 2, SEED);
+    struct dataset *made = blocked(counting(budget, 100), 10, 2, SEED);
+    assert_int_equal(held_bytes(torn), 0);
+    assert_int_equal(held_bytes(texts), 0);
+    assert_int_equal(held_bytes(made), 0);
+    struct grant grant = {.slots = 3, .workers = 1, .held = true}, least = {.slots = 1};
+    int steps = 0;
+    while (grant_shrink(&grant, least))
+        steps++;
+    assert_int_equal(steps, 3);
+    assert_false(grant.held);
+    dataset_unref(torn);
+    dataset_unref(texts);
+    dataset_unref(made);
+    close_budget(budget);
+}
+
 /* ---- words ---- */
 
 static void wrong_ones_are_refused(void **state)
@@ -349,7 +501,9 @@ int main(void)
         cmocka_unit_test(too_large_is_an_error),  cmocka_unit_test(epochs_and_seeds),
         cmocka_unit_test(errors_lose_nothing),    cmocka_unit_test(blocks_are_a_bijection),
         cmocka_unit_test(blocks_stay_together),   cmocka_unit_test(blocks_keep_the_index),
-        cmocka_unit_test(blocks_are_announced),   cmocka_unit_test(wrong_ones_are_refused),
+        cmocka_unit_test(blocks_are_announced),   cmocka_unit_test(held_rows_are_the_same),
+        cmocka_unit_test(a_bad_row_of_a_block),   cmocka_unit_test(what_is_not_held),
+        cmocka_unit_test(wrong_ones_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -288,13 +288,14 @@ int64_t dataset_steps(const struct dataset *dataset, int64_t *last_batch);
 /* What an iterator works with: batch slots, and threads that fill them besides the caller. */
 struct grant {
     int slots, workers;
+    bool held;  /* blocks that a shuffle takes rows from are held in memory; where there are none it costs nothing */
     bool timed; /* the clock runs: iterator_times_each tells what each stage takes */
 };
 /* The least and the most that is of use: prefetch auto has 3 slots; threads as many as there are for data, fewer
    where the work is too light to be shared. */
 struct grant dataset_least_grant(const struct dataset *dataset);
 struct grant dataset_wanted_grant(const struct dataset *dataset, int data_threads);
-/* A little less, slots first; false when it is the least already. */
+/* A little less: of slots, then of what is held, then of threads; false when it is the least already. */
 bool grant_shrink(struct grant *grant, struct grant least);
 /* What an iterator will take, by tag (batches, pipeline, formats, stacks): added to by_tag and *scratch_bytes (may
    be NULL). */

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "pipeline/held_blocks.h"
 #include "pipeline/labels.h"
 
 /* Where the rows of a column are at one moment: at the target's column, or in the flow's buffer. */
@@ -55,6 +56,7 @@ struct shape_of_flow {
 struct flow {
     struct shape_of_flow shape;
     struct budget *budget;
+    struct held_blocks *held;               /* of all flows of an iterator; NULL: rows come from the source itself */
     struct locate_step locate[MOST_STAGES]; /* from the last stage to the first */
     struct map_step *map;                   /* from the first to the last */
     struct site source[MOST_COLUMNS];       /* where rows come in */
@@ -218,6 +220,11 @@ plim_status flow_start(struct flow *flow, const struct dataset *dataset, struct 
     for (int m = 0; m < shape->map_count; m++)
         TRY(start_map(&flow->map[m], flow, &state, seed, error));
     return PLIM_OK;
+}
+
+void flow_hold(struct flow *flow, struct held_blocks *held)
+{
+    flow->held = held;
 }
 
 void flow_stop(struct flow *flow)
@@ -474,6 +481,8 @@ static plim_status read_rows(struct flow *flow, const struct flow_target *target
     struct pointers to;
     struct source *source = flow->shape.first->source;
     point(&to, flow, &source->spec, flow->source, target, first);
+    if (flow->held)
+        return held_read(flow->held, flow->position + first, *end - first, to.row, to.stride, error);
     if (!source->type->read_values)
         return source->type->read(source, flow->position + first, *end - first, to.row, to.stride, error);
     int64_t done = 0;

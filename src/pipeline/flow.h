@@ -31,6 +31,9 @@ uint64_t flow_cost(const struct dataset *dataset);
 /* In a zeroed block of flow_bytes; the dataset must outlive it. */
 plim_status flow_start(struct flow *flow, const struct dataset *dataset, struct budget *budget, uint64_t seed,
                        plim_error *error);
+/* Rows come from here instead of the source, from now on. */
+struct held_blocks;
+void flow_hold(struct flow *flow, struct held_blocks *held);
 void flow_stop(struct flow *flow);
 
 /* At most so many rows at a time: FLOW_ROWS, fewer when rows are large, 1 when a map makes values that stay. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/settings.h"
+#include "pipeline/held_blocks.h"
 #include "pipeline/stage.h"
 
 #define MOST_DEPTH 1024
@@ -47,7 +48,7 @@ bool dataset_is_heavy(const struct dataset *dataset)
 /* Light work is done by one thread ahead of the caller; heavy work by all, even with one slot to fill. */
 struct grant dataset_wanted_grant(const struct dataset *dataset, int data_threads)
 {
-    struct grant grant = {.slots = 1};
+    struct grant grant = {.slots = 1, .held = held_bytes(dataset) > 0};
     if (dataset->prefetched && data_threads > 0)
         grant.slots = dataset->depth == PREFETCH_AUTO ? AUTO_SLOTS : (int)dataset->depth + 1;
     if (dataset_is_heavy(dataset))
@@ -59,8 +60,10 @@ struct grant dataset_wanted_grant(const struct dataset *dataset, int data_thread
 
 bool grant_shrink(struct grant *grant, struct grant least)
 {
-    if (grant->slots > least.slots)
+    if (grant->slots > (grant->held ? least.slots + 1 : least.slots))
         grant->slots--;
+    else if (grant->held && !least.held)
+        grant->held = false;
     else if (grant->workers > least.workers)
         grant->workers--;
     else

@@ -1,12 +1,12 @@
 /* shuffle_blocks.c - a shuffle for disks that dislike jumping about: blocks of neighbouring rows are permuted, then
    the rows inside groups of blocks.
 
-   What is read at one time lies in `group` blocks, so every block is fetched once, whole. Still a pure map of
+   What is read at one time lies in `group` blocks, so every block is fetched once, whole (held_blocks.c). Still a pure map of
    positions, and a bijection for any count: the rows that fill no block are a short one, which stands at a random
    place among the others. */
 #include "pipeline/shuffle.h"
 
-#define BLOCK_BYTES ((uint64_t)1024 * 1024)
+#define BLOCK_BYTES ((uint64_t)256 * 1024) /* two groups of them are held, where the budget allows it */
 #define BLOCK_GROUP 16
 #define VALUE_BLOCK 1024 /* elements, where their bytes are not known beforehand */
 
@@ -145,10 +145,18 @@ static void blocks_locate(struct stage_state *state, const struct dataset *datas
     }
 }
 
+static void blocks_blocks(int64_t *rows, int64_t *count, const struct dataset *dataset)
+{
+    const struct shuffle_options *options = dataset->options;
+    *rows = options->block_size;
+    *count = options->group;
+}
+
 const struct stage stage_shuffle_blocks = {
     .name = "shuffle",
     .build = blocks_build,
     .locate = blocks_locate,
     .by_epoch = true,
     .coming = blocks_coming,
+    .blocks = blocks_blocks,
 };

@@ -47,6 +47,9 @@ struct stage {
        May be NULL. */
     int (*coming)(struct coming out[MOST_COMING], struct stage_state *state, const struct dataset *dataset,
                   int64_t position, uint64_t epoch);
+    /* Rows of its input are taken from `count` blocks of `rows` neighbours at a time; block b begins at row b * rows.
+       May be NULL. */
+    void (*blocks)(int64_t *rows, int64_t *count, const struct dataset *dataset);
     /* One after another. NULL: only over data with an index. */
     const struct stream_type *stream;
     bool sequential; /* never by index, even where its input could be */
