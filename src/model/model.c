@@ -190,11 +190,10 @@ static const char *weight_name(struct model *model, int i, const struct layer *l
     return arena_format(&model->arena, "%s/%s", layer->name, suffix);
 }
 
-struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
-                            struct initializer initializer)
+static struct tensor *add_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+                                 struct initializer initializer, bool trainable)
 {
     struct model *model = layer->model;
-    const struct layer_words *words = layer->options;
     if (graph->failed)
         return NULL;
     const char *name = weight_name(model, model->weight_count, layer, suffix);
@@ -202,14 +201,35 @@ struct tensor *model_weight(struct layer *layer, struct graph *graph, const char
         graph->failed = no_room(&model->arena, 64, &graph->error);
         return NULL;
     }
-    struct tensor *tensor = graph_weight(graph, name, TYPE_F32, shape, words->trainable);
+    struct tensor *tensor = graph_weight(graph, name, TYPE_F32, shape, trainable);
     if (!tensor)
         return NULL;
     model->weight[model->weight_count++] = (struct weight){
-        .name = name, .layer = layer, .tensor = tensor, .initializer = initializer, .trainable = words->trainable};
+        .name = name, .layer = layer, .tensor = tensor, .initializer = initializer, .trainable = trainable};
     layer->parameters += shape_count(&shape);
-    layer->trainable_parameters += words->trainable ? shape_count(&shape) : 0;
+    layer->trainable_parameters += trainable ? shape_count(&shape) : 0;
     return tensor;
+}
+
+struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+                            struct initializer initializer)
+{
+    const struct layer_words *words = layer->options;
+    return add_weight(layer, graph, suffix, shape, initializer, words->trainable);
+}
+
+struct tensor *model_fixed_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+                                  struct initializer initializer)
+{
+    return add_weight(layer, graph, suffix, shape, initializer, false);
+}
+
+struct tensor *model_iteration(struct model *model, struct graph *graph)
+{
+    const struct shape one = {.rank = 1, .dim = {1}};
+    if (!model->iteration)
+        model->iteration = graph_state(graph, "optimizer/iteration", TYPE_I64, one);
+    return model->iteration;
 }
 
 static struct tensor *column_input(struct graph *graph, const char *name, int column, const struct column_spec *spec)
@@ -262,7 +282,7 @@ static plim_status build_layers(struct tensor **out, struct graph *graph, struct
         struct layer *layer = &model->layer[i];
         layer->parameters = layer->trainable_parameters = 0;
         graph->layer = layer->name;
-        x = layer->type->build(layer, graph, x);
+        x = layer->type->merge ? layer->type->merge(layer, graph, &x, 1) : layer->type->build(layer, graph, x);
         TRY(failed_at(graph, layer, error));
         if (!x)
             return fail(error, PLIM_INTERNAL, "%s: made nothing", layer->name);
@@ -301,7 +321,7 @@ static plim_status build_backward(struct model_tensors *out, struct graph *graph
     graph->backward = true;
     TRY(take_gradients(&gradients, graph, model, out->loss, error));
     graph->backward = true;
-    out->iteration = graph_state(graph, "optimizer/iteration", TYPE_I64, one);
+    out->iteration = model_iteration(model, graph);
     out->learning_rate = graph_state(graph, "optimizer/learning_rate", TYPE_F32, one);
     for (int i = 0, k = 0; i < model->weight_count; i++) {
         const struct weight *weight = &model->weight[i];
@@ -340,6 +360,8 @@ plim_status model_build(struct model_tensors *out, struct graph *graph, struct m
 {
     model->weight_count = 0;
     model->from_logits = false;
+    model->iteration = NULL;
+    model->fitting = backward;
     model->training = training;
     plim_status status = build(out, graph, model, input, label, backward, error);
     model->training = NULL; /* the caller's */

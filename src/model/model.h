@@ -29,6 +29,8 @@ struct layer_type {
     plim_status (*read)(struct layer *layer, const struct yaml *yaml, plim_error *error);
     /* Adds weights and nodes; x is the previous layer's output. */
     struct tensor *(*build)(struct layer *layer, struct graph *graph, struct tensor *x);
+    /* Of layers that take several inputs, in the place of build: x are the outputs of `count` layers. */
+    struct tensor *(*merge)(struct layer *layer, struct graph *graph, struct tensor *const *x, int count);
 };
 
 /* Valid after the first build; `tensor` belongs to the graph last built, the
@@ -63,7 +65,9 @@ struct model {
     int weight_count;
     /* While building: */
     const struct training *training;
+    bool fitting;     /* the graph of a training step: Dropout drops, BatchNormalization takes the batch's figures */
     bool from_logits; /* the last activation was left to the loss */
+    struct tensor *iteration; /* made when first asked for */
 };
 
 extern const struct layer_type *const all_layers[];
@@ -75,9 +79,13 @@ void model_free(struct model *model);
 /* The job file's place of a layer: "job.yaml:12:5". */
 void layer_place(char out[256], const struct layer *layer);
 
-#define MOST_LAYER_WEIGHTS 4
+#define MOST_LAYER_WEIGHTS 32
 /* For a layer's build: a weight "dense_1/kernel". */
 struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape, struct initializer initializer);
+/* The same, never trained by the optimizer: moving averages and the like. */
+struct tensor *model_fixed_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape, struct initializer initializer);
+/* STATE i64 [1]: steps done so far; what randomness in a step is made of. Only while fitting. */
+struct tensor *model_iteration(struct model *model, struct graph *graph);
 
 enum loss_kind { LOSS_SPARSE_CATEGORICAL, LOSS_BINARY };
 struct training {
