@@ -275,6 +275,21 @@ static void copy_row(const struct held_blocks *held, const struct place *place, 
     }
 }
 
+#define LINE  64
+#define AHEAD 4 /* rows: their places are known, and lie all over the caches */
+
+static void fetch_row(const struct held_blocks *held, const struct place *place, int64_t index)
+{
+    const struct spec *spec = &held->source->spec;
+    int64_t inside = index % held->block_rows;
+    for (int c = 0; c < spec->column_count; c++) {
+        uint64_t bytes = spec->column[c].bytes;
+        const uint8_t *row = place->rows + held->column_at[c] + (uint64_t)inside * bytes;
+        for (uint64_t at = 0; at < bytes && at < 16 * LINE; at += LINE)
+            __builtin_prefetch(row + at);
+    }
+}
+
 static plim_status read_row(const struct held_blocks *held, int64_t index, int64_t row, void *const *to,
                             const uint64_t *stride, plim_error *error)
 {
@@ -301,11 +316,14 @@ plim_status held_read(struct held_blocks *held, const int64_t *index, int64_t co
     claim(&found, held, index, count);
     fill(&found, held);
     await(there, &found, held);
-    for (int64_t i = 0; i < count && status == PLIM_OK; i++)
+    for (int64_t i = 0; i < count && status == PLIM_OK; i++) {
+        if (i + AHEAD < count && found.row[i + AHEAD] != NOWHERE)
+            fetch_row(held, &held->place[found.row[i + AHEAD]], index[i + AHEAD]);
         if (found.row[i] != NOWHERE && there[found.row[i]])
             copy_row(held, &held->place[found.row[i]], index[i], i, to, stride);
         else
             status = read_row(held, index[i], i, to, stride, error);
+    }
     let_go(&found, held);
     return status;
 }

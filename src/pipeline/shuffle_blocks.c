@@ -1,13 +1,14 @@
 /* shuffle_blocks.c - a shuffle for disks that dislike jumping about: blocks of neighbouring rows are permuted, then
    the rows inside groups of blocks.
 
-   What is read at one time lies in `group` blocks, so every block is fetched once, whole (held_blocks.c). Still a pure map of
-   positions, and a bijection for any count: the rows that fill no block are a short one, which stands at a random
-   place among the others. */
+   What is read at one time lies in `group` blocks, so every block is fetched once, whole (held_blocks.c). Still a pure
+   map of positions, and a bijection for any count: the rows that fill no block are a short one, which stands at a
+   random place among the others. */
 #include "pipeline/shuffle.h"
 
 #define BLOCK_BYTES ((uint64_t)256 * 1024) /* two groups of them are held, where the budget allows it */
 #define BLOCK_GROUP 16
+#define MOST_KEPT   ((int64_t)(sizeof((struct stage_state *)0)->block / sizeof(int64_t)))
 #define VALUE_BLOCK 1024 /* elements, where their bytes are not known beforehand */
 
 static plim_status blocks_build(struct dataset *dataset, plim_error *error)
@@ -93,7 +94,21 @@ static int64_t row_of(const struct stage_state *state, const struct order *order
         return order->full * order->rows + inside - before;
     if (has_odd && inside >= before)
         inside += order->missing;
-    return block_at(state, order, group * order->group + inside / order->rows) * order->rows + inside % order->rows;
+    int64_t place = inside / order->rows;
+    int64_t block =
+        order->group <= MOST_KEPT ? state->block[place] : block_at(state, order, group * order->group + place);
+    return block * order->rows + inside % order->rows;
+}
+
+/* Its blocks are looked up once, not for every row. */
+static void begin_group(struct stage_state *state, const struct order *order, uint64_t key, int64_t group)
+{
+    permutation_init(&state->inner, (uint64_t)group_rows(order, group), key, 2 + (uint64_t)group);
+    state->group = group;
+    for (int64_t b = 0; order->group <= MOST_KEPT && b < order->group; b++) {
+        int64_t place = group * order->group + b;
+        state->block[b] = place < order->places && place != order->odd ? block_at(state, order, place) : 0;
+    }
 }
 
 static void begin_epoch(struct stage_state *state, const struct order *order, uint64_t key, uint64_t epoch)
@@ -137,10 +152,8 @@ static void blocks_locate(struct stage_state *state, const struct dataset *datas
         }
         begin_epoch(state, &order, key, epoch[i]);
         int64_t inside, group = group_at(&inside, &order, position[i]);
-        if (group != state->group) {
-            permutation_init(&state->inner, (uint64_t)group_rows(&order, group), key, 2 + (uint64_t)group);
-            state->group = group;
-        }
+        if (group != state->group)
+            begin_group(state, &order, key, group);
         position[i] = row_of(state, &order, group, (int64_t)permutation_at(&state->inner, (uint64_t)inside));
     }
 }

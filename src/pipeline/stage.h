@@ -20,6 +20,7 @@
 struct stage_state {
     struct permutation permutation, inner;
     int64_t group;     /* whose inner permutation it is */
+    int64_t block[16]; /* and whose blocks, where they are no more */
     int64_t announced; /* the last group whose rows were said to come */
     uint64_t epoch;
     bool ready;
