@@ -5,9 +5,10 @@ and writes all of it as JSON (build/bench-data.json).
 Every measurement is a process of its own; figures are medians over rounds, peaks the largest. The data is made once, in a
 temporary folder below --folder, which has to be on the disk that is to be measured. Peers that need minutes for an epoch are stopped
 after --seconds. Cold means: the file's pages were dropped from the page cache, and mincore says that they are gone."""
-import argparse, ctypes, json, os, statistics, subprocess, sys, tempfile
+import argparse, ctypes, json, os, statistics, subprocess, sys, tempfile, time
 import images
 from harness import HERE, ROOT, run
+from peer_common import FIRST_STEPS
 
 MIB = 2**20
 ROW_BYTES, BATCH, RECORDS = 404, 32, 200_000
@@ -53,11 +54,16 @@ class Bench:
         python = os.path.join(ROOT, ".venv", environment, "bin", "python")
         return run([python, os.path.join(HERE, script), *map(str, words)], env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
 
+    def peer_wanted(self, environment, *words):
+        """What the peer's script said, or None where it was not asked for."""
+        wanted = {"keras": "tensorflow", "torch": "pytorch"}[environment] in self.a.peers.split(",")
+        return self.peer(environment, *words) if wanted else None
+
     def peers(self, row, *peers):
-        """(who, environment, words of its script), those that are asked for."""
+        """(who, environment, words of its script)."""
         for who, environment, *words in peers:
-            if {"keras": "tensorflow", "torch": "pytorch"}[environment] in self.a.peers.split(","):
-                r = self.peer(environment, *words)
+            r = self.peer_wanted(environment, *words)
+            if r:
                 self.seen(row, who, r["median_seconds"], r["peak_rss_bytes"])
 
     def make(self, *words):
@@ -144,7 +150,11 @@ def npy_file(b, rows):
 
 
 def measure_npy(b):
-    row, path, few = f"MLP from npy, exactly shuffled, {b.a.rows:,} rows", npy_file(b, b.a.rows), 10_000
+    """Two rows: as a user starts a run (500 steps, the epoch's beginning included; ours the whole command), which is how the
+    bars were measured; and in the middle of an epoch."""
+    path, few = npy_file(b, b.a.rows), 10_000
+    row, start = f"MLP from npy, exactly shuffled, {b.a.rows:,} rows", f"the same, its first {FIRST_STEPS} steps"
+    first = FIRST_STEPS * BATCH
     allocations = 0
     for _ in range(b.a.rounds):
         warm(path)
@@ -153,9 +163,16 @@ def measure_npy(b):
         b.seen(row, "plimsoll", 1 / r["samples_per_s"], r["peak_rss_bytes"])
         r = b.plim("train", b.job(NPY.format(file=npy_file(b, few), stages="shuffle: exact", epochs=20)))
         b.seen(row, f"plimsoll, {few:,} rows", 1 / r["samples_per_s"], r["peak_rss_bytes"])
-        b.peers(row, ("DataLoader", "torch", "npy", path, b.a.seconds), ("tf.data from_generator", "keras", "npy", path, b.a.seconds))
-    b.faster(row, "DataLoader", 100)
-    b.faster(row, "tf.data from_generator", 100)
+        begin = time.perf_counter()
+        r = b.plim("train", b.job(NPY.format(file=path, stages=f"shuffle: exact, take: {first}", epochs=1)))
+        b.seen(start, "plimsoll", (time.perf_counter() - begin) / first, r["peak_rss_bytes"])
+        for who, environment in (("DataLoader", "torch"), ("tf.data from_generator", "keras")):
+            r = b.peer_wanted(environment, "npy", path, b.a.seconds)
+            if r:
+                b.seen(row, who, r["median_seconds"], r["peak_rss_bytes"])
+                b.seen(start, who, r["start_seconds"], r["peak_rss_bytes"])
+    b.faster(start, "DataLoader", 100)
+    b.faster(start, "tf.data from_generator", 100)
     b.small(row)
     apart = abs(b.peak(row, "plimsoll") - b.peak(row, f"plimsoll, {few:,} rows"))
     b.bar(row, f"peak memory {apart / MIB:.2f} MiB from that of {few:,} rows (bar {EQUAL_BYTES / MIB})", apart <= EQUAL_BYTES)

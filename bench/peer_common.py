@@ -1,6 +1,8 @@
 """What the peers' scripts share: timing and the process's peak."""
 import json, statistics, time
 
+FIRST_STEPS = 500  # of an epoch, its beginning included: what somebody sees who starts a run
+
 
 def time_steps(step, steps):
     for _ in range(5):

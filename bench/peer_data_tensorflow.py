@@ -1,7 +1,7 @@
 """tf.data: peer_data_tensorflow.py range reduced|loop SECONDS | records single|batch FOLDER | npy FILE SECONDS. One JSON line."""
-import glob, itertools, os, sys, time
+import glob, os, sys, time
 import numpy as np, tensorflow as tf
-from peer_common import report
+from peer_common import FIRST_STEPS, report
 
 AUTO, BATCH, BUFFER, WIDTH = tf.data.AUTOTUNE, 32, 10_000, 100
 L = tf.keras.layers
@@ -55,16 +55,16 @@ def npy(path, seconds):
         optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
         return loss
     signature = (tf.TensorSpec((WIDTH,), tf.float32), tf.TensorSpec((1,), tf.float32))
-    data = iter(tf.data.Dataset.from_generator(rows, output_signature=signature).batch(BATCH).prefetch(AUTO))
-    for x, y in itertools.islice(data, 5):
-        step(x, y).numpy()
-    begin, count = time.perf_counter(), 0
-    for x, y in data:
+    begin, count, first = time.perf_counter(), 0, None
+    for x, y in tf.data.Dataset.from_generator(rows, output_signature=signature).batch(BATCH).prefetch(AUTO):
         step(x, y).numpy()
         count += x.shape[0]
-        if time.perf_counter() - begin > seconds:
+        if count == FIRST_STEPS * BATCH:
+            first = time.perf_counter()
+        elif first and time.perf_counter() - first > seconds:
             break
-    report("tensorflow", tf.__version__, [(time.perf_counter() - begin) / count], elements=count)
+    steady = (time.perf_counter() - first) / (count - FIRST_STEPS * BATCH)
+    report("tensorflow", tf.__version__, [steady], elements=count, start_seconds=(first - begin) / (FIRST_STEPS * BATCH))
 
 
 if sys.argv[1] == "range":

@@ -1,8 +1,8 @@
 """torch's DataLoader: peer_data_torch.py npy FILE SECONDS. One JSON line."""
-import itertools, sys, time
+import sys, time
 import numpy as np, torch
 from torch import nn
-from peer_common import report
+from peer_common import FIRST_STEPS, report
 
 BATCH, WIDTH = 32, 100
 
@@ -29,16 +29,16 @@ def npy(path, seconds):
         loss.backward()
         optimizer.step()
         return loss.item()
-    data = iter(torch.utils.data.DataLoader(Table(path), batch_size=BATCH, shuffle=True))
-    for x, y in itertools.islice(data, 5):
-        step(x, y)
-    begin, count = time.perf_counter(), 0
-    for x, y in data:
+    begin, count, first = time.perf_counter(), 0, None
+    for x, y in torch.utils.data.DataLoader(Table(path), batch_size=BATCH, shuffle=True):
         step(x, y)
         count += len(x)
-        if time.perf_counter() - begin > seconds:
+        if count == FIRST_STEPS * BATCH:
+            first = time.perf_counter()
+        elif first and time.perf_counter() - first > seconds:
             break
-    report("pytorch", torch.__version__, [(time.perf_counter() - begin) / count], elements=count)
+    steady = (time.perf_counter() - first) / (count - FIRST_STEPS * BATCH)
+    report("pytorch", torch.__version__, [steady], elements=count, start_seconds=(first - begin) / (FIRST_STEPS * BATCH))
 
 
 npy(sys.argv[2], float(sys.argv[3]))
