@@ -22,7 +22,7 @@ check: test ## and sanitizers, fault sweeps, fuzzing
 	@tools/setup check
 	@tools/run-checks
 
-interop: all ## the same models in real Keras
+interop: all ## the same models in real Keras, the same pictures in TensorFlow
 	@tools/setup interop
 	@interop/run $(BUILD)/plim
 
