@@ -6,6 +6,8 @@
 #define OPS_OPS_H
 
 #include "graph/op.h"
+#include "ops/noise.h"
+#include "ops/remap.h"
 
 #define OP(name) extern const struct op op_##name;
 #include "ops/ops.def"

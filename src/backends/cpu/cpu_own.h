@@ -64,6 +64,20 @@ RUNNER(run_adam);
 MAKER(make_count_step);
 RUNNER(run_count_step);
 
+MAKER(make_noise);
+MAKER(make_dropout);
+RUNNER(run_dropout);
+RUNNER(run_dropout_shared);
+RUNNER(run_gaussian_noise);
+RUNNER(run_gaussian_dropout);
+
+MAKER(make_remap);
+MAKER(make_remap_gradient);
+MAKER(make_transpose);
+RUNNER(run_transpose);
+MAKER(make_concatenate);
+RUNNER(run_concatenate);
+
 MAKER(make_matmul);
 MAKER(make_matmul_weight_gradient);
 
