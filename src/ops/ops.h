@@ -6,8 +6,10 @@
 #define OPS_OPS_H
 
 #include "graph/op.h"
+#include "ops/indexing.h"
 #include "ops/noise.h"
 #include "ops/remap.h"
+#include "ops/resample.h"
 
 #define OP(name) extern const struct op op_##name;
 #include "ops/ops.def"

@@ -78,6 +78,23 @@ RUNNER(run_transpose);
 MAKER(make_concatenate);
 RUNNER(run_concatenate);
 
+MAKER(make_embedding);
+RUNNER(run_embedding);
+MAKER(make_embedding_gradient);
+RUNNER(run_embedding_gradient);
+MAKER(make_gather);
+RUNNER(run_gather);
+MAKER(make_scatter_add);
+RUNNER(run_scatter_add);
+MAKER(make_one_hot);
+RUNNER(run_one_hot);
+MAKER(make_bucketize);
+RUNNER(run_bucketize);
+MAKER(make_resize);
+RUNNER(run_resize);
+MAKER(make_resize_gradient);
+RUNNER(run_resize_gradient);
+
 MAKER(make_matmul);
 MAKER(make_matmul_weight_gradient);
 

@@ -1,0 +1,115 @@
+/* cpu_resample.c - bilinear and bicubic resizing: rows are mixed first, then pixels of the mixed row; the gradient
+   goes the same way back. Weights are tables, made once a kernel. */
+#include "backends/cpu/cpu_own.h"
+#include "ops/ops.h"
+
+struct resample {
+    int64_t from[2], to[2]; /* height and width of the op's input, and of its output */
+    int64_t channels;
+    struct taps *down, *across; /* by place of the output */
+};
+
+static struct taps *make_taps(struct arena *arena, int64_t method, int64_t from, int64_t to)
+{
+    struct taps *taps = arena_array(arena, (size_t)to, sizeof *taps);
+    for (int64_t i = 0; taps && i < to; i++)
+        taps[i] = resample_taps(method, from, to, i);
+    return taps;
+}
+
+static plim_status make_resample(struct cpu_kernel *out, const struct cpu_request *request, const struct shape *x,
+                                 const struct shape *y, int64_t method, plim_error *error)
+{
+    struct arena *arena = &request->backend->arena;
+    struct resample *resample = arena_take(arena, sizeof *resample);
+    if (!resample)
+        return budget_refused(arena->budget, arena->tag, arena->block_bytes, error);
+    for (int i = 0; i < 2; i++) {
+        resample->from[i] = x->dim[1 + i];
+        resample->to[i] = y->dim[1 + i];
+    }
+    resample->channels = x->dim[3];
+    resample->down = make_taps(arena, method, x->dim[1], y->dim[1]);
+    resample->across = make_taps(arena, method, x->dim[2], y->dim[2]);
+    if (!resample->down || !resample->across)
+        return budget_refused(arena->budget, arena->tag, arena->block_bytes, error);
+    out->own = resample;
+    out->kernel.scratch_bytes = (size_t)(x->dim[2] * x->dim[3]) * sizeof(float);
+    return PLIM_OK;
+}
+
+/* to = or += x * weight */
+INLINE void mix(float *restrict to, const float *restrict x, int64_t count, float weight, bool add)
+{
+    if (add)
+        for (int64_t i = 0; i < count; i++)
+            to[i] = madd(x[i], weight, to[i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            to[i] = x[i] * weight;
+}
+
+RUNNER(run_resize)
+{
+    const struct resample *r = cpu_kernel_of(kernel)->own;
+    int64_t rows = cpu_rows(kernel, call), channels = r->channels, line = r->from[1] * channels;
+    const float *x = call->input[0];
+    float *y = call->output[0], *mixed = call->scratch;
+    for (int64_t n = 0; n < rows; n++, x += r->from[0] * line) {
+        for (int64_t i = 0; i < r->to[0]; i++) {
+            const struct taps *down = &r->down[i];
+            for (int64_t a = 0; a < down->count; a++)
+                mix(mixed, x + (down->first + a) * line, line, down->weight[a], a > 0);
+            for (int64_t k = 0; k < r->to[1]; k++, y += channels) {
+                const struct taps *across = &r->across[k];
+                for (int64_t b = 0; b < across->count; b++)
+                    mix(y, mixed + (across->first + b) * channels, channels, across->weight[b], b > 0);
+            }
+        }
+    }
+}
+
+RUNNER(run_resize_gradient)
+{
+    const struct resample *r = cpu_kernel_of(kernel)->own;
+    int64_t rows = cpu_rows(kernel, call), channels = r->channels, line = r->from[1] * channels;
+    const float *dy = call->input[0];
+    float *dx = call->output[0], *mixed = call->scratch;
+    for (int64_t n = 0; n < rows; n++, dx += r->from[0] * line) {
+        memset(dx, 0, (size_t)(r->from[0] * line) * sizeof(float));
+        for (int64_t i = 0; i < r->to[0]; i++) {
+            const struct taps *down = &r->down[i];
+            memset(mixed, 0, (size_t)line * sizeof(float));
+            for (int64_t k = 0; k < r->to[1]; k++, dy += channels) {
+                const struct taps *across = &r->across[k];
+                for (int64_t b = 0; b < across->count; b++)
+                    mix(mixed + (across->first + b) * channels, dy, channels, across->weight[b], true);
+            }
+            for (int64_t a = 0; a < down->count; a++)
+                mix(dx + (down->first + a) * line, mixed, line, down->weight[a], true);
+        }
+    }
+}
+
+MAKER(make_resize)
+{
+    const struct node *node = request->node;
+    const struct resize_attributes *attributes = node->attributes;
+    if (node->input[0]->type != TYPE_F32)
+        return PLIM_OK;
+    TRY(make_resample(out, request, &node->input[0]->shape, &node->output[0]->shape, attributes->method, error));
+    out->kernel.run = entry->run;
+    return PLIM_OK;
+}
+
+MAKER(make_resize_gradient)
+{
+    const struct node *node = request->node;
+    const struct resize_gradient_attributes *attributes = node->attributes;
+    if (node->input[0]->type != TYPE_F32)
+        return PLIM_OK;
+    TRY(make_resample(out, request, &node->output[0]->shape, &node->input[0]->shape, attributes->forward.method,
+                      error));
+    out->kernel.run = entry->run;
+    return PLIM_OK;
+}

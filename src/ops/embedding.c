@@ -1,0 +1,159 @@
+/* embedding.c - rows of a table by number, and the gradient of the table. */
+#include <math.h>
+
+#include "ops/helpers.h"
+
+static plim_status need_index(const struct node *node, int input, plim_error *error)
+{
+    TRY(need_batched(node, input, error));
+    if (!is_label(node->input[input]->type))
+        return misfit(node, error, "indices of type %s are not offered", type_name(node->input[input]->type));
+    return PLIM_OK;
+}
+
+/* ids' shape, and one more axis. */
+static struct shape deeper(const struct shape *ids, int64_t depth)
+{
+    struct shape shape = *ids;
+    shape.dim[shape.rank++] = depth;
+    return shape;
+}
+
+static plim_status embedding_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *ids = node->input[0], *w = node->input[1];
+    TRY(need_index(node, 0, error));
+    TRY(need_real(node, 1, error));
+    TRY(need_rank(node, 1, 2, error));
+    if (w->batched || ids->shape.rank >= MOST_AXES)
+        return misfit(node, error, "ids of %d axes; at most %d, and a table without a batch", ids->shape.rank,
+                      MOST_AXES - 1);
+    output_of(graph, node, 0, w->type, deeper(&ids->shape, w->shape.dim[1]), true);
+    return PLIM_OK;
+}
+
+static void embedding_reference(const struct call *call)
+{
+    const struct tensor *ids = call->node->input[0], *w = call->node->input[1];
+    int64_t count = call_rows(call, ids) * shape_row(&ids->shape), width = w->shape.dim[1];
+    for (int64_t i = 0; i < count; i++) {
+        double id = get(call, 0, i);
+        bool inside = id >= 0 && id < (double)w->shape.dim[0];
+        for (int64_t k = 0; k < width; k++)
+            set(call, 0, i * width + k, inside ? get(call, 1, (int64_t)id * width + k) : (double)NAN);
+    }
+}
+
+static void embedding_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                           struct tensor **d_input)
+{
+    struct embedding_gradient_attributes back = {node->input[1]->shape.dim[0]};
+    if (wanted[1])
+        d_input[1] = graph_add(graph, &op_embedding_gradient, (struct tensor *[]){node->input[0], d_output[0]}, 2,
+                               &back, sizeof(back));
+}
+
+static const struct {
+    enum type type;
+    const char *name;
+    int rank;
+    int64_t row[2], rows, width;
+} examples[] = {
+    {TYPE_I64, "index:7", 1, {5}, 7, 3},       {TYPE_U8, "index:2", 0, {0}, 9, 1},
+    {TYPE_I32, "index:40", 2, {3, 4}, 41, 19}, {TYPE_F32, "index:11", 1, {1}, 11, 17},
+    {TYPE_I16, "index:3", 1, {9}, 3, 64},
+};
+#define EXAMPLES (int)(sizeof(examples) / sizeof(examples[0]))
+
+static struct tensor *example_ids(struct graph *graph, int variant)
+{
+    return example_input(graph, examples[variant].name, examples[variant].type, examples[variant].rank,
+                         examples[variant].row);
+}
+
+static struct tensor *embedding_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= EXAMPLES)
+        return NULL;
+    struct shape shape = shape_2(examples[variant].rows, examples[variant].width);
+    struct tensor *ids = example_ids(graph, variant);
+    return binary(graph, &op_embedding, ids, graph_weight(graph, "w", type, shape, true));
+}
+
+const struct op op_embedding = {
+    .name = "embedding",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = embedding_infer,
+    .gradient = embedding_back,
+    .keeps_inputs = 1 << 0,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = embedding_reference,
+    .example = embedding_example,
+};
+
+/* ---- embedding_gradient --------------------------------------------------- */
+
+static plim_status gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct embedding_gradient_attributes *attributes = node->attributes;
+    const struct tensor *ids = node->input[0], *dy = node->input[1];
+    TRY(need_index(node, 0, error));
+    TRY(need_real(node, 1, error));
+    TRY(need_batched(node, 1, error));
+    struct shape shape = deeper(&ids->shape, last_dim(dy));
+    if (ids->shape.rank >= MOST_AXES || !shape_equal(&shape, &dy->shape) || attributes->rows < 1)
+        return misfit(node, error, "the gradient has not the shape of the looked up rows");
+    output_of(graph, node, 0, dy->type, shape_2(attributes->rows, last_dim(dy)), false);
+    return PLIM_OK;
+}
+
+static void gradient_cut(struct cut *cut, const struct node *node)
+{
+    const struct tensor *dw = node->output[0], *dy = node->input[1];
+    *cut = (struct cut){.extent = dw->shape.dim[0], .grain = 1};
+    cut->work = (double)shape_count(&dy->shape) + (double)shape_count(&dw->shape);
+    cut->input[0] = cut->input[1] = PART_WHOLE;
+    cut->output[0] = PART_CUT;
+}
+
+static void gradient_reference(const struct call *call)
+{
+    const struct tensor *ids = call->node->input[0], *dw = call->node->output[0];
+    int64_t count = call->count * shape_row(&ids->shape), width = dw->shape.dim[1];
+    for (int64_t k = 0; k < width; k++) {
+        for (int64_t row = call->begin; row < call->end; row++) {
+            double sum = 0;
+            for (int64_t i = 0; i < count; i++)
+                if (get(call, 0, i) == (double)row)
+                    sum += get(call, 1, i * width + k);
+            set(call, 0, (row - call->begin) * width + k, sum);
+        }
+    }
+}
+
+static struct tensor *gradient_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= EXAMPLES)
+        return NULL;
+    struct embedding_gradient_attributes attributes = {examples[variant].rows};
+    int64_t row[3] = {examples[variant].row[0], examples[variant].row[1]};
+    row[examples[variant].rank] = examples[variant].width;
+    struct tensor *ids = example_ids(graph, variant);
+    struct tensor *dy = example_input(graph, "dy", type, examples[variant].rank + 1, row);
+    return graph_add(graph, &op_embedding_gradient, (struct tensor *[]){ids, dy}, 2, &attributes, sizeof(attributes));
+}
+
+const struct op op_embedding_gradient = {
+    .name = "embedding_gradient",
+    .inputs = 2,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct embedding_gradient_attributes),
+    .infer = gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = gradient_cut,
+    .reference = gradient_reference,
+    .example = gradient_example,
+};
