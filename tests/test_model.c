@@ -87,7 +87,8 @@ static plim_status build(struct bench *bench, struct column_spec input, struct c
 {
     graph_release(&bench->graph);
     graph_init(&bench->graph, bench->budget, 4);
-    return model_build(&bench->tensors, &bench->graph, bench->model, &input, &label, &bench->training, backward,
+    struct column_spec columns[2] = {input, label};
+    return model_build(&bench->tensors, &bench->graph, bench->model, columns, 2, &bench->training, backward,
                        &bench->error);
 }
 
@@ -319,7 +320,8 @@ static void bad_layers_are_refused_with_their_place(void **state)
         {"- {Dense: 3, Flatten: }", PLIM_BAD_JOB, "job.yaml:1:3", "one layer", ""},
         {"- Input: {shape: 3}", PLIM_BAD_JOB, "job.yaml:1", "shape", ""},
         {"[]", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
-        {"my_model.keras", PLIM_UNSUPPORTED, "job.yaml:1", "my_model.keras", ""},
+        {"my_model.keras", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
+        {"- Flatten\n- Input: {shape: [64]}", PLIM_BAD_JOB, "job.yaml:2:3", "first layer", ""},
     };
     struct bench *bench = *state;
     for (int i = 0; i < COUNT(refusals); i++)
@@ -359,7 +361,6 @@ static void shapes_that_do_not_fit_are_refused(void **state)
         {"- Conv2D: {filters: 1, kernel_size: 9}", PLIM_BAD_JOB, "job.yaml:1:3", "9x9 does not fit", ""},
         {"- MaxPooling2D: 9", PLIM_BAD_JOB, "job.yaml:1:3", "9x9 does not fit", ""},
         {"- Input: {shape: [8, 8, 3]}\n- Flatten", PLIM_BAD_JOB, "job.yaml:1:3", "(8, 8, 3)", ""},
-        {"- Flatten\n- Input: {shape: [64]}", PLIM_BAD_JOB, "job.yaml:2:3", "first layer", ""},
         {"- Flatten\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:2:3", "for each class", ""},
         {"- Conv2D: {filters: 1, kernel_size: 3}", PLIM_BAD_JOB, "job.yaml:1:3", "(batch, classes)", ""},
         {"- Flatten\n- Activation: softmax", PLIM_BAD_JOB, "job.yaml", "no weights", ""},
@@ -514,7 +515,8 @@ static void a_small_budget_is_an_error(void **state)
         graph_init(&graph, budget, 4);
         plim_status status = model_read(&model, budget, "job.yaml", yaml, &bench->error);
         if (status == PLIM_OK)
-            status = model_build(&tensors, &graph, model, &x, &y, &bench->training, true, &bench->error);
+            status = model_build(&tensors, &graph, model, (struct column_spec[]){x, y}, 2, &bench->training, true,
+                                 &bench->error);
         assert_true(status == PLIM_OK || status == PLIM_OVER_BUDGET || status == PLIM_NO_MEMORY);
         refused += status != PLIM_OK;
         model_free(model);

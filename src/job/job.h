@@ -87,6 +87,8 @@ plim_status job_nested_open(struct dataset **out, struct plim_job *job, const st
 /* What a sample of the training data looks like, for who goes through batches sample by sample. Batches that were padded
    to lengths of their own are refused: their samples have no common size. */
 plim_status job_samples(struct spec *spec, const struct plim_job *job, plim_error *error);
+/* The columns as a model sees them; names are the spec's. */
+int job_columns(struct column_spec *out, const struct spec *spec);
 /* That a model can be fed with it. */
 plim_status job_data_trains(struct plim_job *job, const struct job_data *data, plim_error *error);
 /* What the splits, once open, must be: finite, alike, within the disk budget. */

@@ -1,7 +1,7 @@
 /* job_data.c - a split of the job file (`train:`, `validation:`) into a data set: one source word, then the
    pipeline's stages in their order. */
-#include "job/job.h"
 #include "base/text.h"
+#include "job/job.h"
 #include "job/source_word.h"
 #include "pipeline/stage.h"
 
@@ -27,8 +27,8 @@ static plim_status read_split(struct split_words *words, struct plim_job *job, c
 {
     *words = (struct split_words){0};
     if (split->kind != YAML_MAP)
-        return job_bad(job, split, "expected a source and a pipeline, as in {npy: [x.npy, y.npy], pipeline: [batch: 32]}",
-                       error);
+        return job_bad(job, split,
+                       "expected a source and a pipeline, as in {npy: [x.npy, y.npy], pipeline: [batch: 32]}", error);
     for (const struct yaml *entry = split->first; entry; entry = entry->next) {
         if (strcmp(entry->key, "pipeline") == 0)
             words->pipeline = entry;
@@ -125,36 +125,55 @@ plim_status job_samples(struct spec *spec, const struct plim_job *job, plim_erro
     return PLIM_OK;
 }
 
-/* What a model can be fed with: numbers of one shape, an input and a label. */
+int job_columns(struct column_spec *out, const struct spec *spec)
+{
+    for (int c = 0; c < spec->column_count; c++)
+        out[c] = (struct column_spec){
+            .name = spec->column[c].name, .type = spec->column[c].type, .shape = spec->column[c].shape};
+    return spec->column_count;
+}
+
+static plim_status no_numbers(struct plim_job *job, const struct job_data *data, const struct column *column,
+                              plim_error *error)
+{
+    char where[256], shape[64];
+    yaml_place(where, job->path, data->yaml);
+    shape_text(shape, sizeof shape, &column->shape, false);
+    plim_status status = fail_at(error, PLIM_BAD_JOB, where, "column '%s' is %s %s: a model reads numbers of one shape",
+                                 column->name, type_name(column->type), shape);
+    return hint(error, status, "decode, resize, pad or look it up in `map:`, or choose others with `inputs:`");
+}
+
+/* What a model can be fed with: numbers of one shape, its inputs and a label. */
 plim_status job_data_trains(struct plim_job *job, const struct job_data *data, plim_error *error)
 {
     struct spec spec;
+    struct column_spec columns[MOST_COLUMNS];
+    int feed[MOST_COLUMNS] = {0}, label = 0, feeds = job->model->feed_count;
     dataset_sample_spec(&spec, data->dataset);
     if (spec.column_count < 2)
         return job_bad(job, data->yaml, "the data has one column; training needs an input and a label", error);
-    for (int c = 0; c < 2; c++) {
-        char where[256], shape[64];
-        if (!column_has_values(&spec.column[c]))
-            continue;
-        yaml_place(where, job->path, data->yaml);
-        shape_text(shape, sizeof shape, &spec.column[c].shape, false);
-        plim_status status = fail_at(error, PLIM_BAD_JOB, where, "column '%s' is %s %s: a model reads numbers of one shape",
-                                     spec.column[c].name, type_name(spec.column[c].type), shape);
-        return hint(error, status, "decode, resize, pad or look it up in `map:`, or choose others with `inputs:`");
-    }
-    return PLIM_OK;
+    if (feeds > MOST_COLUMNS)
+        return job_bad(job, data->yaml, "the model has more inputs than data can have columns", error);
+    TRY(model_columns(feed, &label, job->model, columns, job_columns(columns, &spec), error));
+    for (int i = 0; i < feeds; i++)
+        if (column_has_values(&spec.column[feed[i]]))
+            return no_numbers(job, data, &spec.column[feed[i]], error);
+    return column_has_values(&spec.column[label]) ? no_numbers(job, data, &spec.column[label], error) : PLIM_OK;
 }
 
 /* ---- both splits together ---- */
 
-static plim_status bad_data_words(struct plim_job *job, const struct job_data *data, const char *what, const char *advice, plim_error *error)
+static plim_status bad_data_words(struct plim_job *job, const struct job_data *data, const char *what,
+                                  const char *advice, plim_error *error)
 {
     char where[256];
     yaml_place(where, job->path, data->yaml);
     return hint(error, fail_at(error, PLIM_BAD_JOB, where, "%s", what), "%s", advice);
 }
 
-static plim_status check_ends(struct plim_job *job, const struct job_data *data, int64_t steps, const char *advice, plim_error *error)
+static plim_status check_ends(struct plim_job *job, const struct job_data *data, int64_t steps, const char *advice,
+                              plim_error *error)
 {
     int64_t last;
     if (!data->dataset || steps > 0 || dataset_steps(data->dataset, &last) != CARDINALITY_INFINITE)
@@ -168,12 +187,18 @@ static plim_status check_alike(struct plim_job *job, plim_error *error)
     if (!job->validation.dataset)
         return PLIM_OK;
     struct spec train, validation;
+    struct column_spec columns[MOST_COLUMNS];
+    int first[MOST_COLUMNS] = {0}, second[MOST_COLUMNS] = {0}, label;
     dataset_sample_spec(&train, job->train.dataset);
     dataset_sample_spec(&validation, job->validation.dataset);
-    if (shape_equal(&train.column[0].shape, &validation.column[0].shape))
-        return PLIM_OK;
-    return bad_data_words(job, &job->validation, "validation elements have another shape than training elements",
-                          "give both the same shape", error);
+    TRY(model_columns(first, &label, job->model, columns, job_columns(columns, &train), error));
+    TRY(model_columns(second, &label, job->model, columns, job_columns(columns, &validation), error));
+    for (int i = 0; i < job->model->feed_count; i++)
+        if (!shape_equal(&train.column[first[i]].shape, &validation.column[second[i]].shape))
+            return bad_data_words(job, &job->validation,
+                                  "validation elements have another shape than training elements",
+                                  "give both the same shape", error);
+    return PLIM_OK;
 }
 
 static plim_status check_disk(struct plim_job *job, plim_error *error)
@@ -187,7 +212,8 @@ static plim_status check_disk(struct plim_job *job, plim_error *error)
     char need[16], limit[16];
     text_size(need, bytes);
     text_size(limit, job->scratch.limit_bytes);
-    plim_status status = fail_at(error, PLIM_OVER_DISK, job->path, "unpacked sources take %s of disk, the limit is %s", need, limit);
+    plim_status status =
+        fail_at(error, PLIM_OVER_DISK, job->path, "unpacked sources take %s of disk, the limit is %s", need, limit);
     return hint(error, status, "--disk %lluKiB", (unsigned long long)(bytes / 1024 + 1));
 }
 

@@ -17,19 +17,15 @@
 /* Touched after the measurement: code of oneDNN in the first step. */
 #define ONEDNN_MARGIN (768 * KIB)
 
-static struct column_spec column_of(const struct dataset *dataset, int column)
-{
-    struct spec spec;
-    dataset_sample_spec(&spec, dataset);
-    return (struct column_spec){.type = spec.column[column].type, .shape = spec.column[column].shape};
-}
-
 static plim_status one_graph(struct graph *graph, struct model_tensors *tensors, struct plim_job *job, const struct dataset *dataset,
                              int64_t batch, bool backward, plim_error *error)
 {
-    struct column_spec input = column_of(dataset, 0), label = column_of(dataset, 1);
+    struct spec spec;
+    struct column_spec columns[MOST_COLUMNS];
+    dataset_sample_spec(&spec, dataset);
+    int count = job_columns(columns, &spec);
     graph_init(graph, job->budget, batch);
-    TRY(model_build(tensors, graph, job->model, &input, &label, &job->training, backward, error));
+    TRY(model_build(tensors, graph, job->model, columns, count, &job->training, backward, error));
     return graph_check(graph, error);
 }
 
@@ -113,12 +109,13 @@ void job_unplan(struct plim_job *job)
 }
 
 /* A label that names no class would train to NaN without a word. */
-static plim_status expect_labels(struct plim_job *job, struct dataset *dataset, const struct tensor *output, plim_error *error)
+static plim_status expect_labels(struct plim_job *job, struct dataset *dataset, const struct model_tensors *tensors, plim_error *error)
 {
     bool classes = job->training.loss == LOSS_SPARSE_CATEGORICAL;
     if (!dataset)
         return PLIM_OK;
-    return dataset_expect_labels(dataset, 1, classes ? output->shape.dim[output->shape.rank - 1] : LABELS_ARE_NUMBERS, error);
+    const struct tensor *output = tensors->output;
+    return dataset_expect_labels(dataset, tensors->label->column, classes ? output->shape.dim[output->shape.rank - 1] : LABELS_ARE_NUMBERS, error);
 }
 
 /* Graphs and plan for the job's own batch. Made twice: the search for the largest
@@ -130,8 +127,8 @@ static plim_status build(struct plim_job *job, plim_error *error)
     release_program(job);
     job->graphs_built = true;
     TRY(job_graphs(&job->train_graph, &job->evaluate_graph, &job->train_tensors, &job->evaluate_tensors, job, batch, evaluate_batch, error));
-    TRY(expect_labels(job, job->train.dataset, job->train_tensors.output, error));
-    TRY(expect_labels(job, job->validation.dataset, job->train_tensors.output, error));
+    TRY(expect_labels(job, job->train.dataset, &job->train_tensors, error));
+    TRY(expect_labels(job, job->validation.dataset, &job->evaluate_tensors, error));
     return make_program(job, error);
 }
 

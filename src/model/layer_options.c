@@ -45,6 +45,10 @@ plim_status layer_read(struct layer *layer, const struct setting *settings, int 
     words->trainable = true;
     if (!yaml)
         return PLIM_OK;
+    if (is_first_argument(yaml) && layer->type->merge) {
+        words->inputs = yaml;
+        return PLIM_OK;
+    }
     if (is_first_argument(yaml))
         return setting_value((char *)layer->options + settings[0].offset, &settings[0], job, yaml, error);
     TRY(settings_read(layer->options, settings, count, job, yaml, error));

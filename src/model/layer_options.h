@@ -16,12 +16,13 @@
 /* Words that every layer takes: the first member of its options. */
 struct layer_words {
     const char *name;
-    const struct yaml *dtype;
+    const struct yaml *dtype, *inputs;
     bool trainable;
 };
 #define LAYER_WORDS                                                                                                    \
     {"name", SETTING_WORD, offsetof(struct layer_words, name), 0},                                                     \
         {"dtype", SETTING_NODE, offsetof(struct layer_words, dtype), 0},                                               \
+        {"inputs", SETTING_NODE, offsetof(struct layer_words, inputs), 0},                                             \
     {                                                                                                                  \
         "trainable", SETTING_BOOL, offsetof(struct layer_words, trainable), 0                                          \
     }
@@ -29,7 +30,7 @@ struct layer_words {
 #define LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define MOST_EXTENT   INT32_MAX /* of one axis: products of a few of them are checked by the graph */
 
-/* A map by its words; a scalar or a list of scalars is the first setting. */
+/* A map by its words; a scalar or a list of scalars is the first setting, or the inputs of a layer that merges. */
 plim_status layer_read(struct layer *layer, const struct setting *settings, int count, const struct yaml *yaml,
                        plim_error *error);
 /* "Dense: 'units' is missing", with an example to add. */

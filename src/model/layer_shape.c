@@ -46,10 +46,6 @@ static struct tensor *input_build(struct layer *layer, struct graph *graph, stru
     char wanted[96], got[96];
     if (!x)
         return NULL;
-    if (layer != layer->model->layer) {
-        graph_fail(graph, PLIM_BAD_JOB, "%s: Input can only be the first layer", layer->name);
-        return NULL;
-    }
     bool fits = x->shape.rank == input->shape.rank + 1;
     for (int i = 0; fits && i < input->shape.rank; i++)
         fits = input->shape.dim[i] < 0 || input->shape.dim[i] == x->shape.dim[i + 1];
@@ -67,6 +63,8 @@ const struct layer_type layer_input = {
     .alias = "InputLayer",
     .snake = "input_layer",
     .hidden = true,
+    .any_type = true,
+    .keeps_mask = true,
     .options_bytes = sizeof(struct input),
     .read = input_read,
     .build = input_build,
@@ -106,6 +104,7 @@ static struct tensor *rescaling_build(struct layer *layer, struct graph *graph, 
 const struct layer_type layer_rescaling = {
     .name = "Rescaling",
     .snake = "rescaling",
+    .any_type = true,
     .options_bytes = sizeof(struct rescaling),
     .read = rescaling_read,
     .build = rescaling_build,

@@ -22,12 +22,15 @@ struct layer_type {
     const char *name;  /* "Dense" */
     const char *alias; /* Keras's second name, or NULL: "MaxPool2D" */
     const char *snake; /* "dense": what weights and nodes are named by */
-    bool hidden;       /* checks only: not in the summary */
+    bool hidden;       /* checks only: not in the summary of a list */
+    bool any_type;     /* takes inputs of any type; what others get is made float32 first */
+    bool keeps_mask;   /* Keras's supports_masking: the output has its input's mask, unless the layer says another */
     size_t options_bytes; /* of a struct that begins with struct layer_words */
     /* Reads the layer's options: a scalar (the first argument), a map, or
        NULL. Unknown words: PLIM_BAD_JOB with place and the nearest right word. */
     plim_status (*read)(struct layer *layer, const struct yaml *yaml, plim_error *error);
-    /* Adds weights and nodes; x is the previous layer's output. */
+    /* Adds weights and nodes; x is the previous layer's output. Called once for each use of the layer: model_weight
+       gives the same weight each time. */
     struct tensor *(*build)(struct layer *layer, struct graph *graph, struct tensor *x);
     /* Of layers that take several inputs, in the place of build: x are the outputs of `count` layers. */
     struct tensor *(*merge)(struct layer *layer, struct graph *graph, struct tensor *const *x, int count);
@@ -45,25 +48,58 @@ struct weight {
 
 struct layer {
     const struct layer_type *type;
-    char *name;       /* "dense_1" */
+    char *name;       /* "dense_1"; inside a nested model "encoder/dense_1" */
     void *options;
     struct model *model;
+    struct layer *outer; /* the layer that holds this one (TimeDistributed), or NULL */
     int line, column; /* in the job file */
-    struct shape output; /* after build; axis 0 is the batch */
+    bool used;
+    int first_use;    /* in the model's table */
+    struct shape output; /* after build, of its first use; axis 0 is the batch */
     uint64_t output_bytes; /* of a whole batch */
     int64_t parameters, trainable_parameters;
+    int first_weight, weight_count; /* in the model's table, after build */
+    int build; /* which build of the model these are of */
 };
+
+/* One application of a layer to the outputs of others. A layer with several uses shares its weights among them. */
+struct use {
+    struct layer *layer;
+    const char *name; /* what `inputs:` call its output */
+    int input_count;
+    const int *input; /* uses before this one; FEED(i): what the model is fed */
+    /* While building: */
+    struct tensor *output, *real; /* real: the same as float32 */
+    struct tensor *mask;          /* bool [N, T], or NULL */
+};
+#define FEED(i) (-1 - (i))
+
+/* What a model is fed: a column of the batch for each Input layer; one column where there is none. */
+struct feed {
+    const char *name; /* of the Input layer, or NULL */
+    struct tensor *tensor, *real; /* while building */
+};
+
+struct scope; /* model_scope.h: the entries of a list of layers */
 
 struct model {
     struct arena arena;
     const char *name;
     const char *job;          /* file name for error places */
-    struct layer *layer;
+    struct layer *layer;      /* each once, in the order of reading */
     int layer_count;
+    struct use *use;          /* in running order: the last one is the model's output */
+    int use_count;
+    struct feed *feed;
+    int feed_count;
+    struct scope *scope;      /* for the summary */
+    bool listed;              /* a plain list: each layer reads the one before it */
     /* Of the graph last built: */
     struct weight *weight;
-    int weight_count;
+    int weight_count, weight_capacity;
     /* While building: */
+    int builds;
+    struct use *now;  /* the use that is being built */
     const struct training *training;
     bool fitting;     /* the graph of a training step: Dropout drops, BatchNormalization takes the batch's figures */
     bool from_logits; /* the last activation was left to the loss */
@@ -73,13 +109,23 @@ struct model {
 extern const struct layer_type *const all_layers[];
 extern const int all_layers_count;
 
+/* model: a list of layers, or {name, layers, outputs, trainable}. An entry is `Flatten`, `Dense: {units: 10}`, a nested
+   model (`Sequential: [...]`, `Functional: {layers: ...}`) or the name of a layer above, which is used again. A layer reads
+   the one before it, or its `inputs:`. */
 plim_status model_read(struct model **out, struct budget *budget, const char *job, const struct yaml *list, plim_error *error);
 void model_free(struct model *model);
 
 /* The job file's place of a layer: "job.yaml:12:5". */
 void layer_place(char out[256], const struct layer *layer);
 
-#define MOST_LAYER_WEIGHTS 32
+/* A layer inside another, from `Dense: 10` or `Dense: {...}`: "time_distributed/dense". Its weights count as the outer one's. */
+plim_status layer_read_inner(struct layer **out, struct layer *outer, const struct yaml *entry, plim_error *error);
+/* For a layer's build: the layer makes the model's output, which nobody else reads. */
+bool layer_is_last(const struct layer *layer);
+/* For a layer's build: the mask (bool [N, T]: true where there is something) that came with input i, or NULL; and the mask
+   of what it makes: NULL for none. */
+struct tensor *layer_mask(const struct layer *layer, int i);
+void layer_set_mask(struct layer *layer, struct tensor *mask);
 /* For a layer's build: a weight "dense_1/kernel". */
 struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape, struct initializer initializer);
 /* The same, never trained by the optimizer: moving averages and the like. */
@@ -97,16 +143,22 @@ struct model_tensors {
     struct tensor *loss;     /* RESULT [1]: mean over the batch */
     struct tensor *accuracy; /* RESULT [1]: mean over the batch, or NULL */
     struct tensor *output;   /* predictions; logits where the loss takes them */
+    struct tensor *label;
+    struct tensor *mask;     /* of the output, bool [N, T], or NULL */
     struct tensor *learning_rate, *iteration; /* STATE, training graph only */
 };
-/* Column 0 of the batch is the input, column 1 the label. backward: with
-   gradients and updates. Fuses before taking gradients. The graph is not
-   yet initialised storage: plan it. */
+/* A column of the batch. */
 struct column_spec {
+    const char *name; /* or NULL */
     enum type type;
     struct shape shape; /* of one element */
 };
-plim_status model_build(struct model_tensors *out, struct graph *graph, struct model *model, const struct column_spec *input, const struct column_spec *label, const struct training *training, bool backward, plim_error *error);
+/* Which column feeds what: by the names of Input layers where they are names of columns, else in order, the label behind
+   them. feed has room for model->feed_count. */
+plim_status model_columns(int *feed, int *label, const struct model *model, const struct column_spec *columns, int count, plim_error *error);
+/* backward: with gradients and updates. Fuses before taking gradients. The graph is not
+   yet initialised storage: plan it. */
+plim_status model_build(struct model_tensors *out, struct graph *graph, struct model *model, const struct column_spec *columns, int count, const struct training *training, bool backward, plim_error *error);
 
 /* losses.c: the loss and the accuracy of output x, for model_build. */
 void losses_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *x, struct tensor *label);

@@ -4,22 +4,22 @@
 
 #include "base/json.h"
 #include "base/numbers.h"
-#include "model/model.h"
+#include "model/model_scope.h"
 
-enum { LAYER_COLUMN, SHAPE_COLUMN, PARAM_COLUMN, BYTES_COLUMN, COLUMNS };
+enum { LAYER_COLUMN, SHAPE_COLUMN, PARAM_COLUMN, CONNECTED_COLUMN, BYTES_COLUMN, COLUMNS };
 
 struct table {
-    int width[COLUMNS]; /* of the text, without the blanks beside it */
+    const struct model *model;
+    int width[COLUMNS]; /* of the text, without the blanks beside it; 0: this column is not shown */
 };
 
 struct row {
     char cell[COLUMNS][160];
 };
 
-static const struct row titles = {{"Layer (type)", "Output Shape", "Param #", "Bytes"}};
-static const int least_width[COLUMNS] = {25, 16, 9, 9};
-static const int shrunk_width[COLUMNS] = {20, 12, 0, 0}; /* as narrow as a cell is made; 0: never */
-#define FRAME_WIDTH (3 * COLUMNS + 1)
+static const struct row titles = {{"Layer (type)", "Output Shape", "Param #", "Connected to", "Bytes"}};
+static const int least_width[COLUMNS] = {25, 16, 9, 17, 9};
+static const int shrunk_width[COLUMNS] = {20, 12, 0, 17, 0}; /* as narrow as a cell is made; 0: never */
 
 /* Keras's words for sizes: "1.61 MB" counts in 1024s. */
 static void keras_size(char *out, size_t capacity, double bytes)
@@ -33,22 +33,77 @@ static void keras_size(char *out, size_t capacity, double bytes)
     number_print(out, capacity, "%.2f %s", bytes, units[unit]);
 }
 
-static void fill_row(struct row *row, const struct layer *layer)
+/* ---- rows: the entries of the model's own list that define something ---- */
+
+static bool is_shown(const struct model *model, const struct entry *entry)
 {
+    bool defines = entry == &model->scope->entry[entry->definition];
+    return defines && !(model->listed && entry->layer && entry->layer->type->hidden);
+}
+
+/* The layer whose output is the entry's. */
+static const struct layer *maker_of(const struct entry *entry)
+{
+    while (entry->inside)
+        entry = &entry->inside->entry[entry->inside->output];
+    return entry->layer;
+}
+
+static int64_t parameters_of(const struct model *model, const struct entry *entry)
+{
+    int64_t sum = 0;
+    if (entry->layer)
+        return entry->layer->parameters;
+    for (int i = 0; i < entry->inside->layer_count; i++)
+        sum += model->layer[entry->inside->first_layer + i].parameters;
+    return sum;
+}
+
+static void fill_row(struct row *row, const struct model *model, const struct entry *entry)
+{
+    const struct layer *maker = maker_of(entry);
     char count[32];
-    snprintf(row->cell[LAYER_COLUMN], sizeof row->cell[0], "%.100s (%s)", layer->name, layer->type->name);
-    shape_text(row->cell[SHAPE_COLUMN], sizeof row->cell[0], &layer->output, true);
-    text_count(count, layer->parameters);
+    memset(row, 0, sizeof *row);
+    snprintf(row->cell[LAYER_COLUMN], sizeof row->cell[0], "%.100s (%s)", entry->name,
+             !entry->layer                ? entry->inside->type_name
+             : entry->layer->type->hidden ? entry->layer->type->alias
+                                          : entry->layer->type->name);
+    shape_text(row->cell[SHAPE_COLUMN], sizeof row->cell[0], &maker->output, true);
+    text_count(count, parameters_of(model, entry));
     snprintf(row->cell[PARAM_COLUMN], sizeof row->cell[0], "%s", count);
-    keras_size(row->cell[BYTES_COLUMN], sizeof row->cell[0], (double)layer->output_bytes);
+    keras_size(row->cell[BYTES_COLUMN], sizeof row->cell[0], (double)maker->output_bytes);
+}
+
+/* Connection number k of what the entry defines, over all its uses: "dense[0][0]". False: there are not so many. */
+static bool connection(char out[160], const struct model *model, const struct entry *definition, int k)
+{
+    const struct scope *scope = model->scope;
+    int last = definition->again ? scope->count : definition->definition + 1;
+    for (int i = definition->definition; i < last; i++) {
+        const struct entry *use = &scope->entry[i];
+        if (use->definition != definition->definition)
+            continue;
+        if (k >= use->input_count) {
+            k -= use->input_count;
+            continue;
+        }
+        if (use->input[k] < 0) {
+            snprintf(out, 160, "-");
+            return true;
+        }
+        const struct entry *from = &scope->entry[use->input[k]];
+        snprintf(out, 160, "%.100s[%d][0]", scope->entry[from->definition].name, from->node);
+        return true;
+    }
+    return false;
 }
 
 /* Names give way first, then shapes: what does not fit ends in an ellipsis, as in Keras. */
 static void shrink(struct table *table, int columns)
 {
-    int total = FRAME_WIDTH;
+    int total = 1;
     for (int c = 0; c < COLUMNS; c++)
-        total += table->width[c];
+        total += table->width[c] ? table->width[c] + 3 : 0;
     for (int c = 0; c < COLUMNS; c++)
         while (shrunk_width[c] && total > columns && table->width[c] > shrunk_width[c]) {
             table->width[c]--;
@@ -56,15 +111,28 @@ static void shrink(struct table *table, int columns)
         }
 }
 
+static void widen(struct table *table, const struct row *row)
+{
+    for (int c = 0; c < COLUMNS; c++)
+        if (table->width[c] && text_columns(row->cell[c]) > table->width[c])
+            table->width[c] = text_columns(row->cell[c]);
+}
+
 static void measure(struct table *table, const struct model *model, int columns)
 {
     struct row row;
+    table->model = model;
     memcpy(table->width, least_width, sizeof table->width);
-    for (int i = 0; i < model->layer_count; i++) {
-        fill_row(&row, &model->layer[i]);
-        for (int c = 0; c < COLUMNS && !model->layer[i].type->hidden; c++)
-            if (text_columns(row.cell[c]) > table->width[c])
-                table->width[c] = text_columns(row.cell[c]);
+    if (model->listed)
+        table->width[CONNECTED_COLUMN] = 0;
+    for (int i = 0; i < model->scope->count; i++) {
+        const struct entry *entry = &model->scope->entry[i];
+        if (!is_shown(model, entry))
+            continue;
+        fill_row(&row, model, entry);
+        widen(table, &row);
+        for (int k = 0; !model->listed && connection(row.cell[CONNECTED_COLUMN], model, entry, k); k++)
+            widen(table, &row);
     }
     shrink(table, columns);
 }
@@ -73,6 +141,8 @@ static void add_line(struct text *out, const struct table *table, const char *le
                      const char *right)
 {
     for (int c = 0; c < COLUMNS; c++) {
+        if (!table->width[c])
+            continue;
         text_add(out, "%s", c ? cross : left);
         for (int i = 0; i < table->width[c] + 2; i++)
             text_add(out, "%s", dash);
@@ -90,13 +160,37 @@ static void add_blanks(struct text *out, int count)
 static void add_row(struct text *out, const struct table *table, const struct row *row, const char *bar)
 {
     for (int c = 0; c < COLUMNS; c++) {
-        int width = table->width[c], length = text_columns(row->cell[c]), free_width = length < width ? width - length : 0;
+        int width = table->width[c], length = text_columns(row->cell[c]), rest = length < width ? width - length : 0;
+        bool number = c == PARAM_COLUMN || c == BYTES_COLUMN;
+        if (!width)
+            continue;
         text_add(out, "%s ", bar);
-        add_blanks(out, c < PARAM_COLUMN ? 0 : free_width);
+        add_blanks(out, number ? rest : 0);
         text_add_cut(out, row->cell[c], width);
-        add_blanks(out, c < PARAM_COLUMN ? free_width + 1 : 1);
+        add_blanks(out, number ? 1 : rest + 1);
     }
     text_add(out, "%s\n", bar);
+}
+
+/* A line for each connection behind the first. */
+static void add_entry(struct text *out, const struct table *table, const struct entry *entry)
+{
+    struct row row;
+    char next[160];
+    fill_row(&row, table->model, entry);
+    bool more = table->width[CONNECTED_COLUMN] && connection(row.cell[CONNECTED_COLUMN], table->model, entry, 0);
+    for (int k = 1;; k++) {
+        more = more && connection(next, table->model, entry, k);
+        if (more) {
+            size_t length = strlen(row.cell[CONNECTED_COLUMN]);
+            snprintf(row.cell[CONNECTED_COLUMN] + length, 160 - length, ",");
+        }
+        add_row(out, table, &row, "│");
+        if (!more)
+            return;
+        memset(&row, 0, sizeof row);
+        memcpy(row.cell[CONNECTED_COLUMN], next, sizeof next);
+    }
 }
 
 static void add_total(struct text *out, const char *what, int64_t parameters)
@@ -114,21 +208,20 @@ static void totals(int64_t *all, int64_t *trainable, uint64_t *bytes, const stru
     for (int i = 0; i < model->layer_count; i++) {
         *all += model->layer[i].parameters;
         *trainable += model->layer[i].trainable_parameters;
-        if (!model->layer[i].type->hidden)
+        if (!model->layer[i].type->hidden) /* an Input's output is the batch */
             *bytes += model->layer[i].output_bytes;
     }
 }
 
 static int64_t batch_of(const struct model *model)
 {
-    const struct shape *shape = &model->layer[model->layer_count - 1].output;
+    const struct shape *shape = &model->use[model->use_count - 1].layer->output;
     return shape->rank ? shape->dim[0] : 0;
 }
 
 plim_status model_summary(struct text *out, const struct model *model, int columns)
 {
     struct table table;
-    struct row row;
     int64_t all, trainable;
     uint64_t bytes;
     char size[32];
@@ -139,14 +232,13 @@ plim_status model_summary(struct text *out, const struct model *model, int colum
     add_line(out, &table, "┏", "━", "┳", "┓");
     add_row(out, &table, &titles, "┃");
     add_line(out, &table, "┡", "━", "╇", "┩");
-    for (int i = 0; i < model->layer_count; i++) {
-        if (model->layer[i].type->hidden)
+    for (int i = 0; i < model->scope->count; i++) {
+        if (!is_shown(model, &model->scope->entry[i]))
             continue;
         if (!first)
             add_line(out, &table, "├", "─", "┼", "┤");
         first = false;
-        fill_row(&row, &model->layer[i]);
-        add_row(out, &table, &row, "│");
+        add_entry(out, &table, &model->scope->entry[i]);
     }
     add_line(out, &table, "└", "─", "┴", "┘");
     add_total(out, "Total params", all);
@@ -159,6 +251,7 @@ plim_status model_summary(struct text *out, const struct model *model, int colum
 
 static void layer_json(struct json_writer *json, const struct layer *layer)
 {
+    const struct use *use = &layer->model->use[layer->first_use];
     json_object(json, NULL);
     json_string(json, "name", layer->name);
     json_string(json, "type", layer->type->name);
@@ -169,6 +262,11 @@ static void layer_json(struct json_writer *json, const struct layer *layer)
     json_int(json, "parameters", layer->parameters);
     json_int(json, "trainable_parameters", layer->trainable_parameters);
     json_uint(json, "activation_bytes", layer->output_bytes);
+    json_array(json, "inputs");
+    for (int i = 0; i < use->input_count; i++)
+        if (use->input[i] >= 0)
+            json_string(json, NULL, layer->model->use[use->input[i]].layer->name);
+    json_end_array(json);
     json_end_object(json);
 }
 

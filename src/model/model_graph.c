@@ -1,0 +1,303 @@
+/* model_graph.c - entries into uses: who reads what, in which order, and models inside models laid out flat.
+
+   Nothing here calls itself once a layer: a chain of 5,000 layers, however it is written, takes no more stack than
+   one of five. Only models inside models do, and those are counted. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "model/model_scope.h"
+
+/* ---- inputs by name ---- */
+
+static plim_status unknown_name(const struct model_reader *reader, const struct scope *scope, const char *word,
+                                const struct yaml *at, const char *name)
+{
+    char where[256];
+    const char *names[256];
+    size_t count = 0;
+    for (int i = 0; i < scope->count && count < 256; i++)
+        names[count++] = scope->entry[i].name;
+    yaml_place(where, reader->model->job, at);
+    plim_status status = fail_at(reader->error, PLIM_BAD_JOB, where, "%s: there is no layer named '%s'", word, name);
+    const char *near = text_nearest(name, names, count);
+    return near ? hint(reader->error, status, "did you mean '%s'?", near) : status;
+}
+
+static plim_status find_input(int *out, const struct model_reader *reader, const struct scope *scope, const char *word,
+                              const struct yaml *node)
+{
+    char where[256];
+    if (node->kind != YAML_SCALAR || node->is_null) {
+        yaml_place(where, reader->model->job, node);
+        return fail_at(reader->error, PLIM_BAD_JOB, where, "%s: expected the names of layers", word);
+    }
+    *out = scope_find(scope, node->text);
+    return *out < 0 ? unknown_name(reader, scope, word, node, node->text) : PLIM_OK;
+}
+
+static plim_status take_inputs(struct model_reader *reader, const struct scope *scope, struct entry *entry, int count)
+{
+    entry->input = arena_array(&reader->model->arena, (size_t)count, sizeof *entry->input);
+    entry->input_count = count;
+    if (!entry->input)
+        return reader_no_room(reader);
+    if (!entry->inputs)
+        return PLIM_OK;
+    if (entry->inputs->kind != YAML_LIST)
+        return find_input(entry->input, reader, scope, "inputs", entry->inputs);
+    int i = 0;
+    for (const struct yaml *node = entry->inputs->first; node; node = node->next)
+        TRY(find_input(&entry->input[i++], reader, scope, "inputs", node));
+    return PLIM_OK;
+}
+
+static bool is_input(const struct entry *entry)
+{
+    return entry->layer && entry->layer->type == &layer_input;
+}
+
+/* What an Input layer, or a first layer without one, is fed with. */
+static plim_status take_feed(struct model_reader *reader, struct scope *scope, struct entry *entry)
+{
+    char where[256];
+    bool first = entry == scope->entry;
+    entry_place(where, reader, entry);
+    if (is_input(entry) && !first && scope->feed_count && !is_input(scope->entry))
+        return hint(reader->error,
+                    fail_at(reader->error, PLIM_BAD_JOB, where, "%s: Input can only be the first layer", entry->name),
+                    "give '%s' its `inputs:`, when there are several", scope->entry[0].name);
+    if (is_input(entry) && entry->inputs)
+        return fail_at(reader->error, PLIM_BAD_JOB, where, "%s: an Input reads the data, not another layer",
+                       entry->name);
+    TRY(take_inputs(reader, scope, entry, 1));
+    entry->input[0] = FEED(scope->feed_count);
+    scope->feed_count++;
+    return PLIM_OK;
+}
+
+/* How many inputs what is used takes; 0: any number. */
+static int wanted_inputs(const struct entry *entry)
+{
+    if (entry->inside)
+        return entry->inside->feed_count;
+    return entry->layer->type->merge ? 0 : 1;
+}
+
+static plim_status connect(struct model_reader *reader, struct scope *scope, struct entry *entry)
+{
+    char where[256];
+    int here = (int)(entry - scope->entry);
+    if (is_input(entry) || (here == 0 && !entry->inputs))
+        return take_feed(reader, scope, entry);
+    bool list = entry->inputs && entry->inputs->kind == YAML_LIST;
+    int count = list ? entry->inputs->count : 1, wanted = wanted_inputs(entry);
+    entry_place(where, reader, entry);
+    if ((wanted && count != wanted) || count == 0)
+        return fail_at(reader->error, PLIM_BAD_JOB, where, "%s: takes %s%.0d input%s, got %d", entry->name,
+                       wanted ? "" : "at least one", wanted, wanted == 1 || !wanted ? "" : "s", count);
+    TRY(take_inputs(reader, scope, entry, count));
+    if (!entry->inputs)
+        entry->input[0] = here - 1;
+    return PLIM_OK;
+}
+
+/* ---- order ---- */
+
+/* "a reads c, which reads b, which reads a": from the top of the stack down to the entry that was met again. */
+static plim_status in_a_circle(const struct model_reader *reader, const struct scope *scope, const int *stack, int top,
+                               int again)
+{
+    char where[256], circle[300] = "";
+    entry_place(where, reader, &scope->entry[again]);
+    int bottom = top;
+    while (stack[bottom] != again)
+        bottom--;
+    snprintf(circle, sizeof circle, "'%.60s'", scope->entry[again].name);
+    for (int i = bottom + 1; i <= top + 1 && i < bottom + 5; i++) {
+        size_t length = strlen(circle);
+        snprintf(circle + length, sizeof circle - length, "%s reads '%.60s'", i > bottom + 1 ? ", which" : "",
+                 scope->entry[i > top ? again : stack[i]].name);
+    }
+    return fail_at(reader->error, PLIM_BAD_JOB, where, "layers in a circle: %s%s", circle,
+                   top - bottom > 3 ? ", ..." : "");
+}
+
+struct walk {
+    int *stack, *next; /* entries on the way, and which input of each comes next */
+    char *state;       /* 0: new, 1: on the stack, 2: in order */
+};
+
+/* Entry `from` and everything it reads that has no place yet: inputs first. */
+static plim_status place_entry(const struct model_reader *reader, struct scope *scope, struct walk *walk, int from,
+                               int *placed)
+{
+    int top = 0;
+    walk->stack[0] = from;
+    walk->next[0] = 0;
+    walk->state[from] = 1;
+    while (top >= 0) {
+        const struct entry *entry = &scope->entry[walk->stack[top]];
+        if (walk->next[top] == entry->input_count) {
+            scope->order[(*placed)++] = walk->stack[top];
+            walk->state[walk->stack[top--]] = 2;
+            continue;
+        }
+        int input = entry->input[walk->next[top]++];
+        if (input < 0 || walk->state[input] == 2)
+            continue;
+        if (walk->state[input] == 1)
+            return in_a_circle(reader, scope, walk->stack, top, input);
+        walk->state[input] = 1;
+        walk->stack[++top] = input;
+        walk->next[top] = 0;
+    }
+    return PLIM_OK;
+}
+
+static plim_status put_in_order(const struct model_reader *reader, struct scope *scope, struct arena *work)
+{
+    struct walk walk = {
+        .stack = arena_array(work, (size_t)scope->count, sizeof(int)),
+        .next = arena_array(work, (size_t)scope->count, sizeof(int)),
+        .state = arena_array(work, (size_t)scope->count, 1),
+    };
+    int placed = 0;
+    if (!walk.stack || !walk.next || !walk.state)
+        return arena_refused(work, reader->error);
+    for (int i = 0; i < scope->count; i++)
+        if (!walk.state[i])
+            TRY(place_entry(reader, scope, &walk, i, &placed));
+    return PLIM_OK;
+}
+
+/* ---- outputs ---- */
+
+static plim_status find_output(const struct model_reader *reader, struct scope *scope)
+{
+    const struct yaml *outputs = scope->outputs;
+    char where[256];
+    scope->output = scope->count - 1;
+    if (!outputs)
+        return PLIM_OK;
+    if (outputs->kind == YAML_LIST && outputs->count > 1) {
+        yaml_place(where, reader->model->job, outputs);
+        return fail_at(reader->error, PLIM_UNSUPPORTED, where, "outputs: %d of them; one is supported so far",
+                       outputs->count);
+    }
+    return find_input(&scope->output, reader, scope, "outputs",
+                      outputs->kind == YAML_LIST && outputs->first ? outputs->first : outputs);
+}
+
+/* Every entry leads to the output: what does not was written for nothing. */
+static plim_status all_are_used(const struct model_reader *reader, const struct scope *scope, struct arena *work)
+{
+    char where[256];
+    bool *used = arena_array(work, (size_t)scope->count, sizeof *used);
+    if (!used)
+        return arena_refused(work, reader->error);
+    used[scope->output] = true;
+    for (int i = scope->count; i-- > 0;) {
+        const struct entry *entry = &scope->entry[scope->order[i]];
+        for (int k = 0; used[scope->order[i]] && k < entry->input_count; k++)
+            if (entry->input[k] >= 0)
+                used[entry->input[k]] = true;
+    }
+    for (int i = 0; i < scope->count; i++) {
+        if (used[i])
+            continue;
+        entry_place(where, reader, &scope->entry[i]);
+        plim_status status =
+            fail_at(reader->error, PLIM_BAD_JOB, where, "nothing that leads to the output '%s' reads layer '%s'",
+                    scope->entry[scope->output].name, scope->entry[i].name);
+        return hint(reader->error, status, "take it out, or name it in `inputs:` of another or in `outputs:`");
+    }
+    return PLIM_OK;
+}
+
+plim_status scope_connect(struct model_reader *reader, struct scope *scope)
+{
+    struct arena work;
+    for (int i = 0; i < scope->count; i++)
+        TRY(connect(reader, scope, &scope->entry[i]));
+    TRY(find_output(reader, scope));
+    arena_init(&work, reader->model->arena.budget, TAG_PLANNER);
+    plim_status status = put_in_order(reader, scope, &work);
+    if (status == PLIM_OK)
+        status = all_are_used(reader, scope, &work);
+    arena_release(&work);
+    return status;
+}
+
+/* ---- uses ---- */
+
+static plim_status use_room(struct model_reader *reader, int *capacity)
+{
+    struct model *model = reader->model;
+    if (model->use_count < *capacity)
+        return PLIM_OK;
+    if (model->use_count >= MOST_USES)
+        return fail_at(reader->error, PLIM_BAD_JOB, model->job,
+                       "more than %d layers, counting those that are used again", MOST_USES);
+    int larger = *capacity ? 2 * *capacity : model->layer_count;
+    struct use *copy = arena_array(&model->arena, (size_t)larger, sizeof *copy);
+    if (!copy)
+        return reader_no_room(reader);
+    if (model->use_count)
+        memcpy(copy, model->use, (size_t)model->use_count * sizeof *copy);
+    model->use = copy;
+    *capacity = larger;
+    return PLIM_OK;
+}
+
+/* An entry's inputs as uses. */
+static int *inputs_of(struct model_reader *reader, const struct scope *scope, const struct entry *entry,
+                      const int *feeds)
+{
+    int *input = arena_array(&reader->model->arena, (size_t)entry->input_count, sizeof *input);
+    for (int i = 0; input && i < entry->input_count; i++)
+        input[i] = entry->input[i] < 0 ? feeds[FEED(entry->input[i])] : scope->entry[entry->input[i]].use;
+    return input;
+}
+
+/* Calls itself for models inside, at most MOST_NESTED_MODELS deep. */
+static plim_status lay_out(struct model_reader *reader, struct scope *scope, const int *feeds, int *capacity)
+{
+    struct model *model = reader->model;
+    for (int i = 0; i < scope->count; i++) {
+        struct entry *entry = &scope->entry[scope->order[i]];
+        int *input = inputs_of(reader, scope, entry, feeds);
+        if (!input)
+            return reader_no_room(reader);
+        if (entry->inside) {
+            TRY(lay_out(reader, entry->inside, input, capacity));
+            entry->use = entry->inside->entry[entry->inside->output].use;
+            continue;
+        }
+        TRY(use_room(reader, capacity));
+        entry->use = model->use_count++;
+        if (!entry->layer->used)
+            entry->layer->first_use = entry->use;
+        entry->layer->used = true;
+        model->use[entry->use] =
+            (struct use){.layer = entry->layer, .name = entry->name, .input = input, .input_count = entry->input_count};
+    }
+    return PLIM_OK;
+}
+
+plim_status model_lay_out(struct model_reader *reader, struct scope *scope)
+{
+    struct model *model = reader->model;
+    int capacity = 0;
+    model->feed_count = scope->feed_count;
+    model->feed = arena_array(&model->arena, (size_t)scope->feed_count, sizeof *model->feed);
+    int *feeds = arena_array(&model->arena, (size_t)scope->feed_count, sizeof *feeds);
+    if (!model->feed || !feeds)
+        return reader_no_room(reader);
+    for (int i = 0; i < scope->feed_count; i++)
+        feeds[i] = FEED(i);
+    for (int i = 0; i < scope->count; i++)
+        if (is_input(&scope->entry[i]))
+            model->feed[FEED(scope->entry[i].input[0])].name = scope->entry[i].name;
+    return lay_out(reader, scope, feeds, &capacity);
+}

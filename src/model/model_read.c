@@ -1,0 +1,424 @@
+/* model_read.c - a list of layers, or a map with one, into entries with layers: words and names.
+
+   Names are Keras's: layers without one of their own are numbered by class over the whole model, dense, dense_1, ...;
+   weights are matched by name, so the numbers must not depend on anything but the text. */
+#include <string.h>
+
+#include "model/model_scope.h"
+
+/* Keras's other layers: refused by name. */
+#define KERAS(name) #name,
+static const char *const keras_layers[] = {
+#include "model/keras_layers.def"
+};
+#undef KERAS
+
+/* The words for nested models. */
+static const struct {
+    const char *word, *snake;
+} model_words[] = {{"Sequential", "sequential"}, {"Functional", "functional"}, {"Model", "functional"}};
+#define FUNCTIONAL 1
+
+plim_status reader_no_room(const struct model_reader *reader)
+{
+    return arena_refused(&reader->model->arena, reader->error);
+}
+
+void entry_place(char out[256], const struct model_reader *reader, const struct entry *entry)
+{
+    struct yaml at = {.line = entry->line, .column = entry->column};
+    yaml_place(out, reader->model->job, &at);
+}
+
+/* ---- names ---- */
+
+static int name_slot(const struct scope *scope, const char *name)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (const char *at = name; *at; at++)
+        hash = (hash ^ (uint8_t)*at) * 1099511628211u;
+    int slot = (int)(hash & (uint64_t)(scope->slot_count - 1));
+    while (scope->slots[slot] && strcmp(scope->entry[scope->slots[slot] - 1].name, name) != 0)
+        slot = (slot + 1) & (scope->slot_count - 1);
+    return slot;
+}
+
+int scope_find(const struct scope *scope, const char *name)
+{
+    return scope->slots[name_slot(scope, name)] - 1;
+}
+
+bool scope_add_name(struct scope *scope, int entry)
+{
+    int slot = name_slot(scope, scope->entry[entry].name);
+    if (scope->slots[slot])
+        return false;
+    scope->slots[slot] = entry + 1;
+    return true;
+}
+
+/* Names go into files and onto terminals: what a terminal would obey is none. */
+static bool is_name(const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if (*c == '/' || (unsigned char)*c < 0x20 || *c == 0x7f)
+            return false;
+    return *name != 0;
+}
+
+/* A name of its own, or the class's with a number. */
+static plim_status name_entry(struct model_reader *reader, struct scope *scope, struct entry *entry, const char *own,
+                              const char *snake, int *unnamed)
+{
+    struct model *model = reader->model;
+    char where[256];
+    entry_place(where, reader, entry);
+    if (own && !is_name(own))
+        return fail_at(reader->error, PLIM_BAD_JOB, where, "name: '%s' is empty, or has a '/' or a control character",
+                       own);
+    int number = own ? 0 : (*unnamed)++;
+    if (own || !number)
+        entry->name = arena_string(&model->arena, own ? own : snake);
+    else
+        entry->name = arena_format(&model->arena, "%s_%d", snake, number);
+    if (!entry->name)
+        return reader_no_room(reader);
+    if (!scope_add_name(scope, (int)(entry - scope->entry)))
+        return fail_at(reader->error, PLIM_BAD_JOB, where, "two layers are named '%s'", entry->name);
+    return PLIM_OK;
+}
+
+/* ---- layers ---- */
+
+static int type_of(const char *word)
+{
+    for (int i = 0; i < all_layers_count; i++)
+        if (strcmp(word, all_layers[i]->name) == 0 || (all_layers[i]->alias && strcmp(word, all_layers[i]->alias) == 0))
+            return i;
+    return -1;
+}
+
+static int model_word(const char *word)
+{
+    for (int i = 0; i < LENGTH(model_words); i++)
+        if (strcmp(word, model_words[i].word) == 0)
+            return i;
+    return -1;
+}
+
+#define MOST_OFFERED 512
+
+static plim_status unknown_layer(const struct model_reader *reader, const struct scope *scope, const char *word,
+                                 const char *where)
+{
+    const char *names[MOST_OFFERED];
+    int count = 0;
+    for (int i = 0; i < all_layers_count && count < MOST_OFFERED; i++)
+        names[count++] = all_layers[i]->name;
+    for (int i = 0; scope && i < scope->count && count < MOST_OFFERED; i++)
+        if (scope->entry[i].name)
+            names[count++] = scope->entry[i].name;
+    return option_unknown("layer", word, where, names, count, keras_layers, LENGTH(keras_layers), reader->error);
+}
+
+/* The layer's own words, without its name. */
+static plim_status read_options(struct layer *layer, struct model *model, int type, const struct yaml *options,
+                                plim_error *error)
+{
+    layer->model = model;
+    layer->type = all_layers[type];
+    layer->options = arena_take(&model->arena, layer->type->options_bytes);
+    if (!layer->options)
+        return arena_refused(&model->arena, error);
+    return layer->type->read(layer, options, error);
+}
+
+static plim_status define_layer(struct model_reader *reader, struct scope *scope, struct entry *entry, int type,
+                                const struct yaml *options)
+{
+    struct model *model = reader->model;
+    struct layer *layer = &model->layer[model->layer_count];
+    entry->layer = layer;
+    layer->line = entry->line;
+    layer->column = entry->column;
+    TRY(read_options(layer, model, type, options, reader->error));
+    struct layer_words *words = layer->options;
+    entry->inputs = words->inputs;
+    words->trainable = words->trainable && !scope->frozen;
+    TRY(name_entry(reader, scope, entry, words->name, layer->type->snake, &reader->unnamed[type]));
+    layer->name = arena_format(&model->arena, "%s%s", scope->prefix, entry->name);
+    if (!layer->name)
+        return reader_no_room(reader);
+    model->layer_count++;
+    return PLIM_OK;
+}
+
+plim_status layer_read_inner(struct layer **out, struct layer *outer, const struct yaml *entry, plim_error *error)
+{
+    struct model *model = outer->model;
+    const struct layer_words *outer_words = outer->options;
+    struct model_reader reader = {.model = model, .error = error};
+    char where[256];
+    bool map = entry->kind == YAML_MAP && entry->count == 1;
+    yaml_place(where, model->job, entry);
+    if (!map && (entry->kind != YAML_SCALAR || entry->is_null))
+        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "%s: expected one layer", outer->type->name),
+                    "layer: {Dense: 10}");
+    const char *word = map ? entry->first->key : entry->text;
+    int type = type_of(word);
+    if (type < 0)
+        return unknown_layer(&reader, NULL, word, where);
+    struct layer *inner = arena_take(&model->arena, sizeof *inner);
+    if (!inner)
+        return arena_refused(&model->arena, error);
+    inner->outer = outer;
+    inner->line = entry->line;
+    inner->column = entry->column;
+    TRY(read_options(inner, model, type, map ? entry->first : NULL, error));
+    struct layer_words *words = inner->options;
+    if (words->name && !is_name(words->name))
+        return fail_at(error, PLIM_BAD_JOB, where, "name: '%s' is empty, or has a '/' or a control character",
+                       words->name);
+    words->trainable = words->trainable && outer_words->trainable;
+    *out = inner;
+    return PLIM_OK;
+}
+
+/* ---- entries ---- */
+
+static plim_status read_scope(struct model_reader *reader, struct scope *scope, const struct yaml *yaml);
+
+/* How many there are at most, with those of models inside. */
+static int count_layers(const struct yaml *yaml)
+{
+    const struct yaml *list = yaml->kind == YAML_MAP ? yaml_get(yaml, "layers") : yaml;
+    int count = 0;
+    for (const struct yaml *at = list && list->kind == YAML_LIST ? list->first : NULL; at; at = at->next) {
+        bool nested = at->kind == YAML_MAP && at->first && model_word(at->first->key) >= 0;
+        count += nested ? count_layers(at->first) : 1;
+    }
+    return count;
+}
+
+/* Sequential: [...], or Functional: {layers: [...], outputs: ..., name: ..., inputs: ...}. */
+static plim_status define_model(struct model_reader *reader, struct scope *scope, struct entry *entry, int word,
+                                const struct yaml *yaml)
+{
+    struct model *model = reader->model;
+    char where[256];
+    entry_place(where, reader, entry);
+    if (++reader->depth > MOST_NESTED_MODELS)
+        return fail_at(reader->error, PLIM_BAD_JOB, where, "more than %d models one inside the other",
+                       MOST_NESTED_MODELS);
+    struct scope *inside = arena_take(&model->arena, sizeof *inside);
+    if (!inside)
+        return reader_no_room(reader);
+    inside->type_name = model_words[word].word;
+    inside->frozen = scope->frozen;
+    entry->inside = inside;
+    if (!yaml || (yaml->kind == YAML_SCALAR && yaml->is_null))
+        return hint(
+            reader->error,
+            fail_at(reader->error, PLIM_BAD_JOB, where, "%s: expected a list of layers", model_words[word].word),
+            "- %s: {layers: [Dense: 10]}", model_words[word].word);
+    const struct yaml *name = yaml->kind == YAML_MAP ? yaml_get(yaml, "name") : NULL;
+    entry->inputs = yaml->kind == YAML_MAP ? yaml_get(yaml, "inputs") : NULL;
+    const char *own = name && name->kind == YAML_SCALAR && !name->is_null ? name->text : NULL;
+    TRY(name_entry(reader, scope, entry, own, model_words[word].snake,
+                   &reader->unnamed[all_layers_count + (word == 0 ? 0 : FUNCTIONAL)]));
+    inside->name = entry->name;
+    inside->prefix = arena_format(&model->arena, "%s%s/", scope->prefix, entry->name);
+    if (!inside->prefix)
+        return reader_no_room(reader);
+    TRY(read_scope(reader, inside, yaml));
+    reader->depth--;
+    return PLIM_OK;
+}
+
+/* `- encoder`, `- encoder: b`, `- encoder: {inputs: b, name: second}`: a layer above, once more. */
+static plim_status use_again(struct model_reader *reader, struct scope *scope, struct entry *entry, int defined,
+                             const struct yaml *yaml)
+{
+    struct model *model = reader->model;
+    struct {
+        const struct yaml *inputs;
+        const char *name;
+    } words = {0};
+    static const struct setting settings[] = {{"inputs", SETTING_NODE, 0, 0},
+                                              {"name", SETTING_WORD, sizeof(const struct yaml *), 0}};
+    struct entry *first = &scope->entry[scope->entry[defined].definition];
+    if (yaml && yaml->kind == YAML_MAP)
+        TRY(settings_read(&words, settings, LENGTH(settings), model->job, yaml, reader->error));
+    else if (yaml && !(yaml->kind == YAML_SCALAR && yaml->is_null))
+        words.inputs = yaml;
+    entry->definition = first->definition;
+    entry->node = ++first->again;
+    entry->layer = first->layer;
+    entry->inside = first->inside;
+    entry->inputs = words.inputs;
+    const char *name = words.name;
+    if (!name && !(name = arena_format(&model->arena, "%s:%d", first->name, entry->node)))
+        return reader_no_room(reader);
+    return name_entry(reader, scope, entry, name, "", NULL);
+}
+
+static plim_status read_entry(struct model_reader *reader, struct scope *scope, struct entry *entry,
+                              const struct yaml *yaml)
+{
+    char where[256];
+    bool map = yaml->kind == YAML_MAP && yaml->count == 1;
+    entry->definition = (int)(entry - scope->entry);
+    entry->line = map ? yaml->first->key_line : yaml->line;
+    entry->column = map ? yaml->first->key_column : yaml->column;
+    entry_place(where, reader, entry);
+    if (!map && (yaml->kind != YAML_SCALAR || yaml->is_null))
+        return hint(reader->error, fail_at(reader->error, PLIM_BAD_JOB, where, "expected one layer an entry"),
+                    "- Dense: {units: 10}");
+    const char *word = map ? yaml->first->key : yaml->text;
+    const struct yaml *options = map ? yaml->first : NULL;
+    int type = type_of(word), nested = model_word(word), defined = scope_find(scope, word);
+    if (type >= 0)
+        return define_layer(reader, scope, entry, type, options);
+    if (nested >= 0)
+        return define_model(reader, scope, entry, nested, options);
+    if (defined >= 0)
+        return use_again(reader, scope, entry, defined, options);
+    return unknown_layer(reader, scope, word, where);
+}
+
+/* ---- a list, or a map with one ---- */
+
+struct scope_words {
+    const char *name;
+    const struct yaml *layers, *outputs, *inputs, *dtype;
+    bool trainable;
+};
+
+static const struct setting scope_settings[] = {
+    {"name", SETTING_WORD, offsetof(struct scope_words, name), 0},
+    {"layers", SETTING_NODE, offsetof(struct scope_words, layers), 0},
+    {"outputs", SETTING_NODE, offsetof(struct scope_words, outputs), 0},
+    {"inputs", SETTING_NODE, offsetof(struct scope_words, inputs), 0},
+    {"dtype", SETTING_NODE, offsetof(struct scope_words, dtype), 0},
+    {"trainable", SETTING_BOOL, offsetof(struct scope_words, trainable), 0},
+};
+
+static plim_status scope_words(struct scope_words *words, struct model_reader *reader, const struct yaml *yaml)
+{
+    const char *job = reader->model->job;
+    char where[256];
+    *words = (struct scope_words){.trainable = true, .layers = yaml};
+    if (yaml->kind == YAML_MAP) {
+        words->layers = NULL;
+        TRY(settings_read(words, scope_settings, LENGTH(scope_settings), job, yaml, reader->error));
+        TRY(option_default("model", job, "dtype", "float32", words->dtype, reader->error));
+    }
+    yaml_place(where, job, words->layers ? words->layers : yaml);
+    if (!words->layers || words->layers->kind != YAML_LIST || words->layers->count == 0)
+        return hint(reader->error, fail_at(reader->error, PLIM_BAD_JOB, where, "model: expected a list of layers"),
+                    "- Dense: {units: 10}");
+    return PLIM_OK;
+}
+
+static bool make_tables(struct model_reader *reader, struct scope *scope, int count)
+{
+    struct arena *arena = &reader->model->arena;
+    for (scope->slot_count = 16; scope->slot_count < 2 * count + 2;)
+        scope->slot_count *= 2;
+    scope->entry = arena_array(arena, (size_t)count, sizeof *scope->entry);
+    scope->order = arena_array(arena, (size_t)count, sizeof *scope->order);
+    scope->slots = arena_array(arena, (size_t)scope->slot_count, sizeof *scope->slots);
+    return scope->entry && scope->order && scope->slots;
+}
+
+static plim_status read_scope(struct model_reader *reader, struct scope *scope, const struct yaml *yaml)
+{
+    struct scope_words words;
+    TRY(scope_words(&words, reader, yaml));
+    if (!make_tables(reader, scope, words.layers->count))
+        return reader_no_room(reader);
+    if (!scope->name && words.name && !(scope->name = arena_string(&reader->model->arena, words.name)))
+        return reader_no_room(reader);
+    scope->frozen = scope->frozen || !words.trainable;
+    scope->outputs = words.outputs;
+    scope->first_layer = reader->model->layer_count;
+    for (const struct yaml *entry = words.layers->first; entry; entry = entry->next)
+        TRY(read_entry(reader, scope, &scope->entry[scope->count++], entry));
+    scope->layer_count = reader->model->layer_count - scope->first_layer;
+    return scope_connect(reader, scope);
+}
+
+/* ---- the model ---- */
+
+static plim_status make_model(struct model **out, struct budget *budget, const char *job, int layers, plim_error *error)
+{
+    struct arena arena;
+    arena_init(&arena, budget, TAG_PLANNER);
+    struct model *model = arena_take(&arena, sizeof *model);
+    if (!model) {
+        plim_status status = arena_refused(&arena, error);
+        arena_release(&arena);
+        return status;
+    }
+    model->arena = arena;
+    model->job = arena_string(&model->arena, job);
+    model->layer = arena_array(&model->arena, (size_t)layers, sizeof *model->layer);
+    model->scope = arena_take(&model->arena, sizeof *model->scope);
+    if (!model->job || !model->layer || !model->scope) {
+        plim_status status = arena_refused(&model->arena, error);
+        model_free(model);
+        return status;
+    }
+    *out = model;
+    return PLIM_OK;
+}
+
+/* A list in which each layer reads the one before it is Keras's Sequential. */
+static bool is_list(const struct scope *scope)
+{
+    for (int i = 0; i < scope->count; i++) {
+        const struct entry *entry = &scope->entry[i];
+        if (entry->definition != i || entry->input_count != 1 || entry->input[0] != (i ? i - 1 : FEED(0)))
+            return false;
+    }
+    return true;
+}
+
+static plim_status read_model(struct model_reader *reader, const struct yaml *yaml)
+{
+    struct model *model = reader->model;
+    struct scope *scope = model->scope;
+    reader->unnamed = arena_array(&model->arena, (size_t)all_layers_count + 2, sizeof *reader->unnamed);
+    if (!reader->unnamed)
+        return reader_no_room(reader);
+    scope->prefix = "";
+    TRY(read_scope(reader, scope, yaml));
+    model->listed = is_list(scope);
+    scope->type_name = model_words[model->listed ? 0 : FUNCTIONAL].word;
+    if (!scope->name)
+        scope->name = model_words[model->listed ? 0 : FUNCTIONAL].snake;
+    model->name = scope->name;
+    return model_lay_out(reader, scope);
+}
+
+plim_status model_read(struct model **out, struct budget *budget, const char *job, const struct yaml *yaml,
+                       plim_error *error)
+{
+    struct model *model = NULL;
+    TRY(make_model(&model, budget, job, 1 + count_layers(yaml), error));
+    struct model_reader reader = {.model = model, .error = error};
+    plim_status status = read_model(&reader, yaml);
+    if (status == PLIM_OK)
+        *out = model;
+    else
+        model_free(model);
+    return status;
+}
+
+void model_free(struct model *model)
+{
+    if (!model)
+        return;
+    struct arena arena = model->arena; /* the model lies in it */
+    arena_release(&arena);
+}

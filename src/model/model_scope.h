@@ -1,0 +1,64 @@
+/* model_scope.h - a list of layers as it was read, before it is laid out as uses: model_read.c (words), model_graph.c
+   (names, order), model_summary.
+
+   An entry makes one value. It defines a layer or a nested model, or uses one again that an entry above it defined. */
+#ifndef MODEL_MODEL_SCOPE_H
+#define MODEL_MODEL_SCOPE_H
+
+#include "model/layer_options.h"
+
+#define MOST_NESTED_MODELS 16     /* one inside the other */
+#define MOST_USES          200000 /* nested models that are used twice inside others that are used twice ... */
+
+struct entry {
+    const char *name;    /* of its value */
+    int definition;      /* the entry that defined what is used here: itself, or one above */
+    int node;            /* which use of it this is, from 0 */
+    int again;           /* of a definition: how often others use it */
+    struct layer *layer; /* or a nested model: */
+    struct scope *inside;
+    const struct yaml *inputs; /* as written, or NULL: the entry before */
+    int *input;                /* entries of this scope, or FEED(i) */
+    int input_count;
+    int line, column;
+    int use; /* the use that makes its value, when it was laid out last */
+};
+
+struct scope {
+    const char *name;      /* "encoder", or "functional_1" */
+    const char *type_name; /* "Sequential", "Functional" */
+    const char *prefix;    /* of its layers' names: "encoder/" */
+    bool frozen;
+    struct entry *entry;
+    int count;
+    int *order; /* entries so that each comes behind its inputs */
+    const struct yaml *outputs;
+    int output; /* an entry */
+    int feed_count;
+    int first_layer, layer_count; /* in the model's table: its own and those of models inside */
+    int *slots;                   /* names of entries, hashed: index + 1 */
+    int slot_count;
+};
+
+/* While a model is read. */
+struct model_reader {
+    struct model *model;
+    int *unnamed; /* layers without a name of their own so far, by type; then nested models */
+    int depth;
+    plim_error *error;
+};
+
+/* An entry of this name, or -1. */
+int scope_find(const struct scope *scope, const char *name);
+/* False: the name is taken. */
+bool scope_add_name(struct scope *scope, int entry);
+
+/* model_graph.c: inputs by name, order; what is not used, and circles, are refused. */
+plim_status scope_connect(struct model_reader *reader, struct scope *scope);
+/* The uses of the whole model. */
+plim_status model_lay_out(struct model_reader *reader, struct scope *scope);
+
+plim_status reader_no_room(const struct model_reader *reader);
+void entry_place(char out[256], const struct model_reader *reader, const struct entry *entry);
+
+#endif

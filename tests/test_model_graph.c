@@ -1,0 +1,356 @@
+/* test_model_graph.c - models that are more than a list: several inputs, names, layers used again, models inside
+   models; what is refused, and that size costs no stack and no squares. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "model/model.h"
+#include "ops/ops.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* What a test works with. */
+struct bench {
+    struct budget *budget;
+    struct arena arena;
+    struct model *model;
+    struct graph graph;
+    struct model_tensors tensors;
+    struct training training;
+    plim_error error;
+};
+
+static int set_up(void **state)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    arena_init(&bench->arena, bench->budget, TAG_PLANNER);
+    graph_init(&bench->graph, bench->budget, 4);
+    *state = bench;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *bench = *state;
+    graph_release(&bench->graph);
+    model_free(bench->model);
+    arena_release(&bench->arena);
+    struct budget_figures figures = budget_figures(bench->budget);
+    for (int tag = TAG_PROCESS + 1; tag < TAG_PLANNER; tag++)
+        assert_int_equal(figures.now_by_tag[tag], 0);
+    budget_free(bench->budget);
+    free(bench);
+    return 0;
+}
+
+static struct yaml *parse(struct bench *bench, const char *text)
+{
+    struct yaml *root = NULL;
+    assert_int_equal(yaml_parse(&root, &bench->arena, "job.yaml", text, strlen(text), &bench->error), PLIM_OK);
+    return root;
+}
+
+static plim_status read_model(struct bench *bench, const char *text)
+{
+    model_free(bench->model);
+    bench->model = NULL;
+    bench->error = (plim_error){0};
+    return model_read(&bench->model, bench->budget, "job.yaml", parse(bench, text), &bench->error);
+}
+
+static struct column_spec spec(const char *name, int rank, const int64_t *dim)
+{
+    return (struct column_spec){.name = name, .type = TYPE_F32, .shape = shape_of(rank, dim)};
+}
+
+static plim_status build(struct bench *bench, const struct column_spec *columns, int count)
+{
+    graph_release(&bench->graph);
+    graph_init(&bench->graph, bench->budget, 4);
+    return model_build(&bench->tensors, &bench->graph, bench->model, columns, count, &bench->training, true,
+                       &bench->error);
+}
+
+static void train_with(struct bench *bench, enum loss_kind loss, const char *optimizer)
+{
+    bench->training = (struct training){.loss = loss, .accuracy = true};
+    struct yaml *yaml = parse(bench, optimizer);
+    assert_int_equal(optimizer_read(&bench->training.optimizer, "job.yaml", yaml, &bench->error), PLIM_OK);
+}
+
+/* x of five numbers, and a label. */
+static plim_status build_plain(struct bench *bench)
+{
+    const struct column_spec columns[] = {spec("x", 1, (int64_t[]){5}), spec("y", 0, NULL)};
+    train_with(bench, LOSS_BINARY, "sgd");
+    return build(bench, columns, COUNT(columns));
+}
+
+static int nodes_of(const struct graph *graph, const struct op *op)
+{
+    int count = 0;
+    for (int i = 0; i < graph->node_count; i++)
+        count += graph->node[i]->op == op;
+    return count;
+}
+
+static void good(struct bench *bench, plim_status status)
+{
+    if (status != PLIM_OK)
+        fail_msg("%s: %s; %s", bench->error.where, bench->error.message, bench->error.hint);
+}
+
+/* ---- what is built ---- */
+
+static void a_branch_comes_together_again(void **state)
+{
+    struct bench *bench = *state;
+    good(bench, read_model(bench, "- Dense: {units: 4, name: stem}\n"
+                                  "- Dense: {units: 4, name: left}\n"
+                                  "- Dense: {units: 4, name: right, inputs: stem}\n"
+                                  "- Add: [left, right]\n"
+                                  "- Dense: {units: 1, activation: sigmoid}\n"));
+    good(bench, build_plain(bench));
+    assert_int_equal(bench->model->layer_count, 5);
+    assert_int_equal(bench->model->weight_count, 8);
+    assert_string_equal(bench->model->weight[4].name, "right/kernel");
+    assert_string_equal(bench->model->name, "functional");
+    /* The sum, and the sum of the two gradients of the stem. */
+    assert_int_equal(nodes_of(&bench->graph, &op_add), 2);
+    assert_int_equal(nodes_of(&bench->graph, &op_sigmoid), 0);
+}
+
+static void a_layer_used_again_shares_its_weights(void **state)
+{
+    struct bench *bench = *state;
+    good(bench, read_model(bench, "- Input: {shape: [5], name: a}\n"
+                                  "- Input: {shape: [5], name: b}\n"
+                                  "- Dense: {units: 3, name: tower, inputs: a}\n"
+                                  "- tower: b\n"
+                                  "- Multiply: [tower, 'tower:1']\n"
+                                  "- Dense: 1\n"));
+    const struct column_spec columns[] = {spec("label", 0, NULL), spec("b", 1, (int64_t[]){5}),
+                                          spec("a", 1, (int64_t[]){5})};
+    train_with(bench, LOSS_BINARY, "sgd");
+    good(bench, build(bench, columns, COUNT(columns)));
+    assert_int_equal(bench->model->weight_count, 4);
+    assert_int_equal(bench->model->layer[2].parameters, 18);
+    assert_int_equal(nodes_of(&bench->graph, &op_sgd), 4);
+    /* Columns by name. */
+    assert_int_equal(bench->model->feed[0].tensor->column, 2);
+    assert_int_equal(bench->model->feed[1].tensor->column, 1);
+    assert_int_equal(bench->tensors.label->column, 0);
+}
+
+static void models_inside_models(void **state)
+{
+    struct bench *bench = *state;
+    good(bench,
+         read_model(bench, "- Input: {shape: [5], name: a}\n"
+                           "- Sequential: {name: encoder, trainable: false, layers: [Dense: 3, ReLU, Dense: 2]}\n"
+                           "- encoder: {inputs: a, name: again}\n"
+                           "- Functional: {layers: [Input: {shape: [2], name: l}, Input: {shape: [2], name: r}, "
+                           "Add: {inputs: [l, r], name: sum}], inputs: [encoder, again], name: pair}\n"
+                           "- Dense: 1\n"));
+    good(bench, build_plain(bench));
+    assert_int_equal(bench->model->weight_count, 6);
+    assert_string_equal(bench->model->weight[0].name, "encoder/dense/kernel");
+    assert_string_equal(bench->model->weight[2].name, "encoder/dense_1/kernel");
+    assert_string_equal(bench->model->weight[4].name, "dense_2/kernel");
+    assert_int_equal(nodes_of(&bench->graph, &op_sgd), 2); /* the encoder is frozen */
+    assert_int_equal(nodes_of(&bench->graph, &op_matmul_weight_gradient), 1);
+}
+
+static void order_of_the_text_does_not_matter(void **state)
+{
+    struct bench *bench = *state;
+    good(bench, read_model(bench, "layers:\n"
+                                  "- Input: {shape: [5], name: x}\n"
+                                  "- Dense: {units: 1, inputs: sum, name: out}\n"
+                                  "- Add: {inputs: [p, q], name: sum}\n"
+                                  "- Dense: {units: 2, inputs: x, name: p}\n"
+                                  "- Dense: {units: 2, inputs: x, name: q}\n"
+                                  "outputs: out\nname: turned\n"));
+    good(bench, build_plain(bench));
+    assert_string_equal(bench->model->use[bench->model->use_count - 1].name, "out");
+    assert_string_equal(bench->model->name, "turned");
+    assert_string_equal(bench->model->weight[0].name, "p/kernel");
+}
+
+/* ---- what is refused ---- */
+
+struct refusal {
+    const char *text;
+    plim_status code;
+    const char *where, *message, *hint; /* parts of them */
+};
+
+static void expect(const struct bench *bench, plim_status status, const struct refusal *refusal)
+{
+    const plim_error *error = &bench->error;
+    if (status != refusal->code || !strstr(error->where, refusal->where) || !strstr(error->message, refusal->message) ||
+        !strstr(error->hint, refusal->hint))
+        fail_msg("%s\n  gave %s \"%s\": \"%s\"; \"%s\"", refusal->text, plim_status_name(status), error->where,
+                 error->message, error->hint);
+}
+
+static void bad_graphs_are_refused(void **state)
+{
+    static const struct refusal refusals[] = {
+        {"- Dense: {units: 3, name: first}\n- Dense: {units: 1, inputs: frist}", PLIM_BAD_JOB, "job.yaml:2:29",
+         "no layer named 'frist'", "did you mean 'first'?"},
+        {"- Dense: {units: 3, name: tower}\n- towr", PLIM_BAD_JOB, "job.yaml:2:3", "unknown layer 'towr'", "'tower'"},
+        {"- Input: {shape: [5], name: x}\n- Add: {inputs: [x, b], name: a}\n- Add: {inputs: [x, a], name: b}",
+         PLIM_BAD_JOB, "job.yaml:2:3", "circle: 'a' reads 'b', which reads 'a'", ""},
+        {"- Dense: {units: 3, name: a, inputs: a}", PLIM_BAD_JOB, "job.yaml:1:3", "circle: 'a' reads 'a'", ""},
+        {"- Dense: {units: 3, name: a}\n- Dense: {units: 3, name: b}\n- Dense: {units: 1, inputs: a}", PLIM_BAD_JOB,
+         "job.yaml:2:3", "reads layer 'b'", "take it out"},
+        {"- Dense: {units: 3, name: a}\n- Dense: {units: 1, inputs: [a, a]}", PLIM_BAD_JOB, "job.yaml:2:3",
+         "takes 1 input, got 2", ""},
+        {"layers: [Dense: {units: 3, name: a}]\noutputs: b", PLIM_BAD_JOB, "job.yaml:2:10", "no layer named 'b'",
+         "'a'"},
+        {"layer: [Dense: 3]", PLIM_BAD_JOB, "job.yaml:1:1", "unknown key 'layer'", "layers"},
+        {"layers: []", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
+        {"- Sequential: []", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
+        {"- Sequential:", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
+        {"- Dense: {units: 3, inputs: {a: b}}", PLIM_BAD_JOB, "job.yaml:1", "names of layers", ""},
+        {"- Input: {shape: [3], name: a}\n- Input: {shape: [3], inputs: a}", PLIM_BAD_JOB, "job.yaml:2",
+         "reads the data", ""},
+        {"- Dense: {units: 3, name: a}\n- a: {inputs: a, units: 4}", PLIM_BAD_JOB, "job.yaml:2", "unknown key 'units'",
+         ""},
+    };
+    struct bench *bench = *state;
+    for (int i = 0; i < COUNT(refusals); i++)
+        expect(bench, read_model(bench, refusals[i].text), &refusals[i]);
+}
+
+static void shapes_name_layer_and_inputs(void **state)
+{
+    static const struct refusal refusals[] = {
+        {"- Dense: {units: 3, name: a}\n- Dense: {units: 4, name: b}\n- Add: {inputs: [a, b], name: sum}\n- Dense: 1",
+         PLIM_BAD_JOB, "job.yaml:3:3", "sum, fed with a (None, 3) and b (None, 4)", ""},
+        {"- Dense: {units: 3, name: a}\n- a\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3",
+         "a/kernel is (5, 3) after the layer's first use; this one wants (3, 3)", ""},
+        {"- Dense: {units: 3, name: a}\n- Subtract: [a, a, a]\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:2:3",
+         "takes 2 inputs, got 3", ""},
+        {"- Input: {shape: [5], name: x}\n- Input: {shape: [5], name: left}\n- Add: [x, left]\n- Dense: 1",
+         PLIM_BAD_JOB, "job.yaml", "no column for the input 'left'", "columns are x, y"},
+        {"- Input: {shape: [5], name: p}\n- Input: {shape: [5], name: q}\n- Add: [p, q]\n- Dense: 1", PLIM_BAD_JOB,
+         "job.yaml", "has 2 inputs and a label; the data has 2 columns", ""},
+    };
+    struct bench *bench = *state;
+    for (int i = 0; i < COUNT(refusals); i++) {
+        good(bench, read_model(bench, refusals[i].text));
+        expect(bench, build_plain(bench), &refusals[i]);
+    }
+}
+
+/* Two uses of each model inside the next: 2^n layers out of a short text. */
+static void a_bomb_of_models_is_refused(void **state)
+{
+    struct bench *bench = *state;
+    struct text text;
+    text_init(&text, bench->budget, TAG_PLANNER);
+    for (int i = 0; i < 15; i++)
+        text_add(&text, "[Sequential: {name: m, layers: ");
+    text_add(&text, "[Dense: {units: 5, name: d}, d, d, d]");
+    for (int i = 0; i < 15; i++)
+        text_add(&text, "}, m, m, m]");
+    assert_int_equal(read_model(bench, text.data), PLIM_BAD_JOB);
+    assert_non_null(strstr(bench->error.message, "more than 200000 layers"));
+    text_clear(&text);
+    for (int i = 0; i < 17; i++)
+        text_add(&text, "[Sequential: ");
+    text_add(&text, "[Dense: 5]");
+    for (int i = 0; i < 17; i++)
+        text_add(&text, "]");
+    assert_int_equal(read_model(bench, text.data), PLIM_BAD_JOB);
+    assert_non_null(strstr(bench->error.message, "one inside the other"));
+    text_release(&text);
+}
+
+/* ---- size ---- */
+
+/* Written backwards, so that the order has to be found from the far end. */
+static void many_layers_are_quick(void **state)
+{
+    struct bench *bench = *state;
+    struct text text;
+    text_init(&text, bench->budget, TAG_PLANNER);
+    text_add(&text, "layers:\n- Input: {shape: [5], name: x}\n- Dense: {units: 1, inputs: r0, name: out}\n");
+    for (int i = 0; i < 2999; i++)
+        text_add(&text, "- ReLU: {inputs: r%d, name: r%d}\n", i + 1, i);
+    text_add(&text, "- ReLU: {inputs: x, name: r2999}\noutputs: out\n");
+    uint64_t begin = clock_ns();
+    good(bench, read_model(bench, text.data));
+    good(bench, build_plain(bench));
+    double seconds = (double)(clock_ns() - begin) * 1e-9;
+    assert_int_equal(bench->model->use_count, 3002);
+    assert_string_equal(bench->model->use[1].name, "r2999");
+    assert_true(seconds < 5); /* it takes a tenth of one; squares would not do */
+    text_release(&text);
+}
+
+/* ---- summary ---- */
+
+/* tests/golden/NAME, found from this file's own name. GOLDEN=write in the
+   environment writes it: read the difference before you keep it. */
+static void compare_golden(const char *name, const char *text)
+{
+    char path[1024], expected[16384];
+    const char *slash = strrchr(__FILE__, '/');
+    snprintf(path, sizeof path, "%.*sgolden/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    bool write = getenv("GOLDEN") && strcmp(getenv("GOLDEN"), "write") == 0;
+    FILE *file = fopen(path, write ? "wb" : "rb");
+    if (!file)
+        fail_msg("%s is not there", path);
+    if (write) {
+        fputs(text, file);
+        fclose(file);
+        return;
+    }
+    size_t bytes = fread(expected, 1, sizeof expected - 1, file);
+    fclose(file);
+    expected[bytes] = '\0';
+    if (strcmp(expected, text) != 0)
+        fail_msg("%s differs; GOLDEN=write writes it anew", path);
+}
+
+static void summary_says_what_is_connected(void **state)
+{
+    struct bench *bench = *state;
+    struct text text;
+    text_init(&text, bench->budget, TAG_PLANNER);
+    good(bench, read_model(bench, "- Input: {shape: [5], name: x}\n"
+                                  "- Sequential: {name: encoder, layers: [Dense: 3, ReLU]}\n"
+                                  "- encoder: x\n"
+                                  "- Add: {inputs: [encoder, 'encoder:1'], name: sum}\n"
+                                  "- Dense: {units: 1, trainable: false}\n"));
+    good(bench, build_plain(bench));
+    good(bench, model_summary(&text, bench->model, 100));
+    compare_golden("summary_graph.txt", text.data);
+    text_release(&text);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_branch_comes_together_again),  TEST(a_layer_used_again_shares_its_weights),
+        TEST(models_inside_models),           TEST(order_of_the_text_does_not_matter),
+        TEST(bad_graphs_are_refused),         TEST(shapes_name_layer_and_inputs),
+        TEST(a_bomb_of_models_is_refused),    TEST(many_layers_are_quick),
+        TEST(summary_says_what_is_connected),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
