@@ -186,6 +186,55 @@ static void order_of_the_text_does_not_matter(void **state)
     assert_string_equal(bench->model->weight[0].name, "p/kernel");
 }
 
+/* ---- masks ---- */
+
+static const struct node *node_of(const struct graph *graph, const struct op *op)
+{
+    for (int i = 0; i < graph->node_count; i++)
+        if (graph->node[i]->op == op)
+            return graph->node[i];
+    return NULL;
+}
+
+static void masks_travel_with_their_tensors(void **state)
+{
+    struct bench *bench = *state;
+    const struct column_spec columns[] = {spec("x", 2, (int64_t[]){7, 3}), spec("y", 0, NULL)};
+    train_with(bench, LOSS_BINARY, "sgd");
+    good(bench, read_model(bench, "[Masking: {mask_value: 2}, ReLU, GlobalAveragePooling1D, Dense: 1]"));
+    good(bench, build(bench, columns, COUNT(columns)));
+    const struct node *made = node_of(&bench->graph, &op_mask_of), *mean = node_of(&bench->graph, &op_sum_time);
+    assert_non_null(made);
+    assert_non_null(mean);
+    assert_ptr_equal(mean->input[1], made->output[0]);
+    assert_int_equal(made->output[0]->type, TYPE_BOOL);
+    assert_null(bench->model->use[2].mask);
+    assert_null(bench->tensors.mask);
+    /* What does not know masks loses them; without one every step counts. */
+    good(bench, read_model(bench, "[Masking, Flatten, Dense: 1]"));
+    good(bench, build(bench, columns, COUNT(columns)));
+    assert_null(bench->model->use[1].mask);
+    good(bench, read_model(bench, "[ReLU, {GlobalAveragePooling1D: {keepdims: true}}, Flatten, Dense: 1]"));
+    good(bench, build(bench, columns, COUNT(columns)));
+    assert_null(node_of(&bench->graph, &op_sum_time)->input[1]);
+    assert_int_equal(bench->model->layer[1].output.rank, 3);
+}
+
+static void means_count_what_the_mask_leaves(void **state)
+{
+    struct bench *bench = *state;
+    struct graph *graph = &bench->graph;
+    const struct shape steps = {.rank = 2, .dim = {4, 7}};
+    struct tensor *values = graph_input(graph, "values", 0, TYPE_F32, steps);
+    struct tensor *mask = graph_input(graph, "mask", 1, TYPE_BOOL, steps);
+    struct tensor *mean = mean_of_values(graph, values, mask);
+    good(bench, graph_check(graph, &bench->error));
+    assert_int_equal(mean->shape.rank, 1);
+    assert_int_equal(mean->shape.dim[0], 1);
+    assert_int_equal(nodes_of(graph, &op_mask_share), 1);
+    assert_int_equal(nodes_of(graph, &op_batch_mean), 2);
+}
+
 /* ---- what is refused ---- */
 
 struct refusal {
@@ -346,10 +395,16 @@ static void summary_says_what_is_connected(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_branch_comes_together_again),  TEST(a_layer_used_again_shares_its_weights),
-        TEST(models_inside_models),           TEST(order_of_the_text_does_not_matter),
-        TEST(bad_graphs_are_refused),         TEST(shapes_name_layer_and_inputs),
-        TEST(a_bomb_of_models_is_refused),    TEST(many_layers_are_quick),
+        TEST(a_branch_comes_together_again),
+        TEST(a_layer_used_again_shares_its_weights),
+        TEST(models_inside_models),
+        TEST(order_of_the_text_does_not_matter),
+        TEST(masks_travel_with_their_tensors),
+        TEST(means_count_what_the_mask_leaves),
+        TEST(bad_graphs_are_refused),
+        TEST(shapes_name_layer_and_inputs),
+        TEST(a_bomb_of_models_is_refused),
+        TEST(many_layers_are_quick),
         TEST(summary_says_what_is_connected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,29 @@ static void prepare(struct fixture *fixture)
     fixture_fill(fixture, 0);
 }
 
+/* Masked means, a step that is not a number where the mask is false, and a sample without any step. */
+static void mask_values(void **state)
+{
+    struct fixture f;
+    struct mask_of_attributes any = {.value = 2, .over_last = 1};
+    struct sum_time_attributes mean = {.mean = 1};
+    (void)state;
+    start(&f, 2);
+    struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(2, 3, 2));
+    struct tensor *mask = graph_add(&f.graph, &op_mask_of, &x, 1, &any, sizeof(any));
+    struct tensor *y = graph_add(&f.graph, &op_sum_time, (struct tensor *[]){x, mask}, 2, &mean, sizeof(mean));
+    struct tensor *count = unary(&f.graph, &op_mask_count, mask);
+    struct tensor *rows = binary(&f.graph, &op_mask_rows, x, mask);
+    prepare(&f);
+    PUT(&f, x, 1, 2, 2, 2, 5, 6, 2, 2, 2, 2, 2, 2);
+    fixture_run_all(&f, false);
+    EXPECT(&f, mask, 1, 0, 1, 0, 0, 0);
+    EXPECT(&f, y, 3, 4, NAN, NAN);
+    EXPECT(&f, count, 2, 0);
+    EXPECT(&f, rows, 1, 2, 0, 0, 5, 6, 0, 0, 0, 0, 0, 0);
+    fixture_release(&f);
+}
+
 static void matmul_values(void **state)
 {
     struct fixture f;
@@ -332,11 +355,17 @@ static void reference_backend_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matmul_values),   cmocka_unit_test(conv2d_values),
-        cmocka_unit_test(conv2d_channels), cmocka_unit_test(max_pool_values),
-        cmocka_unit_test(loss_values),     cmocka_unit_test(two_class_values),
-        cmocka_unit_test(small_values),    cmocka_unit_test(mean_of_a_short_batch),
-        cmocka_unit_test(update_values),   cmocka_unit_test(reference_backend_runs),
+        cmocka_unit_test(mask_values),
+        cmocka_unit_test(matmul_values),
+        cmocka_unit_test(conv2d_values),
+        cmocka_unit_test(conv2d_channels),
+        cmocka_unit_test(max_pool_values),
+        cmocka_unit_test(loss_values),
+        cmocka_unit_test(two_class_values),
+        cmocka_unit_test(small_values),
+        cmocka_unit_test(mean_of_a_short_batch),
+        cmocka_unit_test(update_values),
+        cmocka_unit_test(reference_backend_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

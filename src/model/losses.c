@@ -100,11 +100,11 @@ void losses_add(struct model_tensors *out, struct graph *graph, struct model *mo
     if (graph->failed || !x || !label || !type->fits(graph, model, x, label))
         return;
     graph->layer = "loss";
-    out->loss = unary(graph, &op_batch_mean, type->loss(graph, model, x, label));
+    out->loss = mean_of_values(graph, type->loss(graph, model, x, label), out->mask);
     graph_result(graph, out->loss, "loss");
     if (!model->training->accuracy)
         return;
     graph->layer = "accuracy";
-    out->accuracy = unary(graph, &op_batch_mean, type->accuracy(graph, model, x, label));
+    out->accuracy = mean_of_values(graph, type->accuracy(graph, model, x, label), out->mask);
     graph_result(graph, out->accuracy, "accuracy");
 }

@@ -163,6 +163,10 @@ plim_status model_build(struct model_tensors *out, struct graph *graph, struct m
 /* losses.c: the loss and the accuracy of output x, for model_build. */
 void losses_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *x, struct tensor *label);
 
+/* The mean of a loss or metric over the batch: of values [N], or of [N, T] where every step counts, under a mask those that
+   are there. RESULT-to-be [1]. */
+struct tensor *mean_of_values(struct graph *graph, struct tensor *values, struct tensor *mask);
+
 /* Keras's table. */
 struct text;
 /* Of the graph last built, for a terminal that is so wide. */

@@ -10,6 +10,7 @@
 #include "ops/noise.h"
 #include "ops/remap.h"
 #include "ops/resample.h"
+#include "ops/mask.h"
 
 #define OP(name) extern const struct op op_##name;
 #include "ops/ops.def"

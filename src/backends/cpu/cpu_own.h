@@ -48,6 +48,16 @@ RUNNER(run_spread_last);
 RUNNER(run_batch_mean);
 RUNNER(run_batch_mean_gradient);
 
+MAKER(make_steps);
+RUNNER(run_mask_rows);
+RUNNER(run_mask_share);
+RUNNER(run_sum_time);
+RUNNER(run_sum_time_gradient);
+MAKER(make_mask_of);
+RUNNER(run_mask_of);
+MAKER(make_mask_count);
+RUNNER(run_mask_count);
+
 MAKER(make_loss);
 RUNNER(run_softmax_crossentropy);
 RUNNER(run_softmax_crossentropy_gradient);

@@ -1,0 +1,378 @@
+/* mask.c - masks of time steps, and sums over what they leave. */
+#include "ops/helpers.h"
+
+/* [N, T], bool. */
+static plim_status need_mask(const struct node *node, int input, int64_t steps, plim_error *error)
+{
+    if (!node->input[input])
+        return PLIM_OK;
+    const struct shape *shape = &node->input[input]->shape;
+    char text[160];
+    TRY(need_type(node, input, TYPE_BOOL, error));
+    TRY(need_batched(node, input, error));
+    TRY(need_rank(node, input, 2, error));
+    shape_text(text, sizeof(text), shape, true);
+    if (shape->dim[1] != steps)
+        return misfit(node, error, "a mask of shape %s for %lld steps", text, (long long)steps);
+    return PLIM_OK;
+}
+
+static plim_status need_steps(const struct node *node, int input, plim_error *error)
+{
+    char text[160];
+    TRY(need_batched(node, input, error));
+    shape_text(text, sizeof(text), &node->input[input]->shape, true);
+    if (node->input[input]->shape.rank < 2)
+        return misfit(node, error, "input %d of shape %s has no steps", input, text);
+    return PLIM_OK;
+}
+
+static bool is_there(const struct call *call, int input, int64_t i)
+{
+    return !call->input[input] || get(call, input, i) != 0;
+}
+
+static void cut_by_input(struct cut *cut, const struct node *node)
+{
+    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
+}
+
+/* Rows of 9 steps, of 1, of 7 x 3, of 2 x 3 x 4. Masks leave a step: a mean of none is not a number. */
+static struct tensor *example_steps(struct graph *graph, int variant, enum type type, struct tensor **mask)
+{
+    static const int64_t rows[][3] = {{9, 0, 0}, {1, 0, 0}, {7, 3, 0}, {2, 3, 4}};
+    static const int ranks[] = {1, 1, 2, 3};
+    if (mask)
+        *mask = variant < 4
+                    ? example_input(graph, rows[variant][0] > 5 ? "index:4" : "mask", TYPE_BOOL, 1, rows[variant])
+                    : NULL;
+    return variant < 4 ? example_input(graph, "x", type, ranks[variant], rows[variant]) : NULL;
+}
+
+/* ---- mask_of ----------------------------------------------------------- */
+
+static plim_status mask_of_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct mask_of_attributes *attributes = node->attributes;
+    struct shape shape = node->input[0]->shape;
+    TRY(need_steps(node, 0, error));
+    shape.rank -= attributes->over_last != 0;
+    TRY(need_batched(node, 0, error));
+    if (shape.rank != 2)
+        return misfit(node, error, "an input of %d axes has no steps to be masked", node->input[0]->shape.rank);
+    output_of(graph, node, 0, TYPE_BOOL, shape, true);
+    return PLIM_OK;
+}
+
+static void mask_of_reference(const struct call *call)
+{
+    const struct mask_of_attributes *attributes = call->node->attributes;
+    const struct tensor *x = call->node->input[0], *y = call->node->output[0];
+    int64_t count = call_rows(call, y) * y->shape.dim[1], width = attributes->over_last ? last_dim(x) : 1;
+    for (int64_t i = 0; i < count; i++) {
+        bool differs = false;
+        for (int64_t k = 0; k < width; k++)
+            differs = differs || get(call, 0, i * width + k) != attributes->value;
+        set(call, 0, i, differs);
+    }
+}
+
+static struct tensor *mask_of_example(struct graph *graph, int variant, enum type type)
+{
+    static const enum type types[] = {TYPE_I32, TYPE_I64, TYPE_U8, TYPE_F32};
+    struct mask_of_attributes attributes = {.value = variant == 3 ? 1 : 0, .over_last = variant > 3};
+    (void)type;
+    if (variant > 6)
+        return NULL;
+    struct tensor *x = variant <= 3   ? example_input(graph, "index:3", types[variant], ROW(9))
+                       : variant == 4 ? example_input(graph, "index:2", TYPE_F32, ROW(9, 2))
+                       : variant == 5 ? example_input(graph, "index:2", TYPE_I32, ROW(4, 3))
+                                      : example_input(graph, "index:2", TYPE_F32, ROW(3, 1));
+    return graph_add(graph, &op_mask_of, &x, 1, &attributes, sizeof(attributes));
+}
+
+const struct op op_mask_of = {
+    .name = "mask_of",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct mask_of_attributes),
+    .infer = mask_of_infer,
+    .no_gradient = "a mask is no number",
+    .in_place = NO_INPUT,
+    .cut = cut_by_input,
+    .reference = mask_of_reference,
+    .example = mask_of_example,
+};
+
+/* ---- mask_rows: y = x * mask ------------------------------------------- */
+
+static plim_status mask_rows_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    TRY(need_steps(node, 0, error));
+    TRY(need_mask(node, 1, node->input[0]->shape.dim[1], error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static void mask_rows_reference(const struct call *call)
+{
+    const struct tensor *x = call->node->input[0];
+    int64_t steps = call_rows(call, x) * x->shape.dim[1], width = shape_row(&x->shape) / x->shape.dim[1];
+    for (int64_t t = 0; t < steps; t++)
+        for (int64_t k = 0; k < width; k++)
+            set(call, 0, t * width + k, get(call, 0, t * width + k) * (is_there(call, 1, t) ? 1 : 0));
+}
+
+static void mask_rows_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                           struct tensor **d_input)
+{
+    if (wanted[0])
+        d_input[0] = binary(graph, &op_mask_rows, d_output[0], node->input[1]);
+}
+
+static struct tensor *mask_rows_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *mask, *x = example_steps(graph, variant, type, &mask);
+    return x ? binary(graph, &op_mask_rows, x, mask) : NULL;
+}
+
+const struct op op_mask_rows = {
+    .name = "mask_rows",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = mask_rows_infer,
+    .gradient = mask_rows_back,
+    .keeps_inputs = 1 << 1,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = mask_rows_reference,
+    .example = mask_rows_example,
+};
+
+/* ---- mask_count: f32 [N] ----------------------------------------------- */
+
+static plim_status mask_count_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *mask = node->input[0];
+    TRY(need_mask(node, 0, mask->shape.rank > 1 ? mask->shape.dim[1] : 0, error));
+    output_of(graph, node, 0, TYPE_F32, shape_1(mask->shape.dim[0]), true);
+    return PLIM_OK;
+}
+
+static void mask_count_reference(const struct call *call)
+{
+    const struct tensor *mask = call->node->input[0];
+    int64_t rows = call_rows(call, mask), steps = mask->shape.dim[1];
+    for (int64_t n = 0; n < rows; n++) {
+        double count = 0;
+        for (int64_t t = 0; t < steps; t++)
+            count += get(call, 0, n * steps + t) != 0;
+        set(call, 0, n, count);
+    }
+}
+
+static struct tensor *mask_count_example(struct graph *graph, int variant, enum type type)
+{
+    (void)type;
+    if (variant > 1)
+        return NULL;
+    return unary(graph, &op_mask_count, example_input(graph, "index:2", TYPE_BOOL, ROW(variant ? 1 : 37)));
+}
+
+const struct op op_mask_count = {
+    .name = "mask_count",
+    .inputs = 1,
+    .outputs = 1,
+    .infer = mask_count_infer,
+    .no_gradient = "a mask is no number",
+    .in_place = NO_INPUT,
+    .cut = cut_by_input,
+    .reference = mask_count_reference,
+    .example = mask_count_example,
+};
+
+/* ---- mask_share: y = x / c, and 0 where c is 0 ------------------------- */
+
+static plim_status mask_share_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    TRY(need_real(node, 1, error));
+    if (shape_count(&node->input[1]->shape) != 1 || node->input[1]->batched)
+        return misfit(node, error, "input 1 must be one number");
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static void mask_share_reference(const struct call *call)
+{
+    const struct tensor *x = call->node->input[0];
+    int64_t count = call_rows(call, x) * shape_row(&x->shape);
+    double c = get(call, 1, 0);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, c != 0 ? get(call, 0, i) / c : 0);
+}
+
+/* c comes from a mask: none flows. */
+static void mask_share_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                            struct tensor **d_input)
+{
+    if (wanted[0])
+        d_input[0] = binary(graph, &op_mask_share, d_output[0], node->input[1]);
+}
+
+static struct tensor *mask_share_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant > 1)
+        return NULL;
+    struct tensor *x = variant ? example_input(graph, "x", type, ROW(3)) : example_input(graph, "x", type, 0, NULL);
+    return binary(graph, &op_mask_share, x, graph_state(graph, "iteration", TYPE_F32, shape_1(1)));
+}
+
+const struct op op_mask_share = {
+    .name = "mask_share",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = mask_share_infer,
+    .gradient = mask_share_back,
+    .keeps_inputs = 1 << 1,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = mask_share_reference,
+    .example = mask_share_example,
+};
+
+/* ---- sum_time ---------------------------------------------------------- */
+
+static plim_status sum_time_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    struct shape shape = node->input[0]->shape;
+    TRY(need_real(node, 0, error));
+    TRY(need_steps(node, 0, error));
+    TRY(need_mask(node, 1, shape.dim[1], error));
+    for (int i = 1; i + 1 < shape.rank; i++)
+        shape.dim[i] = shape.dim[i + 1];
+    shape.rank--;
+    output_of(graph, node, 0, node->input[0]->type, shape, true);
+    return PLIM_OK;
+}
+
+/* What a sample's sum is divided by. */
+static double divisor(const struct call *call, int64_t n, int64_t steps)
+{
+    const struct sum_time_attributes *attributes = call->node->attributes;
+    double count = 0;
+    for (int64_t t = 0; t < steps; t++)
+        count += is_there(call, 1, n * steps + t);
+    return attributes->mean ? count : 1;
+}
+
+static void sum_time_reference(const struct call *call)
+{
+    const struct tensor *x = call->node->input[0];
+    int64_t rows = call_rows(call, x), steps = x->shape.dim[1], width = shape_row(&x->shape) / steps;
+    for (int64_t n = 0; n < rows; n++) {
+        double by = divisor(call, n, steps);
+        for (int64_t k = 0; k < width; k++) {
+            double sum = 0;
+            for (int64_t t = n * steps; t < (n + 1) * steps; t++)
+                sum += is_there(call, 1, t) ? get(call, 0, t * width + k) : 0;
+            set(call, 0, n * width + k, sum / by);
+        }
+    }
+}
+
+static void sum_time_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                          struct tensor **d_input)
+{
+    struct sum_time_attributes attributes = *(const struct sum_time_attributes *)node->attributes;
+    attributes.steps = node->input[0]->shape.dim[1];
+    if (wanted[0])
+        d_input[0] = graph_add(graph, &op_sum_time_gradient, (struct tensor *[]){d_output[0], node->input[1]}, 2,
+                               &attributes, sizeof(attributes));
+}
+
+static struct tensor *sum_time_example(struct graph *graph, int variant, enum type type)
+{
+    struct sum_time_attributes attributes = {.mean = variant / 4 % 2};
+    bool masked = variant < 8;
+    struct tensor *mask = NULL,
+                  *x = variant < 16 ? example_steps(graph, variant % 4, type, masked ? &mask : NULL) : NULL;
+    if (!x)
+        return NULL;
+    return graph_add(graph, &op_sum_time, (struct tensor *[]){x, mask}, 2, &attributes, sizeof(attributes));
+}
+
+const struct op op_sum_time = {
+    .name = "sum_time",
+    .inputs = 2,
+    .outputs = 1,
+    .optional = 1 << 1,
+    .attributes_bytes = sizeof(struct sum_time_attributes),
+    .infer = sum_time_infer,
+    .gradient = sum_time_back,
+    .keeps_inputs = 1 << 1,
+    .in_place = NO_INPUT,
+    .cut = cut_by_input,
+    .reference = sum_time_reference,
+    .example = sum_time_example,
+};
+
+/* ---- sum_time_gradient: dx[n, t] = dy[n] / divisor where the mask is ---- */
+
+static plim_status sum_time_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct sum_time_attributes *attributes = node->attributes;
+    struct shape shape = node->input[0]->shape;
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    TRY(need_mask(node, 1, attributes->steps, error));
+    if (shape.rank >= MOST_AXES || attributes->steps < 1)
+        return misfit(node, error, "%lld steps of %d axes", (long long)attributes->steps, shape.rank);
+    for (int i = shape.rank++; i > 1; i--)
+        shape.dim[i] = shape.dim[i - 1];
+    shape.dim[1] = attributes->steps;
+    output_of(graph, node, 0, node->input[0]->type, shape, true);
+    return PLIM_OK;
+}
+
+static void sum_time_gradient_reference(const struct call *call)
+{
+    const struct tensor *dx = call->node->output[0];
+    int64_t rows = call_rows(call, dx), steps = dx->shape.dim[1], width = shape_row(&dx->shape) / steps;
+    for (int64_t n = 0; n < rows; n++) {
+        double by = divisor(call, n, steps);
+        for (int64_t t = n * steps; t < (n + 1) * steps; t++)
+            for (int64_t k = 0; k < width; k++)
+                set(call, 0, t * width + k, is_there(call, 1, t) ? get(call, 0, n * width + k) / by : 0);
+    }
+}
+
+static struct tensor *sum_time_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    struct sum_time_attributes attributes = {.mean = variant % 2, .steps = variant < 4 ? 5 : 1};
+    bool masked = variant & 2;
+    if (variant > 7) /* of a masked mean: sum_time's own examples */
+        return NULL;
+    struct tensor *dy =
+        variant < 4 ? example_input(graph, "dy", type, ROW(3)) : example_input(graph, "dy", type, 0, NULL);
+    struct tensor *mask = masked ? example_input(graph, "index:2", TYPE_BOOL, ROW(attributes.steps)) : NULL;
+    if (masked)
+        attributes.mean = 0;
+    return graph_add(graph, &op_sum_time_gradient, (struct tensor *[]){dy, mask}, 2, &attributes, sizeof(attributes));
+}
+
+const struct op op_sum_time_gradient = {
+    .name = "sum_time_gradient",
+    .inputs = 2,
+    .outputs = 1,
+    .optional = 1 << 1,
+    .attributes_bytes = sizeof(struct sum_time_attributes),
+    .infer = sum_time_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = sum_time_gradient_reference,
+    .example = sum_time_gradient_example,
+};
