@@ -1,4 +1,4 @@
-/* categories.c - one_hot and bucketize: classes from numbers, and numbers of classes as vectors. */
+/* one_hot.c - one_hot and bucketize: classes from numbers, and numbers of classes as vectors. */
 #include "ops/helpers.h"
 
 #define WHOLE_NUMBERS "classes are whole numbers: a small step changes nothing"

@@ -1,4 +1,4 @@
-/* resample.c - bilinear and bicubic resizing, and their gradient: the same weights the other way. */
+/* resample_ops.c - bilinear and bicubic resizing, and their gradient: the same weights the other way. */
 #include <math.h>
 
 #include "ops/helpers.h"
