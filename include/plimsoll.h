@@ -148,6 +148,7 @@ typedef struct plim_data_figures {
     double seconds, elements_per_s, ns_per_element;
     uint64_t bytes_read, peak_rss_bytes, predicted_peak_bytes;
     double readiness; /* share of batches that were there when they were asked for */
+    int threads;      /* that were enough at the end, the caller's among them: tuned while it ran */
 } plim_data_figures;
 
 /* Runs one epoch of the training data alone and measures it; data without end for 5 seconds. */
@@ -214,7 +215,7 @@ typedef enum plim_type {
 #define PLIM_MOST_AXES    6
 #define PLIM_INFINITE     (-1) /* cardinalities that are no counts */
 #define PLIM_UNKNOWN      (-2)
-#define PLIM_AUTO         (-1) /* prefetch */
+#define PLIM_AUTO         (-1) /* prefetch, cache */
 
 /* A row of a string column. */
 typedef struct plim_string {
@@ -345,7 +346,8 @@ PLIM_API plim_dataset *plim_dataset_assert_cardinality(plim_dataset *dataset, in
 /* Passes over bad elements: at most so many an epoch; -1: any number. */
 PLIM_API plim_dataset *plim_dataset_ignore_errors(plim_dataset *dataset, int64_t most);
 
-/* Keeps the first epoch: in `memory` bytes (0: what it takes, where that is known), or in a file (complete or not there). */
+/* Keeps the first epoch: in `memory` bytes (0: what it takes, where that is known; (uint64_t)PLIM_AUTO: the same, where the
+   budget has room for it, else it is made anew each epoch), or in a file (complete or not there). */
 PLIM_API plim_dataset *plim_dataset_cache(plim_dataset *dataset, uint64_t memory, const char *file);
 /* Keeps elements such that the classes in a column are distributed as target says; initial NULL: estimated. */
 PLIM_API plim_dataset *plim_dataset_rejection_resample(plim_dataset *dataset, const char *column, const double *target,

@@ -61,6 +61,23 @@ static void resumes_the_same_anywhere(void **state)
     close_budget(budget);
 }
 
+/* ---- tuning ---- */
+
+/* Down to one beside the caller while all is ready, up to all while batches are waited for, and no swinging between. */
+static void threads_follow_need(void **state)
+{
+    (void)state;
+    int now = 8;
+    for (int i = 0; i < 20; i++)
+        now = threads_wanted(now, 8, 64, 64);
+    assert_int_equal(now, 2);
+    assert_int_equal(threads_wanted(now, 8, 60, 64), 2);
+    for (int i = 0; i < 20; i++)
+        now = threads_wanted(now, 8, 10, 64);
+    assert_int_equal(now, 8);
+    assert_int_equal(threads_wanted(8, 8, 63, 64), 8);
+}
+
 /* ---- costs ---- */
 
 static void check_cost(struct dataset *(*make)(struct budget *budget), int slots)
@@ -315,7 +332,7 @@ static void faults_are_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resumes_the_same_anywhere),    cmocka_unit_test(cost_is_what_opening_takes),
+        cmocka_unit_test(resumes_the_same_anywhere),    cmocka_unit_test(threads_follow_need), cmocka_unit_test(cost_is_what_opening_takes),
         cmocka_unit_test(errors_arrive_at_their_batch), cmocka_unit_test(over_the_budget),
         cmocka_unit_test(closes_in_any_state),          cmocka_unit_test(figures_are_counted),
         cmocka_unit_test(two_iterators_share_a_source), cmocka_unit_test(faults_are_errors),

@@ -97,6 +97,43 @@ static void cache_anywhere_and_at_its_cost(void **state)
     close_budget(budget);
 }
 
+static bool fits_below(void *context, struct grant grant)
+{
+    uint64_t cost[TAG_COUNT] = {0};
+    dataset_cost(cost, NULL, *(struct dataset **)context, grant);
+    return cost[TAG_CACHE] == 0;
+}
+
+static bool fits_always(void *context, struct grant grant)
+{
+    (void)context, (void)grant;
+    return true;
+}
+
+/* An optional cache gives the same elements, kept or not; it is given up only where there is no room. */
+static void optional_caches_change_nothing(void **state)
+{
+    struct budget *budget = open_budget();
+    int64_t kept[MOST], made[MOST];
+    (void)state;
+    struct cache_options some = {.optional = true, .memory = 1 << 20};
+    struct dataset *other = dataset_cache(dataset_shuffle(counting(budget, 300), SEED), &some);
+    other = dataset_prefetch(dataset_batch(other, 16, false), 2);
+    struct grant grant = grant_choose(other, 2, fits_always, NULL);
+    assert_int_equal(grant.slots, 3);
+    check_stage(other, budget, "i");
+    assert_int_equal(epoch_of(kept, dataset_ref(other), budget, 1), 300);
+    grant = grant_choose(other, 2, fits_below, &other);
+    assert_int_equal(grant.slots, 3); /* a cache that goes leaves room for the rest */
+    check_stage(other, budget, "i");
+    assert_int_equal(epoch_of(made, dataset_ref(other), budget, 1), 300);
+    assert_true(same(kept, made, 300));
+    assert_false(dataset_keep(other, true));
+    assert_true(dataset_keep(other, false));
+    dataset_unref(other);
+    close_budget(budget);
+}
+
 /* Random functions behind a cache go by the epoch they run in, those before it do not. */
 static void cache_freezes_what_is_before_it(void **state)
 {
@@ -606,6 +643,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cache_keeps_the_first_epoch),
         cmocka_unit_test(cache_anywhere_and_at_its_cost),
+        cmocka_unit_test(optional_caches_change_nothing),
         cmocka_unit_test(cache_freezes_what_is_before_it),
         cmocka_unit_test(cache_is_bounded),
         cmocka_unit_test(file_is_found_again),

@@ -41,7 +41,8 @@ static void mix(uint64_t *hash, const void *bytes, size_t count)
         *hash = (*hash ^ ((const uint8_t *)bytes)[i]) * 1099511628211u; /* FNV-1a */
 }
 
-/* What a place means depends on source, seed and stages; not on batch, prefetch, maps and the shards we can see through. */
+/* What a place means depends on source, seed and stages; not on batch, prefetch, maps and the shards we can see
+ * through. */
 static uint64_t identify(const struct dataset *dataset, uint64_t seed)
 {
     uint64_t hash = 14695981039346656037u;
@@ -92,25 +93,34 @@ static plim_status refuse(struct budget *budget, const struct dataset *dataset, 
                 (unsigned long long)((needed - left) / 1024 + 1));
 }
 
+struct wish {
+    const struct dataset *dataset;
+    uint64_t left;
+    int slots; /* 0: as many as fit */
+};
+
+static struct grant with_slots(const struct wish *wish, struct grant grant)
+{
+    grant.slots = wish->slots > 0 ? wish->slots : grant.slots;
+    return grant;
+}
+
+static bool fits(void *context, struct grant grant)
+{
+    const struct wish *wish = context;
+    return cost_of(wish->dataset, with_slots(wish, grant)) <= wish->left;
+}
+
 /* As many slots and threads as are of use and fit. */
-static plim_status choose(struct grant *out, struct budget *budget, const struct dataset *dataset,
+static plim_status choose(struct grant *out, struct budget *budget, struct dataset *dataset,
                           const plim_iterator_options *options, plim_error *error)
 {
     struct budget_figures figures = budget_figures(budget);
     uint64_t left = figures.limit > figures.now ? figures.limit - figures.now : 0;
-    struct grant least = dataset_least_grant(dataset), grant = dataset_wanted_grant(dataset, options->threads);
-    if (options->slots > 0)
-        grant.slots = options->slots;
-    while (cost_of(dataset, grant) > left) {
-        if (grant.slots > least.slots && options->slots <= 0)
-            grant.slots--;
-        else if (grant.workers > least.workers)
-            grant.workers--;
-        else
-            return refuse(budget, dataset, cost_of(dataset, grant), left, error);
-    }
-    *out = grant;
-    return PLIM_OK;
+    struct wish wish = {.dataset = dataset, .left = left, .slots = options->slots};
+    *out = with_slots(&wish, grant_choose(dataset, options->threads, fits, &wish));
+    uint64_t cost = cost_of(dataset, *out);
+    return cost <= left ? PLIM_OK : refuse(budget, dataset, cost, left, error);
 }
 
 /* ---- opening and closing ---- */
@@ -130,7 +140,8 @@ static plim_status open_inner(plim_iterator *iterator, const plim_iterator_optio
     if (disk > iterator->scratch.limit_bytes)
         return fail(error, PLIM_OVER_DISK, "unpacked sources take %llu bytes of disk, the limit is %llu",
                     (unsigned long long)disk, (unsigned long long)iterator->scratch.limit_bytes);
-    TRY(iterator_open(&iterator->inner, dataset, iterator->budget, &iterator->scratch, grant, options->seed, 0, 0, error));
+    TRY(iterator_open(&iterator->inner, dataset, iterator->budget, &iterator->scratch, grant, options->seed, 0, 0,
+                      error));
     return options->state ? plim_iterator_restore(iterator, options->state, error) : PLIM_OK;
 }
 
@@ -188,7 +199,8 @@ void plim_iterator_state_take(plim_iterator_state *state, const plim_iterator *i
     iterator_position(&epoch, &element, iterator->inner);
     bool restored = epoch == iterator->epoch;
     int64_t since = restored ? element - iterator->local : element, before = restored ? iterator->global : 0, samples;
-    samples = mul_i64(&samples, since, iterator->shards) && samples <= INT64_MAX - before ? before + samples : INT64_MAX;
+    samples =
+        mul_i64(&samples, since, iterator->shards) && samples <= INT64_MAX - before ? before + samples : INT64_MAX;
     *state = (plim_iterator_state){.epoch = epoch, .samples = samples, .pipeline = iterator->pipeline};
 }
 

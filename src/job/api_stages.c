@@ -306,7 +306,9 @@ plim_dataset *plim_dataset_scan(plim_dataset *dataset, const plim_scan *scan)
 
 plim_dataset *plim_dataset_cache(plim_dataset *dataset, uint64_t memory, const char *file)
 {
-    return outside(dataset_cache(inside(dataset), &(struct cache_options){.memory = memory, .file = file}));
+    bool optional = memory == (uint64_t)PLIM_AUTO;
+    struct cache_options options = {.memory = optional ? 0 : memory, .optional = optional, .file = file};
+    return outside(dataset_cache(inside(dataset), &options));
 }
 
 plim_dataset *plim_dataset_rejection_resample(plim_dataset *dataset, const char *column, const double *target,

@@ -2,6 +2,7 @@
 #include "job/data_report.h"
 #include "base/json.h"
 #include "pipeline/stage.h"
+#include "pipeline/held_blocks.h"
 #include "pipeline/stage_table.h"
 
 #include <stdio.h>
@@ -86,6 +87,26 @@ static void why_workers(struct text *out, const struct plim_job *job)
         text_add(out, "all there are for data (--threads data=N)");
 }
 
+/* NULL: there is none that may be left out. */
+static const struct dataset *optional_cache(const struct dataset *dataset)
+{
+    while (dataset && !(dataset->stage && dataset->stage->may_spare && dataset->stage->may_spare(dataset)))
+        dataset = dataset->input;
+    return dataset;
+}
+
+static const char *why_cache(const struct dataset *cache)
+{
+    if (cache->kept)
+        return "all of it fits into the budget";
+    return "the budget has no room for all of it: elements are made anew each epoch";
+}
+
+static const char *why_held(const struct plim_job *job)
+{
+    return job->train_grant.held ? "rows are copied from whole blocks" : "the budget has no room: rows are read one by one";
+}
+
 static uint64_t busy_sum(const struct stage_table *table)
 {
     uint64_t sum = 0;
@@ -139,6 +160,11 @@ static void choices_text(struct text *out, const struct plim_job *job)
     text_add(out, "\n  threads beside the caller %d: ", job->train_grant.workers);
     why_workers(out, job);
     text_add(out, "\n");
+    const struct dataset *cache = optional_cache(job->train.dataset);
+    if (cache)
+        text_add(out, "  cache %s: %s\n", cache->kept ? "in memory" : "none", why_cache(cache));
+    if (held_bytes(job->train.dataset))
+        text_add(out, "  blocks %s: %s\n", job->train_grant.held ? "held" : "not held", why_held(job));
     if (job->train.dataset->room_bytes) {
         char room[16];
         text_size(room, job->train.dataset->room_bytes);
@@ -157,8 +183,11 @@ static void figures_text(struct text *out, const struct plim_job *job, const pli
                  line->alone ? ", on one thread at a time" : "");
     }
     text_size(peak, figures->peak_rss_bytes);
-    text_add(out, "%.0f elements/s, %.0f ns each; readiness %.0f %% of %lld batches; peak %s\n", figures->elements_per_s,
-             figures->ns_per_element, 100 * figures->readiness, (long long)figures->batches, peak);
+    text_add(out, "%.0f elements/s, %.0f ns each; readiness %.0f %% of %lld batches", figures->elements_per_s,
+             figures->ns_per_element, 100 * figures->readiness, (long long)figures->batches);
+    if (figures->threads <= job->train_grant.workers)
+        text_add(out, "; %d of %d threads were enough", figures->threads, job->train_grant.workers + 1);
+    text_add(out, "; peak %s\n", peak);
 }
 
 void data_report_text(struct text *out, const struct plim_job *job, const plim_data_figures *figures)
@@ -212,6 +241,15 @@ static void choices_json(struct json_writer *json, const struct plim_job *job)
     text_clear(&why);
     why_workers(&why, job);
     json_string(json, "why_workers", why.data);
+    const struct dataset *cache = optional_cache(job->train.dataset);
+    if (cache) {
+        json_string(json, "cache", cache->kept ? "memory" : "none");
+        json_string(json, "why_cache", why_cache(cache));
+    }
+    if (held_bytes(job->train.dataset)) {
+        json_bool(json, "blocks_held", job->train_grant.held);
+        json_string(json, "why_blocks", why_held(job));
+    }
     json_uint(json, "room_bytes", job->train.dataset->room_bytes);
     json_end_object(json);
     json->text->failed |= why.failed;
@@ -226,6 +264,7 @@ static void figures_json(struct json_writer *json, const struct plim_job *job, c
         stage_line_name(name, line);
     json_string(json, "bottleneck", line ? name : NULL);
     json_double(json, "readiness", figures->readiness);
+    json_int(json, "threads", figures->threads);
     json_int(json, "elements", figures->elements);
     json_int(json, "batches", figures->batches);
     json_double(json, "seconds", figures->seconds);

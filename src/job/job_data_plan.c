@@ -34,18 +34,18 @@ static void predict(struct prediction *out, const struct plim_job *job, struct g
     }
 }
 
-/* The most slots and threads up to what the pipeline wants that stay inside the budget. */
-static void choose_grant(struct plim_job *job)
+static bool fits(void *context, struct grant grant)
 {
-    struct grant least = dataset_least_grant(job->train.dataset), *grant = &job->train_grant;
-    *grant = dataset_wanted_grant(job->train.dataset, job->data_threads);
-    for (;;) {
-        predict(&job->prediction, job, *grant);
-        if (job->prediction.peak <= job->memory_bytes)
-            return;
-        if (!grant_shrink(grant, least))
-            return;
-    }
+    struct plim_job *job = context;
+    predict(&job->prediction, job, grant);
+    return job->prediction.peak <= job->memory_bytes;
+}
+
+static void predict_least(struct prediction *out, struct plim_job *job)
+{
+    bool kept = dataset_keep(job->train.dataset, false);
+    predict(out, job, dataset_least_grant(job->train.dataset));
+    dataset_keep(job->train.dataset, kept);
 }
 
 static plim_status check_disk(struct plim_job *job, plim_error *error)
@@ -70,8 +70,8 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
     if (!job->stages && !(job->stages = arena_take(&job->arena, sizeof *job->stages)))
         return arena_refused(&job->arena, error);
     TRY(job_measure(job, 0, error));
-    choose_grant(job);
-    predict(&floor, job, dataset_least_grant(job->train.dataset));
+    job->train_grant = grant_choose(job->train.dataset, job->data_threads, fits, job);
+    predict_least(&floor, job);
     TRY(job_find_obstacle(job, floor.peak, error));
     job->report = (plim_plan_report){
         .fits = floor.peak <= job->memory_bytes && !job->obstacle,

@@ -45,6 +45,7 @@ static void finish(plim_data_figures *figures, const struct plim_job *job, const
     figures->predicted_peak_bytes = job->prediction.peak;
     figures->elements_per_s = (double)figures->elements / figures->seconds;
     figures->ns_per_element = figures->elements ? figures->seconds * 1e9 / (double)figures->elements : 0;
+    figures->threads = read.threads;
     figures->readiness = read.batches ? (double)read.ready / (double)read.batches : 0;
 }
 

@@ -161,27 +161,27 @@ void job_predict(struct prediction *out, const struct plim_job *job, const struc
     }
 }
 
-/* The most slots and threads up to what the pipelines want that stay inside the budget. */
+static bool fits(void *context, struct grant grant)
+{
+    struct plim_job *job = context;
+    job_predict(&job->prediction, job, job->program, grant, job->validation_grant, job->train.dataset);
+    return job->prediction.peak <= job->memory_bytes;
+}
+
 static void choose_slots(struct plim_job *job)
 {
-    struct grant least = dataset_least_grant(job->train.dataset), *grant = &job->train_grant;
-    *grant = dataset_wanted_grant(job->train.dataset, job->data_threads);
     job->validation_grant = (struct grant){0};
     if (job->validation.dataset)
         job->validation_grant = dataset_least_grant(job->validation.dataset);
-    for (;;) {
-        job_predict(&job->prediction, job, job->program, *grant, job->validation_grant, job->train.dataset);
-        if (job->prediction.peak <= job->memory_bytes)
-            return;
-        if (!grant_shrink(grant, least))
-            return;
-    }
+    job->train_grant = grant_choose(job->train.dataset, job->data_threads, fits, job);
 }
 
 static uint64_t smallest(const struct plim_job *job)
 {
     struct prediction prediction;
+    bool kept = dataset_keep(job->train.dataset, false);
     job_predict(&prediction, job, job->program, dataset_least_grant(job->train.dataset), job->validation_grant, job->train.dataset);
+    dataset_keep(job->train.dataset, kept);
     return prediction.peak;
 }
 

@@ -190,7 +190,9 @@ plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error)
 {
     struct sizing sizing;
     TRY(sizing_init(&sizing, job, error));
+    bool kept = dataset_keep(job->train.dataset, false);
     plim_status status = search(out, job, &sizing, error);
+    dataset_keep(job->train.dataset, kept);
     sizing_release(&sizing);
     return status;
 }

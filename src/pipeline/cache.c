@@ -4,7 +4,8 @@
    1. The input is run as epoch 0, whichever epoch is asked for: what is kept is the same however a run was begun
       and resumed. Elements are numbered anew, by their place; their epoch is the one they are given in.
    2. One region, declared: values grow from its beginning, rows from its end.
-   3. All of an epoch or nothing: one that was left early is kept anew from its beginning. */
+   3. All of an epoch or nothing: one that was left early is kept anew from its beginning.
+   4. An optional one that the budget has no room for keeps nothing: epoch 0 is run again. The elements are the same. */
 #include "pipeline/cache.h"
 
 #include <string.h>
@@ -36,7 +37,7 @@ static plim_status cache_build(struct dataset *dataset, plim_error *error)
         fail(error, PLIM_BAD_JOB, "cache: data without end is never complete");
         return hint(error, PLIM_BAD_JOB, "put cache before repeat");
     }
-    if (!known && !options->memory && dataset->cardinality) {
+    if (!known && !options->memory && !options->optional && dataset->cardinality) {
         fail(error, PLIM_BAD_JOB, "cache: how much memory its elements take is not known beforehand");
         return hint(error, PLIM_BAD_JOB, "cache: {memory: 64MiB}, or cache: FILE");
     }
@@ -58,12 +59,22 @@ struct cache_stream {
     struct room values; /* from the region's beginning to its last row */
     int64_t count, at;  /* kept; the next to be given */
     bool complete;
+    bool passes; /* nothing is kept */
 };
 
+static bool cache_may_spare(const struct dataset *dataset)
+{
+    const struct cache_options *options = dataset->options;
+    return options->optional;
+}
+
+/* 0: nothing is kept. */
 static uint64_t region_bytes(const struct dataset *dataset)
 {
     const struct cache_options *options = dataset->options;
     uint64_t known = known_bytes(dataset);
+    if (options->optional && !dataset->kept)
+        return 0;
     return known ? known : options->memory & ~(uint64_t)7;
 }
 
@@ -75,7 +86,8 @@ static uint64_t cache_bytes(const struct dataset *dataset)
 
 static void cache_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset)
 {
-    by_tag[TAG_CACHE] = add_most(by_tag[TAG_CACHE], budget_charge(region_bytes(dataset)));
+    uint64_t bytes = region_bytes(dataset);
+    by_tag[TAG_CACHE] = add_most(by_tag[TAG_CACHE], bytes ? budget_charge(bytes) : 0);
 }
 
 static plim_status cache_start(struct stream *stream, plim_error *error)
@@ -83,6 +95,9 @@ static plim_status cache_start(struct stream *stream, plim_error *error)
     struct cache_stream *self = (struct cache_stream *)stream;
     packed_lay(&self->packed, stream->dataset->spec);
     self->bytes = region_bytes(stream->dataset);
+    self->passes = !self->bytes && cache_may_spare(stream->dataset);
+    if (self->passes)
+        return PLIM_OK;
     self->region = self->bytes == UINT64_MAX ? NULL : budget_take(stream->budget, TAG_CACHE, self->bytes);
     return self->region ? PLIM_OK : budget_refused(stream->budget, TAG_CACHE, self->bytes, error);
 }
@@ -90,7 +105,8 @@ static plim_status cache_start(struct stream *stream, plim_error *error)
 static void cache_stop(struct stream *stream)
 {
     struct cache_stream *self = (struct cache_stream *)stream;
-    budget_give(stream->budget, TAG_CACHE, self->region, self->bytes);
+    if (self->region)
+        budget_give(stream->budget, TAG_CACHE, self->region, self->bytes);
 }
 
 static plim_status cache_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
@@ -145,11 +161,12 @@ static plim_status keep_and_give(struct cache_stream *self, struct chunk *to, in
 {
     int64_t first = self->count;
     TRY(stream_pull(self->stream.input, to, most, error));
-    for (int64_t row = 0; row < to->count; row++)
+    for (int64_t row = 0; row < to->count && !self->passes; row++)
         if (!keep_row(self, to, row))
             return full(self, error);
+    self->count += self->passes ? to->count : 0;
     renumber(to, first, self->stream.epoch);
-    self->complete = to->count == 0;
+    self->complete = to->count == 0 && !self->passes;
     self->at = self->count;
     return PLIM_OK;
 }
@@ -208,6 +225,7 @@ struct dataset *dataset_cache(struct dataset *dataset, const struct cache_option
 
 struct cache_words {
     const char *memory, *file;
+    bool optional;
 };
 
 /* Paths are relative to the job file. */
@@ -233,7 +251,8 @@ static plim_status read_words(struct cache_words *words, const char *job, const 
         return PLIM_OK;
     if (value->kind != YAML_SCALAR)
         return settings_read(words, settings, 2, job, value, error);
-    if (strcmp(value->text, "memory") != 0)
+    words->optional = strcmp(value->text, "auto") == 0;
+    if (!words->optional && strcmp(value->text, "memory") != 0)
         words->file = value->text;
     return PLIM_OK;
 }
@@ -248,6 +267,7 @@ static plim_status cache_read(struct dataset **dataset, const char *job, const s
     if (value)
         yaml_place(where, job, value);
     TRY(read_words(&words, job, value, error));
+    options.optional = words.optional;
     if (words.memory && words.file)
         return fail_at(error, PLIM_BAD_JOB, where, "cache: in memory or in a file, not both");
     if (words.memory && (!text_parse_size(&options.memory, words.memory) || !options.memory))
@@ -283,6 +303,7 @@ const struct stage stage_cache = {
     .build = cache_build,
     .stream = &cache_stream,
     .sequential = true,
+    .may_spare = cache_may_spare,
     .read = cache_read,
 };
 

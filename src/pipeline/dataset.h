@@ -91,6 +91,7 @@ struct dataset *dataset_rejection_resample(struct dataset *dataset, const struct
 /* Elements of the first epoch kept, given again in later ones; the input is run as epoch 0 always. */
 struct cache_options {
     uint64_t memory;  /* bytes to keep them in; 0: what the elements take, where that is known */
+    bool optional;    /* kept where the budget has room for all of them, made anew each epoch where it has not */
     const char *file; /* NULL: in memory. FILE and FILE.values: complete or not there; a later run finds them */
 };
 struct dataset *dataset_cache(struct dataset *dataset, const struct cache_options *options);
@@ -297,6 +298,11 @@ struct grant dataset_least_grant(const struct dataset *dataset);
 struct grant dataset_wanted_grant(const struct dataset *dataset, int data_threads);
 /* A little less: of slots, then of what is held, then of threads; false when it is the least already. */
 bool grant_shrink(struct grant *grant, struct grant least);
+/* Optional caches of the pipeline: kept from now on, or not. Returns whether one was. */
+bool dataset_keep(struct dataset *dataset, bool kept);
+/* The most that is of use and fits: caches go last, after all that only reads ahead. */
+typedef bool grant_fits(void *context, struct grant grant);
+struct grant grant_choose(struct dataset *dataset, int data_threads, grant_fits *fits, void *context);
 /* What an iterator will take, by tag (batches, pipeline, formats, stacks): added to by_tag and *scratch_bytes (may
    be NULL). */
 void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset,
@@ -332,9 +338,13 @@ void iterator_position(int64_t *epoch, int64_t *element, const struct iterator *
 struct iterator_figures {
     uint64_t bytes_read, wait_ns, batches, elements;
     uint64_t ready; /* iterator_next calls served without waiting */
+    int threads; /* that were enough lately, the caller among them */
     uint64_t skipped; /* bad elements that ignore_errors passed over */
 };
 void iterator_figures(struct iterator_figures *out, const struct iterator *iterator);
+/* How many threads, of `most`, are wanted after so many of these batches were ready when they were asked for: fewer
+   when all were, more when many were not. Which of them fills a batch never changes it. */
+int threads_wanted(int now, int most, uint64_t ready, uint64_t batches);
 /* Of an iterator with a timed grant, once or more a stage (each worker has its own): nanoseconds, and elements given. */
 typedef void iterator_visit(void *context, const struct dataset *node, uint64_t busy_ns, uint64_t elements);
 void iterator_times_each(iterator_visit *visit, void *context, struct iterator *iterator);

@@ -170,6 +170,7 @@ plim_status iterator_next(struct batch **batch, struct iterator *iterator, plim_
     lock(iterator);
     iterator->source = NULL;
     plim_status status = next_batch(batch, iterator, error);
+    tune(iterator);
     wake_worker(iterator);
     unlock(iterator);
     if (status != PLIM_OK || !*batch || !iterator->single)
@@ -269,6 +270,7 @@ void iterator_figures(struct iterator_figures *out, const struct iterator *itera
     *out = iterator->figures; /* written by the caller's thread only */
     out->bytes_read = bytes_read(iterator->dataset) - iterator->bytes_read_before;
     out->skipped = stream_skipped(iterator->head);
+    out->threads = iterator->wanted;
 }
 
 void iterator_times_each(iterator_visit *visit, void *context, struct iterator *iterator)

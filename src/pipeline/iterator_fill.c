@@ -245,7 +245,7 @@ void worker_run(void *context)
     struct iterator *iterator = worker->iterator;
     pthread_mutex_lock(&iterator->lock);
     while (!iterator->stop) {
-        if (may_pull(iterator)) {
+        if (may_pull(iterator) && iterator->active < iterator->wanted) {
             run_unit(iterator, worker);
             continue;
         }
@@ -254,6 +254,29 @@ void worker_run(void *context)
         iterator->sleeping--;
     }
     pthread_mutex_unlock(&iterator->lock);
+}
+
+/* Of `batches` so many were ready when they were asked for: one thread less will do, or one more might help. */
+int threads_wanted(int now, int most, uint64_t ready, uint64_t batches)
+{
+    if (ready == batches && now > 2)
+        return now - 1;
+    if (ready * 4 < batches * 3 && now < most)
+        return now + 1;
+    return now;
+}
+
+#define TUNE_BATCHES 64
+
+void tune(struct iterator *iterator)
+{
+    uint64_t batches = iterator->figures.batches - iterator->tuned_batches;
+    if (batches < TUNE_BATCHES || iterator->worker_count <= 2)
+        return;
+    uint64_t ready = iterator->figures.ready - iterator->tuned_ready;
+    iterator->wanted = threads_wanted(iterator->wanted, iterator->worker_count, ready, batches);
+    iterator->tuned_batches = iterator->figures.batches;
+    iterator->tuned_ready = iterator->figures.ready;
 }
 
 /* Waking a thread costs more than a small batch: in a deep ring it is left asleep until half of it is free. */

@@ -120,7 +120,7 @@ plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct
     iterator->dataset = dataset_ref(dataset);
     iterator->rows = slot_rows(dataset);
     iterator->slot_count = grant.slots;
-    iterator->worker_count = grant.workers + 1;
+    iterator->worker_count = iterator->wanted = grant.workers + 1;
     iterator->worker = (struct worker *)((uint8_t *)iterator + workers_at());
     iterator->slot = (struct slot *)((uint8_t *)iterator + slots_at(grant.workers));
     iterator->has_values = spec_has_values(dataset->spec);

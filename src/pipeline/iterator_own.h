@@ -73,6 +73,8 @@ struct iterator {
     bool paused; /* somebody looks at the clocks */
     bool parked; /* a stream's epoch was told to be over: the next one begins when the caller asks for it */
     int sleeping, active;
+    int wanted; /* threads at work at once, the caller among them: tuned while it runs */
+    uint64_t tuned_batches, tuned_ready; /* the figures then */
     atomic_bool cancel; /* units are left as they are: nobody will see them */
     struct failure failure;
     struct iterator_figures figures;
@@ -139,6 +141,8 @@ void run_unit(struct iterator *iterator, struct worker *worker);
 /* A worker's thread. */
 void worker_run(void *context);
 void wake_worker(struct iterator *iterator);
+/* Looks now and then whether batches were ready when they were asked for, and sets `wanted`. */
+void tune(struct iterator *iterator);
 
 /* ---- iterator.c: giving and seeking ---- */
 

@@ -73,6 +73,34 @@ bool grant_shrink(struct grant *grant, struct grant least)
     return true;
 }
 
+bool dataset_keep(struct dataset *dataset, bool kept)
+{
+    bool before = false;
+    for (; dataset; dataset = dataset->input) {
+        for (int i = 0; i < dataset->other_count; i++)
+            before |= dataset_keep(dataset->others[i], kept);
+        if (!dataset->stage || !dataset->stage->may_spare || !dataset->stage->may_spare(dataset))
+            continue;
+        before |= dataset->kept;
+        dataset->kept = kept;
+    }
+    return before;
+}
+
+struct grant grant_choose(struct dataset *dataset, int data_threads, grant_fits *fits, void *context)
+{
+    struct grant least = dataset_least_grant(dataset), grant = dataset_wanted_grant(dataset, data_threads);
+    dataset_keep(dataset, true);
+    while (!fits(context, grant)) {
+        if (grant_shrink(&grant, least))
+            continue;
+        if (!dataset_keep(dataset, false))
+            break;
+        grant = dataset_wanted_grant(dataset, data_threads);
+    }
+    return grant;
+}
+
 static plim_status prefetch_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
                                  plim_error *error)
 {

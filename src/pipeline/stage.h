@@ -54,6 +54,8 @@ struct stage {
     /* One after another. NULL: only over data with an index. */
     const struct stream_type *stream;
     bool sequential; /* never by index, even where its input could be */
+    /* What it keeps may be left out: dataset->kept says whether. May be NULL: it may not. */
+    bool (*may_spare)(const struct dataset *dataset);
     /* Gives back what its options own, when the dataset is freed; may be NULL. */
     void (*release)(const struct dataset *dataset);
     /* Of how many parts of its input, dealt out in turn, this is which; NULL: it is all of it. */
@@ -103,6 +105,7 @@ struct dataset {
 
     /* What changes after building. */
     bool started; /* source only: start() has been called */
+    bool kept;    /* an optional cache: the budget has room for it */
     struct label_rule labels;
 };
 
