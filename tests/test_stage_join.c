@@ -166,6 +166,29 @@ static void zip_stays_aligned(void **state)
     close_budget(budget);
 }
 
+/* Where one has ended the others are not asked for more: not for what is bad further on, nor for none at all of data
+   without end. */
+static void zip_ends_with_the_first_that_ends(void **state)
+{
+    static const char *const expected = "[([1], 's00', [1], 's00'), ([11, 12, 13], 's01', [11, 12, 13], 's01'), "
+                                        "([], 's02', [], 's02')]";
+    struct budget *budget = open_budget();
+    struct runner runner;
+    static struct paper paper;
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        struct dataset *other =
+            kind % 2 ? dataset_repeat(ragged(budget, lengths, 4, true), -1) : ragged_with(budget, lengths, 5, true, 3);
+        struct dataset *dataset = zip_of(ragged(budget, lengths, 3, true), other);
+        run_open(&runner, dataset, budget, kind < 2 ? 1 : 8);
+        run_epoch(&paper, &runner, 0, 0);
+        assert_string_equal(paper.text, expected);
+        run_close(&runner);
+        dataset_unref(dataset);
+    }
+    close_budget(budget);
+}
+
 /* ---- concatenate ---- */
 
 static struct dataset *concatenated(struct budget *budget)
@@ -340,6 +363,95 @@ static void faults(void **state)
     expect_faults(chosen_to_the_end);
 }
 
+/* ---- what joined sources take when they are started ---- */
+
+static struct dataset *starting(struct budget *budget, int64_t count, size_t bytes)
+{
+    return made_open(budget, &(struct made_options){.count = count, .bad = -1, .start_bytes = bytes});
+}
+
+static struct dataset *join_pair(struct dataset *a, struct dataset *b, int kind)
+{
+    struct dataset *datasets[] = {a, b};
+    if (kind == 2)
+        datasets[0] = streamed(a);
+    return kind == 1 ? dataset_concatenate(datasets, 2) : dataset_zip(datasets, 2);
+}
+
+/* One source in both branches is started once. */
+static struct dataset *shared_pair(struct budget *budget, int kind)
+{
+    struct dataset *one = starting(budget, 50, 4096);
+    return join_pair(dataset_skip(dataset_ref(one), 1), dataset_take(one, 30), kind);
+}
+
+static struct dataset *two_sources(struct budget *budget, int kind)
+{
+    return join_pair(starting(budget, 50, 4096), dataset_skip(starting(budget, 40, 12288), 3), kind);
+}
+
+/* A pair, and one of its sources once more. */
+static struct dataset *nested_pair(struct budget *budget, int kind)
+{
+    struct dataset *one = starting(budget, 50, 4096);
+    struct dataset *pair = join_pair(dataset_ref(one), starting(budget, 40, 12288), 1);
+    return join_pair(pair, one, kind);
+}
+
+typedef struct dataset *make_pair(struct budget *budget, int kind);
+
+/* What opening takes is what it was said to cost: anew, and where one of the sources runs already. */
+static void check_joined_cost(make_pair *make, int kind)
+{
+    struct budget *budget = open_budget();
+    struct dataset *dataset = dataset_batch(make(budget, kind), 8, false);
+    struct iterator *iterator[2];
+    for (int i = 0; i < 2; i++) {
+        uint64_t cost[TAG_COUNT] = {0};
+        dataset_cost(cost, NULL, dataset, GRANT(2));
+        struct budget_figures before = budget_figures(budget);
+        iterator[i] = open_iterator(dataset, budget, 2, 0, 0);
+        struct budget_figures after = budget_figures(budget);
+        for (int tag = 0; tag < TAG_COUNT; tag++)
+            assert_int_equal(after.now_by_tag[tag] - before.now_by_tag[tag], cost[tag]);
+    }
+    iterator_close(iterator[0]);
+    iterator_close(iterator[1]);
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+/* A source that has been started by another iterator costs nothing more. */
+static void check_started_cost(int kind)
+{
+    struct budget *budget = open_budget();
+    uint64_t cost[TAG_COUNT] = {0};
+    struct dataset *one = starting(budget, 50, 4096);
+    struct dataset *pair = dataset_batch(join_pair(dataset_ref(one), starting(budget, 40, 12288), kind), 8, false);
+    struct iterator *first = open_iterator(one, budget, 1, 0, 0);
+    dataset_cost(cost, NULL, pair, GRANT(1));
+    struct budget_figures before = budget_figures(budget);
+    struct iterator *second = open_iterator(pair, budget, 1, 0, 0);
+    assert_int_equal(budget_figures(budget).now_by_tag[TAG_FORMATS] - before.now_by_tag[TAG_FORMATS],
+                     cost[TAG_FORMATS]);
+    iterator_close(first);
+    iterator_close(second);
+    dataset_unref(one);
+    dataset_unref(pair);
+    close_budget(budget);
+}
+
+static void joined_sources_cost_what_they_take(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        check_joined_cost(two_sources, kind);
+        check_joined_cost(shared_pair, kind);
+        check_joined_cost(nested_pair, kind);
+        check_started_cost(kind);
+    }
+}
+
 /* Nesting is bounded: what frees data sets recurses. */
 static void nesting_ends(void **state)
 {
@@ -363,11 +475,13 @@ int main(void)
         cmocka_unit_test(index_prefix_stays),
         cmocka_unit_test(values_that_fill_the_room),
         cmocka_unit_test(zip_stays_aligned),
+        cmocka_unit_test(zip_ends_with_the_first_that_ends),
         cmocka_unit_test(concatenates),
         cmocka_unit_test(chooses),
         cmocka_unit_test(samples),
         cmocka_unit_test(faults),
         cmocka_unit_test(nesting_ends),
+        cmocka_unit_test(joined_sources_cost_what_they_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "base/workers.h"
 #include "pipeline/held_blocks.h"
 #include "pipeline/iterator_own.h"
+#include "pipeline/join.h"
 
 /* Elements that are given one by one still come in slots of many, or every one would cost a lock. */
 bool is_single(const struct dataset *dataset)
@@ -111,6 +112,11 @@ static void add_sources(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, con
         for (int i = 0; i < node->other_count; i++)
             add_sources(by_tag, scratch_bytes, node->others[i], counted);
     if (first_node(dataset)->started || !count_once(counted, dataset->source))
+        return;
+    int children = joined_count(dataset->source);
+    for (int i = 0; i < children; i++)
+        add_sources(by_tag, scratch_bytes, joined_child(dataset->source, i), counted);
+    if (children)
         return;
     add(&by_tag[TAG_FORMATS], dataset->source->start_bytes);
     if (scratch_bytes)

@@ -47,5 +47,8 @@ plim_status widen_skip(int64_t *passed, struct stream *stream, int input, void *
 /* joined_source.c: zip and concatenate of data that can be read by index, as one source. NULL: these cannot be. */
 bool joined_possible(struct dataset *const *datasets, int count, bool beside);
 struct dataset *joined_open(struct dataset *const *datasets, int count, bool beside);
+/* Of what such a source is made; 0 of any other. */
+int joined_count(const struct source *source);
+const struct dataset *joined_child(const struct source *source, int i);
 
 #endif

@@ -166,6 +166,16 @@ static const struct source_type concatenate_type = {
 static const struct source_type concatenate_values_type = {
     .name = "concatenate", .start = joined_start, .read_values = joined_read_values, .close = joined_close};
 
+int joined_count(const struct source *source)
+{
+    return source->type->start == joined_start ? ((const struct joined_source *)source)->count : 0;
+}
+
+const struct dataset *joined_child(const struct source *source, int i)
+{
+    return ((const struct joined_source *)source)->child[i].dataset;
+}
+
 static const struct source_type *type_of(const struct spec *spec, bool beside)
 {
     if (beside)
@@ -206,7 +216,8 @@ static const struct dataset *first_node(const struct dataset *dataset)
     return dataset;
 }
 
-/* What starting the children takes, each source once. */
+/* What starting the children takes, each source once; dataset_cost goes by the children themselves, which may have been
+   started meanwhile. */
 static void add_start(struct source *source, const struct joined_source *joined, int i)
 {
     const struct dataset *first = first_node(joined->child[i].dataset);
