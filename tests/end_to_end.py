@@ -131,6 +131,16 @@ class Budget(Case):
             f.write(struct.pack("<Q", len(header)) + header + data)
         self.smallest_works(self.job(wide.replace("epochs: 2", "epochs: 1, load_weights: w.safetensors")))
 
+    def test_the_largest_batch_of_data_nobody_counted(self):
+        """Lines of a file may be as many as they like: only the budget bounds the batch, and the figure holds."""
+        with open(os.path.join(self.folder.name, "rows.csv"), "w") as f:
+            f.write("a,b,y\n1,2,0\n3,4,1\n5,6,0\n")
+        text = MLP[:MLP.index("  train:")] + "  train: {csv: {files: rows.csv, columns: {x: [a..b], y: y}}, pipeline: [batch: %d]}\n" + MLP[MLP.index("model:"):]
+        largest = self.run_plim("plan", self.job(text % 2), "--json", "--memory", "48MiB").last("plan")["largest_batch"]
+        self.assertGreater(largest, 1 << 20)
+        self.run_plim("plan", self.job(text % largest), "--memory", "48MiB")
+        self.run_plim("plan", self.job(text % (largest * 11 // 10)), "--memory", "48MiB", code=4)
+
     def test_the_command_of_a_refusal_works(self):
         job = self.job(MLP)
         r = self.train(job, "--memory", "3MiB", code=4)

@@ -123,6 +123,21 @@ class DataTold(Case):
         self.plim("convert", "x.npy", "y.npy", "--output", "set.tfrecord")
         self.assertEqual(self.tell("inspect", "set.tfrecord")["example"], "{x: float32[10], y: int64}")
 
+    def test_padded_batches(self):
+        """Batches of lengths of their own have samples of none: told, with what to do about it, and that works."""
+        with open(self.path("lines.txt"), "w") as f:
+            f.write("a b c\nd e\nf\ng h i j\nk\n")
+        padded = "{text: lines.txt, pipeline: [map: [split], padded_batch: 2%s]}"
+        for command in (["inspect"], ["convert", "--output", "words.tfrecord"], ["convert", "--output", "words"]):
+            error = self.tell(command[0], self.job(padded % ""), *command[1:], code=2)
+            self.assertEqual(error["code"], "UNSUPPORTED")
+            self.assertIn("'line' is padded to another length", error["message"])
+            self.assertIn("unbatch", error["try"])
+            self.assertFalse(os.path.exists(self.path("words.tfrecord")) or os.path.exists(self.path("words")))
+        first = self.tell("inspect", self.job(padded % ", unbatch"))["first"]
+        self.assertEqual(first, ["line ['a' 'b' 'c'] (3,)", "line ['d' 'e' ''] (3,)", "line ['f' '' '' ''] (4,)"])
+        self.assertEqual(self.tell("convert", "job.yaml", "--output", "words")["elements"], 5)
+
     def test_words(self):
         self.assertIn("plim data explain", self.plim("explian", code=2).stderr)
         self.plim(code=2)

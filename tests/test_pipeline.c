@@ -181,6 +181,70 @@ static void slots_wanted(void **state)
     close_budget(budget);
 }
 
+static plim_status toil_infer(struct spec *spec, const void *options, plim_error *error)
+{
+    (void)spec, (void)options, (void)error;
+    return PLIM_OK;
+}
+
+static plim_status toil_run(const struct map_call *call, plim_error *error)
+{
+    (void)call, (void)error;
+    return PLIM_OK;
+}
+
+static const struct map_function map_toil = {.name = "toil", .infer = toil_infer, .run = toil_run, .heavy = true};
+
+static uint64_t cost_of(const struct dataset *dataset, struct grant grant)
+{
+    uint64_t cost[TAG_COUNT] = {0}, all = 0;
+    dataset_cost(cost, NULL, dataset, grant);
+    for (int tag = 0; tag < TAG_COUNT; tag++)
+        all += cost[tag];
+    return all;
+}
+
+/* From what is wanted down to the least: each one costs less, and no thread is left that has nothing to do. */
+static void shrink_to_the_least(const struct dataset *dataset, int threads, int expected)
+{
+    struct grant least = dataset_least_grant(dataset), grant = dataset_wanted_grant(dataset, threads);
+    int steps = 0;
+    for (uint64_t cost = cost_of(dataset, grant), next; grant_shrink(&grant, least); cost = next, steps++) {
+        next = cost_of(dataset, grant);
+        assert_true(next < cost);
+        assert_true(grant.slots >= 1 && grant.workers >= 0);
+        assert_false(grant.slots == 1 && grant.workers == 1);
+    }
+    assert_int_equal(steps, expected);
+    assert_int_equal(grant.slots, least.slots);
+    assert_int_equal(grant.workers, least.workers);
+    assert_int_equal(grant.held, least.held);
+    assert_false(grant_shrink(&grant, least));
+}
+
+static void grants_shrink_to_the_least(void **state)
+{
+    struct budget *budget = open_budget();
+    (void)state;
+    struct dataset *dataset = plain(budget);
+    shrink_to_the_least(dataset, 4, 0);
+    dataset = dataset_prefetch(dataset, 5);
+    shrink_to_the_least(dataset, 0, 0); /* no threads: nothing is read ahead */
+    shrink_to_the_least(dataset, 4, 5); /* six slots; the thread goes with the last but one */
+    dataset_unref(dataset);
+    dataset = dataset_prefetch(dataset_batch(dataset_map(counting(budget, 100), &map_toil, NULL), 8, false), 2);
+    shrink_to_the_least(dataset, 4,
+                        5); /* three slots, four threads: two slots, three threads and the last with the second */
+    dataset_unref(dataset);
+    /* held: given up before the second slot is */
+    struct grant grant = {.slots = 3, .workers = 1, .held = true}, least = {.slots = 1};
+    assert_true(grant_shrink(&grant, least) && grant.slots == 2 && grant.held);
+    assert_true(grant_shrink(&grant, least) && grant.slots == 2 && !grant.held && grant.workers == 1);
+    assert_true(grant_shrink(&grant, least) && grant.slots == 1 && grant.workers == 0);
+    assert_false(grant_shrink(&grant, least));
+    close_budget(budget);
+}
+
 /* ---- maps ---- */
 
 static void maps_change_types_and_values(void **state)
@@ -366,10 +430,11 @@ struct labels {
 static struct dataset *labelled(struct labels *labels, struct budget *budget, enum type type, double bad)
 {
     struct source *source;
-    struct spec spec = {.column_count = 2,
-                        .element_bytes = 8 + type_bytes(type),
-                        .column = {{.name = "x", .type = TYPE_I64, .bytes = 8},
-                                   {.name = "y", .type = type, .shape = {1, {1}}, .bytes = type_bytes(type), .origin = 1}}};
+    struct spec spec = {
+        .column_count = 2,
+        .element_bytes = 8 + type_bytes(type),
+        .column = {{.name = "x", .type = TYPE_I64, .bytes = 8},
+                   {.name = "y", .type = type, .shape = {1, {1}}, .bytes = type_bytes(type), .origin = 1}}};
     for (int64_t i = 0; i < LABELS; i++)
         element_set(labels->data, type, labels->number[i] = i, i == BAD_LABEL ? bad : (double)(i % TEN));
     const void *columns[] = {labels->number, labels->data};
@@ -527,6 +592,7 @@ int main(void)
         cmocka_unit_test(repeat_shuffles_each_time_anew),
         cmocka_unit_test(repeat_without_end),
         cmocka_unit_test(slots_wanted),
+        cmocka_unit_test(grants_shrink_to_the_least),
         cmocka_unit_test(maps_change_types_and_values),
         cmocka_unit_test(random_maps_are_functions_of_epoch_and_index),
         cmocka_unit_test(repetitions_in_a_chunk_keep_their_epochs),

@@ -8,6 +8,7 @@
 #include "formats/record_file.h"
 #include "formats/record_frame.h"
 #include "formats/record_index.h"
+#include "formats/record_source.h"
 #include "formats/record_writer.h"
 
 #define MOST ((int64_t)1 << 40)
@@ -798,6 +799,111 @@ static void survives_faults(void **state)
     unlink(packed);
 }
 
+/* ---- files in turns --------------------------------------------------------- */
+
+#define TURN_ROOM 4096
+
+/* Two files of four records of 20 bytes in turns; the second one of "b" is damaged. */
+static struct source *damaged_turns(struct budget *budget, int64_t block_length)
+{
+    static const char *const names[] = {"turn.a", "turn.b"};
+    struct record_options options = {.turns = {.cycle_length = 2, .block_length = block_length}};
+    struct file_list *files;
+    struct source *source;
+    assert_int_equal(file_list_make(&files, budget, NULL), PLIM_OK);
+    for (int f = 0; f < 2; f++) {
+        const char *path = make_records(names[f], 4, 0, RECORDS_RAW);
+        assert_int_equal(file_list_add(files, path, NULL), PLIM_OK);
+        FILE *file = fopen(path, "r+b");
+        assert_non_null(file);
+        if (f == 1) {
+            fseek(file, 36 + 8, SEEK_SET); /* of the length's checksum: passing over a record looks at it too */
+            fputc(0x5a, file);
+        }
+        fclose(file);
+    }
+    assert_int_equal(records_source_open(&source, budget, files, &options, NULL), PLIM_OK);
+    return source;
+}
+
+/* Which records of a made file come: "012", until the end or what is wrong. */
+static plim_status take_turns(char *out, struct source *source, struct reader *reader, int64_t most, plim_error *error)
+{
+    static uint8_t memory[TURN_ROOM];
+    struct string records[8];
+    struct room room;
+    int64_t got;
+    room_init(&room, memory, sizeof memory);
+    *out = 0;
+    plim_status status = source->type->reader_next(
+        &got, reader, most, &(struct row_target){(void *[]){records}, (uint64_t[]){sizeof *records}, &room}, error);
+    for (int64_t i = 0; status == PLIM_OK && i < got; i++)
+        for (int64_t r = 0; r < 4; r++)
+            if (is_made(&records[i], r, 0))
+                *out++ = (char)('0' + r), *out = 0;
+    return status;
+}
+
+/* What was found wrong behind records that were given is told by the next call, be it for records or past them; the
+   bad one takes no turn; and what comes behind it is the same. */
+static void skips_tell_what_was_held(void **state)
+{
+    struct budget *budget = new_budget();
+    (void)state;
+    for (int skips = 0; skips < 2; skips++) {
+        plim_error error = {0};
+        struct source *source = damaged_turns(budget, 1);
+        struct reader *reader;
+        char seen[16];
+        int64_t passed = -1;
+        assert_int_equal(source->type->reader_open(&reader, source, budget, &error), PLIM_OK);
+        assert_int_equal(take_turns(seen, source, reader, 8, &error), PLIM_OK);
+        assert_string_equal(seen, "001"); /* a, b, a; then the bad one of b */
+        plim_status status =
+            skips ? source->type->reader_skip(&passed, reader, 1, &error) : take_turns(seen, source, reader, 8, &error);
+        assert_int_equal(status, PLIM_BAD_DATA);
+        assert_non_null(strstr(error.where, "turn.b"));
+        assert_int_equal(passed, skips ? 0 : -1);
+        assert_int_equal(take_turns(seen, source, reader, 8, &error), PLIM_OK);
+        assert_string_equal(seen, "2233");
+        source->type->reader_close(reader);
+        source_close(source);
+    }
+    unlink(path_of("turn.a"));
+    unlink(path_of("turn.b"));
+    end_budget(budget);
+}
+
+/* Turns of two: a0 a1 b0, and the bad one; the turn of b goes on behind it, with one more. */
+static void skips_keep_the_turns(void **state)
+{
+    struct budget *budget = new_budget();
+    (void)state;
+    for (int64_t skipped = 0; skipped <= 3; skipped++) {
+        plim_error error = {0};
+        struct source *source = damaged_turns(budget, 2);
+        struct reader *reader;
+        char seen[16];
+        int64_t passed = 0;
+        assert_int_equal(source->type->reader_open(&reader, source, budget, &error), PLIM_OK);
+        if (skipped)
+            assert_int_equal(source->type->reader_skip(&passed, reader, skipped, &error), PLIM_OK);
+        assert_int_equal(passed, skipped);
+        plim_status status = source->type->reader_skip(&passed, reader, 5, &error);
+        assert_int_equal(status, PLIM_BAD_DATA);
+        assert_int_equal(passed, 3 - skipped);
+        assert_int_equal(take_turns(seen, source, reader, 2, &error), PLIM_OK);
+        assert_string_equal(seen, "22"); /* b's, and it is a's turn */
+        assert_int_equal(source->type->reader_skip(&passed, reader, 5, &error), PLIM_OK);
+        assert_int_equal(passed, 2);
+        source->type->reader_close(reader);
+        source_close(source);
+    }
+    unlink(path_of("turn.a"));
+    unlink(path_of("turn.b"));
+    end_budget(budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -818,6 +924,8 @@ int main(void)
         cmocka_unit_test(refuses_wrong_indexes),
         cmocka_unit_test(sweeps_an_index),
         cmocka_unit_test(survives_faults),
+        cmocka_unit_test(skips_tell_what_was_held),
+        cmocka_unit_test(skips_keep_the_turns),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -7,9 +7,10 @@
 
 struct told_options {
     int64_t count;
-    int64_t bad;  /* PLIM_BAD_DATA here; -1: none */
-    bool skips;   /* the reader can pass over elements */
-    bool borrows; /* strings lie in the reader's own memory */
+    int64_t bad;   /* PLIM_BAD_DATA here; -1: none */
+    bool skips;    /* the reader can pass over elements */
+    bool borrows;  /* strings lie in the reader's own memory */
+    uint64_t room; /* 0: 8 KiB */
 };
 
 struct told {
@@ -100,8 +101,8 @@ static void told_free(struct source *source)
     budget_give(source->budget, TAG_FORMATS, source, sizeof(struct told));
 }
 
-#define TOLD_FUNCTIONS                                                                                                \
-    .name = "told", .reader_open = told_open, .reader_close = told_close, .reader_rewind = told_rewind,               \
+#define TOLD_FUNCTIONS                                                                                                 \
+    .name = "told", .reader_open = told_open, .reader_close = told_close, .reader_rewind = told_rewind,                \
     .reader_next = told_next, .close = told_free
 static const struct source_type told_type = {TOLD_FUNCTIONS};
 static const struct source_type told_skipping = {TOLD_FUNCTIONS, .reader_skip = told_skip};
@@ -115,7 +116,7 @@ static struct dataset *told_dataset(struct budget *budget, const struct told_opt
         .type = options->skips ? &told_skipping : &told_type,
         .budget = budget,
         .count = CARDINALITY_UNKNOWN,
-        .room_bytes = 8192,
+        .room_bytes = options->room ? options->room : 8192,
         .reader_bytes = budget_charge(sizeof(struct reader)),
         .spec = {.column_count = 3,
                  .element_bytes = 8 + sizeof(struct string) + sizeof(struct cell),
@@ -282,6 +283,154 @@ static void too_large_for_its_room(void **state)
     close_budget(budget);
 }
 
+/* ---- what rows refer to, and the rooms it has to fit ---- */
+
+static plim_status dawdle_infer(struct spec *spec, const void *options, plim_error *error)
+{
+    (void)spec, (void)options, (void)error;
+    return PLIM_OK;
+}
+
+/* Meanwhile another worker pulls. */
+static plim_status dawdle_run(const struct map_call *call, plim_error *error)
+{
+    (void)call, (void)error;
+    nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    return PLIM_OK;
+}
+
+static const struct map_function map_dawdle = {
+    .name = "dawdle", .infer = dawdle_infer, .run = dawdle_run, .heavy = true};
+
+/* Cells fill a flow's room but for a rest that is too small for the strings: a unit that cannot be kept is finished by
+   who pulled it, before the reader's memory changes. */
+static void borrowed_values_beyond_the_room(void **state)
+{
+    struct budget *budget = open_budget();
+    (void)state;
+    struct dataset *dataset =
+        told_dataset(budget, &(struct told_options){.count = 500, .bad = -1, .borrows = true, .room = 640});
+    dataset = dataset_batch(dataset_map(dataset, &map_dawdle, NULL), 32, false);
+    for (int workers = 0; workers <= 3; workers++)
+        for (int slots = 1; slots <= 4; slots += 3) {
+            struct grant grant = {.slots = slots, .workers = workers};
+            struct iterator *iterator = open_with(dataset, budget, grant, 0, 0);
+            check_epoch(iterator, 0, 500, 32);
+            check_epoch(iterator, 0, 500, 32);
+            iterator_close(iterator);
+        }
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
+#define EXACT_ROWS 28
+
+/* What the values of a batch take, side by side. */
+static uint64_t exact_bytes(void)
+{
+    char name[32];
+    uint64_t bytes = 0;
+    for (int64_t id = 0; id < EXACT_ROWS; id++)
+        bytes += name_of(name, id) + (uint64_t)(id % 7) * sizeof(float);
+    return bytes;
+}
+
+/* Gaps between values are not the user's: a batch whose values fill the stated room to the last 64 bytes is there with
+   any number of workers, in whatever order they finish rows, and one that needs more is refused with any number. */
+static void gaps_are_not_charged(void **state)
+{
+    uint64_t room = (exact_bytes() + ROOM_ALIGNMENT - 1) / ROOM_ALIGNMENT * ROOM_ALIGNMENT;
+    (void)state;
+    for (int workers = 0; workers <= 3; workers++)
+        for (int borrows = 0; borrows < 2; borrows++)
+            for (int less = 0; less < 2; less++) {
+                struct budget *budget = open_budget();
+                struct batch *batch;
+                struct told_options options = {.count = EXACT_ROWS, .bad = -1, .borrows = borrows};
+                struct dataset *dataset = told_dataset(budget, &options);
+                dataset_set_room(dataset, room - (less ? ROOM_ALIGNMENT : 0));
+                dataset = dataset_batch(dataset, EXACT_ROWS, false);
+                struct grant grant = {.slots = 2, .workers = workers};
+                struct iterator *iterator = open_with(dataset, budget, grant, 0, 0);
+                if (less)
+                    assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OVER_BUDGET);
+                else
+                    check_epoch(iterator, 0, EXACT_ROWS, EXACT_ROWS);
+                iterator_close(iterator);
+                dataset_unref(dataset);
+                close_budget(budget);
+            }
+}
+
+/* A chunk of one column of lists of strings, `rows` of them, each of two: "row0", "row1", "tail". */
+struct lists {
+    uint8_t block[4096] __attribute__((aligned(ROOM_ALIGNMENT)));
+    struct spec spec;
+    struct chunk chunk;
+    struct string strings[4][2];
+};
+
+static void make_lists(struct lists *lists, int64_t rows, uint64_t room)
+{
+    static const char *const words[] = {"row0", "row1", "row2", "row3"};
+    *lists = (struct lists){.spec = {.column_count = 1, .column = {{.name = "x", .type = TYPE_STRING}}}};
+    lists->spec.column[0].shape = shape_of(1, (int64_t[]){-1});
+    lists->spec.column[0].bytes = lists->spec.element_bytes = sizeof(struct cell);
+    assert_true(chunk_bytes(&lists->spec, rows, room) <= sizeof lists->block);
+    chunk_lay(&lists->chunk, lists->block, &lists->spec, rows, room);
+    for (int64_t row = 0; row < rows; row++) {
+        lists->strings[row][0] = (struct string){(const uint8_t *)words[row], 4};
+        lists->strings[row][1] = (struct string){(const uint8_t *)"tail", 4};
+        struct cell cell = {.data = lists->strings[row], .dim = {2}};
+        memcpy(chunk_row(&lists->chunk, 0, row), &cell, sizeof cell);
+    }
+    lists->chunk.count = rows;
+}
+
+static bool is_inside(const struct chunk *chunk, const void *data)
+{
+    return (const uint8_t *)data >= chunk->room.bytes &&
+           (const uint8_t *)data < chunk->room.bytes + chunk->room.capacity;
+}
+
+static void check_list(const struct chunk *chunk, int64_t row, bool owned)
+{
+    char expected[8];
+    struct cell cell;
+    snprintf(expected, sizeof expected, "row%lld", (long long)row);
+    memcpy(&cell, chunk_row(chunk, 0, row), sizeof cell);
+    const struct string *strings = cell.data;
+    assert_int_equal(is_inside(chunk, strings), owned);
+    assert_int_equal(is_inside(chunk, strings[0].data), owned);
+    assert_int_equal(is_inside(chunk, strings[1].data), owned);
+    assert_memory_equal(strings[0].data, expected, 4);
+    assert_memory_equal(strings[1].data, "tail", 4);
+}
+
+/* A list takes 32 bytes and 8 of text behind them; the next one begins at a multiple of 64. */
+static void rows_are_owned_whole_or_not_at_all(void **state)
+{
+    static struct lists lists;
+    (void)state;
+    for (int64_t fit = 0; fit <= 4; fit++) {
+        make_lists(&lists, 4, (uint64_t)fit * 64);
+        assert_int_equal(chunk_own(&lists.chunk), fit == 4);
+        for (int64_t row = 0; row < 4; row++)
+            check_list(&lists.chunk, row, row < fit);
+        assert_int_equal(lists.chunk.room.used, fit ? (uint64_t)(fit - 1) * 64 + 40 : 0);
+        assert_int_equal(lists.chunk.room.wanted, fit == 4 ? 0 : (uint64_t)fit * 64 + 40);
+        uint64_t used = lists.chunk.room.used;
+        assert_int_equal(chunk_own(&lists.chunk), fit == 4); /* what is there is not copied again */
+        assert_int_equal(lists.chunk.room.used, used);
+    }
+    /* A cell that lies in the room, and strings that do not. */
+    make_lists(&lists, 1, 256);
+    struct cell *cell = (struct cell *)(void *)chunk_row(&lists.chunk, 0, 0);
+    cell->data = memcpy(room_take(&lists.chunk.room, 32), cell->data, 32);
+    assert_true(chunk_own(&lists.chunk));
+    check_list(&lists.chunk, 0, true);
+}
+
 /* ---- stages behind batch: whole batches are their elements ---- */
 
 static void repeats_whole_batches(void **state)
@@ -355,10 +504,12 @@ static void elements_without_a_batch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_once_with_any_grant),     cmocka_unit_test(takes_what_it_says),
-        cmocka_unit_test(resumes_anywhere),             cmocka_unit_test(a_bad_element_in_its_place),
-        cmocka_unit_test(too_large_for_its_room),       cmocka_unit_test(repeats_whole_batches),
-        cmocka_unit_test(takes_and_maps_whole_batches), cmocka_unit_test(elements_without_a_batch),
+        cmocka_unit_test(each_once_with_any_grant), cmocka_unit_test(takes_what_it_says),
+        cmocka_unit_test(resumes_anywhere),         cmocka_unit_test(a_bad_element_in_its_place),
+        cmocka_unit_test(too_large_for_its_room),   cmocka_unit_test(borrowed_values_beyond_the_room),
+        cmocka_unit_test(gaps_are_not_charged),     cmocka_unit_test(rows_are_owned_whole_or_not_at_all),
+        cmocka_unit_test(repeats_whole_batches),    cmocka_unit_test(takes_and_maps_whole_batches),
+        cmocka_unit_test(elements_without_a_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
