@@ -453,7 +453,7 @@ typedef struct plim_iterator_options {
 
 typedef struct plim_batch {
     int64_t count;                   /* samples */
-    void *column[PLIM_MOST_COLUMNS]; /* row 0; rows are packed */
+    void *column[PLIM_MOST_COLUMNS]; /* row 0; rows are packed, each of the shape that plim_iterator_shape tells */
     int64_t epoch, step;
 } plim_batch;
 
@@ -464,6 +464,11 @@ PLIM_API plim_status plim_iterator_open(plim_iterator **iterator, plim_dataset *
 PLIM_API void plim_iterator_close(plim_iterator *iterator);
 /* The next batch, or *batch = NULL at an epoch's end (the next call begins the next one). Valid until the next call. */
 PLIM_API plim_status plim_iterator_next(const plim_batch **batch, plim_iterator *iterator, plim_error *error);
+/* The shape of a column of the batch that was given last, its samples first; returns its rank, or 0 where no batch is held
+   or there is no such column. Where batches are padded to lengths of their own (padded_batch, bucket_by_sequence_length),
+   what plim_dataset_spec tells as -1 is this batch's extent, and rows are packed numbers or strings. Elsewhere -1
+   stays -1, and rows are plim_cell. */
+PLIM_API int plim_iterator_shape(int64_t shape[PLIM_MOST_AXES + 1], const plim_iterator *iterator, int column);
 /* Behind the batch that was given last. */
 PLIM_API void plim_iterator_state_take(plim_iterator_state *state, const plim_iterator *iterator);
 /* Goes on behind it: exactly the elements that were left, in their order, with any number of threads. Where the

@@ -370,6 +370,51 @@ static void budgets_hold(void **unused)
     }
 }
 
+/* A file of 4,000 rows of 512 bytes: row i is i, 128 times. */
+static void write_rows(const char *path)
+{
+    char head[128];
+    float row[128];
+    FILE *out = fopen(path, "wb");
+    assert_non_null(out);
+    memset(head, ' ', sizeof head);
+    memcpy(head, "\x93NUMPY\1\0\x76\0", 10);
+    head[10 + snprintf(head + 10, 118, "{'descr': '<f4', 'fortran_order': False, 'shape': (4000, 128), }")] = ' ';
+    head[127] = '\n';
+    fwrite(head, 1, sizeof head, out);
+    for (int i = 0; i < 4000; i++) {
+        for (int j = 0; j < 128; j++)
+            row[j] = (float)i;
+        fwrite(row, sizeof row, 1, out);
+    }
+    assert_int_equal(fclose(out), 0);
+}
+
+/* Blocks are held where there is room for them; where there is none, rows come one by one, and the same. */
+static void blocks_are_held_where_there_is_room(void **unused)
+{
+    static const char *const path = "api_rows.npy";
+    static float first[2][4000];
+    (void)unused;
+    write_rows(path);
+    for (int small = 0; small < 2; small++) {
+        plim_budget *budget = budget_of(small ? MIB / 2 : 64 * MIB);
+        plim_dataset *dataset = plim_dataset_batch(
+            plim_dataset_shuffle_blocks(plim_dataset_npy(budget, (const char *const[]){path}, 1), 5), 32, false);
+        plim_iterator *iterator = opened(dataset, budget, &(plim_iterator_options){.slots = small});
+        int64_t at = 0;
+        for (const plim_batch *batch; (batch = next(iterator));)
+            for (int64_t i = 0; i < batch->count; i++)
+                first[small][at++] = ((const float *)batch->column[0])[i * 128];
+        assert_int_equal(at, 4000);
+        plim_iterator_close(iterator);
+        plim_dataset_unref(dataset);
+        plim_budget_free(budget);
+    }
+    assert_memory_equal(first[0], first[1], sizeof first[0]);
+    remove(path);
+}
+
 /* A budget that still holds something is left alone. */
 static void a_budget_waits(void **unused)
 {
@@ -378,6 +423,122 @@ static void a_budget_waits(void **unused)
     plim_dataset *dataset = plim_dataset_range(budget, 10);
     plim_budget_free(budget);
     assert_int_equal(plim_dataset_cardinality(dataset), 10);
+    plim_dataset_unref(dataset);
+    plim_budget_free(budget);
+}
+
+/* ---- shapes ---- */
+
+struct lists {
+    int64_t at;
+    int32_t numbers[8];
+};
+
+/* 0; 1 1; 2 2 2; ... of up to five. */
+static plim_status lists_next(bool *more, void *context, void *const *row, plim_error *error)
+{
+    struct lists *lists = context;
+    plim_cell *cell = row[1];
+    (void)error;
+    *more = lists->at < 7;
+    if (!*more)
+        return PLIM_OK;
+    *(int64_t *)row[0] = lists->at;
+    cell->data = lists->numbers;
+    cell->dim[0] = lists->at % 5 + 1;
+    for (int64_t i = 0; i < cell->dim[0]; i++)
+        lists->numbers[i] = (int32_t)lists->at;
+    lists->at++;
+    return PLIM_OK;
+}
+
+static plim_status lists_rewind(void *context, int64_t epoch, plim_error *error)
+{
+    (void)epoch, (void)error;
+    ((struct lists *)context)->at = 0;
+    return PLIM_OK;
+}
+
+static plim_dataset *lists_of(plim_budget *budget, struct lists *lists)
+{
+    static const plim_column columns[] = {{.name = "n", .type = PLIM_INT64},
+                                          {.name = "list", .type = PLIM_INT32, .rank = 1, .shape = {-1}}};
+    const plim_generator generator = {.next = lists_next, .rewind = lists_rewind, .context = lists};
+    return plim_dataset_from_generator(budget, columns, 2, &generator);
+}
+
+static void check_shape(const plim_iterator *iterator, int column, int rank, int64_t samples, int64_t extent)
+{
+    int64_t shape[PLIM_MOST_AXES + 1] = {-7, -7, -7};
+    assert_int_equal(plim_iterator_shape(shape, iterator, column), rank);
+    assert_int_equal(shape[0], rank > 0 ? samples : -7);
+    assert_int_equal(shape[1], rank > 1 ? extent : -7);
+}
+
+/* Batches of 3, 3 and 1, each as long as its longest. */
+static void padded_batches_tell_their_shape(void **unused)
+{
+    static const int64_t samples[] = {3, 3, 1}, longest[] = {3, 5, 2};
+    (void)unused;
+    for (int threads = 0; threads < 3; threads++) {
+        struct lists lists = {0};
+        plim_budget *budget = budget_of(8 * MIB);
+        plim_dataset *dataset = plim_dataset_padded_batch(lists_of(budget, &lists), 3, -1, false);
+        plim_column columns[PLIM_MOST_COLUMNS];
+        assert_int_equal(plim_dataset_spec(columns, dataset), 2);
+        assert_int_equal(columns[1].shape[0], -1);
+        plim_iterator *iterator = opened(dataset, budget, &(plim_iterator_options){.threads = threads, .slots = 2});
+        check_shape(iterator, 1, 0, 0, 0); /* nothing was given yet */
+        int64_t at = 0;
+        for (int b = 0; b < 3; b++) {
+            const plim_batch *batch = next(iterator);
+            assert_int_equal(batch->count, samples[b]);
+            check_shape(iterator, 0, 1, samples[b], 0);
+            check_shape(iterator, 1, 2, samples[b], longest[b]);
+            check_shape(iterator, 2, 0, 0, 0);
+            check_shape(iterator, -1, 0, 0, 0);
+            for (int64_t i = 0; i < batch->count; i++, at++)
+                for (int64_t j = 0; j < longest[b]; j++)
+                    assert_int_equal(((const int32_t *)batch->column[1])[i * longest[b] + j], j <= at % 5 ? at : -1);
+        }
+        assert_null(next(iterator));
+        check_shape(iterator, 1, 0, 0, 0);
+        plim_iterator_close(iterator);
+        plim_dataset_unref(dataset);
+        plim_budget_free(budget);
+    }
+}
+
+/* Rows that are cells, elements one by one, and shapes that never change. */
+static void other_batches_tell_theirs(void **unused)
+{
+    static const float x[5][3] = {{0}};
+    const plim_tensor tensor = {"x", PLIM_FLOAT32, 2, {5, 3}, x};
+    struct lists lists = {0};
+    plim_iterator_state state;
+    (void)unused;
+    plim_budget *budget = budget_of(8 * MIB);
+    plim_dataset *dataset = plim_dataset_batch(lists_of(budget, &lists), 4, false);
+    plim_iterator *iterator = opened(dataset, budget, NULL);
+    plim_iterator_state_take(&state, iterator);
+    assert_int_equal(((const plim_cell *)next(iterator)->column[1])[3].dim[0], 4);
+    check_shape(iterator, 1, 2, 4, -1);
+    assert_int_equal(plim_iterator_restore(iterator, &state, NULL), PLIM_OK);
+    check_shape(iterator, 1, 0, 0, 0); /* the batch is no longer there */
+    plim_iterator_close(iterator);
+    plim_dataset_unref(dataset);
+    dataset = plim_dataset_from_tensor_slices(budget, &tensor, 1);
+    iterator = opened(dataset, budget, NULL);
+    next(iterator);
+    check_shape(iterator, 0, 2, 1, 3);
+    plim_iterator_close(iterator);
+    dataset = plim_dataset_batch(dataset, 4, false);
+    iterator = opened(dataset, budget, NULL);
+    next(iterator);
+    check_shape(iterator, 0, 2, 4, 3);
+    next(iterator);
+    check_shape(iterator, 0, 2, 1, 3);
+    plim_iterator_close(iterator);
     plim_dataset_unref(dataset);
     plim_budget_free(budget);
 }
@@ -693,7 +854,10 @@ int main(void)
         cmocka_unit_test(maps_make_strings),
         cmocka_unit_test(errors_are_carried),
         cmocka_unit_test(budgets_hold),
+        cmocka_unit_test(blocks_are_held_where_there_is_room),
         cmocka_unit_test(a_budget_waits),
+        cmocka_unit_test(padded_batches_tell_their_shape),
+        cmocka_unit_test(other_batches_tell_theirs),
         cmocka_unit_test(states_go_on),
         cmocka_unit_test(states_of_elements_go_on),
         cmocka_unit_test(shards_may_change),

@@ -15,6 +15,7 @@ struct plim_iterator {
     struct budget *budget;
     struct dataset *dataset;
     struct iterator *inner;
+    const struct batch *given; /* the last one, while it is valid */
     struct scratch scratch;
     int64_t shards, shard;
     uint64_t pipeline;
@@ -186,9 +187,27 @@ void plim_iterator_close(plim_iterator *iterator)
 plim_status plim_iterator_next(const plim_batch **batch, plim_iterator *iterator, plim_error *error)
 {
     struct batch *inner;
+    iterator->given = NULL;
     TRY(iterator_next(&inner, iterator->inner, error));
+    iterator->given = inner;
     *batch = (const plim_batch *)inner;
     return PLIM_OK;
+}
+
+int plim_iterator_shape(int64_t shape[PLIM_MOST_AXES + 1], const plim_iterator *iterator, int column)
+{
+    const struct dataset *dataset = iterator->dataset;
+    if (!iterator->given || column < 0 || column >= dataset->spec->column_count)
+        return 0;
+    struct shape rows = dataset->spec->column[column].shape;
+    if (dataset->stacked) { /* an element is the batch: its first axis are the samples */
+        struct shape whole = iterator_shape(iterator->inner, column);
+        rows = shape_of(whole.rank - 1, whole.dim + 1);
+    }
+    shape[0] = iterator->given->count;
+    for (int axis = 0; axis < rows.rank; axis++)
+        shape[axis + 1] = rows.dim[axis];
+    return rows.rank + 1;
 }
 
 /* ---- places ---- */
@@ -216,6 +235,7 @@ plim_status plim_iterator_restore(plim_iterator *iterator, const plim_iterator_s
     if (cardinality >= 0 && local > cardinality) /* behind a last batch that was not whole */
         local = cardinality;
     TRY(iterator_seek_element(iterator->inner, state->epoch, local, error));
+    iterator->given = NULL;
     iterator->epoch = state->epoch;
     iterator->global = state->samples;
     iterator->local = local;
