@@ -21,7 +21,7 @@ static const struct option {
     {"--set", "PATH=VALUE", "overrides a value of the job file: train.epochs=1", TAKES_SET, OVERRIDE, 0},
     {"--resume", NULL, "goes on from the newest checkpoint that is whole", TAKES_TRAIN, FLAG, AT(job.resume)},
     {"--checkpoint", "DIR", "where checkpoints are kept", TAKES_TRAIN, TEXT, AT(job.checkpoint)},
-    {"--disk", "SIZE", "most bytes of unpacked sources", TAKES_DISK, TEXT, AT(job.disk)},
+    {"--disk", "SIZE", "most bytes of unpacked sources and caches", TAKES_DISK, TEXT, AT(job.disk)},
     {"--scratch", "DIR", "where they lie", TAKES_DISK, TEXT, AT(job.scratch)},
     {"--steps", "N", "how many; 1000 unless told", TAKES_STEPS, NUMBER, AT(steps)},
     {"--output", "PATH", "convert: X.tfrecord, X.npy, X.tar, a folder; shard: a prefix", TAKES_OUTPUT, TEXT, AT(output)},

@@ -447,7 +447,7 @@ typedef struct plim_iterator_options {
     int slots;           /* batches in memory; 0: as prefetch says, as far as the budget allows */
     uint64_t seed;       /* of shuffles without one and of random functions */
     const char *scratch; /* folder for unpacked sources; NULL: /var/tmp */
-    uint64_t disk_bytes; /* most bytes there; 0: 10 GiB */
+    uint64_t disk_bytes; /* most bytes there, and of caches in files; 0: 10 GiB */
     const plim_iterator_state *state; /* goes on from here; NULL: from the beginning */
 } plim_iterator_options;
 

@@ -81,6 +81,33 @@ class DataBudget(Case):
                 self.plim(*command[2:])
 
 
+class DataDisk(Case):
+    """Caches in files count against --disk."""
+
+    def test_known_beforehand(self):
+        job = self.job("{range: 100000, pipeline: [cache: kept, batch: 32]}")
+        for command in ("bench", "explain"):
+            error = self.tell(command, job, "--disk", "100KiB", code=4)
+            self.assertEqual(error["code"], "OVER_DISK")
+            self.assertIn("unpacked sources and caches take 782", error["message"])
+            self.assertFalse(os.path.exists(self.path("kept")))
+        option, size = error["try"].split()
+        self.assertEqual(self.tell("bench", job, option, size)["elements"], 100000)
+        self.assertLessEqual(os.path.getsize(self.path("kept")), int(size.removesuffix("KiB")) * 1024)
+        self.tell("bench", job, "--disk", "100KiB")  # it is there: nothing is written
+
+    def test_met_while_writing(self):
+        with open(self.path("lines.txt"), "w") as f:
+            f.writelines(f"line {i} of some\n" for i in range(20000))
+        job = self.job("{text: lines.txt, pipeline: [cache: kept, batch: 32]}")
+        error = self.tell("bench", job, "--disk", "100KiB", code=4)
+        self.assertEqual(error["code"], "OVER_DISK")
+        self.assertIn("kept", error["where"])
+        self.assertIn("--disk", error["try"])
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("kept")], [])
+        self.assertEqual(self.tell("bench", job, "--disk", "2MiB")["elements"], 20000)
+
+
 class DataTold(Case):
     def test_explain(self):
         told = self.tell("explain", self.job(PIPELINES[1]))

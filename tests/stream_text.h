@@ -81,7 +81,7 @@ static inline void run_open(struct runner *runner, const struct dataset *dataset
     *runner = (struct runner){.budget = budget};
     uint64_t room = spec_has_values(dataset->spec) ? dataset->room_bytes : 0;
     if (dataset_start(dataset, NULL, &error) != PLIM_OK ||
-        stream_open(&runner->stream, dataset, budget, SEED, &error) != PLIM_OK)
+        stream_open(&runner->stream, dataset, budget, NULL, SEED, &error) != PLIM_OK)
         fail_msg("%s", error.message);
     runner->bytes = chunk_bytes(dataset->spec, rows, room);
     runner->block = budget_take(budget, TAG_PLANNER, runner->bytes);

@@ -278,6 +278,98 @@ static void file_at_its_cost(void **state)
     close_budget(budget);
 }
 
+static uint64_t size_of(const char *name)
+{
+    struct stat status;
+    return stat(path_in(name), &status) == 0 ? (uint64_t)status.st_size : 0;
+}
+
+/* Where it is known how much it will be: refused before anything is read, and the figure is enough. */
+static void file_counts_as_disk(void **state)
+{
+    struct budget *budget = open_budget();
+    struct iterator *iterator;
+    plim_error error = {0};
+    int64_t ids[MOST];
+    uint64_t cost[TAG_COUNT] = {0}, disk = 0;
+    (void)state;
+    struct cache_options options = {.file = path_in("counted")};
+    struct dataset *dataset = dataset_batch(dataset_cache(counting(budget, 300), &options), 16, false);
+    dataset_cost(cost, &disk, dataset, GRANT(1));
+    assert_true(disk >= 300 * 24); /* 6, 1 and 8 bytes, from multiples of 8 on */
+    struct scratch less = {.folder = ".", .limit_bytes = disk - 1}, enough = {.folder = ".", .limit_bytes = disk};
+    assert_int_equal(iterator_open(&iterator, dataset, budget, &less, GRANT(1), SEED, 0, 0, &error), PLIM_OVER_DISK);
+    assert_non_null(strstr(error.where, "counted"));
+    assert_non_null(strstr(error.hint, "--disk"));
+    assert_int_equal(less.used_bytes, 0);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, &enough, GRANT(1), SEED, 0, 0, &error), PLIM_OK);
+    assert_int_equal(enough.used_bytes, disk);
+    struct batch *batch;
+    assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_OK);
+    iterator_close(iterator);
+    assert_int_equal(enough.used_bytes, 0); /* what was not finished is gone */
+    assert_int_equal(iterator_open(&iterator, dataset, budget, &enough, GRANT(2), SEED, 0, 0, &error), PLIM_OK);
+    assert_int_equal(collect(ids, iterator), 300);
+    iterator_close(iterator);
+    assert_int_equal(enough.used_bytes, disk);
+    assert_true(size_of("counted") <= disk && size_of("counted") + 1024 * 3 > disk);
+    /* it is there: nothing is written */
+    uint64_t again = 0;
+    dataset_cost(cost, &again, dataset, GRANT(1));
+    assert_int_equal(again, 0);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, &less, GRANT(1), SEED, 0, 0, &error), PLIM_OK);
+    assert_int_equal(collect(ids, iterator), 300);
+    iterator_close(iterator);
+    assert_int_equal(less.used_bytes, 0);
+    dataset_unref(dataset);
+    assert_int_equal(unlink(path_in("counted")), 0);
+    close_budget(budget);
+}
+
+/* Where it is not known: what is written never passes the limit, and nothing of it stays. */
+static void file_meets_the_limit_of_disk(void **state)
+{
+    struct budget *budget = open_budget();
+    struct iterator *iterator;
+    plim_error error = {0};
+    uint64_t cost[TAG_COUNT] = {0}, disk = 0, whole = 0;
+    (void)state;
+    struct cache_options options = {.file = path_in("grows")};
+    struct dataset *dataset = dataset_cache(texts_open(budget, &texts_stream, 60, -1), &options);
+    dataset_cost(cost, &disk, dataset, GRANT(1));
+    assert_int_equal(disk, 0);
+    for (uint64_t limit = (uint64_t)1 << 20; limit; limit = limit > whole ? whole : limit > 1500 ? limit - 1500 : 0) {
+        struct scratch scratch = {.folder = ".", .limit_bytes = limit};
+        iterator = NULL;
+        plim_status status = iterator_open(&iterator, dataset, budget, &scratch, GRANT(1), SEED, 0, 0, &error);
+        struct batch *batch = NULL;
+        int64_t given = 0;
+        while (status == PLIM_OK && (status = iterator_next(&batch, iterator, &error)) == PLIM_OK && batch) {
+            check_text(batch, 0);
+            given++;
+            assert_true(size_of("grows.partial") + size_of("grows.values.partial") <= limit);
+        }
+        bool fits = !whole || limit >= whole;
+        assert_int_equal(status, fits ? PLIM_OK : PLIM_OVER_DISK);
+        assert_true(fits ? given == 60 : given < 60);
+        iterator_close(iterator);
+        assert_int_equal(is_there("grows"), fits);
+        assert_false(is_there("grows.partial") || is_there("grows.values.partial"));
+        if (!fits) {
+            assert_int_equal(scratch.used_bytes, 0);
+            assert_non_null(strstr(error.hint, "--disk"));
+            continue;
+        }
+        assert_true(scratch.used_bytes >= size_of("grows") + size_of("grows.values"));
+        assert_true(scratch.used_bytes <= size_of("grows") + size_of("grows.values") + 8192);
+        whole = scratch.used_bytes;
+        unlink(path_in("grows"));
+        unlink(path_in("grows.values"));
+    }
+    dataset_unref(dataset);
+    close_budget(budget);
+}
+
 static void other_data_is_kept_anew(void **state)
 {
     struct budget *budget = open_budget();
@@ -649,6 +741,8 @@ int main(void)
         cmocka_unit_test(file_is_found_again),
         cmocka_unit_test(file_anywhere),
         cmocka_unit_test(file_at_its_cost),
+        cmocka_unit_test(file_counts_as_disk),
+        cmocka_unit_test(file_meets_the_limit_of_disk),
         cmocka_unit_test(other_data_is_kept_anew),
         cmocka_unit_test(nothing_half_written_stays),
         cmocka_unit_test(two_writers_do_not_meet),

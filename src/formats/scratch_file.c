@@ -4,32 +4,61 @@
 /* Unpacked pages are flushed and dropped in steps of this: they never pile up. */
 #define DROP_BYTES ((uint64_t)1024 * 1024)
 
-static plim_status check_limit(const struct scratch *scratch, uint64_t bytes, const char *path, plim_error *error)
+uint64_t scratch_left(const struct scratch *scratch)
 {
-    uint64_t used = scratch ? scratch->used_bytes : 0, limit = scratch ? scratch->limit_bytes : 0;
-    if (used <= limit && bytes <= limit - used)
-        return PLIM_OK;
+    uint64_t used = scratch ? __atomic_load_n(&scratch->used_bytes, __ATOMIC_RELAXED) : 0;
+    return scratch && used < scratch->limit_bytes ? scratch->limit_bytes - used : 0;
+}
+
+bool scratch_take(struct scratch *scratch, uint64_t bytes)
+{
+    if (!scratch)
+        return !bytes;
+    uint64_t used = __atomic_load_n(&scratch->used_bytes, __ATOMIC_RELAXED);
+    do {
+        if (used > scratch->limit_bytes || bytes > scratch->limit_bytes - used)
+            return false;
+    } while (!__atomic_compare_exchange_n(&scratch->used_bytes, &used, used + bytes, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    return true;
+}
+
+void scratch_give(struct scratch *scratch, uint64_t bytes)
+{
+    if (scratch)
+        __atomic_fetch_sub(&scratch->used_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static plim_status refuse(const struct scratch *scratch, uint64_t bytes, const char *path, plim_error *error)
+{
     fail_at(error, PLIM_OVER_DISK, path, "unpacking takes %llu bytes of disk; %llu of %llu are left",
-            (unsigned long long)bytes, (unsigned long long)(used < limit ? limit - used : 0),
-            (unsigned long long)limit);
+            (unsigned long long)bytes, (unsigned long long)scratch_left(scratch),
+            (unsigned long long)(scratch ? scratch->limit_bytes : 0));
     return hint(error, PLIM_OVER_DISK, "--disk allows more, or unpack the file beforehand");
+}
+
+static plim_status open_on_disk(struct file **out, struct budget *budget, const char *folder, plim_error *error)
+{
+    struct file *file;
+    TRY(file_open(&file, budget, folder, FILE_SCRATCH, error));
+    if (!file_in_memory(file)) {
+        *out = file;
+        return PLIM_OK;
+    }
+    file_close(file);
+    fail_at(error, PLIM_OVER_DISK, folder, "the scratch folder is in memory, which the plan does not hold");
+    return hint(error, PLIM_OVER_DISK, "name a folder on a disk with --scratch");
 }
 
 plim_status scratch_open(struct file **out, struct budget *budget, struct scratch *scratch, uint64_t bytes,
                          const char *path, plim_error *error)
 {
-    struct file *file;
-    TRY(check_limit(scratch, bytes, path, error));
-    TRY(file_open(&file, budget, scratch->folder, FILE_SCRATCH, error));
-    if (file_in_memory(file)) {
-        file_close(file);
-        fail_at(error, PLIM_OVER_DISK, scratch->folder,
-                "the scratch folder is in memory, which the plan does not hold");
-        return hint(error, PLIM_OVER_DISK, "name a folder on a disk with --scratch");
-    }
-    scratch->used_bytes += bytes;
-    *out = file;
-    return PLIM_OK;
+    if (!scratch || !scratch_take(scratch, bytes))
+        return refuse(scratch, bytes, path, error);
+    plim_status status = open_on_disk(out, budget, scratch->folder, error);
+    if (status != PLIM_OK)
+        scratch_give(scratch, bytes);
+    return status;
 }
 
 static plim_status copy(uint64_t *written, struct file *to, uint64_t at, char *buffer, scratch_read *more,

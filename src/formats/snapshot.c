@@ -204,6 +204,11 @@ static plim_status put(struct spool *spool, const void *data, uint64_t bytes, pl
     return PLIM_OK;
 }
 
+uint64_t snapshot_size(const struct snapshot *snapshot)
+{
+    return snapshot->rows.at + snapshot->rows.held + snapshot->head.values_bytes;
+}
+
 void snapshot_restart(struct snapshot *snapshot)
 {
     snapshot->head.count = 0;

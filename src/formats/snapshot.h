@@ -22,12 +22,16 @@ struct snapshot;
 
 /* What an open one takes at most (tag formats). */
 uint64_t snapshot_bytes(const char *path);
+/* What one of so many elements takes on disk at most, values beside the rows not included. */
+uint64_t snapshot_disk(const struct spec *spec, int64_t count);
 /* Begins to write. digest: of whatever it is made of, to find it again by; "" is fine. */
 plim_status snapshot_create(struct snapshot **out, struct budget *budget, const char *path, const struct spec *spec,
                             const char *digest, plim_error *error);
 /* Rows behind the last: row i of column c at from[c] + i * stride[c]. */
 plim_status snapshot_add(struct snapshot *snapshot, const void *const *from, const uint64_t *stride, int64_t count,
                          plim_error *error);
+/* Bytes on disk with all that was added so far. */
+uint64_t snapshot_size(const struct snapshot *snapshot);
 /* Begins anew with the first row. */
 void snapshot_restart(struct snapshot *snapshot);
 /* On the disk under its name; from now on it can be read. */

@@ -23,6 +23,16 @@ uint64_t snapshot_columns(uint64_t at[MOST_COLUMNS], const struct spec *spec)
     return bytes;
 }
 
+/* A name of 63 bytes as JSON, six extents, and the words around them. */
+#define MOST_COLUMN_BYTES ((uint64_t)640)
+#define MOST_OTHER_BYTES  ((uint64_t)256)
+
+uint64_t snapshot_disk(const struct spec *spec, int64_t count)
+{
+    uint64_t at[MOST_COLUMNS], rows, head = MOST_OTHER_BYTES + (uint64_t)spec->column_count * MOST_COLUMN_BYTES;
+    return mul_u64(&rows, snapshot_columns(at, spec), (uint64_t)count) ? add_most(head, rows) : UINT64_MAX;
+}
+
 /* ---- writing ---- */
 
 static void write_column(struct json_writer *json, const struct column *column)

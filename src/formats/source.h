@@ -40,7 +40,8 @@ struct spec {
     uint64_t element_bytes; /* all columns */
 };
 
-/* Where scratch files go and how much they may take. */
+/* Where scratch files go, and how much they and caches in files may take on disk: scratch_take and scratch_give, from any
+   thread. */
 struct scratch {
     const char *folder;
     uint64_t limit_bytes, used_bytes;

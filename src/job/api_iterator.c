@@ -139,8 +139,11 @@ static plim_status open_inner(plim_iterator *iterator, const plim_iterator_optio
     TRY(choose(&grant, iterator->budget, dataset, options, error));
     dataset_cost(unused, &disk, dataset, grant);
     if (disk > iterator->scratch.limit_bytes)
-        return fail(error, PLIM_OVER_DISK, "unpacked sources take %llu bytes of disk, the limit is %llu",
-                    (unsigned long long)disk, (unsigned long long)iterator->scratch.limit_bytes);
+        return hint(error,
+                    fail(error, PLIM_OVER_DISK,
+                         "unpacked sources and caches take %llu bytes of disk, the limit is %llu",
+                         (unsigned long long)disk, (unsigned long long)iterator->scratch.limit_bytes),
+                    "disk_bytes = %llu", (unsigned long long)disk);
     TRY(iterator_open(&iterator->inner, dataset, iterator->budget, &iterator->scratch, grant, options->seed, 0, 0,
                       error));
     return options->state ? plim_iterator_restore(iterator, options->state, error) : PLIM_OK;

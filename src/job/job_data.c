@@ -212,8 +212,8 @@ static plim_status check_disk(struct plim_job *job, plim_error *error)
     char need[16], limit[16];
     text_size(need, bytes);
     text_size(limit, job->scratch.limit_bytes);
-    plim_status status =
-        fail_at(error, PLIM_OVER_DISK, job->path, "unpacked sources take %s of disk, the limit is %s", need, limit);
+    plim_status status = fail_at(error, PLIM_OVER_DISK, job->path,
+                                 "unpacked sources and caches take %s of disk, the limit is %s", need, limit);
     return hint(error, status, "--disk %lluKiB", (unsigned long long)(bytes / 1024 + 1));
 }
 

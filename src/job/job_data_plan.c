@@ -57,7 +57,8 @@ static plim_status check_disk(struct plim_job *job, plim_error *error)
         return PLIM_OK;
     text_size(need, bytes);
     text_size(limit, job->scratch.limit_bytes);
-    plim_status status = fail(error, PLIM_OVER_DISK, "unpacked sources take %s of disk, the limit is %s", need, limit);
+    plim_status status =
+        fail(error, PLIM_OVER_DISK, "unpacked sources and caches take %s of disk, the limit is %s", need, limit);
     return hint(error, status, "--disk %lluKiB", (unsigned long long)(bytes / KIB + 1));
 }
 

@@ -3,11 +3,15 @@
    1. A file that is there is taken when it was made by the same stages with the same seed, and when the first elements
       of the input are still those in it; else it is made anew. One that is no snapshot is never overwritten.
    2. The input is run as epoch 0, and elements are numbered by their place, as in cache.c.
-   3. It gets its name when all of an epoch is in it; whatever happens before leaves nothing behind. */
+   3. It gets its name when all of an epoch is in it; whatever happens before leaves nothing behind.
+   4. Its bytes count against the limit of disk before they are written: all of them at once where they are known. They
+      stay counted with the file, and are given back with one that was not finished. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/text.h"
+#include "formats/scratch_file.h"
 #include "formats/snapshot.h"
 #include "pipeline/cache.h"
 #include "pipeline/chain_digest.h"
@@ -20,6 +24,7 @@ struct file_stream {
     struct snapshot *snapshot;
     int64_t count, at;
     bool complete;
+    uint64_t taken;           /* of the disk */
     struct chunk fresh, kept; /* for the check */
     int64_t index[FLOW_ROWS];
 };
@@ -146,25 +151,79 @@ static plim_status look_for(struct file_stream *self, const char *digest, plim_e
     return PLIM_OK;
 }
 
+/* ---- the disk it takes ---- */
+
+static bool is_known(const struct dataset *dataset)
+{
+    return dataset->cardinality >= 0 && !spec_has_values(dataset->spec);
+}
+
+/* A file that is there already may be the one: when it is not, the limit is met as soon as it is opened. */
+static uint64_t file_disk(const struct dataset *dataset)
+{
+    const struct cache_options *options = dataset->options;
+    bool there = false;
+    if (!is_known(dataset) || file_exists(&there, options->file, NULL) != PLIM_OK || there)
+        return 0;
+    return snapshot_disk(dataset->spec, dataset->cardinality);
+}
+
+/* From now on it may be so large. */
+static plim_status take_disk(struct file_stream *self, uint64_t bytes, plim_error *error)
+{
+    struct scratch *scratch = self->stream.scratch;
+    const struct cache_options *options = self->stream.dataset->options;
+    char more[16], left[16];
+    if (!scratch || bytes <= self->taken)
+        return PLIM_OK;
+    if (scratch_take(scratch, bytes - self->taken)) {
+        self->taken = bytes;
+        return PLIM_OK;
+    }
+    text_size(more, bytes - self->taken);
+    text_size(left, scratch_left(scratch));
+    fail_at(error, PLIM_OVER_DISK, options->file, "cache: takes %s more of disk after %lld elements, %s are left", more,
+            (long long)self->count, left);
+    return hint(error, PLIM_OVER_DISK, "--disk allows more; cache: memory takes none");
+}
+
+/* At most what the chunk's rows and values will be there. */
+static uint64_t chunk_disk(const struct chunk *chunk)
+{
+    uint64_t at[MOST_COLUMNS], bytes = (uint64_t)chunk->count * snapshot_columns(at, chunk->spec);
+    for (int c = 0; c < chunk->spec->column_count; c++)
+        for (int64_t row = 0; column_has_values(&chunk->spec->column[c]) && row < chunk->count; row++)
+            bytes = add_most(bytes, value_bytes(&chunk->spec->column[c], chunk_row(chunk, c, row)));
+    return bytes;
+}
+
+static plim_status create(struct file_stream *self, const char *digest, plim_error *error)
+{
+    const struct dataset *dataset = self->stream.dataset;
+    const struct cache_options *options = dataset->options;
+    TRY(take_disk(self, snapshot_disk(dataset->spec, is_known(dataset) ? dataset->cardinality : 0), error));
+    return snapshot_create(&self->snapshot, self->stream.budget, options->file, dataset->spec, digest, error);
+}
+
 static plim_status file_start(struct stream *stream, plim_error *error)
 {
     struct file_stream *self = (struct file_stream *)stream;
     const struct dataset *dataset = stream->dataset;
-    const struct cache_options *options = dataset->options;
     char digest[65];
     uint8_t *block = (uint8_t *)stream + round_up(sizeof *self, 64);
     chunk_lay(&self->fresh, block, dataset->spec, CHECKED_ROWS, dataset->room_bytes);
     chunk_lay(&self->kept, block + check_bytes(dataset), dataset->spec, CHECKED_ROWS, dataset->room_bytes);
     chain_digest(digest, dataset->input, stream->seed);
     TRY(look_for(self, digest, error));
-    if (self->snapshot)
-        return PLIM_OK;
-    return snapshot_create(&self->snapshot, stream->budget, options->file, dataset->spec, digest, error);
+    return self->snapshot ? PLIM_OK : create(self, digest, error);
 }
 
 static void file_stop(struct stream *stream)
 {
-    snapshot_close(((struct file_stream *)stream)->snapshot);
+    struct file_stream *self = (struct file_stream *)stream;
+    snapshot_close(self->snapshot);
+    if (!self->complete)
+        scratch_give(stream->scratch, self->taken);
 }
 
 /* ---- running ---- */
@@ -198,6 +257,8 @@ static plim_status keep_and_give(struct file_stream *self, struct chunk *to, int
         rows[c] = to->column[c];
         stride[c] = to->spec->column[c].bytes;
     }
+    if (self->stream.scratch)
+        TRY(take_disk(self, add_most(snapshot_size(self->snapshot), chunk_disk(to)), error));
     TRY(snapshot_add(self->snapshot, rows, stride, to->count, error));
     renumber(to, self->count, self->stream.epoch);
     self->count += to->count;
@@ -254,6 +315,7 @@ const struct stage stage_cache_file = {
     .build = file_build,
     .stream = &file_stream,
     .sequential = true,
+    .disk = file_disk,
 };
 
 /* The folder is made here: it is where the file goes, and a mistake in its name is told before anything is read. */

@@ -303,8 +303,8 @@ bool dataset_keep(struct dataset *dataset, bool kept);
 /* The most that is of use and fits: caches go last, after all that only reads ahead. */
 typedef bool grant_fits(void *context, struct grant grant);
 struct grant grant_choose(struct dataset *dataset, int data_threads, grant_fits *fits, void *context);
-/* What an iterator will take, by tag (batches, pipeline, formats, stacks): added to by_tag and *scratch_bytes (may
-   be NULL). */
+/* What an iterator will take, by tag (batches, pipeline, formats, stacks), and on disk for unpacked sources and caches in
+   files, as far as that is known: added to by_tag and *scratch_bytes (may be NULL). */
 void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset,
                   struct grant grant);
 

@@ -125,7 +125,7 @@ static plim_status open_place(struct interleave_stream *self, struct place *plac
     TRY(check_made(self, place->dataset, error));
     TRY(dataset_start(place->dataset, NULL, error));
     uint64_t seed = random_key(stream->seed, (uint64_t)stream->dataset->node, (uint64_t)number);
-    TRY(stream_open(&place->stream, place->dataset, place->budget, seed, error));
+    TRY(stream_open(&place->stream, place->dataset, place->budget, stream->scratch, seed, error));
     if (stream->careful)
         stream_be_careful(place->stream);
     return stream_rewind(place->stream, stream->epoch, error);

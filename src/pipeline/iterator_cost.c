@@ -104,13 +104,17 @@ static bool count_once(struct counted *counted, const struct source *source)
     return true;
 }
 
-/* What the sources take when they are started: that of this chain, and of those that join it. */
+/* What the sources take when they are started: that of this chain, and of those that join it; and the disk of stages.
+ */
 static void add_sources(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset,
                         struct counted *counted)
 {
-    for (const struct dataset *node = dataset; node; node = node->input)
+    for (const struct dataset *node = dataset; node; node = node->input) {
         for (int i = 0; i < node->other_count; i++)
             add_sources(by_tag, scratch_bytes, node->others[i], counted);
+        if (scratch_bytes && node->stage && node->stage->disk)
+            add(scratch_bytes, node->stage->disk(node));
+    }
     if (first_node(dataset)->started || !count_once(counted, dataset->source))
         return;
     int children = joined_count(dataset->source);

@@ -85,7 +85,7 @@ static plim_status open_parts(struct iterator *iterator, struct grant grant, str
         TRY(held_open(&iterator->held, iterator->dataset, iterator->budget, error));
     TRY(start_flows(iterator, grant, seed, error));
     if (flow_head(iterator->dataset))
-        TRY(stream_open(&iterator->head, flow_head(iterator->dataset), iterator->budget, seed, error));
+        TRY(stream_open(&iterator->head, flow_head(iterator->dataset), iterator->budget, scratch, seed, error));
     if (grant.timed)
         time_parts(iterator);
     if (iterator->worker_count == 1)

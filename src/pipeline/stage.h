@@ -56,6 +56,8 @@ struct stage {
     bool sequential; /* never by index, even where its input could be */
     /* What it keeps may be left out: dataset->kept says whether. May be NULL: it may not. */
     bool (*may_spare)(const struct dataset *dataset);
+    /* What it will write to disk, as far as it is known beforehand; may be NULL. */
+    uint64_t (*disk)(const struct dataset *dataset);
     /* Gives back what its options own, when the dataset is freed; may be NULL. */
     void (*release)(const struct dataset *dataset);
     /* Of how many parts of its input, dealt out in turn, this is which; NULL: it is all of it. */

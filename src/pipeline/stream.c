@@ -255,14 +255,14 @@ void stream_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset)
 static plim_status open_inputs(struct stream *stream, const struct dataset *dataset, plim_error *error)
 {
     if (input_of(dataset))
-        TRY(stream_open(&stream->input, input_of(dataset), stream->budget, stream->seed, error));
+        TRY(stream_open(&stream->input, input_of(dataset), stream->budget, stream->scratch, stream->seed, error));
     for (int i = 0; dataset->sequential && i < dataset->other_count; i++)
-        TRY(stream_open(&stream->others[i], dataset->others[i], stream->budget, stream->seed, error));
+        TRY(stream_open(&stream->others[i], dataset->others[i], stream->budget, stream->scratch, stream->seed, error));
     return stream->type->start ? stream->type->start(stream, error) : PLIM_OK;
 }
 
-plim_status stream_open(struct stream **out, const struct dataset *dataset, struct budget *budget, uint64_t seed,
-                        plim_error *error)
+plim_status stream_open(struct stream **out, const struct dataset *dataset, struct budget *budget,
+                        struct scratch *scratch, uint64_t seed, plim_error *error)
 {
     dataset = runs(dataset);
     const struct stream_type *type = type_of(dataset);
@@ -270,7 +270,8 @@ plim_status stream_open(struct stream **out, const struct dataset *dataset, stru
     struct stream *stream = bytes == UINT64_MAX ? NULL : budget_take(budget, TAG_PIPELINE, bytes);
     if (!stream)
         return budget_refused(budget, TAG_PIPELINE, bytes, error);
-    *stream = (struct stream){.type = type, .dataset = dataset, .budget = budget, .bytes = bytes, .seed = seed};
+    *stream = (struct stream){
+        .type = type, .dataset = dataset, .budget = budget, .scratch = scratch, .bytes = bytes, .seed = seed};
     stream->others = (struct stream **)((uint8_t *)stream + own);
     plim_status status = open_inputs(stream, dataset, error);
     if (status != PLIM_OK) {
@@ -330,8 +331,7 @@ plim_status stream_pull(struct stream *stream, struct chunk *to, int64_t most, p
     return stream->timed ? pull_timed(stream, to, most, error) : stream->type->pull(stream, to, most, error);
 }
 
-plim_status stream_pull_past(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by,
-                             plim_error *error)
+plim_status stream_pull_past(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by, plim_error *error)
 {
     *passed = 0;
     while (*passed < count) {

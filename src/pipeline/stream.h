@@ -39,6 +39,7 @@ struct stream {
     const struct stream_type *type;
     const struct dataset *dataset;
     struct budget *budget;
+    struct scratch *scratch; /* whose disk caches in files take; NULL: nobody counts it */
     uint64_t bytes;
     uint64_t seed;  /* of the run; a stage makes its own of it: stream_key */
     uint64_t epoch; /* of the stream's output */
@@ -51,8 +52,8 @@ struct stream {
 };
 
 /* What runs the elements of `dataset`: its stage's stream, or a flow of maps over the nearest one before it. */
-plim_status stream_open(struct stream **out, const struct dataset *dataset, struct budget *budget, uint64_t seed,
-                        plim_error *error);
+plim_status stream_open(struct stream **out, const struct dataset *dataset, struct budget *budget,
+                        struct scratch *scratch, uint64_t seed, plim_error *error);
 void stream_close(struct stream *stream);
 void stream_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset);
 /* The same by running part, the last first: a stage's own, or the flow of maps that `dataset` is the last of. */
