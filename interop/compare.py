@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 import keras
 from keras import layers
+import cases_normalization
 from plim_side import check, error, finish, run_plim
 
 tf.get_logger().setLevel("ERROR")
@@ -131,5 +132,7 @@ for nesterov in (False, True):
     compare(f"SGD, momentum 0.9, nesterov {nesterov}", seeded(lambda: keras.Sequential([layers.Input((9,)), layers.Dense(3, activation="softmax")]))(),
             [{"Dense": {"units": 3, "activation": "softmax"}}], x, y, "sparse_categorical_crossentropy", 10, 20, 1e-5,
             ({"sgd": {"learning_rate": 0.1, "momentum": 0.9, "nesterov": nesterov}}, keras.optimizers.SGD(0.1, momentum=0.9, nesterov=nesterov)))
+
+cases_normalization.cases(both, compare, seeded, images, rng)
 
 sys.exit(finish())

@@ -129,6 +129,12 @@ void fixture_run(struct fixture *fixture, const struct node *node, int64_t slice
     }
 }
 
+void fixture_run_before(struct fixture *fixture, int64_t count)
+{
+    for (int n = 0; n < fixture->node->id; n++)
+        fixture_run(fixture, fixture->graph.node[n], 0, count);
+}
+
 void fixture_run_all(struct fixture *fixture, bool backward)
 {
     for (int n = 0; n < fixture->graph.node_count; n++) {

@@ -36,6 +36,8 @@ void fixture_call(struct call *call, const struct fixture *fixture, const struct
                   int64_t count);
 /* Runs a node with its reference in slices of `slice` grains (0: in one). */
 void fixture_run(struct fixture *fixture, const struct node *node, int64_t slice, int64_t count);
+/* The nodes before the one under test, where its example has any. */
+void fixture_run_before(struct fixture *fixture, int64_t count);
 /* All nodes, in one slice each; without the backward ones unless asked. */
 void fixture_run_all(struct fixture *fixture, bool backward);
 

@@ -109,6 +109,8 @@ static void check_pair(struct bench *bench, struct fixture *fast, struct fixture
     fixture_fill(fast, 3);
     fixture_fill(exact, 3);
     fixture_spoil(fast, count);
+    fixture_run_before(fast, count);
+    fixture_run_before(exact, count);
     run_kernel(bench, fast, fast->node, slice, count);
     fixture_run(exact, exact->node, 0, count);
     for (int i = 0; i < fast->node->input_count; i++)

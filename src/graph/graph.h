@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "graph/tensor.h"
 
-#define MOST_INPUTS 6
+#define MOST_INPUTS 8
 #define MOST_OUTPUTS 3
 
 struct op;

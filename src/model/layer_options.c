@@ -73,6 +73,32 @@ plim_status option_extent(const struct layer *layer, const char *word, int64_t e
                    (long long)MOST_EXTENT, (long long)extent);
 }
 
+plim_status option_positive(const struct layer *layer, const char *word, double value, plim_error *error)
+{
+    char where[256];
+    if (value > 0)
+        return PLIM_OK;
+    layer_place(where, layer);
+    return fail_at(error, PLIM_BAD_JOB, where, "%s: %s must be above 0, got %g", layer->type->name, word, value);
+}
+
+bool layer_last_axis(const struct layer *layer, struct graph *graph, const struct tensor *x, int64_t axis)
+{
+    char shape[96];
+    int last = x->shape.rank - 1;
+    if (last >= 1 && (axis == -1 || axis == last))
+        return true;
+    shape_text(shape, sizeof shape, &x->shape, true);
+    if (last < 1)
+        graph_fail(graph, PLIM_BAD_JOB, "%s: wants at least (batch, features), got %s", layer->name, shape);
+    else if (axis > last || axis < -1 - last)
+        graph_fail(graph, PLIM_BAD_JOB, "%s: axis %lld is outside of %s", layer->name, (long long)axis, shape);
+    else
+        graph_fail(graph, PLIM_UNSUPPORTED, "%s: axis %lld of %s is not supported yet; only the last one", layer->name,
+                   (long long)axis, shape);
+    return false;
+}
+
 static plim_status read_extent(int64_t *out, const struct layer *layer, const char *word, const struct yaml *node,
                                plim_error *error)
 {

@@ -39,6 +39,12 @@ plim_status layer_missing(const struct layer *layer, const char *word, const cha
 /* PLIM_BAD_JOB when an extent is larger than MOST_EXTENT. */
 plim_status option_extent(const struct layer *layer, const char *word, int64_t extent, plim_error *error);
 
+/* PLIM_BAD_JOB when a number that something is divided by is not above 0. */
+plim_status option_positive(const struct layer *layer, const char *word, double value, plim_error *error);
+
+/* For build: x has a last axis besides the batch, and `axis` (from the end when below 0) is that one. */
+bool layer_last_axis(const struct layer *layer, struct graph *graph, const struct tensor *x, int64_t axis);
+
 /* Each leaves *out alone when node is NULL (the word is absent). */
 plim_status option_pair(int64_t out[2], const struct layer *layer, const char *word, const struct yaml *node,
                         plim_error *error);

@@ -23,7 +23,7 @@
    others: its own instruction over blocks of output columns, which is expressed as a
    cut whose axis is the output column (input x WHOLE, w WHOLE, output WHOLE: the
    kernel writes columns begin..end of all rows). */
-enum activation { ACTIVATION_NONE, ACTIVATION_RELU };
+enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_RELU6 };
 struct matmul_attributes {
     bool transposed;
     enum activation activation; /* set by fusion only */
@@ -131,6 +131,8 @@ struct sgd_attributes {
 struct adam_attributes {
     double beta_1, beta_2, epsilon;
 };
+
+#include "ops/normalize.h"
 
 /* Builders for what layers and gradients use most. */
 struct tensor *unary(struct graph *graph, const struct op *op, struct tensor *x);

@@ -95,6 +95,7 @@ static const struct {
 } hosts[] = {
     {&op_matmul, offsetof(struct matmul_attributes, activation)},
     {&op_conv2d, offsetof(struct conv2d_attributes, activation)},
+    {&op_batch_normalize, offsetof(struct batch_normalize_attributes, activation)},
 };
 
 static enum activation *activation_of(const struct op *op, void *attributes)

@@ -1,0 +1,471 @@
+/* batch_normalize.c - batch normalisation: moments of a batch, what is made of
+   them, and applying them; forward and backward. */
+#include <math.h>
+
+#include "ops/helpers.h"
+
+/* Input `at`, where it is there, is one number a channel of input `x`. */
+static plim_status need_channels(const struct node *node, int at, int x, plim_error *error)
+{
+    const struct tensor *given = node->input[at];
+    if (!given)
+        return PLIM_OK;
+    TRY(need_real(node, at, error));
+    if (given->batched || given->shape.rank != 1 || given->shape.dim[0] != last_dim(node->input[x]))
+        return misfit(node, error, "input %d must hold one value for each of %lld channels", at,
+                      (long long)last_dim(node->input[x]));
+    return PLIM_OK;
+}
+
+static plim_status need_positions(const struct node *node, int at, plim_error *error)
+{
+    TRY(need_real(node, at, error));
+    TRY(need_batched(node, at, error));
+    if (node->input[at]->shape.rank < 2 || last_dim(node->input[at]) < 1)
+        return misfit(node, error, "an input of a batch axis alone has no channels");
+    return PLIM_OK;
+}
+
+static struct tensor *example_x(struct graph *graph, int variant, enum type type, const char *name)
+{
+    switch (variant) {
+    case 0:
+        return example_input(graph, name, type, ROW(3, 2, 5));
+    case 1:
+        return example_input(graph, name, type, ROW(1));
+    case 2:
+        return example_input(graph, name, type, ROW(37));
+    case 3:
+        return example_input(graph, name, type, ROW(3, 16));
+    case 4:
+        return example_input(graph, name, type, ROW(70, 3));
+    case 5:
+        return example_input(graph, name, type, ROW(2, 131));
+    default:
+        return NULL;
+    }
+}
+
+static struct shape channels_of(const struct tensor *x)
+{
+    return shape_1(last_dim(x));
+}
+
+/* ---- batch_moments: x -> mean of x, mean of x * x ---------------------- */
+
+static plim_status batch_moments_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_positions(node, 0, error));
+    output_of(graph, node, 0, TYPE_F64, channels_of(node->input[0]), false);
+    output_of(graph, node, 1, TYPE_F64, channels_of(node->input[0]), false);
+    return PLIM_OK;
+}
+
+static void rows_cut(struct cut *cut, const struct node *node)
+{
+    cut_rows(cut, node, node->input[0], 2 * (double)shape_count(&node->input[0]->shape));
+}
+
+static void batch_moments_reference(const struct call *call)
+{
+    const struct tensor *x = call->node->input[0];
+    int64_t width = last_dim(x), count = call_rows(call, x) * shape_row(&x->shape);
+    double values = (double)call->count * (double)(shape_row(&x->shape) / width);
+    for (int64_t channel = 0; channel < width; channel++) {
+        double sum = 0, squares = 0;
+        for (int64_t i = channel; i < count; i += width) {
+            sum += get(call, 0, i);
+            squares += get(call, 0, i) * get(call, 0, i);
+        }
+        share(call, 0, channel, sum / values);
+        share(call, 1, channel, squares / values);
+    }
+}
+
+static struct tensor *batch_moments_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *x = example_x(graph, variant, type, "x");
+    return x ? unary(graph, &op_batch_moments, x) : NULL;
+}
+
+const struct op op_batch_moments = {
+    .name = "batch_moments",
+    .inputs = 1,
+    .outputs = 2,
+    .infer = batch_moments_infer,
+    .no_gradient = "batch_normalize has the gradient of the whole",
+    .in_place = NO_INPUT,
+    .cut = rows_cut,
+    .reference = batch_moments_reference,
+    .example = batch_moments_example,
+};
+
+/* ---- batch_statistics: moments -> mean, variance ----------------------- */
+
+static plim_status batch_statistics_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct batch_statistics_attributes *attributes = node->attributes;
+    TRY(need_type(node, 0, TYPE_F64, error));
+    TRY(need_alike(node, 0, 1, error));
+    TRY(need_rank(node, 0, 1, error));
+    if (node->input[0]->batched || attributes->type < 0 || attributes->type >= TYPE_COUNT ||
+        !is_real((enum type)attributes->type))
+        return misfit(node, error, "moments of a batch become float32 or float64");
+    for (int k = 0; k < 2; k++)
+        output_of(graph, node, k, (enum type)attributes->type, node->input[0]->shape, false);
+    return PLIM_OK;
+}
+
+/* Rounding may leave a variance below 0. */
+static void batch_statistics_reference(const struct call *call)
+{
+    int64_t count = call_rows(call, call->node->output[0]);
+    for (int64_t i = 0; i < count; i++) {
+        double mean = get(call, 0, i), variance = get(call, 1, i) - mean * mean;
+        set(call, 0, i, mean);
+        set(call, 1, i, variance < 0 ? 0 : variance);
+    }
+}
+
+static struct tensor *batch_statistics_example(struct graph *graph, int variant, enum type type)
+{
+    static const int64_t extents[] = {7, 1, 37};
+    struct batch_statistics_attributes attributes = {type};
+    if (variant > 2)
+        return NULL;
+    struct tensor *moments[2] = {graph_state(graph, "mean", TYPE_F64, shape_1(extents[variant])),
+                                 graph_state(graph, "positive:squares", TYPE_F64, shape_1(extents[variant]))};
+    return graph_add(graph, &op_batch_statistics, moments, 2, &attributes, sizeof(attributes));
+}
+
+const struct op op_batch_statistics = {
+    .name = "batch_statistics",
+    .inputs = 2,
+    .outputs = 2,
+    .attributes_bytes = sizeof(struct batch_statistics_attributes),
+    .infer = batch_statistics_infer,
+    .no_gradient = "batch_normalize has the gradient of the whole",
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = batch_statistics_reference,
+    .example = batch_statistics_example,
+};
+
+/* ---- batch_moving: moving averages, written in place ------------------- */
+
+static plim_status batch_moving_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    (void)graph;
+    for (int i = 0; i < 2; i++) {
+        TRY(need_real(node, i, error));
+        TRY(need_alike(node, i, i + 2, error));
+        if (node->input[i]->kind != KIND_WEIGHT && node->input[i]->kind != KIND_STATE)
+            return misfit(node, error, "only a weight can be updated");
+    }
+    return need_alike(node, 0, 1, error);
+}
+
+static void batch_moving_reference(const struct call *call)
+{
+    const struct batch_moving_attributes *attributes = call->node->attributes;
+    int64_t count = (call->end - call->begin) * shape_row(&call->node->input[0]->shape);
+    for (int64_t i = 0; i < count; i++) {
+        for (int k = 0; k < 2; k++) {
+            double moved = get(call, k, i) * attributes->momentum + get(call, k + 2, i) * (1 - attributes->momentum);
+            element_set(call->input[k], call->node->input[k]->type, i, moved);
+        }
+    }
+}
+
+static struct tensor *batch_moving_example(struct graph *graph, int variant, enum type type)
+{
+    static const int64_t extents[] = {7, 1, 37};
+    struct batch_moving_attributes attributes = {variant == 1 ? 0.5 : 0.99};
+    if (variant > 2)
+        return NULL;
+    struct shape shape = shape_1(extents[variant]);
+    struct tensor *inputs[] = {
+        graph_weight(graph, "moving_mean", type, shape, false),
+        graph_weight(graph, "moving_variance", type, shape, false),
+        graph_state(graph, "mean", type, shape),
+        graph_state(graph, "positive:variance", type, shape),
+    };
+    return graph_add(graph, &op_batch_moving, inputs, 4, &attributes, sizeof(attributes));
+}
+
+const struct op op_batch_moving = {
+    .name = "batch_moving",
+    .inputs = 4,
+    .attributes_bytes = sizeof(struct batch_moving_attributes),
+    .infer = batch_moving_infer,
+    .no_gradient = "moving averages are not trained",
+    .updates = 1 << 0 | 1 << 1,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = batch_moving_reference,
+    .example = batch_moving_example,
+};
+
+/* ---- batch_normalize: x, mean, variance, gamma, beta -> y -------------- */
+
+/* Inputs from `x` on: x, mean, variance, gamma, beta. */
+struct channel {
+    double mean, rate, gamma, beta; /* rate: 1 / sqrt(variance + epsilon) */
+};
+
+static struct channel channel_of(const struct call *call, int x, int64_t i)
+{
+    const struct batch_normalize_attributes *attributes = call->node->attributes;
+    return (struct channel){
+        .mean = get(call, x + 1, i),
+        .rate = 1 / sqrt(get(call, x + 2, i) + attributes->epsilon),
+        .gamma = call->input[x + 3] ? get(call, x + 3, i) : 1,
+        .beta = call->input[x + 4] ? get(call, x + 4, i) : 0,
+    };
+}
+
+static double before_activation(const struct channel *channel, double x)
+{
+    return (x - channel->mean) * channel->rate * channel->gamma + channel->beta;
+}
+
+static plim_status batch_normalize_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_positions(node, 0, error));
+    for (int i = 1; i < 5; i++)
+        TRY(need_channels(node, i, 0, error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static double activated(enum activation activation, double z)
+{
+    if (activation != ACTIVATION_NONE && z < 0)
+        return 0;
+    return activation == ACTIVATION_RELU6 && z > 6 ? 6 : z;
+}
+
+static void batch_normalize_reference(const struct call *call)
+{
+    const struct batch_normalize_attributes *attributes = call->node->attributes;
+    const struct tensor *x = call->node->input[0];
+    int64_t width = last_dim(x), count = call_rows(call, x) * shape_row(&x->shape);
+    for (int64_t k = 0; k < width; k++) {
+        struct channel channel = channel_of(call, 0, k);
+        for (int64_t i = k; i < count; i += width)
+            set(call, 0, i, activated(attributes->activation, before_activation(&channel, get(call, 0, i))));
+    }
+}
+
+/* Whether the mean of `node` was computed from its x. */
+static bool of_this_batch(const struct node *node)
+{
+    const struct node *statistics = node->input[1]->producer;
+    if (!statistics || statistics->op != &op_batch_statistics || node->input[2]->producer != statistics)
+        return false;
+    const struct node *moments = statistics->input[0]->producer;
+    return moments && moments->op == &op_batch_moments && moments->input[0] == node->input[0];
+}
+
+static void batch_normalize_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
+                                 const bool *wanted, struct tensor **d_input)
+{
+    const struct batch_normalize_attributes *attributes = node->attributes;
+    bool whole = of_this_batch(node), sums = wanted[3] || wanted[4] || (whole && wanted[0]);
+    struct tensor *inputs[8] = {d_output[0], node->input[0], node->input[1], node->input[2], node->input[3]};
+    if (!whole && (wanted[1] || wanted[2])) {
+        graph_fail(graph, PLIM_UNSUPPORTED, "batch_normalize: no gradient to a mean or variance of something else");
+        return;
+    }
+    inputs[5] = attributes->activation ? node->input[4] : NULL;
+    if (sums) {
+        struct tensor *dgamma = graph_add(graph, &op_batch_normalize_sums, inputs, 6, attributes, sizeof(*attributes));
+        d_input[3] = wanted[3] ? dgamma : NULL;
+        d_input[4] = wanted[4] ? graph_output(dgamma, 1) : NULL;
+        inputs[6] = whole ? dgamma : NULL;
+        inputs[7] = whole ? graph_output(dgamma, 1) : NULL;
+    }
+    if (wanted[0])
+        d_input[0] = graph_add(graph, &op_batch_normalize_gradient, inputs, 8, attributes, sizeof(*attributes));
+}
+
+/* x, mean, variance, gamma, beta: with all activations, with and without gamma and beta. */
+static bool example_operands(struct tensor *inputs[5], struct batch_normalize_attributes *attributes,
+                             struct graph *graph, int variant, enum type type, bool of_batch)
+{
+    struct batch_statistics_attributes kind = {type};
+    struct tensor *x = example_x(graph, variant, type, "x");
+    if (!x)
+        return false;
+    inputs[0] = x;
+    if (of_batch) {
+        struct tensor *moments = unary(graph, &op_batch_moments, x);
+        inputs[1] = graph_add(graph, &op_batch_statistics, (struct tensor *[]){moments, graph_output(moments, 1)}, 2,
+                              &kind, sizeof(kind));
+        inputs[2] = graph_output(inputs[1], 1);
+    } else {
+        inputs[1] = graph_weight(graph, "mean", type, channels_of(x), false);
+        inputs[2] = graph_weight(graph, "positive:variance", type, channels_of(x), false);
+    }
+    inputs[3] = variant != 2 ? graph_weight(graph, "gamma", type, channels_of(x), true) : NULL;
+    inputs[4] = variant != 2 && variant != 3 ? graph_weight(graph, "beta", type, channels_of(x), true) : NULL;
+    *attributes = (struct batch_normalize_attributes){
+        .epsilon = 1e-3, .activation = variant == 0 || variant == 5 ? ACTIVATION_NONE : ACTIVATION_RELU};
+    if (variant == 4)
+        attributes->activation = ACTIVATION_RELU6;
+    return true;
+}
+
+/* Six variants with statistics that are given, six with those of the batch. Of a batch of one value a channel, the
+   gradient is 0 but for rounding. */
+static struct tensor *batch_normalize_example(struct graph *graph, int variant, enum type type)
+{
+    struct batch_normalize_attributes attributes;
+    struct tensor *inputs[5];
+    if (!example_operands(inputs, &attributes, graph, variant < 6 ? variant : variant - 6, type, variant >= 6))
+        return NULL;
+    return graph_add(graph, &op_batch_normalize, inputs, 5, &attributes, sizeof(attributes));
+}
+
+const struct op op_batch_normalize = {
+    .name = "batch_normalize",
+    .inputs = 5,
+    .outputs = 1,
+    .optional = 1 << 3 | 1 << 4,
+    .attributes_bytes = sizeof(struct batch_normalize_attributes),
+    .infer = batch_normalize_infer,
+    .gradient = batch_normalize_back,
+    .keeps_inputs = 0x1f,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = batch_normalize_reference,
+    .example = batch_normalize_example,
+};
+
+/* ---- backward: the two sums -------------------------------------------- */
+
+/* Inputs dy, x, mean, variance, gamma, beta and, for dx, dgamma, dbeta. */
+static plim_status need_backward(const struct node *node, plim_error *error)
+{
+    TRY(need_positions(node, 0, error));
+    TRY(need_alike(node, 0, 1, error));
+    for (int i = 2; i < node->input_count; i++)
+        TRY(need_channels(node, i, 1, error));
+    return PLIM_OK;
+}
+
+static plim_status batch_normalize_sums_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_backward(node, error));
+    for (int k = 0; k < 2; k++)
+        output_of(graph, node, k, node->input[2]->type, channels_of(node->input[1]), false);
+    return PLIM_OK;
+}
+
+/* dz: dy where the activation let z through. */
+static double behind_activation(const struct call *call, const struct channel *channel, int64_t i)
+{
+    const struct batch_normalize_attributes *attributes = call->node->attributes;
+    double dy = get(call, 0, i);
+    if (attributes->activation == ACTIVATION_NONE)
+        return dy;
+    double z = before_activation(channel, get(call, 1, i));
+    return z > 0 && (attributes->activation == ACTIVATION_RELU || z < 6) ? dy : 0;
+}
+
+static void batch_normalize_sums_reference(const struct call *call)
+{
+    const struct tensor *x = call->node->input[1];
+    int64_t width = last_dim(x), count = call_rows(call, x) * shape_row(&x->shape);
+    for (int64_t k = 0; k < width; k++) {
+        struct channel channel = channel_of(call, 1, k);
+        double dgamma = 0, dbeta = 0;
+        for (int64_t i = k; i < count; i += width) {
+            double dz = behind_activation(call, &channel, i);
+            dbeta += dz;
+            dgamma += dz * (get(call, 1, i) - channel.mean) * channel.rate;
+        }
+        share(call, 0, k, dgamma);
+        share(call, 1, k, dbeta);
+    }
+}
+
+static struct tensor *batch_normalize_sums_example(struct graph *graph, int variant, enum type type)
+{
+    struct batch_normalize_attributes attributes;
+    struct tensor *inputs[6] = {example_x(graph, variant, type, "dy")};
+    if (!inputs[0] || !example_operands(inputs + 1, &attributes, graph, variant, type, false))
+        return NULL;
+    return graph_add(graph, &op_batch_normalize_sums, inputs, 6, &attributes, sizeof(attributes));
+}
+
+const struct op op_batch_normalize_sums = {
+    .name = "batch_normalize_sums",
+    .inputs = 6,
+    .outputs = 2,
+    .optional = 1 << 4 | 1 << 5,
+    .attributes_bytes = sizeof(struct batch_normalize_attributes),
+    .infer = batch_normalize_sums_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = rows_cut,
+    .reference = batch_normalize_sums_reference,
+    .example = batch_normalize_sums_example,
+};
+
+/* ---- backward: dx ------------------------------------------------------ */
+
+static plim_status batch_normalize_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_backward(node, error));
+    if (!node->input[6] != !node->input[7])
+        return misfit(node, error, "both sums are needed, or none");
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+/* dx = gamma * rate * (dz - (dbeta + (x - mean) * rate * dgamma) / values) */
+static void batch_normalize_gradient_reference(const struct call *call)
+{
+    const struct tensor *x = call->node->input[1];
+    int64_t width = last_dim(x), count = call_rows(call, x) * shape_row(&x->shape);
+    double values = (double)call->count * (double)(shape_row(&x->shape) / width);
+    for (int64_t k = 0; k < width; k++) {
+        struct channel channel = channel_of(call, 1, k);
+        double dgamma = call->input[6] ? get(call, 6, k) / values : 0;
+        double dbeta = call->input[7] ? get(call, 7, k) / values : 0;
+        for (int64_t i = k; i < count; i += width) {
+            double normal = (get(call, 1, i) - channel.mean) * channel.rate;
+            double dz = behind_activation(call, &channel, i);
+            set(call, 0, i, channel.gamma * channel.rate * (dz - dbeta - normal * dgamma));
+        }
+    }
+}
+
+static struct tensor *batch_normalize_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    struct batch_normalize_attributes attributes;
+    struct tensor *inputs[8] = {example_x(graph, variant < 6 ? variant : variant - 6, type, "dy")};
+    if (!inputs[0] ||
+        !example_operands(inputs + 1, &attributes, graph, variant < 6 ? variant : variant - 6, type, false))
+        return NULL;
+    if (variant >= 6) {
+        inputs[6] = graph_weight(graph, "dgamma", type, channels_of(inputs[0]), false);
+        inputs[7] = graph_weight(graph, "dbeta", type, channels_of(inputs[0]), false);
+    }
+    return graph_add(graph, &op_batch_normalize_gradient, inputs, 8, &attributes, sizeof(attributes));
+}
+
+const struct op op_batch_normalize_gradient = {
+    .name = "batch_normalize_gradient",
+    .inputs = 8,
+    .outputs = 1,
+    .optional = 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7,
+    .attributes_bytes = sizeof(struct batch_normalize_attributes),
+    .infer = batch_normalize_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = batch_normalize_gradient_reference,
+    .example = batch_normalize_gradient_example,
+};
