@@ -361,6 +361,7 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
         return arena_refused(&job->arena, error);
     job->seed = (uint64_t)top.seed;
     job->options.seed = job->seed;
+    job->training.seed = job->seed;
     job->options.resume = options->resume;
     job->options.digest = options->digest;
     return PLIM_OK;

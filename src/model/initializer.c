@@ -8,6 +8,8 @@
 #include "base/random.h"
 #include "model/layer_options.h"
 
+#define KERAS_LIMIT 0.05 /* of random_uniform without arguments */
+
 struct initializer_word {
     const char *name;
     enum initializer_kind kind;
@@ -19,11 +21,13 @@ static const struct initializer_word words[] = {
     {"zeros", INITIAL_ZEROS},
     {"ones", INITIAL_ONES},
     {"constant", INITIAL_CONSTANT},
+    {"random_uniform", INITIAL_UNIFORM},
+    {"uniform", INITIAL_UNIFORM},
 };
 
 static const char *const keras_words[] = {
     "glorot_normal",  "he_uniform",       "lecun_normal", "lecun_uniform",    "random_normal",
-    "random_uniform", "truncated_normal", "orthogonal",   "variance_scaling", "identity",
+    "truncated_normal", "orthogonal",   "variance_scaling", "identity",
 };
 
 /* `constant: 0.5`, `Constant: {value: 0.5}`; the others have no arguments here but a null. */
@@ -60,6 +64,8 @@ plim_status option_initializer(struct initializer *out, const struct layer *laye
         names[i] = words[i].name;
         if (same_word(name, words[i].name)) {
             out->kind = words[i].kind;
+            if (out->kind == INITIAL_UNIFORM)
+                out->value = KERAS_LIMIT;
             return read_arguments(out, layer, word, arguments, error);
         }
     }
@@ -131,6 +137,9 @@ void initializer_fill(void *data, enum type type, int64_t count, const struct in
         break;
     case INITIAL_CONSTANT:
         fill_constant(data, type, count, initializer->value);
+        break;
+    case INITIAL_UNIFORM:
+        fill_uniform(data, type, count, initializer->value, seed, stream);
         break;
     case INITIAL_GLOROT_UNIFORM:
         fill_uniform(data, type, count, sqrt(6.0 / (fans > 0.0 ? fans : 1.0)), seed, stream);

@@ -77,6 +77,10 @@ plim_status option_activation(const struct activation_type **out, const struct l
 struct tensor *activation_apply(struct layer *layer, struct graph *graph, const struct activation_type *type,
                                 struct tensor *x);
 
+/* layer_dropout.c: the seed of what a layer draws, a function of the job's seed and the layer's name; `own` is the
+   layer's `seed:`, and tells apart what one layer draws for several purposes. */
+uint64_t layer_seed(const struct layer *layer, int64_t own);
+
 /* Windows over height and width: the size of the output and the padding by
    TensorFlow's rule (same: ceil(in / stride), the odd pixel at the end). */
 bool window_place(int64_t *out, int64_t *before, int64_t *after, int64_t in, int64_t window, int64_t stride, bool same);

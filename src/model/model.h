@@ -8,11 +8,11 @@
 #include "graph/op.h"
 #include "model/optimizer.h"
 
-enum initializer_kind { INITIAL_ZEROS, INITIAL_ONES, INITIAL_GLOROT_UNIFORM, INITIAL_HE_NORMAL, INITIAL_CONSTANT };
+enum initializer_kind { INITIAL_ZEROS, INITIAL_ONES, INITIAL_GLOROT_UNIFORM, INITIAL_HE_NORMAL, INITIAL_CONSTANT, INITIAL_UNIFORM };
 struct initializer {
     enum initializer_kind kind;
     int64_t fan_in, fan_out;
-    double value;
+    double value; /* of uniform: the limit on both sides */
 };
 /* Pure function of (seed, name): the same weights in any order of asking. */
 void initializer_fill(void *data, enum type type, int64_t count, const struct initializer *initializer, uint64_t seed, const char *name);
@@ -137,6 +137,7 @@ enum loss_kind { LOSS_SPARSE_CATEGORICAL, LOSS_BINARY };
 struct training {
     enum loss_kind loss;
     bool accuracy;
+    uint64_t seed; /* of the job: what is drawn in a step hangs on it */
     struct optimizer optimizer;
 };
 struct model_tensors {
