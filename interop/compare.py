@@ -3,16 +3,16 @@
 The gradient of every weight is compared through one step of SGD with learning rate 1:
 the change of the weight is its gradient.
 Prints a line a comparison and 'N passed, N failed' last."""
-import sys
+import glob, importlib, os, sys
 import numpy as np
 import tensorflow as tf
 import keras
 from keras import layers
-import cases_normalization
 from plim_side import check, error, finish, run_plim
 
 tf.get_logger().setLevel("ERROR")
 plim = sys.argv[1]
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def names(model):
@@ -133,6 +133,8 @@ for nesterov in (False, True):
             [{"Dense": {"units": 3, "activation": "softmax"}}], x, y, "sparse_categorical_crossentropy", 10, 20, 1e-5,
             ({"sgd": {"learning_rate": 0.1, "momentum": 0.9, "nesterov": nesterov}}, keras.optimizers.SGD(0.1, momentum=0.9, nesterov=nesterov)))
 
-cases_normalization.cases(both, compare, seeded, images, rng)
+# A family of layers a file: cases_NAME.py with cases(both, compare, seeded, images, rng).
+for name in sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(HERE, "cases_*.py"))):
+    importlib.import_module(name).cases(both, compare, seeded, images, rng)
 
 sys.exit(finish())
