@@ -122,13 +122,15 @@ static void gradient_reference(const struct call *call)
 {
     const struct tensor *ids = call->node->input[0], *dw = call->node->output[0];
     int64_t count = call->count * shape_row(&ids->shape), width = dw->shape.dim[1];
-    for (int64_t k = 0; k < width; k++) {
-        for (int64_t row = call->begin; row < call->end; row++) {
-            double sum = 0;
-            for (int64_t i = 0; i < count; i++)
-                if (get(call, 0, i) == (double)row)
-                    sum += get(call, 1, i * width + k);
-            set(call, 0, (row - call->begin) * width + k, sum);
+    for (int64_t i = 0; i < (call->end - call->begin) * width; i++)
+        set(call, 0, i, 0);
+    for (int64_t i = 0; i < count; i++) {
+        double id = get(call, 0, i) - (double)call->begin;
+        if (!(id >= 0 && id < (double)(call->end - call->begin)))
+            continue;
+        for (int64_t k = 0; k < width; k++) {
+            double before = element_get(call->output[0], dw->type, (int64_t)id * width + k);
+            set(call, 0, (int64_t)id * width + k, before + get(call, 1, i * width + k));
         }
     }
 }

@@ -51,13 +51,48 @@ static void turn_fill(struct turn *turn, const struct transpose_attributes *attr
                         y[i * y_step + k] = x[k * x_step + i];                                                         \
     } while (0)
 
+/* LANES x LANES words: laning rows i and i + half together, as often as it takes to get from 1 to LANES, turns them. */
+INLINE void turn_square(float *y, int64_t y_step, const float *x, int64_t x_step)
+{
+    vector row[LANES], next[LANES];
+    UNROLL
+    for (int i = 0; i < LANES; i++)
+        row[i] = vector_load(x + i * x_step);
+    UNROLL
+    for (int size = 1; size < LANES; size *= 2) {
+        UNROLL
+        for (int i = 0; i < LANES / 2; i++) {
+            next[2 * i] = __builtin_shufflevector(row[i], row[i + LANES / 2], LANED_LOW);
+            next[2 * i + 1] = __builtin_shufflevector(row[i], row[i + LANES / 2], LANED_HIGH);
+        }
+        UNROLL
+        for (int i = 0; i < LANES; i++)
+            row[i] = next[i];
+    }
+    UNROLL
+    for (int i = 0; i < LANES; i++)
+        vector_store(y + i * y_step, row[i]);
+}
+
+static void turn_words(uint32_t *y, int64_t y_step, const uint32_t *x, int64_t x_step, int64_t rows, int64_t columns)
+{
+    int64_t whole_rows = rows - rows % LANES, whole_columns = columns - columns % LANES;
+    for (int64_t a = 0; a < whole_rows; a += LANES)
+        for (int64_t b = 0; b < whole_columns; b += LANES)
+            turn_square((float *)(void *)(y + a * y_step + b), y_step,
+                        (const float *)(const void *)(x + b * x_step + a), x_step);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = i < whole_rows ? whole_columns : 0; k < columns; k++)
+            y[i * y_step + k] = x[k * x_step + i];
+}
+
 static void turn_plane(const struct turn *turn, void *to, const void *from)
 {
     int last = turn->axes - 1;
     int64_t rows = turn->extent[turn->across], columns = turn->extent[last];
     int64_t y_step = turn->to[turn->across], x_step = turn->from[last];
     if (turn->element == 4)
-        TURN_TILES(uint32_t);
+        turn_words(to, y_step, from, x_step, rows, columns);
     else if (turn->element == 8)
         TURN_TILES(uint64_t);
     else if (turn->element == 2)
