@@ -1,0 +1,274 @@
+/* test_shape_layers.c - layers that move, cut, drop and look up: the shapes they make, what they refuse and where,
+   and that what draws does so in training only. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/layer_options.h"
+#include "ops/ops.h"
+
+struct bench {
+    struct budget *budget;
+    struct arena arena;
+    struct model *model;
+    struct graph graph;
+    struct model_tensors tensors;
+    struct training training;
+    plim_error error;
+};
+
+static int set_up(void **state)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    struct yaml *adam = NULL;
+    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    arena_init(&bench->arena, bench->budget, TAG_PLANNER);
+    graph_init(&bench->graph, bench->budget, 4);
+    bench->training = (struct training){.loss = LOSS_SPARSE_CATEGORICAL, .seed = 3};
+    assert_int_equal(yaml_parse(&adam, &bench->arena, "job.yaml", "adam", 4, NULL), PLIM_OK);
+    assert_int_equal(optimizer_read(&bench->training.optimizer, "job.yaml", adam, NULL), PLIM_OK);
+    *state = bench;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *bench = *state;
+    graph_release(&bench->graph);
+    model_free(bench->model);
+    arena_release(&bench->arena);
+    budget_free(bench->budget);
+    free(bench);
+    return 0;
+}
+
+static plim_status read_model(struct bench *bench, const char *text)
+{
+    struct yaml *root = NULL;
+    model_free(bench->model);
+    bench->model = NULL;
+    bench->error = (plim_error){0};
+    assert_int_equal(yaml_parse(&root, &bench->arena, "job.yaml", text, strlen(text), &bench->error), PLIM_OK);
+    return model_read(&bench->model, bench->budget, "job.yaml", root, &bench->error);
+}
+
+static plim_status build(struct bench *bench, struct shape row, bool fitting)
+{
+    struct column_spec columns[2] = {{.type = TYPE_F32, .shape = row}, {.type = TYPE_I32}};
+    graph_release(&bench->graph);
+    graph_init(&bench->graph, bench->budget, 4);
+    return model_build(&bench->tensors, &bench->graph, bench->model, columns, 2, &bench->training, fitting,
+                       &bench->error);
+}
+
+/* The list, ended by what makes a model of it. */
+static plim_status build_list(struct bench *bench, const char *text, struct shape row, bool fitting)
+{
+    char list[1000];
+    snprintf(list, sizeof list, "%s\n- Flatten\n- Dense: {units: 3, activation: softmax}\n", text);
+    plim_status status = read_model(bench, list);
+    return status ? status : build(bench, row, fitting);
+}
+
+static const struct shape PICTURE = {3, {8, 6, 2}}, STEPS = {2, {5, 3}}, FEATURES = {1, {12}},
+                          VOLUME = {4, {3, 4, 5, 2}};
+
+static void layers_make_keras_shapes(void **state)
+{
+    static const struct {
+        const char *text;
+        const struct shape *from;
+        struct shape to; /* of the first layer, after the batch */
+    } cases[] = {
+        {"- Reshape: [4, -1]", &FEATURES, {2, {4, 3}}},
+        {"- Reshape: {target_shape: [2, 3, 2]}", &FEATURES, {3, {2, 3, 2}}},
+        {"- Permute: [2, 1]", &STEPS, {2, {3, 5}}},
+        {"- RepeatVector: 4", &FEATURES, {2, {4, 12}}},
+        {"- Cropping1D", &STEPS, {2, {3, 3}}},
+        {"- Cropping1D: {cropping: [0, 3]}", &STEPS, {2, {2, 3}}},
+        {"- Cropping2D", &PICTURE, {3, {8, 6, 2}}},
+        {"- Cropping2D: {cropping: [[1, 2], [0, 3]]}", &PICTURE, {3, {5, 3, 2}}},
+        {"- Cropping3D", &VOLUME, {4, {1, 2, 3, 2}}},
+        {"- ZeroPadding1D: 2", &STEPS, {2, {9, 3}}},
+        {"- ZeroPadding2D", &PICTURE, {3, {10, 8, 2}}},
+        {"- ZeroPadding2D: [1, 2]", &PICTURE, {3, {10, 10, 2}}},
+        {"- ZeroPadding3D: {padding: [[1, 0], [0, 0], [0, 2]]}", &VOLUME, {4, {4, 4, 7, 2}}},
+        {"- UpSampling1D", &STEPS, {2, {10, 3}}},
+        {"- UpSampling2D: {size: [1, 3], interpolation: bilinear}", &PICTURE, {3, {8, 18, 2}}},
+        {"- UpSampling3D", &VOLUME, {4, {6, 8, 10, 2}}},
+        {"- Resizing: {height: 3, width: 20}", &PICTURE, {3, {3, 20, 2}}},
+        {"- CenterCrop: {height: 3, width: 4}", &PICTURE, {3, {3, 4, 2}}},
+        {"- CenterCrop: {height: 30, width: 4}", &PICTURE, {3, {30, 4, 2}}},
+        {"- Embedding: {input_dim: 9, output_dim: 7}", &FEATURES, {2, {12, 7}}},
+        {"- CategoryEncoding: {num_tokens: 9}", &FEATURES, {1, {9}}},
+        {"- CategoryEncoding: {num_tokens: 9, output_mode: one_hot}", &FEATURES, {2, {12, 9}}},
+        {"- Discretization: {bin_boundaries: [0, 1]}", &FEATURES, {1, {12}}},
+        {"- Discretization: {bin_boundaries: [0, 1], output_mode: one_hot}", &FEATURES, {2, {12, 3}}},
+        {"- Dropout: 0.5", &STEPS, {2, {5, 3}}},
+        {"- SpatialDropout3D: 0.5", &VOLUME, {4, {3, 4, 5, 2}}},
+    };
+    struct bench *bench = *state;
+    for (int i = 0; i < LENGTH(cases); i++) {
+        if (build_list(bench, cases[i].text, *cases[i].from, true))
+            fail_msg("%s: %s", cases[i].text, bench->error.message);
+        const struct shape *made = &bench->model->layer[0].output;
+        struct shape row = shape_of(made->rank - 1, made->dim + 1);
+        if (!shape_equal(&row, &cases[i].to))
+            fail_msg("%s makes another shape", cases[i].text);
+    }
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        const struct shape *from;
+        plim_status code;
+        const char *where, *message;
+    } cases[] = {
+        {"- Reshape: [5, -1]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "cannot become"},
+        {"- Reshape: [-1, -1]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:12", "only one -1"},
+        {"- Reshape", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "'target_shape' is missing"},
+        {"- Reshape: [0, 12]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "cannot become"},
+        {"- Permute: [1, 1]", &STEPS, PLIM_BAD_JOB, "job.yaml:1:12", "each of 1 to 2"},
+        {"- Permute: [2, 1]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "2 dims for"},
+        {"- RepeatVector: 0", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:17", "at least 1"},
+        {"- RepeatVector: 2", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "(batch, features)"},
+        {"- Cropping2D: 4", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "leaves nothing"},
+        {"- Cropping2D: [1, 2, 3]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:15", "a list of 3"},
+        {"- ZeroPadding2D: -1", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:18", "at least 0"},
+        {"- ZeroPadding2D: {pading: 1}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:19", "unknown key 'pading'"},
+        {"- UpSampling2D: {interpolation: bilnear}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:33", "bilnear"},
+        {"- UpSampling2D: {interpolation: lanczos3}", &PICTURE, PLIM_UNSUPPORTED, "job.yaml:1:33", "not supported yet"},
+        {"- UpSampling2D: {data_format: channels_first}", &PICTURE, PLIM_UNSUPPORTED, "job.yaml:1:31", "channels_last"},
+        {"- UpSampling2D: 2000000000", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", ""},
+        {"- Resizing: {height: 3}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "'width' is missing"},
+        {"- Resizing: {height: 3, width: 3, antialias: true}", &PICTURE, PLIM_UNSUPPORTED, "job.yaml:1:46",
+         "antialias"},
+        {"- Dropout: 1.5", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:12", "from 0 to 1"},
+        {"- Dropout", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "'rate' is missing"},
+        {"- GaussianDropout: 1", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:20", "below 1"},
+        {"- GaussianNoise: -1", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:18", "at least 0"},
+        {"- Dropout: {rate: 0.5, noise_shape: [null, 4]}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "noise_shape"},
+        {"- SpatialDropout2D: 0.5", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "(None, 5, 3)"},
+        {"- Embedding: 5", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "'output_dim' is missing"},
+        {"- CategoryEncoding: {num_tokens: 9, output_mode: int}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:50", "'int'"},
+        {"- Discretization: {bin_boundaries: [1, 0]}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "must rise"},
+        {"- Discretization: {num_bins: 3}", &FEATURES, PLIM_UNSUPPORTED, "job.yaml:1:30", "num_bins"},
+        {"- Concatenate: {axis: 0}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "the batch"},
+        {"- Concatenate: {axis: 5}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "not there"},
+    };
+    struct bench *bench = *state;
+    for (int i = 0; i < LENGTH(cases); i++) {
+        plim_status status = build_list(bench, cases[i].text, *cases[i].from, true);
+        if (status != cases[i].code || !strstr(bench->error.where, cases[i].where) ||
+            !strstr(bench->error.message, cases[i].message))
+            fail_msg("%s: %s \"%s\": %s", cases[i].text, plim_status_name(status), bench->error.where,
+                     bench->error.message);
+    }
+}
+
+static const struct node *find_node(const struct graph *graph, const struct op *op, const char *name)
+{
+    for (int i = 0; i < graph->node_count; i++)
+        if (graph->node[i]->op == op && (!name || strcmp(graph->node[i]->name, name) == 0))
+            return graph->node[i];
+    return NULL;
+}
+
+static void what_draws_does_so_in_training_only(void **state)
+{
+    static const char *const texts[] = {"- Dropout: 0.5", "- SpatialDropout1D: 0.5", "- GaussianNoise: 0.5",
+                                        "- GaussianDropout: 0.5", "- AlphaDropout: 0.5"};
+    static const struct op *const ops[] = {&op_dropout, &op_dropout, &op_gaussian_noise, &op_gaussian_dropout,
+                                           &op_dropout};
+    struct bench *bench = *state;
+    for (int i = 0; i < LENGTH(texts); i++) {
+        assert_int_equal(build_list(bench, texts[i], STEPS, true), PLIM_OK);
+        assert_non_null(find_node(&bench->graph, ops[i], NULL));
+        assert_int_equal(build(bench, STEPS, false), PLIM_OK);
+        assert_null(find_node(&bench->graph, ops[i], NULL));
+    }
+}
+
+static uint64_t seed_of(struct bench *bench, const char *name)
+{
+    const struct node *node = find_node(&bench->graph, &op_dropout, name);
+    assert_non_null(node);
+    return ((const struct dropout_attributes *)node->attributes)->seed;
+}
+
+static void seeds_hang_on_the_job_the_name_and_the_word(void **state)
+{
+    struct bench *bench = *state;
+    const char *text = "- Dropout: 0.5\n- Dropout: 0.5\n- Dropout: {rate: 0.5, seed: 4, name: a}";
+    assert_int_equal(build_list(bench, text, STEPS, true), PLIM_OK);
+    uint64_t first = seed_of(bench, "dropout"), named = seed_of(bench, "a");
+    assert_int_not_equal(first, seed_of(bench, "dropout_1"));
+    assert_int_equal(build_list(bench, text, PICTURE, true), PLIM_OK);
+    assert_int_equal(seed_of(bench, "dropout"), first);
+    bench->training.seed = 4;
+    assert_int_equal(build(bench, STEPS, true), PLIM_OK);
+    assert_int_not_equal(seed_of(bench, "dropout"), first);
+    bench->training.seed = 3;
+    assert_int_equal(build_list(bench, "- Dropout: {rate: 0.5, seed: 5, name: a}", STEPS, true), PLIM_OK);
+    assert_int_not_equal(seed_of(bench, "a"), named);
+}
+
+/* Axes that share a number, as bits. */
+static void noise_shapes_are_axes(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t shared;
+    } cases[] = {
+        {"- Dropout: 0.5", 0},
+        {"- SpatialDropout1D: 0.5", 2},
+        {"- Dropout: {rate: 0.5, noise_shape: [null, 1, null]}", 2},
+        {"- Dropout: {rate: 0.5, noise_shape: [1, 5, 1]}", 5},
+        {"- AlphaDropout: {rate: 0.5, noise_shape: [null, 1, 1]}", 6},
+    };
+    struct bench *bench = *state;
+    for (int i = 0; i < LENGTH(cases); i++) {
+        assert_int_equal(build_list(bench, cases[i].text, STEPS, true), PLIM_OK);
+        const struct node *node = find_node(&bench->graph, &op_dropout, NULL);
+        assert_int_equal(((const struct dropout_attributes *)node->attributes)->shared, cases[i].shared);
+    }
+}
+
+/* More inputs than an op takes: nested. */
+static void many_inputs_are_joined_in_layers(void **state)
+{
+    struct bench *bench = *state;
+    struct tensor *x[50];
+    struct graph *graph = &bench->graph;
+    for (int i = 0; i < 50; i++)
+        x[i] = graph_input(graph, "x", i, TYPE_F32, shape_of(2, (int64_t[]){4, i + 1}));
+    struct tensor *y = concatenate(graph, x, 50, 1);
+    assert_non_null(y);
+    assert_int_equal(y->shape.dim[1], 50 * 51 / 2);
+    struct tensor *rows = stack(graph, (struct tensor *[]){x[2], x[2], x[2], x[2], x[2], x[2], x[2]}, 7, 1);
+    assert_non_null(rows);
+    assert_int_equal(rows->shape.dim[1], 7);
+    assert_int_equal(rows->shape.dim[2], 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(layers_make_keras_shapes),
+        TEST(what_does_not_fit_is_refused),
+        TEST(what_draws_does_so_in_training_only),
+        TEST(seeds_hang_on_the_job_the_name_and_the_word),
+        TEST(noise_shapes_are_axes),
+        TEST(many_inputs_are_joined_in_layers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
