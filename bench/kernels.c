@@ -216,8 +216,8 @@ static void convolution(struct bench *bench, const char *name, const struct op *
 {
     struct subject subject;
     struct graph *graph = begin(&subject, bench, 32);
-    struct conv2d_attributes conv = {{1, 1}, {0, 0, 0, 0}, op == &op_conv2d ? ACTIVATION_RELU : ACTIVATION_NONE};
-    struct conv2d_gradient_attributes back = {conv, {size, size}, {3, 3}, true};
+    struct conv_attributes conv = {{1, 1}, {0, 0, 0, 0}, {0}, op == &op_conv2d ? ACTIVATION_RELU : ACTIVATION_NONE};
+    struct conv_gradient_attributes back = {conv, {size, size}, {3, 3}, true, 1};
     struct tensor *k = graph_weight(graph, "k", TYPE_F32, SHAPE(3, 3, in, out), true);
     struct tensor *b = graph_weight(graph, "b", TYPE_F32, SHAPE(out), true);
     struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(32, size, size, in));

@@ -51,7 +51,7 @@ static inline struct tensor *made_dense(struct made *made, struct graph *graph, 
 static inline struct tensor *made_conv(struct made *made, struct graph *graph, const char *layer, struct tensor *x,
                                        int64_t filters)
 {
-    struct conv2d_attributes attributes = {.stride = {1, 1}};
+    struct conv_attributes attributes = {.stride = {1, 1}};
     char name[64];
     graph->layer = layer;
     snprintf(name, sizeof(name), "%s/kernel", layer);

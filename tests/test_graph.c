@@ -221,7 +221,7 @@ static void wrong_use(void **state)
 static void op_errors(void **state)
 {
     struct graph graph;
-    struct conv2d_attributes conv = {.stride = {1, 1}};
+    struct conv_attributes conv = {.stride = {1, 1}};
     struct max_pool_attributes pool = {.window = {2, 2}, .stride = {2, 2}, .pad = {2, 0, 0, 0}};
     (void)state;
     graph_init(&graph, budget, 8);

@@ -326,8 +326,8 @@ static void cuts_keep_bits(void **state)
 static void build_convolution(struct fixture *fixture, const struct op *op, int64_t in, int64_t out)
 {
     struct graph *graph = &fixture->graph;
-    struct conv2d_attributes conv = {{1, 1}, {0, 0, 0, 0}, op == &op_conv2d ? ACTIVATION_RELU : ACTIVATION_NONE};
-    struct conv2d_gradient_attributes back = {conv, {9, 11}, {3, 3}, true};
+    struct conv_attributes conv = {{1, 1}, {0, 0, 0, 0}, {0}, op == &op_conv2d ? ACTIVATION_RELU : ACTIVATION_NONE};
+    struct conv_gradient_attributes back = {conv, {9, 11}, {3, 3}, true, 1};
     fixture_begin(fixture, 3);
     struct tensor *k = graph_weight(graph, "k", TYPE_F32, SHAPE(3, 3, in, out), true);
     struct tensor *bias = graph_weight(graph, "bias", TYPE_F32, SHAPE(out), true);

@@ -245,7 +245,7 @@ static void same_padding_is_tensorflows(void **state)
     const struct shape *shape = &bench->model->layer[1].output;
     assert_int_equal(shape->dim[1], 4);
     assert_int_equal(shape->dim[2], 3);
-    const struct conv2d_attributes *attributes = bench->graph.node[0]->attributes;
+    const struct conv_attributes *attributes = bench->graph.node[0]->attributes;
     static const int64_t pad[4] = {0, 1, 1, 2};
     assert_memory_equal(attributes->pad, pad, sizeof pad);
     /* Not a softmax: probabilities are clipped and the logarithm is taken, as in Keras. */

@@ -111,8 +111,8 @@ static void matmul_values(void **state)
 static void conv2d_values(void **state)
 {
     struct fixture f;
-    struct conv2d_attributes conv = {.stride = {1, 2}, .pad = {0, 0, 1, 0}};
-    struct conv2d_gradient_attributes back = {.conv = conv, .input = {3, 3}, .kernel = {2, 2}};
+    struct conv_attributes conv = {.stride = {1, 2}, .pad = {0, 0, 1, 0}};
+    struct conv_gradient_attributes back = {.conv = conv, .input = {3, 3}, .kernel = {2, 2}, .groups = 1};
     (void)state;
     start(&f, 1);
     struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(1, 3, 3, 1));
@@ -140,7 +140,7 @@ static void conv2d_values(void **state)
 static void conv2d_channels(void **state)
 {
     struct fixture f;
-    struct conv2d_attributes conv = {.stride = {1, 1}, .activation = ACTIVATION_RELU};
+    struct conv_attributes conv = {.stride = {1, 1}, .activation = ACTIVATION_RELU};
     (void)state;
     start(&f, 1);
     struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(1, 1, 2, 2));

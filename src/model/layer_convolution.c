@@ -70,7 +70,7 @@ static plim_status convolution_read(struct layer *layer, const struct yaml *yaml
 }
 
 /* Padding and a check that the kernel fits. */
-static bool place_kernel(struct conv2d_attributes *out, const struct layer *layer, struct graph *graph,
+static bool place_kernel(struct conv_attributes *out, const struct layer *layer, struct graph *graph,
                          const struct tensor *x)
 {
     const struct convolution *conv = layer->options;
@@ -96,7 +96,7 @@ static bool place_kernel(struct conv2d_attributes *out, const struct layer *laye
 static struct tensor *convolution_build(struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct convolution *conv = layer->options;
-    struct conv2d_attributes attributes = {.activation = ACTIVATION_NONE};
+    struct conv_attributes attributes = {.activation = ACTIVATION_NONE};
     if (!x || !place_kernel(&attributes, layer, graph, x))
         return NULL;
     int64_t field = conv->kernel_size[0] * conv->kernel_size[1], channels = x->shape.dim[3];

@@ -6,6 +6,8 @@
 #define OPS_OPS_H
 
 #include "graph/op.h"
+#include "ops/activation.h"
+#include "ops/convolution.h"
 #include "ops/indexing.h"
 #include "ops/noise.h"
 #include "ops/remap.h"
@@ -33,23 +35,6 @@ struct matmul_attributes {
 /* matmul_weight_gradient: dw[in, out] = x[N, in]^T . dy[N, out]; inputs x, dy.
    Light: by sample, dw is a SUM. Heavy: cut along the rows of dw (x WHOLE, dy
    WHOLE, dw CUT), so that an update may follow in the same chain. */
-
-/* conv2d: y[N, oh, ow, co] = act(x[N, h, w, ci] * k[kh, kw, ci, co] + bias). Inputs x, k,
-   bias (optional). By sample. Padding is explicit (same padding is resolved by
-   the layer to TF's rule, extra at the bottom and right). */
-struct conv2d_attributes {
-    int64_t stride[2];
-    int64_t pad[4]; /* top, bottom, left, right */
-    enum activation activation;
-};
-/* conv2d_input_gradient: dx from dy, k; the size of x is in the attributes.
-   conv2d_weight_gradient: outputs dk (SUM) and dbias (SUM) from x, dy. */
-struct conv2d_gradient_attributes {
-    struct conv2d_attributes conv;
-    int64_t input[2];  /* h, w of x */
-    int64_t kernel[2]; /* kh, kw */
-    bool bias;         /* weight gradient: the second output is wanted (else it has one all the same, unread) */
-};
 
 /* max_pool: outputs y[N, oh, ow, c] and u8 index[N, oh, ow, c]: place in the window
    (row * width + column), the first maximum wins. Windows of at most 255. Padded

@@ -94,8 +94,12 @@ static const struct {
     size_t activation;
 } hosts[] = {
     {&op_matmul, offsetof(struct matmul_attributes, activation)},
-    {&op_conv2d, offsetof(struct conv2d_attributes, activation)},
     {&op_batch_normalize, offsetof(struct batch_normalize_attributes, activation)},
+    {&op_conv1d, offsetof(struct conv_attributes, activation)},
+    {&op_conv2d, offsetof(struct conv_attributes, activation)},
+    {&op_conv3d, offsetof(struct conv_attributes, activation)},
+    {&op_depthwise_conv1d, offsetof(struct conv_attributes, activation)},
+    {&op_depthwise_conv2d, offsetof(struct conv_attributes, activation)},
 };
 
 static enum activation *activation_of(const struct op *op, void *attributes)

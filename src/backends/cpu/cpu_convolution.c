@@ -1,4 +1,4 @@
-/* cpu_convolution.c - conv2d and its gradients over oneDNN. Weights are
+/* cpu_convolution.c - convolutions and their gradients over oneDNN. Weights are
    re-laid once an instruction (pack); their gradient comes out in the library's
    layout and is added to HWIO. */
 #include "backends/cpu/cpu.h"
@@ -13,22 +13,6 @@
 
 /* size[]: where things lie in scratch after the library's own part. */
 enum { LAYOUT_AT, BIAS_AT, BIAS_COUNT };
-
-static void sizes_from(struct convolution_sizes *s, const struct conv2d_attributes *conv, const struct shape *x,
-                       const struct shape *y)
-{
-    s->height = x->dim[1];
-    s->width = x->dim[2];
-    s->in = x->dim[3];
-    s->rows = y->dim[1];
-    s->columns = y->dim[2];
-    s->out = y->dim[3];
-    for (int i = 0; i < 2; i++)
-        s->stride[i] = conv->stride[i];
-    for (int i = 0; i < 4; i++)
-        s->pad[i] = conv->pad[i];
-    s->relu = conv->activation == ACTIVATION_RELU;
-}
 
 /* The library is opened by the first that needs it. */
 static plim_status library_of(struct onednn **out, struct cpu_backend *backend, plim_error *error)
@@ -129,13 +113,12 @@ static plim_status make_forward(struct cpu_kernel *out, const struct cpu_entry *
                                 const struct cpu_request *request, plim_error *error)
 {
     const struct node *node = request->node;
-    struct convolution_sizes sizes = {.direction = FORWARD, .bias = node->input[2] != NULL};
+    const struct conv_attributes *conv = node->attributes;
+    struct convolution_sizes sizes = {
+        .direction = FORWARD, .bias = node->input[2] != NULL, .relu = conv->activation == ACTIVATION_RELU};
     if (!is_f32(node))
         return PLIM_OK;
-    const struct shape *k = &node->input[1]->shape;
-    sizes.kernel[0] = k->dim[0];
-    sizes.kernel[1] = k->dim[1];
-    sizes_from(&sizes, node->attributes, &node->input[0]->shape, &node->output[0]->shape);
+    conv_sizes_of(&sizes.of, node);
     return make_packed(out, entry, request, &sizes, error);
 }
 
@@ -148,46 +131,59 @@ static void run_forward(const struct kernel *kernel, const struct call *call)
         note(kernel, convolution_run(cpu_kernel_of(kernel)->own, rows, &operands));
 }
 
+/* size[BIAS_AT]: elements of dx a sample. */
 static plim_status make_input_gradient(struct cpu_kernel *out, const struct cpu_entry *entry,
                                        const struct cpu_request *request, plim_error *error)
 {
     const struct node *node = request->node;
-    const struct conv2d_gradient_attributes *attributes = node->attributes;
-    struct convolution_sizes sizes = {.direction = BACKWARD_DATA,
-                                      .kernel = {attributes->kernel[0], attributes->kernel[1]}};
+    struct convolution_sizes sizes = {.direction = BACKWARD_DATA};
     if (!is_f32(node))
         return PLIM_OK;
-    sizes_from(&sizes, &attributes->conv, &node->output[0]->shape, &node->input[0]->shape);
+    conv_sizes_of(&sizes.of, node);
+    out->size[BIAS_AT] = shape_row(&node->output[0]->shape);
+    out->size[BIAS_COUNT] = sizes.of.in;
     return make_packed(out, entry, request, &sizes, error);
+}
+
+/* The library's backward takes no bias: it is added while dx is in the cache. */
+static void add_bias(float *restrict x, const float *restrict bias, int64_t channels, int64_t count)
+{
+    for (int64_t i = 0; i < count; i += channels)
+        for (int64_t c = 0; c < channels; c++)
+            x[i + c] += bias[c];
 }
 
 static void run_input_gradient(const struct kernel *kernel, const struct call *call)
 {
+    const struct cpu_kernel *own = cpu_kernel_of(kernel);
     const struct convolution_operands operands = {call->output[0], call->input[0], (void *)call->pack, NULL,
                                                   call->scratch};
     int64_t rows = cpu_rows(kernel, call);
-    if (rows)
-        note(kernel, convolution_run(cpu_kernel_of(kernel)->own, rows, &operands));
+    if (!rows)
+        return;
+    plim_status status = convolution_run(own->own, rows, &operands);
+    if (status == PLIM_OK && call->input[2])
+        add_bias(call->output[0], call->input[2], own->size[BIAS_COUNT], rows * own->size[BIAS_AT]);
+    note(kernel, status);
 }
 
 static plim_status make_weight_gradient(struct cpu_kernel *out, const struct cpu_entry *entry,
                                         const struct cpu_request *request, plim_error *error)
 {
     const struct node *node = request->node;
-    const struct conv2d_gradient_attributes *attributes = node->attributes;
-    struct convolution_sizes sizes = {
-        .direction = BACKWARD_WEIGHTS, .bias = true, .kernel = {attributes->kernel[0], attributes->kernel[1]}};
+    const struct conv_gradient_attributes *attributes = node->attributes;
+    struct convolution_sizes sizes = {.direction = BACKWARD_WEIGHTS, .bias = attributes->bias};
     if (!is_f32(node))
         return PLIM_OK;
-    sizes_from(&sizes, &attributes->conv, &node->input[0]->shape, &node->input[1]->shape);
+    conv_sizes_of(&sizes.of, node);
     TRY(make(out, request, &sizes, error));
     if (!out->own)
         return PLIM_OK;
     out->kernel.run = entry->run;
-    out->size[BIAS_COUNT] = sizes.out;
+    out->size[BIAS_COUNT] = sizes.of.out;
     out->size[LAYOUT_AT] = (int64_t)round_up(out->kernel.scratch_bytes, 64);
     out->size[BIAS_AT] = out->size[LAYOUT_AT] + (int64_t)round_up(convolution_layout_bytes(out->own), 64);
-    out->kernel.scratch_bytes = (size_t)out->size[BIAS_AT] + (size_t)sizes.out * sizeof(float);
+    out->kernel.scratch_bytes = (size_t)out->size[BIAS_AT] + (size_t)sizes.of.out * sizeof(float);
     return PLIM_OK;
 }
 
@@ -195,6 +191,7 @@ static void run_weight_gradient(const struct kernel *kernel, const struct call *
 {
     const struct cpu_kernel *own = cpu_kernel_of(kernel);
     char *scratch = call->scratch;
+    const struct conv_gradient_attributes *attributes = call->node->attributes;
     float *bias = (float *)(scratch + own->size[BIAS_AT]), *to = call->output[1];
     const struct convolution_operands operands = {call->input[0], call->input[1], scratch + own->size[LAYOUT_AT], bias,
                                                   scratch};
@@ -208,12 +205,16 @@ static void run_weight_gradient(const struct kernel *kernel, const struct call *
         status = convolution_unpack(own->own, call->output[0], operands.weights, call->add);
     note(kernel, status);
     for (int64_t i = 0; status == PLIM_OK && i < own->size[BIAS_COUNT]; i++)
-        to[i] = call->add ? to[i] + bias[i] : bias[i];
+        to[i] = (call->add ? to[i] : 0) + (attributes->bias ? bias[i] : 0);
 }
 
+#define FAMILY(name)                                                                                                   \
+    {&op_##name, make_forward, run_forward}, {&op_##name##_input_gradient, make_input_gradient, run_input_gradient},   \
+    {                                                                                                                  \
+        &op_##name##_weight_gradient, make_weight_gradient, run_weight_gradient                                        \
+    }
+
 const struct cpu_entry cpu_convolution_entries[] = {
-    {&op_conv2d, make_forward, run_forward},
-    {&op_conv2d_input_gradient, make_input_gradient, run_input_gradient},
-    {&op_conv2d_weight_gradient, make_weight_gradient, run_weight_gradient},
+    FAMILY(conv1d), FAMILY(conv2d), FAMILY(conv3d), FAMILY(depthwise_conv1d), FAMILY(depthwise_conv2d),
 };
 const int cpu_convolution_count = sizeof cpu_convolution_entries / sizeof *cpu_convolution_entries;

@@ -127,6 +127,11 @@ RUNNER(run_resize_gradient);
 MAKER(make_matmul);
 MAKER(make_matmul_weight_gradient);
 
+MAKER(make_depthwise);
+RUNNER(run_depthwise);
+RUNNER(run_depthwise_input_gradient);
+RUNNER(run_depthwise_weight_gradient);
+
 MAKER(make_max_pool);
 RUNNER(run_max_pool);
 MAKER(make_max_pool_gradient);

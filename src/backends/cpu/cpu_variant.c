@@ -15,6 +15,12 @@
 static const struct cpu_entry entries[] = {
     CHOICE(matmul, make_matmul),
     CHOICE(matmul_weight_gradient, make_matmul_weight_gradient),
+    ENTRY(depthwise_conv1d, make_depthwise, run_depthwise),
+    ENTRY(depthwise_conv1d_input_gradient, make_depthwise, run_depthwise_input_gradient),
+    ENTRY(depthwise_conv1d_weight_gradient, make_depthwise, run_depthwise_weight_gradient),
+    ENTRY(depthwise_conv2d, make_depthwise, run_depthwise),
+    ENTRY(depthwise_conv2d_input_gradient, make_depthwise, run_depthwise_input_gradient),
+    ENTRY(depthwise_conv2d_weight_gradient, make_depthwise, run_depthwise_weight_gradient),
     ENTRY(max_pool, make_max_pool, run_max_pool),
     ENTRY(max_pool_gradient, make_max_pool_gradient, run_max_pool_gradient),
     ENTRY(relu, make_each, run_relu),

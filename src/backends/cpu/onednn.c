@@ -86,22 +86,53 @@ static dnnl_status_t attributes_make(dnnl_primitive_attr_t *out, const struct on
     return status;
 }
 
-static bool data_descriptors(struct convolution *c, struct length *length)
+/* Depth is an axis of its own only where there is one: kernels for two axes are faster and more. */
+static int axes_of(const struct conv_sizes *s)
 {
-    const struct convolution_sizes *s = &c->sizes;
-    dnnl_dims_t x = {length->samples, s->in, s->height, s->width};
-    dnnl_dims_t y = {length->samples, s->out, s->rows, s->columns};
-    return c->library->dnnl_memory_desc_init_by_tag(&length->x, 4, x, dnnl_f32, dnnl_nhwc) == dnnl_success &&
-           c->library->dnnl_memory_desc_init_by_tag(&length->y, 4, y, dnnl_f32, dnnl_nhwc) == dnnl_success;
+    return s->x[0] == 1 && s->k[0] == 1 && s->y[0] == 1 && !s->before[0] && !s->after[0] ? 2 : 3;
 }
 
+/* (n, channels, the axes there are). */
+static void data_dims(dnnl_dims_t out, const struct conv_sizes *s, int64_t samples, int64_t channels,
+                      const int64_t *extents)
+{
+    int axes = axes_of(s);
+    out[0] = samples;
+    out[1] = channels;
+    for (int i = 0; i < axes; i++)
+        out[2 + i] = extents[MOST_SPACE - axes + i];
+}
+
+static bool data_descriptors(struct convolution *c, struct length *length)
+{
+    const struct conv_sizes *s = &c->sizes.of;
+    const struct onednn *o = c->library;
+    int axes = axes_of(s);
+    dnnl_format_tag_t tag = axes == 3 ? dnnl_ndhwc : dnnl_nhwc;
+    dnnl_dims_t x, y;
+    data_dims(x, s, length->samples, s->in, s->x);
+    data_dims(y, s, length->samples, s->out, s->y);
+    return o->dnnl_memory_desc_init_by_tag(&length->x, axes + 2, x, dnnl_f32, tag) == dnnl_success &&
+           o->dnnl_memory_desc_init_by_tag(&length->y, axes + 2, y, dnnl_f32, tag) == dnnl_success;
+}
+
+/* (groups where there are several, out and in of a group, the axes). */
 static bool weight_descriptors(struct convolution *c)
 {
-    const struct convolution_sizes *s = &c->sizes;
-    dnnl_dims_t weights = {s->out, s->in, s->kernel[0], s->kernel[1]}, bias = {s->out};
+    const struct conv_sizes *s = &c->sizes.of;
     const struct onednn *o = c->library;
-    return o->dnnl_memory_desc_init_by_tag(&c->weights, 4, weights, dnnl_f32, dnnl_format_tag_any) == dnnl_success &&
-           o->dnnl_memory_desc_init_by_tag(&c->plain, 4, weights, dnnl_f32, dnnl_hwio) == dnnl_success &&
+    int axes = axes_of(s), rank = 0;
+    bool grouped = s->groups > 1;
+    dnnl_format_tag_t plain = axes == 3 ? (grouped ? dnnl_dhwigo : dnnl_dhwio) : (grouped ? dnnl_hwigo : dnnl_hwio);
+    dnnl_dims_t weights, bias = {s->out};
+    if (grouped)
+        weights[rank++] = s->groups;
+    weights[rank++] = s->out / s->groups;
+    weights[rank++] = s->in / s->groups;
+    for (int i = 0; i < axes; i++)
+        weights[rank++] = s->k[MOST_SPACE - axes + i];
+    return o->dnnl_memory_desc_init_by_tag(&c->weights, rank, weights, dnnl_f32, dnnl_format_tag_any) == dnnl_success &&
+           o->dnnl_memory_desc_init_by_tag(&c->plain, rank, weights, dnnl_f32, plain) == dnnl_success &&
            o->dnnl_memory_desc_init_by_tag(&c->bias, 1, bias, dnnl_f32, dnnl_a) == dnnl_success;
 }
 
@@ -109,18 +140,25 @@ static dnnl_status_t describe(dnnl_convolution_desc_t *out, const struct convolu
                               enum direction direction)
 {
     const struct onednn *o = c->library;
-    const struct convolution_sizes *s = &c->sizes;
-    const dnnl_memory_desc_t *bias = s->bias ? &c->bias : NULL;
-    dnnl_dims_t strides = {s->stride[0], s->stride[1]};
-    dnnl_dims_t before = {s->pad[0], s->pad[2]}, after = {s->pad[1], s->pad[3]};
+    const struct conv_sizes *s = &c->sizes.of;
+    const dnnl_memory_desc_t *bias = c->sizes.bias ? &c->bias : NULL;
+    dnnl_dims_t strides = {0}, gaps = {0}, before = {0}, after = {0}; /* arrays of a fixed length, by declaration */
+    for (int i = 0, axes = axes_of(s); i < axes; i++) {
+        int from = MOST_SPACE - axes + i;
+        strides[i] = s->stride[from];
+        gaps[i] = s->gap[from];
+        before[i] = s->before[from];
+        after[i] = s->after[from];
+    }
     if (direction == BACKWARD_DATA)
-        return o->dnnl_convolution_backward_data_desc_init(out, dnnl_convolution_direct, &length->x, &c->weights,
-                                                           &length->y, strides, before, after);
+        return o->dnnl_dilated_convolution_backward_data_desc_init(
+            out, dnnl_convolution_direct, &length->x, &c->weights, &length->y, strides, gaps, before, after);
     if (direction == BACKWARD_WEIGHTS)
-        return o->dnnl_convolution_backward_weights_desc_init(out, dnnl_convolution_direct, &length->x, &c->weights,
-                                                              bias, &length->y, strides, before, after);
-    return o->dnnl_convolution_forward_desc_init(out, dnnl_forward_training, dnnl_convolution_direct, &length->x,
-                                                 &c->weights, bias, &length->y, strides, before, after);
+        return o->dnnl_dilated_convolution_backward_weights_desc_init(
+            out, dnnl_convolution_direct, &length->x, &c->weights, bias, &length->y, strides, gaps, before, after);
+    return o->dnnl_dilated_convolution_forward_desc_init(out, dnnl_forward_training, dnnl_convolution_direct,
+                                                         &length->x, &c->weights, bias, &length->y, strides, gaps,
+                                                         before, after);
 }
 
 /* Backward descriptors want the forward one as a hint. */

@@ -6,6 +6,7 @@
 #define CPU_ONEDNN_H
 
 #include "base/budget.h"
+#include "ops/convolution.h"
 
 struct onednn;
 /* PLIM_UNSUPPORTED when there is no such library here; when there is one that cannot be opened, PLIM_NO_MEMORY
@@ -16,11 +17,10 @@ const char *onednn_version(const struct onednn *library); /* "2.6.3" */
 
 enum direction { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS };
 
-/* x[n, height, width, in], k[kernel..., in, out], y[n, rows, columns, out]. */
+/* Data is [n, ..., channels], kernels [..., in / groups, out]; a depth of 1 everywhere is a convolution of two axes. */
 struct convolution_sizes {
     enum direction direction;
-    int64_t height, width, in, kernel[2], out, rows, columns;
-    int64_t stride[2], pad[4]; /* top, bottom, left, right */
+    struct conv_sizes of;
     bool bias, relu;
 };
 

@@ -19,9 +19,9 @@
     X(dnnl_memory_create)                                                                                              \
     X(dnnl_memory_destroy)                                                                                             \
     X(dnnl_memory_set_data_handle)                                                                                     \
-    X(dnnl_convolution_forward_desc_init)                                                                              \
-    X(dnnl_convolution_backward_data_desc_init)                                                                        \
-    X(dnnl_convolution_backward_weights_desc_init)                                                                     \
+    X(dnnl_dilated_convolution_forward_desc_init)                                                                      \
+    X(dnnl_dilated_convolution_backward_data_desc_init)                                                                \
+    X(dnnl_dilated_convolution_backward_weights_desc_init)                                                             \
     X(dnnl_reorder_primitive_desc_create)                                                                              \
     X(dnnl_primitive_attr_create)                                                                                      \
     X(dnnl_primitive_attr_destroy)                                                                                     \
