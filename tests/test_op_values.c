@@ -112,7 +112,7 @@ static void conv2d_values(void **state)
 {
     struct fixture f;
     struct conv_attributes conv = {.stride = {1, 2}, .pad = {0, 0, 1, 0}};
-    struct conv_gradient_attributes back = {.conv = conv, .input = {3, 3}, .kernel = {2, 2}, .groups = 1};
+    struct conv_gradient_attributes back = {.conv = conv, .input = {3, 3}, .kernel = {2, 2}, .bias = 1, .groups = 1};
     (void)state;
     start(&f, 1);
     struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(1, 3, 3, 1));

@@ -55,6 +55,8 @@ struct cpu_variant {
     const char *implementation; /* "own avx512" */
     const struct cpu_entry *entry;
     int entry_count;
+    /* Runs a loop of multiply-adds; returns how many. result: two factors, changed so that the loop stays. */
+    double (*peak)(int64_t rounds, float *result);
 };
 
 extern const struct cpu_variant cpu_variant_avx512, cpu_variant_avx2, cpu_variant_plain;

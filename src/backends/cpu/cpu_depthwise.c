@@ -21,7 +21,7 @@ struct walk {
     int64_t taps, weight, weight_step;
 };
 
-/* What one block of output columns needs, for one vector of channels. */
+/* One block of output columns. */
 struct block {
     const float *x; /* column 0 of the input row of the first tap */
     const float *k; /* its first weight */
@@ -29,32 +29,35 @@ struct block {
     const float *bias;
     int64_t x_row, k_row, rows; /* between the taps of the vertical axis; how many lie inside */
     int64_t column;             /* of the first output's first tap */
-    int64_t channels;           /* between two columns */
+    int64_t channels;           /* floats between two columns */
     int64_t y_step, k_step;
     int64_t extent, stride, at_step, taps;
     int part; /* lanes, where they are not all */
     bool relu;
 };
 
-INLINE void block_store(const struct block *b, int64_t i, vector sum, const bool partial)
-{
-    vector y = b->relu ? vector_max(vector_all(0), sum) : sum;
-    if (partial)
-        vector_store_part(b->y + i * b->y_step, y, b->part);
-    else
-        vector_store(b->y + i * b->y_step, y);
-}
-
 INLINE vector block_load(const float *p, const struct block *b, const bool partial)
 {
     return partial ? vector_load_part(p, b->part) : vector_load(p);
 }
 
-/* Taps next to each other. All but b are constants where this is expanded: each input is loaded once a row. */
-INLINE void fixed_block(const struct block *b, const int count, const int taps, const int stride, const bool edge)
+INLINE void block_store(float *y, vector sum, const struct block *b, const bool partial)
 {
-    vector sum[BLOCK], w[5], start = b->bias ? vector_load(b->bias) : vector_all(0);
-    const float *x = b->x + b->column * b->channels, *k = b->k;
+    sum = b->relu ? vector_max(vector_all(0), sum) : sum;
+    if (partial)
+        vector_store_part(y, sum, b->part);
+    else
+        vector_store(y, sum);
+}
+
+/* Taps next to each other. All but b and channel are constants where this is expanded: each input is loaded once a
+   row. */
+INLINE void fixed_vector(const struct block *b, int64_t channel, const int count, const int taps, const int stride,
+                         const bool edge)
+{
+    vector sum[BLOCK], w[5], start = b->bias ? vector_load(b->bias + channel) : vector_all(0);
+    const float *x = b->x + b->column * b->channels + channel, *k = b->k + channel;
+    float *y = b->y + channel;
     UNROLL_ALL
     for (int i = 0; i < count; i++)
         sum[i] = start;
@@ -75,14 +78,14 @@ INLINE void fixed_block(const struct block *b, const int count, const int taps, 
     }
     UNROLL_ALL
     for (int i = 0; i < count; i++)
-        block_store(b, i, sum[i], false);
+        block_store(y + i * b->y_step, sum[i], b, false);
 }
 
 /* Any taps, any stride. */
-INLINE void general_block(const struct block *b, const int count, const bool partial)
+INLINE void general_vector(const struct block *b, int64_t channel, const int count, const bool partial)
 {
-    vector sum[BLOCK], start = b->bias ? block_load(b->bias, b, partial) : vector_all(0);
-    const float *x = b->x, *k = b->k;
+    vector sum[BLOCK], start = b->bias ? block_load(b->bias + channel, b, partial) : vector_all(0);
+    const float *x = b->x + channel, *k = b->k + channel;
     UNROLL_ALL
     for (int i = 0; i < count; i++)
         sum[i] = start;
@@ -97,7 +100,7 @@ INLINE void general_block(const struct block *b, const int count, const bool par
         }
     UNROLL_ALL
     for (int i = 0; i < count; i++)
-        block_store(b, i, sum[i], partial);
+        block_store(b->y + channel + i * b->y_step, sum[i], b, partial);
 }
 
 typedef void block_function(const struct block *b);
@@ -113,7 +116,9 @@ struct blocks {
 #define FIXED(taps, stride, count, name, edge)                                                                         \
     static void fixed_##taps##_##stride##_##count##_##name(const struct block *b)                                      \
     {                                                                                                                  \
-        fixed_block(b, count, taps, stride, edge);                                                                     \
+        struct block own = *b;                                                                                         \
+        for (int64_t c = 0; c + LANES <= own.channels; c += LANES)                                                     \
+            fixed_vector(&own, c, count, taps, stride, edge);                                                          \
     }
 #define FIXED_ALL(taps, stride)                                                                                        \
     FIXED(taps, stride, 7, inside, false)                                                                              \
@@ -133,7 +138,9 @@ struct blocks {
 #define GENERAL(count, name, partial)                                                                                  \
     static void general_##count##_##name(const struct block *b)                                                        \
     {                                                                                                                  \
-        general_block(b, count, partial);                                                                              \
+        int64_t c = partial ? b->channels / LANES * LANES : 0, end = partial ? c + LANES : b->channels;                \
+        for (; c + LANES <= end; c += LANES)                                                                           \
+            general_vector(b, c, count, partial);                                                                      \
     }
 
 FIXED_ALL(3, 1)
@@ -174,23 +181,14 @@ static const struct blocks *blocks_of(const struct walk *across)
 }
 
 /* Columns t... of one output row, all channels. */
-static void run_block(struct block *b, const struct plane *p, const struct blocks *blocks, int width)
+static void run_block(const struct block *b, const struct blocks *blocks, int width)
 {
     int64_t last = b->column + (widths[width] - 1) * b->stride + (b->taps - 1) * b->at_step;
     bool edge = b->column < 0 || last >= b->extent;
     block_function *run = edge ? blocks->edge[width] : blocks->inside[width];
-    struct block at = *b;
-    int64_t c = 0;
-    for (; c + LANES <= p->channels; c += LANES) {
-        run(&at);
-        at.x += LANES;
-        at.k += LANES;
-        at.y += LANES;
-        at.bias += at.bias ? LANES : 0;
-    }
-    at.part = (int)(p->channels - c);
-    if (at.part)
-        general_part.edge[width](&at);
+    run(b);
+    if (b->part)
+        general_part.edge[width](b);
 }
 
 /* Row t of the outputs of the walk. */
@@ -219,6 +217,7 @@ static void run_row(const struct plane *p, const struct walk *down, const struct
         .stride = across->stride,
         .at_step = across->at_step,
         .taps = across->taps,
+        .part = (int)(p->channels % LANES),
         .relu = p->relu,
     };
     float *y = p->y + (down->out + t * down->out_step) * p->y_line + across->out * p->channels;
@@ -227,7 +226,7 @@ static void run_row(const struct plane *p, const struct walk *down, const struct
             width++;
         b.y = y + u * b.y_step;
         b.column = u * across->stride + across->at;
-        run_block(&b, p, blocks, (int)width);
+        run_block(&b, blocks, (int)width);
     }
 }
 

@@ -1,146 +1,165 @@
 /* cpu_depthwise_weights.c - the gradient of a depthwise convolution's weights; NHWC, lanes along the channels.
 
-   dk[j, i, c] = sum over cells of y of x[cell * stride - before + (j, i) * dilation, c] * dy[cell, c]. The sums of some
-   rows of the kernel stay in registers over a row of y; each row's sums start at 0 and are added to dk, so no sum is
-   a chain of all cells. */
+   dk[j, i, c] = sum over cells of y of x[cell * stride - before + (j, i) * dilation, c] * dy[cell, c]. A block of
+   columns of y meets some rows of the kernel: their sums start at 0 in registers and are added to dk afterwards, so no
+   sum is a chain of all cells. Channels are the inner loop: one vector of channels at a time over many cells would
+   fall into few sets of the cache. */
 #include "backends/cpu/cpu_depthwise.h"
 #include "backends/cpu/cpu_own.h"
 #include "ops/ops.h"
 
-/* One row of y against `rows` rows of the kernel, for one vector of channels. */
+#define MOST_ROWS 3
+#define MOST_TAPS 5
+/* Columns of the widest block: as many as leave registers for the sums. */
+#if LANES == 16
+#define BLOCK 7
+#else
+#define BLOCK 4
+#endif
+
+/* One row of y against some rows of the kernel. */
 struct row {
     const float *x;  /* column 0 of the input row of the first kernel row */
     const float *dy; /* column 0 */
     float *dk;
     int64_t x_row, k_row, channels; /* floats between rows of x that the kernel's rows meet, of k, between columns */
     int64_t columns, extent, stride, before, dilation, taps;
-    int64_t inside, outside; /* columns of y from and to which all taps lie inside */
-    int part;
 };
 
-INLINE vector row_load(const float *p, const struct row *r, const bool partial)
+/* All but r, column and channel are constants where this is expanded; taps next to each other. */
+INLINE void fixed_vector(const struct row *r, int64_t column, int64_t channel, const int rows, const int taps,
+                         const int stride, const int count, const bool edge)
 {
-    return partial ? vector_load_part(p, r->part) : vector_load(p);
-}
-
-INLINE void row_add(float *to, vector sum, const struct row *r, const bool partial)
-{
-    vector y = row_load(to, r, partial) + sum;
-    if (partial)
-        vector_store_part(to, y, r->part);
-    else
-        vector_store(to, y);
-}
-
-#define MOST_ROWS 3
-#define MOST_TAPS 5
-
-INLINE void fixed_column(vector sum[MOST_ROWS][MOST_TAPS], const struct row *r, int64_t column, const int rows,
-                         const int taps, const bool edge)
-{
-    int64_t at = column * r->stride - r->before;
-    vector dy = vector_load(r->dy + column * r->channels);
-    const float *x = r->x + at * r->channels;
-    UNROLL_ALL
-    for (int i = 0; i < taps; i++) {
-        if (edge && (uint64_t)(at + i) >= (uint64_t)r->extent)
-            continue;
-        UNROLL_ALL
-        for (int j = 0; j < rows; j++)
-            sum[j][i] = vector_madd(vector_load(x + j * r->x_row + i * r->channels), dy, sum[j][i]);
-    }
-}
-
-/* rows and taps are constants where this is expanded; taps next to each other. */
-INLINE void fixed_row(const struct row *r, const int rows, const int taps)
-{
-    vector sum[MOST_ROWS][MOST_TAPS];
+    vector sum[MOST_ROWS][MOST_TAPS], dy[BLOCK];
+    int64_t first = column * stride - r->before;
+    const float *x = r->x + first * r->channels + channel;
     UNROLL_ALL
     for (int j = 0; j < rows; j++) {
         UNROLL_ALL
         for (int i = 0; i < taps; i++)
             sum[j][i] = vector_all(0);
     }
-    int64_t column = 0;
-    for (; column < r->inside; column++)
-        fixed_column(sum, r, column, rows, taps, true);
-    for (; column < r->outside; column++)
-        fixed_column(sum, r, column, rows, taps, false);
-    for (; column < r->columns; column++)
-        fixed_column(sum, r, column, rows, taps, true);
+    UNROLL_ALL
+    for (int i = 0; i < count; i++)
+        dy[i] = vector_load(r->dy + (column + i) * r->channels + channel);
+    UNROLL_ALL
+    for (int at = 0; at < (count - 1) * stride + taps; at++) {
+        if (edge && (uint64_t)(first + at) >= (uint64_t)r->extent)
+            continue;
+        UNROLL_ALL
+        for (int j = 0; j < rows; j++) {
+            vector v = vector_load(x + j * r->x_row + at * r->channels);
+            UNROLL_ALL
+            for (int i = 0; i < count; i++)
+                if (at - i * stride >= 0 && at - i * stride < taps)
+                    sum[j][at - i * stride] = vector_madd(v, dy[i], sum[j][at - i * stride]);
+        }
+    }
     UNROLL_ALL
     for (int j = 0; j < rows; j++) {
         UNROLL_ALL
-        for (int i = 0; i < taps; i++)
-            row_add(r->dk + j * r->k_row + i * r->channels, sum[j][i], r, false);
+        for (int i = 0; i < taps; i++) {
+            float *to = r->dk + j * r->k_row + i * r->channels + channel;
+            vector_store(to, vector_load(to) + sum[j][i]);
+        }
     }
 }
 
-/* One kernel row, tap by tap; four sums, for a multiply-add takes as many cycles. */
-INLINE void general_row(const struct row *r, const bool partial)
+INLINE vector load(const float *p, int part, const bool partial)
+{
+    return partial ? vector_load_part(p, part) : vector_load(p);
+}
+
+/* One kernel row, any taps; a row of y from end to end. */
+INLINE void general_vector(const struct row *r, int64_t channel, int part, const bool partial)
 {
     for (int64_t i = 0; i < r->taps; i++) {
-        vector sum[4] = {vector_all(0), vector_all(0), vector_all(0), vector_all(0)};
+        vector sum = vector_all(0);
+        float *to = r->dk + i * r->channels + channel;
         for (int64_t column = 0; column < r->columns; column++) {
             int64_t at = column * r->stride - r->before + i * r->dilation;
-            if ((uint64_t)at >= (uint64_t)r->extent)
-                continue;
-            sum[column & 3] = vector_madd(row_load(r->x + at * r->channels, r, partial),
-                                          row_load(r->dy + column * r->channels, r, partial), sum[column & 3]);
+            if ((uint64_t)at < (uint64_t)r->extent)
+                sum = vector_madd(load(r->x + at * r->channels + channel, part, partial),
+                                  load(r->dy + column * r->channels + channel, part, partial), sum);
         }
-        row_add(r->dk + i * r->channels, (sum[0] + sum[1]) + (sum[2] + sum[3]), r, partial);
+        sum = load(to, part, partial) + sum;
+        if (partial)
+            vector_store_part(to, sum, part);
+        else
+            vector_store(to, sum);
     }
 }
 
-typedef void row_function(const struct row *r);
+typedef void block_function(const struct row *r, int64_t column);
 
-#define FIXED(rows, taps)                                                                                              \
-    static void fixed_##rows##_##taps(const struct row *r)                                                             \
+#define FIXED(rows, taps, stride, count, name, edge)                                                                   \
+    static void fixed_##rows##_##taps##_##stride##_##name(const struct row *r, int64_t column)                         \
     {                                                                                                                  \
-        fixed_row(r, rows, taps);                                                                                      \
+        const struct row own = *r;                                                                                     \
+        for (int64_t c = 0; c + LANES <= own.channels; c += LANES)                                                     \
+            fixed_vector(&own, column, c, rows, taps, stride, count, edge);                                            \
     }
-FIXED(1, 3)
-FIXED(2, 3)
-FIXED(3, 3)
-FIXED(1, 5)
-FIXED(2, 5)
+#define FIXED_ALL(rows, taps, stride)                                                                                  \
+    FIXED(rows, taps, stride, BLOCK, inside, false)                                                                    \
+    FIXED(rows, taps, stride, BLOCK, edge, true)                                                                       \
+    FIXED(rows, taps, stride, 3, three, true)                                                                          \
+    FIXED(rows, taps, stride, 1, one, true)
+#define FIXED_NAMES(rows, taps, stride)                                                                                \
+    {                                                                                                                  \
+        fixed_##rows##_##taps##_##stride##_inside, fixed_##rows##_##taps##_##stride##_edge,                            \
+            fixed_##rows##_##taps##_##stride##_three, fixed_##rows##_##taps##_##stride##_one                           \
+    }
 
-static void general_whole(const struct row *r)
-{
-    general_row(r, false);
-}
+FIXED_ALL(1, 3, 1)
+FIXED_ALL(2, 3, 1)
+FIXED_ALL(3, 3, 1)
+FIXED_ALL(1, 5, 1)
+FIXED_ALL(2, 5, 1)
+FIXED_ALL(1, 3, 2)
+FIXED_ALL(2, 3, 2)
+FIXED_ALL(3, 3, 2)
+FIXED_ALL(1, 5, 2)
+FIXED_ALL(2, 5, 2)
 
-static void general_part(const struct row *r)
-{
-    general_row(r, true);
-}
+/* Kernels of so many taps: how to run one, two, three rows of them at once; blocks inside, blocks that reach over
+   the rim, blocks of three columns and of one. */
+static const struct table {
+    int64_t taps, stride, most;
+    block_function *run[MOST_ROWS][4];
+} tables[] = {
+    {3, 1, 3, {FIXED_NAMES(1, 3, 1), FIXED_NAMES(2, 3, 1), FIXED_NAMES(3, 3, 1)}},
+    {3, 2, 3, {FIXED_NAMES(1, 3, 2), FIXED_NAMES(2, 3, 2), FIXED_NAMES(3, 3, 2)}},
+    {5, 1, 2, {FIXED_NAMES(1, 5, 1), FIXED_NAMES(2, 5, 1)}},
+    {5, 2, 2, {FIXED_NAMES(1, 5, 2), FIXED_NAMES(2, 5, 2)}},
+};
 
-/* Kernels of so many taps: how to run one, two, three rows at once. */
-static const struct rows_table {
-    int64_t taps;
-    int most;
-    row_function *run[MOST_ROWS];
-} tables[] = {{3, 3, {fixed_1_3, fixed_2_3, fixed_3_3}}, {5, 2, {fixed_1_5, fixed_2_5}}};
-static const struct rows_table one_by_one = {0, 1, {general_whole}}, one_by_one_part = {0, 1, {general_part}};
-
-static const struct rows_table *table_of(const struct conv_sizes *s)
+static const struct table *table_of(const struct conv_sizes *s)
 {
     for (size_t i = 0; i < sizeof tables / sizeof *tables && s->gap[2] == 0; i++)
-        if (tables[i].taps == s->k[2])
+        if (tables[i].taps == s->k[2] && tables[i].stride == s->stride[2])
             return &tables[i];
-    return &one_by_one;
+    return NULL;
 }
 
-/* Kernel rows from..to against one row of y, for the channels at `r`. */
-static void run_kernel_rows(struct row r, const struct rows_table *table, int64_t from, int64_t to)
+static void run_fixed(const struct row *r, block_function *const run[4])
 {
-    while (from < to) {
-        int64_t rows = to - from < table->most ? to - from : table->most;
-        table->run[rows - 1](&r);
-        r.x += rows * r.x_row;
-        r.dk += rows * r.k_row;
-        from += rows;
+    int64_t column = 0, width;
+    for (; column < r->columns; column += width) {
+        int64_t left = r->columns - column, first = column * r->stride - r->before;
+        bool inside = first >= 0 && first + (BLOCK - 1) * r->stride + r->taps <= r->extent;
+        width = left >= BLOCK ? BLOCK : left >= 3 ? 3 : 1;
+        run[width == BLOCK ? (inside ? 0 : 1) : width == 3 ? 2 : 3](r, column);
     }
+}
+
+/* The vectors of channels that no fixed block took. */
+static void run_general(const struct row *r, bool all)
+{
+    int64_t c = all ? 0 : r->channels / LANES * LANES;
+    for (; c + LANES <= r->channels; c += LANES)
+        general_vector(r, c, LANES, false);
+    if (c < r->channels)
+        general_vector(r, c, (int)(r->channels - c), true);
 }
 
 struct plane {
@@ -149,10 +168,14 @@ struct plane {
     float *dk;
 };
 
-static struct row row_of(const struct conv_sizes *s)
+/* Row t of y. */
+static void run_row(const struct plane *p, const struct table *table, int64_t t)
 {
+    const struct conv_sizes *s = p->s;
+    int64_t dilation = s->gap[1] + 1, first = t * s->stride[1] - s->before[1], from = 0, to = s->k[1], rows;
     struct row r = {
-        .x_row = (s->gap[1] + 1) * s->x[2] * s->out,
+        .dy = p->dy + t * s->y[2] * s->out,
+        .x_row = dilation * s->x[2] * s->out,
         .k_row = s->k[2] * s->out,
         .channels = s->out,
         .columns = s->y[2],
@@ -162,38 +185,19 @@ static struct row row_of(const struct conv_sizes *s)
         .dilation = s->gap[2] + 1,
         .taps = s->k[2],
     };
-    int64_t reach = (r.taps - 1) * r.dilation, last = r.extent - 1 - reach + r.before;
-    r.inside = (r.before + r.stride - 1) / r.stride;
-    r.inside = r.inside < r.columns ? r.inside : r.columns;
-    r.outside = last < 0 ? 0 : last / r.stride + 1;
-    r.outside = r.outside < r.columns ? r.outside : r.columns;
-    return r;
-}
-
-/* Row t of y, all channels. */
-static void run_row(const struct plane *p, int64_t t)
-{
-    const struct conv_sizes *s = p->s;
-    const struct rows_table *table = table_of(s);
-    int64_t dilation = s->gap[1] + 1, first = t * s->stride[1] - s->before[1], from = 0, to = s->k[1];
     while (from < to && first + from * dilation < 0)
         from++;
     while (from < to && first + (to - 1) * dilation >= s->x[1])
         to--;
-    struct row r = row_of(s);
-    r.x = p->x + (first + from * dilation) * s->x[2] * s->out;
-    r.dy = p->dy + t * s->y[2] * s->out;
-    r.dk = p->dk + from * r.k_row;
-    int64_t c = 0;
-    for (; c + LANES <= s->out; c += LANES) {
-        run_kernel_rows(r, table, from, to);
-        r.x += LANES;
-        r.dy += LANES;
-        r.dk += LANES;
+    for (; from < to; from += rows) {
+        r.x = p->x + (first + from * dilation) * s->x[2] * s->out;
+        r.dk = p->dk + from * r.k_row;
+        rows = !table || r.channels < LANES ? 1 : to - from < table->most ? to - from : table->most;
+        if (table)
+            run_fixed(&r, table->run[rows - 1]);
+        for (int64_t j = 0; j < rows; j++, r.x += r.x_row, r.dk += r.k_row)
+            run_general(&r, !table);
     }
-    r.part = (int)(s->out - c);
-    if (r.part)
-        run_kernel_rows(r, &one_by_one_part, from, to);
 }
 
 static void add_bias(float *restrict bias, const float *restrict dy, int64_t cells, int64_t channels)
@@ -222,7 +226,7 @@ RUNNER(run_depthwise_weight_gradient)
             p.x = call->scratch;
         }
         for (int64_t t = 0; t < s.y[1]; t++)
-            run_row(&p, t);
+            run_row(&p, table_of(&s), t);
         if (attributes->bias)
             add_bias(call->output[1], p.dy, cells, s.out);
     }

@@ -137,4 +137,6 @@ RUNNER(run_max_pool);
 MAKER(make_max_pool_gradient);
 RUNNER(run_max_pool_gradient);
 
+double VARIANT(cpu_peak)(int64_t rounds, float *result);
+
 #endif

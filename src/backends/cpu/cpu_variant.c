@@ -96,4 +96,5 @@ const struct cpu_variant VARIANT(cpu_variant) = {
     .implementation = "own " VARIANT_NAME,
     .entry = entries,
     .entry_count = sizeof entries / sizeof *entries,
+    .peak = VARIANT(cpu_peak),
 };

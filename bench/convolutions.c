@@ -1,0 +1,196 @@
+/* convolutions.c - how fast one thread runs the convolutions of ResNet-50 and MobileNetV2, slice by slice, against
+   the machine's peak, which a loop of multiply-adds shows in the same run; beside them what oneDNN alone would do.
+
+   usage: bench-convolutions [slice [model [far]]] (ninja -C build bench-convolutions). slice 0: as the chain of that op
+   alone would choose; model: resnet50, mobilenetv2, depthwise or all. All slices work on the same bytes, as those
+   inside a chain do; with "far", each on its own rows of a whole batch. Prints the least of several runs; a
+   multiply-add counts as two. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cpu/cpu.h"
+#include "base/clock.h"
+#include "model_convolutions.h"
+#include "transform/transform.h"
+
+#define BATCH  32
+#define RUNS   7
+#define ENOUGH 4e8 /* nanoseconds for one line */
+
+static void must(plim_status status, const plim_error *error)
+{
+    if (status == PLIM_OK)
+        return;
+    fprintf(stderr, "%s\n", error->message);
+    exit(1);
+}
+
+struct subject {
+    struct graph graph;
+    struct node *node;
+    struct chains chains;
+    void *data[8];
+    size_t bytes[8];
+};
+
+static void subject_init(struct subject *subject, struct budget *budget, const struct model_convolution *c,
+                         enum conv_role role)
+{
+    plim_error error = {0};
+    *subject = (struct subject){0};
+    graph_init(&subject->graph, budget, BATCH);
+    model_convolution_add(&subject->graph, c, role);
+    must(graph_check(&subject->graph, &error), &error);
+    must(chain_find(&subject->chains, &subject->graph, &error), &error);
+    subject->node = subject->graph.node[0];
+    for (int t = 0; t < subject->graph.tensor_count; t++) {
+        const struct tensor *tensor = subject->graph.tensor[t];
+        int64_t count = shape_count(&tensor->shape);
+        subject->bytes[t] = (size_t)count * sizeof(float);
+        float *data = subject->data[t] = budget_take(budget, TAG_SCRATCH, subject->bytes[t]);
+        must(data ? PLIM_OK : PLIM_NO_MEMORY, &(plim_error){.message = "no memory"});
+        for (int64_t i = 0; i < count; i++)
+            data[i] = (float)((i * 7919) % 1000) / 1000 - 0.4f;
+    }
+}
+
+static void subject_release(struct subject *subject, struct budget *budget)
+{
+    for (int t = 0; t < subject->graph.tensor_count; t++)
+        budget_give(budget, TAG_SCRATCH, subject->data[t], subject->bytes[t]);
+    graph_release(&subject->graph);
+}
+
+static void call_fill(struct call *call, const struct subject *subject, const struct cut *cut, int64_t begin)
+{
+    const struct node *node = subject->node;
+    for (int i = 0; i < node->input_count; i++) {
+        const struct tensor *tensor = node->input[i];
+        int64_t row = tensor && cut->input[i] == PART_CUT ? begin * shape_row(&tensor->shape) : 0;
+        call->input[i] = tensor ? (float *)subject->data[tensor->id] + row : NULL;
+    }
+    for (int k = 0; k < node->output_count; k++) {
+        const struct tensor *tensor = node->output[k];
+        int64_t row = cut->output[k] == PART_CUT ? begin * shape_row(&tensor->shape) : 0;
+        call->output[k] = (float *)subject->data[tensor->id] + row;
+    }
+}
+
+static double run_once(const struct kernel *kernel, const struct subject *subject, struct call *call, void *pack,
+                       int64_t slice, bool far)
+{
+    struct cut cut;
+    subject->node->op->cut(&cut, subject->node);
+    uint64_t from = clock_ns();
+    call_fill(call, subject, &cut, 0);
+    for (int unit = 0; unit < kernel->pack_units; unit++)
+        kernel->pack(kernel, call, unit, pack);
+    for (int64_t begin = 0; begin < BATCH; begin += slice) {
+        call->begin = begin;
+        call->end = begin + slice;
+        call->add = begin > 0;
+        call_fill(call, subject, &cut, far ? begin : 0);
+        kernel->run(kernel, call);
+    }
+    return (double)(clock_ns() - from);
+}
+
+/* Nanoseconds of the whole batch, and who ran it. */
+static double measure(const char **how, struct backend *backend, struct budget *budget, const struct subject *subject,
+                      int64_t slice, bool far)
+{
+    const struct kernel *kernel = NULL;
+    plim_error error = {0};
+    int64_t rest = BATCH % slice;
+    must(cpu_backend.prepare(&kernel, backend, subject->node, slice, &rest, 1, &error), &error);
+    *how = kernel->implementation;
+    if (strcmp(*how, "reference") == 0)
+        return 0;
+    struct call call = {.node = subject->node, .count = BATCH};
+    void *pack = budget_take(budget, TAG_SCRATCH, kernel->pack_bytes);
+    call.scratch = budget_take(budget, TAG_SCRATCH, kernel->scratch_bytes);
+    call.pack = pack;
+    double best = 1e30, all = 0;
+    for (int run = 0; run < RUNS || all < ENOUGH; run++) {
+        double ns = run_once(kernel, subject, &call, pack, slice, far);
+        best = ns < best ? ns : best;
+        all += ns;
+    }
+    budget_give(budget, TAG_SCRATCH, pack, kernel->pack_bytes);
+    budget_give(budget, TAG_SCRATCH, call.scratch, kernel->scratch_bytes);
+    return best;
+}
+
+static double measure_peak(const struct cpu_variant *variant)
+{
+    double best = 0;
+    for (int run = 0; run < RUNS; run++) {
+        float result[2] = {0.999f, 0.001f};
+        uint64_t from = clock_ns();
+        double count = variant->peak(10000000, result);
+        double rate = 2 * count / (double)(clock_ns() - from);
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+static void line(struct backend *const backends[2], struct budget *budget, const struct model_convolution *c,
+                 enum conv_role role, int64_t slice, bool far, double peak)
+{
+    static const char *const roles[] = {"forward", "data", "weights"};
+    struct subject subject;
+    struct cut cut;
+    double bytes = 0;
+    subject_init(&subject, budget, c, role);
+    subject.node->op->cut(&cut, subject.node);
+    slice = slice ? slice : subject.chains.chain[0].slice;
+    for (int i = 0; i < subject.node->input_count; i++)
+        bytes += subject.node->input[i] ? (double)subject.bytes[subject.node->input[i]->id] : 0;
+    bytes += (double)subject.bytes[subject.node->output[0]->id];
+    printf("%-11s %s%lldx%lld/%lld %4lld ->%5lld %4lld %-8s %3lld", c->model, c->depthwise ? "dw " : "   ",
+           (long long)c->kernel, (long long)c->kernel, (long long)c->stride, (long long)c->in, (long long)c->out,
+           (long long)c->size, roles[role], (long long)slice);
+    for (int i = 0; i < 2; i++) {
+        const char *how;
+        double ns = measure(&how, backends[i], budget, &subject, slice, far);
+        printf(" | %7.2f ms %6.1f GF/s %3.0f %% %5.1f GB/s %-28s", ns * 1e-6, 2 * cut.work / ns,
+               200 * cut.work / ns / peak, bytes / ns, how);
+    }
+    printf("\n");
+    fflush(stdout);
+    subject_release(&subject, budget);
+}
+
+int main(int argc, char **argv)
+{
+    struct budget *budget;
+    struct backend *backends[2];
+    plim_error error = {0};
+    must(budget_make(&budget, BUDGET_UNLIMITED, &error), &error);
+    for (int i = 0; i < 2; i++) {
+        must(cpu_backend.open(&backends[i], budget, &error), &error);
+        backend_threads(backends[i], 1);
+    }
+    const struct cpu_variant *variant = ((struct cpu_backend *)backends[0])->variant;
+    struct cpu_variant library = {.name = variant->name, .implementation = variant->implementation};
+    ((struct cpu_backend *)backends[1])->variant = &library;
+    double peak = measure_peak(variant);
+    printf("%s, one thread, peak %.1f GF/s; batch %d; milliseconds of the batch; chosen | oneDNN\n", variant->name,
+           peak, BATCH);
+    for (int i = 0; i < MODEL_CONVOLUTIONS; i++)
+        for (int role = 0; role < 3; role++) {
+            const struct model_convolution *c = &model_convolutions[i];
+            if (argc > 2 && strcmp(argv[2], "all") != 0 && strcmp(argv[2], c->model) != 0 &&
+                !(c->depthwise && strcmp(argv[2], "depthwise") == 0))
+                continue;
+            if (!c->first || role != CONV_INPUT_GRADIENT)
+                line(backends, budget, c, (enum conv_role)role, argc > 1 ? strtol(argv[1], NULL, 10) : 0, argc > 3,
+                     peak);
+        }
+    printf("peak again: %.1f GF/s\n", measure_peak(variant));
+    for (int i = 0; i < 2; i++)
+        cpu_backend.close(backends[i]);
+    budget_free(budget);
+    return 0;
+}
