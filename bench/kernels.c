@@ -235,8 +235,8 @@ static void pool(struct bench *bench, const char *name, bool gradient, int64_t s
 {
     struct subject subject;
     struct graph *graph = begin(&subject, bench, 32);
-    struct max_pool_attributes attributes = {{2, 2}, {2, 2}, {0, 0, 0, 0}};
-    struct max_pool_gradient_attributes back = {attributes, {size, size}};
+    struct pool_attributes attributes = {{2, 2}, {2, 2}, {0, 0, 0, 0}};
+    struct pool_gradient_attributes back = {attributes, {size, size}};
     struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(32, size, size, channels));
     struct tensor *dy = graph_input(graph, "dy", 1, TYPE_F32, SHAPE(32, size / 2, size / 2, channels));
     struct tensor *index = graph_input(graph, "index", 2, TYPE_U8, SHAPE(32, size / 2, size / 2, channels));

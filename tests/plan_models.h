@@ -64,7 +64,7 @@ static inline struct tensor *made_conv(struct made *made, struct graph *graph, c
 
 static inline struct tensor *made_pool(struct graph *graph, const char *layer, struct tensor *x)
 {
-    struct max_pool_attributes attributes = {.window = {2, 2}, .stride = {2, 2}};
+    struct pool_attributes attributes = {.window = {2, 2}, .stride = {2, 2}};
     graph->layer = layer;
     return graph_add(graph, &op_max_pool, &x, 1, &attributes, sizeof(attributes));
 }

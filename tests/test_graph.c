@@ -222,7 +222,7 @@ static void op_errors(void **state)
 {
     struct graph graph;
     struct conv_attributes conv = {.stride = {1, 1}};
-    struct max_pool_attributes pool = {.window = {2, 2}, .stride = {2, 2}, .pad = {2, 0, 0, 0}};
+    struct pool_attributes pool = {.window = {2, 2}, .stride = {2, 2}, .pad = {2, 0, 0, 0}};
     (void)state;
     graph_init(&graph, budget, 8);
     struct tensor *x = graph_input(&graph, "x", 0, TYPE_F32, SHAPE(8, 2, 5, 3));

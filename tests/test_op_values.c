@@ -160,8 +160,8 @@ static void conv2d_channels(void **state)
 static void max_pool_values(void **state)
 {
     struct fixture f;
-    struct max_pool_attributes pool = {.window = {2, 2}, .stride = {2, 2}, .pad = {0, 1, 0, 1}};
-    struct max_pool_gradient_attributes back = {.pool = pool, .input = {3, 3}};
+    struct pool_attributes pool = {.window = {2, 2}, .stride = {2, 2}, .pad = {0, 1, 0, 1}};
+    struct pool_gradient_attributes back = {.pool = pool, .input = {3, 3}};
     (void)state;
     start(&f, 1);
     struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(1, 3, 3, 1));

@@ -99,35 +99,41 @@ bool layer_last_axis(const struct layer *layer, struct graph *graph, const struc
     return false;
 }
 
-static plim_status read_extent(int64_t *out, const struct layer *layer, const char *word, const struct yaml *node,
-                               plim_error *error)
+static plim_status read_extent(int64_t *out, int64_t least, const struct layer *layer, const char *word,
+                               const struct yaml *node, plim_error *error)
 {
-    const struct setting setting = {word, SETTING_WHOLE, 0, 1};
+    const struct setting setting = {word, SETTING_WHOLE, 0, least};
     TRY(setting_value(out, &setting, layer->model->job, node, error));
     return option_extent(layer, word, *out, error);
+}
+
+plim_status option_axes(int64_t *out, int axes, int64_t least, const struct layer *layer, const char *word,
+                        const struct yaml *node, plim_error *error)
+{
+    static const char *const count[] = {"", " or two", " or three"};
+    char where[256];
+    int64_t read[3] = {0};
+    if (!node || (node->kind == YAML_SCALAR && node->is_null))
+        return PLIM_OK;
+    if (node->kind != YAML_SCALAR && (node->kind != YAML_LIST || node->count != axes)) {
+        yaml_place(where, layer->model->job, node);
+        return fail_at(error, PLIM_BAD_JOB, where, "%s: expected a whole number%s, got a %s of %d", word,
+                       count[axes - 1], node->kind == YAML_LIST ? "list" : "map", node->count);
+    }
+    const struct yaml *entry = node->kind == YAML_LIST ? node->first : node;
+    for (int i = 0; i < axes; i++) {
+        TRY(read_extent(&read[i], least, layer, word, entry, error));
+        entry = node->kind == YAML_LIST ? entry->next : entry;
+    }
+    for (int i = 0; i < axes; i++)
+        out[i] = read[i];
+    return PLIM_OK;
 }
 
 plim_status option_pair(int64_t out[2], const struct layer *layer, const char *word, const struct yaml *node,
                         plim_error *error)
 {
-    char where[256];
-    int64_t pair[2];
-    if (!node || (node->kind == YAML_SCALAR && node->is_null))
-        return PLIM_OK;
-    if (node->kind == YAML_LIST && node->count == 2) {
-        TRY(read_extent(&pair[0], layer, word, node->first, error));
-        TRY(read_extent(&pair[1], layer, word, node->first->next, error));
-    } else if (node->kind == YAML_SCALAR) {
-        TRY(read_extent(&pair[0], layer, word, node, error));
-        pair[1] = pair[0];
-    } else {
-        yaml_place(where, layer->model->job, node);
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: expected a whole number or two, got a %s of %d", word,
-                       node->kind == YAML_LIST ? "list" : "map", node->count);
-    }
-    out[0] = pair[0];
-    out[1] = pair[1];
-    return PLIM_OK;
+    return option_axes(out, 2, 1, layer, word, node, error);
 }
 
 bool same_word(const char *a, const char *b)

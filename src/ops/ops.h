@@ -8,6 +8,7 @@
 #include "graph/op.h"
 #include "ops/activation.h"
 #include "ops/convolution.h"
+#include "ops/pooling.h"
 #include "ops/indexing.h"
 #include "ops/noise.h"
 #include "ops/remap.h"
@@ -35,19 +36,6 @@ struct matmul_attributes {
 /* matmul_weight_gradient: dw[in, out] = x[N, in]^T . dy[N, out]; inputs x, dy.
    Light: by sample, dw is a SUM. Heavy: cut along the rows of dw (x WHOLE, dy
    WHOLE, dw CUT), so that an update may follow in the same chain. */
-
-/* max_pool: outputs y[N, oh, ow, c] and u8 index[N, oh, ow, c]: place in the window
-   (row * width + column), the first maximum wins. Windows of at most 255. Padded
-   cells never win. */
-struct max_pool_attributes {
-    int64_t window[2], stride[2];
-    int64_t pad[4];
-};
-/* max_pool_gradient: dx from dy, index. */
-struct max_pool_gradient_attributes {
-    struct max_pool_attributes pool;
-    int64_t input[2];
-};
 
 /* relu_gradient: dx = dy where y > 0, inputs dy, y (the output of relu).
    sigmoid_gradient: dx = dy * y * (1 - y), inputs dy, y.

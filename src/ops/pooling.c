@@ -1,221 +1,424 @@
-/* pooling.c - max-pooling and its gradient. NHWC, by sample.
+/* pooling.c - max-pooling, average pooling and their gradients. */
+#include "ops/pooling.h"
 
-   Forward writes where each maximum was (row * width + column in the window,
-   first maximum wins); backward reads that alone, never x or y. */
 #include "ops/helpers.h"
 
-#define MOST_WINDOW 255 /* an index is one byte */
+#define MOST_BYTE_WINDOW 255 /* cells whose number fits in a byte */
+#define MOST_SIZE        ((int64_t)1 << 30)
 
-static plim_status check_window(const struct node *node, const struct max_pool_attributes *pool, plim_error *error)
+static bool is_gradient(const struct node *node)
 {
-    for (int i = 0; i < 2; i++) {
-        if (pool->window[i] < 1 || pool->window[i] > MOST_WINDOW || pool->window[0] * pool->window[1] > MOST_WINDOW)
-            return misfit(node, error, "a window of %lldx%lld; at most %d cells are possible",
-                          (long long)pool->window[0], (long long)pool->window[1], MOST_WINDOW);
-        if (pool->stride[i] < 1)
-            return misfit(node, error, "a stride of %lld is not possible", (long long)pool->stride[i]);
+    return node->op == &op_max_pool_gradient || node->op == &op_average_pool_gradient;
+}
+
+static const struct pool_attributes *attributes_of(const struct node *node)
+{
+    const struct pool_gradient_attributes *back = node->attributes;
+    return is_gradient(node) ? &back->pool : node->attributes;
+}
+
+/* Without y. */
+static void input_sizes(struct pool_sizes *s, const struct node *node)
+{
+    const struct pool_gradient_attributes *back = node->attributes;
+    const struct pool_attributes *pool = attributes_of(node);
+    const struct shape *data = &node->input[0]->shape;
+    int axes = data->rank - 2;
+    *s = (struct pool_sizes){.channels = data->dim[axes + 1], .adaptive = pool->adaptive};
+    for (int i = 0; i < MOST_SPACE; i++)
+        s->x[i] = s->y[i] = s->window[i] = s->stride[i] = 1;
+    for (int i = 0; i < axes; i++) {
+        int to = MOST_SPACE - axes + i;
+        s->x[to] = is_gradient(node) ? back->input[i] : data->dim[1 + i];
+        s->window[to] = pool->window[i];
+        s->stride[to] = pool->adaptive ? 1 : pool->stride[i];
+        s->before[to] = pool->pad[2 * i];
     }
-    /* Padding below the window's size: no window lies in padding alone. */
-    for (int i = 0; i < 4; i++) {
-        if (pool->pad[i] < 0 || pool->pad[i] >= pool->window[i / 2])
-            return misfit(node, error, "a padding of %lld for a window of %lld", (long long)pool->pad[i],
-                          (long long)pool->window[i / 2]);
+}
+
+void pool_sizes_of(struct pool_sizes *s, const struct node *node)
+{
+    const struct shape *y = is_gradient(node) ? &node->input[0]->shape : &node->output[0]->shape;
+    input_sizes(s, node);
+    for (int i = 0; i < y->rank - 2; i++)
+        s->y[MOST_SPACE - (y->rank - 2) + i] = y->dim[1 + i];
+}
+
+/* ---- shapes ------------------------------------------------------------ */
+
+/* Padding below the window's size: no window lies in padding alone. */
+static plim_status check_axis(const struct node *node, const struct pool_sizes *s, int i, int64_t after,
+                              plim_error *error)
+{
+    if (s->window[i] < 1 || s->window[i] > MOST_SIZE || s->x[i] < 1 || s->x[i] > MOST_SIZE)
+        return misfit(node, error, "a window of %lld over an input of %lld is not possible", (long long)s->window[i],
+                      (long long)s->x[i]);
+    if (s->stride[i] < 1 || s->stride[i] > MOST_SIZE)
+        return misfit(node, error, "a stride of %lld is not possible", (long long)s->stride[i]);
+    for (int k = 0; k < 2; k++) {
+        int64_t pad = k ? after : s->before[i];
+        if (pad < 0 || pad >= s->window[i] || (s->adaptive && pad))
+            return misfit(node, error, "a padding of %lld for a window of %lld", (long long)pad,
+                          (long long)s->window[i]);
+    }
+    if (!s->adaptive && s->x[i] + s->before[i] + after < s->window[i])
+        return misfit(node, error, "a window of %lld does not fit in a padded input of %lld", (long long)s->window[i],
+                      (long long)(s->x[i] + s->before[i] + after));
+    return PLIM_OK;
+}
+
+/* Extents of y, and the most cells that a window can have. */
+static plim_status output_sizes(struct pool_sizes *s, double *cells, const struct node *node, plim_error *error)
+{
+    const struct pool_attributes *pool = attributes_of(node);
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    int axes = node->input[0]->shape.rank - 2;
+    if (axes < 1 || axes > MOST_SPACE)
+        return misfit(node, error, "an input of %d axes; pooling takes 3 to 5", axes + 2);
+    input_sizes(s, node);
+    *cells = 1;
+    for (int i = MOST_SPACE - axes; i < MOST_SPACE; i++) {
+        int64_t after = pool->pad[2 * (i - MOST_SPACE + axes) + 1];
+        TRY(check_axis(node, s, i, after, error));
+        s->y[i] = s->adaptive ? s->window[i] : (s->x[i] + s->before[i] + after - s->window[i]) / s->stride[i] + 1;
+        *cells *= (double)(s->adaptive ? s->x[i] / s->y[i] + 2 : s->window[i]);
     }
     return PLIM_OK;
 }
 
-/* Rows and columns of the output for an input of these sizes. */
-static plim_status pooled_sizes(int64_t out[2], const struct node *node, const struct max_pool_attributes *pool,
-                                const int64_t *input, plim_error *error)
+static struct shape data_shape(const struct node *node, const int64_t extents[MOST_SPACE])
 {
-    TRY(check_window(node, pool, error));
-    for (int i = 0; i < 2; i++) {
-        int64_t padded = input[i] + pool->pad[2 * i] + pool->pad[2 * i + 1];
-        if (padded < pool->window[i])
-            return misfit(node, error, "a window of %lld does not fit in a padded input of %lld",
-                          (long long)pool->window[i], (long long)padded);
-        out[i] = (padded - pool->window[i]) / pool->stride[i] + 1;
-    }
+    struct shape shape = node->input[0]->shape;
+    for (int i = 0; i < shape.rank - 2; i++)
+        shape.dim[1 + i] = extents[MOST_SPACE - (shape.rank - 2) + i];
+    return shape;
+}
+
+static plim_status pool_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    struct pool_sizes s;
+    double cells;
+    TRY(output_sizes(&s, &cells, node, error));
+    output_of(graph, node, 0, node->input[0]->type, data_shape(node, s.y), true);
+    if (node->op == &op_max_pool)
+        output_of(graph, node, 1, cells <= MOST_BYTE_WINDOW ? TYPE_U8 : TYPE_I32, data_shape(node, s.y), true);
+    if (cells > (double)INT32_MAX)
+        return misfit(node, error, "a window of %.0f cells", cells);
     return PLIM_OK;
+}
+
+static plim_status pool_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *dy = node->input[0], *index = node->input_count > 1 ? node->input[1] : NULL;
+    struct pool_sizes s;
+    double cells;
+    TRY(output_sizes(&s, &cells, node, error));
+    struct shape expected = data_shape(node, s.y);
+    if (index) {
+        TRY(need_type(node, 1, cells <= MOST_BYTE_WINDOW ? TYPE_U8 : TYPE_I32, error));
+        TRY(need_batched(node, 1, error));
+    }
+    if (!shape_equal(&dy->shape, &expected) || (index && !shape_equal(&index->shape, &expected)))
+        return misfit(node, error, "gradient, index and output sizes differ");
+    output_of(graph, node, 0, dy->type, data_shape(node, s.x), true);
+    return PLIM_OK;
+}
+
+static void pool_cut(struct cut *cut, const struct node *node)
+{
+    struct pool_sizes s;
+    pool_sizes_of(&s, node);
+    double work = (double)(node->input[0]->shape.dim[0] * s.channels);
+    for (int i = 0; i < MOST_SPACE; i++)
+        work *= (double)s.y[i] * (double)(s.adaptive ? s.x[i] / s.y[i] + 1 : s.window[i]);
+    cut_rows(cut, node, node->input[0], work);
+}
+
+/* ---- the cells of a window --------------------------------------------- */
+
+struct window {
+    struct pool_span span[MOST_SPACE];
+    int64_t cells; /* inside */
+};
+
+/* Of element i of y (or dy). */
+static struct window window_of(const struct pool_sizes *s, int64_t i)
+{
+    struct window w = {.cells = 1};
+    i /= s->channels;
+    for (int axis = MOST_SPACE - 1; axis >= 0; axis--) {
+        w.span[axis] = pool_span(s, axis, i % s->y[axis]);
+        w.cells *= w.span[axis].end - w.span[axis].begin;
+        i /= s->y[axis];
+    }
+    return w;
+}
+
+/* The element of x at cell number `cell` of those inside, for element i of y; place: its number in the window. */
+static int64_t window_element(int64_t *place, const struct pool_sizes *s, const struct window *w, int64_t cell,
+                              int64_t i)
+{
+    int64_t at = i / s->channels / (s->y[0] * s->y[1] * s->y[2]), in[MOST_SPACE];
+    for (int axis = MOST_SPACE - 1; axis >= 0; axis--) {
+        int64_t extent = w->span[axis].end - w->span[axis].begin;
+        in[axis] = cell % extent;
+        cell /= extent;
+    }
+    *place = 0;
+    for (int axis = 0; axis < MOST_SPACE; axis++) {
+        at = at * s->x[axis] + w->span[axis].begin + in[axis];
+        *place = *place * w->span[axis].width + w->span[axis].skipped + in[axis];
+    }
+    return at * s->channels + i % s->channels;
 }
 
 /* ---- max_pool ---------------------------------------------------------- */
 
-static plim_status max_pool_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    const struct tensor *x = node->input[0];
-    int64_t out[2];
-    TRY(need_real(node, 0, error));
-    TRY(need_rank(node, 0, 4, error));
-    TRY(need_batched(node, 0, error));
-    TRY(pooled_sizes(out, node, node->attributes, &x->shape.dim[1], error));
-    struct shape shape = shape_4(x->shape.dim[0], out[0], out[1], x->shape.dim[3]);
-    output_of(graph, node, 0, x->type, shape, true);
-    output_of(graph, node, 1, TYPE_U8, shape, true);
-    return PLIM_OK;
-}
-
-static void max_pool_cut(struct cut *cut, const struct node *node)
-{
-    const struct max_pool_attributes *pool = node->attributes;
-    double work = (double)shape_count(&node->output[0]->shape) * (double)(pool->window[0] * pool->window[1]);
-    cut_rows(cut, node, node->input[0], work);
-}
-
-/* The maximum of the window of output cell `i`, and its place. */
-static double window_max(int64_t *place, const struct call *call, int64_t i)
-{
-    const struct max_pool_attributes *pool = call->node->attributes;
-    const int64_t *x = call->node->input[0]->shape.dim, *y = call->node->output[0]->shape.dim;
-    int64_t channel = i % y[3], left = i / y[3] % y[2] * pool->stride[1] - pool->pad[2];
-    int64_t top = i / y[3] / y[2] % y[1] * pool->stride[0] - pool->pad[0], n = i / y[3] / y[2] / y[1];
-    double best = 0;
-    *place = -1;
-    for (int64_t cell = 0; cell < pool->window[0] * pool->window[1]; cell++) {
-        int64_t row = top + cell / pool->window[1], column = left + cell % pool->window[1];
-        if (row < 0 || row >= x[1] || column < 0 || column >= x[2])
-            continue;
-        double value = get(call, 0, ((n * x[1] + row) * x[2] + column) * x[3] + channel);
-        if (*place < 0 || value > best) {
-            best = value;
-            *place = cell;
-        }
-    }
-    return best;
-}
-
 static void max_pool_reference(const struct call *call)
 {
     const struct tensor *y = call->node->output[0];
-    int64_t count = call_rows(call, y) * shape_row(&y->shape);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t place;
-        set(call, 0, i, window_max(&place, call, i));
-        set(call, 1, i, (double)place);
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
+    for (int64_t i = 0; i < call_rows(call, y) * shape_row(&y->shape); i++) {
+        struct window w = window_of(&s, i);
+        double best = 0;
+        int64_t place, best_place = -1;
+        for (int64_t cell = 0; cell < w.cells; cell++) {
+            double value = get(call, 0, window_element(&place, &s, &w, cell, i));
+            if (best_place < 0 || value > best) {
+                best = value;
+                best_place = place;
+            }
+        }
+        set(call, 0, i, best);
+        set(call, 1, i, (double)best_place);
     }
+}
+
+static struct pool_gradient_attributes backward_of(const struct node *node)
+{
+    struct pool_gradient_attributes back = {.pool = *attributes_of(node)};
+    for (int i = 0; i < node->input[0]->shape.rank - 2; i++)
+        back.input[i] = node->input[0]->shape.dim[1 + i];
+    return back;
 }
 
 static void max_pool_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
                           struct tensor **d_input)
 {
-    const struct tensor *x = node->input[0];
-    const struct max_pool_attributes *pool = node->attributes;
-    struct max_pool_gradient_attributes back = {.pool = *pool, .input = {x->shape.dim[1], x->shape.dim[2]}};
+    struct pool_gradient_attributes back = backward_of(node);
     if (wanted[0] && d_output[0])
         d_input[0] = graph_add(graph, &op_max_pool_gradient, (struct tensor *[]){d_output[0], node->output[1]}, 2,
                                &back, sizeof(back));
 }
 
-/* Rests under the stride, overlap, padding on one side, a window to the rim. */
+/* Rests under the stride, overlap, padding on one side, a window to the rim; one and three axes; more cells than a
+   byte counts; windows that differ. index: what an index can be. */
 struct example_case {
-    int64_t height, width, channels;
-    struct max_pool_attributes pool;
+    int axes;
+    int64_t x[MOST_SPACE], channels;
+    struct pool_attributes pool;
+    const char *index;
 };
 static const struct example_case cases[] = {
-    {4, 6, 3, {{2, 2}, {2, 2}, {0, 0, 0, 0}}},
-    {5, 7, 2, {{2, 2}, {2, 2}, {0, 0, 0, 0}}},
-    {6, 5, 17, {{3, 2}, {1, 2}, {1, 0, 0, 1}}},
-    {15, 17, 1, {{15, 17}, {1, 1}, {0, 0, 0, 0}}},
+    {2, {4, 6}, 3, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}, "index:4"},
+    {2, {5, 7}, 2, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}, "index:4"},
+    {2, {6, 5}, 17, {{3, 2}, {1, 2}, {1, 0, 0, 1}, 0}, "index:6"},
+    {2, {15, 17}, 1, {{15, 17}, {1, 1}, {0, 0, 0, 0}, 0}, "index:255"},
+    {2, {9, 8}, 33, {{3, 3}, {2, 2}, {1, 1, 0, 1}, 0}, "index:9"},
+    {1, {11}, 5, {{3}, {2}, {1, 1}, 0}, "index:3"},
+    {3, {4, 3, 5}, 2, {{2, 3, 2}, {2, 1, 1}, {0, 0, 1, 1, 1, 0}, 0}, "index:12"},
+    {2, {16, 17}, 3, {{16, 17}, {1, 1}, {0, 0, 0, 0}, 0}, "index:272"},
+    {2, {7, 5}, 2, {{3, 5}, {0}, {0}, 1}, "index:3"},
+    {2, {7, 5}, 18, {{2, 3}, {0}, {0}, 1}, "index:8"},
+    {1, {300}, 2, {{1}, {0}, {0}, 1}, "index:300"},
 };
 #define CASES (int)(sizeof(cases) / sizeof(cases[0]))
+
+static struct tensor *example_x(struct graph *graph, const struct example_case *c, enum type type)
+{
+    int64_t row[MOST_SPACE + 1];
+    for (int i = 0; i < c->axes; i++)
+        row[i] = c->x[i];
+    row[c->axes] = c->channels;
+    return example_input(graph, "x", type, c->axes + 1, row);
+}
+
+static struct tensor *example_dy(struct graph *graph, const struct example_case *c, const char *name, enum type type)
+{
+    int64_t row[MOST_SPACE + 1];
+    const struct pool_attributes *pool = &c->pool;
+    for (int i = 0; i < c->axes; i++)
+        row[i] = pool->adaptive
+                     ? pool->window[i]
+                     : (c->x[i] + pool->pad[2 * i] + pool->pad[2 * i + 1] - pool->window[i]) / pool->stride[i] + 1;
+    row[c->axes] = c->channels;
+    return example_input(graph, name, type, c->axes + 1, row);
+}
 
 static struct tensor *max_pool_example(struct graph *graph, int variant, enum type type)
 {
     if (variant >= CASES)
         return NULL;
     const struct example_case *c = &cases[variant];
-    struct tensor *x = example_input(graph, "x", type, ROW(c->height, c->width, c->channels));
-    return graph_add(graph, &op_max_pool, (struct tensor *[]){x}, 1, &c->pool, sizeof(c->pool));
+    struct tensor *x = example_x(graph, c, type);
+    return graph_add(graph, &op_max_pool, &x, 1, &c->pool, sizeof(c->pool));
 }
 
 const struct op op_max_pool = {
     .name = "max_pool",
     .inputs = 1,
     .outputs = 2,
-    .attributes_bytes = sizeof(struct max_pool_attributes),
-    .infer = max_pool_infer,
+    .attributes_bytes = sizeof(struct pool_attributes),
+    .infer = pool_infer,
     .gradient = max_pool_back,
     .keeps_outputs = 1 << 1,
     .in_place = NO_INPUT,
-    .cut = max_pool_cut,
+    .cut = pool_cut,
     .reference = max_pool_reference,
     .example = max_pool_example,
 };
 
 /* ---- max_pool_gradient ------------------------------------------------- */
 
-static plim_status max_pool_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    const struct max_pool_gradient_attributes *attributes = node->attributes;
-    const struct tensor *dy = node->input[0];
-    int64_t out[2];
-    TRY(need_real(node, 0, error));
-    TRY(need_rank(node, 0, 4, error));
-    TRY(need_batched(node, 0, error));
-    TRY(need_type(node, 1, TYPE_U8, error));
-    TRY(need_batched(node, 1, error));
-    if (attributes->input[0] < 1 || attributes->input[1] < 1)
-        return misfit(node, error, "an input without cells");
-    TRY(pooled_sizes(out, node, &attributes->pool, attributes->input, error));
-    if (!shape_equal(&dy->shape, &node->input[1]->shape) || dy->shape.dim[1] != out[0] || dy->shape.dim[2] != out[1])
-        return misfit(node, error, "gradient, index and output sizes differ");
-    output_of(graph, node, 0, dy->type,
-              shape_4(dy->shape.dim[0], attributes->input[0], attributes->input[1], dy->shape.dim[3]), true);
-    return PLIM_OK;
-}
-
-/* Where in dx the gradient of output cell `i` goes; -1 for an index that
-   points into padding (not one that max_pool wrote). */
-static int64_t winner(const struct call *call, int64_t i)
-{
-    const struct max_pool_gradient_attributes *attributes = call->node->attributes;
-    const struct max_pool_attributes *pool = &attributes->pool;
-    const int64_t *y = call->node->input[0]->shape.dim, *x = call->node->output[0]->shape.dim;
-    int64_t cell = (int64_t)get(call, 1, i), n = i / y[3] / y[2] / y[1];
-    int64_t row = i / y[3] / y[2] % y[1] * pool->stride[0] - pool->pad[0] + cell / pool->window[1];
-    int64_t column = i / y[3] % y[2] * pool->stride[1] - pool->pad[2] + cell % pool->window[1];
-    if (row < 0 || row >= x[1] || column < 0 || column >= x[2])
-        return -1;
-    return ((n * x[1] + row) * x[2] + column) * x[3] + i % y[3];
-}
-
 static void max_pool_gradient_reference(const struct call *call)
 {
     const struct tensor *dy = call->node->input[0], *dx = call->node->output[0];
     int64_t rows = call_rows(call, dx);
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
     for (int64_t i = 0; i < rows * shape_row(&dx->shape); i++)
         set(call, 0, i, 0);
     for (int64_t i = 0; i < rows * shape_row(&dy->shape); i++) {
-        int64_t at = winner(call, i);
-        if (at >= 0)
-            set(call, 0, at, element_get(call->output[0], dx->type, at) + get(call, 0, i));
+        struct window w = window_of(&s, i);
+        for (int64_t cell = 0; cell < w.cells; cell++) {
+            int64_t place, at = window_element(&place, &s, &w, cell, i);
+            if ((double)place == get(call, 1, i)) /* an index into padding is nobody's */
+                set(call, 0, at, element_get(call->output[0], dx->type, at) + get(call, 0, i));
+        }
     }
+}
+
+static struct pool_gradient_attributes example_backward(const struct example_case *c)
+{
+    struct pool_gradient_attributes back = {.pool = c->pool};
+    for (int i = 0; i < MOST_SPACE; i++)
+        back.input[i] = c->x[i];
+    return back;
 }
 
 static struct tensor *max_pool_gradient_example(struct graph *graph, int variant, enum type type)
 {
-    static const char *const index[CASES] = {"index:4", "index:4", "index:6", "index:255"};
     if (variant >= CASES)
         return NULL;
     const struct example_case *c = &cases[variant];
-    const int64_t *window = c->pool.window, *stride = c->pool.stride, *pad = c->pool.pad;
-    int64_t rows = (c->height + pad[0] + pad[1] - window[0]) / stride[0] + 1;
-    int64_t columns = (c->width + pad[2] + pad[3] - window[1]) / stride[1] + 1;
-    struct max_pool_gradient_attributes back = {.pool = c->pool, .input = {c->height, c->width}};
-    struct tensor *dy = example_input(graph, "dy", type, ROW(rows, columns, c->channels));
-    struct tensor *at = example_input(graph, index[variant], TYPE_U8, ROW(rows, columns, c->channels));
-    return graph_add(graph, &op_max_pool_gradient, (struct tensor *[]){dy, at}, 2, &back, sizeof(back));
+    struct pool_gradient_attributes back = example_backward(c);
+    bool wide = variant == 7 || variant == 10;
+    struct tensor *inputs[] = {example_dy(graph, c, "dy", type),
+                               example_dy(graph, c, c->index, wide ? TYPE_I32 : TYPE_U8)};
+    return graph_add(graph, &op_max_pool_gradient, inputs, 2, &back, sizeof(back));
 }
 
 const struct op op_max_pool_gradient = {
     .name = "max_pool_gradient",
     .inputs = 2,
     .outputs = 1,
-    .attributes_bytes = sizeof(struct max_pool_gradient_attributes),
-    .infer = max_pool_gradient_infer,
+    .attributes_bytes = sizeof(struct pool_gradient_attributes),
+    .infer = pool_gradient_infer,
     .no_gradient = NO_SECOND,
     .in_place = NO_INPUT,
-    .cut = cut_elementwise,
+    .cut = pool_cut,
     .reference = max_pool_gradient_reference,
     .example = max_pool_gradient_example,
+};
+
+/* ---- average_pool ------------------------------------------------------ */
+
+static void average_pool_reference(const struct call *call)
+{
+    const struct tensor *y = call->node->output[0];
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
+    for (int64_t i = 0; i < call_rows(call, y) * shape_row(&y->shape); i++) {
+        struct window w = window_of(&s, i);
+        double sum = 0;
+        int64_t place;
+        for (int64_t cell = 0; cell < w.cells; cell++)
+            sum += get(call, 0, window_element(&place, &s, &w, cell, i));
+        set(call, 0, i, sum / (double)w.cells);
+    }
+}
+
+static void average_pool_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
+                              const bool *wanted, struct tensor **d_input)
+{
+    struct pool_gradient_attributes back = backward_of(node);
+    if (wanted[0])
+        d_input[0] = graph_add(graph, &op_average_pool_gradient, d_output, 1, &back, sizeof(back));
+}
+
+static struct tensor *average_pool_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= CASES)
+        return NULL;
+    const struct example_case *c = &cases[variant];
+    struct tensor *x = example_x(graph, c, type);
+    return graph_add(graph, &op_average_pool, &x, 1, &c->pool, sizeof(c->pool));
+}
+
+const struct op op_average_pool = {
+    .name = "average_pool",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct pool_attributes),
+    .infer = pool_infer,
+    .gradient = average_pool_back,
+    .in_place = NO_INPUT,
+    .cut = pool_cut,
+    .reference = average_pool_reference,
+    .example = average_pool_example,
+};
+
+/* ---- average_pool_gradient --------------------------------------------- */
+
+static void average_pool_gradient_reference(const struct call *call)
+{
+    const struct tensor *dy = call->node->input[0], *dx = call->node->output[0];
+    int64_t rows = call_rows(call, dx);
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
+    for (int64_t i = 0; i < rows * shape_row(&dx->shape); i++)
+        set(call, 0, i, 0);
+    for (int64_t i = 0; i < rows * shape_row(&dy->shape); i++) {
+        struct window w = window_of(&s, i);
+        for (int64_t cell = 0; cell < w.cells; cell++) {
+            int64_t place, at = window_element(&place, &s, &w, cell, i);
+            double before = element_get(call->output[0], dx->type, at);
+            set(call, 0, at, before + get(call, 0, i) / (double)w.cells);
+        }
+    }
+}
+
+static struct tensor *average_pool_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= CASES)
+        return NULL;
+    const struct example_case *c = &cases[variant];
+    struct pool_gradient_attributes back = example_backward(c);
+    struct tensor *dy = example_dy(graph, c, "dy", type);
+    return graph_add(graph, &op_average_pool_gradient, &dy, 1, &back, sizeof(back));
+}
+
+const struct op op_average_pool_gradient = {
+    .name = "average_pool_gradient",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct pool_gradient_attributes),
+    .infer = pool_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = pool_cut,
+    .reference = average_pool_gradient_reference,
+    .example = average_pool_gradient_example,
 };

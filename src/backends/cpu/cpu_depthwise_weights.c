@@ -8,8 +8,8 @@
 #include "backends/cpu/cpu_own.h"
 #include "ops/ops.h"
 
-#define MOST_ROWS 3
-#define MOST_TAPS 5
+#define ROWS_AT_ONCE  3
+#define WIDEST_KERNEL 5
 /* Columns of the widest block: as many as leave registers for the sums. */
 #if LANES == 16
 #define BLOCK 7
@@ -30,7 +30,7 @@ struct row {
 INLINE void fixed_vector(const struct row *r, int64_t column, int64_t channel, const int rows, const int taps,
                          const int stride, const int count, const bool edge)
 {
-    vector sum[MOST_ROWS][MOST_TAPS], dy[BLOCK];
+    vector sum[ROWS_AT_ONCE][WIDEST_KERNEL], dy[BLOCK];
     int64_t first = column * stride - r->before;
     const float *x = r->x + first * r->channels + channel;
     UNROLL_ALL
@@ -125,7 +125,7 @@ FIXED_ALL(2, 5, 2)
    the rim, blocks of three columns and of one. */
 static const struct table {
     int64_t taps, stride, most;
-    block_function *run[MOST_ROWS][4];
+    block_function *run[ROWS_AT_ONCE][4];
 } tables[] = {
     {3, 1, 3, {FIXED_NAMES(1, 3, 1), FIXED_NAMES(2, 3, 1), FIXED_NAMES(3, 3, 1)}},
     {3, 2, 3, {FIXED_NAMES(1, 3, 2), FIXED_NAMES(2, 3, 2), FIXED_NAMES(3, 3, 2)}},

@@ -132,10 +132,11 @@ RUNNER(run_depthwise);
 RUNNER(run_depthwise_input_gradient);
 RUNNER(run_depthwise_weight_gradient);
 
-MAKER(make_max_pool);
+MAKER(make_pool);
 RUNNER(run_max_pool);
-MAKER(make_max_pool_gradient);
 RUNNER(run_max_pool_gradient);
+RUNNER(run_average_pool);
+RUNNER(run_average_pool_gradient);
 
 double VARIANT(cpu_peak)(int64_t rounds, float *result);
 

@@ -1,23 +1,59 @@
-/* cpu_pooling.c - max-pooling and its gradient, NHWC, channels as vectors.
+/* cpu_pooling.c - pooling and its gradients, channels last, channels as vectors.
 
-   Windows of 2x2 that neither overlap nor reach into padding have a path of
-   their own; all others go window cell by window cell. */
+   Max windows of 2x2 that neither overlap nor reach into padding have a path of their own; all others go window cell
+   by window cell. */
 #include "backends/cpu/cpu_own.h"
 #include "ops/ops.h"
 
-/* The plane of one sample: x[height, width, channels], y[rows, columns, channels]. */
-struct pool {
-    int64_t height, width, rows, columns, channels;
-    const struct max_pool_attributes *attributes;
+/* Where windows' cells begin in one sample, and how far a window's row and plane reach. */
+struct cells {
+    struct pool_span span[MOST_SPACE];
 };
 
-static bool is_two_by_two(const struct max_pool_attributes *a)
+static int64_t x_row_of(const struct pool_sizes *s)
 {
-    return a->window[0] == 2 && a->window[1] == 2 && a->stride[0] == 2 && a->stride[1] == 2 && !a->pad[0] &&
-           !a->pad[1] && !a->pad[2] && !a->pad[3];
+    return s->x[0] * s->x[1] * s->x[2] * s->channels;
 }
 
-MAKER(make_max_pool)
+static int64_t y_row_of(const struct pool_sizes *s)
+{
+    return s->y[0] * s->y[1] * s->y[2] * s->channels;
+}
+
+/* The window of output cell `o` of a sample. */
+static struct cells cells_of(const struct pool_sizes *s, int64_t o)
+{
+    struct cells cells;
+    for (int axis = MOST_SPACE - 1; axis >= 0; axis--) {
+        cells.span[axis] = pool_span(s, axis, o % s->y[axis]);
+        o /= s->y[axis];
+    }
+    return cells;
+}
+
+/* Runs `body` for each cell inside the window w: its first element is x[at], its number in the window is place. */
+#define FOR_CELLS(s, w, at, place, body)                                                                               \
+    for (int64_t d_ = (w).span[0].begin; d_ < (w).span[0].end; d_++)                                                   \
+        for (int64_t h_ = (w).span[1].begin; h_ < (w).span[1].end; h_++)                                               \
+            for (int64_t u_ = (w).span[2].begin; u_ < (w).span[2].end; u_++) {                                         \
+                int64_t at = ((d_ * (s)->x[1] + h_) * (s)->x[2] + u_) * (s)->channels;                                 \
+                int64_t place = d_ - (w).span[0].begin + (w).span[0].skipped;                                          \
+                place = place * (w).span[1].width + h_ - (w).span[1].begin + (w).span[1].skipped;                      \
+                place = place * (w).span[2].width + u_ - (w).span[2].begin + (w).span[2].skipped;                      \
+                body;                                                                                                  \
+            }
+
+/* ---- max ---------------------------------------------------------------- */
+
+static bool is_two_by_two(const struct pool_sizes *s)
+{
+    bool plain = !s->adaptive && s->window[0] == 1 && s->stride[0] == 1 && s->y[0] == s->x[0];
+    for (int i = 1; i < MOST_SPACE; i++)
+        plain = plain && s->window[i] == 2 && s->stride[i] == 2 && !s->before[i] && s->y[i] == s->x[i] / 2;
+    return plain;
+}
+
+MAKER(make_pool)
 {
     (void)error;
     if (request->node->input[0]->type == TYPE_F32)
@@ -43,76 +79,73 @@ static void best_of_four(float *restrict y, uint8_t *restrict index, const float
     }
 }
 
-static void pool_two_by_two(float *y, uint8_t *index, const float *x, const struct pool *p)
+/* One plane of rows and columns. */
+static void max_two_by_two(float *y, uint8_t *index, const float *x, const struct pool_sizes *s)
 {
-    for (int64_t row = 0; row < p->rows; row++)
-        for (int64_t column = 0; column < p->columns; column++) {
-            const float *at = x + (2 * row * p->width + 2 * column) * p->channels;
-            best_of_four(y, index, at, at + p->width * p->channels, p->channels);
-            y += p->channels;
-            index += p->channels;
+    int64_t line = s->x[2] * s->channels;
+    for (int64_t row = 0; row < s->y[1]; row++)
+        for (int64_t column = 0; column < s->y[2]; column++) {
+            const float *at = x + 2 * row * line + 2 * column * s->channels;
+            best_of_four(y, index, at, at + line, s->channels);
+            y += s->channels;
+            index += s->channels;
         }
 }
 
-static void take_better(float *restrict y, uint8_t *restrict index, const float *restrict x, int64_t channels, int cell,
-                        bool first)
+static void better_byte(float *restrict y, uint8_t *restrict index, const float *restrict x, int64_t channels,
+                        int64_t place, bool first)
 {
     for (int64_t c = 0; c < channels; c++) {
         bool better = first || x[c] > y[c];
         y[c] = better ? x[c] : y[c];
-        index[c] = better ? (uint8_t)cell : index[c];
+        index[c] = better ? (uint8_t)place : index[c];
     }
 }
 
-static void pool_window(float *y, uint8_t *index, const float *x, const struct pool *p, int64_t row, int64_t column)
+static void better_wide(float *restrict y, int32_t *restrict index, const float *restrict x, int64_t channels,
+                        int64_t place, bool first)
 {
-    const struct max_pool_attributes *a = p->attributes;
-    bool first = true;
-    for (int64_t i = 0; i < a->window[0]; i++)
-        for (int64_t j = 0; j < a->window[1]; j++) {
-            int64_t v = row * a->stride[0] - a->pad[0] + i, u = column * a->stride[1] - a->pad[2] + j;
-            if (v < 0 || v >= p->height || u < 0 || u >= p->width)
-                continue;
-            take_better(y, index, x + (v * p->width + u) * p->channels, p->channels, (int)(i * a->window[1] + j),
-                        first);
-            first = false;
-        }
+    for (int64_t c = 0; c < channels; c++) {
+        bool better = first || x[c] > y[c];
+        y[c] = better ? x[c] : y[c];
+        index[c] = better ? (int32_t)place : index[c];
+    }
 }
 
-static void pool_windows(float *y, uint8_t *index, const float *x, const struct pool *p)
+/* index: bytes or, wide, 32 bits. */
+static void max_windows(float *y, void *index, bool wide, const float *x, const struct pool_sizes *s)
 {
-    for (int64_t row = 0; row < p->rows; row++)
-        for (int64_t column = 0; column < p->columns; column++) {
-            pool_window(y, index, x, p, row, column);
-            y += p->channels;
-            index += p->channels;
-        }
+    int64_t outputs = s->y[0] * s->y[1] * s->y[2], channels = s->channels;
+    for (int64_t o = 0; o < outputs; o++) {
+        struct cells w = cells_of(s, o);
+        float *to = y + o * channels;
+        bool first = true;
+        FOR_CELLS(s, w, at, place, {
+            if (wide)
+                better_wide(to, (int32_t *)index + o * channels, x + at, channels, place, first);
+            else
+                better_byte(to, (uint8_t *)index + o * channels, x + at, channels, place, first);
+            first = false;
+        })
+    }
 }
 
 RUNNER(run_max_pool)
 {
-    const int64_t *x_dim = call->node->input[0]->shape.dim, *y_dim = call->node->output[0]->shape.dim;
-    const struct pool p = {x_dim[1], x_dim[2], y_dim[1], y_dim[2], x_dim[3], call->node->attributes};
-    int64_t x_row = p.height * p.width * p.channels, y_row = p.rows * p.columns * p.channels;
-    bool two_by_two = is_two_by_two(p.attributes);
-    int64_t rows = cpu_rows(kernel, call);
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
+    int64_t x_row = x_row_of(&s), y_row = y_row_of(&s), rows = cpu_rows(kernel, call);
+    bool wide = call->node->output[1]->type != TYPE_U8, two_by_two = is_two_by_two(&s) && s.x[0] == 1;
+    int64_t index_row = y_row * (wide ? 4 : 1);
     for (int64_t n = 0; n < rows; n++) {
         float *y = (float *)call->output[0] + n * y_row;
-        uint8_t *index = (uint8_t *)call->output[1] + n * y_row;
+        uint8_t *index = (uint8_t *)call->output[1] + n * index_row;
         const float *x = (const float *)call->input[0] + n * x_row;
         if (two_by_two)
-            pool_two_by_two(y, index, x, &p);
+            max_two_by_two(y, index, x, &s);
         else
-            pool_windows(y, index, x, &p);
+            max_windows(y, index, wide, x, &s);
     }
-}
-
-MAKER(make_max_pool_gradient)
-{
-    (void)error;
-    if (request->node->input[0]->type == TYPE_F32)
-        out->kernel.run = entry->run;
-    return PLIM_OK;
 }
 
 /* One window: dy goes where the index says, 0 to the other three. */
@@ -136,61 +169,148 @@ static void spread_to_four(float *dx, float *below, const float *dy, const uint8
 }
 
 /* Every cell of dx is written once: those outside all windows get 0. */
-static void spread_two_by_two(float *dx, const float *dy, const uint8_t *index, const struct pool *p)
+static void spread_two_by_two(float *dx, const float *dy, const uint8_t *index, const struct pool_sizes *s)
 {
-    int64_t line = p->width * p->channels, rest = (p->width - 2 * p->columns) * p->channels;
-    for (int64_t row = 0; row < p->rows; row++) {
+    int64_t line = s->x[2] * s->channels, rest = (s->x[2] - 2 * s->y[2]) * s->channels;
+    for (int64_t row = 0; row < s->y[1]; row++) {
         float *at = dx + 2 * row * line;
-        for (int64_t column = 0; column < p->columns; column++) {
-            spread_to_four(at, at + line, dy, index, p->channels);
-            at += 2 * p->channels;
-            dy += p->channels;
-            index += p->channels;
+        for (int64_t column = 0; column < s->y[2]; column++) {
+            spread_to_four(at, at + line, dy, index, s->channels);
+            at += 2 * s->channels;
+            dy += s->channels;
+            index += s->channels;
         }
         memset(at, 0, (size_t)rest * sizeof *at);
         memset(at + line, 0, (size_t)rest * sizeof *at);
     }
-    memset(dx + 2 * p->rows * line, 0, (size_t)((p->height - 2 * p->rows) * line) * sizeof *dx);
+    memset(dx + 2 * s->y[1] * line, 0, (size_t)((s->x[1] - 2 * s->y[1]) * line) * sizeof *dx);
 }
 
-static void spread_cell(float *dx, const float *dy, const uint8_t *index, const struct pool *p, int64_t row,
-                        int64_t column)
+static void add_where_byte(float *restrict dx, const float *restrict dy, const uint8_t *restrict index, int32_t place,
+                           int64_t channels)
 {
-    const struct max_pool_attributes *a = p->attributes;
-    int64_t top = row * a->stride[0] - a->pad[0], left = column * a->stride[1] - a->pad[2];
-    for (int64_t c = 0; c < p->channels; c++) {
-        int64_t v = top + index[c] / a->window[1], u = left + index[c] % a->window[1];
-        if (v >= 0 && v < p->height && u >= 0 && u < p->width)
-            dx[(v * p->width + u) * p->channels + c] += dy[c];
+    int64_t c = 0;
+    for (; c + LANES <= channels; c += LANES) {
+        vector d = vector_where(vector_load(dy + c), vector_load_bytes(index + c), place);
+        vector_store(dx + c, vector_load(dx + c) + d);
+    }
+    for (; c < channels; c++)
+        dx[c] += index[c] == place ? dy[c] : 0;
+}
+
+/* Cell by cell of the window, every channel: a few vectors, where the places are scattered. */
+static void spread_bytes(float *dx, const float *dy, const uint8_t *index, const struct pool_sizes *s)
+{
+    int64_t outputs = s->y[0] * s->y[1] * s->y[2], channels = s->channels;
+    memset(dx, 0, (size_t)x_row_of(s) * sizeof *dx);
+    for (int64_t o = 0; o < outputs; o++) {
+        struct cells w = cells_of(s, o);
+        FOR_CELLS(s, w, at, place,
+                  add_where_byte(dx + at, dy + o * channels, index + o * channels, (int32_t)place, channels))
     }
 }
 
-static void spread_windows(float *dx, const float *dy, const uint8_t *index, const struct pool *p)
+/* Large windows: each channel goes to its cell. */
+static void spread_wide(float *dx, const float *dy, const int32_t *index, const struct pool_sizes *s)
 {
-    memset(dx, 0, (size_t)(p->height * p->width * p->channels) * sizeof *dx);
-    for (int64_t row = 0; row < p->rows; row++)
-        for (int64_t column = 0; column < p->columns; column++) {
-            spread_cell(dx, dy, index, p, row, column);
-            dy += p->channels;
-            index += p->channels;
+    int64_t outputs = s->y[0] * s->y[1] * s->y[2], channels = s->channels;
+    memset(dx, 0, (size_t)x_row_of(s) * sizeof *dx);
+    for (int64_t i = 0; i < outputs * channels; i++) {
+        struct cells w = cells_of(s, i / channels);
+        int64_t place = index[i], at = 0, in[MOST_SPACE];
+        bool inside = true;
+        for (int axis = MOST_SPACE - 1; axis >= 0; axis--) {
+            const struct pool_span *span = &w.span[axis];
+            in[axis] = span->begin + place % span->width - span->skipped;
+            inside = inside && in[axis] >= span->begin && in[axis] < span->end;
+            place /= span->width;
         }
+        for (int axis = 0; axis < MOST_SPACE; axis++)
+            at = at * s->x[axis] + in[axis];
+        if (inside && place == 0)
+            dx[at * channels + i % channels] += dy[i];
+    }
 }
 
 RUNNER(run_max_pool_gradient)
 {
-    const struct max_pool_gradient_attributes *attributes = call->node->attributes;
-    const int64_t *x_dim = call->node->output[0]->shape.dim, *y_dim = call->node->input[0]->shape.dim;
-    const struct pool p = {x_dim[1], x_dim[2], y_dim[1], y_dim[2], x_dim[3], &attributes->pool};
-    int64_t x_row = p.height * p.width * p.channels, y_row = p.rows * p.columns * p.channels;
-    bool two_by_two = is_two_by_two(p.attributes);
-    int64_t rows = cpu_rows(kernel, call);
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
+    int64_t x_row = x_row_of(&s), y_row = y_row_of(&s), rows = cpu_rows(kernel, call);
+    bool wide = call->node->input[1]->type != TYPE_U8, two_by_two = is_two_by_two(&s) && s.x[0] == 1;
+    int64_t index_row = y_row * (wide ? 4 : 1);
     for (int64_t n = 0; n < rows; n++) {
         float *dx = (float *)call->output[0] + n * x_row;
         const float *dy = (const float *)call->input[0] + n * y_row;
-        const uint8_t *index = (const uint8_t *)call->input[1] + n * y_row;
+        const uint8_t *index = (const uint8_t *)call->input[1] + n * index_row;
         if (two_by_two)
-            spread_two_by_two(dx, dy, index, &p);
+            spread_two_by_two(dx, dy, index, &s);
+        else if (wide)
+            spread_wide(dx, dy, (const int32_t *)index, &s);
         else
-            spread_windows(dx, dy, index, &p);
+            spread_bytes(dx, dy, index, &s);
+    }
+}
+
+/* ---- average ------------------------------------------------------------ */
+
+static float share_of(const struct cells *w)
+{
+    int64_t cells = 1;
+    for (int axis = 0; axis < MOST_SPACE; axis++)
+        cells *= w->span[axis].end - w->span[axis].begin;
+    return 1.0f / (float)cells;
+}
+
+static void add_cell(float *restrict y, const float *restrict x, int64_t channels)
+{
+    for (int64_t c = 0; c < channels; c++)
+        y[c] += x[c];
+}
+
+static void scale_cell(float *y, float factor, int64_t channels)
+{
+    for (int64_t c = 0; c < channels; c++)
+        y[c] *= factor;
+}
+
+RUNNER(run_average_pool)
+{
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
+    int64_t outputs = s.y[0] * s.y[1] * s.y[2], channels = s.channels, rows = cpu_rows(kernel, call);
+    for (int64_t i = 0; i < rows * outputs; i++) {
+        struct cells w = cells_of(&s, i % outputs);
+        const float *x = (const float *)call->input[0] + i / outputs * x_row_of(&s);
+        float *y = (float *)call->output[0] + i * channels;
+        memset(y, 0, (size_t)channels * sizeof *y);
+        FOR_CELLS(&s, w, at, place, {
+            (void)place;
+            add_cell(y, x + at, channels);
+        })
+        scale_cell(y, share_of(&w), channels);
+    }
+}
+
+static void add_scaled(float *restrict dx, const float *restrict dy, float factor, int64_t channels)
+{
+    for (int64_t c = 0; c < channels; c++)
+        dx[c] = madd(dy[c], factor, dx[c]);
+}
+
+RUNNER(run_average_pool_gradient)
+{
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
+    int64_t outputs = s.y[0] * s.y[1] * s.y[2], channels = s.channels, rows = cpu_rows(kernel, call);
+    memset(call->output[0], 0, (size_t)(rows * x_row_of(&s)) * sizeof(float));
+    for (int64_t i = 0; i < rows * outputs; i++) {
+        struct cells w = cells_of(&s, i % outputs);
+        float *dx = (float *)call->output[0] + i / outputs * x_row_of(&s), factor = share_of(&w);
+        const float *dy = (const float *)call->input[0] + i * channels;
+        FOR_CELLS(&s, w, at, place, {
+            (void)place;
+            add_scaled(dx + at, dy, factor, channels);
+        })
     }
 }
