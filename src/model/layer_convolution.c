@@ -73,13 +73,13 @@ static plim_status read_unsupported(const struct layer *layer, const struct sett
     return option_default(owner, job, "data_format", "channels_last", conv->data_format, error);
 }
 
-/* valid, same; of one axis also causal. */
+/* valid, same; Conv1D also causal. */
 static plim_status read_padding(struct convolution *conv, const struct layer *layer, plim_error *error)
 {
     const struct yaml *node = conv->padding_word;
     bool same = false;
     if (node && node->kind == YAML_SCALAR && same_word(node->text, "causal") && conv->kind->axes == 1 &&
-        (conv->kind->form == FORM_PLAIN || conv->kind->form == FORM_SEPARABLE)) {
+        conv->kind->form == FORM_PLAIN) {
         conv->padding = PADDING_CAUSAL;
         return PLIM_OK;
     }
