@@ -363,7 +363,7 @@ static void bad_optimizers_are_refused(void **state)
 static void shapes_that_do_not_fit_are_refused(void **state)
 {
     static const struct refusal refusals[] = {
-        {"- Dense: 10", PLIM_UNSUPPORTED, "job.yaml:1:3", "(None, 8, 8, 1)", "Flatten"},
+        {"- Dense: 10", PLIM_BAD_JOB, "job.yaml:1:3", "(batch, classes)", ""},
         {"- Flatten\n- Conv2D: {filters: 1, kernel_size: 3}", PLIM_BAD_JOB, "job.yaml:2:3", "(None, 64)", ""},
         {"- Flatten\n- MaxPooling2D", PLIM_BAD_JOB, "job.yaml:2:3", "(None, 64)", ""},
         {"- Conv2D: {filters: 1, kernel_size: 9}", PLIM_BAD_JOB, "job.yaml:1:3", "9x9 does not fit", ""},

@@ -56,16 +56,10 @@ static plim_status dense_read(struct layer *layer, const struct yaml *yaml, plim
 static bool input_fits(const struct layer *layer, struct graph *graph, const struct tensor *x)
 {
     char shape[96];
-    if (x->shape.rank == 2)
+    if (x->shape.rank >= 2)
         return true;
     shape_text(shape, sizeof shape, &x->shape, true);
-    if (x->shape.rank < 2) {
-        graph_fail(graph, PLIM_BAD_JOB, "%s: wants (batch, features), got %s", layer->name, shape);
-    } else {
-        graph_fail(graph, PLIM_UNSUPPORTED, "%s: Dense over the last axis of %s is not supported yet", layer->name,
-                   shape);
-        hint(&graph->error, PLIM_UNSUPPORTED, "put Flatten before it");
-    }
+    graph_fail(graph, PLIM_BAD_JOB, "%s: wants (batch, ..., features), got %s", layer->name, shape);
     return false;
 }
 
@@ -74,7 +68,7 @@ static struct tensor *dense_build(struct layer *layer, struct graph *graph, stru
     const struct dense *dense = layer->options;
     if (!x || !input_fits(layer, graph, x))
         return NULL;
-    int64_t in = x->shape.dim[1], out = dense->units;
+    int64_t in = x->shape.dim[x->shape.rank - 1], out = dense->units;
     struct initializer kernel = dense->kernel, bias = dense->bias;
     kernel.fan_in = in;
     kernel.fan_out = out;

@@ -19,10 +19,10 @@
 #include "ops/ops.def"
 #undef OP
 
-/* matmul: y[N, out] = act(x[N, in] . w + bias). Inputs x, w, bias (optional).
+/* matmul: y[N, ..., out] = act(x[N, ..., in] . w + bias). Inputs x, w, bias (optional).
    w is [in, out], or [out, in] with transposed (then no bias, no activation:
    it is the gradient with respect to x).
-   Cut by sample while w is light (<= HEAVY_BYTES); else by nothing in common with
+   Cut by sample while w is light (<= HEAVY_BYTES) and there are samples to share out; else by nothing in common with
    others: its own instruction over blocks of output columns, which is expressed as a
    cut whose axis is the output column (input x WHOLE, w WHOLE, output WHOLE: the
    kernel writes columns begin..end of all rows). */
@@ -33,7 +33,7 @@ struct matmul_attributes {
 };
 #define HEAVY_BYTES ((int64_t)256 * 1024)
 
-/* matmul_weight_gradient: dw[in, out] = x[N, in]^T . dy[N, out]; inputs x, dy.
+/* matmul_weight_gradient: dw[in, out] = x[N, ..., in]^T . dy[N, ..., out]; inputs x, dy.
    Light: by sample, dw is a SUM. Heavy: cut along the rows of dw (x WHOLE, dy
    WHOLE, dw CUT), so that an update may follow in the same chain. */
 

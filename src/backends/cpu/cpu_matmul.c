@@ -1,7 +1,9 @@
 /* cpu_matmul.c - matmul and its weight gradient over gemm.c, one runner for
    each way they are cut.
 
-   size[0]: inner extent, size[1]: columns of the output. */
+   size[0]: inner extent, size[1]: columns of the output, size[3]: rows a sample.
+   Products of many rows go through packed copies: of x (or dy) once an
+   instruction, where that is not too much memory. */
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/gemm.h"
 #include "base/checked.h"
@@ -11,13 +13,19 @@
    (pack) and blocks of the result turned back; with more, blocks of w are turned. */
 #define FEW_SAMPLES  128
 #define TURN_COLUMNS 96
+/* Copies made before an instruction, at most; with more each slice copies. */
+#define MOST_PACK_BYTES ((int64_t)32 << 20)
+#define PACK_UNITS      16
+/* Slices of so many rows by so many columns are worth copies of light weights. */
+#define PACKED_ROWS    64
+#define PACKED_COLUMNS 32
 
 static bool all_f32(const struct node *node)
 {
     for (int i = 0; i < node->input_count; i++)
         if (node->input[i] && node->input[i]->type != TYPE_F32)
             return false;
-    return node->output[0]->type == TYPE_F32 && node->output[0]->shape.rank == 2;
+    return node->output[0]->type == TYPE_F32;
 }
 
 static const float *input(const struct call *call, int i)
@@ -31,12 +39,28 @@ static bool wants_relu(const struct call *call)
     return attributes->activation == ACTIVATION_RELU;
 }
 
+static int64_t last_of(const struct tensor *tensor)
+{
+    return tensor->shape.dim[tensor->shape.rank - 1];
+}
+
+/* Rows of x in this slice; of all samples. */
+static int64_t slice_rows(const struct kernel *kernel, const struct call *call)
+{
+    return cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[3];
+}
+
+static int64_t all_rows(const struct kernel *kernel, const struct call *call)
+{
+    return call->count * cpu_kernel_of(kernel)->size[3];
+}
+
 /* y[rows, n] = act(x . w[k, n] + bias); w may be a pack. */
 static void product(const struct kernel *kernel, const struct call *call, const float *w)
 {
     int64_t k = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
     const struct gemm g = {
-        .m = cpu_rows(kernel, call),
+        .m = slice_rows(kernel, call),
         .n = n,
         .k = k,
         .a = input(call, 0),
@@ -76,7 +100,7 @@ static void run_columns(const struct kernel *kernel, const struct call *call)
     int64_t k = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
     const float *bias = input(call, 2);
     const struct gemm g = {
-        .m = call->count,
+        .m = all_rows(kernel, call),
         .n = call->end - call->begin,
         .k = k,
         .a = input(call, 0),
@@ -99,7 +123,7 @@ static void run_one_column(const struct kernel *kernel, const struct call *call)
     int64_t k = cpu_kernel_of(kernel)->size[0];
     const float *bias = input(call, 2);
     const struct gemv g = {
-        .m = cpu_kernel_of(kernel)->size[2] ? call->count : cpu_rows(kernel, call),
+        .m = cpu_kernel_of(kernel)->size[2] ? all_rows(kernel, call) : slice_rows(kernel, call),
         .k = k,
         .x = input(call, 0),
         .x_row = k,
@@ -116,53 +140,108 @@ static void run_one_column(const struct kernel *kernel, const struct call *call)
 static void pack_samples(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
 {
     (void)unit;
-    int64_t k = cpu_kernel_of(kernel)->size[0];
-    VARIANT(transpose)(pack, whole->count, input(whole, 0), k, whole->count, k);
+    int64_t k = cpu_kernel_of(kernel)->size[0], rows = all_rows(kernel, whole);
+    VARIANT(transpose)(pack, rows, input(whole, 0), k, rows, k);
 }
 
 /* Few samples: scratch[columns, count] = w[columns, k] . pack[k, count]. */
 static void run_turned_samples(const struct kernel *kernel, const struct call *call)
 {
     int64_t k = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
+    int64_t rows = all_rows(kernel, call);
     for (int64_t j = call->begin; j < call->end; j += TURN_COLUMNS) {
         const struct gemm g = {
             .m = call->end - j < TURN_COLUMNS ? call->end - j : TURN_COLUMNS,
-            .n = call->count,
+            .n = rows,
             .k = k,
             .a = input(call, 1) + j * k,
             .a_row = k,
             .a_step = 1,
             .b = call->pack,
-            .b_step = call->count,
+            .b_step = rows,
             .c = call->scratch,
-            .c_row = call->count,
+            .c_row = rows,
         };
         VARIANT(gemm)(&g);
-        VARIANT(transpose)((float *)call->output[0] + j, n, call->scratch, call->count, g.m, call->count);
+        VARIANT(transpose)((float *)call->output[0] + j, n, call->scratch, rows, g.m, rows);
     }
 }
 
-/* Many samples: scratch[k, columns] = w[columns, k] turned over. */
-static void run_turned_weights(const struct kernel *kernel, const struct call *call)
+/* Many rows: x as tiles, before the columns of w are gone through. */
+static struct gemm many_rows(const struct kernel *kernel, const struct call *call)
 {
+    const struct matmul_attributes *attributes = call->node->attributes;
     int64_t k = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
-    for (int64_t j = call->begin; j < call->end; j += TURN_COLUMNS) {
-        int64_t columns = call->end - j < TURN_COLUMNS ? call->end - j : TURN_COLUMNS;
-        VARIANT(transpose)(call->scratch, columns, input(call, 1) + j * k, k, columns, k);
-        const struct gemm g = {
-            .m = call->count,
-            .n = columns,
-            .k = k,
-            .a = input(call, 0),
-            .a_row = k,
-            .a_step = 1,
-            .b = call->scratch,
-            .b_step = columns,
-            .c = (float *)call->output[0] + j,
-            .c_row = n,
-        };
-        VARIANT(gemm)(&g);
-    }
+    return (struct gemm){
+        .m = all_rows(kernel, call),
+        .n = n,
+        .k = k,
+        .a = input(call, 0),
+        .a_row = k,
+        .a_step = 1,
+        .b = input(call, 1),
+        .b_step = attributes->transposed ? 1 : n,
+        .b_column = attributes->transposed ? k : 1,
+        .c = call->output[0],
+        .c_row = n,
+        .bias = input(call, 2),
+        .relu = wants_relu(call),
+    };
+}
+
+static void pack_many_rows(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    const struct gemm g = many_rows(kernel, whole);
+    VARIANT(gemm_pack_a)(pack, &g, unit, kernel->pack_units);
+}
+
+static void run_many_rows(const struct kernel *kernel, const struct call *call)
+{
+    struct gemm g = many_rows(kernel, call);
+    g.n = call->end - call->begin;
+    g.b += call->begin * g.b_column;
+    g.c += call->begin;
+    g.bias = g.bias ? g.bias + call->begin : NULL;
+    g.room = call->scratch;
+    g.a_packed = call->pack;
+    VARIANT(gemm_packed)(&g);
+}
+
+static void choose_many_rows(struct cpu_kernel *out, int64_t rows)
+{
+    int64_t bytes = gemm_a_floats(rows, out->size[0]) * (int64_t)sizeof(float);
+    out->kernel.run = run_many_rows;
+    out->kernel.scratch_bytes = GEMM_ROOM * sizeof(float);
+    if (bytes > MOST_PACK_BYTES)
+        return;
+    out->kernel.pack = pack_many_rows;
+    out->kernel.pack_units = PACK_UNITS;
+    out->kernel.pack_bytes = (size_t)bytes;
+}
+
+/* Light weights as panels, for slices of many rows. */
+static void pack_panels(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    const struct gemm g = many_rows(kernel, whole);
+    VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
+}
+
+static void run_panels(const struct kernel *kernel, const struct call *call)
+{
+    struct gemm g = many_rows(kernel, call);
+    g.m = slice_rows(kernel, call);
+    g.room = call->scratch;
+    g.b_packed = call->pack;
+    VARIANT(gemm_packed)(&g);
+}
+
+static void choose_panels(struct cpu_kernel *out)
+{
+    out->kernel.run = run_panels;
+    out->kernel.scratch_bytes = GEMM_ROWS_ROOM * sizeof(float);
+    out->kernel.pack = pack_panels;
+    out->kernel.pack_units = 1;
+    out->kernel.pack_bytes = (size_t)gemm_b_floats(out->size[0], out->size[1]) * sizeof(float);
 }
 
 static void choose_transposed(struct cpu_kernel *out, int64_t samples, bool heavy)
@@ -176,15 +255,12 @@ static void choose_transposed(struct cpu_kernel *out, int64_t samples, bool heav
         kernel->pack = pack_weights;
         kernel->pack_units = 1;
         kernel->pack_bytes = (size_t)(k * n) * sizeof(float);
-    } else if (samples <= FEW_SAMPLES) {
+    } else {
         kernel->run = run_turned_samples;
         kernel->pack = pack_samples;
         kernel->pack_units = 1;
         kernel->pack_bytes = (size_t)(k * samples) * sizeof(float);
         kernel->scratch_bytes = (size_t)(TURN_COLUMNS * samples) * sizeof(float);
-    } else {
-        kernel->run = run_turned_weights;
-        kernel->scratch_bytes = (size_t)(TURN_COLUMNS * k) * sizeof(float);
     }
 }
 
@@ -198,14 +274,20 @@ MAKER(make_matmul)
     struct cut cut;
     node->op->cut(&cut, node);
     bool heavy = cut.output[0] == PART_WHOLE;
-    const struct shape *x = &node->input[0]->shape, *y = &node->output[0]->shape;
-    out->size[0] = x->dim[1];
-    out->size[1] = y->dim[1];
+    const struct tensor *x = node->input[0], *y = node->output[0];
+    out->size[0] = last_of(x);
+    out->size[1] = last_of(y);
     out->size[2] = heavy;
-    if (y->dim[1] == 1)
+    out->size[3] = shape_row(&x->shape) / out->size[0];
+    int64_t rows = x->shape.dim[0] * out->size[3], slice = request->slice * out->size[3];
+    if (out->size[1] == 1)
         out->kernel.run = run_one_column;
+    else if (heavy && rows > FEW_SAMPLES)
+        choose_many_rows(out, rows);
+    else if (!heavy && out->size[3] > 1 && slice >= PACKED_ROWS && out->size[1] >= PACKED_COLUMNS)
+        choose_panels(out);
     else if (attributes->transposed)
-        choose_transposed(out, x->dim[0], heavy);
+        choose_transposed(out, rows, heavy);
     else
         out->kernel.run = heavy ? run_columns : run_light;
     return PLIM_OK;
@@ -219,7 +301,7 @@ static void run_share(const struct kernel *kernel, const struct call *call)
     const struct gemm g = {
         .m = n == 1 ? 1 : in,
         .n = n == 1 ? in : n,
-        .k = cpu_rows(kernel, call),
+        .k = slice_rows(kernel, call),
         .a = input(call, n == 1 ? 1 : 0),
         .a_row = 1,
         .a_step = n == 1 ? 1 : in,
@@ -241,7 +323,7 @@ static void run_rows(const struct kernel *kernel, const struct call *call)
     const struct gemm g = {
         .m = n == 1 ? 1 : rows,
         .n = n == 1 ? rows : n,
-        .k = call->count,
+        .k = all_rows(kernel, call),
         .a = n == 1 ? dy : x,
         .a_row = 1,
         .a_step = n == 1 ? 1 : in,
@@ -251,6 +333,52 @@ static void run_rows(const struct kernel *kernel, const struct call *call)
         .c_row = n,
     };
     VARIANT(gemm)(&g);
+}
+
+/* dw over many samples: dy as panels, before the rows of dw are gone through. */
+static struct gemm many_samples(const struct kernel *kernel, const struct call *call)
+{
+    int64_t in = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
+    return (struct gemm){
+        .m = call->end - call->begin,
+        .n = n,
+        .k = all_rows(kernel, call),
+        .a = input(call, 0) + call->begin,
+        .a_row = 1,
+        .a_step = in,
+        .b = input(call, 1),
+        .b_step = n,
+        .b_column = 1,
+        .c = call->output[0],
+        .c_row = n,
+    };
+}
+
+static void pack_many_samples(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    const struct gemm g = many_samples(kernel, whole);
+    VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
+}
+
+static void run_many_samples(const struct kernel *kernel, const struct call *call)
+{
+    struct gemm g = many_samples(kernel, call);
+    g.room = call->scratch;
+    g.b_packed = call->pack;
+    VARIANT(gemm_packed)(&g);
+}
+
+static void choose_rows(struct cpu_kernel *out, int64_t samples)
+{
+    int64_t bytes = gemm_b_floats(samples, out->size[1]) * (int64_t)sizeof(float);
+    out->kernel.run = run_rows;
+    if (out->size[1] == 1 || samples <= FEW_SAMPLES || bytes > MOST_PACK_BYTES)
+        return;
+    out->kernel.run = run_many_samples;
+    out->kernel.scratch_bytes = GEMM_ROWS_ROOM * sizeof(float);
+    out->kernel.pack = pack_many_samples;
+    out->kernel.pack_units = PACK_UNITS;
+    out->kernel.pack_bytes = (size_t)bytes;
 }
 
 MAKER(make_matmul_weight_gradient)
@@ -263,6 +391,9 @@ MAKER(make_matmul_weight_gradient)
     node->op->cut(&cut, node);
     out->size[0] = node->output[0]->shape.dim[0];
     out->size[1] = node->output[0]->shape.dim[1];
-    out->kernel.run = cut.output[0] == PART_SUM ? run_share : run_rows;
+    out->size[3] = shape_row(&node->input[0]->shape) / out->size[0];
+    out->kernel.run = run_share;
+    if (cut.output[0] != PART_SUM)
+        choose_rows(out, node->input[0]->shape.dim[0] * out->size[3]);
     return PLIM_OK;
 }

@@ -229,12 +229,12 @@ void VARIANT(gemv)(const struct gemv *g)
 
 /* log2(LANES) rounds of laning rows i and i + LANES / 2 together transpose a
    square. */
-static void transpose_square(float *to, int64_t to_row, const float *from, int64_t from_row)
+INLINE void transpose_rows(float *to, int64_t to_row, const float *from, int64_t from_row, int rows)
 {
     vector x[LANES], y[LANES];
     UNROLL
     for (int i = 0; i < LANES; i++)
-        x[i] = vector_load(from + i * from_row);
+        x[i] = i < rows ? vector_load(from + i * from_row) : vector_all(0);
     UNROLL
     for (int round = 1; round < LANES; round *= 2) {
         UNROLL
@@ -249,6 +249,16 @@ static void transpose_square(float *to, int64_t to_row, const float *from, int64
     UNROLL
     for (int i = 0; i < LANES; i++)
         vector_store(to + i * to_row, x[i]);
+}
+
+static void transpose_square(float *to, int64_t to_row, const float *from, int64_t from_row)
+{
+    transpose_rows(to, to_row, from, from_row, LANES);
+}
+
+void VARIANT(transpose_tile)(float *to, int64_t to_row, const float *from, int64_t from_row, int rows)
+{
+    transpose_rows(to, to_row, from, from_row, rows);
 }
 
 void VARIANT(transpose)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t columns)

@@ -1,5 +1,6 @@
-/* gemm.h - matrix products in f32 over matrices where they lie: nothing is
-   packed, A by any strides, rows of B and C contiguous. */
+/* gemm.h - matrix products in f32. gemm: over matrices where they lie, A by any
+   strides, rows of B and C contiguous. gemm_packed: through copies in the order of
+   reading, for products of many rows. */
 #ifndef CPU_GEMM_H
 #define CPU_GEMM_H
 
@@ -16,15 +17,51 @@ struct gemm {
     const float *a;
     int64_t a_row, a_step; /* floats between i and i + 1, between s and s + 1 */
     const float *b;
-    int64_t b_step; /* between s and s + 1 */
+    int64_t b_step;   /* between s and s + 1 */
+    int64_t b_column; /* between j and j + 1; gemm takes it for 1 */
     float *c;
     int64_t c_row;
     const float *bias; /* [n], or NULL: where the sum starts */
     bool add;          /* the sum starts with c (then no bias) */
     bool relu;
+    /* gemm_packed only: */
+    float *room;           /* GEMM_ROOM floats; GEMM_ROWS_ROOM where b_packed is given */
+    const float *a_packed; /* all of A by gemm_pack_a, or NULL */
+    const float *b_packed; /* all of B by gemm_pack_b, or NULL; never both */
 };
 
 void VARIANT(gemm)(const struct gemm *g);
+
+/* The same product, the same bits, B by any strides too. Rows of A are copied in
+   tiles and B in panels: here, into `room`, or before, by those who use them again. */
+#define GEMM_K_BLOCK       512                               /* steps */
+#define GEMM_MOST_STEPS    (GEMM_K_BLOCK + GEMM_K_BLOCK / 2) /* of a last block */
+#define GEMM_BLOCK_COLUMNS 256                               /* of B: a third of the second-level cache */
+#define GEMM_BLOCK_ROWS    (8 * GEMM_TALL)                   /* of A, where B is packed already */
+#define GEMM_PANEL         (2 * LANES)
+#if LANES == 16
+#define GEMM_TALL 14 /* 28 sums, 2 of B, 1 of A: 31 of 32 registers */
+#elif LANES == 8
+#define GEMM_TALL 6 /* 12 sums, 2 of B, 1 of A: 15 of 16 registers */
+#else
+#define GEMM_TALL 4 /* no more than LANES: tiles are packed by whole vectors */
+#endif
+#define GEMM_ROWS_ROOM (GEMM_MOST_STEPS * GEMM_BLOCK_ROWS + LANES)
+#define GEMM_ROOM      (GEMM_MOST_STEPS * (GEMM_TALL + GEMM_BLOCK_COLUMNS) + LANES)
+void VARIANT(gemm_packed)(const struct gemm *g);
+
+/* Floats of a packed A[m, k], of a packed B[k, n]. */
+INLINE int64_t gemm_a_floats(int64_t m, int64_t k)
+{
+    return (m + GEMM_TALL - 1) / GEMM_TALL * GEMM_TALL * k + LANES;
+}
+INLINE int64_t gemm_b_floats(int64_t k, int64_t n)
+{
+    return (n + LANES - 1) / LANES * LANES * k;
+}
+/* Tiles (panels) that are a share of the whole: unit `unit` of `units`. */
+void VARIANT(gemm_pack_a)(float *to, const struct gemm *g, int unit, int units);
+void VARIANT(gemm_pack_b)(float *to, const struct gemm *g, int unit, int units);
 
 /* y[i] = act(bias + sum over s of x[i, s] * w[s]): n = 1, lanes along s. */
 struct gemv {
@@ -42,5 +79,8 @@ void VARIANT(gemv)(const struct gemv *g);
 
 /* to[j, i] = from[i, j] for i < rows, j < columns. */
 void VARIANT(transpose)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t columns);
+
+/* The same for LANES columns and at most LANES rows, all vectors written whole: zeros where rows are missing. */
+void VARIANT(transpose_tile)(float *to, int64_t to_row, const float *from, int64_t from_row, int rows);
 
 #endif

@@ -1,0 +1,264 @@
+/* gemm_packed.c - large matrix products through copies in the order of reading.
+
+   B is cut into blocks of K_BLOCK steps and BLOCK_COLUMNS columns, and those into
+   panels as wide as a tile; A into tiles of TALL rows. A tile of A stays in the first-
+   level cache while the panels of a block pass by from the second; C is walked along
+   its rows. Between blocks of steps C waits in memory: each element is one chain of
+   multiply-adds in the order of s, bit for bit what gemm.c gives.
+
+   Packed, blocks of steps follow one another; in each, tiles of k lines of TALL
+   floats, or panels of k lines of one or two vectors (zeros behind the last column). */
+#include "backends/cpu/gemm.h"
+
+#define K_BLOCK       GEMM_K_BLOCK
+#define BLOCK_COLUMNS GEMM_BLOCK_COLUMNS
+#define TALL          GEMM_TALL
+#define PANEL         GEMM_PANEL
+#define PANEL_VECTORS (PANEL / LANES)
+#define LINE          16 /* floats of a cache line */
+
+/* One tile: c[rows, width] (+)= a[rows, k] . b[k, PANEL]. */
+struct packed_tile {
+    const float *a, *b, *bias;
+    float *c;
+    const float *next; /* where the next tile's c begins: fetched ahead */
+    int64_t c_row, k;
+    int width; /* columns of c that are there */
+    bool first, last, add, relu;
+};
+
+INLINE vector load_columns(const float *p, int at, int width)
+{
+    int left = width - at;
+    return left >= LANES ? vector_load(p + at) : left > 0 ? vector_load_part(p + at, left) : vector_all(0);
+}
+
+INLINE void store_columns(float *p, vector x, int at, int width)
+{
+    int left = width - at;
+    if (left >= LANES)
+        vector_store(p + at, x);
+    else if (left > 0)
+        vector_store_part(p + at, x, left);
+}
+
+INLINE vector start(const struct packed_tile *t, int row, int column)
+{
+    if (t->add || !t->first)
+        return load_columns(t->c + row * t->c_row, column, t->width);
+    return t->bias ? load_columns(t->bias, column, t->width) : vector_all(0);
+}
+
+/* rows and vectors are constants where this is expanded. */
+INLINE void packed_tile(const struct packed_tile *t, const int rows, const int vectors)
+{
+    vector sum[TALL][PANEL_VECTORS];
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int j = 0; j < vectors; j++) {
+            sum[i][j] = start(t, i, j * LANES);
+            __builtin_prefetch(t->next + i * t->c_row + j * LINE, 1, 3);
+        }
+    }
+    const float *a = t->a, *b = t->b;
+    for (int64_t s = 0; s < t->k; s++, a += TALL, b += vectors * LANES) {
+        vector line[PANEL_VECTORS];
+        UNROLL
+        for (int j = 0; j < vectors; j++)
+            line[j] = vector_load(b + j * LANES);
+        UNROLL
+        for (int i = 0; i < rows; i++) {
+            vector x = vector_all(a[i]);
+            UNROLL
+            for (int j = 0; j < vectors; j++)
+                sum[i][j] = vector_madd(x, line[j], sum[i][j]);
+        }
+    }
+    bool relu = t->relu && t->last;
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int j = 0; j < vectors; j++) {
+            vector y = relu ? vector_max(vector_all(0), sum[i][j]) : sum[i][j];
+            store_columns(t->c + i * t->c_row, y, j * LANES, t->width);
+        }
+    }
+}
+
+typedef void packed_function(const struct packed_tile *t);
+
+#define TILE(rows, vectors)                                                                                            \
+    static void packed_##rows##_##vectors(const struct packed_tile *t)                                                 \
+    {                                                                                                                  \
+        packed_tile(t, rows, vectors);                                                                                 \
+    }
+#define NAME(rows, vectors) packed_##rows##_##vectors,
+#define EACH_4(what, v)     what(1, v) what(2, v) what(3, v) what(4, v)
+#define EACH_6(what, v)     EACH_4(what, v) what(5, v) what(6, v)
+#define EACH_10(what, v)    EACH_6(what, v) what(7, v) what(8, v) what(9, v) what(10, v)
+#if GEMM_TALL == 14
+#define EACH(what, v) EACH_10(what, v) what(11, v) what(12, v) what(13, v) what(14, v)
+#elif GEMM_TALL == 6
+#define EACH(what, v) EACH_6(what, v)
+#else
+#define EACH(what, v) EACH_4(what, v)
+#endif
+EACH(TILE, 1)
+EACH(TILE, 2)
+static packed_function *const by_rows[PANEL_VECTORS][TALL] = {{EACH(NAME, 1)}, {EACH(NAME, 2)}};
+
+/* ---- packing ------------------------------------------------------------- */
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Of the block that begins with so many steps left: no stub of a last block. */
+static int64_t block_steps(int64_t left)
+{
+    return left <= GEMM_MOST_STEPS ? left : K_BLOCK;
+}
+
+/* Vectors of the panel that begins with so many columns left. */
+INLINE int panel_vectors(int64_t left)
+{
+    return left > LANES ? 2 : 1;
+}
+
+static int64_t padded(int64_t extent, int64_t to)
+{
+    return (extent + to - 1) / to * to;
+}
+
+/* b[from.., column..] by any strides into one panel of k lines. */
+static void pack_panel(float *to, const struct gemm *g, int64_t from, int64_t k, int64_t column)
+{
+    int64_t width = smaller(g->n - column, PANEL);
+    int line = panel_vectors(width) * LANES;
+    const float *b = g->b + from * g->b_step + column * g->b_column;
+    if (g->b_column == 1) {
+        for (int64_t s = 0; s < k; s++)
+            for (int j = 0; j < line; j += LANES)
+                vector_store(to + s * line + j, load_columns(b + s * g->b_step, j, (int)width));
+        return;
+    }
+    if (width < line)
+        memset(to, 0, (size_t)(k * line) * sizeof *to);
+    if (g->b_step == 1) {
+        VARIANT(transpose)(to, line, b, g->b_column, width, k);
+        return;
+    }
+    for (int64_t s = 0; s < k; s++)
+        for (int64_t j = 0; j < width; j++)
+            to[s * line + j] = b[s * g->b_step + j * g->b_column];
+}
+
+/* a[row.., from..] into one tile of k lines. Lines are written in order and with whole vectors: what a line
+   spills, the next one covers. */
+static void pack_tile(float *to, const struct gemm *g, int64_t row, int64_t from, int64_t k)
+{
+    int height = (int)smaller(g->m - row, TALL);
+    const float *a = g->a + row * g->a_row + from * g->a_step;
+    int64_t s = 0;
+    if (g->a_row == 1) {
+        for (; s < k; s++)
+            vector_store(to + s * TALL, load_columns(a + s * g->a_step, 0, height));
+        return;
+    }
+    for (; g->a_step == 1 && s + LANES <= k; s += LANES)
+        VARIANT(transpose_tile)(to + s * TALL, TALL, a + s, g->a_row, height);
+    for (; s < k; s++)
+        for (int i = 0; i < height; i++)
+            to[s * TALL + i] = a[i * g->a_row + s * g->a_step];
+}
+
+void VARIANT(gemm_pack_a)(float *to, const struct gemm *g, int unit, int units)
+{
+    int64_t tiles = padded(g->m, TALL) / TALL, first = tiles * unit / units, end = tiles * (unit + 1) / units;
+    for (int64_t from = 0, k; from < g->k; from += k, to += tiles * TALL * k) {
+        k = block_steps(g->k - from);
+        for (int64_t i = first; i < end; i++)
+            pack_tile(to + i * TALL * k, g, i * TALL, from, k);
+    }
+}
+
+void VARIANT(gemm_pack_b)(float *to, const struct gemm *g, int unit, int units)
+{
+    int64_t panels = padded(g->n, PANEL) / PANEL, first = panels * unit / units, end = panels * (unit + 1) / units;
+    for (int64_t from = 0, k; from < g->k; from += k, to += padded(g->n, LANES) * k) {
+        k = block_steps(g->k - from);
+        for (int64_t j = first; j < end; j++)
+            pack_panel(to + j * PANEL * k, g, from, k, j * PANEL);
+    }
+}
+
+/* ---- the product --------------------------------------------------------- */
+
+/* A tile of rows against the panels of a block. b: the block's first panel. */
+static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b, int64_t row, int64_t column,
+                     int64_t columns)
+{
+    int64_t height = smaller(g->m - row, TALL);
+    float *c = g->c + row * g->c_row + column;
+    const float *below = row + height < g->m ? c + height * g->c_row : c;
+    for (int64_t j = 0; j < columns; j += PANEL) {
+        int64_t left = columns - j;
+        t->b = b + j * t->k;
+        t->c = c + j;
+        t->next = left > PANEL ? c + j + PANEL : below;
+        t->width = (int)smaller(left, PANEL);
+        t->bias = g->bias ? g->bias + column + j : NULL;
+        by_rows[panel_vectors(left) - 1][height - 1](t);
+    }
+}
+
+static struct packed_tile tile_of(const struct gemm *g, int64_t from, int64_t k)
+{
+    return (struct packed_tile){
+        .c_row = g->c_row, .k = k, .first = from == 0, .last = from + k == g->k, .add = g->add, .relu = g->relu};
+}
+
+/* Steps from..from + k of one block of columns of B, copied here. */
+static void run_columns(const struct gemm *g, int64_t from, int64_t k, int64_t column, int64_t columns)
+{
+    float *panels = g->room, *tile = g->room + k * padded(columns, LANES);
+    const float *a = g->a_packed ? g->a_packed + from * padded(g->m, TALL) : NULL;
+    struct packed_tile t = tile_of(g, from, k);
+    for (int64_t j = 0; j < columns; j += PANEL)
+        pack_panel(panels + j * k, g, from, k, column + j);
+    for (int64_t row = 0; row < g->m; row += TALL) {
+        if (!a)
+            pack_tile(tile, g, row, from, k);
+        t.a = a ? a + row * k : tile;
+        run_tile(g, &t, panels, row, column, columns);
+    }
+}
+
+/* Steps from..from + k of a block of rows of A, copied here; B is packed. */
+static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row, int64_t rows)
+{
+    const float *b = g->b_packed + from * padded(g->n, LANES);
+    struct packed_tile t = tile_of(g, from, k);
+    for (int64_t i = 0; i < rows; i += TALL)
+        pack_tile(g->room + i * k, g, row + i, from, k);
+    for (int64_t column = 0; column < g->n; column += BLOCK_COLUMNS)
+        for (int64_t i = 0; i < rows; i += TALL) {
+            t.a = g->room + i * k;
+            run_tile(g, &t, b + column * k, row + i, column, smaller(g->n - column, BLOCK_COLUMNS));
+        }
+}
+
+void VARIANT(gemm_packed)(const struct gemm *g)
+{
+    int64_t from = 0;
+    do {
+        int64_t k = block_steps(g->k - from);
+        for (int64_t column = 0; !g->b_packed && column < g->n; column += BLOCK_COLUMNS)
+            run_columns(g, from, k, column, smaller(g->n - column, BLOCK_COLUMNS));
+        for (int64_t row = 0; g->b_packed && row < g->m; row += GEMM_BLOCK_ROWS)
+            run_rows(g, from, k, row, smaller(g->m - row, GEMM_BLOCK_ROWS));
+        from += k;
+    } while (from < g->k);
+}
