@@ -174,7 +174,7 @@ static void matmul(struct bench *bench, const char *name, int64_t batch, int64_t
 {
     struct subject subject;
     struct graph *graph = begin(&subject, bench, batch);
-    struct matmul_attributes attributes = {transposed, transposed ? ACTIVATION_NONE : ACTIVATION_RELU};
+    struct matmul_attributes attributes = {transposed, transposed ? ACTIVATION_NONE : ACTIVATION_RELU, 0};
     struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(batch, in));
     struct tensor *w = graph_weight(graph, "w", TYPE_F32, transposed ? SHAPE(out, in) : SHAPE(in, out), true);
     struct tensor *b = transposed ? NULL : graph_weight(graph, "b", TYPE_F32, SHAPE(out), true);

@@ -234,7 +234,7 @@ struct matmul_case {
 static void build_matmul(struct fixture *fixture, const struct matmul_case *c)
 {
     struct graph *graph = &fixture->graph;
-    struct matmul_attributes attributes = {c->transposed, c->bias ? ACTIVATION_RELU : ACTIVATION_NONE};
+    struct matmul_attributes attributes = {c->transposed, c->bias ? ACTIVATION_RELU : ACTIVATION_NONE, 0};
     fixture_begin(fixture, c->batch);
     struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(c->batch, c->in));
     struct shape w_shape = c->transposed ? SHAPE(c->out, c->in) : SHAPE(c->in, c->out);

@@ -21,7 +21,8 @@
 
 /* matmul: y[N, ..., out] = act(x[N, ..., in] . w + bias). Inputs x, w, bias (optional).
    w is [in, out], or [out, in] with transposed (then no bias, no activation:
-   it is the gradient with respect to x).
+   it is the gradient with respect to x). w may have more axes: its first inner_axes (0: one)
+   stand for `in`, the rest for `out`; x and y end in the same axes, bias has those of `out`.
    Cut by sample while w is light (<= HEAVY_BYTES) and there are samples to share out; else by nothing in common with
    others: its own instruction over blocks of output columns, which is expressed as a
    cut whose axis is the output column (input x WHOLE, w WHOLE, output WHOLE: the
@@ -30,12 +31,17 @@ enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_RELU6 };
 struct matmul_attributes {
     bool transposed;
     enum activation activation; /* set by fusion only */
+    int inner_axes;             /* of w */
 };
 #define HEAVY_BYTES ((int64_t)256 * 1024)
 
 /* matmul_weight_gradient: dw[in, out] = x[N, ..., in]^T . dy[N, ..., out]; inputs x, dy.
    Light: by sample, dw is a SUM. Heavy: cut along the rows of dw (x WHOLE, dy
-   WHOLE, dw CUT), so that an update may follow in the same chain. */
+   WHOLE, dw CUT), so that an update may follow in the same chain. `in` and `out` may be
+   several axes of x and dy (0: one). */
+struct matmul_weight_gradient_attributes {
+    int inner_axes, outer_axes;
+};
 
 /* relu_gradient: dx = dy where y > 0, inputs dy, y (the output of relu).
    sigmoid_gradient: dx = dy * y * (1 - y), inputs dy, y.
@@ -59,8 +65,11 @@ struct scale_attributes {
 };
 
 /* add, multiply: same shapes.
-   sum_rows: [N, ..., c] -> [c]: sum over all but the last axis; by sample, SUM.
+   sum_rows: [N, ..., c] -> [c]: sum over all but the last axis (or axes); by sample, SUM.
    sum_last: [N, ..., c] -> [N, ..., 1]; spread_last: [N, ..., 1] -> [N, ..., c], c in attributes. */
+struct sum_rows_attributes {
+    int64_t axes; /* 0: one */
+};
 struct spread_attributes {
     int64_t extent;
 };

@@ -6,12 +6,14 @@
 
 static plim_status sum_rows_infer(struct graph *graph, struct node *node, plim_error *error)
 {
+    const struct sum_rows_attributes *attributes = node->attributes;
     const struct tensor *x = node->input[0];
+    int axes = attributes->axes ? (int)attributes->axes : 1;
     TRY(need_real(node, 0, error));
     TRY(need_batched(node, 0, error));
-    if (x->shape.rank < 2)
+    if (x->shape.rank < 1 + axes)
         return misfit(node, error, "an input of a batch axis alone has no rows");
-    output_of(graph, node, 0, x->type, shape_1(last_dim(x)), false);
+    output_of(graph, node, 0, x->type, shape_of(axes, &x->shape.dim[x->shape.rank - axes]), false);
     return PLIM_OK;
 }
 
@@ -23,7 +25,7 @@ static void sum_rows_cut(struct cut *cut, const struct node *node)
 static void sum_rows_reference(const struct call *call)
 {
     const struct tensor *x = call->node->input[0];
-    int64_t count = call_rows(call, x) * shape_row(&x->shape), width = last_dim(x);
+    int64_t count = call_rows(call, x) * shape_row(&x->shape), width = shape_count(&call->node->output[0]->shape);
     for (int64_t column = 0; column < width; column++) {
         double sum = 0;
         for (int64_t i = column; i < count; i += width)
@@ -48,6 +50,11 @@ static struct tensor *example_rows(struct graph *graph, int variant, enum type t
 
 static struct tensor *sum_rows_example(struct graph *graph, int variant, enum type type)
 {
+    struct sum_rows_attributes two = {2};
+    if (variant == 3) {
+        struct tensor *heads = example_input(graph, "x", type, ROW(3, 2, 37));
+        return graph_add(graph, &op_sum_rows, &heads, 1, &two, sizeof(two));
+    }
     struct tensor *x = example_rows(graph, variant, type, "x");
     return x ? unary(graph, &op_sum_rows, x) : NULL;
 }
@@ -56,6 +63,7 @@ const struct op op_sum_rows = {
     .name = "sum_rows",
     .inputs = 1,
     .outputs = 1,
+    .attributes_bytes = sizeof(struct sum_rows_attributes),
     .infer = sum_rows_infer,
     .no_gradient = "it is the gradient of a bias, and " NO_SECOND,
     .in_place = NO_INPUT,

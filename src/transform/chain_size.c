@@ -13,6 +13,7 @@
 #define WORK_PER_PARTIAL_BYTE 1024.0 /* multiply-adds that pay for a byte, above two units */
 #define WORK_PER_BYTE_OF_TWO  32.0   /* and for having two units at all */
 #define LEAST_ROWS            64     /* of a unit of columns or rows: narrower ones cost twice the time a column */
+#define FEW_ROWS              32     /* of the whole: these are wide (heads, rows of kernels), and each is worth a unit */
 #define EVEN_ROWS             8      /* slices of 32 rows and more are multiples of this: kernels have no ragged edge */
 
 static int64_t divide_up(int64_t a, int64_t b)
@@ -188,7 +189,7 @@ static void chain_size(struct chain *chain, const struct chain_work *work)
     bytes += bytes > 0 ? streamed_row_bytes(work, chain) : 0;
     int64_t grain = common_grain(work, chain), extent = chain->extent;
     int64_t most = most_rows(bytes, extent);
-    int64_t least = chain->by_sample ? 1 : LEAST_ROWS;
+    int64_t least = chain->by_sample || extent < FEW_ROWS ? 1 : LEAST_ROWS;
     int64_t unit = divide_up(extent, smaller(units_wanted(sum, partial_bytes), divide_up(extent, least)));
     int64_t slices = divide_up(unit, most < 1 ? 1 : most);
     int64_t slice = divide_up(unit, slices);

@@ -1,7 +1,8 @@
 /* cpu_matmul.c - matmul and its weight gradient over gemm.c, one runner for
    each way they are cut.
 
-   size[0]: inner extent, size[1]: columns of the output, size[3]: rows a sample.
+   size[0]: inner extent, size[1]: columns of the output, size[3]: rows a sample; of
+   weight gradients size[2]: rows of the product in a row of dw.
    Products of many rows go through packed copies: of x (or dy) once an
    instruction, where that is not too much memory. */
 #include "backends/cpu/cpu_own.h"
@@ -37,11 +38,6 @@ static bool wants_relu(const struct call *call)
 {
     const struct matmul_attributes *attributes = call->node->attributes;
     return attributes->activation == ACTIVATION_RELU;
-}
-
-static int64_t last_of(const struct tensor *tensor)
-{
-    return tensor->shape.dim[tensor->shape.rank - 1];
 }
 
 /* Rows of x in this slice; of all samples. */
@@ -274,9 +270,14 @@ MAKER(make_matmul)
     struct cut cut;
     node->op->cut(&cut, node);
     bool heavy = cut.output[0] == PART_WHOLE;
-    const struct tensor *x = node->input[0], *y = node->output[0];
-    out->size[0] = last_of(x);
-    out->size[1] = last_of(y);
+    const struct tensor *x = node->input[0];
+    const struct shape *w = &node->input[1]->shape;
+    int64_t first = 1;
+    for (int i = 0; i < (attributes->inner_axes ? attributes->inner_axes : 1); i++)
+        first *= w->dim[i];
+    int64_t second = shape_count(w) / first;
+    out->size[0] = attributes->transposed ? second : first;
+    out->size[1] = attributes->transposed ? first : second;
     out->size[2] = heavy;
     out->size[3] = shape_row(&x->shape) / out->size[0];
     int64_t rows = x->shape.dim[0] * out->size[3], slice = request->slice * out->size[3];
@@ -318,8 +319,8 @@ static void run_share(const struct kernel *kernel, const struct call *call)
 static void run_rows(const struct kernel *kernel, const struct call *call)
 {
     int64_t in = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
-    int64_t rows = call->end - call->begin;
-    const float *x = input(call, 0) + call->begin, *dy = input(call, 1);
+    int64_t each = cpu_kernel_of(kernel)->size[2], rows = (call->end - call->begin) * each;
+    const float *x = input(call, 0) + call->begin * each, *dy = input(call, 1);
     const struct gemm g = {
         .m = n == 1 ? 1 : rows,
         .n = n == 1 ? rows : n,
@@ -339,11 +340,12 @@ static void run_rows(const struct kernel *kernel, const struct call *call)
 static struct gemm many_samples(const struct kernel *kernel, const struct call *call)
 {
     int64_t in = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
+    int64_t each = cpu_kernel_of(kernel)->size[2];
     return (struct gemm){
-        .m = call->end - call->begin,
+        .m = (call->end - call->begin) * each,
         .n = n,
         .k = all_rows(kernel, call),
-        .a = input(call, 0) + call->begin,
+        .a = input(call, 0) + call->begin * each,
         .a_row = 1,
         .a_step = in,
         .b = input(call, 1),
@@ -389,8 +391,13 @@ MAKER(make_matmul_weight_gradient)
         return PLIM_OK;
     struct cut cut;
     node->op->cut(&cut, node);
-    out->size[0] = node->output[0]->shape.dim[0];
-    out->size[1] = node->output[0]->shape.dim[1];
+    const struct matmul_weight_gradient_attributes *attributes = node->attributes;
+    const struct shape *dw = &node->output[0]->shape;
+    out->size[0] = 1;
+    for (int i = 0; i < (attributes->inner_axes ? attributes->inner_axes : 1); i++)
+        out->size[0] *= dw->dim[i];
+    out->size[1] = shape_count(dw) / out->size[0];
+    out->size[2] = out->size[0] / dw->dim[0];
     out->size[3] = shape_row(&node->input[0]->shape) / out->size[0];
     out->kernel.run = run_share;
     if (cut.output[0] != PART_SUM)

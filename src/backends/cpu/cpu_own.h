@@ -40,6 +40,7 @@ RUNNER(run_clip_log);
 RUNNER(run_clip_log_gradient);
 
 MAKER(make_last_axis);
+MAKER(make_sum_rows);
 RUNNER(run_softmax);
 RUNNER(run_softmax_gradient);
 RUNNER(run_sum_rows);

@@ -3,6 +3,7 @@
    size[0]: elements of a sample, size[1]: extent of the last axis. */
 #include "backends/cpu/cpu_math.h"
 #include "backends/cpu/cpu_own.h"
+#include "base/status.h"
 #include "backends/cpu/gemm.h"
 
 #define OPERANDS                                                                                                       \
@@ -24,6 +25,14 @@ MAKER(make_last_axis)
     out->size[0] = shape_row(&wide->shape);
     out->size[1] = wide->shape.dim[wide->shape.rank - 1];
     out->kernel.run = entry->run;
+    return PLIM_OK;
+}
+
+/* A row is all that the output has, be it several axes. */
+MAKER(make_sum_rows)
+{
+    TRY(VARIANT(make_last_axis)(out, entry, request, error));
+    out->size[1] = shape_count(&request->node->output[0]->shape);
     return PLIM_OK;
 }
 

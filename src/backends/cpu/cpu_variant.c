@@ -67,7 +67,7 @@ static const struct cpu_entry entries[] = {
     ENTRY(add, make_each, run_add),
     ENTRY(multiply, make_each, run_multiply),
     ENTRY(scale, make_each, run_scale),
-    ENTRY(sum_rows, make_last_axis, run_sum_rows),
+    ENTRY(sum_rows, make_sum_rows, run_sum_rows),
     ENTRY(sum_last, make_last_axis, run_sum_last),
     ENTRY(spread_last, make_last_axis, run_spread_last),
     ENTRY(batch_mean, make_each, run_batch_mean),
