@@ -200,14 +200,14 @@ static void adam(struct bench *bench, const char *name, int64_t rows, int64_t co
 {
     struct subject subject;
     struct graph *graph = begin(&subject, bench, 1);
-    struct adam_attributes attributes = {0.9, 0.999, 1e-7};
+    struct update_attributes attributes = {.beta_1 = 0.9, .beta_2 = 0.999, .epsilon = 1e-7};
     struct shape shape = SHAPE(rows, columns);
     struct tensor *inputs[] = {
         graph_weight(graph, "w", TYPE_F32, shape, true), graph_weight(graph, "g", TYPE_F32, shape, false),
+        graph_weight(graph, "control", TYPE_F64, SHAPE(CONTROL_COUNT), false),
         graph_state(graph, "m", TYPE_F32, shape),        graph_state(graph, "v", TYPE_F32, shape),
-        graph_state(graph, "rate", TYPE_F32, SHAPE(1)),  graph_state(graph, "iteration", TYPE_I64, SHAPE(1)),
     };
-    graph_add(graph, &op_adam, inputs, 6, &attributes, sizeof attributes);
+    graph_add(graph, &op_adam, inputs, 5, &attributes, sizeof attributes);
     measure(bench, name, &subject, slice);
 }
 

@@ -69,16 +69,15 @@ static inline struct tensor *made_pool(struct graph *graph, const char *layer, s
     return graph_add(graph, &op_max_pool, &x, 1, &attributes, sizeof(attributes));
 }
 
-static inline void made_update(struct graph *graph, struct tensor *w, struct tensor *g, struct tensor *rate,
-                               struct tensor *iteration)
+static inline void made_update(struct graph *graph, struct tensor *w, struct tensor *g, struct tensor *control)
 {
-    struct adam_attributes attributes = {0.9, 0.999, 1e-7};
+    struct update_attributes attributes = {.beta_1 = 0.9, .beta_2 = 0.999, .epsilon = 1e-7};
     char name[96];
     snprintf(name, sizeof(name), "%s/momentum", w->name);
     struct tensor *m = graph_state(graph, name, TYPE_F32, w->shape);
     snprintf(name, sizeof(name), "%s/velocity", w->name);
     struct tensor *v = graph_state(graph, name, TYPE_F32, w->shape);
-    graph_add(graph, &op_adam, (struct tensor *[]){w, g, m, v, rate, iteration}, 6, &attributes, sizeof(attributes));
+    graph_add(graph, &op_adam, (struct tensor *[]){w, g, control, m, v}, 5, &attributes, sizeof(attributes));
 }
 
 /* Gradients of all weights, adam for each, the step counted. */
@@ -94,8 +93,9 @@ static inline void made_backward(struct made *made, struct graph *graph)
     graph->layer = "optimizer";
     struct tensor *iteration = graph_state(graph, "optimizer/iteration", TYPE_I64, rank_1(1));
     struct tensor *rate = graph_state(graph, "optimizer/learning_rate", TYPE_F32, rank_1(1));
+    struct tensor *control = binary(graph, &op_step_control, rate, iteration);
     for (int i = 0; i < made->weight_count; i++)
-        made_update(graph, made->weight[i], gradient[i], rate, iteration);
+        made_update(graph, made->weight[i], gradient[i], control);
     unary(graph, &op_count_step, iteration);
 }
 

@@ -293,7 +293,7 @@ static const char mlp_golden[] = "0 matmul dense (32, 64) <- x dense/kernel dens
                                  "10 relu_gradient dense (32, 64) <- 9 1\n"
                                  "11 matmul_weight_gradient dense (100, 64) <- x 10\n"
                                  "12 sum_rows dense (64,) <- 10\n"
-                                 "13 sgd dense <- dense/kernel 11 learning_rate -\n";
+                                 "13 sgd dense <- dense/kernel 11 control -\n";
 
 /* Forward and backward; NULL gradients where it failed. */
 static plim_status build_mlp(struct graph *graph, struct tensor **weights, struct tensor **gradients, plim_error *error)
@@ -324,9 +324,9 @@ static void gradient_of_mlp(void **state)
     }
     assert_string_equal(gradients[0]->name, "dense/kernel gradient");
     graph.layer = "dense";
-    struct tensor *rate = graph_state(&graph, "learning_rate", TYPE_F32, SHAPE(1));
+    struct tensor *control = graph_state(&graph, "control", TYPE_F64, SHAPE(CONTROL_COUNT));
     struct tensor *updated =
-        graph_add(&graph, &op_sgd, (struct tensor *[]){weights[0], gradients[0], rate}, 3, NULL, 0);
+        graph_add(&graph, &op_sgd, (struct tensor *[]){weights[0], gradients[0], control}, 3, NULL, 0);
     assert_ptr_equal(updated, weights[0]);
     assert_int_equal(graph_check(&graph, NULL), PLIM_OK);
     text_init(&text, budget, TAG_PLANNER);
@@ -402,7 +402,7 @@ static void no_gradient_flows(void **state)
     assert_null(gradient);
     assert_int_equal(graph.node_count, before);
     assert_int_equal(gradient_append(&graph, x, &unread, 1, &gradient, &error), PLIM_UNSUPPORTED);
-    assert_string_equal(error.message, "gradients are taken of a mean over the batch, and x is none");
+    assert_string_equal(error.message, "gradients are taken of one number, and x is none");
     assert_int_equal(gradient_append(&graph, right, &x, 1, &gradient, &error), PLIM_UNSUPPORTED);
     assert_string_equal(error.message, "sparse_accuracy has no gradient: an accuracy moves in steps");
     graph_release(&graph);

@@ -203,7 +203,7 @@ static void work_is_shared(void **state)
     struct bench bench;
     (void)state;
     open_bench(&bench, MLP, 6000, 0, 1);
-    assert_true(bench.program->phase[PHASE_TRAIN].instruction[0].chain.units > 2);
+    assert_true(bench.program->phase[PHASE_TRAIN].instruction[2].chain.units > 2);
     close_bench(&bench);
     open_bench(&bench, CNN, 16, 0, 1);
     bool folds = false;

@@ -286,8 +286,8 @@ static void small_values(void **state)
 static void update_values(void **state)
 {
     struct fixture f;
-    struct sgd_attributes momentum = {0.5, false}, nesterov = {0.5, true};
-    struct adam_attributes adam = {0.9, 0.99, 0.25};
+    struct update_attributes momentum = {.momentum = 0.5}, nesterov = {.momentum = 0.5, .nesterov = true};
+    struct update_attributes adam = {.beta_1 = 0.75, .beta_2 = 0.5, .epsilon = 0.25}; /* exact in float32 */
     struct tensor *w[4], *m[4];
     const char *const names[] = {"w0", "w1", "w2", "w3"}, *const states[] = {"m0", "m1", "m2", "m3"};
     (void)state;
@@ -300,10 +300,11 @@ static void update_values(void **state)
                   *v = graph_state(&f.graph, "v", TYPE_F64, SHAPE(1));
     struct tensor *rate = graph_state(&f.graph, "rate", TYPE_F32, SHAPE(1));
     struct tensor *t = graph_state(&f.graph, "t", TYPE_I64, SHAPE(1));
-    graph_add(&f.graph, &op_sgd, (struct tensor *[]){w[0], g, rate}, 3, NULL, 0);
-    graph_add(&f.graph, &op_sgd, (struct tensor *[]){w[1], g, rate, m[1]}, 4, &momentum, sizeof(momentum));
-    graph_add(&f.graph, &op_sgd, (struct tensor *[]){w[2], g, rate, m[2]}, 4, &nesterov, sizeof(nesterov));
-    graph_add(&f.graph, &op_adam, (struct tensor *[]){w[3], g, m[3], v, rate, t}, 6, &adam, sizeof(adam));
+    struct tensor *control = binary(&f.graph, &op_step_control, rate, t);
+    graph_add(&f.graph, &op_sgd, (struct tensor *[]){w[0], g, control}, 3, NULL, 0);
+    graph_add(&f.graph, &op_sgd, (struct tensor *[]){w[1], g, control, m[1]}, 4, &momentum, sizeof(momentum));
+    graph_add(&f.graph, &op_sgd, (struct tensor *[]){w[2], g, control, m[2]}, 4, &nesterov, sizeof(nesterov));
+    graph_add(&f.graph, &op_adam, (struct tensor *[]){w[3], g, control, m[3], v}, 5, &adam, sizeof(adam));
     unary(&f.graph, &op_count_step, t);
     prepare(&f);
     for (int i = 0; i < 4; i++) {
@@ -319,10 +320,10 @@ static void update_values(void **state)
     EXPECT(&f, w[0], -1);             /* 1 - 1 - 1 */
     EXPECT(&f, w[1], -1.5);           /* m: -1, -1.5 */
     EXPECT(&f, w[2], 1 - 1.5 - 1.75); /* w += m/2 - 1 */
-    EXPECT(&f, m[3], 0.38);           /* 0.2 + 0.18 */
-    EXPECT(&f, v, 0.0796);            /* 0.04 + 0.0396 */
-    double first = 0.2 * (0.5 * sqrt(0.01) / 0.1) / (sqrt(0.04) + 0.25);
-    double second = 0.38 * (0.5 * sqrt(1 - 0.9801) / 0.19) / (sqrt(0.0796) + 0.25);
+    EXPECT(&f, m[3], 0.875); /* 0.5 + 0.375 */
+    EXPECT(&f, v, 3);        /* 2 + 1 */
+    double first = 0.5 * (0.5 * sqrt(0.5) / 0.25) / (sqrt(2) + 0.25);
+    double second = 0.875 * (0.5 * sqrt(0.75) / (1 - 0.5625)) / (sqrt(3) + 0.25);
     EXPECT(&f, w[3], 1 - first - second);
     EXPECT(&f, t, 2);
     fixture_release(&f);

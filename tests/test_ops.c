@@ -268,7 +268,9 @@ static void check_in_place_variant(const struct op *op, int variant)
     fixture_run_before(&apart, BATCH);
     fixture_run_before(&together, BATCH);
     if (apart.bytes[from->id] == apart.bytes[to->id]) {
-        fixture_call(&call, &together, together.node, 0, BATCH, BATCH);
+        struct cut cut;
+        op->cut(&cut, together.node);
+        fixture_call(&call, &together, together.node, 0, cut.extent, BATCH);
         call.output[0] = call.input[op->in_place];
         op->reference(&call);
         memcpy(together.data[to->id], together.data[from->id], together.bytes[to->id]);

@@ -37,6 +37,7 @@ struct tensor {
     bool batched;
     bool trainable;       /* weights only */
     bool gradient;        /* a gradient of a weight: its bytes are booked under that tag */
+    double initial;       /* states only: what every element is before the first step */
     int column;           /* inputs only: which column of the batch */
     struct node *producer; /* NULL for inputs, weights and states */
 };

@@ -26,7 +26,7 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
     trainer->options.validation_grant = job->validation_grant;
     TRY(machine_open(&trainer->machine, job->program, job->budget, error));
     unsigned mode = floats_enter();
-    plim_status status = trainer_initialize(trainer, &job->training, error);
+    plim_status status = trainer_initialize(trainer, error);
     floats_restore(mode);
     if (status != PLIM_OK)
         machine_close(&trainer->machine);

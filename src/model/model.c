@@ -181,7 +181,7 @@ static plim_status build_layers(struct tensor **out, struct graph *graph, struct
 }
 
 static plim_status take_gradients(struct tensor ***out, struct graph *graph, struct model *model, struct tensor *loss,
-                                  plim_error *error)
+                                  struct tensor *scale, plim_error *error)
 {
     size_t bytes = (size_t)(model->weight_count ? model->weight_count : 1) * sizeof(struct tensor *);
     struct tensor **of = arena_take(&graph->arena, bytes), **gradients = arena_take(&graph->arena, bytes);
@@ -193,7 +193,7 @@ static plim_status take_gradients(struct tensor ***out, struct graph *graph, str
             of[count++] = model->weight[i].tensor;
     if (count == 0)
         return fail_at(error, PLIM_BAD_JOB, model->job, "the model has no weights to train");
-    TRY(gradient_append(graph, loss, of, count, gradients, error));
+    TRY(gradient_append_from(graph, loss, scale, of, count, gradients, error));
     *out = gradients;
     return PLIM_OK;
 }
@@ -202,23 +202,11 @@ static plim_status take_gradients(struct tensor ***out, struct graph *graph, str
 static plim_status build_backward(struct model_tensors *out, struct graph *graph, struct model *model,
                                   plim_error *error)
 {
-    const struct optimizer *optimizer = &model->training->optimizer;
-    const struct shape one = {.rank = 1, .dim = {1}};
-    struct tensor **gradients = NULL;
+    struct tensor **gradients = NULL, *scale = updates_scale(graph, &model->training->optimizer);
     graph->backward = true;
-    TRY(take_gradients(&gradients, graph, model, out->loss, error));
+    TRY(take_gradients(&gradients, graph, model, out->loss, scale, error));
     graph->backward = true;
-    out->iteration = model_iteration(model, graph);
-    out->learning_rate = graph_state(graph, "optimizer/learning_rate", TYPE_F32, one);
-    for (int i = 0, k = 0; i < model->weight_count; i++) {
-        const struct weight *weight = &model->weight[i];
-        struct tensor *gradient = weight->trainable ? gradients[k++] : NULL;
-        graph->layer = weight->layer->name;
-        if (gradient)
-            optimizer->type->update(optimizer, graph, weight->tensor, gradient, out->learning_rate, out->iteration);
-    }
-    graph->layer = "optimizer";
-    unary(graph, &op_count_step, out->iteration);
+    updates_add(out, graph, model, gradients, scale);
     graph->backward = false;
     return graph_check(graph, error);
 }

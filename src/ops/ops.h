@@ -20,6 +20,9 @@
 #undef OP
 
 /* matmul: y[N, ..., out] = act(x[N, ..., in] . w + bias). Inputs x, w, bias (optional).
+#include "ops/update.h"
+
+/* matmul: y[N, out] = act(x[N, in] . w + bias). Inputs x, w, bias (optional).
    w is [in, out], or [out, in] with transposed (then no bias, no activation:
    it is the gradient with respect to x). w may have more axes: its first inner_axes (0: one)
    stand for `in`, the rest for `out`; x and y end in the same axes, bias has those of `out`.

@@ -1,18 +1,10 @@
-/* update.c - optimizers: sgd and adam write weights and states in place, and
-   count_step counts. They have no outputs, and stand at the end of a step. */
+/* update.c - what all updates of weights share, and the numbers that a step
+   computes once for all elements. */
 #include <math.h>
 
-#include "ops/helpers.h"
+#include "ops/update_own.h"
 
-#define NO_GRADIENT "an update ends the step"
-
-static int64_t update_elements(const struct call *call)
-{
-    return (call->end - call->begin) * shape_row(&call->node->input[0]->shape);
-}
-
-/* Input `at` holds one number of that type. */
-static plim_status need_one(const struct node *node, int at, enum type type, plim_error *error)
+plim_status need_one(const struct node *node, int at, enum type type, plim_error *error)
 {
     TRY(need_type(node, at, type, error));
     if (node->input[at]->batched || shape_count(&node->input[at]->shape) != 1)
@@ -20,180 +12,168 @@ static plim_status need_one(const struct node *node, int at, enum type type, pli
     return PLIM_OK;
 }
 
-static plim_status need_weight(const struct node *node, plim_error *error)
+plim_status need_control(const struct node *node, int at, plim_error *error)
+{
+    TRY(need_type(node, at, TYPE_F64, error));
+    if (node->input[at]->batched || shape_count(&node->input[at]->shape) != CONTROL_COUNT)
+        return misfit(node, error, "input %d must be the control of a step", at);
+    return PLIM_OK;
+}
+
+plim_status need_weight(const struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
     if (node->input[0]->kind != KIND_WEIGHT && node->input[0]->kind != KIND_STATE)
         return misfit(node, error, "only a weight can be updated");
-    return need_alike(node, 0, 1, error);
+    return PLIM_OK;
 }
 
-static void put(const struct call *call, int input, int64_t i, double value)
+void cut_update(struct cut *cut, const struct node *node, unsigned whole)
 {
-    element_set(call->input[input], call->node->input[input]->type, i, value);
+    const struct tensor *w = node->input[0];
+    cut_rows(cut, node, w, (double)shape_count(&w->shape));
+    for (int i = 1; i < node->input_count; i++)
+        if (whole >> i & 1)
+            cut->input[i] = PART_WHOLE;
 }
 
-/* ---- sgd: inputs w, g, learning_rate, momentum ------------------------- */
-
-static plim_status sgd_infer(struct graph *graph, struct node *node, plim_error *error)
+void cut_control_1(struct cut *cut, const struct node *node)
 {
-    const struct sgd_attributes *attributes = node->attributes;
-    (void)graph;
-    TRY(need_weight(node, error));
-    TRY(need_one(node, 2, TYPE_F32, error));
-    if (!node->input[3] && attributes->momentum != 0)
-        return misfit(node, error, "a momentum of %g needs a state", attributes->momentum);
-    return node->input[3] ? need_alike(node, 0, 3, error) : PLIM_OK;
+    cut_update(cut, node, 1 << 1);
 }
 
-static void sgd_cut(struct cut *cut, const struct node *node)
+void cut_control_2(struct cut *cut, const struct node *node)
 {
-    cut_elementwise(cut, node);
-    cut->input[2] = PART_WHOLE;
+    cut_update(cut, node, 1 << 2);
 }
 
-/* m = mu * m - lr * g; w += m, or with nesterov w += mu * m - lr * g. */
-static void sgd_reference(const struct call *call)
+void cut_squares(struct cut *cut, const struct node *node)
 {
-    const struct sgd_attributes *attributes = call->node->attributes;
-    double rate = get(call, 2, 0);
-    int64_t count = update_elements(call);
-    for (int64_t i = 0; i < count; i++) {
-        double step = -rate * get(call, 1, i);
-        if (call->input[3]) {
-            double m = attributes->momentum * get(call, 3, i) + step;
-            put(call, 3, i, m);
-            step = attributes->nesterov ? attributes->momentum * m + step : m;
-        }
-        put(call, 0, i, get(call, 0, i) + step);
-    }
+    cut_update(cut, node, 1 << 2 | 1 << 3 | 1 << 4);
 }
 
-static const struct shape example_shapes[] = {{2, {7, 5}}, {1, {13}}, {1, {1}}, {4, {3, 2, 1, 9}}};
-#define EXAMPLES (int)(sizeof(example_shapes) / sizeof(example_shapes[0]))
-
-static struct tensor *sgd_example(struct graph *graph, int variant, enum type type)
+int64_t update_elements(const struct call *call)
 {
-    static const struct sgd_attributes attributes[EXAMPLES] = {{0, false}, {0.9, false}, {0.5, true}, {0.9, true}};
-    if (variant >= EXAMPLES)
-        return NULL;
-    struct shape shape = example_shapes[variant];
-    struct tensor *inputs[4] = {graph_weight(graph, "w", type, shape, true), graph_state(graph, "g", type, shape)};
-    inputs[2] = graph_state(graph, "positive:learning_rate", TYPE_F32, shape_1(1));
-    inputs[3] = attributes[variant].momentum != 0 ? graph_state(graph, "m", type, shape) : NULL;
-    return graph_add(graph, &op_sgd, inputs, 4, &attributes[variant], sizeof(attributes[variant]));
+    return (call->end - call->begin) * shape_row(&call->node->input[0]->shape);
 }
 
-const struct op op_sgd = {
-    .name = "sgd",
-    .inputs = 4,
-    .optional = 1 << 3,
-    .attributes_bytes = sizeof(struct sgd_attributes),
-    .infer = sgd_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1 << 0 | 1 << 3,
-    .in_place = NO_INPUT,
-    .cut = sgd_cut,
-    .reference = sgd_reference,
-    .example = sgd_example,
+const struct shape update_shapes[] = {{2, {7, 5}}, {1, {13}}, {1, {1}}, {4, {3, 2, 1, 9}}, {2, {1, 40}}};
+const int update_shapes_count = sizeof(update_shapes) / sizeof(update_shapes[0]);
+
+struct tensor *example_control(struct graph *graph)
+{
+    return graph_state(graph, "positive:control", TYPE_F64, shape_1(CONTROL_COUNT));
+}
+
+/* ---- numbers of a step -------------------------------------------------- */
+
+/* 1 - beta^t with the digits that Keras has of it. */
+static double rest(double beta, double t)
+{
+    return 1 - (double)(float)pow((double)(float)beta, t);
+}
+
+static void sgd_numbers(double *k, const struct update_attributes *a, double rate, double t, double product)
+{
+    (void)t, (void)product;
+    k[0] = rate;
+    k[1] = a->momentum;
+}
+
+static void rho_numbers(double *k, const struct update_attributes *a, double rate, double t, double product)
+{
+    (void)t, (void)product;
+    k[0] = rate;
+    k[1] = a->rho;
+    k[2] = 1 - a->rho;
+    k[3] = a->epsilon;
+    k[4] = a->momentum;
+}
+
+static void adam_numbers(double *k, const struct update_attributes *a, double rate, double t, double product)
+{
+    (void)product;
+    k[0] = 1 - a->beta_1;
+    k[1] = 1 - a->beta_2;
+    k[2] = rate * sqrt(rest(a->beta_2, t)) / rest(a->beta_1, t);
+    k[3] = a->epsilon;
+}
+
+static void adamax_numbers(double *k, const struct update_attributes *a, double rate, double t, double product)
+{
+    (void)product;
+    k[0] = 1 - a->beta_1;
+    k[1] = a->beta_2;
+    k[2] = rate / rest(a->beta_1, t);
+    k[3] = a->epsilon;
+}
+
+/* product is already this step's. */
+static void nadam_numbers(double *k, const struct update_attributes *a, double rate, double t, double product)
+{
+    double beta_1 = (double)(float)a->beta_1;
+    double u = beta_1 * (1 - 0.5 * pow(0.96, t)), next = beta_1 * (1 - 0.5 * pow(0.96, t + 1));
+    k[0] = 1 - beta_1;
+    k[1] = 1 - (double)(float)a->beta_2;
+    k[2] = rate * next / (1 - product * next);
+    k[3] = rate * (1 - u) / (1 - product);
+    k[4] = 1 / rest(a->beta_2, t);
+    k[5] = a->epsilon;
+}
+
+static void lion_numbers(double *k, const struct update_attributes *a, double rate, double t, double product)
+{
+    (void)t, (void)product;
+    k[0] = rate;
+    k[1] = a->beta_1;
+    k[2] = 1 - a->beta_1;
+    k[3] = a->beta_2;
+    k[4] = 1 - a->beta_2;
+}
+
+static void ftrl_numbers(double *k, const struct update_attributes *a, double rate, double t, double product)
+{
+    (void)t, (void)product;
+    k[0] = 1 / rate;
+    k[1] = -a->power;
+    k[2] = a->l1;
+    k[3] = 2 * (a->l2 + a->beta / (2 * rate));
+    k[4] = 2 * a->shrinkage;
+}
+
+/* Adam's, without the rate: bias corrections of m and of v. */
+static void lamb_numbers(double *k, const struct update_attributes *a, double rate, double t, double product)
+{
+    (void)product, (void)rate;
+    k[0] = 1 - a->beta_1;
+    k[1] = 1 - a->beta_2;
+    k[2] = 1 / rest(a->beta_1, t);
+    k[3] = 1 / rest(a->beta_2, t);
+    k[4] = a->epsilon;
+}
+
+static void no_numbers(double *k, const struct update_attributes *a, double rate, double t, double product)
+{
+    (void)k, (void)a, (void)rate, (void)t, (void)product;
+}
+
+static const struct {
+    const struct op *op;
+    void (*numbers)(double *k, const struct update_attributes *a, double rate, double t, double product);
+} rules[] = {
+    {&op_sgd, sgd_numbers},           {&op_rmsprop, rho_numbers}, {&op_adagrad, rho_numbers},
+    {&op_adadelta, rho_numbers},      {&op_adam, adam_numbers},   {&op_adamax, adamax_numbers},
+    {&op_nadam, nadam_numbers},       {&op_lion, lion_numbers},   {&op_ftrl, ftrl_numbers},
+    {&op_lamb_direction, lamb_numbers}, {&op_decay_weight, no_numbers},
 };
 
-/* ---- adam: inputs w, g, m, v, learning_rate, iteration ----------------- */
-
-static plim_status adam_infer(struct graph *graph, struct node *node, plim_error *error)
+void update_numbers(double out[UPDATE_NUMBERS], const struct node *node, const double *control, double product)
 {
-    (void)graph;
-    TRY(need_weight(node, error));
-    TRY(need_alike(node, 0, 2, error));
-    TRY(need_alike(node, 0, 3, error));
-    TRY(need_one(node, 4, TYPE_F32, error));
-    return need_one(node, 5, TYPE_I64, error);
+    const struct update_attributes *a = node->attributes;
+    for (int i = 0; i < UPDATE_NUMBERS; i++)
+        out[i] = 0;
+    for (int i = 0; i < (int)(sizeof(rules) / sizeof(rules[0])); i++)
+        if (rules[i].op == node->op)
+            rules[i].numbers(out, a, control[CONTROL_RATE], control[CONTROL_STEP], product);
+    out[UPDATE_NUMBERS - 1] = a->weight_decay * control[CONTROL_RATE];
 }
-
-static void adam_cut(struct cut *cut, const struct node *node)
-{
-    cut_elementwise(cut, node);
-    cut->input[4] = cut->input[5] = PART_WHOLE;
-}
-
-static void adam_reference(const struct call *call)
-{
-    const struct adam_attributes *a = call->node->attributes;
-    double t = get(call, 5, 0) + 1;
-    double rate = get(call, 4, 0) * sqrt(1 - pow(a->beta_2, t)) / (1 - pow(a->beta_1, t));
-    int64_t count = update_elements(call);
-    for (int64_t i = 0; i < count; i++) {
-        double g = get(call, 1, i), m = get(call, 2, i), v = get(call, 3, i);
-        m += (g - m) * (1 - a->beta_1);
-        v += (g * g - v) * (1 - a->beta_2);
-        put(call, 2, i, m);
-        put(call, 3, i, v);
-        put(call, 0, i, get(call, 0, i) - m * rate / (sqrt(v) + a->epsilon));
-    }
-}
-
-static struct tensor *adam_example(struct graph *graph, int variant, enum type type)
-{
-    struct adam_attributes attributes = {variant % 2 ? 0.8 : 0.9, 0.999, 1e-7};
-    if (variant >= EXAMPLES)
-        return NULL;
-    struct shape shape = example_shapes[variant];
-    struct tensor *inputs[] = {
-        graph_weight(graph, "w", type, shape, true),
-        graph_state(graph, "g", type, shape),
-        graph_state(graph, "m", type, shape),
-        graph_state(graph, "positive:v", type, shape),
-        graph_state(graph, "positive:learning_rate", TYPE_F32, shape_1(1)),
-        graph_state(graph, "iteration", TYPE_I64, shape_1(1)),
-    };
-    return graph_add(graph, &op_adam, inputs, 6, &attributes, sizeof(attributes));
-}
-
-const struct op op_adam = {
-    .name = "adam",
-    .inputs = 6,
-    .attributes_bytes = sizeof(struct adam_attributes),
-    .infer = adam_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1 << 0 | 1 << 2 | 1 << 3,
-    .in_place = NO_INPUT,
-    .cut = adam_cut,
-    .reference = adam_reference,
-    .example = adam_example,
-};
-
-/* ---- count_step: iteration += 1 ---------------------------------------- */
-
-static plim_status count_step_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    (void)graph;
-    return need_one(node, 0, TYPE_I64, error);
-}
-
-/* As the whole number that it is: a double ends at 2^53. */
-static void count_step_reference(const struct call *call)
-{
-    int64_t *iteration = call->input[0];
-    if (call->begin < call->end)
-        *iteration += 1;
-}
-
-static struct tensor *count_step_example(struct graph *graph, int variant, enum type type)
-{
-    (void)type;
-    if (variant > 0)
-        return NULL;
-    return unary(graph, &op_count_step, graph_state(graph, "iteration", TYPE_I64, shape_1(1)));
-}
-
-const struct op op_count_step = {
-    .name = "count_step",
-    .inputs = 1,
-    .infer = count_step_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1 << 0,
-    .in_place = NO_INPUT,
-    .cut = cut_elementwise,
-    .reference = count_step_reference,
-    .example = count_step_example,
-};

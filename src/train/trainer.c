@@ -53,7 +53,7 @@ static const struct weight *find_weight(const struct model *model, const char *n
     return NULL;
 }
 
-plim_status trainer_initialize(struct trainer *trainer, const struct training *training, plim_error *error)
+plim_status trainer_initialize(struct trainer *trainer, plim_error *error)
 {
     const struct program *program = trainer->machine.program;
     int guess = 0;
@@ -67,9 +67,8 @@ plim_status trainer_initialize(struct trainer *trainer, const struct training *t
                 return fail(error, PLIM_INTERNAL, "the plan has a weight '%s', the model has none", tensor->name);
             initializer_fill(data, tensor->type, count, &weight->initializer, trainer->options.seed, tensor->name);
         } else {
-            memset(data, 0, (size_t)count * type_bytes(tensor->type));
-            if (strcmp(tensor->name, "optimizer/learning_rate") == 0)
-                element_set(data, tensor->type, 0, training->optimizer.learning_rate);
+            for (int64_t k = 0; k < count; k++)
+                element_set(data, tensor->type, k, tensor->initial);
         }
     }
     return PLIM_OK;

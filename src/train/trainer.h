@@ -140,8 +140,8 @@ struct trainer {
 };
 /* Calls listener with BEGIN, STEP, EPOCH and END events. */
 plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *context, plim_error *error);
-/* Weights from the model's initialisers, states zero, learning rate set. */
-plim_status trainer_initialize(struct trainer *trainer, const struct training *training, plim_error *error);
+/* Weights from the model's initialisers, states from their own first value. */
+plim_status trainer_initialize(struct trainer *trainer, plim_error *error);
 
 /* For trainer.c: ---- evaluate.c, resume.c ---- */
 struct evaluation {

@@ -83,14 +83,20 @@ static void mark(struct graph *graph, const struct tensor *of, struct tensor *d)
     d->name = name;
 }
 
+/* A mean over the batch takes an absent gradient as 1; other losses, and scaled ones, begin with a seed. */
+static void plant(struct backward *backward, struct tensor *loss, struct tensor *scale)
+{
+    struct seed_attributes seed = {loss->type};
+    if (scale || loss->producer->op != &op_batch_mean)
+        backward->d[loss->id] = graph_add(backward->graph, &op_gradient_seed, &scale, 1, &seed, sizeof(seed));
+}
+
 static plim_status prepare(struct backward *backward, struct tensor *loss, plim_error *error)
 {
     struct graph *graph = backward->graph;
     size_t count = (size_t)backward->tensors;
-    /* Only batch_mean takes an absent gradient as 1. */
-    if (!loss->producer || loss->producer->op != &op_batch_mean)
-        return fail(error, PLIM_UNSUPPORTED, "gradients are taken of a mean over the batch, and %s is none",
-                    loss->name);
+    if (!loss->producer || loss->batched || shape_count(&loss->shape) != 1)
+        return fail(error, PLIM_UNSUPPORTED, "gradients are taken of one number, and %s is none", loss->name);
     backward->needed = arena_array(&graph->arena, count, sizeof(*backward->needed));
     backward->d = arena_array(&graph->arena, count, sizeof(*backward->d));
     if (!backward->needed || !backward->d)
@@ -101,6 +107,12 @@ static plim_status prepare(struct backward *backward, struct tensor *loss, plim_
 plim_status gradient_append(struct graph *graph, struct tensor *loss, struct tensor *const *of, int count,
                             struct tensor **gradients, plim_error *error)
 {
+    return gradient_append_from(graph, loss, NULL, of, count, gradients, error);
+}
+
+plim_status gradient_append_from(struct graph *graph, struct tensor *loss, struct tensor *scale,
+                                 struct tensor *const *of, int count, struct tensor **gradients, plim_error *error)
+{
     struct backward backward = {.graph = graph, .tensors = graph->tensor_count};
     const char *layer = graph->layer;
     bool was_backward = graph->backward;
@@ -108,6 +120,7 @@ plim_status gradient_append(struct graph *graph, struct tensor *loss, struct ten
     TRY(prepare(&backward, loss, error));
     find_needed(&backward, of, count);
     graph->backward = true;
+    plant(&backward, loss, scale);
     for (int n = loss->producer->id; n >= 0 && !graph->failed; n--)
         step_back(&backward, graph->node[n], n == loss->producer->id);
     graph->layer = layer;

@@ -1,0 +1,164 @@
+/* updates.c - from gradients to weights: what every optimizer shares.
+
+   The order is Keras's: unscale, accumulate, clip, decay, update, average; the
+   step is counted last. Weights are read and written in program order, which the
+   plan keeps. */
+#include "model/model.h"
+#include "ops/ops.h"
+
+struct tensor *optimizer_slot(struct graph *graph, const struct tensor *w, const char *name, struct shape shape,
+                              double initial)
+{
+    if (graph->failed || !w)
+        return NULL;
+    const char *full = arena_format(&graph->arena, "optimizer/%s/%s", w->name, name);
+    if (!full) {
+        graph_refused(graph, 0);
+        return NULL;
+    }
+    struct tensor *state = graph_state(graph, full, w->type, shape);
+    if (state)
+        state->initial = initial;
+    return state;
+}
+
+static struct tensor *state_of_all(struct graph *graph, const char *name, enum type type, double initial)
+{
+    struct tensor *state = graph_state(graph, name, type, shape_of(1, (int64_t[]){1}));
+    if (state)
+        state->initial = initial;
+    return state;
+}
+
+struct tensor *updates_scale(struct graph *graph, const struct optimizer *optimizer)
+{
+    return optimizer->scales_loss
+               ? state_of_all(graph, "optimizer/dynamic_scale", TYPE_F32, optimizer->initial_scale)
+               : NULL;
+}
+
+/* The sum over all gradients of what `op` makes of each. */
+static struct tensor *over_all(struct graph *graph, const struct op *op, struct tensor *const *gradients, int count)
+{
+    struct tensor *sum = NULL;
+    for (int i = 0; i < count; i++) {
+        struct tensor *one = gradients[i] ? unary(graph, op, gradients[i]) : NULL;
+        sum = sum && one ? binary(graph, &op_add, sum, one) : one ? one : sum;
+    }
+    return sum;
+}
+
+static struct tensor *clipped(const struct optimizer *optimizer, struct graph *graph, struct tensor *g,
+                              struct tensor *global)
+{
+    struct clip_attributes clip = {.global = global != NULL};
+    clip.limit = global                      ? optimizer->global_clipnorm
+                 : optimizer->clipnorm > 0.0 ? optimizer->clipnorm
+                                             : optimizer->clipvalue;
+    if (!global && optimizer->clipnorm <= 0.0)
+        return clip.limit > 0.0 ? graph_add(graph, &op_clip_value, &g, 1, &clip, sizeof clip) : g;
+    struct tensor *inputs[2] = {g, global ? global : unary(graph, &op_square_sum, g)};
+    return graph_add(graph, &op_clip_norm, inputs, 2, &clip, sizeof clip);
+}
+
+static void element_update(const struct update_step *step, struct graph *graph, struct tensor *w, struct tensor *g)
+{
+    const struct optimizer *optimizer = step->optimizer;
+    const struct optimizer_type *type = optimizer->type;
+    struct tensor *inputs[3 + MOST_OPTIMIZER_STATES] = {w, g, step->control};
+    int count = 3;
+    for (int i = 0; i < MOST_OPTIMIZER_STATES && type->state[i].name; i++) {
+        const struct optimizer_state *state = &type->state[i];
+        if (state->wanted && !state->wanted(optimizer))
+            continue;
+        inputs[3 + i] = optimizer_slot(graph, w, state->name, w->shape, state->filled ? optimizer->accumulator : 0.0);
+        count = 4 + i;
+    }
+    graph_add(graph, type->op, inputs, count, &optimizer->rule, sizeof optimizer->rule);
+}
+
+static void average(const struct update_step *step, struct graph *graph, struct tensor *w)
+{
+    const struct optimizer *optimizer = step->optimizer;
+    struct average_attributes attributes = {optimizer->ema_momentum, optimizer->ema_overwrite_frequency};
+    struct tensor *inputs[3] = {w, optimizer_slot(graph, w, "average", w->shape, 0.0), step->control};
+    graph_add(graph, &op_moving_average, inputs, 3, &attributes, sizeof attributes);
+}
+
+/* Gradients as they come become gradients as updates want them. */
+static void prepare_gradients(struct tensor **g, const struct update_step *step, struct graph *graph,
+                              struct tensor *const *w, int count, struct tensor *scale)
+{
+    const struct optimizer *optimizer = step->optimizer;
+    struct accumulate_attributes accumulate = {optimizer->accumulation};
+    for (int i = 0; i < count; i++) {
+        if (g[i] && scale)
+            g[i] = binary(graph, &op_unscale_gradient, g[i], scale);
+        if (g[i] && optimizer->accumulation > 1) {
+            struct tensor *sum = optimizer_slot(graph, w[i], "gradient_accumulator", w[i]->shape, 0.0);
+            struct tensor *inputs[3] = {g[i], step->control, sum};
+            g[i] = graph_add(graph, &op_accumulate_gradient, inputs, 3, &accumulate, sizeof accumulate);
+        }
+    }
+    struct tensor *global = optimizer->global_clipnorm > 0.0 ? over_all(graph, &op_square_sum, g, count) : NULL;
+    for (int i = 0; i < count; i++)
+        if (g[i] && (g[i] = clipped(optimizer, graph, g[i], global)))
+            g[i]->gradient = true; /* its bytes are booked as such */
+}
+
+static struct tensor *make_control(struct model_tensors *out, struct graph *graph, const struct optimizer *optimizer,
+                                   struct tensor *nonfinite)
+{
+    struct step_control_attributes attributes = {.schedule = optimizer->schedule,
+                                                 .accumulation = optimizer->accumulation};
+    struct tensor *inputs[3] = {out->learning_rate, out->iteration, nonfinite};
+    return graph_add(graph, &op_step_control, inputs, nonfinite ? 3 : 2, &attributes, sizeof attributes);
+}
+
+static void end_step(struct model_tensors *out, const struct update_step *step, struct graph *graph,
+                     struct tensor *scale)
+{
+    struct loss_scale_attributes attributes = {step->optimizer->growth_steps};
+    graph->layer = "optimizer";
+    if (scale) {
+        struct tensor *inputs[4] = {scale, state_of_all(graph, "optimizer/step_counter", TYPE_I64, 0.0),
+                                    state_of_all(graph, "optimizer/skipped_steps", TYPE_I64, 0.0), step->control};
+        graph_add(graph, &op_loss_scale, inputs, 4, &attributes, sizeof attributes);
+    }
+    binary(graph, &op_count_step, out->iteration, scale ? step->control : NULL);
+}
+
+void updates_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *const *gradients, struct tensor *scale)
+{
+    const struct optimizer *optimizer = &model->training->optimizer;
+    struct update_step step = {.optimizer = optimizer};
+    int most = model->weight_count ? model->weight_count : 1, count = 0;
+    struct tensor **w = arena_array(&graph->arena, (size_t)most, sizeof *w);
+    struct tensor **g = arena_array(&graph->arena, (size_t)most, sizeof *g);
+    if (!w || !g) {
+        graph_refused(graph, (size_t)most * sizeof *w);
+        return;
+    }
+    for (int i = 0; i < model->weight_count; i++)
+        if (model->weight[i].trainable) {
+            w[count] = model->weight[i].tensor;
+            g[count] = gradients[count];
+            count++;
+        }
+    graph->layer = "optimizer";
+    out->iteration = model_iteration(model, graph);
+    out->learning_rate = state_of_all(graph, "optimizer/learning_rate", TYPE_F32, optimizer->learning_rate);
+    step.control = make_control(out, graph, optimizer, scale ? over_all(graph, &op_count_nonfinite, g, count) : NULL);
+    if (optimizer->type->begin)
+        optimizer->type->begin(&step, graph);
+    prepare_gradients(g, &step, graph, w, count, scale);
+    for (int i = 0, k = 0; i < model->weight_count && !graph->failed; i++) {
+        if (!model->weight[i].trainable || !g[k++])
+            continue;
+        graph->layer = model->weight[i].layer->name;
+        (optimizer->type->update ? optimizer->type->update : element_update)(&step, graph, w[k - 1], g[k - 1]);
+        if (optimizer->use_ema)
+            average(&step, graph, w[k - 1]);
+    }
+    end_step(out, &step, graph, scale);
+}
