@@ -394,7 +394,10 @@ static void overlap_workers(struct bench *bench)
 
 static void outgrow_the_worker(struct bench *bench)
 {
-    bench->program->worker_bytes /= 4;
+    uint64_t less = bench->program->worker_bytes / 4 * 3;
+    bench->program->worker_bytes -= less;
+    for (int i = 0; i < train_of(bench)->instruction_count; i++)
+        train_of(bench)->instruction[i].live_bytes -= less * (uint64_t)bench->program->threads;
 }
 
 static void write_over_weights(struct bench *bench)

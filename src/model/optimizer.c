@@ -48,8 +48,8 @@ static bool absent(const struct yaml *node)
     return !node || (node->kind == YAML_SCALAR && node->is_null);
 }
 
-static plim_status number_or_null(double *out, const char *job, const char *word, const struct yaml *node,
-                                  double least, plim_error *error)
+static plim_status number_or_null(double *out, const char *job, const char *word, const struct yaml *node, double least,
+                                  plim_error *error)
 {
     const struct setting number = {word, SETTING_NUMBER, 0, 0};
     if (absent(node))
@@ -85,7 +85,8 @@ static void set_standards(struct optimizer *out)
     out->learning_rate = type->learning_rate;
     out->rule.weight_decay = type->weight_decay;
     out->ema_momentum = 0.99;
-    for (const struct optimizer_word *word = type->word; word < type->word + MOST_OPTIMIZER_WORDS && word->word; word++) {
+    for (const struct optimizer_word *word = type->word; word < type->word + MOST_OPTIMIZER_WORDS && word->word;
+         word++) {
         char *at = (char *)out + word->offset;
         if (word->truth)
             *(bool *)at = word->standard != 0.0;
@@ -118,8 +119,8 @@ static plim_status read_common(struct common_words *words, const char *job, cons
     struct setting settings[COMMON + MOST_OPTIMIZER_WORDS];
     int count = 0;
     for (const struct optimizer_word *word = out->type->word; count < MOST_OPTIMIZER_WORDS && word->word; word++)
-        settings[count++] = (struct setting){word->word, word->truth ? SETTING_BOOL : SETTING_NUMBER,
-                                             AT(optimizer) + word->offset, 0};
+        settings[count++] =
+            (struct setting){word->word, word->truth ? SETTING_BOOL : SETTING_NUMBER, AT(optimizer) + word->offset, 0};
     memcpy(&settings[count], common_settings, sizeof common_settings);
     TRY(settings_read(words, settings, count + COMMON, job, yaml, error));
     TRY(number_or_null(&out->rule.weight_decay, job, "weight_decay", words->weight_decay, 0.0, error));

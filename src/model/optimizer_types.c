@@ -2,7 +2,7 @@
 #include "model/model.h"
 #include "ops/ops.h"
 
-#define AT(field)   offsetof(struct optimizer, field)
+#define AT(field) offsetof(struct optimizer, field)
 #define BETA(word, field, standard)                                                                                    \
     {                                                                                                                  \
         word, AT(rule.field), false, standard, 0.0, 0.999999999                                                        \
@@ -43,7 +43,9 @@ static const struct optimizer_type sgd = {
 static const struct optimizer_type rmsprop = {
     .name = "rmsprop",
     .learning_rate = 0.001,
-    .word = {BETA("rho", rho, 0.9), {"momentum", AT(rule.momentum), false, 0.0, 0.0, 1.0}, EPSILON,
+    .word = {BETA("rho", rho, 0.9),
+             {"momentum", AT(rule.momentum), false, 0.0, 0.0, 1.0},
+             EPSILON,
              TRUTH("centered", centered, 0)},
     .op = &op_rmsprop,
     .state = {{"velocity", NULL, false}, {"momentum", has_momentum, false}, {"average_gradient", is_centered, false}},
@@ -109,9 +111,11 @@ static const struct optimizer_type ftrl = {
     .name = "ftrl",
     .learning_rate = 0.001,
     .word = {{"learning_rate_power", AT(rule.power), false, -0.5, -1e3, 0.0},
-             NUMBER("initial_accumulator_value", accumulator, 0.1), NUMBER("l1_regularization_strength", rule.l1, 0),
+             NUMBER("initial_accumulator_value", accumulator, 0.1),
+             NUMBER("l1_regularization_strength", rule.l1, 0),
              NUMBER("l2_regularization_strength", rule.l2, 0),
-             NUMBER("l2_shrinkage_regularization_strength", rule.shrinkage, 0), NUMBER("beta", rule.beta, 0)},
+             NUMBER("l2_shrinkage_regularization_strength", rule.shrinkage, 0),
+             NUMBER("beta", rule.beta, 0)},
     .op = &op_ftrl,
     .state = {{"accumulator", NULL, true}, {"linear", NULL, false}},
 };
@@ -216,8 +220,10 @@ static void adafactor_update(const struct update_step *step, struct graph *graph
 static const struct optimizer_type adafactor = {
     .name = "adafactor",
     .learning_rate = 0.001,
-    .word = {{"beta_2_decay", AT(rule.decay), false, -0.8, -1e3, 0.0}, NUMBER("epsilon_1", rule.epsilon, 1e-30),
-             NUMBER("epsilon_2", rule.epsilon_2, 1e-3), NUMBER("clip_threshold", rule.threshold, 1.0),
+    .word = {{"beta_2_decay", AT(rule.decay), false, -0.8, -1e3, 0.0},
+             NUMBER("epsilon_1", rule.epsilon, 1e-30),
+             NUMBER("epsilon_2", rule.epsilon_2, 1e-3),
+             NUMBER("clip_threshold", rule.threshold, 1.0),
              TRUTH("relative_step", relative_step, 1)},
     .update = adafactor_update,
 };

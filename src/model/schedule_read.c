@@ -10,12 +10,30 @@ struct schedule_words {
 };
 
 #define AT(field) offsetof(struct schedule_words, field)
-#define INITIAL {"initial_learning_rate", SETTING_NUMBER, AT(schedule.initial), 0}
-#define STEPS   {"decay_steps", SETTING_WHOLE, AT(schedule.decay_steps), 1}
-#define RATE    {"decay_rate", SETTING_NUMBER, AT(schedule.decay_rate), 0}
-#define STAIRS  {"staircase", SETTING_BOOL, AT(schedule.staircase), 0}
-#define ALPHA   {"alpha", SETTING_NUMBER, AT(schedule.alpha), 0}
-#define NAME    {"name", SETTING_NODE, AT(name), 0}
+#define INITIAL                                                                                                        \
+    {                                                                                                                  \
+        "initial_learning_rate", SETTING_NUMBER, AT(schedule.initial), 0                                               \
+    }
+#define STEPS                                                                                                          \
+    {                                                                                                                  \
+        "decay_steps", SETTING_WHOLE, AT(schedule.decay_steps), 1                                                      \
+    }
+#define RATE                                                                                                           \
+    {                                                                                                                  \
+        "decay_rate", SETTING_NUMBER, AT(schedule.decay_rate), 0                                                       \
+    }
+#define STAIRS                                                                                                         \
+    {                                                                                                                  \
+        "staircase", SETTING_BOOL, AT(schedule.staircase), 0                                                           \
+    }
+#define ALPHA                                                                                                          \
+    {                                                                                                                  \
+        "alpha", SETTING_NUMBER, AT(schedule.alpha), 0                                                                 \
+    }
+#define NAME                                                                                                           \
+    {                                                                                                                  \
+        "name", SETTING_NODE, AT(name), 0                                                                              \
+    }
 
 static const struct schedule_word {
     const char *name;
@@ -66,7 +84,8 @@ static plim_status read_list(double *out, int64_t *count, int64_t most, const ch
     *count = 0;
     yaml_place(where, job, list);
     if (list->kind != YAML_LIST || list->count > most)
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: expected a list of at most %lld numbers", word, (long long)most);
+        return fail_at(error, PLIM_BAD_JOB, where, "%s: expected a list of at most %lld numbers", word,
+                       (long long)most);
     for (const struct yaml *entry = list->first; entry; entry = entry->next)
         TRY(setting_value(&out[(*count)++], &number, job, entry, error));
     return PLIM_OK;

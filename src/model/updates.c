@@ -32,9 +32,8 @@ static struct tensor *state_of_all(struct graph *graph, const char *name, enum t
 
 struct tensor *updates_scale(struct graph *graph, const struct optimizer *optimizer)
 {
-    return optimizer->scales_loss
-               ? state_of_all(graph, "optimizer/dynamic_scale", TYPE_F32, optimizer->initial_scale)
-               : NULL;
+    return optimizer->scales_loss ? state_of_all(graph, "optimizer/dynamic_scale", TYPE_F32, optimizer->initial_scale)
+                                  : NULL;
 }
 
 /* The sum over all gradients of what `op` makes of each. */
@@ -128,7 +127,8 @@ static void end_step(struct model_tensors *out, const struct update_step *step, 
     binary(graph, &op_count_step, out->iteration, scale ? step->control : NULL);
 }
 
-void updates_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *const *gradients, struct tensor *scale)
+void updates_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *const *gradients,
+                 struct tensor *scale)
 {
     const struct optimizer *optimizer = &model->training->optimizer;
     struct update_step step = {.optimizer = optimizer};

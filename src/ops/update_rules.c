@@ -10,8 +10,8 @@ struct element {
 };
 
 struct rule {
-    int states;         /* at most */
-    unsigned positive;  /* of them, for examples */
+    int states;        /* at most */
+    unsigned positive; /* of them, for examples */
     unsigned optional;
     void (*step)(struct element *e, const double *k, const struct call *call);
 };
@@ -291,9 +291,12 @@ static struct tensor *nadam_example(struct graph *graph, int variant, enum type 
         return NULL;
     struct shape shape = update_shapes[variant];
     struct tensor *inputs[] = {
-        graph_weight(graph, "w", type, shape, true),   graph_state(graph, "g", type, shape),
-        example_control(graph),                        graph_state(graph, "m", type, shape),
-        graph_state(graph, "positive:v", type, shape), graph_state(graph, "positive:product", TYPE_F32, shape_1(1)),
+        graph_weight(graph, "w", type, shape, true),
+        graph_state(graph, "g", type, shape),
+        example_control(graph),
+        graph_state(graph, "m", type, shape),
+        graph_state(graph, "positive:v", type, shape),
+        graph_state(graph, "positive:product", TYPE_F32, shape_1(1)),
     };
     return graph_add(graph, &op_nadam, inputs, 6, &attributes, sizeof(attributes));
 }

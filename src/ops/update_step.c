@@ -51,7 +51,8 @@ static struct tensor *step_control_example(struct graph *graph, int variant, enu
     if (variant > 2)
         return NULL;
     if (variant == 1)
-        attributes.schedule = (struct schedule){SCHEDULE_EXPONENTIAL, .decay_steps = 3, .initial = 0.5, .decay_rate = 0.9};
+        attributes.schedule =
+            (struct schedule){SCHEDULE_EXPONENTIAL, .decay_steps = 3, .initial = 0.5, .decay_rate = 0.9};
     struct tensor *inputs[3] = {graph_state(graph, "positive:rate", TYPE_F32, shape_1(1)),
                                 graph_state(graph, "iteration", TYPE_I64, shape_1(1)),
                                 variant ? graph_state(graph, "label:1", TYPE_F32, shape_1(1)) : NULL};
@@ -329,11 +330,10 @@ static struct tensor *loss_scale_example(struct graph *graph, int variant, enum 
     (void)type;
     if (variant > 2)
         return NULL;
-    struct tensor *inputs[4] = {graph_state(graph, "positive:scale", TYPE_F32, shape_1(1)),
-                                graph_state(graph, "label:1", TYPE_I64, shape_1(1)),
-                                graph_state(graph, "skipped", TYPE_I64, shape_1(1)),
-                                variant < 2 ? example_control(graph)
-                                            : graph_state(graph, "label:1 control", TYPE_F64, shape_1(CONTROL_COUNT))};
+    struct tensor *inputs[4] = {
+        graph_state(graph, "positive:scale", TYPE_F32, shape_1(1)), graph_state(graph, "label:1", TYPE_I64, shape_1(1)),
+        graph_state(graph, "skipped", TYPE_I64, shape_1(1)),
+        variant < 2 ? example_control(graph) : graph_state(graph, "label:1 control", TYPE_F64, shape_1(CONTROL_COUNT))};
     return graph_add(graph, &op_loss_scale, inputs, 4, &attributes, sizeof(attributes));
 }
 
