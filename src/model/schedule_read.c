@@ -96,8 +96,8 @@ static plim_status read_pieces(struct schedule *out, const struct schedule_words
 {
     int64_t values;
     char where[256];
-    TRY(read_list(out->boundary, &out->boundary_count, MOST_BOUNDARIES, "boundaries", job, given->boundaries, error));
-    TRY(read_list(out->value, &values, MOST_BOUNDARIES + 1, "values", job, given->values, error));
+    TRY(read_list(out->boundary, &out->boundary_count, MOST_PIECES, "boundaries", job, given->boundaries, error));
+    TRY(read_list(out->value, &values, MOST_PIECES + 1, "values", job, given->values, error));
     yaml_place(where, job, given->values);
     if (out->boundary_count < 1 || values != out->boundary_count + 1)
         return fail_at(error, PLIM_BAD_JOB, where, "values: there must be one more than boundaries, %lld and %lld",

@@ -16,7 +16,7 @@ enum schedule_kind {
     SCHEDULE_COUNT
 };
 
-#define MOST_BOUNDARIES 32
+#define MOST_PIECES 32
 
 struct schedule {
     enum schedule_kind kind;
@@ -24,7 +24,7 @@ struct schedule {
     int64_t decay_steps, warmup_steps;
     double initial, decay_rate, end, power, alpha, warmup_target, t_mul, m_mul;
     int64_t boundary_count;
-    double boundary[MOST_BOUNDARIES], value[MOST_BOUNDARIES + 1];
+    double boundary[MOST_PIECES], value[MOST_PIECES + 1];
 };
 
 /* The rate of the step that is done after `iteration` others. */
