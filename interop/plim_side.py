@@ -27,16 +27,24 @@ def finish():
 
 
 def run_plim(plim, weights, layer_list, x, y, optimizer, loss, batch, steps, metrics=("accuracy",)):
-    """weights: plim's names to arrays. Returns losses by step, accuracy and weights afterwards; None when plim fails."""
+    """weights: plim's names to arrays; None: those of the model's file. layer_list: layers, or a path. x: an array, or arrays
+    by name. Returns losses by step, accuracy and weights afterwards; None when plim fails."""
+    source = {"npz": "data.npz"} if isinstance(x, dict) else {"npy": ["x.npy", "y.npy"]}
     job = {"memory": "1GiB", "seed": 1,
-           "data": {"train": {"npy": ["x.npy", "y.npy"], "pipeline": [{"repeat": -1}, {"batch": batch}]}},
+           "data": {"train": {**source, "pipeline": [{"repeat": -1}, {"batch": batch}]}},
            "model": layer_list,
            "train": {"optimizer": optimizer, "loss": loss, "metrics": list(metrics), "epochs": 1, "steps_per_epoch": steps,
-                     "load_weights": "before.safetensors", "save_weights": "after.safetensors"}}
+                     "save_weights": "after.safetensors"}}
+    if weights is not None:
+        job["train"]["load_weights"] = "before.safetensors"
     with tempfile.TemporaryDirectory() as folder:
-        np.save(f"{folder}/x.npy", x)
-        np.save(f"{folder}/y.npy", y)
-        save_file({k: np.ascontiguousarray(w) for k, w in weights.items()}, f"{folder}/before.safetensors")
+        if isinstance(x, dict):
+            np.savez(f"{folder}/data.npz", **x, label=y)
+        else:
+            np.save(f"{folder}/x.npy", x)
+            np.save(f"{folder}/y.npy", y)
+        if weights is not None:
+            save_file({k: np.ascontiguousarray(w) for k, w in weights.items()}, f"{folder}/before.safetensors")
         with open(f"{folder}/job.yaml", "w") as f:
             json.dump(job, f)
         r = subprocess.run([plim, "train", f"{folder}/job.yaml", "--json=steps"], capture_output=True, text=True, timeout=600)

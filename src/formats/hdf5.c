@@ -15,7 +15,7 @@ plim_status hdf5_read(struct hdf5 *hdf5, uint64_t at, void *to, size_t bytes, pl
     if (at > hdf5->file_bytes || bytes > hdf5->file_bytes - at)
         return hdf5_bad(hdf5, error, hdf5->file_bytes, "the file ends here; %zu bytes from byte %llu on are missing",
                         bytes, (unsigned long long)at);
-    return file_read(hdf5->file, at, to, bytes, error);
+    return file_read(hdf5->file, hdf5->base + at, to, bytes, error);
 }
 
 plim_status hdf5_step(struct hdf5 *hdf5, uint64_t at, plim_error *error)
@@ -74,11 +74,32 @@ plim_status hdf5_open(struct hdf5 **out, struct budget *budget, const char *path
     return status;
 }
 
+plim_status hdf5_open_inside(struct hdf5 **out, struct budget *budget, struct file *file, uint64_t base, uint64_t bytes,
+                             plim_error *error)
+{
+    struct hdf5 *hdf5 = budget_take(budget, TAG_FORMATS, sizeof *hdf5);
+    if (!hdf5)
+        return budget_refused(budget, TAG_FORMATS, sizeof *hdf5, error);
+    *hdf5 = (struct hdf5){.budget = budget, .file = file, .borrowed = true, .base = base, .file_bytes = bytes};
+    plim_status status = read_superblock(hdf5, error);
+    if (status == PLIM_OK)
+        *out = hdf5;
+    else
+        hdf5_close(hdf5);
+    return status;
+}
+
+plim_status hdf5_load(struct hdf5 *hdf5, const struct hdf5_dataset *dataset, void *to, plim_error *error)
+{
+    return hdf5_read(hdf5, dataset->at, to, (size_t)dataset->bytes, error);
+}
+
 void hdf5_close(struct hdf5 *hdf5)
 {
     if (!hdf5)
         return;
-    file_close(hdf5->file);
+    if (!hdf5->borrowed)
+        file_close(hdf5->file);
     budget_give(hdf5->budget, TAG_FORMATS, hdf5, sizeof *hdf5);
 }
 
@@ -231,18 +252,38 @@ static plim_status visit_symbols(bool *done, struct visitor *visitor, uint64_t a
     return PLIM_OK;
 }
 
+/* Whether the name that is looked for comes behind a child of a tree whose last name is at `offset`: a group of
+   thousands is not read through for each of them. */
+static plim_status lies_behind(bool *out, const struct visitor *visitor, uint64_t offset, uint64_t heap,
+                               plim_error *error)
+{
+    char name[HDF5_NAME_MOST + 1];
+    *out = false;
+    if (!visitor->wanted)
+        return PLIM_OK;
+    TRY(heap_name(name, visitor->hdf5, heap, offset, error));
+    size_t length = strlen(name), bytes = length < visitor->wanted_bytes ? length : visitor->wanted_bytes;
+    int order = memcmp(visitor->wanted, name, bytes);
+    *out = order > 0 || (order == 0 && visitor->wanted_bytes > length);
+    return PLIM_OK;
+}
+
 /* A B-tree of groups: 24 bytes, then key, child, key, child, ..., key. */
 static plim_status visit_tree(bool *done, struct visitor *visitor, uint64_t at, uint64_t heap, int depth,
                               plim_error *error)
 {
     struct hdf5 *hdf5 = visitor->hdf5;
-    uint8_t head[24], child[8];
+    uint8_t head[24], child[16]; /* a child, and the name behind it */
     TRY(hdf5_step(hdf5, at, error));
     TRY(hdf5_read(hdf5, at, head, sizeof head, error));
     if (memcmp(head, "TREE", 4) != 0 || head[4] != 0 || depth > MOST_DEPTH)
         return hdf5_bad(hdf5, error, at, "not a tree of a group");
     for (uint64_t i = 0, count = le(head + 6, 2); i < count && !*done; i++) {
+        bool before;
         TRY(hdf5_read(hdf5, at + 32 + 16 * i, child, sizeof child, error));
+        TRY(lies_behind(&before, visitor, le(child + 8, 8), heap, error));
+        if (before)
+            continue;
         if (head[5] == 0)
             TRY(visit_symbols(done, visitor, le(child, 8), heap, error));
         else

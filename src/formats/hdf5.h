@@ -37,6 +37,9 @@ struct hdf5_dataset {
 };
 
 plim_status hdf5_open(struct hdf5 **out, struct budget *budget, const char *path, plim_error *error);
+/* The same of `bytes` from byte `base` of a file on, which must outlive it. Addresses of data sets are from there. */
+plim_status hdf5_open_inside(struct hdf5 **out, struct budget *budget, struct file *file, uint64_t base, uint64_t bytes,
+                             plim_error *error);
 void hdf5_close(struct hdf5 *hdf5);
 struct file *hdf5_file(struct hdf5 *hdf5);
 
@@ -46,6 +49,8 @@ plim_status hdf5_find(struct hdf5_dataset *out, struct hdf5 *hdf5, const char *p
 typedef bool hdf5_visit(void *context, const char *name);
 plim_status hdf5_names(struct hdf5 *hdf5, hdf5_visit *visit, void *context, plim_error *error);
 
+/* All bytes of a contiguous data set. */
+plim_status hdf5_load(struct hdf5 *hdf5, const struct hdf5_dataset *dataset, void *to, plim_error *error);
 /* A chunked data set's elements, packed in C order, to `to` from byte `at` on (bytes of it). Takes hdf5_unpack_cost
    while it runs. */
 plim_status hdf5_unpack(struct hdf5 *hdf5, const struct hdf5_dataset *dataset, struct file *to, uint64_t at,

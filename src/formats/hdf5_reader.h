@@ -10,7 +10,9 @@
 struct hdf5 {
     struct budget *budget;
     struct file *file;
-    uint64_t file_bytes;
+    bool borrowed;       /* the file is somebody else's */
+    uint64_t base;       /* where it begins in the file */
+    uint64_t file_bytes; /* from there on */
     uint64_t root;       /* object header of the root group */
     uint64_t steps_left; /* nodes and messages that may still be looked at in one call: no file has more */
 };

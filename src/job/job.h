@@ -48,6 +48,8 @@ struct plim_job {
 
     struct job_data train, validation;
     struct model *model;
+    const char *model_weights; /* the file that the model came with its weights from, or NULL */
+    bool model_only;           /* the path is a model's: no data, no training */
     struct training training;
     struct trainer_options options;
 
@@ -79,6 +81,13 @@ struct plim_job {
 plim_status job_read(struct plim_job *job, const plim_job_options *options, plim_error *error);
 /* A path of the job file: relative to the file's folder. */
 const char *job_path(struct plim_job *job, const char *path);
+
+/* job_model.c: layers in the job file, or a file of Keras's; sets model and model_weights. */
+plim_status job_model_read(struct plim_job *job, const struct yaml *node, plim_error *error);
+plim_status job_model_file(struct plim_job *job, const char *path, plim_error *error);
+/* Whether the job's path is a model's file rather than a job's; and its layers' shapes, without data. */
+bool job_is_model(struct plim_job *job);
+plim_status job_model_build(struct plim_job *job, plim_error *error);
 
 /* job_data.c */
 plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_error *error);

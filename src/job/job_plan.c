@@ -217,6 +217,9 @@ plim_status job_plan(struct plim_job *job, plim_error *error)
 {
     if (job->planned)
         return PLIM_OK;
+    if (job->model_only)
+        return hint(error, fail_at(error, PLIM_USAGE, job->path, "is a model, and no job: it does not say what to train on"),
+                    "write a job file with model: %s", job->path);
     if (job->data_only)
         return fail_at(error, PLIM_USAGE, job->path, "was opened for its data alone: there is no model to plan");
     job_unplan(job); /* of the data alone */

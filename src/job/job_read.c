@@ -338,6 +338,9 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
     struct top top = {.seed = 0};
     struct data_words data = {0};
     job->data_only |= options->data_only;
+    job->model_only = !job->data_only && !job->made_text && job_is_model(job);
+    if (job->model_only)
+        return job_model_file(job, job->path, error);
     TRY(load(job, options, error));
     TRY(read_command(job, options, error));
     TRY(settings_read(&top, top_settings, COUNT(top_settings), job->path, job->yaml, error));
@@ -354,8 +357,10 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
     job->train = (struct job_data){.split = "train", .yaml = data.train};
     job->validation = (struct job_data){.split = "validation", .yaml = data.validation};
     if (!job->data_only) {
-        TRY(model_read(&job->model, job->budget, job->path, top.model, error));
+        TRY(job_model_read(job, top.model, error));
         TRY(read_train(job, top.train, error));
+        if (!job->options.load_weights)
+            job->options.load_weights = job->model_weights;
     }
     if (options->checkpoint && !(job->options.checkpoint_folder = arena_string(&job->arena, options->checkpoint)))
         return arena_refused(&job->arena, error);

@@ -2,6 +2,8 @@
    model, save_weights must not fall on a file that the job reads. */
 #include "job/job.h"
 
+#include "formats/keras_file.h"
+
 #include <fnmatch.h>
 #include <string.h>
 
@@ -23,10 +25,13 @@ plim_status job_weights_load(struct plim_job *job, plim_error *error)
     TRY(file_exists(&exists, path, error));
     if (!exists && job->options.resume) /* a checkpoint takes its place; where there is none, the run says so */
         return PLIM_OK;
-    yaml_place(where, job->path, word_of(job, "load_weights"));
+    const struct yaml *word = word_of(job, "load_weights");
+    yaml_place(where, job->path, word ? word : yaml_get(job->yaml, "model"));
     if (!exists)
         return hint(error, fail_at(error, PLIM_BAD_DATA, where, "there is no file '%s'", path),
                     "paths are relative to the job file");
+    if (keras_file_is(job->budget, path))
+        return keras_weights_check(&job->load_bytes, path, job->program, job->model, job->budget, &job->scratch, error);
     return weights_check(&job->load_bytes, path, job->program, job->budget, error);
 }
 

@@ -66,6 +66,9 @@ bool same_word(const char *a, const char *b);
 plim_status option_unknown(const char *what, const char *word, const char *where, const char *const *ours,
                            int our_count, const char *const *keras, int keras_count, plim_error *error);
 
+/* layer_shape.c: what an Input layer says; an extent of -1 is any. */
+void input_spec(struct column_spec *out, const struct layer *layer);
+
 /* layer_activation.c */
 struct activation_type {
     const char *name;

@@ -11,11 +11,13 @@ struct input {
     struct layer_words words;
     struct shape shape; /* of one element; -1: any */
     const struct yaml *shape_word, *batch_size;
+    const char *dtype; /* the data's own counts; this is what shapes without data are made with */
 };
 
 static const struct setting input_settings[] = {
     {"shape", SETTING_NODE, offsetof(struct input, shape_word), 0},
     {"batch_size", SETTING_NODE, offsetof(struct input, batch_size), 0},
+    {"dtype", SETTING_WORD, offsetof(struct input, dtype), 0},
     LAYER_WORDS,
 };
 
@@ -25,6 +27,11 @@ static plim_status input_read(struct layer *layer, const struct yaml *yaml, plim
     const struct setting extent = {"shape", SETTING_WHOLE, 0, 1};
     char where[256];
     TRY(layer_read(layer, input_settings, LENGTH(input_settings), yaml, error));
+    enum type type;
+    if (input->dtype && !type_from_name(&type, input->dtype)) {
+        layer_place(where, layer);
+        return fail_at(error, PLIM_BAD_JOB, where, "dtype: '%s' is no type of numbers", input->dtype);
+    }
     if (!input->shape_word)
         return layer_missing(layer, "shape", "Input: {shape: [28, 28, 1]}", error);
     if (input->shape_word->kind != YAML_LIST || input->shape_word->count >= MOST_AXES) {
@@ -38,6 +45,14 @@ static plim_status input_read(struct layer *layer, const struct yaml *yaml, plim
             TRY(setting_value(dim, &extent, layer->model->job, entry, error));
     }
     return PLIM_OK;
+}
+
+void input_spec(struct column_spec *out, const struct layer *layer)
+{
+    const struct input *input = layer->options;
+    *out = (struct column_spec){.type = TYPE_F32, .shape = input->shape};
+    if (input->dtype)
+        type_from_name(&out->type, input->dtype);
 }
 
 static struct tensor *input_build(struct layer *layer, struct graph *graph, struct tensor *x)

@@ -217,8 +217,12 @@ static plim_status feed_model(struct tensor **label, struct graph *graph, struct
     int *feed = arena_array(&graph->arena, (size_t)model->feed_count, sizeof *feed), y = 0;
     if (!feed)
         return arena_refused(&graph->arena, error);
-    TRY(model_columns(feed, &y, model, columns, count, error));
-    *label = column_input(graph, "label", y, &columns[y]);
+    for (int i = 0; !model->training && i < model->feed_count; i++)
+        feed[i] = i;
+    if (model->training) {
+        TRY(model_columns(feed, &y, model, columns, count, error));
+        *label = column_input(graph, "label", y, &columns[y]);
+    }
     for (int i = 0; i < model->feed_count; i++)
         model->feed[i].tensor =
             column_input(graph, model->feed[i].name && model->feed_count > 1 ? model->feed[i].name : "input", feed[i],
@@ -234,6 +238,9 @@ static plim_status build(struct model_tensors *out, struct graph *graph, struct 
     TRY(feed_model(&tensors.label, graph, model, columns, count, error));
     TRY(build_layers(&tensors.output, graph, model, error));
     tensors.mask = last->mask;
+    *out = tensors;
+    if (!model->training)
+        return PLIM_OK;
     losses_add(&tensors, graph, model, tensors.output, tensors.label);
     TRY(failed_at(graph, model, last, error));
     TRY(fuse(graph, error));

@@ -25,6 +25,9 @@ struct layer_type {
     bool hidden;       /* checks only: not in the summary of a list */
     bool any_type;     /* takes inputs of any type; what others get is made float32 first */
     bool keeps_mask;   /* Keras's supports_masking: the output has its input's mask, unless the layer says another */
+    /* .keras files keep its weights in a group of this name inside the layer's ("cell"); of weights "query/kernel" in the
+       group "query" and this ("_dense"). NULL: in the layer's own. */
+    const char *saved_part;
     size_t options_bytes; /* of a struct that begins with struct layer_words */
     /* Reads the layer's options: a scalar (the first argument), a map, or
        NULL. Unknown words: PLIM_BAD_JOB with place and the nearest right word. */
@@ -44,6 +47,7 @@ struct weight {
     struct tensor *tensor;
     struct initializer initializer;
     bool trainable;
+    bool fixed; /* no optimizer ever touches it: moving averages */
 };
 
 struct layer {
@@ -52,6 +56,7 @@ struct layer {
     void *options;
     struct model *model;
     struct layer *outer; /* the layer that holds this one (TimeDistributed), or NULL */
+    const char *saved_part; /* of a layer inside another: its group in .keras files; NULL: "layer" */
     int line, column; /* in the job file */
     bool used;
     int first_use;    /* in the model's table */
@@ -157,7 +162,9 @@ struct column_spec {
 /* Which column feeds what: by the names of Input layers where they are names of columns, else in order, the label behind
    them. feed has room for model->feed_count. */
 plim_status model_columns(int *feed, int *label, const struct model *model, const struct column_spec *columns, int count, plim_error *error);
-/* backward: with gradients and updates. Fuses before taking gradients. The graph is not
+/* What a model's Input layers say they are fed, for its shapes without data. */
+plim_status model_input_columns(struct column_spec *columns, int *count, int most, const struct model *model, plim_error *error);
+/* training NULL: no label, no loss. backward: with gradients and updates. Fuses before taking gradients. The graph is not
    yet initialised storage: plan it. */
 plim_status model_build(struct model_tensors *out, struct graph *graph, struct model *model, const struct column_spec *columns, int count, const struct training *training, bool backward, plim_error *error);
 
@@ -167,6 +174,11 @@ void losses_add(struct model_tensors *out, struct graph *graph, struct model *mo
 /* The mean of a loss or metric over the batch: of values [N], or of [N, T] where every step counts, under a mask those that
    are there. RESULT-to-be [1]. */
 struct tensor *mean_of_values(struct graph *graph, struct tensor *values, struct tensor *mask);
+
+/* keras_paths.c: where .keras files keep weights: the group of each layer, by its place in the model's table; the path of a
+   weight of the graph last built. */
+plim_status model_saved_paths(const char ***out, const struct model *model, struct arena *arena, plim_error *error);
+void weight_saved_path(char *out, size_t capacity, const struct model *model, const char *const *paths, const struct weight *weight);
 
 /* Keras's table. */
 struct text;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/model.h"
+#include "model/layer_options.h"
 
 static int column_named(const struct column_spec *columns, int count, const char *name)
 {
@@ -69,5 +69,31 @@ plim_status model_columns(int *feed, int *label, const struct model *model, cons
     for (int i = 0; i < model->feed_count; i++)
         feed[i] = i;
     *label = model->feed_count;
+    return PLIM_OK;
+}
+
+plim_status model_input_columns(struct column_spec *columns, int *count, int most, const struct model *model,
+                                plim_error *error)
+{
+    if (model->feed_count > most)
+        return fail_at(error, PLIM_BAD_MODEL, model->job, "%d inputs; at most %d", model->feed_count, most);
+    *count = model->feed_count;
+    for (int i = 0; i < model->feed_count; i++)
+        columns[i].shape.rank = -1;
+    for (int i = 0; i < model->use_count; i++) {
+        const struct use *use = &model->use[i];
+        if (use->layer->type == &layer_input && use->input[0] < 0)
+            input_spec(&columns[FEED(use->input[0])], use->layer);
+    }
+    for (int i = 0; i < model->feed_count; i++) {
+        if (columns[i].shape.rank < 0)
+            return hint(error, fail_at(error, PLIM_BAD_MODEL, model->job, "the model does not say what it is fed with"),
+                        "add an Input layer");
+        columns[i].name = model->feed[i].name;
+        for (int k = 0; k < columns[i].shape.rank; k++)
+            if (columns[i].shape.dim[k] < 0)
+                return fail_at(error, PLIM_UNSUPPORTED, model->job,
+                               "axis %d of input '%s' has any length: data is needed", k + 1, model->feed[i].name);
+    }
     return PLIM_OK;
 }

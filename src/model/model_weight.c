@@ -86,7 +86,7 @@ static void count_weight(struct layer *layer, const struct shape *shape, bool tr
 }
 
 static struct tensor *add_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
-                                 struct initializer initializer, bool trainable)
+                                 struct initializer initializer, bool trainable, bool fixed)
 {
     struct model *model = layer->model;
     begin_layer(layer);
@@ -102,8 +102,12 @@ static struct tensor *add_weight(struct layer *layer, struct graph *graph, const
     if (!tensor)
         return NULL;
     count_weight(layer, &shape, trainable);
-    model->weight[model->weight_count++] = (struct weight){
-        .name = name, .layer = layer, .tensor = tensor, .initializer = initializer, .trainable = trainable};
+    model->weight[model->weight_count++] = (struct weight){.name = name,
+                                                           .layer = layer,
+                                                           .tensor = tensor,
+                                                           .initializer = initializer,
+                                                           .trainable = trainable,
+                                                           .fixed = fixed};
     return tensor;
 }
 
@@ -111,13 +115,13 @@ struct tensor *model_weight(struct layer *layer, struct graph *graph, const char
                             struct initializer initializer)
 {
     const struct layer_words *words = layer->options;
-    return add_weight(layer, graph, suffix, shape, initializer, words->trainable);
+    return add_weight(layer, graph, suffix, shape, initializer, words->trainable, false);
 }
 
 struct tensor *model_fixed_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
                                   struct initializer initializer)
 {
-    return add_weight(layer, graph, suffix, shape, initializer, false);
+    return add_weight(layer, graph, suffix, shape, initializer, false, true);
 }
 
 struct tensor *model_iteration(struct model *model, struct graph *graph)

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "formats/keras_file.h"
 #include "train/trainer.h"
 
 bool trainer_saves(const struct trainer *trainer)
@@ -93,7 +94,11 @@ static plim_status resume(bool *resumed, struct trainer *trainer, plim_error *er
     if (options->resume)
         trainer_tell(trainer, "no checkpoint in %.180s: starting from the beginning",
                      options->checkpoint_folder ? options->checkpoint_folder : "(no folder)");
-    return options->load_weights ? weights_load(options->load_weights, &trainer->machine, error) : PLIM_OK;
+    if (!options->load_weights)
+        return PLIM_OK;
+    if (keras_file_is(trainer->budget, options->load_weights))
+        return keras_weights_load(options->load_weights, &trainer->machine, trainer->model, trainer->scratch, error);
+    return weights_load(options->load_weights, &trainer->machine, error);
 }
 
 /* ---- what will be written ---- */

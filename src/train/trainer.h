@@ -69,6 +69,13 @@ plim_status weights_check(uint64_t *cost, const char *path, const struct program
    checkpoint) are passed over, other tensors are refused. */
 plim_status weights_load(const char *path, struct machine *machine, plim_error *error);
 
+/* ---- keras_weights.c: the same for .keras files (formats/keras_file.h) ---- */
+plim_status keras_weights_check(uint64_t *cost, const char *path, const struct program *program,
+                                const struct model *model, struct budget *budget, struct scratch *scratch,
+                                plim_error *error);
+plim_status keras_weights_load(const char *path, struct machine *machine, const struct model *model,
+                               struct scratch *scratch, plim_error *error);
+
 /* ---- checkpoint_folder.c ---- */
 /* The newest of this run, the one before, and the last one of the run before this one. */
 #define CHECKPOINT_NAME "checkpoint.safetensors"

@@ -1,0 +1,15 @@
+/* keras_config.h - a model as Keras writes it into config.json, in the words of a job file.
+
+   Every object there is {module, class_name, config, ...}. What comes out is what a person would have written: a list
+   of layers with `name:` and `inputs:`, so model_read reads both, with one table of layers. Classes are a closed list:
+   what carries code (Lambda) or is somebody's own is refused by name, and nothing in the file names another file. */
+#ifndef MODEL_KERAS_CONFIG_H
+#define MODEL_KERAS_CONFIG_H
+
+#include "base/yaml.h"
+
+/* `name` is for places: "model.keras/config.json". The tree lies in `arena`; `text` is not needed afterwards. */
+plim_status keras_config_read(struct yaml **out, struct arena *arena, const char *name, const char *text, size_t bytes,
+                              plim_error *error);
+
+#endif

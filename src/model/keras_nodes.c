@@ -1,0 +1,161 @@
+/* keras_nodes.c - making nodes of a job file's tree, and what layers of a graph are called with. */
+#include "model/keras_nodes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/layer_options.h"
+
+/* ---- refusing ---- */
+
+plim_status node_refuse(const struct translation *t, const struct yaml *at, plim_status code, const char *format, ...)
+{
+    char where[256], what[300];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    yaml_place(where, t->name, at);
+    return fail_at(t->error, code, where, "%s", what);
+}
+
+/* ---- making nodes ---- */
+
+plim_status node_make(struct yaml **out, const struct translation *t, enum yaml_kind kind, const struct yaml *at)
+{
+    struct yaml *node = arena_take(t->arena, sizeof *node);
+    if (!node)
+        return arena_refused(t->arena, t->error);
+    node->kind = kind;
+    node->line = node->key_line = at->line;
+    node->column = node->key_column = at->column;
+    *out = node;
+    return PLIM_OK;
+}
+
+plim_status node_text(struct yaml **out, const struct translation *t, const char *text, const struct yaml *at)
+{
+    TRY(node_make(out, t, YAML_SCALAR, at));
+    (*out)->text = arena_string(t->arena, text);
+    return (*out)->text ? PLIM_OK : arena_refused(t->arena, t->error);
+}
+
+plim_status node_append(const struct translation *t, struct yaml *parent, const char *key, struct yaml *child)
+{
+    struct yaml **end = &parent->first;
+    while (*end)
+        end = &(*end)->next;
+    *end = child;
+    parent->count++;
+    if (key && !(child->key = arena_string(t->arena, key)))
+        return arena_refused(t->arena, t->error);
+    return PLIM_OK;
+}
+
+bool node_is_null(const struct yaml *node)
+{
+    return !node || (node->kind == YAML_SCALAR && node->is_null);
+}
+
+/* A text of the document: a class's, a layer's or a policy's name. */
+const char *node_word(const struct yaml *node)
+{
+    return node && node->kind == YAML_SCALAR && node->quoted ? node->text : NULL;
+}
+
+/* ---- what a layer reads ---- */
+
+/* [layer, node, tensor] as the name of a value. Functional models count a use that they have of themselves first. */
+plim_status value_name(struct yaml **out, const struct translation *t, const struct yaml *history,
+                       const struct yaml *layers)
+{
+    int64_t node = 0, tensor = 0;
+    const struct yaml *first = history->first, *second = first ? first->next : NULL;
+    const struct yaml *third = second ? second->next : NULL;
+    const char *name = history->kind == YAML_LIST ? node_word(first) : NULL;
+    if (!name || !third || !second->text || !third->text || !setting_whole(&node, second->text) ||
+        !setting_whole(&tensor, third->text))
+        return node_refuse(t, history, PLIM_BAD_MODEL, "expected [layer, node, tensor]");
+    if (tensor != 0)
+        return node_refuse(t, history, PLIM_UNSUPPORTED, "output %lld of layer '%s' is not supported yet",
+                           (long long)tensor, name);
+    for (const struct yaml *layer = layers->first; node > 0 && layer; layer = layer->next) {
+        const char *class = layer->kind == YAML_MAP ? node_word(yaml_get(layer, "class_name")) : NULL;
+        const char *own = layer->kind == YAML_MAP ? node_word(yaml_get(layer, "name")) : NULL;
+        if (class && own && strcmp(own, name) == 0 && strcmp(class, "Functional") == 0)
+            node--;
+    }
+    char value[300];
+    snprintf(value, sizeof value, node > 0 ? "%.200s:%lld" : "%.200s", name, (long long)node);
+    return node_text(out, t, value, history);
+}
+
+/* Tensors, and lists of them, in the order of the call. */
+static plim_status add_tensors(const struct translation *t, struct call_words *call, const struct yaml *node)
+{
+    const char *class = node->kind == YAML_MAP ? node_word(yaml_get(node, "class_name")) : NULL;
+    struct yaml *name = NULL;
+    if (class && strcmp(class, "__keras_tensor__") == 0) {
+        const struct yaml *history = yaml_get(yaml_get(node, "config"), "keras_history");
+        if (!history)
+            return node_refuse(t, node, PLIM_BAD_MODEL, "a tensor without keras_history");
+        TRY(value_name(&name, t, history, call->layers));
+        return node_append(t, call->inputs, NULL, name);
+    }
+    if (node->kind != YAML_LIST)
+        return node_refuse(t, node, PLIM_UNSUPPORTED,
+                           "layer '%s' is called with something that is no tensor: not supported", call->layer);
+    for (const struct yaml *child = node->first; child; child = child->next)
+        TRY(add_tensors(t, call, child));
+    return PLIM_OK;
+}
+
+/* null, false, or a list of nulls: mask=[None, None]. */
+static bool is_nothing(const struct yaml *node)
+{
+    if (node->kind == YAML_SCALAR)
+        return node->is_null || strcmp(node->text, "false") == 0;
+    for (const struct yaml *child = node->first; node->kind == YAML_LIST && child; child = child->next)
+        if (!node_is_null(child))
+            return false;
+    return node->kind == YAML_LIST;
+}
+
+/* layer(query, value=..., use_causal_mask=True) */
+static plim_status add_named(const struct translation *t, struct call_words *call, const struct yaml *kwargs)
+{
+    for (const struct yaml *word = kwargs ? kwargs->first : NULL; word; word = word->next) {
+        struct yaml *value = NULL;
+        bool tensor = word->kind == YAML_MAP && yaml_get(word, "class_name");
+        if (is_nothing(word))
+            continue;
+        if (tensor && strcmp(word->key, "value") != 0 && strcmp(word->key, "key") != 0)
+            return node_refuse(t, word, PLIM_UNSUPPORTED, "layer '%s' is called with %s=: not supported yet",
+                               call->layer, word->key);
+        if (tensor) {
+            TRY(add_tensors(t, call, word));
+            continue;
+        }
+        TRY(translate(&value, t, word));
+        TRY(node_append(t, call->options, word->key, value));
+    }
+    return PLIM_OK;
+}
+
+/* {args, kwargs}, or the older [[layer, node, tensor, {}], ...]. */
+plim_status call_add(const struct translation *t, struct call_words *call, const struct yaml *node)
+{
+    if (node->kind == YAML_MAP) {
+        const struct yaml *args = yaml_get(node, "args"), *kwargs = yaml_get(node, "kwargs");
+        if (args)
+            TRY(add_tensors(t, call, args));
+        return kwargs && kwargs->kind == YAML_MAP ? add_named(t, call, kwargs) : PLIM_OK;
+    }
+    for (const struct yaml *history = node->kind == YAML_LIST ? node->first : NULL; history; history = history->next) {
+        struct yaml *name = NULL;
+        TRY(value_name(&name, t, history, call->layers));
+        TRY(node_append(t, call->inputs, NULL, name));
+    }
+    return PLIM_OK;
+}

@@ -1,0 +1,109 @@
+/* keras_weights.c - the weights of a .keras file, straight into their planned place. */
+#include <string.h>
+
+#include "formats/keras_file.h"
+#include "train/trainer.h"
+
+#define SAVED_PATH_BYTES 700
+
+struct origin {
+    struct keras_file *file;
+    const char *path;
+    const struct model *model;
+    const char **paths; /* by layer */
+    struct arena arena;
+};
+
+static plim_status open_origin(struct origin *origin, const char *path, const struct model *model,
+                               struct budget *budget, struct scratch *scratch, plim_error *error)
+{
+    *origin = (struct origin){.path = path, .model = model};
+    arena_init(&origin->arena, budget, TAG_CHECKPOINT);
+    TRY(model_saved_paths(&origin->paths, model, &origin->arena, error));
+    TRY(keras_file_open(&origin->file, budget, path, error));
+    return keras_file_weights(origin->file, scratch, error);
+}
+
+static void close_origin(struct origin *origin)
+{
+    keras_file_close(origin->file);
+    arena_release(&origin->arena);
+}
+
+/* The model's weight of this name; persistent tensors come in the order of the weights. */
+static const struct weight *weight_named(const struct model *model, const char *name, int *guess)
+{
+    for (int i = 0; i < model->weight_count; i++) {
+        int at = (*guess + i) % model->weight_count;
+        if (strcmp(model->weight[at].name, name) == 0) {
+            *guess = at + 1;
+            return &model->weight[at];
+        }
+    }
+    return NULL;
+}
+
+static plim_status find_weight(struct hdf5_dataset *out, const struct origin *origin, const struct tensor *tensor,
+                               int *guess, plim_error *error)
+{
+    char saved[SAVED_PATH_BYTES], wanted[96], got[96];
+    const struct weight *weight = weight_named(origin->model, tensor->name, guess);
+    if (!weight)
+        return fail_at(error, PLIM_INTERNAL, origin->path, "no weight of the model is named '%s'", tensor->name);
+    weight_saved_path(saved, sizeof saved, origin->model, origin->paths, weight);
+    plim_status status = keras_file_find(out, origin->file, saved, error);
+    if (status != PLIM_OK)
+        return hint(error, status, "it is the model's weight '%.150s'", tensor->name);
+    if (shape_equal(&out->shape, &tensor->shape) && tensor->type == TYPE_F32)
+        return PLIM_OK;
+    shape_text(wanted, sizeof wanted, &tensor->shape, false);
+    shape_text(got, sizeof got, &out->shape, false);
+    return fail_at(error, PLIM_BAD_DATA, origin->path, "'%s' is %s, the model's '%s' is %s", saved, got, tensor->name,
+                   wanted);
+}
+
+/* machine NULL: only looks. Everything is looked at before anything is read. */
+static plim_status each_weight(const struct origin *origin, const struct program *program, struct machine *machine,
+                               plim_error *error)
+{
+    struct hdf5_dataset dataset = {0};
+    int guess = 0;
+    for (int i = 0; i < program->persistent_count; i++) {
+        const struct tensor *tensor = program->persistent[i];
+        if (tensor->kind != KIND_WEIGHT)
+            continue;
+        TRY(find_weight(&dataset, origin, tensor, &guess, error));
+        if (machine)
+            TRY(keras_file_read(origin->file, &dataset, persistent_data(machine, i), error));
+    }
+    return PLIM_OK;
+}
+
+plim_status keras_weights_check(uint64_t *cost, const char *path, const struct program *program,
+                                const struct model *model, struct budget *budget, struct scratch *scratch,
+                                plim_error *error)
+{
+    struct origin origin;
+    struct scratch looked = *scratch; /* what is unpacked now is given back */
+    uint64_t before = budget_figures(budget).now;
+    plim_status status = open_origin(&origin, path, model, budget, &looked, error);
+    if (status == PLIM_OK)
+        status = each_weight(&origin, program, NULL, error);
+    *cost = budget_figures(budget).now - before + SCRATCH_BUFFER_BYTES + 4096;
+    close_origin(&origin);
+    return status;
+}
+
+plim_status keras_weights_load(const char *path, struct machine *machine, const struct model *model,
+                               struct scratch *scratch, plim_error *error)
+{
+    struct origin origin;
+    struct scratch used = *scratch;
+    plim_status status = open_origin(&origin, path, model, machine->budget, &used, error);
+    if (status == PLIM_OK)
+        status = each_weight(&origin, machine->program, NULL, error);
+    if (status == PLIM_OK)
+        status = each_weight(&origin, machine->program, machine, error);
+    close_origin(&origin);
+    return status;
+}

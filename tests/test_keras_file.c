@@ -1,0 +1,249 @@
+/* test_keras_file.c - models that Keras wrote (tests/golden/keras): what is read of them, where weights are found, what
+   is refused by name, and files that are damaged anywhere. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../fuzz/fuzz_file.h"
+#include "formats/keras_file.h"
+#include "model/keras_config.h"
+#include "model/model.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* The path of a file of tests/golden/keras, found from this file's own name. */
+static const char *golden(const char *name)
+{
+    static char path[1024];
+    const char *slash = strrchr(__FILE__, '/');
+    snprintf(path, sizeof path, "%.*sgolden/keras/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    return path;
+}
+
+struct desk {
+    struct budget *budget;
+    struct arena arena;
+    struct scratch scratch;
+    struct keras_file *file;
+    struct model *model;
+    struct graph graph;
+    plim_error error;
+};
+
+static void enter(struct desk *desk)
+{
+    *desk = (struct desk){.scratch = {.folder = "/var/tmp", .limit_bytes = 1 << 20}};
+    assert_int_equal(budget_make(&desk->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    arena_init(&desk->arena, desk->budget, TAG_PLANNER);
+    graph_init(&desk->graph, desk->budget, 2);
+}
+
+static void leave(struct desk *desk)
+{
+    keras_file_close(desk->file);
+    model_free(desk->model);
+    graph_release(&desk->graph);
+    arena_release(&desk->arena);
+    budget_free(desk->budget); /* asserts that it is empty */
+}
+
+static plim_status read_text(struct desk *desk, const char *text, size_t bytes)
+{
+    struct yaml *words = NULL;
+    struct column_spec columns[4];
+    struct model_tensors tensors;
+    int count;
+    TRY(keras_config_read(&words, &desk->arena, "config.json", text, bytes, &desk->error));
+    TRY(model_read(&desk->model, desk->budget, "config.json", words, &desk->error));
+    TRY(model_input_columns(columns, &count, COUNT(columns), desk->model, &desk->error));
+    return model_build(&tensors, &desk->graph, desk->model, columns, count, NULL, false, &desk->error);
+}
+
+static plim_status read_file(struct desk *desk, const char *path)
+{
+    char *text;
+    size_t bytes;
+    TRY(keras_file_open(&desk->file, desk->budget, path, &desk->error));
+    TRY(keras_file_config(&text, &bytes, desk->file, &desk->error));
+    plim_status status = read_text(desk, text, bytes);
+    budget_give(desk->budget, TAG_PLANNER, text, bytes + 1);
+    TRY(status);
+    return keras_file_weights(desk->file, &desk->scratch, &desk->error);
+}
+
+/* Weight i holds i + 1, i + 1 + 1/64, ... */
+static plim_status read_weights(struct desk *desk, bool look)
+{
+    const char **paths;
+    char saved[700];
+    float values[256];
+    TRY(model_saved_paths(&paths, desk->model, &desk->arena, &desk->error));
+    for (int i = 0; i < desk->model->weight_count; i++) {
+        const struct weight *weight = &desk->model->weight[i];
+        struct hdf5_dataset dataset;
+        weight_saved_path(saved, sizeof saved, desk->model, paths, weight);
+        TRY(keras_file_find(&dataset, desk->file, saved, &desk->error));
+        if (!shape_equal(&dataset.shape, &weight->tensor->shape) || dataset.bytes > sizeof values)
+            return fail_at(&desk->error, PLIM_BAD_DATA, saved, "another shape");
+        TRY(keras_file_read(desk->file, &dataset, values, &desk->error));
+        for (int64_t k = 0; look && k < shape_count(&dataset.shape); k++)
+            if (values[k] != (float)(i + 1) + (float)k / 64)
+                fail_msg("%s (%s): value %lld is %g", weight->name, saved, (long long)k, (double)values[k]);
+    }
+    return PLIM_OK;
+}
+
+static void expect_whole(const char *name, int weights, const char *last)
+{
+    struct desk desk;
+    enter(&desk);
+    if (read_file(&desk, golden(name)) != PLIM_OK || read_weights(&desk, true) != PLIM_OK)
+        fail_msg("%s: %s: %s", name, desk.error.where, desk.error.message);
+    assert_int_equal(desk.model->weight_count, weights);
+    assert_string_equal(desk.model->weight[weights - 1].name, last);
+    leave(&desk);
+}
+
+static void models_and_weights(void **state)
+{
+    (void)state;
+    expect_whole("sequential.keras", 6, "dense/bias");
+    expect_whole("packed.keras", 6, "dense/bias");
+    expect_whole("graph.keras", 12, "out/bias");
+}
+
+static void a_graph_is_connected(void **state)
+{
+    struct desk desk;
+    (void)state;
+    enter(&desk);
+    assert_int_equal(read_file(&desk, golden("graph.keras")), PLIM_OK);
+    assert_string_equal(desk.model->name, "two_towers");
+    assert_int_equal(desk.model->feed_count, 2);
+    assert_string_equal(desk.model->feed[0].name, "a");
+    /* Two uses of the tower, and two of the encoder with its Input and its two layers. */
+    assert_int_equal(desk.model->use_count, 2 + 2 + 2 * 3 + 5);
+    assert_string_equal(desk.model->weight[2].name, "encoder/inner/kernel");
+    assert_false(desk.model->weight[6].trainable);
+    leave(&desk);
+}
+
+#define LAYER_OF(class, config) "{\"class_name\": \"" class "\", \"config\": {" config "}}"
+#define SEQUENTIAL(layers)                                                                                             \
+    "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": ["                                     \
+    "{\"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": [null, 3]}}, " layers "]}}"
+
+static void hostile_configs_are_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        plim_status code;
+        const char *message;
+    } cases[] = {
+        {"", PLIM_BAD_DATA, ""},
+        {"[]", PLIM_BAD_MODEL, "not a model"},
+        {"{}", PLIM_BAD_MODEL, "class_name"},
+        {"{\"class_name\": \"Sequential\"}", PLIM_BAD_MODEL, "config"},
+        {"{\"class_name\": \"Sequential\", \"config\": {\"layers\": []}}", PLIM_BAD_JOB, "list of layers"},
+        {"{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}", PLIM_UNSUPPORTED, "'Dense' is no model"},
+        {SEQUENTIAL(LAYER_OF("Lambda", "\"function\": \"exec\"")), PLIM_UNSUPPORTED, "Lambda carries code"},
+        {SEQUENTIAL(LAYER_OF("Dense", "\"units\": 3, \"path\": \"/etc/passwd\"")), PLIM_BAD_JOB, "unknown key 'path'"},
+        {SEQUENTIAL(LAYER_OF("Desne", "\"units\": 3")), PLIM_BAD_JOB, "unknown layer 'Desne'"},
+        {SEQUENTIAL("{\"class_name\": \"Dense\", \"module\": \"evil\", \"config\": {\"units\": 3}}"), PLIM_UNSUPPORTED,
+         "'Dense' of evil"},
+        {SEQUENTIAL("{\"class_name\": \"Dense\", \"registered_name\": \"mine>Dense\", \"config\": {\"units\": 3}}"),
+         PLIM_UNSUPPORTED, "'mine>Dense'"},
+        {SEQUENTIAL(LAYER_OF("Dense", "\"units\": 3, \"units\": 4")), PLIM_BAD_DATA, "twice"},
+        {SEQUENTIAL(LAYER_OF("Dense", "\"units\": 3, \"name\": \"a/b\"")), PLIM_BAD_JOB, "'a/b'"},
+        {SEQUENTIAL(LAYER_OF("Dense", "\"units\": 3, \"name\": \"a\\u0000b\"")), PLIM_BAD_DATA, "character 0"},
+        {SEQUENTIAL(LAYER_OF("Dense", "\"units\": 1e30")), PLIM_BAD_JOB, "units"},
+        {SEQUENTIAL(LAYER_OF("Dense", "\"units\": {\"class_name\": \"Dense\", \"config\": null}")), PLIM_BAD_JOB,
+         "units"},
+        {"{\"class_name\": \"Functional\", \"config\": {\"layers\": [], \"input_layers\": [\"x\", 0, 0], "
+         "\"output_layers\": [\"x\", 0, 0]}}",
+         PLIM_BAD_MODEL, "'x' is no InputLayer"},
+        {"{\"class_name\": \"Functional\", \"config\": {\"layers\": [3], \"output_layers\": [[\"x\", 0, 0]]}}",
+         PLIM_BAD_MODEL, "expected a layer"},
+        {"{\"class_name\": \"Functional\", \"config\": {\"layers\": [{\"class_name\": \"Dense\", \"name\": \"d\", "
+         "\"config\": {\"units\": 3, \"name\": \"d\"}, \"inbound_nodes\": [{\"args\": [2.0], \"kwargs\": {}}]}], "
+         "\"output_layers\": [[\"d\", 0, 0]]}}",
+         PLIM_UNSUPPORTED, "no tensor"},
+        {"{\"class_name\": \"Functional\", \"config\": {\"layers\": [{\"class_name\": \"Dense\", \"name\": \"d\", "
+         "\"config\": {\"units\": 3, \"name\": \"d\"}, \"inbound_nodes\": [[[\"d\", 0, 0, {}]]]}], "
+         "\"output_layers\": [[\"d\", 0, 0]]}}",
+         PLIM_BAD_JOB, "circle"},
+    };
+    (void)state;
+    for (int i = 0; i < COUNT(cases); i++) {
+        struct desk desk;
+        enter(&desk);
+        plim_status status = read_text(&desk, cases[i].text, strlen(cases[i].text));
+        if (status != cases[i].code || !strstr(desk.error.message, cases[i].message))
+            fail_msg("%s\n  gave %s \"%s\": \"%s\"", cases[i].text, plim_status_name(status), desk.error.where,
+                     desk.error.message);
+        leave(&desk);
+    }
+}
+
+static void code_in_a_file_is_refused(void **state)
+{
+    struct desk desk;
+    (void)state;
+    enter(&desk);
+    assert_int_equal(read_file(&desk, golden("lambda.keras")), PLIM_UNSUPPORTED);
+    assert_non_null(strstr(desk.error.message, "Lambda"));
+    leave(&desk);
+}
+
+/* Whatever happened to the bytes: an answer or an error, and nothing kept. */
+static void try_bytes(const uint8_t *data, size_t bytes)
+{
+    struct fuzz_file file;
+    struct desk desk;
+    enter(&desk);
+    assert_true(fuzz_file_open(&file, data, bytes));
+    if (read_file(&desk, file.path) == PLIM_OK)
+        (void)read_weights(&desk, false);
+    fuzz_file_close(&file);
+    leave(&desk);
+}
+
+static void damaged_files(const char *name, size_t step)
+{
+    static uint8_t data[65536], changed[65536];
+    FILE *file = fopen(golden(name), "rb");
+    assert_non_null(file);
+    size_t bytes = fread(data, 1, sizeof data, file);
+    fclose(file);
+    for (size_t i = 0; i < bytes; i += step) {
+        try_bytes(data, i);
+        memcpy(changed, data, bytes);
+        changed[i] ^= (uint8_t)(1u << (i % 8));
+        try_bytes(changed, bytes);
+        changed[i] = 0xff;
+        try_bytes(changed, bytes);
+    }
+}
+
+static void damage_is_an_error(void **state)
+{
+    (void)state;
+    damaged_files("packed.keras", 7);
+    damaged_files("graph.keras", 101);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_and_weights),          cmocka_unit_test(a_graph_is_connected),
+        cmocka_unit_test(hostile_configs_are_refused), cmocka_unit_test(code_in_a_file_is_refused),
+        cmocka_unit_test(damage_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
