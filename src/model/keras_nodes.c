@@ -66,7 +66,33 @@ const char *node_word(const struct yaml *node)
 
 /* ---- what a layer reads ---- */
 
-/* [layer, node, tensor] as the name of a value. Functional models count a use that they have of themselves first. */
+/* Whether [name, number, ...] with a number of at least `most` is anywhere in here. */
+static bool mentions(const struct yaml *node, const char *name, int64_t most)
+{
+    int64_t number;
+    const char *first = node->kind == YAML_LIST ? node_word(node->first) : NULL;
+    if (first && node->count >= 3 && strcmp(first, name) == 0)
+        return node->first->next->text && setting_whole(&number, node->first->next->text) && number >= most;
+    for (const struct yaml *child = node->first; child; child = child->next)
+        if (child->kind != YAML_SCALAR && mentions(child, name, most))
+            return true;
+    return false;
+}
+
+/* Older versions count a use that a Functional model has of itself: the first use of ours is number 1 then. */
+static bool counts_itself(const struct yaml *layers, const char *name)
+{
+    for (const struct yaml *layer = layers->first; layer; layer = layer->next) {
+        const char *class = layer->kind == YAML_MAP ? node_word(yaml_get(layer, "class_name")) : NULL;
+        const char *own = layer->kind == YAML_MAP ? node_word(yaml_get(layer, "name")) : NULL;
+        const struct yaml *nodes = own ? yaml_get(layer, "inbound_nodes") : NULL;
+        if (class && nodes && strcmp(own, name) == 0)
+            return strcmp(class, "Functional") == 0 && mentions(layers, name, nodes->count);
+    }
+    return false;
+}
+
+/* [layer, node, tensor] as the name of a value. */
 plim_status value_name(struct yaml **out, const struct translation *t, const struct yaml *history,
                        const struct yaml *layers)
 {
@@ -80,12 +106,8 @@ plim_status value_name(struct yaml **out, const struct translation *t, const str
     if (tensor != 0)
         return node_refuse(t, history, PLIM_UNSUPPORTED, "output %lld of layer '%s' is not supported yet",
                            (long long)tensor, name);
-    for (const struct yaml *layer = layers->first; node > 0 && layer; layer = layer->next) {
-        const char *class = layer->kind == YAML_MAP ? node_word(yaml_get(layer, "class_name")) : NULL;
-        const char *own = layer->kind == YAML_MAP ? node_word(yaml_get(layer, "name")) : NULL;
-        if (class && own && strcmp(own, name) == 0 && strcmp(class, "Functional") == 0)
-            node--;
-    }
+    if (node > 0 && counts_itself(layers, name))
+        node--;
     char value[300];
     snprintf(value, sizeof value, node > 0 ? "%.200s:%lld" : "%.200s", name, (long long)node);
     return node_text(out, t, value, history);
