@@ -2,6 +2,6 @@
 #ifndef OPS_ACTIVATION_H
 #define OPS_ACTIVATION_H
 
-enum activation { ACTIVATION_NONE, ACTIVATION_RELU };
+enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_RELU6 };
 
 #endif

@@ -8,21 +8,21 @@
 #include "graph/op.h"
 #include "ops/activation.h"
 #include "ops/convolution.h"
-#include "ops/pooling.h"
 #include "ops/indexing.h"
+#include "ops/mask.h"
 #include "ops/noise.h"
+#include "ops/normalize.h"
+#include "ops/pooling.h"
 #include "ops/remap.h"
 #include "ops/resample.h"
-#include "ops/mask.h"
+#include "ops/schedule.h"
+#include "ops/update.h"
 
 #define OP(name) extern const struct op op_##name;
 #include "ops/ops.def"
 #undef OP
 
 /* matmul: y[N, ..., out] = act(x[N, ..., in] . w + bias). Inputs x, w, bias (optional).
-#include "ops/update.h"
-
-/* matmul: y[N, out] = act(x[N, in] . w + bias). Inputs x, w, bias (optional).
    w is [in, out], or [out, in] with transposed (then no bias, no activation:
    it is the gradient with respect to x). w may have more axes: its first inner_axes (0: one)
    stand for `in`, the rest for `out`; x and y end in the same axes, bias has those of `out`.
@@ -30,7 +30,6 @@
    others: its own instruction over blocks of output columns, which is expressed as a
    cut whose axis is the output column (input x WHOLE, w WHOLE, output WHOLE: the
    kernel writes columns begin..end of all rows). */
-enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_RELU6 };
 struct matmul_attributes {
     bool transposed;
     enum activation activation; /* set by fusion only */
