@@ -6,6 +6,7 @@
 
 #include "formats/gzip.h"
 #include "formats/source.h"
+#include "pipeline/dataset.h"
 
 /* 2 images of 3 x 2. */
 static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
@@ -132,6 +133,53 @@ static void unpacks_large(void **state)
     source_close(source);
     end_budget(budget);
     unlink(path);
+}
+
+/* The first byte of every row, in the order of a shuffle by blocks. */
+static void shuffled_rows(uint8_t out[400], struct dataset *dataset, struct budget *budget, bool held)
+{
+    struct iterator *iterator;
+    struct batch *batch;
+    struct scratch scratch = disk();
+    struct grant grant = {.slots = 1, .held = held};
+    int64_t at = 0;
+    assert_int_equal(iterator_open(&iterator, dataset, budget, &scratch, grant, 1, 0, 0, NULL), PLIM_OK);
+    for (;;) {
+        assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+        if (!batch)
+            break;
+        for (int64_t i = 0; i < batch->count; i++)
+            out[at++] = ((const uint8_t *)batch->column[0])[2 * i];
+    }
+    assert_int_equal(at, 400);
+    iterator_close(iterator);
+}
+
+/* Rows are announced, so blocks of them may be held; packed or not, they are the same. */
+static void announces_rows(void **state)
+{
+    (void)state;
+    static uint8_t plain[12 + 800] = {0, 0, 8, 2, 0, 0, 400 >> 8, 400 & 255, 0, 0, 0, 2}, packed[1024], out[2][400];
+    for (int i = 0; i < 800; i++)
+        plain[12 + i] = (uint8_t)(i / 2 * 3);
+    const char *paths[] = {write_file("rows", plain, sizeof plain),
+                           write_file("rows.gz", packed, pack(packed, sizeof packed, plain, sizeof plain))};
+    for (int i = 0; i < 2; i++) {
+        struct budget *budget = new_budget();
+        struct source *source;
+        struct shuffle_options options = {.kind = SHUFFLE_BLOCKS, .block_size = 8, .group = 4, .seed = 3};
+        assert_int_equal(idx_open(&source, budget, &paths[i], 1, NULL), PLIM_OK);
+        source->type->expect(source, 0, 400); /* before it is unpacked there is nothing to expect */
+        struct dataset *dataset = dataset_batch(dataset_shuffle_with(dataset_from_source(source), &options), 32, false);
+        assert_true(dataset_wanted_grant(dataset, 0).held);
+        shuffled_rows(out[0], dataset, budget, false);
+        shuffled_rows(out[1], dataset, budget, true);
+        assert_memory_equal(out[0], out[1], sizeof out[0]);
+        assert_memory_not_equal(out[0], plain, 8);
+        dataset_unref(dataset);
+        end_budget(budget);
+        unlink(paths[i]);
+    }
 }
 
 static void swaps_big_endian(void **state)
@@ -327,10 +375,10 @@ static void faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_plain),      cmocka_unit_test(reads_gzip),        cmocka_unit_test(unpacks_large),
-        cmocka_unit_test(swaps_big_endian), cmocka_unit_test(coalesces),         cmocka_unit_test(damaged_files),
-        cmocka_unit_test(lying_files),      cmocka_unit_test(counts_must_agree), cmocka_unit_test(scratch_is_bounded),
-        cmocka_unit_test(faults),
+        cmocka_unit_test(reads_plain),        cmocka_unit_test(reads_gzip),       cmocka_unit_test(unpacks_large),
+        cmocka_unit_test(announces_rows),     cmocka_unit_test(swaps_big_endian), cmocka_unit_test(coalesces),
+        cmocka_unit_test(damaged_files),      cmocka_unit_test(lying_files),      cmocka_unit_test(counts_must_agree),
+        cmocka_unit_test(scratch_is_bounded), cmocka_unit_test(faults),
     };
     return cmocka_run_group_tests_name("idx", tests, make_folder, remove_folder);
 }

@@ -59,7 +59,7 @@ static plim_status hdf5_start(struct source *source, struct scratch *scratch, pl
     plim_status status = unpack(self, error);
     if (status == PLIM_OK)
         return PLIM_OK;
-    scratch->used_bytes -= source->scratch_bytes;
+    scratch_give(scratch, source->scratch_bytes);
     file_close(self->scratch);
     self->scratch = NULL;
     return status;

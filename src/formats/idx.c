@@ -85,8 +85,7 @@ static plim_status parse_header(struct idx_header *header, struct cursor *cursor
     if (!cursor_u8(&rank, cursor) || rank == 0)
         return fail_byte(error, PLIM_BAD_DATA, cursor->path, 3, "the file has no axes");
     if (rank > MOST_AXES)
-        return fail_byte(error, PLIM_BAD_DATA, cursor->path, 3, "%d axes: at most %d are supported", rank,
-                         MOST_AXES);
+        return fail_byte(error, PLIM_BAD_DATA, cursor->path, 3, "%d axes: at most %d are supported", rank, MOST_AXES);
     header->rank = rank;
     return parse_dims(header, cursor, error);
 }
@@ -208,7 +207,7 @@ static plim_status unpack(struct idx_file *file, struct budget *budget, struct s
     TRY(scratch_open(&to, budget, scratch, file->total_bytes, file_path(file->rows.file), error));
     plim_status status = unpack_to(to, file, budget, error);
     if (status != PLIM_OK) {
-        scratch->used_bytes -= file->total_bytes;
+        scratch_give(scratch, file->total_bytes);
         file_close(to);
         return status;
     }
@@ -244,6 +243,14 @@ static plim_status idx_read(struct source *source, const int64_t *index, int64_t
     return PLIM_OK;
 }
 
+static void idx_expect(struct source *source, int64_t first, int64_t count)
+{
+    struct idx_source *idx = (struct idx_source *)source;
+    for (int i = 0; i < idx->file_count; i++)
+        if (!idx->file[i].packed)
+            rows_expect(&idx->file[i].rows, first, count);
+}
+
 static void idx_close(struct source *source)
 {
     struct idx_source *idx = (struct idx_source *)source;
@@ -252,7 +259,8 @@ static void idx_close(struct source *source)
     budget_give(source->budget, TAG_FORMATS, idx, sizeof *idx);
 }
 
-static const struct source_type idx_type = {.name = "idx", .start = idx_start, .read = idx_read, .close = idx_close};
+static const struct source_type idx_type = {
+    .name = "idx", .start = idx_start, .read = idx_read, .expect = idx_expect, .close = idx_close};
 
 plim_status idx_open(struct source **out, struct budget *budget, const char *const *paths, int count, plim_error *error)
 {

@@ -79,7 +79,7 @@ static plim_status npz_start(struct source *source, struct scratch *scratch, pli
         file_expect_random(npz->scratch);
         return PLIM_OK;
     }
-    scratch->used_bytes -= source->scratch_bytes;
+    scratch_give(scratch, source->scratch_bytes);
     file_close(npz->scratch);
     npz->scratch = NULL;
     return status;
