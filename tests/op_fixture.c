@@ -54,6 +54,8 @@ static double value_for(uint64_t seed, const struct tensor *tensor, int64_t i)
         return (double)(int64_t)(u * (double)strtoll(name + 6, NULL, 10));
     if (strncmp(name, "positive", 8) == 0)
         return (float)(0.1 + 0.8 * u);
+    if (strncmp(name, "wide", 4) == 0)
+        return (float)(8 * u - 4);
     if (strncmp(name, "iteration", 9) == 0)
         return (double)(int64_t)(u * 7);
     if (tensor->type != TYPE_F32 && tensor->type != TYPE_F64)

@@ -50,8 +50,14 @@ static int collect_wanted(struct tensor **wanted, const struct node *node)
 static struct tensor *to_loss(struct graph *graph, struct tensor *y)
 {
     struct unflatten_attributes scalar = {.row = {.rank = 0}};
-    if (!y->batched)
+    if (y->producer->op == &op_batch_mean)
         return y;
+    if (!y->batched) { /* spread over a batch, with other weights for each sample */
+        struct shape shape = {.rank = y->shape.rank + 1, .dim = {graph->batch}};
+        for (int k = 0; k < y->shape.rank; k++)
+            shape.dim[k + 1] = y->shape.dim[k];
+        y = binary(graph, &op_multiply, graph_input(graph, "spread", 8, y->type, shape), y);
+    }
     struct tensor *flat = unary(graph, &op_flatten, y);
     struct tensor *r = graph_input(graph, "r", 9, y->type, flat->shape);
     struct tensor *sum = unary(graph, &op_sum_last, binary(graph, &op_multiply, flat, r));

@@ -77,6 +77,7 @@ struct op {
        tensor's name says which:
          "label:<n>", "index:<n>"  whole numbers in [0, n)
          "positive"                in (0.1, 0.9)
+         "wide"                    in [-4, 4]
          "iteration"               a small whole number
          others                    in [-1, 1]; whole types in [0, 100) */
     struct tensor *(*example)(struct graph *graph, int variant, enum type type);

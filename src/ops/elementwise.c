@@ -1,5 +1,5 @@
-/* elementwise.c - ops that treat each element alone: relu, sigmoid, clip_log
-   and their gradients, add, multiply, scale, rescale.
+/* elementwise.c - ops that treat each element alone and are used most: relu, sigmoid, clip_log
+   and their gradients, scale, rescale. More of them: unary.c, binary.c.
 
    A reference calls a formula of one or two elements for each row of its
    slice. Each element is read before it is written: in place is fine. */
@@ -158,77 +158,6 @@ const struct op op_sigmoid_gradient = {
     .cut = cut_elementwise,
     .reference = sigmoid_gradient_reference,
     .example = sigmoid_gradient_example,
-};
-
-/* ---- add: y = a + b ---------------------------------------------------- */
-
-static void add_reference(const struct call *call)
-{
-    int64_t count = elements(call);
-    for (int64_t i = 0; i < count; i++)
-        set(call, 0, i, get(call, 0, i) + get(call, 1, i));
-}
-
-static void add_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                     struct tensor **d_input)
-{
-    (void)graph;
-    (void)node;
-    for (int i = 0; i < 2; i++)
-        d_input[i] = wanted[i] ? d_output[0] : NULL;
-}
-
-static struct tensor *add_example(struct graph *graph, int variant, enum type type)
-{
-    return example_pair(graph, variant, type, &op_add, "b");
-}
-
-const struct op op_add = {
-    .name = "add",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = infer_alike,
-    .gradient = add_back,
-    .in_place = 0,
-    .cut = cut_elementwise,
-    .reference = add_reference,
-    .example = add_example,
-};
-
-/* ---- multiply: y = a * b ----------------------------------------------- */
-
-static void multiply_reference(const struct call *call)
-{
-    int64_t count = elements(call);
-    for (int64_t i = 0; i < count; i++)
-        set(call, 0, i, get(call, 0, i) * get(call, 1, i));
-}
-
-static void multiply_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                          struct tensor **d_input)
-{
-    for (int i = 0; i < 2; i++) {
-        if (wanted[i])
-            d_input[i] = binary(graph, &op_multiply, d_output[0], node->input[1 - i]);
-    }
-}
-
-static struct tensor *multiply_example(struct graph *graph, int variant, enum type type)
-{
-    return example_pair(graph, variant, type, &op_multiply, "b");
-}
-
-const struct op op_multiply = {
-    .name = "multiply",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = infer_alike,
-    .gradient = multiply_back,
-    .keeps_inputs = 1 << 0 | 1 << 1,
-    .in_place = 0,
-    .cut = cut_elementwise,
-    .reference = multiply_reference,
-    .example = multiply_example,
 };
 
 /* ---- scale: y = x * factor --------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "graph/op.h"
 #include "ops/activation.h"
 #include "ops/convolution.h"
+#include "ops/elementwise.h"
 #include "ops/indexing.h"
 #include "ops/mask.h"
 #include "ops/noise.h"
@@ -46,8 +47,7 @@ struct matmul_weight_gradient_attributes {
 };
 
 /* relu_gradient: dx = dy where y > 0, inputs dy, y (the output of relu).
-   sigmoid_gradient: dx = dy * y * (1 - y), inputs dy, y.
-   softmax over the last axis; softmax_gradient: inputs dy, y. */
+   sigmoid_gradient: dx = dy * y * (1 - y), inputs dy, y. */
 
 /* flatten: [N, ...] -> [N, count], no bytes moved when in place; unflatten: the shape
    after N is in the attributes. */
@@ -66,8 +66,7 @@ struct scale_attributes {
     double factor;
 };
 
-/* add, multiply: same shapes.
-   sum_rows: [N, ..., c] -> [c]: sum over all but the last axis (or axes); by sample, SUM.
+/* sum_rows: [N, ..., c] -> [c]: sum over all but the last axis (or axes); by sample, SUM.
    sum_last: [N, ..., c] -> [N, ..., 1]; spread_last: [N, ..., 1] -> [N, ..., c], c in attributes. */
 struct sum_rows_attributes {
     int64_t axes; /* 0: one */

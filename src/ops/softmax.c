@@ -1,105 +1,195 @@
-/* softmax.c - softmax over the last axis, and its gradient. */
+/* softmax.c - softmax, log_softmax and sparsemax along one axis, and their
+   gradients, which read y, never x: the planner may free x. */
 #include <math.h>
 
 #include "ops/helpers.h"
 
-static plim_status softmax_infer(struct graph *graph, struct node *node, plim_error *error)
+static plim_status axis_infer(struct graph *graph, struct node *node, plim_error *error)
 {
+    const struct axis_attributes *attributes = node->attributes;
+    int rank = node->input[0]->shape.rank;
     TRY(need_batched(node, 0, error));
-    if (node->input[0]->shape.rank < 2)
-        return misfit(node, error, "an input of a batch axis alone has no last axis to sum over");
+    if (rank < 2)
+        return misfit(node, error, "an input of a batch axis alone has no axis to sum over");
+    if (attributes->from_end < 0 || attributes->from_end > rank - 2)
+        return misfit(node, error, "axis %lld from the end is none of the %d of a sample",
+                      (long long)attributes->from_end, rank - 1);
     return infer_alike(graph, node, error);
 }
 
-/* y = exp(x - max) / sum(exp(x - max)), for the group of `width` at `first`. */
-static void softmax_group(const struct call *call, int64_t first, int64_t width)
+/* One group: `count` elements, `step` apart. */
+struct group {
+    const struct call *call;
+    int64_t first, count, step;
+};
+
+static double at(const struct group *group, int input, int64_t i)
 {
-    double most = get(call, 0, first), sum = 0;
-    for (int64_t i = 1; i < width; i++)
-        most = fmax(most, get(call, 0, first + i));
-    for (int64_t i = 0; i < width; i++)
-        sum += exp(get(call, 0, first + i) - most);
-    for (int64_t i = 0; i < width; i++)
-        set(call, 0, first + i, exp(get(call, 0, first + i) - most) / sum);
+    return get(group->call, input, group->first + i * group->step);
 }
 
-static void softmax_reference(const struct call *call)
+static void put(const struct group *group, int64_t i, double value)
 {
+    set(group->call, 0, group->first + i * group->step, value);
+}
+
+static void each_group(const struct call *call, void (*run)(const struct group *group))
+{
+    const struct axis_attributes *attributes = call->node->attributes;
     const struct tensor *y = call->node->output[0];
-    int64_t count = call_rows(call, y) * shape_row(&y->shape), width = last_dim(y);
-    for (int64_t i = 0; i < count; i += width)
-        softmax_group(call, i, width);
+    int axis = y->shape.rank - 1 - (int)attributes->from_end;
+    struct group group = {call, 0, y->shape.dim[axis], 1};
+    for (int k = axis + 1; k < y->shape.rank; k++)
+        group.step *= y->shape.dim[k];
+    int64_t block = group.count * group.step, count = call_rows(call, y) * shape_row(&y->shape);
+    for (int64_t outer = 0; outer < count; outer += block) {
+        for (int64_t inner = 0; inner < group.step; inner++) {
+            group.first = outer + inner;
+            run(&group);
+        }
+    }
 }
 
-static void softmax_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                         struct tensor **d_input)
+static double largest(const struct group *group)
 {
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_softmax_gradient, d_output[0], node->output[0]);
+    double most = at(group, 0, 0);
+    for (int64_t i = 1; i < group->count; i++)
+        most = fmax(most, at(group, 0, i));
+    return most;
 }
 
-static struct tensor *example_operand(struct graph *graph, int variant, enum type type, const char *name)
+static double exp_sum(const struct group *group, double most)
 {
-    switch (variant) {
-    case 0:
-        return example_input(graph, name, type, ROW(10));
-    case 1:
-        return example_input(graph, name, type, ROW(1));
-    case 2:
-        return example_input(graph, name, type, ROW(3, 37));
-    default:
+    double sum = 0;
+    for (int64_t i = 0; i < group->count; i++)
+        sum += exp(at(group, 0, i) - most);
+    return sum;
+}
+
+/* y = exp(x - max) / sum(exp(x - max)) */
+static void softmax_group(const struct group *group)
+{
+    double most = largest(group), sum = exp_sum(group, most);
+    for (int64_t i = 0; i < group->count; i++)
+        put(group, i, exp(at(group, 0, i) - most) / sum);
+}
+
+/* y = x - max - log(sum(exp(x - max))) */
+static void log_softmax_group(const struct group *group)
+{
+    double most = largest(group), low = most + log(exp_sum(group, most));
+    for (int64_t i = 0; i < group->count; i++)
+        put(group, i, at(group, 0, i) - low);
+}
+
+/* y = max(x - t, 0), t so that the sum is 1: the mean of what lies above t, less its share of 1. Starting with all,
+   those at or below the mean leave until none does (Michelot): t only grows. */
+static void sparsemax_group(const struct group *group)
+{
+    double threshold = -INFINITY, sum = 0;
+    int64_t left = 0, before = -1;
+    while (left != before) {
+        before = left;
+        left = 0;
+        sum = 0;
+        for (int64_t i = 0; i < group->count; i++) {
+            double x = at(group, 0, i);
+            bool stays = !(x <= threshold); /* NaN does: it shows */
+            left += stays;
+            sum += stays ? x : 0;
+        }
+        threshold = (sum - 1) / (double)left;
+    }
+    for (int64_t i = 0; i < group->count; i++) {
+        double x = at(group, 0, i) - threshold;
+        put(group, i, x < 0 ? 0 : x);
+    }
+}
+
+/* dx = y (dy - sum(y dy)) */
+static void softmax_gradient_group(const struct group *group)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < group->count; i++)
+        sum += at(group, 0, i) * at(group, 1, i);
+    for (int64_t i = 0; i < group->count; i++)
+        put(group, i, at(group, 1, i) * (at(group, 0, i) - sum));
+}
+
+/* dx = dy - exp(y) sum(dy) */
+static void log_softmax_gradient_group(const struct group *group)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < group->count; i++)
+        sum += at(group, 0, i);
+    for (int64_t i = 0; i < group->count; i++)
+        put(group, i, at(group, 0, i) - exp(at(group, 1, i)) * sum);
+}
+
+/* dx = dy - mean(dy) over those with y > 0, 0 for the others */
+static void sparsemax_gradient_group(const struct group *group)
+{
+    double sum = 0, count = 0;
+    for (int64_t i = 0; i < group->count; i++) {
+        bool on = at(group, 1, i) > 0;
+        sum += on ? at(group, 0, i) : 0;
+        count += on;
+    }
+    for (int64_t i = 0; i < group->count; i++)
+        put(group, i, at(group, 1, i) > 0 ? at(group, 0, i) - sum / count : 0);
+}
+
+/* ---- the ops ------------------------------------------------------------- */
+
+static const struct {
+    int rank;
+    int64_t row[3];
+    int64_t from_end;
+} examples[] = {{1, {10}, 0}, {1, {1}, 0}, {2, {3, 37}, 0}, {2, {3, 37}, 1}, {3, {2, 5, 3}, 1}, {3, {4, 2, 70}, 2}};
+
+static struct tensor *example_of(struct graph *graph, int variant, enum type type, const struct op *op,
+                                 const char *name)
+{
+    if (variant >= (int)(sizeof(examples) / sizeof(*examples)))
         return NULL;
-    }
+    struct axis_attributes attributes = {examples[variant].from_end};
+    struct tensor *inputs[2] = {example_input(graph, name, type, examples[variant].rank, examples[variant].row)};
+    if (op->inputs == 2)
+        inputs[1] = example_input(graph, "positive:y", type, examples[variant].rank, examples[variant].row);
+    return graph_add(graph, op, inputs, op->inputs, &attributes, sizeof(attributes));
 }
 
-static struct tensor *softmax_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *x = example_operand(graph, variant, type, "x");
-    return x ? unary(graph, &op_softmax, x) : NULL;
-}
+#define AXIS_OP(word, count, example_name, ...)                                                                        \
+    static void word##_reference(const struct call *call)                                                              \
+    {                                                                                                                  \
+        each_group(call, word##_group);                                                                                \
+    }                                                                                                                  \
+    static struct tensor *word##_example(struct graph *graph, int variant, enum type type)                             \
+    {                                                                                                                  \
+        return example_of(graph, variant, type, &op_##word, example_name);                                             \
+    }                                                                                                                  \
+    const struct op op_##word = {.name = #word,                                                                        \
+                                 .inputs = count,                                                                      \
+                                 .outputs = 1,                                                                         \
+                                 .attributes_bytes = sizeof(struct axis_attributes),                                   \
+                                 .infer = axis_infer,                                                                  \
+                                 .in_place = NO_INPUT,                                                                 \
+                                 .cut = cut_elementwise,                                                               \
+                                 .reference = word##_reference,                                                        \
+                                 .example = word##_example,                                                            \
+                                 __VA_ARGS__};
 
-const struct op op_softmax = {
-    .name = "softmax",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = softmax_infer,
-    .gradient = softmax_back,
-    .keeps_outputs = 1 << 0,
-    .in_place = NO_INPUT,
-    .cut = cut_elementwise,
-    .reference = softmax_reference,
-    .example = softmax_example,
-};
+#define PAIR(word)                                                                                                     \
+    static void word##_back(struct graph *graph, struct node *node, struct tensor *const *d_output,                    \
+                            const bool *wanted, struct tensor **d_input)                                               \
+    {                                                                                                                  \
+        if (wanted[0])                                                                                                 \
+            d_input[0] = graph_add(graph, &op_##word##_gradient, (struct tensor *[]){d_output[0], node->output[0]}, 2, \
+                                   node->attributes, node->attributes_bytes);                                          \
+    }                                                                                                                  \
+    AXIS_OP(word, 1, "x", .gradient = word##_back, .keeps_outputs = 1 << 0)                                            \
+    AXIS_OP(word##_gradient, 2, "dy", .no_gradient = NO_SECOND)
 
-/* dx = y * (dy - sum(y * dy)). Reads y, never x: the planner may free x. */
-static void softmax_gradient_reference(const struct call *call)
-{
-    const struct tensor *y = call->node->output[0];
-    int64_t count = call_rows(call, y) * shape_row(&y->shape), width = last_dim(y);
-    for (int64_t first = 0; first < count; first += width) {
-        double sum = 0;
-        for (int64_t i = first; i < first + width; i++)
-            sum += get(call, 0, i) * get(call, 1, i);
-        for (int64_t i = first; i < first + width; i++)
-            set(call, 0, i, get(call, 1, i) * (get(call, 0, i) - sum));
-    }
-}
-
-static struct tensor *softmax_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *dy = example_operand(graph, variant, type, "dy");
-    struct tensor *y = example_operand(graph, variant, type, "positive:y");
-    return dy && y ? binary(graph, &op_softmax_gradient, dy, y) : NULL;
-}
-
-const struct op op_softmax_gradient = {
-    .name = "softmax_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = softmax_infer,
-    .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = cut_elementwise,
-    .reference = softmax_gradient_reference,
-    .example = softmax_gradient_example,
-};
+PAIR(softmax)
+PAIR(log_softmax)
+PAIR(sparsemax)

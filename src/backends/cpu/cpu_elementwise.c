@@ -61,22 +61,6 @@ RUNNER(run_sigmoid_gradient)
         y[i] = a[i] * b[i] * (1.0f - b[i]);
 }
 
-RUNNER(run_add)
-{
-    OPERANDS;
-    INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] = a[i] + b[i];
-}
-
-RUNNER(run_multiply)
-{
-    OPERANDS;
-    INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] = a[i] * b[i];
-}
-
 RUNNER(run_scale)
 {
     OPERANDS;

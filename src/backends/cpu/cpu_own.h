@@ -27,8 +27,6 @@ RUNNER(run_relu);
 RUNNER(run_relu_gradient);
 RUNNER(run_sigmoid);
 RUNNER(run_sigmoid_gradient);
-RUNNER(run_add);
-RUNNER(run_multiply);
 RUNNER(run_scale);
 RUNNER(run_rescale);
 RUNNER(run_rescale_u8);
@@ -41,8 +39,56 @@ RUNNER(run_clip_log_gradient);
 
 MAKER(make_last_axis);
 MAKER(make_sum_rows);
+MAKER(make_axis);
 RUNNER(run_softmax);
 RUNNER(run_softmax_gradient);
+RUNNER(run_log_softmax);
+RUNNER(run_log_softmax_gradient);
+RUNNER(run_sparsemax);
+RUNNER(run_sparsemax_gradient);
+RUNNER(run_glu);
+RUNNER(run_glu_gradient);
+
+MAKER(make_predicate);
+MAKER(make_spread);
+MAKER(make_sum_to);
+MAKER(make_cast);
+RUNNER(run_negative);
+RUNNER(run_where);
+RUNNER(run_where_gradient);
+RUNNER(run_sum_to);
+RUNNER(run_cast);
+/* A runner a line: unary.def, binary.def. */
+#define FLAT(name, ...)      RUNNER(run_##name);
+#define PREDICATE(name, ...) RUNNER(run_##name);
+#define FROM_X(name, ...)                                                                                              \
+    RUNNER(run_##name);                                                                                                \
+    RUNNER(run_##name##_gradient);
+#define FROM_Y FROM_X
+#define FAR_X  FROM_X
+#define FAR_Y  FROM_X
+#include "ops/unary.def"
+#undef FLAT
+#undef PREDICATE
+#undef FROM_X
+#undef FROM_Y
+#undef FAR_X
+#undef FAR_Y
+#define COMPOSED(name, ...) RUNNER(run_##name);
+#define STEPPED(name, ...)  RUNNER(run_##name);
+#define TRUTH(name, ...)    RUNNER(run_##name);
+#define SLOPED(name, ...)                                                                                              \
+    RUNNER(run_##name);                                                                                                \
+    RUNNER(run_##name##_gradient);
+#define TESTED SLOPED
+#include "ops/binary.def"
+#undef COMPOSED
+#undef STEPPED
+#undef TRUTH
+#undef SLOPED
+#undef TESTED
+
+MAKER(make_last_axis);
 RUNNER(run_sum_rows);
 RUNNER(run_sum_last);
 RUNNER(run_spread_last);

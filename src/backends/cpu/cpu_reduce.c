@@ -1,7 +1,6 @@
-/* cpu_reduce.c - softmax, and sums over rows, over the last axis, over the batch.
+/* cpu_reduce.c - sums over rows, over the last axis, over the batch.
 
    size[0]: elements of a sample, size[1]: extent of the last axis. */
-#include "backends/cpu/cpu_math.h"
 #include "backends/cpu/cpu_own.h"
 #include "base/status.h"
 #include "backends/cpu/gemm.h"
@@ -46,45 +45,6 @@ static float sum_of(const float *x, int64_t count)
     if (i < count)
         sum += vector_load_part(x + i, (int)(count - i));
     return vector_sum(sum);
-}
-
-static float max_of(const float *x, int64_t count)
-{
-    float most = x[0];
-    for (int64_t i = 1; i < count; i++)
-        most = x[i] > most ? x[i] : most;
-    return most;
-}
-
-/* y = exp(x - max) / sum(exp(x - max)) */
-RUNNER(run_softmax)
-{
-    OPERANDS;
-    for (int64_t group = 0; group < groups; group++, x += width, y += width) {
-        float most = max_of(x, width);
-        INDEPENDENT
-        for (int64_t i = 0; i < width; i++)
-            y[i] = exp_of(x[i] - most);
-        float scale = 1.0f / sum_of(y, width);
-        INDEPENDENT
-        for (int64_t i = 0; i < width; i++)
-            y[i] *= scale;
-    }
-}
-
-/* dx = y * (dy - sum(y * dy)); x: dy. */
-RUNNER(run_softmax_gradient)
-{
-    OPERANDS;
-    const float *p = call->input[1];
-    for (int64_t group = 0; group < groups; group++, x += width, p += width, y += width) {
-        float sum = 0;
-        for (int64_t i = 0; i < width; i++)
-            sum = madd(p[i], x[i], sum);
-        INDEPENDENT
-        for (int64_t i = 0; i < width; i++)
-            y[i] = p[i] * (x[i] - sum);
-    }
 }
 
 /* A product with a row of ones: [1, groups] . [groups, width]. */

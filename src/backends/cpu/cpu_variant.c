@@ -29,8 +29,14 @@ static const struct cpu_entry entries[] = {
     ENTRY(relu_gradient, make_each, run_relu_gradient),
     ENTRY(sigmoid, make_each, run_sigmoid),
     ENTRY(sigmoid_gradient, make_each, run_sigmoid_gradient),
-    ENTRY(softmax, make_last_axis, run_softmax),
-    ENTRY(softmax_gradient, make_last_axis, run_softmax_gradient),
+    ENTRY(softmax, make_axis, run_softmax),
+    ENTRY(softmax_gradient, make_axis, run_softmax_gradient),
+    ENTRY(log_softmax, make_axis, run_log_softmax),
+    ENTRY(log_softmax_gradient, make_axis, run_log_softmax_gradient),
+    ENTRY(sparsemax, make_axis, run_sparsemax),
+    ENTRY(sparsemax_gradient, make_axis, run_sparsemax_gradient),
+    ENTRY(glu, make_axis, run_glu),
+    ENTRY(glu_gradient, make_axis, run_glu_gradient),
     ENTRY(dropout, make_dropout, run_dropout),
     ENTRY(gaussian_noise, make_noise, run_gaussian_noise),
     ENTRY(gaussian_dropout, make_noise, run_gaussian_dropout),
@@ -64,10 +70,28 @@ static const struct cpu_entry entries[] = {
     ENTRY(resize, make_resize, run_resize),
     ENTRY(resize_gradient, make_resize_gradient, run_resize_gradient),
     CHOICE(rescale, make_rescale),
-    ENTRY(add, make_each, run_add),
-    ENTRY(multiply, make_each, run_multiply),
     ENTRY(scale, make_each, run_scale),
     ENTRY(sum_rows, make_sum_rows, run_sum_rows),
+    ENTRY(negative, make_each, run_negative),
+    ENTRY(cast, make_cast, run_cast),
+    ENTRY(where, make_spread, run_where),
+    ENTRY(where_gradient, make_spread, run_where_gradient),
+    ENTRY(sum_to, make_sum_to, run_sum_to),
+#define FLAT(name, ...)      ENTRY(name, make_each, run_##name),
+#define PREDICATE(name, ...) ENTRY(name, make_predicate, run_##name),
+#define FROM_X(name, ...)    ENTRY(name, make_each, run_##name), ENTRY(name##_gradient, make_each, run_##name##_gradient),
+#define FROM_Y               FROM_X
+#define FAR_X                FROM_X
+#define FAR_Y                FROM_X
+#include "ops/unary.def"
+#define COMPOSED(name, ...) ENTRY(name, make_spread, run_##name),
+#define STEPPED(name, ...)  ENTRY(name, make_spread, run_##name),
+#define TRUTH(name, ...)    ENTRY(name, make_spread, run_##name),
+#define SLOPED(name, ...)                                                                                              \
+    ENTRY(name, make_spread, run_##name), ENTRY(name##_gradient, make_spread, run_##name##_gradient),
+#define TESTED SLOPED
+#include "ops/binary.def"
+    ENTRY(sum_rows, make_last_axis, run_sum_rows),
     ENTRY(sum_last, make_last_axis, run_sum_last),
     ENTRY(spread_last, make_last_axis, run_spread_last),
     ENTRY(batch_mean, make_each, run_batch_mean),

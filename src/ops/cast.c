@@ -1,0 +1,55 @@
+/* cast.c - the same values in another type. */
+#include "ops/helpers.h"
+
+static plim_status cast_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct cast_attributes *attributes = node->attributes;
+    const struct tensor *x = node->input[0];
+    if (attributes->type < 0 || attributes->type >= TYPE_COUNT)
+        return misfit(node, error, "there is no type number %lld", (long long)attributes->type);
+    output_of(graph, node, 0, (enum type)attributes->type, x->shape, x->batched);
+    return PLIM_OK;
+}
+
+/* NEEDSWORK: whole numbers of more than 53 bits pass through a double. */
+static void cast_reference(const struct call *call)
+{
+    const struct tensor *y = call->node->output[0];
+    int64_t count = call_rows(call, y) * shape_row(&y->shape);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 0, i));
+}
+
+static void cast_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                      struct tensor **d_input)
+{
+    struct cast_attributes attributes = {node->input[0]->type};
+    if (wanted[0] && d_output[0])
+        d_input[0] = graph_add(graph, &op_cast, d_output, 1, &attributes, sizeof(attributes));
+}
+
+/* From the tested type to each, then from each to it, then among the others. Whole numbers: only from f64 to
+   itself is there a gradient that finite differences can see. */
+static struct tensor *cast_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= 3 * TYPE_COUNT)
+        return NULL;
+    enum type other = (enum type)(variant % TYPE_COUNT), third = (enum type)((variant + 3) % TYPE_COUNT);
+    enum type from = variant < TYPE_COUNT ? type : other;
+    struct cast_attributes to = {variant < TYPE_COUNT ? other : variant < 2 * TYPE_COUNT ? type : third};
+    struct tensor *x = example_input(graph, variant == TYPE_F64 ? "x" : "index:100", from, ROW(3, 37));
+    return graph_add(graph, &op_cast, &x, 1, &to, sizeof(to));
+}
+
+const struct op op_cast = {
+    .name = "cast",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct cast_attributes),
+    .infer = cast_infer,
+    .gradient = cast_back,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = cast_reference,
+    .example = cast_example,
+};

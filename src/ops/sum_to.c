@@ -1,0 +1,163 @@
+/* sum_to.c - sums over what an operand was spread along: the gradients of
+   spreading ops. */
+#include "ops/spread.h"
+
+/* Steps of the output over the axes of x; 0: summed. */
+static bool target_steps(struct spread *out, const struct tensor *x, const struct sum_to_attributes *to)
+{
+    struct tensor target = {.shape = to->shape, .batched = to->batched != 0};
+    if (target.shape.rank > x->shape.rank || (target.batched && !x->batched))
+        return false;
+    return spread_of(out, (const struct tensor *[]){x, &target}, 2) && shape_equal(&out->shape, &x->shape);
+}
+
+static plim_status sum_to_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct sum_to_attributes *to = node->attributes;
+    const struct tensor *x = node->input[0];
+    struct spread spread;
+    char texts[2][160];
+    TRY(need_real(node, 0, error));
+    if (node->input[1])
+        TRY(need_alike(node, 0, 1, error));
+    shape_text(texts[0], sizeof(texts[0]), &x->shape, x->batched);
+    shape_text(texts[1], sizeof(texts[1]), &to->shape, to->batched != 0);
+    if (!target_steps(&spread, x, to))
+        return misfit(node, error, "nothing of shape %s spreads to %s", texts[1], texts[0]);
+    output_of(graph, node, 0, x->type, to->shape, to->batched != 0);
+    return PLIM_OK;
+}
+
+/* Whether axis 0 of x is kept: then each row has its own part of the output. */
+static bool keeps_rows(const struct node *node)
+{
+    const struct tensor *x = node->input[0], *y = node->output[0];
+    if (x->batched)
+        return y->batched;
+    return x->shape.rank && x->shape.rank == y->shape.rank && x->shape.dim[0] == y->shape.dim[0];
+}
+
+static void sum_to_cut(struct cut *cut, const struct node *node)
+{
+    const struct tensor *x = node->input[0];
+    bool rows = x->batched || keeps_rows(node);
+    *cut = (struct cut){.grain = 1, .by_sample = x->batched, .work = (double)shape_count(&x->shape)};
+    cut->extent = rows ? x->shape.dim[0] : 1;
+    cut->input[0] = cut->input[1] = rows ? PART_CUT : PART_WHOLE;
+    cut->output[0] = keeps_rows(node) ? PART_CUT : x->batched ? PART_SUM : PART_WHOLE;
+}
+
+/* The sum over the axes that are not kept, from axis k on. */
+static double sum_from(const struct call *call, const struct spread *spread, const int64_t *dim, int k, int64_t at)
+{
+    if (k == spread->shape.rank)
+        return get(call, 0, at) * (call->node->input[1] ? get(call, 1, at) : 1);
+    if (spread->step[1][k])
+        return sum_from(call, spread, dim, k + 1, at);
+    double sum = 0;
+    for (int64_t i = 0; i < dim[k]; i++)
+        sum += sum_from(call, spread, dim, k + 1, at + i * spread->step[0][k]);
+    return sum;
+}
+
+/* For each element of the output: axis k of those that are kept. */
+static void sum_each(const struct call *call, const struct spread *spread, const int64_t *dim, int k, int64_t at,
+                     int64_t to)
+{
+    if (k == spread->shape.rank) {
+        double sum = sum_from(call, spread, dim, 0, at);
+        if (keeps_rows(call->node) || !call->node->input[0]->batched)
+            set(call, 0, to, sum);
+        else
+            share(call, 0, to, sum);
+        return;
+    }
+    int64_t extent = spread->step[1][k] ? dim[k] : 1;
+    for (int64_t i = 0; i < extent; i++)
+        sum_each(call, spread, dim, k + 1, at + i * spread->step[0][k], to + i * spread->step[1][k]);
+}
+
+static void sum_to_reference(const struct call *call)
+{
+    const struct tensor *x = call->node->input[0];
+    struct spread spread;
+    struct shape shape = x->shape;
+    target_steps(&spread, x, call->node->attributes);
+    if (x->batched || keeps_rows(call->node))
+        shape.dim[0] = call_rows(call, x);
+    sum_each(call, &spread, shape.dim, 0, 0, 0);
+}
+
+struct tensor *sum_to_like(struct graph *graph, struct tensor *d, struct tensor *factor, const struct tensor *like)
+{
+    if (!d || !like)
+        return NULL;
+    struct sum_to_attributes attributes = {like->shape, like->batched};
+    if (!factor && shape_equal(&d->shape, &like->shape) && d->batched == like->batched)
+        return d;
+    return graph_add(graph, &op_sum_to, (struct tensor *[]){d, factor}, 2, &attributes, sizeof(attributes));
+}
+
+/* ---- examples ------------------------------------------------------------ */
+
+struct example {
+    int rank, to_rank;
+    int64_t row[4], to[4]; /* of one sample, where there is a batch */
+    bool batched, to_batched, factor;
+};
+
+static const struct example examples[] = {
+    {3, 1, {2, 3, 37}, {37}, true, false, false},
+    {3, 3, {2, 3, 70}, {1, 1, 70}, true, true, true},
+    {3, 3, {2, 3, 70}, {1, 1, 70}, true, true, false},
+    {2, 1, {3, 19}, {1}, true, false, false},
+    {2, 1, {3, 19}, {1}, true, false, true},
+    {2, 2, {3, 19}, {3, 1}, true, true, false},
+    {2, 3, {3, 19}, {1, 3, 1}, true, false, true},
+    {3, 4, {2, 3, 5}, {1, 2, 1, 5}, true, false, true},
+    {3, 1, {2, 3, 5}, {5}, true, true, false},
+    {4, 4, {2, 3, 2, 5}, {2, 1, 2, 1}, true, true, true},
+    {0, 1, {0}, {1}, true, false, true},
+    {2, 2, {3, 4}, {3, 1}, false, false, true},
+    {2, 1, {3, 4}, {4}, false, false, false},
+    {3, 2, {300, 2, 3}, {1, 3}, true, false, true},
+    {1, 1, {700}, {1}, true, true, true},
+    {4, 4, {2, 3, 2, 5}, {1, 3, 1, 5}, true, false, false},
+};
+
+static struct tensor *example_side(struct graph *graph, const struct example *example, const char *name, enum type type)
+{
+    if (example->batched)
+        return example_input(graph, name, type, example->rank, example->row);
+    return graph_weight(graph, name, type, shape_of(example->rank, example->row), true);
+}
+
+static struct tensor *sum_to_example(struct graph *graph, int variant, enum type type)
+{
+    struct sum_to_attributes attributes = {0};
+    if (variant >= (int)(sizeof(examples) / sizeof(*examples)))
+        return NULL;
+    const struct example *example = &examples[variant];
+    struct tensor *x = example_side(graph, example, "x", type);
+    struct tensor *factor = example->factor ? example_side(graph, example, "factor", type) : NULL;
+    attributes.batched = example->to_batched;
+    if (example->to_batched)
+        attributes.shape.dim[attributes.shape.rank++] = graph->batch;
+    for (int k = 0; k < example->to_rank; k++)
+        attributes.shape.dim[attributes.shape.rank++] = example->to[k];
+    return graph_add(graph, &op_sum_to, (struct tensor *[]){x, factor}, 2, &attributes, sizeof(attributes));
+}
+
+const struct op op_sum_to = {
+    .name = "sum_to",
+    .inputs = 2,
+    .outputs = 1,
+    .optional = 1 << 1,
+    .attributes_bytes = sizeof(struct sum_to_attributes),
+    .infer = sum_to_infer,
+    .no_gradient = "it is the gradient of what spreads, and " NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = sum_to_cut,
+    .reference = sum_to_reference,
+    .example = sum_to_example,
+};
