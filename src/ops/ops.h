@@ -7,6 +7,8 @@
 
 #include "graph/op.h"
 #include "ops/activation.h"
+#include "ops/attention.h"
+#include "ops/batch_matmul.h"
 #include "ops/convolution.h"
 #include "ops/elementwise.h"
 #include "ops/indexing.h"

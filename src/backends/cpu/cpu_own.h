@@ -203,6 +203,10 @@ RUNNER(run_depthwise);
 RUNNER(run_depthwise_input_gradient);
 RUNNER(run_depthwise_weight_gradient);
 
+MAKER(make_batch_matmul);
+MAKER(make_attention);
+MAKER(make_attention_gradient);
+
 MAKER(make_pool);
 RUNNER(run_max_pool);
 RUNNER(run_max_pool_gradient);

@@ -13,6 +13,10 @@
     }
 
 static const struct cpu_entry entries[] = {
+    CHOICE(batch_matmul, make_batch_matmul),
+    CHOICE(batch_matmul_sum, make_batch_matmul),
+    CHOICE(attention, make_attention),
+    CHOICE(attention_gradient, make_attention_gradient),
     CHOICE(matmul, make_matmul),
     CHOICE(matmul_weight_gradient, make_matmul_weight_gradient),
     ENTRY(depthwise_conv1d, make_depthwise, run_depthwise),

@@ -28,6 +28,7 @@ struct gemm {
     float *room;           /* GEMM_ROOM floats; GEMM_ROWS_ROOM where b_packed is given */
     const float *a_packed; /* all of A by gemm_pack_a, or NULL */
     const float *b_packed; /* all of B by gemm_pack_b, or NULL; never both */
+    bool a_in_place;       /* A is read where it lies (then with b_packed, and no room): it is in a cache anyway */
 };
 
 void VARIANT(gemm)(const struct gemm *g);

@@ -23,7 +23,8 @@ struct packed_tile {
     float *c;
     const float *next; /* where the next tile's c begins: fetched ahead */
     int64_t c_row, k;
-    int width; /* columns of c that are there */
+    int64_t a_row, a_step; /* of a tile that lies elsewhere than in a pack */
+    int width;             /* columns of c that are there */
     bool first, last, add, relu;
 };
 
@@ -49,8 +50,8 @@ INLINE vector start(const struct packed_tile *t, int row, int column)
     return t->bias ? load_columns(t->bias, column, t->width) : vector_all(0);
 }
 
-/* rows and vectors are constants where this is expanded. */
-INLINE void packed_tile(const struct packed_tile *t, const int rows, const int vectors)
+/* rows, vectors and placed (A is not packed) are constants where this is expanded. */
+INLINE void packed_tile(const struct packed_tile *t, const int rows, const int vectors, const bool placed)
 {
     vector sum[TALL][PANEL_VECTORS];
     UNROLL
@@ -61,15 +62,18 @@ INLINE void packed_tile(const struct packed_tile *t, const int rows, const int v
             __builtin_prefetch(t->next + i * t->c_row + j * LINE, 1, 3);
         }
     }
-    const float *a = t->a, *b = t->b;
-    for (int64_t s = 0; s < t->k; s++, a += TALL, b += vectors * LANES) {
+    /* Four rows a pointer: an offset for each row would not stay in a register. */
+    const int64_t row = placed ? t->a_row : 1, row_3 = 3 * row, step = placed ? t->a_step : TALL;
+    const float *a0 = t->a, *a4 = a0 + 4 * row, *a8 = a4 + 4 * row, *a12 = a8 + 4 * row, *b = t->b;
+    for (int64_t s = 0; s < t->k; s++, a0 += step, a4 += step, a8 += step, a12 += step, b += vectors * LANES) {
         vector line[PANEL_VECTORS];
         UNROLL
         for (int j = 0; j < vectors; j++)
             line[j] = vector_load(b + j * LANES);
         UNROLL
         for (int i = 0; i < rows; i++) {
-            vector x = vector_all(a[i]);
+            const float *four = i < 4 ? a0 : i < 8 ? a4 : i < 12 ? a8 : a12;
+            vector x = vector_all(placed ? four[i % 4 == 3 ? row_3 : i % 4 * row] : a0[i]);
             UNROLL
             for (int j = 0; j < vectors; j++)
                 sum[i][j] = vector_madd(x, line[j], sum[i][j]);
@@ -91,12 +95,17 @@ typedef void packed_function(const struct packed_tile *t);
 #define TILE(rows, vectors)                                                                                            \
     static void packed_##rows##_##vectors(const struct packed_tile *t)                                                 \
     {                                                                                                                  \
-        packed_tile(t, rows, vectors);                                                                                 \
+        packed_tile(t, rows, vectors, false);                                                                          \
+    }                                                                                                                  \
+    static void placed_##rows##_##vectors(const struct packed_tile *t)                                                 \
+    {                                                                                                                  \
+        packed_tile(t, rows, vectors, true);                                                                           \
     }
-#define NAME(rows, vectors) packed_##rows##_##vectors,
-#define EACH_4(what, v)     what(1, v) what(2, v) what(3, v) what(4, v)
-#define EACH_6(what, v)     EACH_4(what, v) what(5, v) what(6, v)
-#define EACH_10(what, v)    EACH_6(what, v) what(7, v) what(8, v) what(9, v) what(10, v)
+#define NAME(rows, vectors)   packed_##rows##_##vectors,
+#define PLACED(rows, vectors) placed_##rows##_##vectors,
+#define EACH_4(what, v)       what(1, v) what(2, v) what(3, v) what(4, v)
+#define EACH_6(what, v)       EACH_4(what, v) what(5, v) what(6, v)
+#define EACH_10(what, v)      EACH_6(what, v) what(7, v) what(8, v) what(9, v) what(10, v)
 #if GEMM_TALL == 14
 #define EACH(what, v) EACH_10(what, v) what(11, v) what(12, v) what(13, v) what(14, v)
 #elif GEMM_TALL == 6
@@ -106,7 +115,10 @@ typedef void packed_function(const struct packed_tile *t);
 #endif
 EACH(TILE, 1)
 EACH(TILE, 2)
-static packed_function *const by_rows[PANEL_VECTORS][TALL] = {{EACH(NAME, 1)}, {EACH(NAME, 2)}};
+static packed_function *const by_rows[2][PANEL_VECTORS][TALL] = {
+    {{EACH(NAME, 1)}, {EACH(NAME, 2)}},
+    {{EACH(PLACED, 1)}, {EACH(PLACED, 2)}},
+};
 
 /* ---- packing ------------------------------------------------------------- */
 
@@ -210,14 +222,22 @@ static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b
         t->next = left > PANEL ? c + j + PANEL : below;
         t->width = (int)smaller(left, PANEL);
         t->bias = g->bias ? g->bias + column + j : NULL;
-        by_rows[panel_vectors(left) - 1][height - 1](t);
+        by_rows[g->a_in_place][panel_vectors(left) - 1][height - 1](t);
     }
 }
 
 static struct packed_tile tile_of(const struct gemm *g, int64_t from, int64_t k)
 {
     return (struct packed_tile){
-        .c_row = g->c_row, .k = k, .first = from == 0, .last = from + k == g->k, .add = g->add, .relu = g->relu};
+        .c_row = g->c_row,
+        .k = k,
+        .a_row = g->a_row,
+        .a_step = g->a_step,
+        .first = from == 0,
+        .last = from + k == g->k,
+        .add = g->add,
+        .relu = g->relu,
+    };
 }
 
 /* Steps from..from + k of one block of columns of B, copied here. */
@@ -241,11 +261,13 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
 {
     const float *b = g->b_packed + from * padded(g->n, LANES);
     struct packed_tile t = tile_of(g, from, k);
-    for (int64_t i = 0; i < rows; i += TALL)
+    const float *a = g->a_in_place ? g->a + row * g->a_row + from * g->a_step : g->room;
+    int64_t a_row = g->a_in_place ? g->a_row : k;
+    for (int64_t i = 0; i < rows && !g->a_in_place; i += TALL)
         pack_tile(g->room + i * k, g, row + i, from, k);
     for (int64_t column = 0; column < g->n; column += BLOCK_COLUMNS)
         for (int64_t i = 0; i < rows; i += TALL) {
-            t.a = g->room + i * k;
+            t.a = a + i * a_row;
             run_tile(g, &t, b + column * k, row + i, column, smaller(g->n - column, BLOCK_COLUMNS));
         }
 }

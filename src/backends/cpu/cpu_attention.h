@@ -1,0 +1,128 @@
+/* cpu_attention.h - what the two files of attention share: one head's operands, rows of scores.
+
+   A head's work goes in blocks of queries and keys. Scores of a block live in scratch, rows SCORE_ROW floats apart
+   (which keeps the rows of a tile out of one another's cache sets). */
+#ifndef CPU_ATTENTION_H
+#define CPU_ATTENTION_H
+
+#include "backends/cpu/cpu_math.h"
+#include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_philox.h"
+#include "backends/cpu/gemm.h"
+#include "ops/ops.h"
+
+#define KEY_BLOCK  224 /* whole panels, whole tiles */
+#define SCORE_ROW  (KEY_BLOCK + 16)
+#define MOST_DEPTH GEMM_MOST_STEPS /* one block of steps: panels of keys lie one behind another */
+
+INLINE int64_t smaller_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What a call has for one sample and head. */
+struct attention_head {
+    struct attention_sizes z;
+    const uint8_t *mask_bytes; /* either, or none: row 0, key 0 */
+    const float *mask_floats;
+    bool causal;
+    float scale;
+    /* Dropout: */
+    uint32_t threshold; /* numbers below it drop; 0: none */
+    float factor;       /* 1 / (1 - rate) */
+    uint64_t seed, step;
+    int64_t number; /* sample * heads + head */
+};
+
+/* n counts from the first sample that the operands hold, `base` of the batch. */
+INLINE struct attention_head attention_head_of(const struct call *call, int64_t base, int64_t n, int64_t head)
+{
+    const struct attention_attributes *attributes = call->node->attributes;
+    struct attention_head h = {.z = attention_sizes(call->node), .causal = attributes->causal, .factor = 1};
+    const struct tensor *mask = call->node->input[3];
+    int64_t at = n * h.z.mask_sample + head * h.z.mask_head;
+    if (mask && mask->type == TYPE_F32)
+        h.mask_floats = (const float *)call->input[3] + at;
+    else if (mask)
+        h.mask_bytes = (const uint8_t *)call->input[3] + at;
+    h.scale = (float)h.z.scale;
+    if (attributes->dropout > 0) {
+        h.threshold = (uint32_t)dropout_threshold(attributes->dropout);
+        h.factor = (float)(1 / (1 - attributes->dropout));
+        h.seed = attributes->seed;
+        h.step = (uint64_t) * (const int64_t *)call->input[4];
+        h.number = (base + n) * h.z.heads + head;
+    }
+    return h;
+}
+
+/* Keys key..key + width that query t sees: the first so many. */
+INLINE int64_t seen_keys(const struct attention_head *h, int64_t t, int64_t key, int64_t width)
+{
+    if (!h->causal)
+        return width;
+    return t < key ? 0 : smaller_of(t - key + 1, width);
+}
+
+/* x: products of query t with keys key..key + count -> scores. */
+INLINE void make_scores(float *x, const struct attention_head *h, int64_t t, int64_t key, int64_t count)
+{
+    const float scale = h->scale, none = (float)ATTENTION_HIDDEN;
+    int64_t at = t * h->z.mask_query + key;
+    if (h->mask_bytes) {
+        const uint8_t *mask = h->mask_bytes + at;
+        INDEPENDENT
+        for (int64_t i = 0; i < count; i++) {
+            float y = x[i] * scale;
+            x[i] = mask[i] ? y : none;
+        }
+    } else if (h->mask_floats) {
+        const float *mask = h->mask_floats + at;
+        INDEPENDENT
+        for (int64_t i = 0; i < count; i++)
+            x[i] = madd(x[i], scale, mask[i]);
+    } else {
+        INDEPENDENT
+        for (int64_t i = 0; i < count; i++)
+            x[i] *= scale;
+    }
+}
+
+/* keep[i]: what dropout multiplies p of (t, key + i) with. key is a multiple of LANES, not of a chunk. */
+INLINE void draw_kept(float *keep, const struct attention_head *h, int64_t t, int64_t key, int64_t count)
+{
+    uint32_t bits[NOISE_CHUNK];
+    int64_t first = t * h->z.noise_row + key, end = first + count;
+    for (int64_t at = first; at < end;) {
+        int64_t chunk = at / NOISE_CHUNK, to = smaller_of((chunk + 1) * NOISE_CHUNK, end);
+        philox_chunk(bits, h->seed, h->step, h->number, chunk);
+        const uint32_t *from = bits - chunk * NOISE_CHUNK;
+        for (; at < to; at++)
+            keep[at - first] = from[at] >= h->threshold ? h->factor : 0;
+    }
+}
+
+/* How a call's heads (or groups) run: first..end; operands begin at the sample `base` of the batch. */
+struct attention_span {
+    int64_t first, end, base;
+};
+
+INLINE struct attention_span attention_span_of(const struct kernel *kernel, const struct call *call, int64_t rows)
+{
+    if (cpu_kernel_of(kernel)->by_sample)
+        return (struct attention_span){0, cpu_rows(kernel, call) * rows, call->begin};
+    return (struct attention_span){call->begin, smaller_of(call->end, call->count * rows), 0};
+}
+
+/* All f32 but mask and iteration, and depths that one block of steps holds. */
+INLINE bool attention_takes(const struct node *node)
+{
+    struct attention_sizes z = attention_sizes(node);
+    for (int i = 0; i < node->input_count; i++)
+        if (i != 3 && i != 4 && node->input[i]->type != TYPE_F32)
+            return false;
+    return z.depth <= MOST_DEPTH && z.value_depth <= MOST_DEPTH && z.queries > 0 && z.keys > 0 && z.depth > 0 &&
+           z.value_depth > 0;
+}
+
+#endif
