@@ -1,0 +1,306 @@
+/* layer_attention.c - MultiHeadAttention, GroupQueryAttention, Attention.
+
+   Inputs are Keras's call: query, value, key; one input is all three, two are query and value (which is the key too).
+   The mask that came with the value (or the key) hides those keys. Rows of the output that the query's mask hides are
+   whatever attention makes of them: their mask goes on with them. */
+#include "base/random.h"
+#include "model/layer_options.h"
+#include "ops/ops.h"
+
+struct attention {
+    struct layer_words words;
+    int64_t heads, groups, key_dim, value_dim, output, seed;
+    double dropout, scale;
+    bool use_bias, causal, use_scale;
+    struct initializer kernel, bias;
+    /* Nodes of the job file: */
+    const struct yaml *value_word, *output_word, *axes_word, *flash, *kernel_word, *bias_word, *seed_word, *gate,
+        *window, *score_mode;
+    const struct yaml *kernel_regularizer, *bias_regularizer, *activity_regularizer, *kernel_constraint,
+        *bias_constraint;
+};
+
+#define AT(field) offsetof(struct attention, field)
+#define COMMON_WORDS                                                                                                   \
+    {"dropout", SETTING_NUMBER, AT(dropout), 0}, {"use_bias", SETTING_BOOL, AT(use_bias), 0},                          \
+        {"use_causal_mask", SETTING_BOOL, AT(causal), 0}, {"flash_attention", SETTING_NODE, AT(flash), 0},             \
+        {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0},                                                      \
+        {"bias_initializer", SETTING_NODE, AT(bias_word), 0},                                                          \
+        {"kernel_regularizer", SETTING_NODE, AT(kernel_regularizer), 0},                                               \
+        {"bias_regularizer", SETTING_NODE, AT(bias_regularizer), 0},                                                   \
+        {"activity_regularizer", SETTING_NODE, AT(activity_regularizer), 0},                                           \
+        {"kernel_constraint", SETTING_NODE, AT(kernel_constraint), 0},                                                 \
+        {"bias_constraint", SETTING_NODE, AT(bias_constraint), 0}, {"seed", SETTING_NODE, AT(seed_word), 0},           \
+        {"use_gate", SETTING_NODE, AT(gate), 0}, {"sliding_window", SETTING_NODE, AT(window), 0}, LAYER_WORDS
+
+static const struct setting multi_head_settings[] = {
+    {"num_heads", SETTING_WHOLE, AT(heads), 1},         {"key_dim", SETTING_WHOLE, AT(key_dim), 1},
+    {"value_dim", SETTING_NODE, AT(value_word), 0},     {"output_shape", SETTING_NODE, AT(output_word), 0},
+    {"attention_axes", SETTING_NODE, AT(axes_word), 0}, COMMON_WORDS,
+};
+
+static const struct setting group_settings[] = {
+    {"head_dim", SETTING_WHOLE, AT(key_dim), 1},
+    {"num_query_heads", SETTING_WHOLE, AT(heads), 1},
+    {"num_key_value_heads", SETTING_WHOLE, AT(groups), 1},
+    COMMON_WORDS,
+};
+
+static const struct setting plain_settings[] = {
+    {"use_scale", SETTING_BOOL, AT(use_scale), 0},    {"score_mode", SETTING_NODE, AT(score_mode), 0},
+    {"dropout", SETTING_NUMBER, AT(dropout), 0},      {"seed", SETTING_NODE, AT(seed_word), 0},
+    {"use_causal_mask", SETTING_BOOL, AT(causal), 0}, LAYER_WORDS,
+};
+
+/* ---- reading ---- */
+
+/* A whole number that may be null, or a list of one. */
+static plim_status read_whole(int64_t *out, const struct layer *layer, const char *word, const struct yaml *node,
+                              plim_error *error)
+{
+    const struct setting setting = {word, SETTING_WHOLE, 0, 1};
+    if (!node || (node->kind == YAML_SCALAR && node->is_null))
+        return PLIM_OK;
+    if (node->kind == YAML_LIST && node->count == 1)
+        node = node->first;
+    return setting_value(out, &setting, layer->model->job, node, error);
+}
+
+static plim_status read_unsupported(const struct attention *a, const struct layer *layer, plim_error *error)
+{
+    const char *owner = layer->type->name, *job = layer->model->job;
+    TRY(option_default(owner, job, "attention_axes", "1", a->axes_word, error));
+    TRY(option_default(owner, job, "kernel_regularizer", "null", a->kernel_regularizer, error));
+    TRY(option_default(owner, job, "bias_regularizer", "null", a->bias_regularizer, error));
+    TRY(option_default(owner, job, "activity_regularizer", "null", a->activity_regularizer, error));
+    TRY(option_default(owner, job, "kernel_constraint", "null", a->kernel_constraint, error));
+    TRY(option_default(owner, job, "bias_constraint", "null", a->bias_constraint, error));
+    TRY(option_default(owner, job, "use_gate", "false", a->gate, error));
+    TRY(option_default(owner, job, "sliding_window", "null", a->window, error));
+    return option_default(owner, job, "score_mode", "dot", a->score_mode, error);
+}
+
+static plim_status read_common(struct layer *layer, const struct setting *settings, int count, const struct yaml *yaml,
+                               plim_error *error)
+{
+    struct attention *a = layer->options;
+    char where[256];
+    a->use_bias = true;
+    a->kernel.kind = INITIAL_GLOROT_UNIFORM;
+    TRY(layer_read(layer, settings, count, yaml, error));
+    TRY(option_initializer(&a->kernel, layer, "kernel_initializer", a->kernel_word, error));
+    TRY(option_initializer(&a->bias, layer, "bias_initializer", a->bias_word, error));
+    TRY(read_whole(&a->seed, layer, "seed", a->seed_word, error));
+    TRY(read_unsupported(a, layer, error));
+    layer_place(where, layer);
+    if (!(a->dropout >= 0 && a->dropout < 1))
+        return fail_at(error, PLIM_BAD_JOB, where, "%s: dropout must be in [0, 1), got %g", layer->type->name,
+                       a->dropout);
+    return PLIM_OK;
+}
+
+static plim_status check_extents(const struct layer *layer, plim_error *error)
+{
+    const struct attention *a = layer->options;
+    TRY(option_extent(layer, "heads", a->heads, error));
+    TRY(option_extent(layer, "key_dim", a->key_dim, error));
+    TRY(option_extent(layer, "value_dim", a->value_dim, error));
+    return option_extent(layer, "output_shape", a->output, error);
+}
+
+static plim_status multi_head_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+{
+    struct attention *a = layer->options;
+    const char *example = "MultiHeadAttention: {num_heads: 8, key_dim: 64}";
+    TRY(read_common(layer, multi_head_settings, LENGTH(multi_head_settings), yaml, error));
+    if (!a->heads || !a->key_dim)
+        return layer_missing(layer, a->heads ? "key_dim" : "num_heads", example, error);
+    a->groups = a->heads;
+    a->value_dim = a->key_dim;
+    TRY(read_whole(&a->value_dim, layer, "value_dim", a->value_word, error));
+    TRY(read_whole(&a->output, layer, "output_shape", a->output_word, error));
+    return check_extents(layer, error);
+}
+
+static plim_status group_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+{
+    struct attention *a = layer->options;
+    char where[256];
+    const char *example = "GroupQueryAttention: {head_dim: 64, num_query_heads: 8, num_key_value_heads: 2}";
+    TRY(read_common(layer, group_settings, LENGTH(group_settings), yaml, error));
+    if (!a->heads || !a->key_dim || !a->groups)
+        return layer_missing(layer,
+                             !a->key_dim ? "head_dim"
+                             : a->heads  ? "num_key_value_heads"
+                                         : "num_query_heads",
+                             example, error);
+    a->value_dim = a->key_dim;
+    layer_place(where, layer);
+    if (a->heads % a->groups != 0)
+        return fail_at(error, PLIM_BAD_JOB, where, "%s: %lld query heads cannot share %lld key heads",
+                       layer->type->name, (long long)a->heads, (long long)a->groups);
+    return check_extents(layer, error);
+}
+
+static plim_status plain_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+{
+    struct attention *a = layer->options;
+    char where[256];
+    a->scale = 1;
+    TRY(read_common(layer, plain_settings, LENGTH(plain_settings), yaml, error));
+    layer_place(where, layer);
+    /* NEEDSWORK: use_scale (a learned factor of the scores) and score_mode concat. */
+    if (a->use_scale)
+        return fail_at(error, PLIM_UNSUPPORTED, where, "Attention: use_scale is not supported yet");
+    return PLIM_OK;
+}
+
+/* ---- building ---- */
+
+/* query, value, key from 1 to 3 inputs; false: what does not fit has been said. */
+static bool take_inputs(struct tensor *out[3], const struct layer *layer, struct graph *graph, struct tensor *const *x,
+                        int count)
+{
+    char shapes[3][96];
+    if (count < 1 || count > 3) {
+        graph_fail(graph, PLIM_BAD_JOB, "%s: takes query, value and key, got %d inputs", layer->name, count);
+        return false;
+    }
+    out[0] = x[0];
+    out[1] = count > 1 ? x[1] : x[0];
+    out[2] = count > 2 ? x[2] : out[1];
+    for (int i = 0; i < 3; i++) {
+        if (!out[i])
+            return false;
+        shape_text(shapes[i], sizeof shapes[i], &out[i]->shape, true);
+        if (out[i]->shape.rank != 3) {
+            graph_fail(graph, PLIM_BAD_JOB, "%s: wants (batch, steps, features), got %s", layer->name, shapes[i]);
+            return false;
+        }
+    }
+    if (out[1]->shape.dim[1] != out[2]->shape.dim[1]) {
+        graph_fail(graph, PLIM_BAD_JOB, "%s: a value of shape %s and a key of shape %s differ in steps", layer->name,
+                   shapes[1], shapes[2]);
+        return false;
+    }
+    return true;
+}
+
+/* Which keys are there: the value's mask, or the key's. */
+static struct tensor *key_mask(const struct layer *layer, int count)
+{
+    struct tensor *mask = layer_mask(layer, count > 1 ? 1 : 0);
+    return mask || count < 3 ? mask : layer_mask(layer, 2);
+}
+
+static struct tensor *attend(struct layer *layer, struct graph *graph, struct tensor *const heads[3],
+                             struct tensor *mask)
+{
+    const struct attention *a = layer->options;
+    struct attention_attributes attributes = {.scale = a->scale, .causal = a->causal};
+    struct tensor *inputs[5] = {heads[0], heads[1], heads[2], mask, NULL};
+    if (layer->model->fitting && a->dropout > 0) {
+        uint64_t name = 0;
+        for (const char *c = layer->name; *c; c++)
+            name = name * 31 + (unsigned char)*c;
+        attributes.dropout = a->dropout;
+        attributes.seed = random_key((uint64_t)a->seed, name, 0);
+        inputs[4] = model_iteration(layer->model, graph);
+    }
+    return graph_add(graph, &op_attention, inputs, 5, &attributes, sizeof attributes);
+}
+
+/* Keras's fans of a kernel of three axes: the first counts as a field of view. */
+static struct initializer kernel_of(const struct attention *a, const struct shape *shape)
+{
+    struct initializer kernel = a->kernel;
+    kernel.fan_in = shape->dim[0] * shape->dim[1];
+    kernel.fan_out = shape->dim[0] * shape->dim[2];
+    return kernel;
+}
+
+/* y = x . kernel + bias, the kernel summed over its first `inner` axes. */
+static struct tensor *project(struct layer *layer, struct graph *graph, struct tensor *x, const char *kernel_name,
+                              const char *bias_name, const int64_t dim[3], int inner)
+{
+    const struct attention *a = layer->options;
+    struct shape shape = shape_of(3, dim), rest = shape_of(3 - inner, dim + inner);
+    struct matmul_attributes attributes = {.inner_axes = inner};
+    struct tensor *inputs[3] = {x, model_weight(layer, graph, kernel_name, shape, kernel_of(a, &shape)), NULL};
+    if (a->use_bias)
+        inputs[2] = model_weight(layer, graph, bias_name, rest, a->bias);
+    return graph_add(graph, &op_matmul, inputs, 3, &attributes, sizeof attributes);
+}
+
+static struct tensor *heads_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+{
+    const struct attention *a = layer->options;
+    struct tensor *in[3];
+    if (!take_inputs(in, layer, graph, x, count))
+        return NULL;
+    int64_t output = a->output ? a->output : in[0]->shape.dim[2];
+    struct tensor *q = project(layer, graph, in[0], "query/kernel", "query/bias",
+                               (int64_t[]){in[0]->shape.dim[2], a->heads, a->key_dim}, 1);
+    struct tensor *k = project(layer, graph, in[2], "key/kernel", "key/bias",
+                               (int64_t[]){in[2]->shape.dim[2], a->groups, a->key_dim}, 1);
+    struct tensor *v = project(layer, graph, in[1], "value/kernel", "value/bias",
+                               (int64_t[]){in[1]->shape.dim[2], a->groups, a->value_dim}, 1);
+    struct tensor *y = attend(layer, graph, (struct tensor *[]){q, k, v}, key_mask(layer, count));
+    return project(layer, graph, y, "attention_output/kernel", "attention_output/bias",
+                   (int64_t[]){a->heads, a->value_dim, output}, 2);
+}
+
+static struct tensor *reshaped(struct graph *graph, struct tensor *x, int rank, const int64_t *row)
+{
+    struct unflatten_attributes attributes = {.row = shape_of(rank, row)};
+    return graph_add(graph, &op_unflatten, &x, 1, &attributes, sizeof attributes);
+}
+
+/* One head, scores as they are. The query's mask, where there is one, zeroes rows of the output as Keras does. */
+static struct tensor *plain_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+{
+    struct tensor *in[3], *heads[3];
+    static const int order[3] = {0, 2, 1}; /* query, key, value */
+    if (!take_inputs(in, layer, graph, x, count))
+        return NULL;
+    if (in[0]->shape.dim[2] != in[2]->shape.dim[2]) {
+        graph_fail(graph, PLIM_BAD_JOB, "%s: queries of %lld features and keys of %lld", layer->name,
+                   (long long)in[0]->shape.dim[2], (long long)in[2]->shape.dim[2]);
+        return NULL;
+    }
+    for (int i = 0; i < 3; i++) {
+        const int64_t *dim = in[order[i]]->shape.dim;
+        heads[i] = reshaped(graph, in[order[i]], 3, (int64_t[]){dim[1], 1, dim[2]});
+    }
+    struct tensor *y = attend(layer, graph, heads, key_mask(layer, count)), *mask = layer_mask(layer, 0);
+    y = reshaped(graph, y, 2, (int64_t[]){in[0]->shape.dim[1], in[1]->shape.dim[2]});
+    return mask ? binary(graph, &op_mask_rows, y, mask) : y;
+}
+
+const struct layer_type layer_multi_head_attention = {
+    .name = "MultiHeadAttention",
+    .snake = "multi_head_attention",
+    .keeps_mask = true,
+    .options_bytes = sizeof(struct attention),
+    .read = multi_head_read,
+    .merge = heads_merge,
+};
+
+const struct layer_type layer_group_query_attention = {
+    .name = "GroupQueryAttention",
+    .alias = "GroupedQueryAttention",
+    .snake = "grouped_query_attention",
+    .keeps_mask = true,
+    .options_bytes = sizeof(struct attention),
+    .read = group_read,
+    .merge = heads_merge,
+};
+
+const struct layer_type layer_attention = {
+    .name = "Attention",
+    .snake = "attention",
+    .keeps_mask = true,
+    .options_bytes = sizeof(struct attention),
+    .read = plain_read,
+    .merge = plain_merge,
+};
