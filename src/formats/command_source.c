@@ -2,6 +2,7 @@
 
    The program runs once an epoch, from rewind on; $1 of its command line is the number of the epoch. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/process.h"
