@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "model/model.h"
 #include "ops/ops.h"
+#include "plan/plan.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -349,6 +350,38 @@ static void many_layers_are_quick(void **state)
     text_release(&text);
 }
 
+/* 5,000 layers: graph, gradients and plan. The time is a tenth of this on an idle machine; squares would take ten times
+   as long. The bytes are everything but weights and values: they do not depend on the machine. */
+static void five_thousand_layers_are_planned(void **state)
+{
+    struct bench *bench = *state;
+    struct text text;
+    struct backend *backend = NULL;
+    struct program *program = NULL;
+    const struct column_spec columns[] = {spec("x", 1, (int64_t[]){100}), spec("y", 0, NULL)};
+    text_init(&text, bench->budget, TAG_PLANNER);
+    for (int i = 0; i < 5000; i++)
+        text_add(&text, "- Dense: 100\n");
+    text_add(&text, "- Dense: 1\n");
+    uint64_t begin = clock_ns(), before = budget_figures(bench->budget).now;
+    good(bench, read_model(bench, text.data));
+    train_with(bench, LOSS_BINARY, "sgd");
+    good(bench, build(bench, columns, COUNT(columns)));
+    good(bench, cpu_backend.open(&backend, bench->budget, &bench->error));
+    backend_threads(backend, 2);
+    struct program_input input = {.budget = bench->budget, .backend = backend, .threads = 2, .train = &bench->graph};
+    good(bench, program_make(&program, &input, &bench->error));
+    double seconds = (double)(clock_ns() - begin) * 1e-9;
+    uint64_t held = budget_figures(bench->budget).now - before, peak = budget_figures(bench->budget).peak - before;
+    print_message("%.2f s, %.1f MiB, at most %.1f MiB\n", seconds, (double)held / 0x1p20, (double)peak / 0x1p20);
+    assert_true(seconds < 5);
+    assert_true(held < (uint64_t)24 << 20);
+    assert_true(peak < (uint64_t)32 << 20);
+    program_free(program);
+    backend->type->close(backend);
+    text_release(&text);
+}
+
 /* ---- summary ---- */
 
 /* tests/golden/NAME, found from this file's own name. GOLDEN=write in the
@@ -405,6 +438,7 @@ int main(void)
         TEST(shapes_name_layer_and_inputs),
         TEST(a_bomb_of_models_is_refused),
         TEST(many_layers_are_quick),
+        TEST(five_thousand_layers_are_planned),
         TEST(summary_says_what_is_connected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

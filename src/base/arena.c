@@ -11,6 +11,9 @@
 
 #define ALIGNMENT   16
 #define FIRST_BYTES ((size_t)16 * 1024)
+#define MOST_BYTES  ((size_t)256 * 1024)
+#define SAME_BLOCKS                                                                                                    \
+    16 /* of one size; then they double: a large arena is not a thousand blocks, a small one wastes little */
 
 struct arena_block {
     struct arena_block *previous;
@@ -33,6 +36,14 @@ void arena_release(struct arena *arena)
     arena->last = NULL;
 }
 
+static void grow(struct arena *arena)
+{
+    if (++arena->blocks < SAME_BLOCKS || arena->block_bytes < FIRST_BYTES || arena->block_bytes >= MOST_BYTES)
+        return;
+    arena->block_bytes *= 2;
+    arena->blocks = 0;
+}
+
 static struct arena_block *add_block(struct arena *arena, size_t bytes)
 {
     bool large = bytes > arena->block_bytes;
@@ -50,6 +61,7 @@ static struct arena_block *add_block(struct arena *arena, size_t bytes)
     } else {
         block->previous = arena->last;
         arena->last = block;
+        grow(arena);
     }
     return block;
 }

@@ -10,7 +10,8 @@ struct arena_block;
 struct arena {
     struct budget *budget;
     enum tag tag;
-    size_t block_bytes; /* size of the next block: 16 KiB unless set */
+    size_t block_bytes; /* size of the next block: 16 KiB unless set, more in large arenas */
+    int blocks;         /* of this size so far */
     struct arena_block *last;
     size_t refused_bytes; /* of the last block that was not to be had */
 };

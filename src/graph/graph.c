@@ -265,9 +265,25 @@ static bool copy_attributes(struct graph *graph, struct node *node, const void *
     return true;
 }
 
+/* "dense/matmul", "max_pooling2d/max_pool.1". */
+static const char *output_name(struct graph *graph, const struct node *node, int k)
+{
+    char number[16] = "";
+    if (k)
+        snprintf(number, sizeof(number), ".%d", k);
+    size_t layer = strlen(node->name), op = strlen(node->op->name), rest = strlen(number), slash = layer != 0;
+    char *name = take(graph, layer + slash + op + rest + 1);
+    if (!name)
+        return NULL;
+    memcpy(name, node->name, layer);
+    memcpy(name + layer, "/", slash);
+    memcpy(name + layer + slash, node->op->name, op);
+    memcpy(name + layer + slash + op, number, rest + 1);
+    return name;
+}
+
 static bool name_outputs(struct graph *graph, struct node *node)
 {
-    const char *slash = node->name[0] ? "/" : "";
     for (int k = 0; k < node->output_count; k++) {
         struct tensor *tensor = node->output[k];
         if (!tensor) {
@@ -275,14 +291,19 @@ static bool name_outputs(struct graph *graph, struct node *node)
             return false;
         }
         tensor->producer = node;
-        tensor->name = k == 0 ? arena_format(&graph->arena, "%s%s%s", node->name, slash, node->op->name)
-                              : arena_format(&graph->arena, "%s%s%s.%d", node->name, slash, node->op->name, k);
-        if (!tensor->name) {
-            graph_refused(graph, 0);
+        if (!(tensor->name = output_name(graph, node, k)))
             return false;
-        }
     }
     return true;
+}
+
+/* Nodes of a layer come one after the other: they share a copy of its name. */
+static const char *name_for_node(struct graph *graph)
+{
+    const char *layer = graph->layer ? graph->layer : "";
+    if (!graph->node_name || strcmp(graph->node_name, layer) != 0)
+        graph->node_name = copy_string(graph, layer);
+    return graph->node_name;
 }
 
 static struct node *node_make(struct graph *graph, const struct op *op, struct tensor *const *inputs, int input_count,
@@ -293,7 +314,7 @@ static struct node *node_make(struct graph *graph, const struct op *op, struct t
         return NULL;
     node->id = graph->node_count;
     node->op = op;
-    node->name = copy_string(graph, graph->layer ? graph->layer : "");
+    node->name = name_for_node(graph);
     node->backward = graph->backward;
     node->input_count = op->inputs;
     node->output_count = op->outputs;

@@ -61,6 +61,7 @@ struct graph {
     struct node **node;     /* by id, in running order */
     int node_count, node_capacity;
     const char *layer;      /* name given to nodes added from now on */
+    const char *node_name;  /* the graph's own copy of the last one that was given */
     bool backward;          /* marks nodes added from now on */
     int64_t batch;          /* extent of axis 0 of batched tensors */
     struct tensor **names;  /* weights and states, hashed by name */

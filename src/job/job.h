@@ -108,6 +108,8 @@ void job_digest(char out[65], const struct plim_job *job);
 
 /* job_plan.c */
 plim_status job_plan(struct plim_job *job, plim_error *error);
+/* Gives back graphs and program alone. */
+void job_release_program(struct plim_job *job);
 /* Gives back what planning made: data sets, backend, graphs, program. */
 void job_unplan(struct plim_job *job);
 /* Predicts for these slots; the sum of all tags is the peak. */
@@ -146,7 +148,7 @@ plim_status job_refuse(const struct plim_job *job, plim_error *error);
 /* The command that goes on from the checkpoint of a run that was stopped. */
 plim_status job_hint_resume(const struct plim_job *job, plim_error *error);
 
-/* largest_batch.c: the largest batch whose plan stays inside the budget. */
+/* largest_batch.c: the largest batch whose plan stays inside the budget. Gives up the job's own plan. */
 plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error);
 
 /* Builds both graphs for a batch size. The graphs are yours to release. */

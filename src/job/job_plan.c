@@ -77,7 +77,7 @@ static plim_status open_all(struct plim_job *job, plim_error *error)
     return PLIM_OK;
 }
 
-static void release_program(struct plim_job *job)
+void job_release_program(struct plim_job *job)
 {
     if (job->program)
         program_free(job->program);
@@ -98,7 +98,7 @@ static void close_data(struct job_data *data)
 
 void job_unplan(struct plim_job *job)
 {
-    release_program(job);
+    job_release_program(job);
     if (job->backend)
         job->backend->type->close(job->backend);
     job->backend = NULL;
@@ -124,7 +124,7 @@ static plim_status build(struct plim_job *job, plim_error *error)
 {
     int64_t batch = dataset_batch_size(job->train.dataset);
     int64_t evaluate_batch = job->validation.dataset ? dataset_batch_size(job->validation.dataset) : 0;
-    release_program(job);
+    job_release_program(job);
     job->graphs_built = true;
     TRY(job_graphs(&job->train_graph, &job->evaluate_graph, &job->train_tensors, &job->evaluate_tensors, job, batch, evaluate_batch, error));
     TRY(expect_labels(job, job->train.dataset, &job->train_tensors, error));

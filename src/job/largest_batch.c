@@ -11,33 +11,42 @@
 #define MOST_BATCH ((int64_t)1 << 30)
 #define PAGES_SLACK (64.0 * 1024)
 
-/* Tasks by layer and op: both graphs have the forward nodes, and the sizes of one serve for the other. The first of
-   equals counts, those of training before those of evaluation. */
-struct sizing {
-    struct backend backend;
-    const struct program *program;
-    struct budget *budget;
-    const struct task **table; /* open addressing; at most half full */
-    size_t capacity;           /* a power of two */
+/* Kernels by layer and op: both graphs have the forward nodes, and the sizes of one serve for the other. The first of
+   equals counts, those of training before those of evaluation. The job's own plan is given up meanwhile: it is made
+   again afterwards, and two of thousands of layers are not held at once. */
+struct known {
+    uint64_t hash; /* of layer and op */
+    const struct kernel *kernel;
 };
 
-static size_t hash_of(const struct node *node)
+struct sizing {
+    struct backend backend;
+    struct backend *own; /* the job's */
+    struct budget *budget;
+    struct known *table; /* open addressing; at most half full */
+    size_t capacity;     /* a power of two */
+    uint64_t own_peak, own_arena; /* of the job's plan */
+};
+
+static uint64_t hash_of(const struct node *node)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
     for (const char *c = node->op->name; *c; c++)
         hash = (hash ^ (uint8_t)*c) * 1099511628211u;
+    hash *= 1099511628211u;
     for (const char *c = node->name; *c; c++)
         hash = (hash ^ (uint8_t)*c) * 1099511628211u;
-    return (size_t)(hash ^ hash >> 32);
+    return hash ^ hash >> 32;
 }
 
-/* Where the task of such a node is, or would be. */
-static const struct task **find(const struct sizing *sizing, const struct node *node)
+/* Where the kernel of such a node is, or would be. */
+static struct known *find(const struct sizing *sizing, const struct node *node)
 {
-    for (size_t at = hash_of(node);; at++) {
-        const struct task **task = &sizing->table[at & (sizing->capacity - 1)];
-        if (!*task || ((*task)->node->op == node->op && strcmp((*task)->node->name, node->name) == 0))
-            return task;
+    uint64_t hash = hash_of(node);
+    for (uint64_t at = hash;; at++) {
+        struct known *known = &sizing->table[at & (sizing->capacity - 1)];
+        if (!known->kernel || known->hash == hash)
+            return known;
     }
 }
 
@@ -45,9 +54,10 @@ static void add_tasks(const struct sizing *sizing, const struct phase *phase)
 {
     for (int i = 0; i < phase->instruction_count; i++)
         for (int t = 0; t < phase->instruction[i].task_count; t++) {
-            const struct task *task = &phase->instruction[i].task[t], **place = find(sizing, task->node);
-            if (!*place)
-                *place = task;
+            const struct task *task = &phase->instruction[i].task[t];
+            struct known *place = find(sizing, task->node);
+            if (!place->kernel)
+                *place = (struct known){hash_of(task->node), task->kernel};
         }
 }
 
@@ -65,7 +75,13 @@ static plim_status sizing_init(struct sizing *out, struct plim_job *job, plim_er
 {
     const struct phase *train = &job->program->phase[PHASE_TRAIN], *evaluate = &job->program->phase[PHASE_EVALUATE];
     size_t wanted = 2 * (count_tasks(train) + count_tasks(evaluate));
-    *out = (struct sizing){.backend = {.type = &sizing_backend}, .program = job->program, .budget = job->budget};
+    struct prediction own;
+    job_predict(&own, job, job->program, dataset_least_grant(job->train.dataset), job->validation_grant, job->train.dataset);
+    *out = (struct sizing){.backend = {.type = &sizing_backend},
+                           .own = job->backend,
+                           .budget = job->budget,
+                           .own_peak = own.peak,
+                           .own_arena = job->program->arena_bytes};
     out->capacity = 64;
     while (out->capacity < wanted)
         out->capacity *= 2;
@@ -87,15 +103,14 @@ static plim_status sizing_prepare(const struct kernel **out, struct backend *bac
 {
     const struct sizing *sizing = (const struct sizing *)backend;
     (void)slice, (void)short_rows, (void)short_count;
-    const struct task *task = *find(sizing, node);
-    *out = task ? task->kernel : NULL;
+    *out = find(sizing, node)->kernel;
     return *out ? PLIM_OK : fail(error, PLIM_INTERNAL, "sizing: node %d has no kernel", node->id);
 }
 
 static const char *sizing_features(const struct backend *backend)
 {
     const struct sizing *sizing = (const struct sizing *)backend;
-    return sizing->program->backend->type->features(sizing->program->backend);
+    return sizing->own->type->features(sizing->own);
 }
 
 static const struct backend_type sizing_backend = {.name = "sizing", .prepare = sizing_prepare, .features = sizing_features};
@@ -131,7 +146,6 @@ static plim_status plan_at(uint64_t *arena_bytes, struct plim_job *job, struct s
    arena, page tables and slots. */
 static plim_status fits(bool *out, struct plim_job *job, struct sizing *sizing, int64_t batch, plim_error *error)
 {
-    struct prediction own;
     uint64_t arena_bytes;
     struct grant least = dataset_least_grant(job->train.dataset);
     plim_status status = plan_at(&arena_bytes, job, sizing, batch, error);
@@ -139,12 +153,11 @@ static plim_status fits(bool *out, struct plim_job *job, struct sizing *sizing, 
         *out = false;
         return status == PLIM_BAD_MODEL || status == PLIM_BAD_JOB || status == PLIM_OVER_BUDGET ? PLIM_OK : status;
     }
-    job_predict(&own, job, job->program, least, job->validation_grant, job->train.dataset);
-    double arena = (double)arena_bytes - (double)job->program->arena_bytes;
+    double arena = (double)arena_bytes - (double)sizing->own_arena;
     struct spec sample;
     dataset_sample_spec(&sample, job->train.dataset);
     double rows = (double)(batch - dataset_batch_size(job->train.dataset)) * (double)sample.element_bytes;
-    double peak = (double)own.peak + arena * (1 + 1.0 / 512) + rows * least.slots;
+    double peak = (double)sizing->own_peak + arena * (1 + 1.0 / 512) + rows * least.slots;
     *out = peak * (1 + 1.0 / SMALLEST_SLACK) + PAGES_SLACK <= (double)job->memory_bytes;
     return PLIM_OK;
 }
@@ -191,6 +204,7 @@ plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error)
     struct sizing sizing;
     TRY(sizing_init(&sizing, job, error));
     bool kept = dataset_keep(job->train.dataset, false);
+    job_release_program(job);
     plim_status status = search(out, job, &sizing, error);
     dataset_keep(job->train.dataset, kept);
     sizing_release(&sizing);

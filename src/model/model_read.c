@@ -146,7 +146,7 @@ static plim_status define_layer(struct model_reader *reader, struct scope *scope
     entry->inputs = words->inputs;
     words->trainable = words->trainable && !scope->frozen;
     TRY(name_entry(reader, scope, entry, words->name, layer->type->snake, &reader->unnamed[type]));
-    layer->name = arena_format(&model->arena, "%s%s", scope->prefix, entry->name);
+    layer->name = *scope->prefix ? arena_format(&model->arena, "%s%s", scope->prefix, entry->name) : (char *)entry->name;
     if (!layer->name)
         return reader_no_room(reader);
     model->layer_count++;

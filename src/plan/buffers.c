@@ -64,7 +64,11 @@ static plim_status pack_instruction(struct builder *builder, struct instruction 
 plim_status buffers_make(struct builder *builder, plim_error *error)
 {
     struct phase *phase = builder->phase;
-    size_t most = (size_t)builder->graph->node_count * (MOST_OUTPUTS + 1);
+    size_t most = 0;
+    for (int i = 0; i < phase->instruction_count; i++)
+        if ((size_t)phase->instruction[i].task_count > most)
+            most = (size_t)phase->instruction[i].task_count;
+    most *= MOST_OUTPUTS + 1;
     struct pool pool = {
         .instance = arena_array(&builder->work, most, sizeof(*pool.instance)),
         .tensor = arena_array(&builder->work, most, sizeof(*pool.tensor)),

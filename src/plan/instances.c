@@ -88,12 +88,27 @@ static plim_status add_all(struct builder *builder, plim_error *error)
     return PLIM_OK;
 }
 
+/* How many there can be: values with a place, and sums and packs of tasks. */
+static size_t most_instances(const struct builder *builder)
+{
+    const struct phase *phase = builder->phase;
+    size_t count = 0;
+    for (int t = 0; t < builder->graph->tensor_count; t++)
+        count += is_value(builder->graph->tensor[t]) && builder->life[t].root == t && builder->life[t].arena;
+    for (int i = 0; i < phase->instruction_count; i++)
+        for (int t = 0; t < phase->instruction[i].task_count; t++) {
+            const struct task *task = &phase->instruction[i].task[t];
+            count += task->kernel->pack_bytes != 0;
+            count += builder->chains.chain[i].units > 1 ? (size_t)task->node->output_count : 0;
+        }
+    return count;
+}
+
 plim_status instances_make(struct builder *builder, plim_error *error)
 {
     struct phase *phase = builder->phase;
     struct graph *graph = builder->graph;
-    /* A value, its partial sums, a pack a node: never more. */
-    size_t most = (size_t)graph->tensor_count * 2 + (size_t)graph->node_count;
+    size_t most = most_instances(builder);
     struct instance *all = arena_array(&builder->work, most, sizeof(*all));
     if (!all)
         return program_refused(builder->program, error);
@@ -105,7 +120,11 @@ plim_status instances_make(struct builder *builder, plim_error *error)
     for (int i = 0; i < phase->instance_count; i++)
         phase->instance[i] = all[i];
     TRY(layout_pack(&phase->top, phase->instance, phase->instance_count, graph->arena.budget, error));
-    phase->max_live = layout_max_live(phase->instance, phase->instance_count, phase->instruction_count, &phase->peak);
+    uint64_t *live = arena_array(&builder->work, (size_t)phase->instruction_count, sizeof(*live));
+    if (!live)
+        return program_refused(builder->program, error);
+    phase->max_live =
+        layout_max_live(live, phase->instance, phase->instance_count, phase->instruction_count, &phase->peak);
     for (int i = 0; i < phase->instance_count; i++)
         phase->instance[i].offset += builder->program->persistent_bytes;
     return PLIM_OK;

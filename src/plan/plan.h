@@ -36,7 +36,7 @@ struct place {
 struct task {
     const struct node *node;
     const struct kernel *kernel;
-    struct place input[MOST_INPUTS], output[MOST_OUTPUTS];
+    struct place *input, *output; /* as many as the node has */
     uint64_t scratch;  /* offset in the worker's buffers */
     uint64_t pack;     /* offset in the arena, when kernel->pack_bytes */
 };
@@ -129,8 +129,8 @@ plim_status plan_verify(const struct program *program, const struct phase *phase
 #define LAYOUT_ALIGNMENT ((uint64_t)64)
 uint64_t layout_bytes(uint64_t bytes);
 plim_status layout_pack(uint64_t *top, struct instance *instance, int count, struct budget *budget, plim_error *error);
-/* The bound of any packing, and the instruction where it is reached. */
-uint64_t layout_max_live(const struct instance *instance, int count, int instructions, int *peak);
+/* The bound of any packing, and the instruction where it is reached. live: the bytes at each instruction. */
+uint64_t layout_max_live(uint64_t *live, const struct instance *instance, int count, int instructions, int *peak);
 
 /* What the whole process will take. `outside` are the bytes the caller knows
    of: batches, pipeline, stacks, checkpoint, formats, ... */

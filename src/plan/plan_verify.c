@@ -33,8 +33,10 @@ struct replay {
     const struct phase *phase;
     struct arena work;
     struct copy *copy; /* by tensor id */
-    int *held;         /* tensors with a copy */
+    int *held;         /* tensors with a copy of their own in the arena, by offset: no two share a byte */
     int held_count;
+    int *slices; /* tensors in the worker's buffers, of the current instruction */
+    int slices_count;
     int *version;          /* by tensor id: updates so far */
     int *expected;         /* by node id * MOST_INPUTS + i: version in program order */
     bool *ran;             /* by node id */
@@ -42,7 +44,10 @@ struct replay {
     int access_count;
     const struct instance **alive; /* at the current instruction, by offset */
     int alive_count;
-    int at; /* instruction */
+    uint64_t alive_bytes;
+    const struct instance **coming, **going; /* by first, and by last, instruction */
+    int come, gone;                          /* how many of them have */
+    int at;                                  /* instruction */
     const struct instruction *instruction;
     plim_error *error;
 };
@@ -56,10 +61,16 @@ static bool meet(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
 
 /* ---- instances --------------------------------------------------------- */
 
-static int instance_order(const void *left, const void *right)
+static int first_order(const void *left, const void *right)
 {
     const struct instance *a = *(const struct instance *const *)left, *b = *(const struct instance *const *)right;
-    return a->offset != b->offset ? (a->offset < b->offset ? -1 : 1) : 0;
+    return a->first - b->first;
+}
+
+static int last_order(const void *left, const void *right)
+{
+    const struct instance *a = *(const struct instance *const *)left, *b = *(const struct instance *const *)right;
+    return a->last - b->last;
 }
 
 static plim_status check_instance(const struct replay *r, const struct instance *instance)
@@ -76,24 +87,8 @@ static plim_status check_instance(const struct replay *r, const struct instance 
     return PLIM_OK;
 }
 
-/* The instances that live at an instruction, sorted: neighbours must not meet. */
-static plim_status enter_instruction(struct replay *r, int at)
-{
-    r->at = at;
-    r->alive_count = 0;
-    for (int k = 0; k < r->phase->instance_count; k++)
-        if (r->phase->instance[k].first <= at && at <= r->phase->instance[k].last)
-            r->alive[r->alive_count++] = &r->phase->instance[k];
-    if (r->alive_count)
-        qsort(r->alive, (size_t)r->alive_count, sizeof(*r->alive), instance_order);
-    for (int k = 1; k < r->alive_count; k++)
-        if (r->alive[k - 1]->offset + r->alive[k - 1]->bytes > r->alive[k]->offset)
-            return WRONG(r, "%s and %s share bytes at instruction %d", r->alive[k - 1]->name, r->alive[k]->name, at);
-    return PLIM_OK;
-}
-
-/* The last that begins at or before the offset must reach to the end. */
-static bool inside_alive(const struct replay *r, uint64_t offset, uint64_t bytes)
+/* How many of the living begin at or before the offset. */
+static int alive_before(const struct replay *r, uint64_t offset)
 {
     int low = 0, high = r->alive_count;
     while (low < high) {
@@ -103,7 +98,57 @@ static bool inside_alive(const struct replay *r, uint64_t offset, uint64_t bytes
         else
             high = middle;
     }
-    return low > 0 && offset + bytes <= r->alive[low - 1]->offset + r->alive[low - 1]->bytes;
+    return low;
+}
+
+static uint64_t end_of(const struct instance *instance)
+{
+    return instance->offset + instance->bytes;
+}
+
+static plim_status come_alive(struct replay *r, const struct instance *instance)
+{
+    int at = alive_before(r, instance->offset);
+    const struct instance *before = at > 0 ? r->alive[at - 1] : NULL,
+                          *behind = at < r->alive_count ? r->alive[at] : NULL;
+    const struct instance *met = before && end_of(before) > instance->offset   ? before
+                                 : behind && end_of(instance) > behind->offset ? behind
+                                                                               : NULL;
+    if (met)
+        return WRONG(r, "%s and %s share bytes at instruction %d", met->name, instance->name, r->at);
+    memmove(&r->alive[at + 1], &r->alive[at], (size_t)(r->alive_count - at) * sizeof(*r->alive));
+    r->alive[at] = instance;
+    r->alive_count++;
+    r->alive_bytes += instance->bytes;
+    return PLIM_OK;
+}
+
+static void die(struct replay *r, const struct instance *instance)
+{
+    int at = alive_before(r, instance->offset) - 1;
+    while (at > 0 && r->alive[at] != instance) /* those without bytes may begin at the same place */
+        at--;
+    memmove(&r->alive[at], &r->alive[at + 1], (size_t)(r->alive_count - at - 1) * sizeof(*r->alive));
+    r->alive_count--;
+    r->alive_bytes -= instance->bytes;
+}
+
+/* The instances that live at an instruction, by offset: none meets a neighbour. Instructions come in order. */
+static plim_status enter_instruction(struct replay *r, int at)
+{
+    r->at = at;
+    for (; r->gone < r->come && r->going[r->gone]->last < at; r->gone++)
+        die(r, r->going[r->gone]);
+    for (; r->come < r->phase->instance_count && r->coming[r->come]->first <= at; r->come++)
+        TRY(come_alive(r, r->coming[r->come]));
+    return PLIM_OK;
+}
+
+/* The last that begins at or before the offset must reach to the end. */
+static bool inside_alive(const struct replay *r, uint64_t offset, uint64_t bytes)
+{
+    int before = alive_before(r, offset);
+    return before > 0 && offset + bytes <= end_of(r->alive[before - 1]);
 }
 
 /* ---- weights and states ------------------------------------------------ */
@@ -170,26 +215,61 @@ static void start_copies(struct replay *r)
 
 /* ---- copies of values -------------------------------------------------- */
 
-/* Whatever lay in these bytes is gone. Weights cannot be met: values are
-   inside instances, instances outside of their region. */
-static void lose(struct replay *r, enum space space, uint64_t offset, uint64_t bytes)
+/* How many of those in the arena end at or before the offset. */
+static int held_before(const struct replay *r, uint64_t offset)
 {
-    for (int i = 0; i < r->held_count;) {
-        struct copy *copy = &r->copy[r->held[i]];
-        if (copy->space == space && meet(copy->offset, copy->bytes, offset, bytes)) {
+    int low = 0, high = r->held_count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        const struct copy *copy = &r->copy[r->held[middle]];
+        if (copy->offset + copy->bytes <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void lose_slices(struct replay *r, uint64_t offset, uint64_t bytes)
+{
+    for (int i = 0; i < r->slices_count;) {
+        struct copy *copy = &r->copy[r->slices[i]];
+        if (meet(copy->offset, copy->bytes, offset, bytes)) {
             copy->space = SPACE_NONE;
-            r->held[i] = r->held[--r->held_count];
+            r->slices[i] = r->slices[--r->slices_count];
         } else {
             i++;
         }
     }
 }
 
+/* Whatever lay in these bytes is gone. Weights cannot be met: values are
+   inside instances, instances outside of their region. */
+static void lose(struct replay *r, enum space space, uint64_t offset, uint64_t bytes)
+{
+    if (space == SPACE_WORKER)
+        lose_slices(r, offset, bytes);
+    if (space != SPACE_ARENA)
+        return;
+    int first = held_before(r, offset), end = first;
+    for (; end < r->held_count && r->copy[r->held[end]].offset < offset + bytes; end++)
+        r->copy[r->held[end]].space = SPACE_NONE;
+    memmove(&r->held[first], &r->held[end], (size_t)(r->held_count - end) * sizeof(*r->held));
+    r->held_count -= end - first;
+}
+
 static void hold(struct replay *r, const struct tensor *tensor, struct copy copy)
 {
     lose(r, copy.space, copy.offset, copy.bytes);
     r->copy[tensor->id] = copy;
-    r->held[r->held_count++] = tensor->id;
+    if (copy.space == SPACE_WORKER)
+        r->slices[r->slices_count++] = tensor->id;
+    if (copy.space != SPACE_ARENA)
+        return;
+    int at = held_before(r, copy.offset);
+    memmove(&r->held[at + 1], &r->held[at], (size_t)(r->held_count - at) * sizeof(*r->held));
+    r->held[at] = tensor->id;
+    r->held_count++;
 }
 
 /* ---- operands ---------------------------------------------------------- */
@@ -429,9 +509,12 @@ static plim_status finish_task(struct replay *r, const struct task *task)
 /* Slice buffers are dead when the instruction is; what was made by rows is whole. */
 static void leave_instruction(struct replay *r)
 {
-    lose(r, SPACE_WORKER, 0, UINT64_MAX / 2);
-    for (int i = 0; i < r->held_count; i++)
-        r->copy[r->held[i]].rows_only = false;
+    lose_slices(r, 0, UINT64_MAX / 2);
+    for (int t = 0; t < r->instruction->task_count; t++) {
+        const struct node *node = r->instruction->task[t].node;
+        for (int k = 0; k < node->output_count; k++)
+            r->copy[node->output[k]->id].rows_only = false;
+    }
 }
 
 static plim_status replay_instruction(struct replay *r, int at)
@@ -447,8 +530,7 @@ static plim_status replay_instruction(struct replay *r, int at)
     leave_instruction(r);
     for (int t = 0; t < instruction->task_count; t++)
         TRY(finish_task(r, &instruction->task[t]));
-    for (int k = 0; k < r->alive_count; k++)
-        live += r->alive[k]->bytes;
+    live += r->alive_bytes;
     if (instruction->live_bytes != live || live > r->program->arena_bytes)
         return WRONG(r, "instruction %d holds %llu bytes, the plan says %llu", at, (unsigned long long)live,
                      (unsigned long long)instruction->live_bytes);
@@ -470,23 +552,48 @@ static plim_status check_end(const struct replay *r)
     return PLIM_OK;
 }
 
+static size_t longest_instruction(const struct phase *phase)
+{
+    int most = 0;
+    for (int i = 0; i < phase->instruction_count; i++)
+        most = phase->instruction[i].task_count > most ? phase->instruction[i].task_count : most;
+    return (size_t)most;
+}
+
 static bool take_tables(struct replay *r)
 {
     const struct graph *graph = r->phase->graph;
     size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count;
+    size_t instances = (size_t)r->phase->instance_count, tasks = longest_instruction(r->phase);
     r->copy = arena_array(&r->work, tensors, sizeof(*r->copy));
     r->held = arena_array(&r->work, tensors, sizeof(*r->held));
+    r->slices = arena_array(&r->work, tasks * MOST_OUTPUTS, sizeof(*r->slices));
     r->version = arena_array(&r->work, tensors, sizeof(*r->version));
     r->expected = arena_array(&r->work, nodes * MOST_INPUTS, sizeof(*r->expected));
     r->ran = arena_array(&r->work, nodes, sizeof(*r->ran));
-    r->access = arena_array(&r->work, nodes * (MOST_INPUTS + MOST_OUTPUTS + 1), sizeof(*r->access));
-    return r->copy && r->held && r->version && r->expected && r->ran && r->access;
+    r->access = arena_array(&r->work, tasks * (MOST_INPUTS + MOST_OUTPUTS + 1), sizeof(*r->access));
+    r->alive = arena_array(&r->work, instances, sizeof(*r->alive));
+    r->coming = arena_array(&r->work, instances, sizeof(*r->coming));
+    r->going = arena_array(&r->work, instances, sizeof(*r->going));
+    return r->copy && r->held && r->slices && r->version && r->expected && r->ran && r->access && r->alive &&
+           r->coming && r->going;
+}
+
+static void order_instances(struct replay *r)
+{
+    for (int k = 0; k < r->phase->instance_count; k++)
+        r->coming[k] = r->going[k] = &r->phase->instance[k];
+    if (!r->phase->instance_count)
+        return;
+    qsort(r->coming, (size_t)r->phase->instance_count, sizeof(*r->coming), first_order);
+    qsort(r->going, (size_t)r->phase->instance_count, sizeof(*r->going), last_order);
 }
 
 static plim_status replay_graph(struct replay *r)
 {
     if (!take_tables(r))
         return program_refused(r->program, r->error);
+    order_instances(r);
     expect_versions(r);
     start_copies(r);
     for (int i = 0; i < r->phase->instruction_count; i++)
@@ -507,10 +614,8 @@ static plim_status check_figures(const struct replay *r)
 plim_status plan_verify(const struct program *program, const struct phase *phase, plim_error *error)
 {
     struct replay r = {.program = program, .phase = phase, .error = error};
-    plim_status status;
     arena_init(&r.work, program->arena.budget, TAG_PLANNER);
-    r.alive = arena_array(&r.work, (size_t)phase->instance_count, sizeof(*r.alive));
-    status = r.alive ? check_persistent(&r) : program_refused(program, error);
+    plim_status status = check_persistent(&r);
     for (int k = 0; k < phase->instance_count && status == PLIM_OK; k++)
         status = check_instance(&r, &phase->instance[k]);
     if (status == PLIM_OK && phase->graph)

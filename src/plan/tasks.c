@@ -43,6 +43,31 @@ static const char *name_instruction(struct builder *builder, const struct instru
     return arena_format(&builder->program->arena, "%s %s", name, heaviest->backward ? "backward" : "forward");
 }
 
+static size_t operands_of(const struct node *node)
+{
+    return (size_t)node->input_count + (size_t)node->output_count;
+}
+
+/* One table for all tasks of an instruction. */
+static plim_status take_places(struct builder *builder, struct instruction *instruction, const struct chain *chain,
+                               plim_error *error)
+{
+    size_t count = 0;
+    for (int t = 0; t < chain->count; t++)
+        count += operands_of(builder->chains.order[chain->first + t]);
+    struct place *place = arena_array(&builder->program->arena, count, sizeof(*place));
+    if (!place)
+        return program_refused(builder->program, error);
+    for (int t = 0; t < chain->count; t++) {
+        struct task *task = &instruction->task[t];
+        task->node = builder->chains.order[chain->first + t];
+        task->input = place;
+        task->output = place + task->node->input_count;
+        place += operands_of(task->node);
+    }
+    return PLIM_OK;
+}
+
 static plim_status prepare_instruction(struct builder *builder, struct instruction *instruction,
                                        const struct chain *chain, plim_error *error)
 {
@@ -51,10 +76,9 @@ static plim_status prepare_instruction(struct builder *builder, struct instructi
     instruction->task = arena_array(&builder->program->arena, (size_t)chain->count, sizeof(*instruction->task));
     if (!instruction->task)
         return program_refused(builder->program, error);
+    TRY(take_places(builder, instruction, chain, error));
     for (int t = 0; t < chain->count; t++) {
-        struct task *task = &instruction->task[t];
-        task->node = builder->chains.order[chain->first + t];
-        TRY(prepare_task(builder, task, chain, error));
+        TRY(prepare_task(builder, &instruction->task[t], chain, error));
         instruction->task_count++;
     }
     instruction->name = name_instruction(builder, instruction);

@@ -3,6 +3,8 @@
 
    Order first (chain_order), then who stays inside (local), then sizes
    (chain_size). All of it is a function of ops, attributes and shapes. */
+#include <string.h>
+
 #include "base/text.h"
 #include "transform/chain_work.h"
 
@@ -85,6 +87,19 @@ static void mark_local(struct chain_work *work)
     }
 }
 
+/* There was room for as many chains as nodes: those that there are stay. */
+static plim_status keep_chains(struct chain_work *work, plim_error *error)
+{
+    struct chains *chains = work->chains;
+    struct chain *kept = arena_array(&work->graph->arena, (size_t)chains->chain_count, sizeof(*kept));
+    if (!kept)
+        return refused(work, error);
+    if (chains->chain_count)
+        memcpy(kept, chains->chain, (size_t)chains->chain_count * sizeof(*kept));
+    chains->chain = kept;
+    return PLIM_OK;
+}
+
 plim_status chain_find(struct chains *out, struct graph *graph, plim_error *error)
 {
     struct chains chains = {0};
@@ -97,8 +112,10 @@ plim_status chain_find(struct chains *out, struct graph *graph, plim_error *erro
     if (status == PLIM_OK) {
         mark_local(&work);
         chain_sizes(&work);
-        *out = chains;
+        status = keep_chains(&work, error);
     }
+    if (status == PLIM_OK)
+        *out = chains;
     arena_release(&work.arena);
     return status;
 }

@@ -300,7 +300,7 @@ plim_status chain_order(struct chain_work *work, plim_error *error)
 {
     struct schedule s = {0};
     struct graph *graph = work->graph;
-    work->chains->chain = arena_array(&graph->arena, (size_t)graph->node_count, sizeof(struct chain));
+    work->chains->chain = arena_array(&work->arena, (size_t)graph->node_count, sizeof(struct chain));
     bool ok = work->chains->chain && take_tables(&s, work);
     if (ok) {
         for (int t = 0; t < graph->tensor_count; t++)

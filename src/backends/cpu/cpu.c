@@ -45,7 +45,8 @@ static void key_tensor(struct key *key, const struct tensor *tensor)
 static plim_status key_make(struct key *key, const struct cpu_request *request, plim_error *error)
 {
     const struct node *node = request->node;
-    *key = (struct key){0};
+    key->bytes = 0;
+    key->full = false;
     key_add(key, &node->op, sizeof node->op);
     key_add(key, &request->slice, sizeof request->slice);
     key_add(key, &request->short_count, sizeof request->short_count);
