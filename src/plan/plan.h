@@ -26,8 +26,8 @@ enum space {
 };
 
 struct place {
-    enum space space;
-    uint64_t offset;
+    uint64_t space : 8; /* enum space; both in one word: a plan of thousands of layers has 100,000 places */
+    uint64_t offset : 56;
     uint64_t row_bytes; /* CUT operands: bytes a row; 0: not moved by slices */
     uint64_t unit_bytes; /* SUM outputs with partials: bytes between units' partials; 0: none */
 };
