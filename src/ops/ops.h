@@ -16,6 +16,7 @@
 #include "ops/noise.h"
 #include "ops/normalize.h"
 #include "ops/pooling.h"
+#include "ops/random_warp.h"
 #include "ops/remap.h"
 #include "ops/resample.h"
 #include "ops/schedule.h"

@@ -195,6 +195,13 @@ RUNNER(run_resize);
 MAKER(make_resize_gradient);
 RUNNER(run_resize_gradient);
 
+MAKER(make_random_warp);
+RUNNER(run_random_warp);
+RUNNER(run_random_warp_gradient);
+MAKER(make_random_tone);
+RUNNER(run_random_tone);
+RUNNER(run_random_tone_gradient);
+
 MAKER(make_matmul);
 MAKER(make_matmul_weight_gradient);
 
