@@ -39,6 +39,17 @@ def pictures(both, seeded, images, rng):
                          {"ZeroPadding1D": {"padding": [0, 2]}}, {"UpSampling1D": {"size": 3}}, *HEAD])
     case("volumes", [CONV, {"Reshape": {"target_shape": [7, 3, 2, 4]}}, {"Cropping3D": {"cropping": [[1, 1], [0, 1], [0, 0]]}},
                      {"ZeroPadding3D": {"padding": [1, 0, 2]}}, {"UpSampling3D": {"size": [1, 2, 2]}}, *HEAD])
+    # With a factor that leaves no choice, what is drawn is the same. Warps stand first: TensorFlow's gradient of them is a warp back,
+    # which is not what finite differences say; plim's is.
+    for fill in ("reflect", "wrap", "constant", "nearest"):
+        drawn = [{"RandomRotation": {"factor": [0.07, 0.07], "fill_mode": fill, "fill_value": 0.3}},
+                 {"RandomZoom": {"height_factor": [0.3, 0.3], "width_factor": [-0.2, -0.2], "fill_mode": fill}},
+                 {"RandomTranslation": {"height_factor": [0.23, 0.23], "width_factor": [-0.31, -0.31], "fill_mode": fill}}]
+        case(f"RandomRotation, RandomZoom, RandomTranslation, {fill}", [*drawn, CONV, *HEAD])
+    case("RandomZoom alike, nearest", [{"RandomZoom": {"height_factor": [0.37, 0.37], "interpolation": "nearest"}}, CONV, *HEAD])
+    case("RandomBrightness, RandomContrast", [CONV, {"RandomBrightness": {"factor": [0.11, 0.11], "value_range": [0.0, 1.0]}},
+                                              {"RandomContrast": {"factor": [0.0, 0.0], "value_range": [0.1, 0.9]}}, *HEAD])
+    case("RandomCrop of what is too small", [CONV, {"RandomCrop": {"height": 9, "width": 4}}, *HEAD])
     off = [{"Dropout": {"rate": 0.0}}, {"SpatialDropout2D": {"rate": 0.0}}, {"GaussianNoise": {"stddev": 0.0}},
            {"GaussianDropout": {"rate": 0.0}}, {"AlphaDropout": {"rate": 0.0}}]
     case("layers that draw, at rate 0", [CONV, *off, *HEAD])

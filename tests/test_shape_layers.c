@@ -110,6 +110,14 @@ static void layers_make_keras_shapes(void **state)
         {"- Discretization: {bin_boundaries: [0, 1]}", &FEATURES, {1, {12}}},
         {"- Discretization: {bin_boundaries: [0, 1], output_mode: one_hot}", &FEATURES, {2, {12, 3}}},
         {"- Dropout: 0.5", &STEPS, {2, {5, 3}}},
+        {"- RandomFlip: horizontal", &PICTURE, {3, {8, 6, 2}}},
+        {"- RandomRotation: 0.1", &PICTURE, {3, {8, 6, 2}}},
+        {"- RandomZoom: 0.1", &PICTURE, {3, {8, 6, 2}}},
+        {"- RandomTranslation: {height_factor: 0.1, width_factor: [0, 0.2]}", &PICTURE, {3, {8, 6, 2}}},
+        {"- RandomBrightness: 0.1", &PICTURE, {3, {8, 6, 2}}},
+        {"- RandomContrast: 0.1", &PICTURE, {3, {8, 6, 2}}},
+        {"- RandomCrop: {height: 5, width: 4}", &PICTURE, {3, {5, 4, 2}}},
+        {"- RandomCrop: {height: 5, width: 9}", &PICTURE, {3, {5, 9, 2}}},
         {"- SpatialDropout3D: 0.5", &VOLUME, {4, {3, 4, 5, 2}}},
     };
     struct bench *bench = *state;
@@ -160,6 +168,14 @@ static void what_does_not_fit_is_refused(void **state)
         {"- CategoryEncoding: {num_tokens: 9, output_mode: int}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:50", "'int'"},
         {"- Discretization: {bin_boundaries: [1, 0]}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "must rise"},
         {"- Discretization: {num_bins: 3}", &FEATURES, PLIM_UNSUPPORTED, "job.yaml:1:30", "num_bins"},
+        {"- RandomFlip: sideways", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:15", "'sideways'"},
+        {"- RandomRotation: 2", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:19", "from -1 to 1"},
+        {"- RandomContrast: [-0.5, 0]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:19", "from 0 to 1"},
+        {"- RandomTranslation: 0.1", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "'width_factor' is missing"},
+        {"- RandomZoom: {height_factor: 0.1, fill_mode: mirror}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:47", "'mirror'"},
+        {"- RandomBrightness: {factor: 0.1, value_range: 3}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:48", "two numbers"},
+        {"- RandomCrop: 5", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "'width' is missing"},
+        {"- RandomFlip", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "(None, 5, 3)"},
         {"- Concatenate: {axis: 0}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "the batch"},
         {"- Concatenate: {axis: 5}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "not there"},
     };
@@ -183,10 +199,15 @@ static const struct node *find_node(const struct graph *graph, const struct op *
 
 static void what_draws_does_so_in_training_only(void **state)
 {
-    static const char *const texts[] = {"- Dropout: 0.5", "- SpatialDropout1D: 0.5", "- GaussianNoise: 0.5",
-                                        "- GaussianDropout: 0.5", "- AlphaDropout: 0.5"};
-    static const struct op *const ops[] = {&op_dropout, &op_dropout, &op_gaussian_noise, &op_gaussian_dropout,
-                                           &op_dropout};
+    static const char *const texts[] = {"- Dropout: 0.5",
+                                        "- SpatialDropout1D: 0.5",
+                                        "- GaussianNoise: 0.5",
+                                        "- GaussianDropout: 0.5",
+                                        "- AlphaDropout: 0.5",
+                                        "- Reshape: [5, 3, 1]\n- RandomFlip",
+                                        "- Reshape: [5, 3, 1]\n- RandomContrast: 0.5"};
+    static const struct op *const ops[] = {&op_dropout, &op_dropout,     &op_gaussian_noise, &op_gaussian_dropout,
+                                           &op_dropout, &op_random_warp, &op_random_tone};
     struct bench *bench = *state;
     for (int i = 0; i < LENGTH(texts); i++) {
         assert_int_equal(build_list(bench, texts[i], STEPS, true), PLIM_OK);

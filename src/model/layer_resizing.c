@@ -1,4 +1,4 @@
-/* layer_resizing.c - UpSampling1D to 3D, Resizing, CenterCrop. */
+/* layer_resizing.c - UpSampling1D to 3D, Resizing, CenterCrop, RandomCrop. */
 #include "model/shape_options.h"
 #include "ops/ops.h"
 
@@ -11,7 +11,8 @@ struct resizing {
     int64_t size[3]; /* UpSampling: how many times, by axis; others: height and width */
     int method;
     bool crop_to_aspect_ratio;
-    const struct yaml *size_word, *method_word, *data_format;
+    int64_t seed;
+    const struct yaml *size_word, *method_word, *data_format, *seed_word;
     const struct yaml *pad_to_aspect_ratio, *fill_mode, *fill_value, *antialias;
 };
 
@@ -51,18 +52,21 @@ static struct tensor *cropped(struct graph *graph, struct tensor *x, int64_t y, 
     return remap(graph, &op_slice, x, maps, MOST_AXES, 0);
 }
 
+/* The longest part of a side of `whole` that has the proportions: side to other as wanted to other_wanted. */
+static int64_t proportional(int64_t whole, int64_t other, int64_t wanted, int64_t other_wanted)
+{
+    int64_t side = (int64_t)((double)other * (double)wanted / (double)other_wanted);
+    side = side < whole ? side : whole;
+    return side < 1 ? 1 : side;
+}
+
 /* The largest part in the middle that has the wanted proportions, then the wanted size. */
 static struct tensor *resized_whole(struct graph *graph, struct tensor *x, int method, int64_t height, int64_t width)
 {
     if (!x)
         return NULL;
     int64_t h = x->shape.dim[1], w = x->shape.dim[2];
-    int64_t crop_h = (int64_t)((double)w * (double)height / (double)width);
-    int64_t crop_w = (int64_t)((double)h * (double)width / (double)height);
-    crop_h = crop_h < h ? crop_h : h;
-    crop_w = crop_w < w ? crop_w : w;
-    crop_h = crop_h < 1 ? 1 : crop_h;
-    crop_w = crop_w < 1 ? 1 : crop_w;
+    int64_t crop_h = proportional(h, w, height, width), crop_w = proportional(w, h, width, height);
     x = cropped(graph, x, (h - crop_h) / 2, crop_h, (w - crop_w) / 2, crop_w);
     return resized(graph, x, method, height, width);
 }
@@ -226,4 +230,67 @@ const struct layer_type layer_center_crop = {
     .options_bytes = sizeof(struct resizing),
     .read = crop_read,
     .build = crop_build,
+};
+
+/* ---- RandomCrop ---- */
+
+static const struct setting random_settings[] = {
+    {"height", SETTING_WHOLE, AT(size[0]), 1},
+    {"width", SETTING_WHOLE, AT(size[1]), 1},
+    {"seed", SETTING_NODE, AT(seed_word), 0},
+    {"data_format", SETTING_NODE, AT(data_format), 0},
+    LAYER_WORDS,
+};
+
+static plim_status random_crop_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+{
+    struct resizing *resizing = layer->options;
+    const struct setting seed = {"seed", SETTING_WHOLE, 0, 0};
+    TRY(read_sizes(layer, random_settings, LENGTH(random_settings), yaml, error));
+    if (resizing->seed_word && !resizing->seed_word->is_null)
+        return setting_value(&resizing->seed, &seed, layer->model->job, resizing->seed_word, error);
+    return PLIM_OK;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Of pictures that are too small Keras takes a part that begins where the middle one would, and enlarges it. */
+static struct tensor *crop_of_small(struct graph *graph, struct tensor *x, int64_t height, int64_t width)
+{
+    int64_t h = x->shape.dim[1], w = x->shape.dim[2];
+    int64_t y = (h - proportional(h, w, height, width)) / 2, left = (w - proportional(w, h, width, height)) / 2;
+    x = cropped(graph, x, y, smaller(height, h - y), left, smaller(width, w - left));
+    return resized(graph, x, METHOD_BILINEAR, height, width);
+}
+
+/* In training one place for the whole batch; else the middle, in the wanted proportions. */
+static struct tensor *random_crop_build(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct resizing *resizing = layer->options;
+    int64_t height = resizing->size[0], width = resizing->size[1];
+    if (!layer_needs_rank(layer, graph, x, 4))
+        return NULL;
+    if (!layer->model->fitting)
+        return resized_whole(graph, x, METHOD_BILINEAR, height, width);
+    if (x->shape.dim[1] <= height || x->shape.dim[2] <= width)
+        return crop_of_small(graph, x, height, width);
+    struct random_warp_attributes attributes = {.kind = WARP_CROP,
+                                                .together = 1,
+                                                .fill = WARP_CONSTANT,
+                                                .nearest = 1,
+                                                .size = {height, width},
+                                                .seed = layer_seed(layer, resizing->seed)};
+    return graph_add(graph, &op_random_warp, (struct tensor *[]){x, model_iteration(layer->model, graph)}, 2,
+                     &attributes, sizeof attributes);
+}
+
+const struct layer_type layer_random_crop = {
+    .name = "RandomCrop",
+    .snake = "random_crop",
+    .options_bytes = sizeof(struct resizing),
+    .read = random_crop_read,
+    .build = random_crop_build,
 };
