@@ -17,7 +17,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def names(model):
     """plim's name of every weight: the layer's name and Keras's word for the weight."""
-    return {f"{layer.name}/{w.name}": w for layer in model.layers for w in layer.weights}
+    found = {}
+    for layer in model.layers:
+        inner = [part for part in layer._flatten_layers(include_self=False, recursive=False) if part.weights]
+        of_inner = {id(w) for part in inner for w in part.weights}
+        found.update({f"{layer.name}/{w.name}": w for w in layer.weights if id(w) not in of_inner})
+        found.update({f"{layer.name}/{part.name}/{w.name}": w for part in inner for w in part.weights})
+    return found
 
 
 def fresh_names(model):
@@ -42,8 +48,8 @@ def run_keras(model, x, y, optimizer, loss, batch, steps):
     return losses, float(logs["accuracy"])
 
 
-def compare(what, model, layer_list, x, y, loss, batch, steps, bar, optimizer, metrics=("accuracy",)):
-    """optimizer: (plim's words, Keras's object)."""
+def compare(what, model, layer_list, x, y, loss, batch, steps, bar, optimizer, metrics=("accuracy",), zero=()):
+    """optimizer: (plim's words, Keras's object). zero: weights whose gradient is 0 but for rounding, in both."""
     fresh_names(model)
     before = {k: w.numpy().copy() for k, w in names(model).items()}
     ours = run_plim(plim, before, layer_list, x, y, optimizer[0], loss, batch, steps, metrics)
@@ -54,21 +60,25 @@ def compare(what, model, layer_list, x, y, loss, batch, steps, bar, optimizer, m
     check(f"{what}: loss of {steps} step(s)", error(losses, theirs), bar)
     if steps == 1 and metrics:
         check(f"{what}: accuracy", abs(accuracy - their_accuracy), 1e-6)
+    largest = max((np.abs(before[k] - w.numpy()).max() for k, w in names(model).items()), default=0)
     for k, w in names(model).items():
-        if steps == 1:
+        if k in zero:
+            if steps == 1:
+                check(f"{what}: no gradient of {k}", np.abs(before[k] - after[k]).max() / largest, 1e-5)
+        elif steps == 1:
             check(f"{what}: gradient of {k}", error(before[k] - after[k], before[k] - w.numpy()), bar)
         else:
             check(f"{what}: {k} after {steps} steps", error(after[k], w.numpy()), bar)
 
 
-def both(what, build, layer_list, x, y, loss, batch, first_bar, more=None, metrics=("accuracy",)):
+def both(what, build, layer_list, x, y, loss, batch, first_bar, more=None, metrics=("accuracy",), zero=()):
     """The first step's gradients, then `more` steps (count, bar, learning rate) of Adam."""
     compare(f"{what}, first step", build(), layer_list, x, y, loss, batch, 1, first_bar,
-            ({"sgd": {"learning_rate": 1.0}}, keras.optimizers.SGD(1.0)), metrics)
+            ({"sgd": {"learning_rate": 1.0}}, keras.optimizers.SGD(1.0)), metrics, zero)
     if more:
         steps, bar, rate = more
         compare(f"{what}, Adam", build(), layer_list, x, y, loss, batch, steps, bar,
-                ({"adam": {"learning_rate": rate}}, keras.optimizers.Adam(rate)))
+                ({"adam": {"learning_rate": rate}}, keras.optimizers.Adam(rate)), zero=zero)
 
 
 rng = np.random.default_rng(0)
