@@ -1,5 +1,6 @@
 /* convolutions.c - how fast one thread runs the convolutions of ResNet-50 and MobileNetV2, slice by slice, against
-   the machine's peak, which a loop of multiply-adds shows in the same run; beside them what oneDNN alone would do.
+   the machine's peak, which a loop of multiply-adds shows in the same run; what oneDNN does beside what our own kernels
+   do.
 
    usage: bench-convolutions [slice [model [far]]] (ninja -C build bench-convolutions). slice 0: as the chain of that op
    alone would choose; model: resnet50, mobilenetv2, depthwise or all. All slices work on the same bytes, as those
@@ -149,10 +150,22 @@ static double measure_peak(const struct cpu_variant *variant)
     return best;
 }
 
-static void line(struct backend *const backends[2], struct budget *budget, const struct model_convolution *c,
+enum { CHOSEN, LIBRARY, COLUMNS, BACKENDS };
+
+static const char *chosen_by(struct backend *backend, const struct subject *subject, int64_t slice)
+{
+    const struct kernel *kernel = NULL;
+    plim_error error = {0};
+    must(cpu_backend.prepare(&kernel, backend, subject->node, slice, NULL, 0, &error), &error);
+    return kernel->implementation;
+}
+
+/* What oneDNN does, what our own kernel does, and which of them is chosen. */
+static void line(struct backend *const backends[BACKENDS], struct budget *budget, const struct model_convolution *c,
                  enum conv_role role, int64_t slice, bool far, double peak)
 {
     static const char *const roles[] = {"forward", "data", "weights"};
+    struct backend *const measured[] = {backends[LIBRARY], backends[c->depthwise ? CHOSEN : COLUMNS]};
     struct subject subject;
     struct cut cut;
     double bytes = 0;
@@ -162,16 +175,16 @@ static void line(struct backend *const backends[2], struct budget *budget, const
     for (int i = 0; i < subject.node->input_count; i++)
         bytes += subject.node->input[i] ? (double)subject.bytes[subject.node->input[i]->id] : 0;
     bytes += (double)subject.bytes[subject.node->output[0]->id];
-    printf("%-11s %s%lldx%lld/%lld %4lld ->%5lld %4lld %-8s %3lld", c->model, c->depthwise ? "dw " : "   ",
+    printf("%-11s %s%lldx%lld/%lld %4lld ->%5lld %4lld %-8s%3lld", c->model, c->depthwise ? "dw " : "   ",
            (long long)c->kernel, (long long)c->kernel, (long long)c->stride, (long long)c->in, (long long)c->out,
            (long long)c->size, roles[role], (long long)slice);
     for (int i = 0; i < 2; i++) {
         const char *how;
-        double ns = measure(&how, backends[i], budget, &subject, slice, far);
-        printf(" | %7.2f ms %6.1f GF/s %3.0f %% %5.1f GB/s %-28s", ns * 1e-6, 2 * cut.work / ns,
-               200 * cut.work / ns / peak, bytes / ns, how);
+        double ns = measure(&how, measured[i], budget, &subject, slice, far);
+        printf(" | %8.3f ms %6.1f GF/s %3.0f %% %5.1f GB/s", ns * 1e-6, 2 * cut.work / ns, 200 * cut.work / ns / peak,
+               bytes / ns);
     }
-    printf("\n");
+    printf(" | %s\n", chosen_by(backends[CHOSEN], &subject, slice));
     fflush(stdout);
     subject_release(&subject, budget);
 }
@@ -179,19 +192,22 @@ static void line(struct backend *const backends[2], struct budget *budget, const
 int main(int argc, char **argv)
 {
     struct budget *budget;
-    struct backend *backends[2];
+    struct backend *backends[BACKENDS];
     plim_error error = {0};
     must(budget_make(&budget, BUDGET_UNLIMITED, &error), &error);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < BACKENDS; i++) {
         must(cpu_backend.open(&backends[i], budget, &error), &error);
         backend_threads(backends[i], 1);
     }
-    const struct cpu_variant *variant = ((struct cpu_backend *)backends[0])->variant;
+    const struct cpu_variant *variant = ((struct cpu_backend *)backends[CHOSEN])->variant;
     struct cpu_variant library = {.name = variant->name, .implementation = variant->implementation};
-    ((struct cpu_backend *)backends[1])->variant = &library;
+    struct cpu_variant columns = library;
+    columns.entry = variant->fallback;
+    columns.entry_count = variant->fallback_count;
+    ((struct cpu_backend *)backends[LIBRARY])->variant = &library;
+    ((struct cpu_backend *)backends[COLUMNS])->variant = &columns;
     double peak = measure_peak(variant);
-    printf("%s, one thread, peak %.1f GF/s; batch %d; milliseconds of the batch; chosen | oneDNN\n", variant->name,
-           peak, BATCH);
+    printf("%s, one thread, peak %.1f GF/s; batch %d; oneDNN | own | chosen\n", variant->name, peak, BATCH);
     for (int i = 0; i < MODEL_CONVOLUTIONS; i++)
         for (int role = 0; role < 3; role++) {
             const struct model_convolution *c = &model_convolutions[i];
@@ -203,7 +219,7 @@ int main(int argc, char **argv)
                      peak);
         }
     printf("peak again: %.1f GF/s\n", measure_peak(variant));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < BACKENDS; i++)
         cpu_backend.close(backends[i]);
     budget_free(budget);
     return 0;

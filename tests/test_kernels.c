@@ -10,10 +10,12 @@
 
 #include <cmocka.h>
 
+#include "../bench/model_convolutions.h"
 #include "backends/cpu/cpu.h"
 #include "base/workers.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
+#include "transform/transform.h"
 
 #define BATCH     7
 #define TOLERANCE 1e-5 /* of the largest value */
@@ -366,6 +368,63 @@ static void convolutions_are_compiled(void **state)
     bench_close(&bench);
 }
 
+/* What runs where there is no oneDNN: every convolution's examples, with the library out of the way. */
+static void columns_take_every_convolution(void **state)
+{
+    (void)state;
+    static const struct op *const ops[] = {
+        &op_conv1d, &op_conv1d_input_gradient, &op_conv1d_weight_gradient,
+        &op_conv2d, &op_conv2d_input_gradient, &op_conv2d_weight_gradient,
+        &op_conv3d, &op_conv3d_input_gradient, &op_conv3d_weight_gradient,
+    };
+    for (int i = 0; i < cpu_choices_count; i++) {
+        struct bench bench;
+        struct fixture fixture;
+        if (!cpu_choices[i].supported())
+            continue;
+        struct cpu_variant only = *cpu_choices[i].variant;
+        only.entry = only.fallback;
+        only.entry_count = only.fallback_count;
+        bench_open(&bench, &only);
+        for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+            assert_true(fixture_init(&fixture, ops[k], 0, TYPE_F32, BATCH));
+            assert_string_equal(kernel_of(&bench, fixture.node, 2, BATCH)->implementation, only.implementation);
+            fixture_release(&fixture);
+            check_examples(&bench, ops[k]);
+        }
+        bench_close(&bench);
+    }
+}
+
+static void expect_fast(struct bench *bench, const struct model_convolution *c, enum conv_role role)
+{
+    struct fixture fixture;
+    struct chains chains;
+    fixture_begin(&fixture, 32);
+    model_convolution_add(&fixture.graph, c, role);
+    fixture_end(&fixture);
+    assert_int_equal(chain_find(&chains, &fixture.graph, NULL), PLIM_OK);
+    const char *how = kernel_of(bench, fixture.node, chains.chain[0].slice, 32)->implementation;
+    if (strcmp(how, "reference") == 0 || strncmp(how, "onednn ref", 10) == 0 || strncmp(how, "onednn gemm", 11) == 0)
+        fail_msg("%s: %s of %lldx%lld, %lld -> %lld, %lldx%lld is run by %s", c->model, fixture.node->op->name,
+                 (long long)c->kernel, (long long)c->kernel, (long long)c->in, (long long)c->out, (long long)c->size,
+                 (long long)c->size, how);
+    fixture_release(&fixture);
+}
+
+/* Never a silent fall to a slow path: every convolution of two well-known models, in the slices that a plan takes. */
+static void models_run_on_fast_kernels(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_open(&bench, NULL);
+    for (int i = 0; i < MODEL_CONVOLUTIONS; i++)
+        for (int role = 0; role < 3; role++)
+            if (!model_convolutions[i].first || role != CONV_INPUT_GRADIENT)
+                expect_fast(&bench, &model_convolutions[i], (enum conv_role)role);
+    bench_close(&bench);
+}
+
 /* More threads than contexts, all with one kernel, each with numbers of its
    own: what each gets is what it gets alone. */
 #define CROWD 8
@@ -567,6 +626,7 @@ int main(void)
         cmocka_unit_test(equal_nodes_share_a_kernel),     cmocka_unit_test(dense_layers),
         cmocka_unit_test(dense_weight_gradients),         cmocka_unit_test(cuts_keep_bits),
         cmocka_unit_test(convolutions_are_compiled),      cmocka_unit_test(threads_share_a_convolution),
+        cmocka_unit_test(columns_take_every_convolution), cmocka_unit_test(models_run_on_fast_kernels),
         cmocka_unit_test(in_place_is_the_same),           cmocka_unit_test(far_scores_stay_finite),
         cmocka_unit_test(first_of_equal_maxima_wins),     cmocka_unit_test(slices_end_with_the_batch),
     };

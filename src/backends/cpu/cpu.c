@@ -92,6 +92,8 @@ static plim_status make_kernel(struct cpu_kernel *out, const struct cpu_request 
     TRY(make_from(out, variant->entry, variant->entry_count, request, error));
     if (!out->kernel.run)
         TRY(make_from(out, cpu_convolution_entries, cpu_convolution_count, request, error));
+    if (!out->kernel.run)
+        TRY(make_from(out, variant->fallback, variant->fallback_count, request, error));
     if (!out->kernel.run) {
         out->kernel.implementation = "reference";
         out->kernel.run = run_reference;

@@ -55,6 +55,8 @@ struct cpu_variant {
     const char *implementation; /* "own avx512" */
     const struct cpu_entry *entry;
     int entry_count;
+    const struct cpu_entry *fallback; /* for what neither these nor oneDNN take */
+    int fallback_count;
     /* Runs a loop of multiply-adds; returns how many. result: two factors, changed so that the loop stays. */
     double (*peak)(int64_t rounds, float *result);
 };

@@ -214,6 +214,12 @@ MAKER(make_batch_matmul);
 MAKER(make_attention);
 MAKER(make_attention_gradient);
 
+MAKER(make_columns);
+MAKER(make_columns_input_gradient);
+RUNNER(run_columns);
+RUNNER(run_columns_input_gradient);
+RUNNER(run_columns_weight_gradient);
+
 MAKER(make_pool);
 RUNNER(run_max_pool);
 RUNNER(run_max_pool_gradient);

@@ -152,10 +152,25 @@ static const struct cpu_entry entries[] = {
     ENTRY(count_step, make_once, run_once),
 };
 
+/* After oneDNN. */
+static const struct cpu_entry fallbacks[] = {
+    ENTRY(conv1d, make_columns, run_columns),
+    ENTRY(conv1d_input_gradient, make_columns_input_gradient, run_columns_input_gradient),
+    ENTRY(conv1d_weight_gradient, make_columns, run_columns_weight_gradient),
+    ENTRY(conv2d, make_columns, run_columns),
+    ENTRY(conv2d_input_gradient, make_columns_input_gradient, run_columns_input_gradient),
+    ENTRY(conv2d_weight_gradient, make_columns, run_columns_weight_gradient),
+    ENTRY(conv3d, make_columns, run_columns),
+    ENTRY(conv3d_input_gradient, make_columns_input_gradient, run_columns_input_gradient),
+    ENTRY(conv3d_weight_gradient, make_columns, run_columns_weight_gradient),
+};
+
 const struct cpu_variant VARIANT(cpu_variant) = {
     .name = VARIANT_NAME,
     .implementation = "own " VARIANT_NAME,
     .entry = entries,
     .entry_count = sizeof entries / sizeof *entries,
+    .fallback = fallbacks,
+    .fallback_count = sizeof fallbacks / sizeof *fallbacks,
     .peak = VARIANT(cpu_peak),
 };
