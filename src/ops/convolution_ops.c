@@ -47,6 +47,7 @@ static const struct example_case cases[] = {
     {CONV2D, {6, 5}, 6, {3, 3}, 4, 2, true, {{1, 2}, {1, 1, 1, 1}, {0}, ACTIVATION_NONE}},
     {CONV2D, {4, 4}, 3, {2, 2}, 6, 3, false, {{1, 1}, {0, 1, 0, 1}, {1, 0}, ACTIVATION_RELU}},
     {CONV2D, {5, 5}, 16, {1, 1}, 32, 1, false, {{2, 2}, {0, 0, 0, 0}, {0}, ACTIVATION_NONE}},
+    {CONV2D, {5, 7}, 5, {1, 1}, 80, 1, true, {{1, 1}, {0, 0, 0, 0}, {0}, ACTIVATION_NONE}},
     {CONV1D, {11}, 3, {4}, 5, 1, true, {{1}, {3, 0}, {0}, ACTIVATION_NONE}},
     {CONV1D, {9}, 2, {3}, 4, 2, true, {{2}, {1, 1}, {0}, ACTIVATION_RELU}},
     {CONV1D, {13}, 4, {2}, 3, 1, false, {{1}, {4, 0}, {3}, ACTIVATION_NONE}},

@@ -216,6 +216,7 @@ MAKER(make_attention_gradient);
 
 MAKER(make_columns);
 MAKER(make_columns_input_gradient);
+MAKER(make_point_weight_gradient);
 RUNNER(run_columns);
 RUNNER(run_columns_input_gradient);
 RUNNER(run_columns_weight_gradient);
