@@ -4,6 +4,9 @@ import keras
 from keras import layers
 
 LINE, PICTURE, VOLUME = (17, 6), (13, 11, 6), (7, 8, 6, 4)
+# TensorFlow's own gradient of max pooling over three axes (TF_ENABLE_ONEDNN_OPTS=0) takes cells within 1e-5 of the
+# maximum for maxima too: few windows, and numbers of our own, so that none is that close.
+SMALL = (3, 4, 5, 2)
 CASES = [
     ("Conv2D, dilation 2, same", PICTURE, [("Conv2D", dict(filters=5, kernel_size=3, dilation_rate=2, padding="same"))]),
     ("Conv2D, dilation (2, 3), valid", PICTURE, [("Conv2D", dict(filters=5, kernel_size=[3, 2], dilation_rate=[2, 3]))]),
@@ -30,7 +33,7 @@ CASES = [
     ("Conv3DTranspose", VOLUME, [("Conv3DTranspose", dict(filters=3, kernel_size=3, strides=2, padding="same"))]),
     ("MaxPooling1D", LINE, [("MaxPooling1D", dict(pool_size=3, strides=2, padding="same"))]),
     ("MaxPooling2D, 3x3 stride 2 same", PICTURE, [("MaxPooling2D", dict(pool_size=3, strides=2, padding="same"))]),
-    ("MaxPooling3D", VOLUME, [("MaxPooling3D", dict(pool_size=[2, 3, 2], strides=2, padding="same"))]),
+    ("MaxPooling3D", SMALL, [("MaxPooling3D", dict(pool_size=[2, 3, 2], strides=2, padding="same"))]),
     ("AveragePooling1D", LINE, [("AveragePooling1D", dict(pool_size=3, strides=2, padding="same"))]),
     ("AveragePooling2D, same", PICTURE, [("AveragePooling2D", dict(pool_size=3, strides=2, padding="same"))]),
     ("AveragePooling2D, valid", PICTURE, [("AveragePooling2D", dict(pool_size=[2, 3]))]),
@@ -41,7 +44,7 @@ CASES = [
     ("GlobalAveragePooling3D", VOLUME, [("GlobalAveragePooling3D", {})]),
     ("GlobalMaxPooling1D", LINE, [("GlobalMaxPooling1D", {})]),
     ("GlobalMaxPooling2D", PICTURE, [("GlobalMaxPooling2D", {})]),
-    ("GlobalMaxPooling3D, keepdims", VOLUME, [("GlobalMaxPooling3D", dict(keepdims=True))]),
+    ("GlobalMaxPooling3D, keepdims", SMALL, [("GlobalMaxPooling3D", dict(keepdims=True))]),
     ("AdaptiveAveragePooling1D", LINE, [("AdaptiveAveragePooling1D", dict(output_size=5))]),
     ("AdaptiveAveragePooling2D", PICTURE, [("AdaptiveAveragePooling2D", dict(output_size=[4, 3]))]),
     ("AdaptiveMaxPooling2D", PICTURE, [("AdaptiveMaxPooling2D", dict(output_size=[5, 11]))]),
@@ -55,7 +58,8 @@ def keras_layer(name, words):
     return getattr(layers, name)(**{k: tuple(v) if isinstance(v, list) else v for k, v in words.items()})
 
 
-def cases(both, compare, seeded, images, rng):
+def cases(both, compare, seeded, images, _):
+    rng = np.random.default_rng(7)
     for what, shape, tested in CASES:
         x, y = rng.random((12, *shape), dtype=np.float32), rng.integers(0, 4, 12).astype(np.int32)
         first = (FIRST[len(shape)], dict(filters=shape[-1], kernel_size=1))

@@ -45,34 +45,39 @@ static struct columns columns_of(const struct node *node)
     return c;
 }
 
-/* Where output cell `cell` meets kernel cell `k` in a sample: a number of cells, or -1 in the padding. */
-static int64_t meets(const struct conv_sizes *s, int64_t cell, int64_t k)
+/* Row of the kernel (depth, height) that output cell o meets: the cell of x at column 0, or -1 in the padding. */
+static int64_t line_of(const struct conv_sizes *s, const int64_t o[MOST_SPACE], int64_t depth, int64_t height)
 {
-    int64_t at = 0, step = 1;
-    for (int i = MOST_SPACE - 1; i >= 0; i--) {
-        int64_t in = cell % s->y[i] * s->stride[i] - s->before[i] + k % s->k[i] * (s->gap[i] + 1);
-        if (in < 0 || in >= s->x[i])
-            return -1;
-        at += in * step;
-        step *= s->x[i];
-        cell /= s->y[i];
-        k /= s->k[i];
-    }
-    return at;
+    int64_t d = o[0] * s->stride[0] - s->before[0] + depth * (s->gap[0] + 1);
+    int64_t h = o[1] * s->stride[1] - s->before[1] + height * (s->gap[1] + 1);
+    return d < 0 || d >= s->x[0] || h < 0 || h >= s->x[1] ? -1 : (d * s->x[1] + h) * s->x[2];
 }
 
-/* The columns of cells first..first + count for the group whose channels begin at x. */
-static void gather(float *to, const float *x, const struct columns *c, int64_t first, int64_t count)
+/* One row of the kernel: in one piece where nothing lies between its taps. */
+static void copy_row(float *to, const float *x, const struct columns *c, int64_t line, int64_t first)
 {
-    size_t bytes = (size_t)c->each * sizeof *to;
-    for (int64_t cell = first; cell < first + count; cell++)
-        for (int64_t k = 0; k < c->k_cells; k++, to += c->each) {
-            int64_t at = meets(&c->s, cell, k);
-            if (at < 0)
-                memset(to, 0, bytes);
-            else
-                memcpy(to, x + at * c->s.in, bytes);
-        }
+    const struct conv_sizes *s = &c->s;
+    int64_t step = s->gap[2] + 1;
+    if (step == 1 && s->groups == 1) {
+        int64_t begin = first < 0 ? -first : 0, end = s->x[2] - first < s->k[2] ? s->x[2] - first : s->k[2];
+        begin = begin < s->k[2] ? begin : s->k[2];
+        end = end > begin ? end : begin;
+        for (int64_t i = 0; i < begin * c->each; i++)
+            to[i] = 0;
+        if (end > begin)
+            memcpy(to + begin * c->each, x + (line + first + begin) * s->in,
+                   (size_t)((end - begin) * c->each) * sizeof *to);
+        for (int64_t i = end * c->each; i < s->k[2] * c->each; i++)
+            to[i] = 0;
+        return;
+    }
+    for (int64_t k = 0; k < s->k[2]; k++, to += c->each) {
+        int64_t at = first + k * step;
+        if (at < 0 || at >= s->x[2])
+            memset(to, 0, (size_t)c->each * sizeof *to);
+        else
+            memcpy(to, x + (line + at) * s->in, (size_t)c->each * sizeof *to);
+    }
 }
 
 static void add_channels(float *restrict to, const float *restrict from, int64_t count)
@@ -81,15 +86,55 @@ static void add_channels(float *restrict to, const float *restrict from, int64_t
         to[i] += from[i];
 }
 
+static void add_row(float *dx, const float *from, const struct columns *c, int64_t line, int64_t first)
+{
+    const struct conv_sizes *s = &c->s;
+    for (int64_t k = 0; k < s->k[2]; k++, from += c->each) {
+        int64_t at = first + k * (s->gap[2] + 1);
+        if (at >= 0 && at < s->x[2])
+            add_channels(dx + (line + at) * s->in, from, c->each);
+    }
+}
+
+/* Output cell number `cell` of a sample by axes. */
+static void place_cell(int64_t o[MOST_SPACE], const struct conv_sizes *s, int64_t cell)
+{
+    for (int i = MOST_SPACE - 1; i >= 0; i--) {
+        o[i] = cell % s->y[i];
+        cell /= s->y[i];
+    }
+}
+
+/* The columns of cells first..first + count for the group whose channels begin at x. */
+static void gather(float *to, const float *x, const struct columns *c, int64_t first, int64_t count)
+{
+    const struct conv_sizes *s = &c->s;
+    int64_t row = s->k[2] * c->each, o[MOST_SPACE];
+    for (int64_t cell = first; cell < first + count; cell++) {
+        place_cell(o, s, cell);
+        for (int64_t k = 0; k < s->k[0] * s->k[1]; k++, to += row) {
+            int64_t line = line_of(s, o, k / s->k[1], k % s->k[1]);
+            if (line < 0)
+                memset(to, 0, (size_t)row * sizeof *to);
+            else
+                copy_row(to, x, c, line, o[2] * s->stride[2] - s->before[2]);
+        }
+    }
+}
+
 /* The other way round: columns are added to the cells of dx. */
 static void scatter(float *dx, const float *from, const struct columns *c, int64_t first, int64_t count)
 {
-    for (int64_t cell = first; cell < first + count; cell++)
-        for (int64_t k = 0; k < c->k_cells; k++, from += c->each) {
-            int64_t at = meets(&c->s, cell, k);
-            if (at >= 0)
-                add_channels(dx + at * c->s.in, from, c->each);
+    const struct conv_sizes *s = &c->s;
+    int64_t row = s->k[2] * c->each, o[MOST_SPACE];
+    for (int64_t cell = first; cell < first + count; cell++) {
+        place_cell(o, s, cell);
+        for (int64_t k = 0; k < s->k[0] * s->k[1]; k++, from += row) {
+            int64_t line = line_of(s, o, k / s->k[1], k % s->k[1]);
+            if (line >= 0)
+                add_row(dx, from, c, line, o[2] * s->stride[2] - s->before[2]);
         }
+    }
 }
 
 static bool all_f32(const struct node *node)
