@@ -32,7 +32,8 @@ struct block {
     int64_t channels;           /* floats between two columns */
     int64_t y_step, k_step;
     int64_t extent, stride, at_step, taps;
-    int part; /* lanes, where they are not all */
+    int64_t from, to; /* channels: whole vectors */
+    int part;         /* and so many behind them */
     bool relu;
 };
 
@@ -117,7 +118,7 @@ struct blocks {
     static void fixed_##taps##_##stride##_##count##_##name(const struct block *b)                                      \
     {                                                                                                                  \
         struct block own = *b;                                                                                         \
-        for (int64_t c = 0; c + LANES <= own.channels; c += LANES)                                                     \
+        for (int64_t c = own.from; c < own.to; c += LANES)                                                             \
             fixed_vector(&own, c, count, taps, stride, edge);                                                          \
     }
 #define FIXED_ALL(taps, stride)                                                                                        \
@@ -138,8 +139,7 @@ struct blocks {
 #define GENERAL(count, name, partial)                                                                                  \
     static void general_##count##_##name(const struct block *b)                                                        \
     {                                                                                                                  \
-        int64_t c = partial ? b->channels / LANES * LANES : 0, end = partial ? c + LANES : b->channels;                \
-        for (; c + LANES <= end; c += LANES)                                                                           \
+        for (int64_t c = partial ? b->to : b->from; c < (partial ? b->to + 1 : b->to); c += LANES)                     \
             general_vector(b, c, count, partial);                                                                      \
     }
 
@@ -169,6 +169,8 @@ struct plane {
     const float *x, *k, *bias;
     float *y;
     int64_t channels, x_line, y_line, k_line; /* floats of a row */
+    int64_t from, to;                         /* the channels that are done now: whole vectors, */
+    int part;                                 /* and so many behind them */
     bool relu;
 };
 
@@ -217,7 +219,9 @@ static void run_row(const struct plane *p, const struct walk *down, const struct
         .stride = across->stride,
         .at_step = across->at_step,
         .taps = across->taps,
-        .part = (int)(p->channels % LANES),
+        .from = p->from,
+        .to = p->to,
+        .part = p->part,
         .relu = p->relu,
     };
     float *y = p->y + (down->out + t * down->out_step) * p->y_line + across->out * p->channels;
@@ -295,6 +299,30 @@ static void run_backward_plane(const struct plane *p, const struct conv_sizes *s
     }
 }
 
+/* Channels at a time, so that the rows that a kernel meets stay in the first-level cache from one output row to the
+   next. Of wide pictures that would be so few that lines are no longer read one after another: then all. */
+#define ROWS_BYTES  (24 * 1024)
+#define LEAST_CHUNK 128
+static int64_t chunk_of(const struct plane *p, const struct conv_sizes *s, int64_t columns)
+{
+    int64_t floats = ROWS_BYTES / (int64_t)sizeof(float) / (s->k[1] * columns) / LEAST_CHUNK * LEAST_CHUNK;
+    return floats >= LEAST_CHUNK ? floats : p->channels;
+}
+
+/* All channels, chunk by chunk; columns: of the rows that are read. */
+static void run_plane(struct plane *p, const struct conv_sizes *s, int64_t columns,
+                      void (*run)(const struct plane *p, const struct conv_sizes *s))
+{
+    int64_t chunk = chunk_of(p, s, columns), whole = p->channels / LANES * LANES;
+    p->from = 0;
+    do {
+        p->to = p->from + chunk < whole ? p->from + chunk : whole;
+        p->part = p->to == whole ? (int)(p->channels - whole) : 0;
+        run(p, s);
+        p->from = p->to;
+    } while (p->from < whole);
+}
+
 /* ---- a multiplier ------------------------------------------------------- */
 
 void VARIANT(depthwise_spread)(float *restrict to, const float *restrict x, int64_t count, int64_t multiplier)
@@ -354,7 +382,7 @@ RUNNER(run_depthwise)
             VARIANT(depthwise_spread)(call->scratch, p.x, x_row, s.out / s.in);
             p.x = call->scratch;
         }
-        run_forward_plane(&p, &s);
+        run_plane(&p, &s, s.x[2], run_forward_plane);
     }
 }
 
@@ -376,7 +404,7 @@ RUNNER(run_depthwise_input_gradient)
         float *dx = (float *)call->output[0] + n * x_row;
         p.x = (const float *)call->input[0] + n * y_row;
         p.y = folds ? call->scratch : dx;
-        run_backward_plane(&p, &s);
+        run_plane(&p, &s, s.y[2], run_backward_plane);
         if (folds)
             fold(dx, p.y, call->input[2], &s);
     }
