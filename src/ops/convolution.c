@@ -8,6 +8,8 @@ plim_status conv_infer(struct graph *graph, struct node *node, plim_error *error
     TRY(conv_check_data(node, 0, error));
     TRY(conv_check_kernel(node, 0, error));
     conv_sizes_of(&s, node);
+    if (conv_attributes_of(node)->activation > ACTIVATION_RELU)
+        return misfit(node, error, "of activations only relu is taken in");
     TRY(conv_output_sizes(s.y, &s, node, error));
     TRY(conv_check_bias(node, s.out, error));
     output_of(graph, node, 0, x->type, conv_data_shape(node, x->shape.dim[0], s.y, s.out), true);
