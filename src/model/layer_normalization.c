@@ -147,6 +147,7 @@ static plim_status layer_normalization_read(struct layer *layer, const struct ya
 const struct layer_type layer_layer_normalization = {
     .name = "LayerNormalization",
     .snake = "layer_normalization",
+    .keeps_mask = true,
     .options_bytes = sizeof(struct normalization),
     .read = layer_normalization_read,
     .build = rows_build,
@@ -192,6 +193,7 @@ static plim_status unit_normalization_read(struct layer *layer, const struct yam
 const struct layer_type layer_unit_normalization = {
     .name = "UnitNormalization",
     .snake = "unit_normalization",
+    .keeps_mask = true,
     .options_bytes = sizeof(struct normalization),
     .read = unit_normalization_read,
     .build = rows_build,
@@ -242,6 +244,7 @@ static struct tensor *group_normalization_build(struct layer *layer, struct grap
 const struct layer_type layer_group_normalization = {
     .name = "GroupNormalization",
     .snake = "group_normalization",
+    .keeps_mask = true,
     .options_bytes = sizeof(struct normalization),
     .read = group_normalization_read,
     .build = group_normalization_build,

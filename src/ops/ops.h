@@ -119,6 +119,7 @@ struct adam_attributes {
 };
 
 #include "ops/normalize.h"
+#include "ops/reduction.h"
 
 /* Builders for what layers and gradients use most. */
 struct tensor *unary(struct graph *graph, const struct op *op, struct tensor *x);

@@ -6,11 +6,10 @@
 #include <math.h>
 
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_row_sums.h"
 #include "ops/ops.h"
 
-#define BLOCK      2048 /* elements that are added in f32 */
-#define BLOCK_ROWS 32   /* rows whose dgamma and dbeta are added before they go into the sum */
-#define WAYS       4    /* independent sums */
+#define BLOCK_ROWS 32 /* rows whose dgamma and dbeta are added before they go into the sum */
 
 static void pack_constants(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
 {
@@ -64,65 +63,13 @@ MAKER(make_layer_normalize_gradient)
 
 /* ---- sums over a row ----------------------------------------------------- */
 
-INLINE vector all_ways(const vector sum[WAYS])
-{
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
-
-static double sum_of_row(const float *x, int64_t count)
-{
-    double total = 0;
-    for (int64_t i = 0; i < count;) {
-        int64_t end = count - i < BLOCK ? count : i + BLOCK;
-        vector sum[WAYS] = {vector_all(0), vector_all(0), vector_all(0), vector_all(0)};
-        float rest = 0;
-        for (; i + WAYS * LANES <= end; i += WAYS * LANES) {
-            UNROLL
-            for (int way = 0; way < WAYS; way++)
-                sum[way] += vector_load(x + i + way * LANES);
-        }
-        for (; i + LANES <= end; i += LANES)
-            sum[0] += vector_load(x + i);
-        for (; i < end; i++)
-            rest += x[i];
-        total += (double)vector_sum(all_ways(sum)) + (double)rest;
-    }
-    return total;
-}
-
-static double squares_of_row(const float *x, int64_t count, float mean)
-{
-    vector middle = vector_all(mean);
-    double total = 0;
-    for (int64_t i = 0; i < count;) {
-        int64_t end = count - i < BLOCK ? count : i + BLOCK;
-        vector sum[WAYS] = {vector_all(0), vector_all(0), vector_all(0), vector_all(0)};
-        float rest = 0;
-        for (; i + WAYS * LANES <= end; i += WAYS * LANES) {
-            UNROLL
-            for (int way = 0; way < WAYS; way++) {
-                vector d = vector_load(x + i + way * LANES) - middle;
-                sum[way] = vector_madd(d, d, sum[way]);
-            }
-        }
-        for (; i + LANES <= end; i += LANES) {
-            vector d = vector_load(x + i) - middle;
-            sum[0] = vector_madd(d, d, sum[0]);
-        }
-        for (; i < end; i++)
-            rest = madd(x[i] - mean, x[i] - mean, rest);
-        total += (double)vector_sum(all_ways(sum)) + (double)rest;
-    }
-    return total;
-}
-
 /* Of g = dy * gamma, and of g * (x - mean). */
 static void sums_of_row(double sums[2], const float *dy, const float *x, const float *gamma, int64_t count, float mean)
 {
     vector middle = vector_all(mean);
     sums[0] = sums[1] = 0;
     for (int64_t i = 0; i < count;) {
-        int64_t end = count - i < BLOCK ? count : i + BLOCK;
+        int64_t end = count - i < SUM_BLOCK ? count : i + SUM_BLOCK;
         vector direct[2] = {vector_all(0), vector_all(0)}, centred[2] = {vector_all(0), vector_all(0)};
         float rest[2] = {0, 0};
         for (; i + 2 * LANES <= end; i += 2 * LANES) {

@@ -1,0 +1,511 @@
+/* cpu_reduction.c - reductions over any axes, and their gradients.
+
+   A sample is walked in order of memory, a run of the last (joined) axis at a time: a run
+   that is reduced goes into one element of y, a run that is kept into as many; both
+   are loops of vectors. size[0]: bytes of scratch for each element of y. */
+#include <math.h>
+
+#include "backends/cpu/cpu_math.h"
+#include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_row_sums.h"
+#include "ops/ops.h"
+
+struct job {
+    struct walk walk;
+    int64_t samples, run, out, in;
+    bool reduced; /* the run is */
+};
+
+static void job_init(struct job *job, const struct kernel *kernel, const struct call *call, int x)
+{
+    const struct reduce_attributes *attributes = call->node->attributes;
+    const struct shape *shape = &call->node->input[x]->shape;
+    walk_init(&job->walk, attributes->axes, shape->rank - 1, shape->dim + 1);
+    job->samples = cpu_rows(kernel, call);
+    job->run = job->walk.dim[job->walk.rank - 1];
+    job->reduced = job->walk.reduced[job->walk.rank - 1];
+    job->in = job->walk.in;
+    job->out = job->walk.out;
+}
+
+/* The body sees i, an element of the sample, and runs.to, its element of y. */
+#define EACH_RUN(job)                                                                                                  \
+    for (struct walk_runs runs = {{0}, 0}, *once = &runs; once; once = NULL)                                           \
+        for (int64_t i = 0; i < (job)->in; i += (job)->run, walk_next(&runs, &(job)->walk))
+
+static plim_status make(struct cpu_kernel *out, const struct cpu_entry *entry, const struct node *node, int x,
+                        size_t scratch)
+{
+    const struct reduce_attributes *attributes = node->attributes;
+    const struct shape *shape = &node->input[x]->shape;
+    struct walk walk;
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i]->type != TYPE_F32)
+            return PLIM_OK;
+    walk_init(&walk, attributes->axes, shape->rank - 1, shape->dim + 1);
+    out->kernel.scratch_bytes = (size_t)walk.out * scratch;
+    out->kernel.run = entry->run;
+    return PLIM_OK;
+}
+
+/* Two doubles and a float an element of y are enough for each of them. */
+MAKER(make_reduce)
+{
+    (void)error;
+    return make(out, entry, request->node, 0, 2 * sizeof(double) + sizeof(float));
+}
+
+MAKER(make_reduce_gradient)
+{
+    (void)error;
+    return make(out, entry, request->node, 1, 2 * sizeof(double) + sizeof(float));
+}
+
+/* ---- sums ---------------------------------------------------------------- */
+
+static void add_kept(double *restrict sum, const float *restrict x, int64_t count)
+{
+    for (int64_t k = 0; k < count; k++)
+        sum[k] += (double)x[k];
+}
+
+static void sum_sample(double *sum, const struct job *job, const float *x)
+{
+    memset(sum, 0, (size_t)job->out * sizeof *sum);
+    EACH_RUN(job)
+    {
+        if (job->reduced)
+            sum[runs.to] += sum_of_row(x + i, job->run);
+        else
+            add_kept(sum + runs.to, x + i, job->run);
+    }
+}
+
+RUNNER(run_reduce_sum)
+{
+    const struct reduce_attributes *attributes = call->node->attributes;
+    const float *x = call->input[0];
+    float *y = call->output[0];
+    double *sum = call->scratch;
+    struct job job;
+    job_init(&job, kernel, call, 0);
+    double factor = attributes->choice ? 1 / (double)job.walk.values : 1;
+    for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
+        sum_sample(sum, &job, x);
+        for (int64_t k = 0; k < job.out; k++)
+            y[k] = (float)(sum[k] * factor);
+    }
+}
+
+/* size[1]: of a sample of x. */
+MAKER(make_reduce_spread)
+{
+    (void)error;
+    if (request->node->input[0]->type == TYPE_F32)
+        out->kernel.run = entry->run;
+    return PLIM_OK;
+}
+
+RUNNER(run_reduce_spread)
+{
+    const struct reduce_spread_attributes *attributes = call->node->attributes;
+    const float *y = call->input[0];
+    float *x = call->output[0], factor = (float)attributes->factor;
+    struct job job = {.samples = cpu_rows(kernel, call)};
+    walk_init(&job.walk, attributes->axes, (int)attributes->rank, attributes->row);
+    job.run = job.walk.dim[job.walk.rank - 1];
+    job.in = job.walk.in;
+    bool reduced = job.walk.reduced[job.walk.rank - 1];
+    for (int64_t s = 0; s < job.samples; s++, x += job.walk.in, y += job.walk.out) {
+        EACH_RUN(&job)
+        {
+            const float *from = y + runs.to;
+            float one = from[0] * factor;
+            if (reduced)
+                for (int64_t k = 0; k < job.run; k++)
+                    x[i + k] = one;
+            else
+                for (int64_t k = 0; k < job.run; k++)
+                    x[i + k] = from[k] * factor;
+        }
+    }
+}
+
+/* ---- extremes ------------------------------------------------------------ */
+
+/* A NaN wins, and stays. */
+INLINE float farther(float a, float b, bool least)
+{
+    bool nan = b != b;
+    return (least ? b < a : b > a) | nan ? b : a;
+}
+
+INLINE vector farther_lanes(vector a, vector b, bool least)
+{
+    vector_whole pick = (vector_whole)(least ? b < a : b > a) | (vector_whole)(b != b);
+    return (vector)(((vector_whole)b & pick) | ((vector_whole)a & ~pick));
+}
+
+INLINE float farthest_of_row(const float *x, int64_t count, bool least)
+{
+    float most = x[0], lanes[LANES];
+    int64_t i = 0;
+    if (count >= LANES) {
+        vector best = vector_load(x);
+        for (i = LANES; i + LANES <= count; i += LANES)
+            best = farther_lanes(best, vector_load(x + i), least);
+        vector_store(lanes, best);
+        for (int k = 0; k < LANES; k++)
+            most = farther(most, lanes[k], least);
+    }
+    for (; i < count; i++)
+        most = farther(most, x[i], least);
+    return most;
+}
+
+INLINE void farthest(float *y, const struct job *job, const float *x, bool least)
+{
+    for (int64_t k = 0; k < job->out; k++)
+        y[k] = least ? INFINITY : -INFINITY;
+    EACH_RUN(job)
+    {
+        float *to = y + runs.to;
+        if (job->reduced)
+            to[0] = farther(to[0], farthest_of_row(x + i, job->run, least), least);
+        else {
+            INDEPENDENT
+            for (int64_t k = 0; k < job->run; k++)
+                to[k] = farther(to[k], x[i + k], least);
+        }
+    }
+}
+
+static void largest(float *y, const struct job *job, const float *x)
+{
+    farthest(y, job, x, false);
+}
+
+static void smallest(float *y, const struct job *job, const float *x)
+{
+    farthest(y, job, x, true);
+}
+
+RUNNER(run_reduce_max)
+{
+    const struct reduce_attributes *attributes = call->node->attributes;
+    const float *x = call->input[0];
+    float *y = call->output[0];
+    struct job job;
+    job_init(&job, kernel, call, 0);
+    for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
+        if (attributes->choice)
+            smallest(y, &job, x);
+        else
+            largest(y, &job, x);
+    }
+}
+
+/* How many are y, by element of y. */
+static void count_equals(float *equals, const struct job *job, const float *x, const float *y)
+{
+    memset(equals, 0, (size_t)job->out * sizeof *equals);
+    EACH_RUN(job)
+    {
+        const float *like = y + runs.to;
+        float *to = equals + runs.to, one = like[0];
+        if (job->reduced) {
+            int64_t count = 0;
+            for (int64_t k = 0; k < job->run; k++)
+                count += x[i + k] == one;
+            to[0] += (float)count;
+        } else {
+            INDEPENDENT
+            for (int64_t k = 0; k < job->run; k++)
+                to[k] += x[i + k] == like[k] ? 1.0f : 0.0f;
+        }
+    }
+}
+
+RUNNER(run_reduce_max_gradient)
+{
+    const float *dy = call->input[0], *x = call->input[1], *y = call->input[2];
+    float *dx = call->output[0], *share = call->scratch;
+    struct job job;
+    job_init(&job, kernel, call, 1);
+    for (int64_t s = 0; s < job.samples; s++, x += job.in, dx += job.in, y += job.out, dy += job.out) {
+        count_equals(share, &job, x, y);
+        for (int64_t k = 0; k < job.out; k++)
+            share[k] = dy[k] / share[k];
+        EACH_RUN(&job)
+        {
+            const float *like = y + runs.to, *from = share + runs.to;
+            float same = like[0], one = from[0];
+            if (job.reduced)
+                for (int64_t k = 0; k < job.run; k++)
+                    dx[i + k] = x[i + k] == same ? one : 0;
+            else
+                for (int64_t k = 0; k < job.run; k++) {
+                    float part = from[k];
+                    dx[i + k] = x[i + k] == like[k] ? part : 0;
+                }
+        }
+    }
+}
+
+/* ---- products ------------------------------------------------------------ */
+
+static float product_of_row(const float *x, int64_t count)
+{
+    vector product = vector_all(1);
+    float lanes[LANES], total = 1;
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        product *= vector_load(x + i);
+    vector_store(lanes, product);
+    for (int k = 0; k < LANES; k++)
+        total *= lanes[k];
+    for (; i < count; i++)
+        total *= x[i];
+    return total;
+}
+
+RUNNER(run_reduce_prod)
+{
+    const float *x = call->input[0];
+    float *y = call->output[0];
+    struct job job;
+    job_init(&job, kernel, call, 0);
+    for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
+        for (int64_t k = 0; k < job.out; k++)
+            y[k] = 1;
+        EACH_RUN(&job)
+        {
+            float *to = y + runs.to;
+            if (job.reduced)
+                to[0] *= product_of_row(x + i, job.run);
+            else
+                for (int64_t k = 0; k < job.run; k++)
+                    to[k] *= x[i + k];
+        }
+    }
+}
+
+/* Products of what is not 0, and how many are 0. */
+static void products(double *product, float *zeros, const struct job *job, const float *x)
+{
+    for (int64_t k = 0; k < job->out; k++) {
+        product[k] = 1;
+        zeros[k] = 0;
+    }
+    EACH_RUN(job)
+    {
+        int64_t step = job->reduced ? 0 : 1;
+        for (int64_t k = 0; k < job->run; k++) {
+            float value = x[i + k];
+            product[runs.to + k * step] *= value == 0 ? 1 : (double)value;
+            zeros[runs.to + k * step] += value == 0;
+        }
+    }
+}
+
+RUNNER(run_reduce_prod_gradient)
+{
+    const float *dy = call->input[0], *x = call->input[1];
+    float *dx = call->output[0];
+    struct job job;
+    job_init(&job, kernel, call, 1);
+    double *product = call->scratch;
+    float *whole = (float *)(product + job.out), *zeros = whole + job.out, *lone = zeros;
+    for (int64_t s = 0; s < job.samples; s++, x += job.in, dx += job.in, dy += job.out) {
+        products(product, zeros, &job, x);
+        for (int64_t k = 0; k < job.out; k++) {
+            float value = (float)((double)dy[k] * product[k]), none = zeros[k];
+            whole[k] = none == 0 ? value : 0;
+            lone[k] = none == 1 ? value : 0;
+        }
+        EACH_RUN(&job)
+        {
+            int64_t step = job.reduced ? 0 : 1;
+            for (int64_t k = 0; k < job.run; k++) {
+                int64_t at = runs.to + k * step;
+                dx[i + k] = x[i + k] == 0 ? lone[at] : whole[at] / x[i + k];
+            }
+        }
+    }
+}
+
+/* ---- variance ------------------------------------------------------------ */
+
+/* What rounding the mean to f32 leaves is taken from the squares afterwards. */
+static void take_means(float *mean, double *sum, const struct job *job, const float *x)
+{
+    sum_sample(sum, job, x);
+    for (int64_t k = 0; k < job->out; k++) {
+        double exact = sum[k] / (double)job->walk.values;
+        mean[k] = (float)exact;
+        sum[k] = exact - (double)mean[k];
+    }
+}
+
+RUNNER(run_reduce_variance)
+{
+    const float *x = call->input[0];
+    float *y = call->output[0];
+    struct job job;
+    job_init(&job, kernel, call, 0);
+    double *left = call->scratch, *squares = left + job.out, values = (double)job.walk.values;
+    float *means = (float *)(squares + job.out);
+    for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
+        take_means(means, left, &job, x);
+        memset(squares, 0, (size_t)job.out * sizeof *squares);
+        EACH_RUN(&job)
+        {
+            const float *mean = means + runs.to;
+            double *to = squares + runs.to;
+            if (job.reduced)
+                to[0] += squares_of_row(x + i, job.run, mean[0]);
+            else
+                for (int64_t k = 0; k < job.run; k++) {
+                    double d = (double)(x[i + k] - mean[k]);
+                    to[k] += d * d;
+                }
+        }
+        for (int64_t k = 0; k < job.out; k++)
+            y[k] = (float)(squares[k] / values - left[k] * left[k]);
+    }
+}
+
+/* dx = 2 dy (x - mean) / values */
+RUNNER(run_reduce_variance_gradient)
+{
+    const float *dy = call->input[0], *x = call->input[1];
+    float *dx = call->output[0];
+    struct job job;
+    job_init(&job, kernel, call, 1);
+    double *left = call->scratch;
+    float *means = (float *)(left + job.out), *factors = means + job.out;
+    for (int64_t s = 0; s < job.samples; s++, x += job.in, dx += job.in, dy += job.out) {
+        take_means(means, left, &job, x);
+        for (int64_t k = 0; k < job.out; k++)
+            factors[k] = 2 * dy[k] / (float)job.walk.values;
+        EACH_RUN(&job)
+        {
+            const float *mean = means + runs.to, *factor = factors + runs.to;
+            float middle = mean[0], one = factor[0];
+            if (job.reduced)
+                for (int64_t k = 0; k < job.run; k++)
+                    dx[i + k] = (x[i + k] - middle) * one;
+            else
+                for (int64_t k = 0; k < job.run; k++)
+                    dx[i + k] = (x[i + k] - mean[k]) * factor[k];
+        }
+    }
+}
+
+/* ---- log-sum-exp --------------------------------------------------------- */
+
+#define PIECE 256
+
+static double exponentials_of_row(const float *x, int64_t count, float most)
+{
+    float e[PIECE];
+    double sum = 0;
+    for (int64_t i = 0; i < count; i += PIECE) {
+        int64_t length = count - i < PIECE ? count - i : PIECE;
+        for (int64_t k = 0; k < length; k++)
+            e[k] = exp_of(x[i + k] - most);
+        sum += sum_of_row(e, length);
+    }
+    return sum;
+}
+
+static void sum_exponentials(double *sum, const float *most, const struct job *job, const float *x)
+{
+    memset(sum, 0, (size_t)job->out * sizeof *sum);
+    EACH_RUN(job)
+    {
+        const float *top = most + runs.to;
+        double *to = sum + runs.to;
+        if (job->reduced)
+            to[0] += exponentials_of_row(x + i, job->run, top[0]);
+        else
+            for (int64_t k = 0; k < job->run; k++)
+                to[k] += (double)exp_of(x[i + k] - top[k]);
+    }
+}
+
+/* y holds the largest until it is y. An infinite one is the result. */
+RUNNER(run_reduce_logsumexp)
+{
+    const float *x = call->input[0];
+    float *y = call->output[0];
+    double *sum = call->scratch;
+    struct job job;
+    job_init(&job, kernel, call, 0);
+    for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
+        largest(y, &job, x);
+        sum_exponentials(sum, y, &job, x);
+        for (int64_t k = 0; k < job.out; k++)
+            y[k] = isinf(y[k]) ? y[k] : (float)(log(sum[k]) + (double)y[k]);
+    }
+}
+
+/* dx = dy exp(x - y) */
+RUNNER(run_reduce_logsumexp_gradient)
+{
+    const float *dy = call->input[0], *x = call->input[1], *y = call->input[2];
+    float *dx = call->output[0];
+    struct job job;
+    job_init(&job, kernel, call, 1);
+    for (int64_t s = 0; s < job.samples; s++, x += job.in, dx += job.in, y += job.out, dy += job.out) {
+        EACH_RUN(&job)
+        {
+            const float *of = y + runs.to, *d = dy + runs.to;
+            float top = of[0], one = d[0];
+            if (job.reduced)
+                for (int64_t k = 0; k < job.run; k++)
+                    dx[i + k] = one * exp_of(x[i + k] - top);
+            else
+                for (int64_t k = 0; k < job.run; k++)
+                    dx[i + k] = d[k] * exp_of(x[i + k] - of[k]);
+        }
+    }
+}
+
+/* ---- any and every ------------------------------------------------------- */
+
+MAKER(make_reduce_any)
+{
+    (void)error;
+    (void)request;
+    out->kernel.run = entry->run;
+    return PLIM_OK;
+}
+
+/* Every is: not any that is 0. */
+RUNNER(run_reduce_any)
+{
+    const struct reduce_attributes *attributes = call->node->attributes;
+    const uint8_t *x = call->input[0];
+    uint8_t *y = call->output[0], every = attributes->choice != 0;
+    struct job job;
+    job_init(&job, kernel, call, 0);
+    for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
+        memset(y, 0, (size_t)job.out);
+        EACH_RUN(&job)
+        {
+            uint8_t *to = y + runs.to, found = 0;
+            if (job.reduced) {
+                for (int64_t k = 0; k < job.run; k++)
+                    found |= (x[i + k] != 0) ^ every;
+                to[0] |= found;
+            } else {
+                INDEPENDENT
+                for (int64_t k = 0; k < job.run; k++)
+                    to[k] |= (x[i + k] != 0) ^ every;
+            }
+        }
+        for (int64_t k = 0; k < job.out; k++)
+            y[k] ^= every;
+    }
+}

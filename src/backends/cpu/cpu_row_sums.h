@@ -1,0 +1,63 @@
+/* cpu_row_sums.h - sums over a row of floats: vectors of f32 within a block, f64
+   from block to block, so that long rows lose no digits. Compiled once an instruction set. */
+#ifndef CPU_ROW_SUMS_H
+#define CPU_ROW_SUMS_H
+
+#include "backends/cpu/vector.h"
+
+#define SUM_BLOCK 2048 /* elements that are added in f32 */
+#define WAYS      4    /* independent sums */
+
+INLINE vector all_ways(const vector sum[WAYS])
+{
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+static inline double sum_of_row(const float *x, int64_t count)
+{
+    double total = 0;
+    for (int64_t i = 0; i < count;) {
+        int64_t end = count - i < SUM_BLOCK ? count : i + SUM_BLOCK;
+        vector sum[WAYS] = {vector_all(0), vector_all(0), vector_all(0), vector_all(0)};
+        float rest = 0;
+        for (; i + WAYS * LANES <= end; i += WAYS * LANES) {
+            UNROLL
+            for (int way = 0; way < WAYS; way++)
+                sum[way] += vector_load(x + i + way * LANES);
+        }
+        for (; i + LANES <= end; i += LANES)
+            sum[0] += vector_load(x + i);
+        for (; i < end; i++)
+            rest += x[i];
+        total += (double)vector_sum(all_ways(sum)) + (double)rest;
+    }
+    return total;
+}
+
+static inline double squares_of_row(const float *x, int64_t count, float mean)
+{
+    vector middle = vector_all(mean);
+    double total = 0;
+    for (int64_t i = 0; i < count;) {
+        int64_t end = count - i < SUM_BLOCK ? count : i + SUM_BLOCK;
+        vector sum[WAYS] = {vector_all(0), vector_all(0), vector_all(0), vector_all(0)};
+        float rest = 0;
+        for (; i + WAYS * LANES <= end; i += WAYS * LANES) {
+            UNROLL
+            for (int way = 0; way < WAYS; way++) {
+                vector d = vector_load(x + i + way * LANES) - middle;
+                sum[way] = vector_madd(d, d, sum[way]);
+            }
+        }
+        for (; i + LANES <= end; i += LANES) {
+            vector d = vector_load(x + i) - middle;
+            sum[0] = vector_madd(d, d, sum[0]);
+        }
+        for (; i < end; i++)
+            rest = madd(x[i] - mean, x[i] - mean, rest);
+        total += (double)vector_sum(all_ways(sum)) + (double)rest;
+    }
+    return total;
+}
+
+#endif

@@ -1,0 +1,687 @@
+/* reduction.c - sums, means, extremes, products, variances and log-sum-exp over
+   any axes but the batch, and their gradients. */
+#include <math.h>
+
+#include "ops/helpers.h"
+
+/* ---- axes ---------------------------------------------------------------- */
+
+static void set_strides(struct walk *walk)
+{
+    walk->in = walk->out = walk->values = 1;
+    for (int axis = walk->rank - 1; axis >= 0; axis--) {
+        walk->from[axis] = walk->in;
+        walk->to[axis] = walk->reduced[axis] ? 0 : walk->out;
+        walk->in *= walk->dim[axis];
+        if (walk->reduced[axis])
+            walk->values *= walk->dim[axis];
+        else
+            walk->out *= walk->dim[axis];
+    }
+}
+
+void walk_init(struct walk *walk, int64_t axes, int rank, const int64_t *row)
+{
+    *walk = (struct walk){0};
+    for (int i = 0; i < rank; i++) {
+        bool reduced = axes >> (i + 1) & 1;
+        if (row[i] == 1)
+            continue;
+        if (walk->rank && walk->reduced[walk->rank - 1] == reduced) {
+            walk->dim[walk->rank - 1] *= row[i];
+            continue;
+        }
+        walk->dim[walk->rank] = row[i];
+        walk->reduced[walk->rank++] = reduced;
+    }
+    if (walk->rank == 0)
+        walk->dim[walk->rank++] = 1;
+    set_strides(walk);
+}
+
+static int64_t walk_offset(const struct walk *walk, int64_t i, bool reduced)
+{
+    int64_t offset = 0;
+    for (int axis = walk->rank - 1; axis >= 0; axis--) {
+        if (walk->reduced[axis] != reduced)
+            continue;
+        offset += i % walk->dim[axis] * walk->from[axis];
+        i /= walk->dim[axis];
+    }
+    return offset;
+}
+
+int64_t walk_first(const struct walk *walk, int64_t o)
+{
+    return walk_offset(walk, o, false);
+}
+
+int64_t walk_value(const struct walk *walk, int64_t r)
+{
+    return walk_offset(walk, r, true);
+}
+
+static struct shape reduced_shape(const struct shape *shape, int64_t axes, bool keep)
+{
+    struct shape out = {0};
+    for (int i = 0; i < shape->rank; i++) {
+        bool reduced = axes >> i & 1;
+        if (!reduced || keep)
+            out.dim[out.rank++] = reduced ? 1 : shape->dim[i];
+    }
+    return out;
+}
+
+static plim_status need_axes(const struct node *node, int input, int64_t axes, plim_error *error)
+{
+    const struct shape *shape = &node->input[input]->shape;
+    TRY(need_batched(node, input, error));
+    if (axes < 0 || axes & 1 || axes >> shape->rank)
+        return misfit(node, error, "axes that an input of rank %d has besides the batch are needed", shape->rank);
+    if (shape_row(shape) < 1)
+        return misfit(node, error, "a sample of no elements cannot be reduced");
+    return PLIM_OK;
+}
+
+/* ---- what all of them share ---------------------------------------------- */
+
+static plim_status reduce_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct reduce_attributes *attributes = node->attributes;
+    const struct tensor *x = node->input[0];
+    TRY(need_real(node, 0, error));
+    TRY(need_axes(node, 0, attributes->axes, error));
+    output_of(graph, node, 0, x->type, reduced_shape(&x->shape, attributes->axes, attributes->keep), true);
+    return PLIM_OK;
+}
+
+static void reduce_cut(struct cut *cut, const struct node *node)
+{
+    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
+}
+
+/* Calls `one` for each element of y: it sees the elements of x that belong to it. */
+struct one {
+    const struct call *call;
+    const struct walk *walk;
+    int x;         /* which input */
+    int64_t first; /* element of x */
+    int64_t y;     /* element of y */
+};
+
+static double value_of(const struct one *one, int64_t r)
+{
+    return get(one->call, one->x, one->first + walk_value(one->walk, r));
+}
+
+static void walk_input(struct walk *walk, const struct call *call, int x)
+{
+    const struct reduce_attributes *attributes = call->node->attributes;
+    const struct shape *shape = &call->node->input[x]->shape;
+    walk_init(walk, attributes->axes, shape->rank - 1, shape->dim + 1);
+}
+
+static void for_each(const struct call *call, int x, void (*visit)(const struct one *one))
+{
+    struct walk walk;
+    walk_input(&walk, call, x);
+    int64_t count = call_rows(call, call->node->input[x]) * walk.out;
+    for (int64_t y = 0; y < count; y++) {
+        struct one one = {call, &walk, x, y / walk.out * walk.in + walk_first(&walk, y % walk.out), y};
+        visit(&one);
+    }
+}
+
+/* Several axes, one, none, all; kept and not. */
+static const struct {
+    int64_t axes, keep;
+    int rank;
+    int64_t row[4];
+} examples[] = {
+    {1 << 2, 0, 2, {3, 37}},
+    {1 << 1, 1, 2, {7, 19}},
+    {1 << 1 | 1 << 3, 0, 4, {2, 3, 4, 5}},
+    {1 << 1 | 1 << 2, 0, 3, {3, 2, 40}},
+    {0, 0, 1, {5}},
+    {1 << 1, 1, 1, {1}},
+    {1 << 2 | 1 << 4, 1, 4, {2, 3, 4, 5}},
+    {1 << 1 | 1 << 2 | 1 << 3, 0, 3, {4, 3, 5}},
+};
+#define EXAMPLES (int)(sizeof(examples) / sizeof(examples[0]))
+
+static struct tensor *example_x(struct graph *graph, int variant, enum type type, const char *name)
+{
+    return variant < EXAMPLES ? example_input(graph, name, type, examples[variant].rank, examples[variant].row) : NULL;
+}
+
+/* With both values of `choice` where an op has one. */
+static struct tensor *example_of(struct graph *graph, int variant, enum type type, const struct op *op, int choices,
+                                 const char *name)
+{
+    int choice = variant / EXAMPLES;
+    if (choice >= choices)
+        return NULL;
+    struct reduce_attributes attributes = {examples[variant % EXAMPLES].axes, examples[variant % EXAMPLES].keep,
+                                           choice};
+    struct tensor *x = example_x(graph, variant % EXAMPLES, type, name);
+    return graph_add(graph, op, &x, 1, &attributes, sizeof(attributes));
+}
+
+/* dy, x and, with `last`, y. */
+static struct tensor *gradient_example(struct graph *graph, int variant, enum type type, const struct op *op,
+                                       const char *name, const char *last)
+{
+    if (variant >= EXAMPLES)
+        return NULL;
+    struct reduce_attributes attributes = {examples[variant].axes, examples[variant].keep, 0};
+    struct tensor *x = example_x(graph, variant, type, name);
+    struct shape shape = reduced_shape(&x->shape, attributes.axes, attributes.keep);
+    struct tensor *inputs[3] = {graph_input(graph, "dy", 1, type, shape), x, NULL};
+    if (last)
+        inputs[2] = graph_input(graph, last, 2, type, shape);
+    return graph_add(graph, op, inputs, last ? 3 : 2, &attributes, sizeof(attributes));
+}
+
+static plim_status gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct reduce_attributes *attributes = node->attributes;
+    const struct tensor *x = node->input[1];
+    struct shape shape = reduced_shape(&x->shape, attributes->axes, attributes->keep);
+    TRY(need_real(node, 1, error));
+    TRY(need_axes(node, 1, attributes->axes, error));
+    for (int i = 0; i < node->input_count; i++) {
+        const struct tensor *y = node->input[i];
+        if (i != 1 && (y->type != x->type || !y->batched || !shape_equal(&y->shape, &shape)))
+            return misfit(node, error, "input %d is not what the reduction makes", i);
+    }
+    output_like(graph, node, 0, x);
+    return PLIM_OK;
+}
+
+static void back_with(struct graph *graph, const struct node *node, const struct op *op, struct tensor *dy, bool y,
+                      struct tensor **dx)
+{
+    struct tensor *inputs[] = {dy, node->input[0], node->output[0]};
+    *dx = graph_add(graph, op, inputs, y ? 3 : 2, node->attributes, node->attributes_bytes);
+}
+
+/* ---- reduce_sum and reduce_spread ----------------------------------------- */
+
+static void sum_one(const struct one *one)
+{
+    const struct reduce_attributes *attributes = one->call->node->attributes;
+    double sum = 0;
+    for (int64_t r = 0; r < one->walk->values; r++)
+        sum += value_of(one, r);
+    set(one->call, 0, one->y, attributes->choice ? sum / (double)one->walk->values : sum);
+}
+
+static void reduce_sum_reference(const struct call *call)
+{
+    for_each(call, 0, sum_one);
+}
+
+static void reduce_sum_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                            struct tensor **d_input)
+{
+    const struct reduce_attributes *attributes = node->attributes;
+    const struct shape *shape = &node->input[0]->shape;
+    struct reduce_spread_attributes back = {attributes->axes, attributes->keep, 1, shape->rank - 1, {0}};
+    double values = 1;
+    for (int i = 1; i < shape->rank; i++) {
+        back.row[i - 1] = shape->dim[i];
+        values *= attributes->axes >> i & 1 ? (double)shape->dim[i] : 1;
+    }
+    if (attributes->choice)
+        back.factor = 1 / values;
+    if (wanted[0])
+        d_input[0] = graph_add(graph, &op_reduce_spread, d_output, 1, &back, sizeof(back));
+}
+
+static struct tensor *reduce_sum_example(struct graph *graph, int variant, enum type type)
+{
+    return example_of(graph, variant, type, &op_reduce_sum, 2, "x");
+}
+
+const struct op op_reduce_sum = {
+    .name = "reduce_sum",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct reduce_attributes),
+    .infer = reduce_infer,
+    .gradient = reduce_sum_back,
+    .in_place = NO_INPUT,
+    .cut = reduce_cut,
+    .reference = reduce_sum_reference,
+    .example = reduce_sum_example,
+};
+
+static plim_status reduce_spread_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct reduce_spread_attributes *attributes = node->attributes;
+    const struct tensor *y = node->input[0];
+    struct shape shape = {.rank = 1, .dim = {y->shape.dim[0]}};
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    if (attributes->rank < 0 || attributes->rank >= MOST_AXES || attributes->axes & 1 || attributes->axes < 0 ||
+        attributes->axes >> (attributes->rank + 1))
+        return misfit(node, error, "axes and shape do not fit together");
+    for (int64_t i = 0; i < attributes->rank; i++)
+        shape.dim[shape.rank++] = attributes->row[i];
+    struct shape expected = reduced_shape(&shape, attributes->axes, attributes->keep);
+    if (!shape_equal(&expected, &y->shape))
+        return misfit(node, error, "the input is not what the reduction makes");
+    output_of(graph, node, 0, y->type, shape, true);
+    return PLIM_OK;
+}
+
+static void reduce_spread_reference(const struct call *call)
+{
+    const struct reduce_spread_attributes *attributes = call->node->attributes;
+    struct walk walk;
+    walk_init(&walk, attributes->axes, (int)attributes->rank, attributes->row);
+    int64_t count = call_rows(call, call->node->output[0]) * walk.out;
+    for (int64_t y = 0; y < count; y++) {
+        int64_t first = y / walk.out * walk.in + walk_first(&walk, y % walk.out);
+        for (int64_t r = 0; r < walk.values; r++)
+            set(call, 0, first + walk_value(&walk, r), get(call, 0, y) * attributes->factor);
+    }
+}
+
+static void reduce_spread_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
+                               const bool *wanted, struct tensor **d_input)
+{
+    const struct reduce_spread_attributes *attributes = node->attributes;
+    struct reduce_attributes back = {attributes->axes, attributes->keep, 0};
+    struct scale_attributes scale = {attributes->factor};
+    if (!wanted[0])
+        return;
+    struct tensor *sum = graph_add(graph, &op_reduce_sum, d_output, 1, &back, sizeof(back));
+    d_input[0] = attributes->factor == 1 ? sum : graph_add(graph, &op_scale, &sum, 1, &scale, sizeof(scale));
+}
+
+static struct tensor *reduce_spread_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= EXAMPLES)
+        return NULL;
+    struct reduce_spread_attributes attributes = {
+        examples[variant].axes, examples[variant].keep, variant % 2 ? 0.25 : 1, examples[variant].rank, {0}};
+    struct shape shape = {.rank = 1, .dim = {graph->batch}};
+    for (int i = 0; i < examples[variant].rank; i++)
+        shape.dim[shape.rank++] = attributes.row[i] = examples[variant].row[i];
+    struct tensor *y = graph_input(graph, "y", 0, type, reduced_shape(&shape, attributes.axes, attributes.keep));
+    return graph_add(graph, &op_reduce_spread, &y, 1, &attributes, sizeof(attributes));
+}
+
+const struct op op_reduce_spread = {
+    .name = "reduce_spread",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct reduce_spread_attributes),
+    .infer = reduce_spread_infer,
+    .gradient = reduce_spread_back,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = reduce_spread_reference,
+    .example = reduce_spread_example,
+};
+
+/* ---- reduce_max ----------------------------------------------------------- */
+
+static void max_one(const struct one *one)
+{
+    const struct reduce_attributes *attributes = one->call->node->attributes;
+    double most = value_of(one, 0);
+    for (int64_t r = 1; r < one->walk->values; r++) {
+        double x = value_of(one, r);
+        if ((attributes->choice ? x < most : x > most) || isnan(x))
+            most = x;
+    }
+    set(one->call, 0, one->y, most);
+}
+
+static void reduce_max_reference(const struct call *call)
+{
+    for_each(call, 0, max_one);
+}
+
+static void reduce_max_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                            struct tensor **d_input)
+{
+    if (wanted[0])
+        back_with(graph, node, &op_reduce_max_gradient, d_output[0], true, &d_input[0]);
+}
+
+static struct tensor *reduce_max_example(struct graph *graph, int variant, enum type type)
+{
+    return example_of(graph, variant, type, &op_reduce_max, 2, "x");
+}
+
+const struct op op_reduce_max = {
+    .name = "reduce_max",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct reduce_attributes),
+    .infer = reduce_infer,
+    .gradient = reduce_max_back,
+    .keeps_inputs = 1 << 0,
+    .keeps_outputs = 1 << 0,
+    .in_place = NO_INPUT,
+    .cut = reduce_cut,
+    .reference = reduce_max_reference,
+    .example = reduce_max_example,
+};
+
+static void max_back_one(const struct one *one)
+{
+    double dy = get(one->call, 0, one->y), y = get(one->call, 2, one->y), equals = 0;
+    for (int64_t r = 0; r < one->walk->values; r++)
+        equals += value_of(one, r) == y;
+    for (int64_t r = 0; r < one->walk->values; r++)
+        set(one->call, 0, one->first + walk_value(one->walk, r), value_of(one, r) == y ? dy / equals : 0);
+}
+
+static void reduce_max_gradient_reference(const struct call *call)
+{
+    for_each(call, 1, max_back_one);
+}
+
+/* Whole numbers: several are the largest. */
+static struct tensor *reduce_max_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    return gradient_example(graph, variant, type, &op_reduce_max_gradient, "label:3 of x", "label:3 of y");
+}
+
+const struct op op_reduce_max_gradient = {
+    .name = "reduce_max_gradient",
+    .inputs = 3,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct reduce_attributes),
+    .infer = gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = reduce_max_gradient_reference,
+    .example = reduce_max_gradient_example,
+};
+
+/* ---- reduce_prod ---------------------------------------------------------- */
+
+static void prod_one(const struct one *one)
+{
+    double product = 1;
+    for (int64_t r = 0; r < one->walk->values; r++)
+        product *= value_of(one, r);
+    set(one->call, 0, one->y, product);
+}
+
+static void reduce_prod_reference(const struct call *call)
+{
+    for_each(call, 0, prod_one);
+}
+
+static void reduce_prod_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                             struct tensor **d_input)
+{
+    if (wanted[0])
+        back_with(graph, node, &op_reduce_prod_gradient, d_output[0], false, &d_input[0]);
+}
+
+static struct tensor *reduce_prod_example(struct graph *graph, int variant, enum type type)
+{
+    return example_of(graph, variant, type, &op_reduce_prod, 1, "x");
+}
+
+const struct op op_reduce_prod = {
+    .name = "reduce_prod",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct reduce_attributes),
+    .infer = reduce_infer,
+    .gradient = reduce_prod_back,
+    .keeps_inputs = 1 << 0,
+    .in_place = NO_INPUT,
+    .cut = reduce_cut,
+    .reference = reduce_prod_reference,
+    .example = reduce_prod_example,
+};
+
+/* Of all that are not 0, and how many are: with one 0, only its own gradient is not. */
+static void prod_back_one(const struct one *one)
+{
+    double dy = get(one->call, 0, one->y), product = 1, zeros = 0;
+    for (int64_t r = 0; r < one->walk->values; r++) {
+        double x = value_of(one, r);
+        zeros += x == 0;
+        product *= x == 0 ? 1 : x;
+    }
+    for (int64_t r = 0; r < one->walk->values; r++) {
+        double x = value_of(one, r), others = zeros == 0 ? product / x : zeros == 1 && x == 0 ? product : 0;
+        set(one->call, 0, one->first + walk_value(one->walk, r), dy * others);
+    }
+}
+
+static void reduce_prod_gradient_reference(const struct call *call)
+{
+    for_each(call, 1, prod_back_one);
+}
+
+/* Half of them with zeros. */
+static struct tensor *reduce_prod_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    return gradient_example(graph, variant, type, &op_reduce_prod_gradient, variant % 2 ? "label:7 of x" : "x", NULL);
+}
+
+const struct op op_reduce_prod_gradient = {
+    .name = "reduce_prod_gradient",
+    .inputs = 2,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct reduce_attributes),
+    .infer = gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = reduce_prod_gradient_reference,
+    .example = reduce_prod_gradient_example,
+};
+
+/* ---- reduce_variance ------------------------------------------------------ */
+
+static double mean_of(const struct one *one)
+{
+    double sum = 0;
+    for (int64_t r = 0; r < one->walk->values; r++)
+        sum += value_of(one, r);
+    return sum / (double)one->walk->values;
+}
+
+static void variance_one(const struct one *one)
+{
+    double mean = mean_of(one), squares = 0;
+    for (int64_t r = 0; r < one->walk->values; r++)
+        squares += (value_of(one, r) - mean) * (value_of(one, r) - mean);
+    set(one->call, 0, one->y, squares / (double)one->walk->values);
+}
+
+static void reduce_variance_reference(const struct call *call)
+{
+    for_each(call, 0, variance_one);
+}
+
+static void reduce_variance_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
+                                 const bool *wanted, struct tensor **d_input)
+{
+    if (wanted[0])
+        back_with(graph, node, &op_reduce_variance_gradient, d_output[0], false, &d_input[0]);
+}
+
+static struct tensor *reduce_variance_example(struct graph *graph, int variant, enum type type)
+{
+    return example_of(graph, variant, type, &op_reduce_variance, 1, "x");
+}
+
+const struct op op_reduce_variance = {
+    .name = "reduce_variance",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct reduce_attributes),
+    .infer = reduce_infer,
+    .gradient = reduce_variance_back,
+    .keeps_inputs = 1 << 0,
+    .in_place = NO_INPUT,
+    .cut = reduce_cut,
+    .reference = reduce_variance_reference,
+    .example = reduce_variance_example,
+};
+
+static void variance_back_one(const struct one *one)
+{
+    double factor = 2 * get(one->call, 0, one->y) / (double)one->walk->values, mean = mean_of(one);
+    for (int64_t r = 0; r < one->walk->values; r++)
+        set(one->call, 0, one->first + walk_value(one->walk, r), factor * (value_of(one, r) - mean));
+}
+
+static void reduce_variance_gradient_reference(const struct call *call)
+{
+    for_each(call, 1, variance_back_one);
+}
+
+static struct tensor *reduce_variance_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    return gradient_example(graph, variant, type, &op_reduce_variance_gradient, "x", NULL);
+}
+
+const struct op op_reduce_variance_gradient = {
+    .name = "reduce_variance_gradient",
+    .inputs = 2,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct reduce_attributes),
+    .infer = gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = reduce_variance_gradient_reference,
+    .example = reduce_variance_gradient_example,
+};
+
+/* ---- reduce_logsumexp ----------------------------------------------------- */
+
+/* Of nothing but -infinity, that; infinity where one is. */
+static void logsumexp_one(const struct one *one)
+{
+    double most = value_of(one, 0), sum = 0;
+    for (int64_t r = 1; r < one->walk->values; r++)
+        most = fmax(most, value_of(one, r));
+    most = isinf(most) ? 0 : most;
+    for (int64_t r = 0; r < one->walk->values; r++)
+        sum += exp(value_of(one, r) - most);
+    set(one->call, 0, one->y, log(sum) + most);
+}
+
+static void reduce_logsumexp_reference(const struct call *call)
+{
+    for_each(call, 0, logsumexp_one);
+}
+
+static void reduce_logsumexp_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
+                                  const bool *wanted, struct tensor **d_input)
+{
+    if (wanted[0])
+        back_with(graph, node, &op_reduce_logsumexp_gradient, d_output[0], true, &d_input[0]);
+}
+
+static struct tensor *reduce_logsumexp_example(struct graph *graph, int variant, enum type type)
+{
+    return example_of(graph, variant, type, &op_reduce_logsumexp, 1, "x");
+}
+
+const struct op op_reduce_logsumexp = {
+    .name = "reduce_logsumexp",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct reduce_attributes),
+    .infer = reduce_infer,
+    .gradient = reduce_logsumexp_back,
+    .keeps_inputs = 1 << 0,
+    .keeps_outputs = 1 << 0,
+    .in_place = NO_INPUT,
+    .cut = reduce_cut,
+    .reference = reduce_logsumexp_reference,
+    .example = reduce_logsumexp_example,
+};
+
+static void logsumexp_back_one(const struct one *one)
+{
+    double dy = get(one->call, 0, one->y), y = get(one->call, 2, one->y);
+    for (int64_t r = 0; r < one->walk->values; r++)
+        set(one->call, 0, one->first + walk_value(one->walk, r), dy * exp(value_of(one, r) - y));
+}
+
+static void reduce_logsumexp_gradient_reference(const struct call *call)
+{
+    for_each(call, 1, logsumexp_back_one);
+}
+
+static struct tensor *reduce_logsumexp_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    return gradient_example(graph, variant, type, &op_reduce_logsumexp_gradient, "x", "y");
+}
+
+const struct op op_reduce_logsumexp_gradient = {
+    .name = "reduce_logsumexp_gradient",
+    .inputs = 3,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct reduce_attributes),
+    .infer = gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = reduce_logsumexp_gradient_reference,
+    .example = reduce_logsumexp_gradient_example,
+};
+
+/* ---- reduce_any ----------------------------------------------------------- */
+
+static plim_status reduce_any_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct reduce_attributes *attributes = node->attributes;
+    const struct tensor *x = node->input[0];
+    if (x->type != TYPE_BOOL && x->type != TYPE_U8)
+        return misfit(node, error, "input 0 is %s; it must be bool or uint8", type_name(x->type));
+    TRY(need_axes(node, 0, attributes->axes, error));
+    output_of(graph, node, 0, TYPE_BOOL, reduced_shape(&x->shape, attributes->axes, attributes->keep), true);
+    return PLIM_OK;
+}
+
+static void any_one(const struct one *one)
+{
+    const struct reduce_attributes *attributes = one->call->node->attributes;
+    int64_t there = 0;
+    for (int64_t r = 0; r < one->walk->values; r++)
+        there += value_of(one, r) != 0;
+    set(one->call, 0, one->y, attributes->choice ? there == one->walk->values : there > 0);
+}
+
+static void reduce_any_reference(const struct call *call)
+{
+    for_each(call, 0, any_one);
+}
+
+static struct tensor *reduce_any_example(struct graph *graph, int variant, enum type type)
+{
+    (void)type;
+    return example_of(graph, variant, variant % 2 ? TYPE_BOOL : TYPE_U8, &op_reduce_any, 2, "label:2 of x");
+}
+
+const struct op op_reduce_any = {
+    .name = "reduce_any",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct reduce_attributes),
+    .infer = reduce_any_infer,
+    .no_gradient = "it is no smooth function",
+    .in_place = NO_INPUT,
+    .cut = reduce_cut,
+    .reference = reduce_any_reference,
+    .example = reduce_any_example,
+};
