@@ -46,6 +46,16 @@ def sample_cases(both, compare, seeded, images, rng):
              x, y, "sparse_categorical_crossentropy", 12, 1e-5, (6, 1e-3, 1e-4))
 
 
+def given_cases(both, compare, seeded, images, rng):
+    x, y = rng.standard_normal((40, 3), dtype=np.float32) * 2 + 3, rng.integers(0, 3, 40).astype(np.int32)
+    for words in ({"mean": [3.0, 2.5, 4.0], "variance": [4.0, 0.5, 1.5]}, {"axis": None, "mean": 3.0, "variance": 4.0}, {"mean": [0.5, 1.0, 2.0], "variance": [4.0, 1.0, 0.25], "invert": True}):
+        both(f"Normalization {words}", seeded(lambda: keras.Sequential([layers.Input((3,)), layers.Dense(3), layers.Normalization(**words),
+             layers.Activation("sigmoid"), layers.Dense(3, activation="softmax")])),
+             [{"Dense": {"units": 3}}, {"Normalization": words}, {"Activation": "sigmoid"}, {"Dense": {"units": 3, "activation": "softmax"}}],
+             x, y, "sparse_categorical_crossentropy", 20, 1e-5, (6, 1e-3, 1e-4))
+
+
 def cases(both, compare, seeded, images, rng):
     batch_cases(both, compare, seeded, images, rng)
     sample_cases(both, compare, seeded, images, rng)
+    given_cases(both, compare, seeded, images, rng)

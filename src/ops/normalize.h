@@ -61,4 +61,12 @@ struct group_normalize_attributes {
     int64_t groups;
 };
 
+/* standardize: y = (x - mean[k]) / deviation[k], or with `invert` x * deviation[k] + mean[k]; k is the place on the
+   last axis, or 0 when `count` is 1. The numbers are the graph's own (in its arena), not tensors: a layer that was
+   given them has no weights. mean may be NULL: 0. By sample. */
+struct standardize_attributes {
+    const float *mean, *deviation;
+    int64_t count, invert;
+};
+
 #endif

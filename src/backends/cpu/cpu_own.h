@@ -123,6 +123,8 @@ MAKER(make_group_normalize);
 RUNNER(run_group_normalize);
 MAKER(make_group_normalize_gradient);
 RUNNER(run_group_normalize_gradient);
+MAKER(make_standardize);
+RUNNER(run_standardize);
 
 MAKER(make_reduce);
 RUNNER(run_reduce_sum);

@@ -61,6 +61,7 @@ static const struct cpu_entry entries[] = {
     ENTRY(random_warp_gradient, make_random_warp, run_random_warp_gradient),
     ENTRY(random_tone, make_random_tone, run_random_tone),
     ENTRY(random_tone_gradient, make_random_tone, run_random_tone_gradient),
+    ENTRY(standardize, make_standardize, run_standardize),
     ENTRY(flatten, make_copy, run_copy),
     ENTRY(unflatten, make_copy, run_copy),
     CHOICE(slice, make_remap),

@@ -1,0 +1,71 @@
+/* standardize.c - taking away a mean and dividing by a deviation that are given. */
+#include "ops/helpers.h"
+
+static plim_status standardize_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct standardize_attributes *attributes = node->attributes;
+    TRY(need_batched(node, 0, error));
+    if (!attributes->deviation || attributes->count < 1 ||
+        (attributes->count > 1 && (node->input[0]->shape.rank < 2 || attributes->count != last_dim(node->input[0]))))
+        return misfit(node, error, "%lld means do not fit to the last axis", (long long)attributes->count);
+    return infer_alike(graph, node, error);
+}
+
+static void standardize_reference(const struct call *call)
+{
+    const struct standardize_attributes *attributes = call->node->attributes;
+    const struct tensor *x = call->node->input[0];
+    int64_t count = call_rows(call, x) * shape_row(&x->shape);
+    for (int64_t i = 0; i < count; i++) {
+        double mean = attributes->mean ? (double)attributes->mean[i % attributes->count] : 0;
+        double deviation = (double)attributes->deviation[i % attributes->count];
+        set(call, 0, i, attributes->invert ? get(call, 0, i) * deviation + mean : (get(call, 0, i) - mean) / deviation);
+    }
+}
+
+static void standardize_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                             struct tensor **d_input)
+{
+    const struct standardize_attributes *attributes = node->attributes;
+    struct standardize_attributes back = {NULL, attributes->deviation, attributes->count, attributes->invert};
+    if (wanted[0])
+        d_input[0] = graph_add(graph, &op_standardize, d_output, 1, &back, sizeof(back));
+}
+
+static struct tensor *standardize_example(struct graph *graph, int variant, enum type type)
+{
+    static const float means[] = {0.5f, -2, 0.25f}, deviations[] = {2, 0.5f, 3};
+    struct standardize_attributes attributes = {means, deviations, variant == 0 ? 1 : 3, variant == 2};
+    struct tensor *x;
+    switch (variant) {
+    case 0:
+        x = example_input(graph, "x", type, ROW(7));
+        break;
+    case 1:
+        x = example_input(graph, "x", type, ROW(3));
+        break;
+    case 2:
+        x = example_input(graph, "x", type, ROW(50, 3));
+        break;
+    case 3:
+        attributes.mean = NULL;
+        x = example_input(graph, "x", type, ROW(2, 1, 3));
+        break;
+    default:
+        return NULL;
+    }
+    return graph_add(graph, &op_standardize, &x, 1, &attributes, sizeof(attributes));
+}
+
+const struct op op_standardize = {
+    .name = "standardize",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct standardize_attributes),
+    .infer = standardize_infer,
+    .gradient = standardize_back,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = standardize_reference,
+    .example = standardize_example,
+};
