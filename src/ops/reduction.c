@@ -6,7 +6,7 @@
 
 /* ---- axes ---------------------------------------------------------------- */
 
-static void set_strides(struct walk *walk)
+static void set_strides(struct reduce_walk *walk)
 {
     walk->in = walk->out = walk->values = 1;
     for (int axis = walk->rank - 1; axis >= 0; axis--) {
@@ -20,9 +20,9 @@ static void set_strides(struct walk *walk)
     }
 }
 
-void walk_init(struct walk *walk, int64_t axes, int rank, const int64_t *row)
+void reduce_walk_init(struct reduce_walk *walk, int64_t axes, int rank, const int64_t *row)
 {
-    *walk = (struct walk){0};
+    *walk = (struct reduce_walk){0};
     for (int i = 0; i < rank; i++) {
         bool reduced = axes >> (i + 1) & 1;
         if (row[i] == 1)
@@ -39,7 +39,7 @@ void walk_init(struct walk *walk, int64_t axes, int rank, const int64_t *row)
     set_strides(walk);
 }
 
-static int64_t walk_offset(const struct walk *walk, int64_t i, bool reduced)
+static int64_t walk_offset(const struct reduce_walk *walk, int64_t i, bool reduced)
 {
     int64_t offset = 0;
     for (int axis = walk->rank - 1; axis >= 0; axis--) {
@@ -51,12 +51,12 @@ static int64_t walk_offset(const struct walk *walk, int64_t i, bool reduced)
     return offset;
 }
 
-int64_t walk_first(const struct walk *walk, int64_t o)
+int64_t reduce_first(const struct reduce_walk *walk, int64_t o)
 {
     return walk_offset(walk, o, false);
 }
 
-int64_t walk_value(const struct walk *walk, int64_t r)
+int64_t reduce_value(const struct reduce_walk *walk, int64_t r)
 {
     return walk_offset(walk, r, true);
 }
@@ -103,7 +103,7 @@ static void reduce_cut(struct cut *cut, const struct node *node)
 /* Calls `one` for each element of y: it sees the elements of x that belong to it. */
 struct one {
     const struct call *call;
-    const struct walk *walk;
+    const struct reduce_walk *walk;
     int x;         /* which input */
     int64_t first; /* element of x */
     int64_t y;     /* element of y */
@@ -111,23 +111,23 @@ struct one {
 
 static double value_of(const struct one *one, int64_t r)
 {
-    return get(one->call, one->x, one->first + walk_value(one->walk, r));
+    return get(one->call, one->x, one->first + reduce_value(one->walk, r));
 }
 
-static void walk_input(struct walk *walk, const struct call *call, int x)
+static void walk_input(struct reduce_walk *walk, const struct call *call, int x)
 {
     const struct reduce_attributes *attributes = call->node->attributes;
     const struct shape *shape = &call->node->input[x]->shape;
-    walk_init(walk, attributes->axes, shape->rank - 1, shape->dim + 1);
+    reduce_walk_init(walk, attributes->axes, shape->rank - 1, shape->dim + 1);
 }
 
 static void for_each(const struct call *call, int x, void (*visit)(const struct one *one))
 {
-    struct walk walk;
+    struct reduce_walk walk;
     walk_input(&walk, call, x);
     int64_t count = call_rows(call, call->node->input[x]) * walk.out;
     for (int64_t y = 0; y < count; y++) {
-        struct one one = {call, &walk, x, y / walk.out * walk.in + walk_first(&walk, y % walk.out), y};
+        struct one one = {call, &walk, x, y / walk.out * walk.in + reduce_first(&walk, y % walk.out), y};
         visit(&one);
     }
 }
@@ -278,13 +278,13 @@ static plim_status reduce_spread_infer(struct graph *graph, struct node *node, p
 static void reduce_spread_reference(const struct call *call)
 {
     const struct reduce_spread_attributes *attributes = call->node->attributes;
-    struct walk walk;
-    walk_init(&walk, attributes->axes, (int)attributes->rank, attributes->row);
+    struct reduce_walk walk;
+    reduce_walk_init(&walk, attributes->axes, (int)attributes->rank, attributes->row);
     int64_t count = call_rows(call, call->node->output[0]) * walk.out;
     for (int64_t y = 0; y < count; y++) {
-        int64_t first = y / walk.out * walk.in + walk_first(&walk, y % walk.out);
+        int64_t first = y / walk.out * walk.in + reduce_first(&walk, y % walk.out);
         for (int64_t r = 0; r < walk.values; r++)
-            set(call, 0, first + walk_value(&walk, r), get(call, 0, y) * attributes->factor);
+            set(call, 0, first + reduce_value(&walk, r), get(call, 0, y) * attributes->factor);
     }
 }
 
@@ -378,7 +378,7 @@ static void max_back_one(const struct one *one)
     for (int64_t r = 0; r < one->walk->values; r++)
         equals += value_of(one, r) == y;
     for (int64_t r = 0; r < one->walk->values; r++)
-        set(one->call, 0, one->first + walk_value(one->walk, r), value_of(one, r) == y ? dy / equals : 0);
+        set(one->call, 0, one->first + reduce_value(one->walk, r), value_of(one, r) == y ? dy / equals : 0);
 }
 
 static void reduce_max_gradient_reference(const struct call *call)
@@ -457,7 +457,7 @@ static void prod_back_one(const struct one *one)
     }
     for (int64_t r = 0; r < one->walk->values; r++) {
         double x = value_of(one, r), others = zeros == 0 ? product / x : zeros == 1 && x == 0 ? product : 0;
-        set(one->call, 0, one->first + walk_value(one->walk, r), dy * others);
+        set(one->call, 0, one->first + reduce_value(one->walk, r), dy * others);
     }
 }
 
@@ -538,7 +538,7 @@ static void variance_back_one(const struct one *one)
 {
     double factor = 2 * get(one->call, 0, one->y) / (double)one->walk->values, mean = mean_of(one);
     for (int64_t r = 0; r < one->walk->values; r++)
-        set(one->call, 0, one->first + walk_value(one->walk, r), factor * (value_of(one, r) - mean));
+        set(one->call, 0, one->first + reduce_value(one->walk, r), factor * (value_of(one, r) - mean));
 }
 
 static void reduce_variance_gradient_reference(const struct call *call)
@@ -614,7 +614,7 @@ static void logsumexp_back_one(const struct one *one)
 {
     double dy = get(one->call, 0, one->y), y = get(one->call, 2, one->y);
     for (int64_t r = 0; r < one->walk->values; r++)
-        set(one->call, 0, one->first + walk_value(one->walk, r), dy * exp(value_of(one, r) - y));
+        set(one->call, 0, one->first + reduce_value(one->walk, r), dy * exp(value_of(one, r) - y));
 }
 
 static void reduce_logsumexp_gradient_reference(const struct call *call)

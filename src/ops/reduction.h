@@ -54,7 +54,7 @@ struct batch_sum_attributes {
 
 /* A sample of x, its axes joined where neighbours are both reduced or both kept: elements in
    order of memory, and where in y each belongs. */
-struct walk {
+struct reduce_walk {
     int rank; /* at least 1 */
     int64_t dim[MOST_AXES];
     bool reduced[MOST_AXES];
@@ -63,17 +63,17 @@ struct walk {
     int64_t in, out;         /* elements of a sample of x, of y */
     int64_t values;          /* of x in one of y */
 };
-void walk_init(struct walk *walk, int64_t axes, int rank, const int64_t *row);
+void reduce_walk_init(struct reduce_walk *walk, int64_t axes, int rank, const int64_t *row);
 /* The first element of x of element o of y; how far behind it value r is. */
-int64_t walk_first(const struct walk *walk, int64_t o);
-int64_t walk_value(const struct walk *walk, int64_t r);
+int64_t reduce_first(const struct reduce_walk *walk, int64_t o);
+int64_t reduce_value(const struct reduce_walk *walk, int64_t r);
 
 /* Runs over the last axis: steps through the others in order of memory. */
-struct walk_runs {
+struct reduce_runs {
     int64_t at[MOST_AXES];
     int64_t to; /* element of y of the run's first */
 };
-static inline void walk_next(struct walk_runs *runs, const struct walk *walk)
+static inline void reduce_next(struct reduce_runs *runs, const struct reduce_walk *walk)
 {
     for (int axis = walk->rank - 2; axis >= 0; axis--) {
         runs->to += walk->to[axis];

@@ -11,7 +11,7 @@
 #include "ops/ops.h"
 
 struct job {
-    struct walk walk;
+    struct reduce_walk walk;
     int64_t samples, run, out, in;
     bool reduced; /* the run is */
 };
@@ -20,7 +20,7 @@ static void job_init(struct job *job, const struct kernel *kernel, const struct 
 {
     const struct reduce_attributes *attributes = call->node->attributes;
     const struct shape *shape = &call->node->input[x]->shape;
-    walk_init(&job->walk, attributes->axes, shape->rank - 1, shape->dim + 1);
+    reduce_walk_init(&job->walk, attributes->axes, shape->rank - 1, shape->dim + 1);
     job->samples = cpu_rows(kernel, call);
     job->run = job->walk.dim[job->walk.rank - 1];
     job->reduced = job->walk.reduced[job->walk.rank - 1];
@@ -30,19 +30,19 @@ static void job_init(struct job *job, const struct kernel *kernel, const struct 
 
 /* The body sees i, an element of the sample, and runs.to, its element of y. */
 #define EACH_RUN(job)                                                                                                  \
-    for (struct walk_runs runs = {{0}, 0}, *once = &runs; once; once = NULL)                                           \
-        for (int64_t i = 0; i < (job)->in; i += (job)->run, walk_next(&runs, &(job)->walk))
+    for (struct reduce_runs runs = {{0}, 0}, *once = &runs; once; once = NULL)                                         \
+        for (int64_t i = 0; i < (job)->in; i += (job)->run, reduce_next(&runs, &(job)->walk))
 
 static plim_status make(struct cpu_kernel *out, const struct cpu_entry *entry, const struct node *node, int x,
                         size_t scratch)
 {
     const struct reduce_attributes *attributes = node->attributes;
     const struct shape *shape = &node->input[x]->shape;
-    struct walk walk;
+    struct reduce_walk walk;
     for (int i = 0; i < node->input_count; i++)
         if (node->input[i]->type != TYPE_F32)
             return PLIM_OK;
-    walk_init(&walk, attributes->axes, shape->rank - 1, shape->dim + 1);
+    reduce_walk_init(&walk, attributes->axes, shape->rank - 1, shape->dim + 1);
     out->kernel.scratch_bytes = (size_t)walk.out * scratch;
     out->kernel.run = entry->run;
     return PLIM_OK;
@@ -112,7 +112,7 @@ RUNNER(run_reduce_spread)
     const float *y = call->input[0];
     float *x = call->output[0], factor = (float)attributes->factor;
     struct job job = {.samples = cpu_rows(kernel, call)};
-    walk_init(&job.walk, attributes->axes, (int)attributes->rank, attributes->row);
+    reduce_walk_init(&job.walk, attributes->axes, (int)attributes->rank, attributes->row);
     job.run = job.walk.dim[job.walk.rank - 1];
     job.in = job.walk.in;
     bool reduced = job.walk.reduced[job.walk.rank - 1];
