@@ -8,6 +8,7 @@
 
 #include "base/settings.h"
 #include "model/model.h"
+#include "ops/elementwise.h"
 
 #define LAYER(name) extern const struct layer_type layer_##name;
 #include "model/layers.def"
@@ -73,6 +74,7 @@ void input_spec(struct column_spec *out, const struct layer *layer);
 struct activation_type {
     const char *name;
     const struct op *op; /* NULL: linear */
+    struct numbers_attributes numbers; /* of ops that have them */
     bool has_logits;     /* the loss below takes what comes before it */
     enum loss_kind loss;
 };
