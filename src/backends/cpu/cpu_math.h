@@ -306,7 +306,7 @@ INLINE float tan_of(float x)
     return (quarters & 1 ? -c : s) / (quarters & 1 ? s : c);
 }
 
-/* ---- a^b in double, for a and b that are finite and not 0 to a negative power ---- */
+/* ---- a^b in double, for a and b that are finite ------------------------------- */
 
 INLINE double log_wide(double x)
 {
@@ -344,17 +344,16 @@ INLINE double exp_wide(double x)
 
 INLINE float power_of(float a, float b)
 {
-    double size = (double)abs_of(a), y = exp_wide((double)b * log_wide(a == 0 ? 1.0 : size)), exponent = (double)b;
-    bool whole = floor_wide_of(exponent) == exponent;
-    bool odd = whole && floor_wide_of(exponent * 0.5) * 2.0 != exponent;
-    y = a == 0 ? (b == 0 ? 1.0 : 0.0) : y;
-    y = a < 0 && odd ? -y : y;
-    return a < 0 && !whole ? __builtin_nanf("") : (float)y;
+    double y = exp_wide((double)b * log_wide(a == 0 ? 1.0 : (double)abs_of(a)));
+    bool whole = floor_of(b) == b, odd = whole && floor_of(b * 0.5f) * 2.0f != b;
+    float size = a == 0 ? (b == 0 ? 1.0f : b < 0 ? __builtin_inff() : 0.0f) : (float)y;
+    size = odd && bits_of(a) >> 31 ? -size : size;
+    return a < 0 && !whole ? __builtin_nanf("") : size;
 }
 
 INLINE bool power_usual(float a, float b)
 {
-    return a - a == 0 && b - b == 0 && (a != 0 || b >= 0);
+    return a - a == 0 && b - b == 0;
 }
 
 #endif

@@ -233,28 +233,54 @@ AXIS_RUN(softmax_gradient)
 AXIS_RUN(log_softmax)
 AXIS_RUN(log_softmax_gradient)
 
-/* ---- sparsemax: an element at a time along any axis -------------------------- */
+/* ---- sparsemax ------------------------------------------------------------- */
 
-/* As the reference, in float; sums of those that stay, by x - max: small numbers lose no digits. */
+/* Of x - most: the sum of those above the threshold (NaN counts: it shows), and how many they are. */
+struct above {
+    float sum;
+    int32_t count;
+};
+
+static struct above sum_above(const float *x, int64_t extent, int64_t step, float most, float threshold)
+{
+    struct above above = {0, 0};
+    vector sum = vector_all(0), limit = vector_all(threshold), off = vector_all(most);
+    vector_whole stay = {0};
+    int64_t i = 0;
+    for (; step == 1 && i + LANES <= extent; i += LANES) {
+        vector at = vector_load(x + i) - off;
+        vector_whole stays = ~(vector_whole)(at <= limit);
+        sum += (vector)((vector_whole)at & stays);
+        stay -= stays;
+    }
+    above.sum = vector_sum(sum);
+    for (int k = 0; k < LANES; k++)
+        above.count += stay[k];
+    for (; i < extent; i++) {
+        float at = x[i * step] - most;
+        bool stays = !(at <= threshold);
+        above.count += stays;
+        above.sum += stays ? at : 0;
+    }
+    return above;
+}
+
+/* As the reference, in float, of x - max: small numbers lose no digits. */
 static void sparsemax_group(float *y, const float *x, int64_t extent, int64_t step)
 {
     float most = x[0], threshold = -__builtin_inff();
-    int64_t left = 0, before = -1;
-    for (int64_t i = 1; i < extent; i++)
+    struct above above = {0, 0};
+    int32_t before = -1;
+    for (int64_t i = 1; i < extent && step > 1; i++)
         most = x[i * step] > most ? x[i * step] : most;
-    while (left != before) {
-        float sum = 0;
-        int32_t stay = 0;
-        before = left;
-        for (int64_t i = 0; i < extent; i++) {
-            float at = x[i * step] - most;
-            bool stays = !(at <= threshold);
-            stay += stays;
-            sum += stays ? at : 0;
-        }
-        left = stay;
-        threshold = (sum - 1.0f) / (float)left;
+    if (step == 1)
+        most = max_of(x, extent);
+    while (above.count != before) {
+        before = above.count;
+        above = sum_above(x, extent, step, most, threshold);
+        threshold = (above.sum - 1.0f) / (float)above.count;
     }
+    INDEPENDENT
     for (int64_t i = 0; i < extent; i++) {
         float at = x[i * step] - most - threshold;
         y[i * step] = at < 0 ? 0 : at;

@@ -75,13 +75,27 @@ MAKER(make_spread)
     return PLIM_OK;
 }
 
+static void from_truth(float *restrict to, const uint8_t *restrict from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = from[i];
+}
+
+static void to_truth(uint8_t *restrict to, const float *restrict from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = from[i] != 0;
+}
+
 /* `lines` of `count` elements, `down` and `along` apart, one after another. */
 static void lay_out(float *to, const void *from, bool truth, int64_t lines, int64_t count, int64_t down, int64_t along)
 {
     const float *real = from;
     const uint8_t *byte = from;
     for (int64_t line = 0; line < lines; line++, to += count) {
-        if (truth)
+        if (truth && along == 1)
+            from_truth(to, byte + line * down, count);
+        else if (truth)
             for (int64_t i = 0; i < count; i++)
                 to[i] = byte[line * down + i * along];
         else if (along == 0)
@@ -126,8 +140,8 @@ static void run_block(struct plane *plane, int64_t line, int64_t lines, int64_t 
     int64_t to = plane->at[MOST_SPREAD] + line * plane->count + column;
     float *made = walk->out ? scratch + MOST_SPREAD * BLOCK : (float *)plane->call->output[0] + to;
     plane->loop(made, in[0], in[1], in[2], lines * count, plane->call->node->attributes);
-    for (int64_t i = 0; walk->out && i < lines * count; i++)
-        ((uint8_t *)plane->call->output[0])[to + i] = made[i] != 0;
+    if (walk->out)
+        to_truth((uint8_t *)plane->call->output[0] + to, made, lines * count);
 }
 
 static bool lies_straight(const struct plane *plane)

@@ -53,12 +53,10 @@ static bool is_far(const float *x, int64_t count)
     return far;
 }
 
-#define FAR_LOOP(is, statement)                                                                                        \
+#define FAR_LOOP(is, how, statement)                                                                                   \
     {                                                                                                                  \
         enum { far = is };                                                                                             \
-        INDEPENDENT                                                                                                    \
-        for (int64_t i = first; i < end; i++)                                                                          \
-            statement;                                                                                                 \
+        how for (int64_t i = first; i < end; i++) statement;                                                           \
     }
 
 #define FAR_RUN(name, from, statement)                                                                                 \
@@ -71,9 +69,9 @@ static bool is_far(const float *x, int64_t count)
         for (int64_t first = 0; first < count; first += BLOCK) {                                                       \
             int64_t end = first + BLOCK < count ? first + BLOCK : count;                                               \
             if (is_far(read + first, end - first))                                                                     \
-                FAR_LOOP(1, statement)                                                                                 \
+                FAR_LOOP(1, , statement)                                                                               \
             else                                                                                                       \
-                FAR_LOOP(0, statement)                                                                                 \
+                FAR_LOOP(0, INDEPENDENT, statement)                                                                    \
         }                                                                                                              \
     }
 
