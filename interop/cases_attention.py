@@ -44,11 +44,11 @@ def equations(both, seeded, rng):
     x, y = rng.standard_normal((24, 6, 10), dtype=np.float32), rng.integers(0, 4, 24).astype(np.int32)
     both("EinsumDense, heads apart and together", seeded(lambda: keras.Sequential([layers.Input((6, 10)),
          layers.EinsumDense("abc,cde->abde", output_shape=(6, 3, 5), bias_axes="de", activation="relu"),
-         layers.EinsumDense("abcd,cde->abe", output_shape=(6, 7), bias_axes="e"), layers.EinsumDense("...x,xy->...y", output_shape=(6, 4), activation="relu"),
+         layers.EinsumDense("abcd,cde->abe", output_shape=(6, 7), bias_axes="e"), layers.EinsumDense("...x,xy->...y", output_shape=4, activation="relu"),
          layers.Flatten(), layers.Dense(4, activation="softmax")])),
          [{"EinsumDense": {"equation": "abc,cde->abde", "output_shape": [6, 3, 5], "bias_axes": "de", "activation": "relu"}},
           {"EinsumDense": {"equation": "abcd,cde->abe", "output_shape": [6, 7], "bias_axes": "e"}},
-          {"EinsumDense": {"equation": "...x,xy->...y", "output_shape": [None, 4], "activation": "relu"}}, "Flatten", {"Dense": {"units": 4, "activation": "softmax"}}],
+          {"EinsumDense": {"equation": "...x,xy->...y", "output_shape": 4, "activation": "relu"}}, "Flatten", {"Dense": {"units": 4, "activation": "softmax"}}],
          x, y, LABELS, 12, 1e-5, (5, 1e-3, 1e-4))
     for axes in (2, [2, 2], [1, 1]):
         def make():

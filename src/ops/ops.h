@@ -21,6 +21,7 @@
 #include "ops/resample.h"
 #include "ops/schedule.h"
 #include "ops/update.h"
+#include "ops/vocabulary_loss.h"
 
 #define OP(name) extern const struct op op_##name;
 #include "ops/ops.def"

@@ -240,6 +240,8 @@ RUNNER(run_depthwise_input_gradient);
 RUNNER(run_depthwise_weight_gradient);
 
 MAKER(make_batch_matmul);
+MAKER(make_vocabulary_crossentropy);
+MAKER(make_vocabulary_crossentropy_gradient);
 MAKER(make_attention);
 MAKER(make_attention_gradient);
 

@@ -1,0 +1,223 @@
+/* cpu_vocabulary_loss.c - softmax cross-entropy over many classes, a block of logits at a time.
+
+   Forward: TOKEN_ROWS tokens against one block of classes after another, largest score and sum on the way.
+   Backward: all tokens against the classes of a slice; h is packed twice before: as the left side of h . w^T and as the
+   right side of dy^T . h. */
+#include "backends/cpu/cpu_math.h"
+#include "backends/cpu/cpu_own.h"
+#include "backends/cpu/gemm.h"
+#include "ops/ops.h"
+
+#define CLASSES    VOCABULARY_CLASS_GRAIN
+#define LOGIT_ROW  (CLASSES + 16) /* keeps the rows of a tile out of one another's cache sets */
+#define TOKEN_ROWS VOCABULARY_TOKEN_GRAIN
+
+/* size[0]: features, size[1]: classes, size[2]: tokens a sample, size[3]: floats of h packed as a left side. */
+static int64_t all_tokens(const struct kernel *kernel, const struct call *call)
+{
+    return call->count * cpu_kernel_of(kernel)->size[2];
+}
+
+INLINE int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- forward -------------------------------------------------------------- */
+
+struct forward_room {
+    float most[TOKEN_ROWS], sum[TOKEN_ROWS], right[TOKEN_ROWS];
+    int64_t label[TOKEN_ROWS]; /* -1: none */
+    float logits[TOKEN_ROWS * LOGIT_ROW];
+    float gemm[GEMM_ROOM];
+};
+
+static void take_labels(struct forward_room *room, const struct call *call, int64_t token, int64_t rows,
+                        int64_t classes)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        double label = element_get(call->input[2], call->node->input[2]->type, token + i);
+        room->label[i] = label >= 0 && label < (double)classes ? (int64_t)label : -1;
+        room->most[i] = -3.0e38f;
+        room->sum[i] = 0;
+        room->right[i] = float_of(0x7fc00000); /* NaN until the label's block comes */
+    }
+}
+
+/* Logits of classes first..first + count join the sums of one token. */
+static void join_sums(struct forward_room *room, int64_t row, int64_t first, int64_t count)
+{
+    float *x = room->logits + row * LOGIT_ROW, most = room->most[row], before = most;
+    for (int64_t i = 0; i < count; i++)
+        most = x[i] > most ? x[i] : most;
+    if (room->label[row] >= first && room->label[row] < first + count)
+        room->right[row] = x[room->label[row] - first];
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        x[i] = exp_of(x[i] - most);
+    vector sum = vector_all(0);
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        sum += vector_load(x + i);
+    if (i < count)
+        sum += vector_load_part(x + i, (int)(count - i));
+    room->sum[row] = (first > 0 ? room->sum[row] * exp_of(before - most) : 0) + vector_sum(sum);
+    room->most[row] = most;
+}
+
+static void run_tokens(const struct kernel *kernel, const struct call *call, int64_t token, int64_t rows)
+{
+    int64_t d = cpu_kernel_of(kernel)->size[0], classes = cpu_kernel_of(kernel)->size[1];
+    struct forward_room *room = call->scratch;
+    take_labels(room, call, token, rows, classes);
+    for (int64_t first = 0; first < classes; first += CLASSES) {
+        const struct gemm g = {.m = rows,
+                               .n = least(classes - first, CLASSES),
+                               .k = d,
+                               .a = (const float *)call->input[0] + token * d,
+                               .a_row = d,
+                               .a_step = 1,
+                               .b = (const float *)call->input[1] + first * d,
+                               .b_step = 1,
+                               .b_column = d,
+                               .c = room->logits,
+                               .c_row = LOGIT_ROW,
+                               .room = room->gemm};
+        VARIANT(gemm_packed)(&g);
+        for (int64_t row = 0; row < rows; row++)
+            join_sums(room, row, first, g.n);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        float logsum = room->most[i] + log_of(room->sum[i]);
+        ((float *)call->output[0])[token + i] = logsum - room->right[i];
+        ((float *)call->output[1])[token + i] = logsum;
+    }
+}
+
+static void run_forward(const struct kernel *kernel, const struct call *call)
+{
+    int64_t end = least(call->end, all_tokens(kernel, call));
+    for (int64_t token = call->begin; token < end; token += TOKEN_ROWS)
+        run_tokens(kernel, call, token, least(end - token, TOKEN_ROWS));
+}
+
+static bool take_sizes(struct cpu_kernel *out, const struct node *node)
+{
+    const struct shape *w = &node->input[1]->shape;
+    out->size[0] = w->dim[1];
+    out->size[1] = w->dim[0];
+    out->size[2] = w->dim[1] ? shape_row(&node->input[0]->shape) / w->dim[1] : 0;
+    return node->input[0]->type == TYPE_F32 && out->size[0] > 0 && out->size[1] > 0 && out->size[2] > 0;
+}
+
+MAKER(make_vocabulary_crossentropy)
+{
+    (void)entry, (void)error;
+    if (!take_sizes(out, request->node))
+        return PLIM_OK;
+    out->kernel.scratch_bytes = sizeof(struct forward_room);
+    out->kernel.run = run_forward;
+    return PLIM_OK;
+}
+
+/* ---- backward ------------------------------------------------------------- */
+
+static struct gemm logits_of(const struct kernel *kernel, const struct call *call)
+{
+    int64_t d = cpu_kernel_of(kernel)->size[0];
+    return (struct gemm){.m = all_tokens(kernel, call),
+                         .k = d,
+                         .a = call->input[0],
+                         .a_row = d,
+                         .a_step = 1,
+                         .b_step = 1,
+                         .b_column = d,
+                         .c_row = LOGIT_ROW};
+}
+
+static struct gemm hidden_of(const struct kernel *kernel, const struct call *call)
+{
+    int64_t d = cpu_kernel_of(kernel)->size[0];
+    return (struct gemm){.n = d,
+                         .k = all_tokens(kernel, call),
+                         .b = call->input[0],
+                         .b_step = d,
+                         .b_column = 1,
+                         .c_row = d,
+                         .a_row = 1,
+                         .a_step = LOGIT_ROW,
+                         .a_in_place = true};
+}
+
+static void pack_hidden(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    const struct gemm left = logits_of(kernel, whole), right = hidden_of(kernel, whole);
+    VARIANT(gemm_pack_a)(pack, &left, unit, kernel->pack_units);
+    VARIANT(gemm_pack_b)((float *)pack + cpu_kernel_of(kernel)->size[3], &right, unit, kernel->pack_units);
+}
+
+/* Logits -> d(loss)/d(logits), for classes first..first + count of one token. */
+static void differ(float *x, const struct call *call, int64_t token, int64_t first, int64_t count)
+{
+    float logsum = ((const float *)call->input[3])[token], d = ((const float *)call->input[4])[token];
+    double label = element_get(call->input[2], call->node->input[2]->type, token);
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        x[i] = exp_of(x[i] - logsum) * d;
+    if (label >= (double)first && label < (double)(first + count))
+        x[(int64_t)label - first] -= d;
+}
+
+/* Classes first..first + count, `at` of the slice: dw of them is whole, dh gets their share. */
+static void run_classes(const struct kernel *kernel, const struct call *call, int64_t at, int64_t count)
+{
+    int64_t d = cpu_kernel_of(kernel)->size[0], tokens = all_tokens(kernel, call);
+    float *room = call->scratch, *dy = room + GEMM_ROOM, *panels = dy + tokens * LOGIT_ROW;
+    const float *w = (const float *)call->input[1] + at * d;
+    struct gemm logits = logits_of(kernel, call);
+    logits.n = count;
+    logits.b = w;
+    logits.c = dy;
+    logits.room = room;
+    logits.a_packed = call->pack;
+    VARIANT(gemm_packed)(&logits);
+    for (int64_t token = 0; token < tokens; token++)
+        differ(dy + token * LOGIT_ROW, call, token, call->begin + at, count);
+    struct gemm dw = hidden_of(kernel, call);
+    dw.m = count;
+    dw.a = dy;
+    dw.b_packed = (const float *)call->pack + cpu_kernel_of(kernel)->size[3];
+    dw.c = (float *)call->output[1] + at * d;
+    VARIANT(gemm_packed)(&dw);
+    struct gemm dh = {
+        .m = tokens, .n = d, .k = count, .b = w, .b_step = d, .b_column = 1, .c = call->output[0], .c_row = d};
+    VARIANT(gemm_pack_b)(panels, &dh, 0, 1);
+    dh.a = dy;
+    dh.a_row = LOGIT_ROW;
+    dh.a_step = 1;
+    dh.a_in_place = true;
+    dh.b_packed = panels;
+    dh.add = call->add || at > 0;
+    VARIANT(gemm_packed)(&dh);
+}
+
+static void run_backward(const struct kernel *kernel, const struct call *call)
+{
+    for (int64_t at = 0; at < call->end - call->begin; at += CLASSES)
+        run_classes(kernel, call, at, least(call->end - call->begin - at, CLASSES));
+}
+
+MAKER(make_vocabulary_crossentropy_gradient)
+{
+    (void)entry, (void)error;
+    if (!take_sizes(out, request->node))
+        return PLIM_OK;
+    int64_t tokens = request->node->input[0]->shape.dim[0] * out->size[2], d = out->size[0];
+    out->size[3] = gemm_a_floats(tokens, d);
+    out->kernel.pack = pack_hidden;
+    out->kernel.pack_units = 16;
+    out->kernel.pack_bytes = (size_t)(out->size[3] + gemm_b_floats(tokens, d)) * sizeof(float);
+    out->kernel.scratch_bytes = (size_t)(GEMM_ROOM + tokens * LOGIT_ROW + gemm_b_floats(CLASSES, d)) * sizeof(float);
+    out->kernel.run = run_backward;
+    return PLIM_OK;
+}
