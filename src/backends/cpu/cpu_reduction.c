@@ -137,7 +137,8 @@ RUNNER(run_reduce_spread)
 INLINE float farther(float a, float b, bool least)
 {
     bool nan = b != b;
-    return (least ? b < a : b > a) | nan ? b : a;
+    bool wins = (least ? b < a : b > a) | nan;
+    return wins ? b : a;
 }
 
 INLINE vector farther_lanes(vector a, vector b, bool least)
