@@ -483,6 +483,20 @@ MAKER(make_reduce_any)
     return PLIM_OK;
 }
 
+static uint8_t found_in_row(const uint8_t *x, int64_t count, uint8_t every)
+{
+    uint8_t found = 0;
+    for (int64_t k = 0; k < count; k++)
+        found |= (uint8_t)((x[k] != 0) ^ every);
+    return found;
+}
+
+static void find_kept(uint8_t *restrict found, const uint8_t *restrict x, int64_t count, uint8_t every)
+{
+    for (int64_t k = 0; k < count; k++)
+        found[k] |= (uint8_t)((x[k] != 0) ^ every);
+}
+
 /* Every is: not any that is 0. */
 RUNNER(run_reduce_any)
 {
@@ -495,16 +509,10 @@ RUNNER(run_reduce_any)
         memset(y, 0, (size_t)job.out);
         EACH_RUN(&job)
         {
-            uint8_t *to = y + runs.to, found = 0;
-            if (job.reduced) {
-                for (int64_t k = 0; k < job.run; k++)
-                    found |= (x[i + k] != 0) ^ every;
-                to[0] |= found;
-            } else {
-                INDEPENDENT
-                for (int64_t k = 0; k < job.run; k++)
-                    to[k] |= (x[i + k] != 0) ^ every;
-            }
+            if (job.reduced)
+                y[runs.to] |= found_in_row(x + i, job.run, every);
+            else
+                find_kept(y + runs.to, x + i, job.run, every);
         }
         for (int64_t k = 0; k < job.out; k++)
             y[k] ^= every;
