@@ -7,14 +7,33 @@
 
 #include "base/file.h"
 
-#define KIB ((uint64_t)1024)
+#define KIB  ((uint64_t)1024)
+#define PAGE (4 * KIB)
 
 /* A file's mappings follow one another: they are added up until another file begins. */
 struct tally {
     struct mappings sum;
     unsigned long long inode;
     uint64_t size, resident, anonymous; /* of the file so far */
+    const struct code_range *unused;
+    int unused_count;
 };
+
+/* The kernel maps pages in groups of 64 KiB around each fault: those of a neighbour reach so far. */
+#define FAULT_AROUND (64 * KIB)
+
+static uint64_t unused_within(const struct tally *tally, uint64_t from, uint64_t to)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < tally->unused_count; i++) {
+        uint64_t begin = tally->unused[i].begin + FAULT_AROUND, end = tally->unused[i].end;
+        end = end > FAULT_AROUND ? end - FAULT_AROUND : 0;
+        begin = begin > from ? begin : from;
+        end = end < to ? end : to;
+        bytes += end > begin ? (end - begin) / PAGE * PAGE : 0;
+    }
+    return bytes;
+}
 
 static void finish_file(struct tally *tally)
 {
@@ -38,7 +57,7 @@ static bool read_header(struct tally *tally, const char *line)
         finish_file(tally);
     tally->inode = inode;
     if (inode && mode[0] == 'r') /* what cannot be read is never resident */
-        tally->size += to - from;
+        tally->size += to - from - unused_within(tally, from, to);
     return true;
 }
 
@@ -67,9 +86,10 @@ static size_t read_lines(struct tally *tally, char *buffer, size_t length)
     return rest;
 }
 
-plim_status mappings_read_from(struct mappings *out, struct budget *budget, const char *path, plim_error *error)
+plim_status mappings_read_from(struct mappings *out, struct budget *budget, const char *path,
+                               const struct code_range *unused, int count, plim_error *error)
 {
-    struct tally tally = {.inode = 0};
+    struct tally tally = {.unused = unused, .unused_count = count};
     struct file *file;
     char buffer[4096];
     size_t kept = 0, got;
@@ -89,7 +109,8 @@ plim_status mappings_read_from(struct mappings *out, struct budget *budget, cons
     return status;
 }
 
-plim_status mappings_read(struct mappings *out, struct budget *budget, plim_error *error)
+plim_status mappings_read(struct mappings *out, struct budget *budget, const struct code_range *unused, int count,
+                          plim_error *error)
 {
-    return mappings_read_from(out, budget, "/proc/self/smaps", error);
+    return mappings_read_from(out, budget, "/proc/self/smaps", unused, count, error);
 }

@@ -18,8 +18,16 @@ struct mappings {
     uint64_t large_files; /* resident pages of larger ones */
 };
 
-plim_status mappings_read(struct mappings *out, struct budget *budget, plim_error *error);
+/* Code that this process will never run: kernels for other processors. */
+struct code_range {
+    uintptr_t begin, end;
+};
+
+/* Small files less the code that is never run. */
+plim_status mappings_read(struct mappings *out, struct budget *budget, const struct code_range *unused, int count,
+                          plim_error *error);
 /* The same from any file in the form of /proc/PID/smaps. */
-plim_status mappings_read_from(struct mappings *out, struct budget *budget, const char *path, plim_error *error);
+plim_status mappings_read_from(struct mappings *out, struct budget *budget, const char *path,
+                               const struct code_range *unused, int count, plim_error *error);
 
 #endif

@@ -107,8 +107,8 @@ plim_status job_model_read(struct plim_job *job, const struct yaml *node, plim_e
 
 bool job_is_model(struct plim_job *job)
 {
-    size_t length = strlen(job->path);
-    return (length > 5 && strcmp(job->path + length - 5, ".json") == 0) || keras_file_is(job->budget, job->path);
+    const char *dot = strrchr(job->path, '.');
+    return dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".keras") == 0);
 }
 
 plim_status job_model_build(struct plim_job *job, plim_error *error)

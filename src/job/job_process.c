@@ -3,6 +3,7 @@
    What the ledger does not count by name (code, libraries, heap of others, page tables) is read from /proc and
    *reserved*, so that from then on the ledger's sum is the kernel's figure. */
 #include "base/checked.h"
+#include "backends/backend.h"
 #include "base/mappings.h"
 #include "job/job.h"
 
@@ -24,7 +25,9 @@ plim_status job_measure(struct plim_job *job, uint64_t later_bytes, plim_error *
     struct usage usage;
     struct mappings mappings;
     struct budget_figures figures = budget_figures(job->budget);
-    TRY(mappings_read(&mappings, job->budget, error));
+    struct code_range unused[MOST_UNUSED];
+    int count = cpu_unused_code(unused);
+    TRY(mappings_read(&mappings, job->budget, unused, count, error));
     if (!usage_now(&usage))
         return fail(error, PLIM_IO, "cannot read this process's memory from /proc");
     uint64_t heap = mappings.anonymous > figures.now ? mappings.anonymous - figures.now : 0;

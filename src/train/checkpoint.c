@@ -27,22 +27,38 @@ void path_folder(char out[CHECKPOINT_PATH_BYTES], const char *path)
     snprintf(out, CHECKPOINT_PATH_BYTES, "%.*s", length ? length : 1, length ? path : ".");
 }
 
-/* At most: names, shapes, offsets and notes. */
+static uint64_t digits(uint64_t number)
+{
+    uint64_t count = 1;
+    while (number >= 10) {
+        number /= 10;
+        count++;
+    }
+    return count;
+}
+
+/* At most: names, shapes, offsets and notes. An entry is "NAME":{"dtype":"BF16","shape":[1,2],"data_offsets":[3,4]}, */
 static uint64_t header_bytes(const struct program *program)
 {
-    uint64_t bytes = 2048;
-    for (int i = 0; i < program->persistent_count; i++)
-        bytes += strlen(program->persistent[i]->name) + 100 + 21 * (uint64_t)program->persistent[i]->shape.rank;
+    const uint64_t words = sizeof "\"\":{\"dtype\":\"BOOL\",\"shape\":[],\"data_offsets\":[,]},";
+    uint64_t bytes = 2048, offset = digits(program->persistent_bytes);
+    for (int i = 0; i < program->persistent_count; i++) {
+        const struct tensor *tensor = program->persistent[i];
+        bytes += strlen(tensor->name) + words + 2 * offset;
+        for (int d = 0; d < tensor->shape.rank; d++)
+            bytes += digits((uint64_t)tensor->shape.dim[d]) + 1;
+    }
     return bytes;
 }
 
-/* What saving and loading take beside the planned buffer. The header grows as
-   text does (old and doubled new for a moment), names are kept to find duplicates,
-   and the reader holds it with a table of entries. The folder's lock and the file that
-   proves room are open beside it. */
+/* What saving or loading takes beside the planned buffer, never both at a time. Saving: the header grows as text does
+   (old and doubled new for a moment), and names are kept to find duplicates. Loading: the header with a table of
+   entries. The folder's lock and the file that proves room are open beside it. */
 uint64_t checkpoint_cost(const struct program *program)
 {
-    return 4 * header_bytes(program) + 256 * (uint64_t)program->persistent_count + 5 * CHECKPOINT_PATH_BYTES + 4096;
+    uint64_t header = header_bytes(program), saving = 4 * header;
+    uint64_t loading = header + 256 * (uint64_t)program->persistent_count;
+    return (saving > loading ? saving : loading) + 5 * CHECKPOINT_PATH_BYTES + 4096;
 }
 
 uint64_t checkpoint_bytes(const struct program *program, bool weights_only)

@@ -127,6 +127,14 @@ static plim_status cpu_prepare(const struct kernel **out, struct backend *backen
     return PLIM_OK;
 }
 
+const struct cpu_variant *cpu_variant_here(void)
+{
+    int i = 0;
+    while (i + 1 < cpu_choices_count && !cpu_choices[i].supported())
+        i++;
+    return cpu_choices[i].variant;
+}
+
 static plim_status cpu_open(struct backend **out, struct budget *budget, plim_error *error)
 {
     struct cpu_backend *cpu = budget_take(budget, TAG_PLANNER, sizeof *cpu);
@@ -135,10 +143,7 @@ static plim_status cpu_open(struct backend **out, struct budget *budget, plim_er
     cpu->backend.type = &cpu_backend;
     cpu->budget = budget;
     arena_init(&cpu->arena, budget, TAG_PLANNER);
-    int i = 0;
-    while (i + 1 < cpu_choices_count && !cpu_choices[i].supported())
-        i++;
-    cpu->variant = cpu_choices[i].variant;
+    cpu->variant = cpu_variant_here();
     *out = &cpu->backend;
     return PLIM_OK;
 }

@@ -69,6 +69,8 @@ struct cpu_choice {
 };
 extern const struct cpu_choice cpu_choices[];
 extern const int cpu_choices_count;
+/* The one that this processor runs. */
+const struct cpu_variant *cpu_variant_here(void);
 
 extern const struct cpu_entry cpu_convolution_entries[];
 extern const int cpu_convolution_count;
