@@ -9,10 +9,10 @@ def batch_cases(both, compare, seeded, images, rng):
     x = x * 3 - 1
     # What lies between two of them is never linear: gradients that are 0 but for rounding cannot be compared.
     both("BatchNormalization, ReLU behind it, momentum", seeded(lambda: keras.Sequential([layers.Input((9, 7, 3)), layers.BatchNormalization(momentum=0.7),
-         layers.ReLU(), layers.Conv2D(6, 3, use_bias=False), layers.BatchNormalization(epsilon=1e-2, momentum=0.5), layers.ReLU(), layers.Flatten(),
+         layers.ReLU(), layers.Conv2D(6, 3, use_bias=False), layers.BatchNormalization(epsilon=1e-2, momentum=0.5), layers.ReLU(6), layers.Flatten(),
          layers.Dense(5, activation="softmax")])),
          [{"BatchNormalization": {"momentum": 0.7}}, "ReLU", {"Conv2D": {"filters": 6, "kernel_size": 3, "use_bias": False}},
-          {"BatchNormalization": {"epsilon": 0.01, "momentum": 0.5}}, "ReLU", "Flatten", {"Dense": {"units": 5, "activation": "softmax"}}],
+          {"BatchNormalization": {"epsilon": 0.01, "momentum": 0.5}}, {"ReLU": 6}, "Flatten", {"Dense": {"units": 5, "activation": "softmax"}}],
          x, y, "sparse_categorical_crossentropy", 16, 1e-5, (8, 1e-3, 1e-4))
 
     x, y = rng.standard_normal((40, 33), dtype=np.float32) * 2 - 1, rng.integers(0, 3, 40).astype(np.int32)

@@ -10,6 +10,7 @@
 #include "backends/backend.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
+#include "transform/transform.h"
 
 #define SHAPE(...) shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
 
@@ -140,12 +141,39 @@ static void batch_normalize_is_normal(void **state)
     fixture_release(&f);
 }
 
+/* A relu or relu6 behind it goes into it; another bound stays alone. */
+static void activations_are_taken_in(void **state)
+{
+    (void)state;
+    static const struct numbers_attributes six = {0, 6, 0}, seven = {0, 7, 0};
+    static const enum activation expected[] = {ACTIVATION_RELU, ACTIVATION_RELU6, ACTIVATION_NONE};
+    for (int kind = 0; kind < 3; kind++) {
+        struct batch_normalize_attributes attributes = {.epsilon = 1e-3};
+        struct fixture f;
+        start(&f, 3);
+        struct tensor *x = graph_input(&f.graph, "x", 0, TYPE_F32, SHAPE(3, 2, 2));
+        struct tensor *in[3] = {x, graph_weight(&f.graph, "mean", TYPE_F32, SHAPE(2), false),
+                                graph_weight(&f.graph, "variance", TYPE_F32, SHAPE(2), false)};
+        struct tensor *z = graph_add(&f.graph, &op_batch_normalize, in, 3, &attributes, sizeof attributes);
+        if (kind == 0)
+            unary(&f.graph, &op_relu, z);
+        else
+            graph_add(&f.graph, &op_rectify, &z, 1, kind == 1 ? &six : &seven, sizeof six);
+        assert_int_equal(fuse(&f.graph, NULL), PLIM_OK);
+        const struct batch_normalize_attributes *fused = f.graph.node[0]->attributes;
+        assert_int_equal(f.graph.node_count, kind == 2 ? 2 : 1);
+        assert_int_equal(fused->activation, expected[kind]);
+        fixture_release(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batch_statistics_by_hand),
         cmocka_unit_test(variance_far_from_zero),
         cmocka_unit_test(batch_normalize_is_normal),
+        cmocka_unit_test(activations_are_taken_in),
     };
     return cmocka_run_group_tests_name("normalize", tests, NULL, NULL);
 }

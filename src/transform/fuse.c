@@ -88,26 +88,36 @@ static void sink_relus(struct fusion *fusion)
     }
 }
 
-/* Ops that can take in an activation, and where their attributes keep it. */
+/* Ops that can take in an activation (a relu; relu6 too, where so said), and where their attributes keep it. */
 static const struct {
     const struct op *op;
     size_t activation;
+    bool relu6;
 } hosts[] = {
-    {&op_matmul, offsetof(struct matmul_attributes, activation)},
-    {&op_batch_normalize, offsetof(struct batch_normalize_attributes, activation)},
-    {&op_conv1d, offsetof(struct conv_attributes, activation)},
-    {&op_conv2d, offsetof(struct conv_attributes, activation)},
-    {&op_conv3d, offsetof(struct conv_attributes, activation)},
-    {&op_depthwise_conv1d, offsetof(struct conv_attributes, activation)},
-    {&op_depthwise_conv2d, offsetof(struct conv_attributes, activation)},
+    {&op_matmul, offsetof(struct matmul_attributes, activation), false},
+    {&op_batch_normalize, offsetof(struct batch_normalize_attributes, activation), true},
+    {&op_conv1d, offsetof(struct conv_attributes, activation), false},
+    {&op_conv2d, offsetof(struct conv_attributes, activation), false},
+    {&op_conv3d, offsetof(struct conv_attributes, activation), false},
+    {&op_depthwise_conv1d, offsetof(struct conv_attributes, activation), false},
+    {&op_depthwise_conv2d, offsetof(struct conv_attributes, activation), false},
 };
 
-static enum activation *activation_of(const struct op *op, void *attributes)
+static enum activation *activation_of(const struct op *op, void *attributes, enum activation wanted)
 {
     for (size_t i = 0; i < sizeof(hosts) / sizeof(*hosts); i++)
-        if (hosts[i].op == op)
+        if (hosts[i].op == op && (wanted == ACTIVATION_RELU || hosts[i].relu6))
             return (enum activation *)((char *)attributes + hosts[i].activation);
     return NULL;
+}
+
+/* What a node is as an activation of another: relu, relu6 or none. */
+static enum activation activation_like(const struct node *node)
+{
+    const struct numbers_attributes *numbers = node->op == &op_rectify ? node->attributes : NULL;
+    if (node->op == &op_relu)
+        return ACTIVATION_RELU;
+    return numbers && numbers->a == 0 && numbers->b == 6 && numbers->c == 0 ? ACTIVATION_RELU6 : ACTIVATION_NONE;
 }
 
 /* maker -> z -> relu -> y   becomes   maker+relu -> y. */
@@ -118,11 +128,11 @@ static plim_status take_in(struct fusion *fusion, struct node *maker, struct nod
         return refused(fusion);
     if (maker->attributes_bytes)
         memcpy(attributes, maker->attributes, maker->attributes_bytes);
-    enum activation *activation = activation_of(maker->op, attributes);
+    enum activation *activation = activation_of(maker->op, attributes, activation_like(relu));
     bool transposed = maker->op == &op_matmul && ((const struct matmul_attributes *)attributes)->transposed;
     if (!activation || *activation != ACTIVATION_NONE || transposed)
         return PLIM_OK;
-    *activation = ACTIVATION_RELU;
+    *activation = activation_like(relu);
     maker->attributes = attributes;
     maker->output[0]->producer = NULL;
     maker->output[0] = relu->output[0];
@@ -137,7 +147,7 @@ static plim_status take_in_relus(struct fusion *fusion)
     int kept = 0;
     for (int n = 0; n < graph->node_count; n++) {
         struct node *node = graph->node[n];
-        struct tensor *z = node->op == &op_relu ? node->input[0] : NULL;
+        struct tensor *z = activation_like(node) ? node->input[0] : NULL;
         bool taken = false;
         if (z && z->producer && read_once(fusion, z))
             TRY(take_in(fusion, z->producer, node, &taken));
