@@ -2,7 +2,8 @@
 
 1. The shared library exports the functions that plimsoll.h declares, and nothing else.
 2. No object of the library refers to a function that ends the process. Assertions are for bugs of ours: a build that
-   has them may refer to what they call, a release may not."""
+   has them may refer to what they call, a release may not.
+3. The kernels of an instruction set lie together, with no code of anybody else's between (backends/cpu/cpu_unused.c)."""
 import os, re, subprocess, sys
 
 LIBRARY, ARCHIVE = sys.argv[1:3]
@@ -15,6 +16,9 @@ ENDING = {"abort", "exit", "_exit", "_Exit", "quick_exit", "__assert_fail", "__a
 JUMPS, JUMPING = {"longjmp", "_longjmp", "__longjmp_chk"}, ("image_jpeg.c.o", "image_png.c.o")
 # A program that a data set reads from is ended with the data set: the group of that child, never our own.
 ENDS_CHILDREN = ("kill", "process.c.o")
+
+
+WIDE_GAP = 64 * 1024
 
 
 def nm(*arguments):
@@ -54,9 +58,29 @@ def check_process_is_never_ended():
                 yield f"{member}: refers to {name}"
 
 
+def check_kernels_lie_together():
+    code = [(int(f[0], 16), f[2].split(".")[0]) for f in (line.split() for line in nm("-n", "--defined-only", LIBRARY)) if f[1] in "tT"]
+    for variant in ("plain", "avx2", "avx512"):
+        archive = os.path.join(os.path.dirname(ARCHIVE), "src", "backends", "cpu", f"libplimsoll-cpu-{variant}.a")
+        if not os.path.exists(archive):
+            continue
+        theirs = {f[-1].split(".")[0] for f in (line.split() for line in nm("--defined-only", archive)) if len(f) == 3}
+        at = [i for i, (_, name) in enumerate(code) if re.match(rf"(make|run)_\w+_{variant}$", name)]
+        first = last = len(at) // 2
+        while first > 0 and code[at[first]][0] - code[at[first - 1]][0] < WIDE_GAP:
+            first -= 1
+        while last + 1 < len(at) and code[at[last + 1]][0] - code[at[last]][0] < WIDE_GAP:
+            last += 1
+        if last - first < len(at) // 2:
+            yield f"{variant}: only {last - first} of {len(at)} kernels lie together"
+        for _, name in code[at[first]:at[last] + 1]:
+            if name not in theirs:
+                yield f"{name} lies among the kernels of {variant}"
+
+
 def main():
     failed = 0
-    for check in (check_exports, check_process_is_never_ended):
+    for check in (check_exports, check_process_is_never_ended, check_kernels_lie_together):
         problems = list(check())
         print(*problems, sep="\n", end="\n" if problems else "")
         print(f"{check.__name__} ... {'FAIL' if problems else 'ok'}")
