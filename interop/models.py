@@ -13,6 +13,14 @@ plim = sys.argv[1]
 rng = np.random.default_rng(1)
 
 
+def part_of(layer, weight):
+    """What plim calls a weight of a layer that has layers inside."""
+    for inner in getattr(layer, "_flatten_layers", lambda **_: [])(include_self=False, recursive=True):
+        if any(w is weight for w in inner.weights):
+            return f"{inner.name}/{weight.name}"
+    return weight.name
+
+
 def names(model, prefix=""):
     """plim's name of every weight: a layer inside a model has the model's name in front."""
     found = {}
@@ -20,7 +28,7 @@ def names(model, prefix=""):
         if hasattr(layer, "layers"):
             found.update(names(layer, f"{prefix}{layer.name}/"))
         else:
-            found.update({f"{prefix}{layer.name}/{w.name}": w for w in layer.weights})
+            found.update({f"{prefix}{layer.name}/{part_of(layer, w)}": w for w in layer.weights})
     return found
 
 
@@ -132,5 +140,49 @@ steps[:, 5, 0] = 0
 compare("Masking, ReLU, GlobalAveragePooling1D", lambda: keras.Sequential([layers.Input((7, 3)), layers.Masking(), layers.ReLU(),
         layers.GlobalAveragePooling1D(), layers.Dense(1, activation="sigmoid", name="out")]),
         ["Masking", "ReLU", "GlobalAveragePooling1D", {"Dense": {"units": 1, "activation": "sigmoid", "name": "out"}}], steps, y, "binary_crossentropy")
+
+def spread():
+    i, j = keras.Input((4, 4, 3), name="image"), keras.Input((3,), name="gate")
+    m = layers.Multiply()([layers.Conv2D(3, 3, padding="same", name="conv")(i), layers.Reshape((1, 1, 3))(layers.Dense(3, activation="sigmoid", name="squeeze")(j))])
+    return keras.Model([i, j], layers.Dense(1, activation="sigmoid", name="out")(layers.Flatten()(m)))
+
+
+compare("Multiply that spreads", spread, None, {"image": rng.random((40, 4, 4, 3), dtype=np.float32), "gate": rng.random((40, 3), dtype=np.float32)}, y,
+        "binary_crossentropy")
+
+compare("TimeDistributed Dense", lambda: keras.Sequential([layers.Input((7, 3)), layers.TimeDistributed(layers.Dense(5, activation="relu", name="dense"), name="each"),
+        layers.GlobalAveragePooling1D(), layers.Dense(1, activation="sigmoid", name="out")]),
+        [{"TimeDistributed": {"layer": {"Dense": {"units": 5, "activation": "relu"}}, "name": "each"}}, "GlobalAveragePooling1D",
+         {"Dense": {"units": 1, "activation": "sigmoid", "name": "out"}}], steps, y, "binary_crossentropy")
+
+pictures = rng.random((40, 3, 6, 6, 2), dtype=np.float32)
+compare("TimeDistributed Conv2D", lambda: keras.Sequential([layers.Input((3, 6, 6, 2)), layers.TimeDistributed(layers.Conv2D(4, 3, activation="relu", name="conv2d"), name="each"),
+        layers.Flatten(), layers.Dense(1, activation="sigmoid", name="out")]),
+        [{"TimeDistributed": {"layer": {"Conv2D": {"filters": 4, "kernel_size": 3, "activation": "relu"}}, "name": "each"}}, "Flatten",
+         {"Dense": {"units": 1, "activation": "sigmoid", "name": "out"}}], pictures, y, "binary_crossentropy")
+
+
+def encoder():
+    i = keras.Input((6,), dtype="int32", name="tokens")
+    x = layers.Embedding(11, 8, mask_zero=True, name="words")(i)
+    x = layers.LayerNormalization(name="norm")(layers.Add()([x, layers.MultiHeadAttention(2, 4, name="heads")(x, x)]))
+    x = layers.Add()([x, layers.Dense(8, name="down")(layers.Dense(16, activation="gelu", name="up")(x))])
+    return keras.Model(i, layers.Dense(1, activation="sigmoid", name="out")(layers.GlobalAveragePooling1D()(x)))
+
+
+tokens = rng.integers(1, 11, (40, 6)).astype(np.int32)
+tokens[np.arange(6)[None] >= rng.integers(2, 7, (40, 1))] = 0
+compare("an encoder with a mask", encoder, None, tokens, y, "binary_crossentropy", bar=1e-4)
+
+
+def normalised():
+    i = keras.Input((8, 8, 2), name="image")
+    x = layers.BatchNormalization(name="bn")(layers.Conv2D(4, 3, padding="same", use_bias=False, name="c")(i))
+    x = layers.Concatenate()([layers.ReLU()(x), layers.AveragePooling2D(3, strides=1, padding="same")(x)])
+    return keras.Model(i, layers.Dense(3, activation="softmax", name="out")(layers.GlobalAveragePooling2D()(x)))
+
+
+compare("BatchNormalization, Concatenate, pooling", normalised, None, rng.random((24, 8, 8, 2), dtype=np.float32), rng.integers(0, 3, 24).astype(np.int32),
+        "sparse_categorical_crossentropy", bar=1e-4)
 
 sys.exit(finish())

@@ -221,6 +221,50 @@ static void masks_travel_with_their_tensors(void **state)
     assert_int_equal(bench->model->layer[1].output.rank, 3);
 }
 
+/* As Keras has it: where any input is; no mask where one input has none. */
+static void merged_masks(void **state)
+{
+    struct bench *bench = *state;
+    const struct column_spec columns[] = {spec("x", 2, (int64_t[]){7, 3}), spec("y", 0, NULL)};
+    train_with(bench, LOSS_BINARY, "sgd");
+    good(bench, read_model(bench, "[Input: {shape: [7, 3], name: i}, Masking: {name: a}, "
+                                  "Masking: {name: b, inputs: i, mask_value: 1}, Maximum: {inputs: [a, b], name: m}, "
+                                  "Add: [m, m], GlobalAveragePooling1D, Dense: 1]"));
+    good(bench, build(bench, columns, COUNT(columns)));
+    assert_int_equal(nodes_of(&bench->graph, &op_logical_or), 1);
+    assert_ptr_equal(node_of(&bench->graph, &op_sum_time)->input[1], node_of(&bench->graph, &op_logical_or)->output[0]);
+    good(bench, read_model(bench, "[Input: {shape: [7, 3], name: i}, Masking: {name: a}, Minimum: [a, i], "
+                                  "GlobalAveragePooling1D, Dense: 1]"));
+    good(bench, build(bench, columns, COUNT(columns)));
+    assert_null(node_of(&bench->graph, &op_sum_time)->input[1]);
+}
+
+static void steps_share_the_layer(void **state)
+{
+    struct bench *bench = *state;
+    const struct column_spec columns[] = {spec("x", 3, (int64_t[]){3, 5, 2}), spec("y", 0, NULL)};
+    train_with(bench, LOSS_BINARY, "sgd");
+    good(bench,
+         read_model(bench, "[TimeDistributed: {layer: {Conv1D: {filters: 4, kernel_size: 2}}}, "
+                           "TimeDistributed: Flatten, TimeDistributed: {layer: {Dense: 2}, name: last}, Flatten, "
+                           "Dense: 1]"));
+    for (int i = 0; i < 2; i++) { /* a second build counts the same */
+        good(bench, build(bench, columns, COUNT(columns)));
+        assert_int_equal(bench->model->weight_count, 6);
+        assert_int_equal(bench->model->layer[0].parameters, 2 * 2 * 4 + 4);
+        assert_string_equal(bench->model->weight[0].name, "time_distributed/conv1d/kernel");
+        assert_string_equal(bench->model->weight[2].name, "last/dense/kernel");
+    }
+    const struct shape *shape = &bench->model->layer[1].output;
+    assert_int_equal(shape->rank, 3);
+    assert_int_equal(shape->dim[1], 3);
+    assert_int_equal(shape->dim[2], 16);
+    assert_int_equal(read_model(bench, "[TimeDistributed: Add, Dense: 1]"), PLIM_BAD_JOB);
+    assert_int_equal(read_model(bench, "[TimeDistributed, Dense: 1]"), PLIM_BAD_JOB);
+    assert_int_equal(read_model(bench, "[TimeDistributed: {layer: {Desne: 3}}]"), PLIM_BAD_JOB);
+    assert_non_null(strstr(bench->error.hint, "Dense"));
+}
+
 static void means_count_what_the_mask_leaves(void **state)
 {
     struct bench *bench = *state;
@@ -433,6 +477,8 @@ int main(void)
         TEST(models_inside_models),
         TEST(order_of_the_text_does_not_matter),
         TEST(masks_travel_with_their_tensors),
+        TEST(merged_masks),
+        TEST(steps_share_the_layer),
         TEST(means_count_what_the_mask_leaves),
         TEST(bad_graphs_are_refused),
         TEST(shapes_name_layer_and_inputs),

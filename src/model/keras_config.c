@@ -282,7 +282,7 @@ static plim_status add_graph(const struct translation *t, struct yaml *list, con
     for (const struct yaml *layer = layers->first; layer; layer = layer->next) {
         if (layer->kind != YAML_MAP)
             return node_refuse(t, layer, PLIM_BAD_MODEL, "expected a layer");
-        if (!is_input_layer(layer))
+        if (!is_input_layer(layer) && !makes_masks_only(layers, layer))
             TRY(add_uses(t, list, &end, layer, layers));
     }
     return PLIM_OK;

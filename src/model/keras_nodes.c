@@ -66,15 +66,14 @@ const char *node_word(const struct yaml *node)
 
 /* ---- what a layer reads ---- */
 
-/* Whether [name, number, ...] with a number of at least `most` is anywhere in here. */
-static bool mentions(const struct yaml *node, const char *name, int64_t most)
+bool node_mentions(const struct yaml *node, const char *name, int64_t least)
 {
     int64_t number;
     const char *first = node->kind == YAML_LIST ? node_word(node->first) : NULL;
     if (first && node->count >= 3 && strcmp(first, name) == 0)
-        return node->first->next->text && setting_whole(&number, node->first->next->text) && number >= most;
+        return node->first->next->text && setting_whole(&number, node->first->next->text) && number >= least;
     for (const struct yaml *child = node->first; child; child = child->next)
-        if (child->kind != YAML_SCALAR && mentions(child, name, most))
+        if (child->kind != YAML_SCALAR && node_mentions(child, name, least))
             return true;
     return false;
 }
@@ -87,7 +86,7 @@ static bool counts_itself(const struct yaml *layers, const char *name)
         const char *own = layer->kind == YAML_MAP ? node_word(yaml_get(layer, "name")) : NULL;
         const struct yaml *nodes = own ? yaml_get(layer, "inbound_nodes") : NULL;
         if (class && nodes && strcmp(own, name) == 0)
-            return strcmp(class, "Functional") == 0 && mentions(layers, name, nodes->count);
+            return strcmp(class, "Functional") == 0 && node_mentions(layers, name, nodes->count);
     }
     return false;
 }
@@ -150,7 +149,7 @@ static plim_status add_named(const struct translation *t, struct call_words *cal
     for (const struct yaml *word = kwargs ? kwargs->first : NULL; word; word = word->next) {
         struct yaml *value = NULL;
         bool tensor = word->kind == YAML_MAP && yaml_get(word, "class_name");
-        if (is_nothing(word))
+        if (is_nothing(word) || (tensor && is_travelling_mask(call->layers, word)))
             continue;
         if (tensor && strcmp(word->key, "value") != 0 && strcmp(word->key, "key") != 0)
             return node_refuse(t, word, PLIM_UNSUPPORTED, "layer '%s' is called with %s=: not supported yet",

@@ -21,6 +21,13 @@ bool node_is_null(const struct yaml *node);
 /* A text of the document (a class's, a layer's or a policy's name), or NULL. */
 const char *node_word(const struct yaml *node);
 
+/* Whether [name, number, ...] with a number of at least `least` is anywhere in here. */
+bool node_mentions(const struct yaml *node, const char *name, int64_t least);
+
+/* keras_masks.c: ops that only make masks which travel by themselves; and a tensor that is one. */
+bool makes_masks_only(const struct yaml *layers, const struct yaml *object);
+bool is_travelling_mask(const struct yaml *layers, const struct yaml *tensor);
+
 /* keras_config.c: any value. */
 plim_status translate(struct yaml **out, const struct translation *t, const struct yaml *node);
 

@@ -59,11 +59,14 @@ plim_status model_saved_paths(const char ***out, const struct model *model, stru
 }
 
 /* The group inside the layer's that a weight lies in: "" for most, "cell", "query_dense". */
-static void group_of(char out[128], const struct layer *layer, const struct weight *weight)
+static const char *group_of(const struct layer *layer, const struct weight *weight)
 {
     const char *suffix = weight->name + strlen(layer->name) + 1, *slash = strchr(suffix, '/');
-    const char *part = layer->type->saved_part ? layer->type->saved_part : "";
-    snprintf(out, 128, "%.*s%s", slash ? (int)(slash - suffix) : 0, suffix, part);
+    size_t length = slash ? (size_t)(slash - suffix) : 0;
+    for (const char *const *pair = layer->type->saved_groups; pair && *pair; pair += 2)
+        if (strlen(pair[0]) == length && memcmp(pair[0], suffix, length) == 0)
+            return pair[1];
+    return "";
 }
 
 /* Layers inside a layer have a group each. */
@@ -80,15 +83,13 @@ static void add_inner(char *out, size_t capacity, const struct layer *layer)
 static int number_in_group(const struct model *model, const struct weight *weight, const char *group)
 {
     const struct layer *layer = weight->layer;
-    char other[128];
     int number = 0;
     for (int i = layer->first_weight; i < layer->first_weight + layer->weight_count; i++) {
         const struct weight *candidate = &model->weight[i];
         if (candidate->layer != layer || candidate == weight)
             continue;
-        group_of(other, layer, candidate);
         bool before = candidate->fixed == weight->fixed ? candidate < weight : weight->fixed;
-        number += before && strcmp(group, other) == 0;
+        number += before && strcmp(group, group_of(layer, candidate)) == 0;
     }
     return number;
 }
@@ -97,12 +98,11 @@ void weight_saved_path(char *out, size_t capacity, const struct model *model, co
                        const struct weight *weight)
 {
     const struct layer *outermost = weight->layer;
-    char group[128];
+    const char *group = group_of(weight->layer, weight);
     while (outermost->outer)
         outermost = outermost->outer;
     snprintf(out, capacity, "%s", paths[outermost - model->layer]);
     add_inner(out, capacity, weight->layer);
-    group_of(group, weight->layer, weight);
     size_t length = strlen(out);
     snprintf(out + length, capacity - length, "%s%s/vars/%d", *group ? "/" : "", group,
              number_in_group(model, weight, group));

@@ -243,6 +243,7 @@ static struct tensor *softmax_build(struct layer *layer, struct graph *graph, st
 const struct layer_type layer_activation = {
     .name = "Activation",
     .snake = "activation",
+    .by_last_axis = true,
     .keeps_mask = true,
     .options_bytes = sizeof(struct activation_layer),
     .read = activation_read,
@@ -252,6 +253,7 @@ const struct layer_type layer_activation = {
 const struct layer_type layer_relu = {
     .name = "ReLU",
     .snake = "re_lu",
+    .by_last_axis = true,
     .keeps_mask = true,
     .options_bytes = sizeof(struct activation_layer),
     .read = relu_read,

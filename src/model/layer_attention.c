@@ -277,9 +277,14 @@ static struct tensor *plain_merge(struct layer *layer, struct graph *graph, stru
     return mask ? binary(graph, &op_mask_rows, y, mask) : y;
 }
 
+/* Layers of their own in Keras, and groups in its files. */
+static const char *const saved_heads[] = {"query",      "query_dense",      "key",          "key_dense", "value",
+                                          "value_dense", "attention_output", "output_dense", NULL};
+
 const struct layer_type layer_multi_head_attention = {
     .name = "MultiHeadAttention",
     .snake = "multi_head_attention",
+    .saved_groups = saved_heads,
     .keeps_mask = true,
     .options_bytes = sizeof(struct attention),
     .read = multi_head_read,
@@ -290,6 +295,7 @@ const struct layer_type layer_group_query_attention = {
     .name = "GroupQueryAttention",
     .alias = "GroupedQueryAttention",
     .snake = "grouped_query_attention",
+    .saved_groups = saved_heads,
     .keeps_mask = true,
     .options_bytes = sizeof(struct attention),
     .read = group_read,

@@ -85,6 +85,7 @@ static struct tensor *dense_build(struct layer *layer, struct graph *graph, stru
 const struct layer_type layer_dense = {
     .name = "Dense",
     .snake = "dense",
+    .by_last_axis = true,
     .keeps_mask = true,
     .options_bytes = sizeof(struct dense),
     .read = dense_read,

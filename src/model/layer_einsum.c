@@ -173,7 +173,6 @@ static struct tensor *einsum_build(struct layer *layer, struct graph *graph, str
 const struct layer_type layer_einsum_dense = {
     .name = "EinsumDense",
     .snake = "einsum_dense",
-    .keeps_mask = true,
     .options_bytes = sizeof(struct einsum),
     .read = einsum_read,
     .build = einsum_build,

@@ -1,6 +1,6 @@
-/* layer_merge.c - Add, Subtract, Multiply, Average: element by element over several inputs.
+/* layer_merge.c - Add, Subtract, Multiply, Average, Maximum, Minimum: element by element over several inputs.
 
-   Inputs are taken
+   Shapes spread as the ops have it (ops/elementwise.h), which is Keras's way. Inputs are taken
    from the first to the last, so the bits of a sum are settled by the order in `inputs:`. */
 #include "model/layer_options.h"
 #include "ops/ops.h"
@@ -25,25 +25,34 @@ static bool enough(const struct layer *layer, struct graph *graph, int count, in
     return false;
 }
 
-static struct tensor *merge_all(struct graph *graph, struct tensor *const *x, int count, const struct op *op)
+/* Keras's rule: a step is there where any input has it; an input without a mask has them all, and none is told. */
+static void merge_masks(struct layer *layer, struct graph *graph, int count)
 {
-    struct tensor *y = x[0];
-    for (int i = 1; i < count; i++)
-        y = binary(graph, op, y, x[i]);
-    return y;
+    struct tensor *any = layer_mask(layer, 0);
+    for (int i = 1; i < count && any; i++) {
+        struct tensor *mask = layer_mask(layer, i);
+        any = mask && mask != any ? binary(graph, &op_logical_or, any, mask) : mask;
+    }
+    layer_set_mask(layer, any);
 }
 
-static struct tensor *scaled(struct graph *graph, struct tensor *x, double factor)
+static struct tensor *merge_all(struct layer *layer, struct graph *graph, struct tensor *const *x, int count,
+                                const struct op *op)
 {
-    struct scale_attributes attributes = {factor};
-    return graph_add(graph, &op_scale, &x, 1, &attributes, sizeof attributes);
+    struct tensor *y = x[0];
+    if (!enough(layer, graph, count, 2, op == &op_subtract ? 2 : INT32_MAX))
+        return NULL;
+    for (int i = 1; i < count; i++)
+        y = binary(graph, op, y, x[i]);
+    merge_masks(layer, graph, count);
+    return y;
 }
 
 /* ---- Add ---- */
 
 static struct tensor *add_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
-    return enough(layer, graph, count, 2, INT32_MAX) ? merge_all(graph, x, count, &op_add) : NULL;
+    return merge_all(layer, graph, x, count, &op_add);
 }
 
 const struct layer_type layer_add = {
@@ -59,7 +68,7 @@ const struct layer_type layer_add = {
 
 static struct tensor *subtract_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
-    return enough(layer, graph, count, 2, 2) ? binary(graph, &op_add, x[0], scaled(graph, x[1], -1.0)) : NULL;
+    return merge_all(layer, graph, x, count, &op_subtract);
 }
 
 const struct layer_type layer_subtract = {
@@ -75,7 +84,7 @@ const struct layer_type layer_subtract = {
 
 static struct tensor *multiply_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
-    return enough(layer, graph, count, 2, INT32_MAX) ? merge_all(graph, x, count, &op_multiply) : NULL;
+    return merge_all(layer, graph, x, count, &op_multiply);
 }
 
 const struct layer_type layer_multiply = {
@@ -87,13 +96,45 @@ const struct layer_type layer_multiply = {
     .merge = multiply_merge,
 };
 
+/* ---- Maximum ---- */
+
+static struct tensor *maximum_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+{
+    return merge_all(layer, graph, x, count, &op_maximum);
+}
+
+const struct layer_type layer_maximum = {
+    .name = "Maximum",
+    .snake = "maximum",
+    .keeps_mask = true,
+    .options_bytes = sizeof(struct merge),
+    .read = merge_read,
+    .merge = maximum_merge,
+};
+
+/* ---- Minimum ---- */
+
+static struct tensor *minimum_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+{
+    return merge_all(layer, graph, x, count, &op_minimum);
+}
+
+const struct layer_type layer_minimum = {
+    .name = "Minimum",
+    .snake = "minimum",
+    .keeps_mask = true,
+    .options_bytes = sizeof(struct merge),
+    .read = merge_read,
+    .merge = minimum_merge,
+};
+
 /* ---- Average ---- */
 
 static struct tensor *average_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
-    if (!enough(layer, graph, count, 2, INT32_MAX))
-        return NULL;
-    return scaled(graph, merge_all(graph, x, count, &op_add), 1.0 / count);
+    struct scale_attributes share = {1.0 / count};
+    struct tensor *sum = merge_all(layer, graph, x, count, &op_add);
+    return graph_add(graph, &op_scale, &sum, 1, &share, sizeof share);
 }
 
 const struct layer_type layer_average = {

@@ -119,6 +119,7 @@ static struct tensor *rescaling_build(struct layer *layer, struct graph *graph, 
 const struct layer_type layer_rescaling = {
     .name = "Rescaling",
     .snake = "rescaling",
+    .keeps_mask = true,
     .any_type = true,
     .options_bytes = sizeof(struct rescaling),
     .read = rescaling_read,

@@ -24,10 +24,11 @@ struct layer_type {
     const char *snake; /* "dense": what weights and nodes are named by */
     bool hidden;       /* checks only: not in the summary of a list */
     bool any_type;     /* takes inputs of any type; what others get is made float32 first */
+    bool by_last_axis; /* treats rows of the last axis alone, whatever comes before it */
     bool keeps_mask;   /* Keras's supports_masking: the output has its input's mask, unless the layer says another */
-    /* .keras files keep its weights in a group of this name inside the layer's ("cell"); of weights "query/kernel" in the
-       group "query" and this ("_dense"). NULL: in the layer's own. */
-    const char *saved_part;
+    /* Where .keras files keep its weights, in pairs that a NULL ends: what comes before the '/' in a weight's name (or ""),
+       and the group inside the layer's: {"", "cell", NULL}, {"query", "query_dense", ...}. NULL: in the layer's own. */
+    const char *const *saved_groups;
     size_t options_bytes; /* of a struct that begins with struct layer_words */
     /* Reads the layer's options: a scalar (the first argument), a map, or
        NULL. Unknown words: PLIM_BAD_JOB with place and the nearest right word. */
