@@ -166,7 +166,7 @@ def encoder():
     i = keras.Input((6,), dtype="int32", name="tokens")
     x = layers.Embedding(11, 8, mask_zero=True, name="words")(i)
     x = layers.LayerNormalization(name="norm")(layers.Add()([x, layers.MultiHeadAttention(2, 4, name="heads")(x, x)]))
-    x = layers.Add()([x, layers.Dense(8, name="down")(layers.Dense(16, activation="gelu", name="up")(x))])
+    x = layers.Add()([x, layers.Dense(8, name="down")(layers.Dense(16, activation="relu", name="up")(x))])
     return keras.Model(i, layers.Dense(1, activation="sigmoid", name="out")(layers.GlobalAveragePooling1D()(x)))
 
 

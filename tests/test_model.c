@@ -296,7 +296,12 @@ static void bad_layers_are_refused_with_their_place(void **state)
         {"- Dense: {units: 3, activation: reul}", PLIM_BAD_JOB, "job.yaml:1:33", "unknown activation 'reul'", "relu"},
         {"- Dense: {units: 3, activation: threshold}", PLIM_UNSUPPORTED, "job.yaml:1:33", "threshold", ""},
         {"- Dense: {units: 3, kernel_initializer: he_norml}", PLIM_BAD_JOB, "job.yaml:1", "he_norml", "he_normal"},
-        {"- Dense: {units: 3, kernel_initializer: Orthogonal}", PLIM_UNSUPPORTED, "job.yaml:1", "Orthogonal", ""},
+        {"- Dense: {units: 3, kernel_initializer: STFT}", PLIM_UNSUPPORTED, "job.yaml:1", "STFT", ""},
+        {"- Dense: {units: 3, kernel_initializer: {Zeros: {value: 3}}}", PLIM_BAD_JOB, "job.yaml:1", "value", ""},
+        {"- Dense: {units: 3, kernel_initializer: {VarianceScaling: {mode: fan_on}}}", PLIM_BAD_JOB, "job.yaml:1",
+         "fan_on", "fan_in"},
+        {"- Dense: {units: 3, kernel_initializer: {VarianceScaling: {scale: 0}}}", PLIM_BAD_JOB, "job.yaml:1", "scale",
+         ""},
         {"- Dense: {units: 3, kernel_regularizer: l2}", PLIM_UNSUPPORTED, "job.yaml:1", "kernel_regularizer", ""},
         {"- Dense: {units: 3, dtype: float16}", PLIM_UNSUPPORTED, "job.yaml:1", "dtype", ""},
         {"- Dense: {units: 3, name: a/b}", PLIM_BAD_JOB, "job.yaml:1", "'a/b'", ""},
@@ -451,6 +456,52 @@ static void initializers_have_keras_moments(void **state)
     assert_true(most <= 2 * sqrt(2.0 / 50) / 0.87962566 * 1.000001);
 }
 
+/* Deviations of the others, and that rows or columns of an orthogonal matrix are. */
+static void initializers_of_every_kind(void **state)
+{
+    (void)state;
+    enum { N = 20000 };
+    static float w[N];
+    static const struct {
+        struct initializer is;
+        double mean, deviation;
+    } cases[] = {
+        {{.kind = INITIAL_UNIFORM, .value = 0.3, .center = 1}, 1, 0.3 / 1.7320508},
+        {{.kind = INITIAL_NORMAL, .value = 0.3, .center = -1}, -1, 0.3},
+        {{.kind = INITIAL_TRUNCATED_NORMAL, .value = 0.3}, 0, 0.3 * 0.87962566},
+        {{.kind = INITIAL_SCALED, .value = 1, .fan_in = 50, .fan_out = 150, .fans = FANS_BOTH}, 0, 0.1},
+        {{.kind = INITIAL_SCALED, .value = 2, .fan_in = 50, .spread = SPREAD_UNIFORM}, 0, 0.2},
+        {{.kind = INITIAL_SCALED, .value = 4, .fan_out = 100, .fans = FANS_OUT, .spread = SPREAD_NORMAL}, 0, 0.2},
+    };
+    for (int c = 0; c < COUNT(cases); c++) {
+        double sum = 0, square = 0;
+        initializer_fill(w, TYPE_F32, N, &cases[c].is, 3, "w");
+        for (int i = 0; i < N; i++)
+            sum += (double)w[i];
+        for (int i = 0; i < N; i++)
+            square += ((double)w[i] - sum / N) * ((double)w[i] - sum / N);
+        assert_true(fabs(sum / N - cases[c].mean) < 0.02 * cases[c].deviation + 1e-3);
+        assert_true(fabs(sqrt(square / N) / cases[c].deviation - 1) < 0.02);
+    }
+    for (int columns = 7; columns <= 20; columns += 13) { /* 20 rows of 7, 7 rows of 20 */
+        struct initializer orthogonal = {.kind = INITIAL_ORTHOGONAL, .value = 2, .columns = columns};
+        int rows = 140 / columns, few = rows < columns ? rows : columns, step = rows < columns ? 1 : columns;
+        initializer_fill(w, TYPE_F32, 140, &orthogonal, 3, "w");
+        for (int a = 0; a < few; a++)
+            for (int b = 0; b < few; b++) {
+                double product = 0;
+                for (int i = 0; i < 20; i++)
+                    product += (double)w[a * (21 - (step == 1 ? 1 : 20)) + i * step] *
+                               (double)w[b * (21 - (step == 1 ? 1 : 20)) + i * step];
+                assert_true(fabs(product - (a == b ? 4 : 0)) < 1e-5);
+            }
+    }
+    struct initializer identity = {.kind = INITIAL_IDENTITY, .value = 1.5, .columns = 3};
+    initializer_fill(w, TYPE_F32, 6, &identity, 3, "w");
+    static const float expected[6] = {1.5f, 0, 0, 0, 1.5f, 0};
+    assert_memory_equal(w, expected, sizeof expected);
+}
+
 static void initializers_read_keras_spellings(void **state)
 {
     struct bench *bench = *state;
@@ -568,6 +619,7 @@ int main(void)
         TEST(shapes_that_do_not_fit_are_refused),
         TEST(labels_follow_keras_rank_rule),
         TEST(initializers_have_keras_moments),
+        TEST(initializers_of_every_kind),
         TEST(initializers_read_keras_spellings),
         TEST(summary_is_keras_table),
         TEST(graph_of_the_mlp),

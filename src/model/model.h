@@ -8,11 +8,29 @@
 #include "graph/op.h"
 #include "model/optimizer.h"
 
-enum initializer_kind { INITIAL_ZEROS, INITIAL_ONES, INITIAL_GLOROT_UNIFORM, INITIAL_HE_NORMAL, INITIAL_CONSTANT, INITIAL_UNIFORM };
+enum initializer_kind {
+    INITIAL_ZEROS,
+    INITIAL_ONES,
+    INITIAL_GLOROT_UNIFORM,
+    INITIAL_HE_NORMAL,
+    INITIAL_CONSTANT,
+    INITIAL_UNIFORM,
+    INITIAL_NORMAL,
+    INITIAL_TRUNCATED_NORMAL,
+    INITIAL_SCALED, /* Keras's VarianceScaling */
+    INITIAL_ORTHOGONAL,
+    INITIAL_IDENTITY,
+};
+enum fans { FANS_IN, FANS_OUT, FANS_BOTH };
+enum spread { SPREAD_TRUNCATED, SPREAD_NORMAL, SPREAD_UNIFORM };
 struct initializer {
     enum initializer_kind kind;
     int64_t fan_in, fan_out;
-    double value; /* of uniform: the limit on both sides */
+    double value; /* constant; uniform: the limit on both sides; normal: the deviation; scaled: the scale; else the gain */
+    double center; /* of uniform and normal ones */
+    enum fans fans;     /* of scaled ones */
+    enum spread spread;
+    int64_t columns; /* of the weight: its last axis. Set with the weight */
 };
 /* Pure function of (seed, name): the same weights in any order of asking. */
 void initializer_fill(void *data, enum type type, int64_t count, const struct initializer *initializer, uint64_t seed, const char *name);
