@@ -23,14 +23,14 @@ enum initializer_kind {
 };
 enum fans { FANS_IN, FANS_OUT, FANS_BOTH };
 enum spread { SPREAD_TRUNCATED, SPREAD_NORMAL, SPREAD_UNIFORM };
-struct initializer {
-    enum initializer_kind kind;
+struct initializer { /* small: every weight of thousands of layers has one */
+    enum initializer_kind kind : 8;
+    enum fans fans : 8;     /* of scaled ones */
+    enum spread spread : 8;
+    int32_t columns; /* of the weight: its last axis. Set with the weight */
     int64_t fan_in, fan_out;
     double value; /* constant; uniform: the limit on both sides; normal: the deviation; scaled: the scale; else the gain */
     double center; /* of uniform and normal ones */
-    enum fans fans;     /* of scaled ones */
-    enum spread spread;
-    int64_t columns; /* of the weight: its last axis. Set with the weight */
 };
 /* Pure function of (seed, name): the same weights in any order of asking. */
 void initializer_fill(void *data, enum type type, int64_t count, const struct initializer *initializer, uint64_t seed, const char *name);

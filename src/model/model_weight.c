@@ -101,7 +101,7 @@ static struct tensor *add_weight(struct layer *layer, struct graph *graph, const
     struct tensor *tensor = graph_weight(graph, name, TYPE_F32, shape, trainable);
     if (!tensor)
         return NULL;
-    initializer.columns = shape.rank ? shape.dim[shape.rank - 1] : 1;
+    initializer.columns = (int32_t)(shape.rank ? shape.dim[shape.rank - 1] : 1);
     count_weight(layer, &shape, trainable);
     model->weight[model->weight_count++] = (struct weight){.name = name,
                                                            .layer = layer,
