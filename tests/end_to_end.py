@@ -220,6 +220,10 @@ class Cgroup(Case):
 
 
 class SameBits(Case):
+    def test_heavy_layers_with_accumulated_gradients(self):
+        text = MLP.replace("units: 64", "units: 700").replace("elements: 4000", "elements: 400").replace("epochs: 2", "epochs: 1")
+        self.equal_everywhere(text.replace("optimizer: adam", "optimizer: {adam: {gradient_accumulation_steps: 2}}"))
+
     def digests(self, job, *arguments):
         end = self.train(job, *arguments).last("end")
         return end["weights_digest"], end["optimizer_digest"]

@@ -107,6 +107,18 @@ class DataDisk(Case):
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("kept")], [])
         self.assertEqual(self.tell("bench", job, "--disk", "2MiB")["elements"], 20000)
 
+    def test_what_the_budget_has_no_room_for(self):
+        """A cache is kept, and blocks are held, where they fit; the elements are the same where they do not."""
+        self.arrays(50000)
+        for stages, word, held in (("shuffle: blocks, cache: auto", "cache", ("memory", "none")), ("shuffle: blocks", "blocks_held", (True, False))):
+            job = self.job(f"{{npy: [x.npy, y.npy], pipeline: [{stages}, batch: 32, prefetch: auto]}}")
+            least = str(self.tell("explain", job, "--plan")["smallest_budget_bytes"])
+            for memory, expected in zip(("64MiB", least), held):
+                self.assertEqual(self.tell("explain", job, "--memory", memory)["chosen"][word], expected)
+                self.plim("convert", job, "--output", f"{expected}.tfrecord", "--memory", "64MiB" if memory != least else int(least) + 4 * MIB)
+            with open(self.path(f"{held[0]}.tfrecord"), "rb") as a, open(self.path(f"{held[1]}.tfrecord"), "rb") as b:
+                self.assertEqual(a.read(), b.read())
+
 
 class DataTold(Case):
     def test_explain(self):
@@ -122,18 +134,6 @@ class DataTold(Case):
         text = self.plim("explain", "job.yaml").stdout
         for word in (*names, "bottleneck", "readiness", "slots 3", "smallest workable budget"):
             self.assertIn(word, text)
-
-    def test_what_the_budget_has_no_room_for(self):
-        """A cache is kept, and blocks are held, where they fit; the elements are the same where they do not."""
-        self.arrays(50000)
-        for stages, word, held in (("shuffle: blocks, cache: auto", "cache", ("memory", "none")), ("shuffle: blocks", "blocks_held", (True, False))):
-            job = self.job(f"{{npy: [x.npy, y.npy], pipeline: [{stages}, batch: 32, prefetch: auto]}}")
-            least = str(self.tell("explain", job, "--plan")["smallest_budget_bytes"])
-            for memory, expected in zip(("64MiB", least), held):
-                self.assertEqual(self.tell("explain", job, "--memory", memory)["chosen"][word], expected)
-                self.plim("convert", job, "--output", f"{expected}.tfrecord", "--memory", "64MiB" if memory != least else int(least) + 4 * MIB)
-            with open(self.path(f"{held[0]}.tfrecord"), "rb") as a, open(self.path(f"{held[1]}.tfrecord"), "rb") as b:
-                self.assertEqual(a.read(), b.read())
 
     def test_a_plan_runs_nothing(self):
         told = self.tell("explain", self.job("{range: 1000000000000, pipeline: [shuffle: exact, batch: 8]}"), "--plan")

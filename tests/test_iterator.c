@@ -61,6 +61,40 @@ static void resumes_the_same_anywhere(void **state)
     close_budget(budget);
 }
 
+/* ---- the end of an epoch ---- */
+
+/* Opened where an epoch ends: the caller is told so, then comes the next one; data with an index and streams alike. */
+static void opens_at_the_end_of_an_epoch(void **state)
+{
+    (void)state;
+    for (int stream = 0; stream < 2; stream++) {
+        struct budget *budget = open_budget();
+        struct iterator *iterator;
+        struct batch *batch;
+        struct dataset *dataset = counting(budget, 12);
+        if (stream)
+            dataset =
+                dataset_shuffle_with(dataset, &(struct shuffle_options){.kind = SHUFFLE_BUFFER, .buffer_size = 5});
+        dataset = dataset_batch(dataset, 4, false);
+        assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(1), SEED, 0, 3, NULL), PLIM_OK);
+        assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+        assert_null(batch);
+        for (int64_t epoch = 1; epoch < 3; epoch++) {
+            for (int64_t step = 0; step < 3; step++) {
+                assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+                assert_non_null(batch);
+                assert_int_equal(batch->epoch, epoch);
+                assert_int_equal(batch->step, step);
+            }
+            assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
+            assert_null(batch);
+        }
+        iterator_close(iterator);
+        dataset_unref(dataset);
+        close_budget(budget);
+    }
+}
+
 /* ---- tuning ---- */
 
 /* Down to one beside the caller while all is ready, up to all while batches are waited for, and no swinging between. */
@@ -332,7 +366,8 @@ static void faults_are_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resumes_the_same_anywhere),    cmocka_unit_test(threads_follow_need), cmocka_unit_test(cost_is_what_opening_takes),
+        cmocka_unit_test(resumes_the_same_anywhere),    cmocka_unit_test(opens_at_the_end_of_an_epoch),
+        cmocka_unit_test(threads_follow_need),          cmocka_unit_test(cost_is_what_opening_takes),
         cmocka_unit_test(errors_arrive_at_their_batch), cmocka_unit_test(over_the_budget),
         cmocka_unit_test(closes_in_any_state),          cmocka_unit_test(figures_are_counted),
         cmocka_unit_test(two_iterators_share_a_source), cmocka_unit_test(faults_are_errors),

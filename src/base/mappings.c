@@ -38,8 +38,9 @@ static uint64_t unused_within(const struct tally *tally, uint64_t from, uint64_t
 static void finish_file(struct tally *tally)
 {
     uint64_t clean = tally->resident > tally->anonymous ? tally->resident - tally->anonymous : 0;
+    uint64_t whole = tally->size > tally->anonymous ? tally->size - tally->anonymous : 0;
     if (tally->inode && tally->size <= MAPPINGS_LARGE_FILE)
-        tally->sum.small_files += tally->size > tally->anonymous ? tally->size - tally->anonymous : 0;
+        tally->sum.small_files += whole > clean ? whole : clean; /* a host may have locked all of its pages */
     else if (tally->inode)
         tally->sum.large_files += clean;
     tally->sum.anonymous += tally->anonymous;

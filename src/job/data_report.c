@@ -1,8 +1,8 @@
 /* data_report.c - a planned pipeline, stage by stage, as people and programs read it. */
 #include "job/data_report.h"
 #include "base/json.h"
-#include "pipeline/stage.h"
 #include "pipeline/held_blocks.h"
+#include "pipeline/stage.h"
 #include "pipeline/stage_table.h"
 
 #include <stdio.h>
@@ -74,7 +74,8 @@ static void why_slots(struct text *out, const struct plim_job *job)
 
 static void why_workers(struct text *out, const struct plim_job *job)
 {
-    int workers = job->train_grant.workers, wanted = dataset_wanted_grant(job->train.dataset, job->data_threads).workers;
+    int workers = job->train_grant.workers,
+        wanted = dataset_wanted_grant(job->train.dataset, job->data_threads).workers;
     if (workers < wanted)
         text_add(out, "%d are wanted, the budget has room for %d", wanted, workers);
     else if (!job->data_threads)
@@ -95,8 +96,18 @@ static const struct dataset *optional_cache(const struct dataset *dataset)
     return dataset;
 }
 
+/* Its bytes tell: it may also be that nobody knows how many there would be. */
+static bool cache_is_kept(const struct dataset *cache)
+{
+    uint64_t by_tag[TAG_COUNT] = {0};
+    cache->stage->stream->cost(by_tag, cache);
+    return cache->kept && by_tag[TAG_CACHE] > 0;
+}
+
 static const char *why_cache(const struct dataset *cache)
 {
+    if (cache->kept && !cache_is_kept(cache))
+        return "how much it would take is not known beforehand (cache: {memory: SIZE} says it)";
     if (cache->kept)
         return "all of it fits into the budget";
     return "the budget has no room for all of it: elements are made anew each epoch";
@@ -104,7 +115,8 @@ static const char *why_cache(const struct dataset *cache)
 
 static const char *why_held(const struct plim_job *job)
 {
-    return job->train_grant.held ? "rows are copied from whole blocks" : "the budget has no room: rows are read one by one";
+    return job->train_grant.held ? "rows are copied from whole blocks"
+                                 : "the budget has no room: rows are read one by one";
 }
 
 static uint64_t busy_sum(const struct stage_table *table)
@@ -162,7 +174,7 @@ static void choices_text(struct text *out, const struct plim_job *job)
     text_add(out, "\n");
     const struct dataset *cache = optional_cache(job->train.dataset);
     if (cache)
-        text_add(out, "  cache %s: %s\n", cache->kept ? "in memory" : "none", why_cache(cache));
+        text_add(out, "  cache %s: %s\n", cache_is_kept(cache) ? "in memory" : "none", why_cache(cache));
     if (held_bytes(job->train.dataset))
         text_add(out, "  blocks %s: %s\n", job->train_grant.held ? "held" : "not held", why_held(job));
     if (job->train.dataset->room_bytes) {
@@ -243,7 +255,7 @@ static void choices_json(struct json_writer *json, const struct plim_job *job)
     json_string(json, "why_workers", why.data);
     const struct dataset *cache = optional_cache(job->train.dataset);
     if (cache) {
-        json_string(json, "cache", cache->kept ? "memory" : "none");
+        json_string(json, "cache", cache_is_kept(cache) ? "memory" : "none");
         json_string(json, "why_cache", why_cache(cache));
     }
     if (held_bytes(job->train.dataset)) {

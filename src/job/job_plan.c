@@ -174,6 +174,13 @@ static void choose_slots(struct plim_job *job)
     if (job->validation.dataset)
         job->validation_grant = dataset_least_grant(job->validation.dataset);
     job->train_grant = grant_choose(job->train.dataset, job->data_threads, fits, job);
+    if (!job->validation.dataset)
+        return;
+    dataset_keep(job->validation.dataset, true); /* the same data each epoch: worth keeping in what is left */
+    if (!fits(job, job->train_grant)) {
+        dataset_keep(job->validation.dataset, false);
+        fits(job, job->train_grant);
+    }
 }
 
 static uint64_t smallest(const struct plim_job *job)

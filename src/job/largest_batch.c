@@ -202,11 +202,13 @@ static plim_status search(int64_t *out, struct plim_job *job, struct sizing *siz
 plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error)
 {
     struct sizing sizing;
-    TRY(sizing_init(&sizing, job, error));
     bool kept = dataset_keep(job->train.dataset, false);
-    job_release_program(job);
-    plim_status status = search(out, job, &sizing, error);
+    plim_status status = sizing_init(&sizing, job, error);
+    if (status == PLIM_OK) {
+        job_release_program(job);
+        status = search(out, job, &sizing, error);
+        sizing_release(&sizing);
+    }
     dataset_keep(job->train.dataset, kept);
-    sizing_release(&sizing);
     return status;
 }

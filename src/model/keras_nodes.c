@@ -158,6 +158,9 @@ static plim_status add_named(const struct translation *t, struct call_words *cal
             TRY(add_tensors(t, call, word));
             continue;
         }
+        if (yaml_get(call->options, word->key) || strcmp(word->key, "inputs") == 0 || strcmp(word->key, "layers") == 0)
+            return node_refuse(t, word, PLIM_BAD_MODEL, "layer '%s' is called with %s=, which it has already",
+                               call->layer, word->key);
         TRY(translate(&value, t, word));
         TRY(node_append(t, call->options, word->key, value));
     }

@@ -200,11 +200,8 @@ static struct tensor *attend(struct layer *layer, struct graph *graph, struct te
     struct attention_attributes attributes = {.scale = a->scale, .causal = a->causal};
     struct tensor *inputs[5] = {heads[0], heads[1], heads[2], mask, NULL};
     if (layer->model->fitting && a->dropout > 0) {
-        uint64_t name = 0;
-        for (const char *c = layer->name; *c; c++)
-            name = name * 31 + (unsigned char)*c;
         attributes.dropout = a->dropout;
-        attributes.seed = random_key((uint64_t)a->seed, name, 0);
+        attributes.seed = layer_seed(layer, a->seed);
         inputs[4] = model_iteration(layer->model, graph);
     }
     return graph_add(graph, &op_attention, inputs, 5, &attributes, sizeof attributes);

@@ -342,6 +342,11 @@ static void gradient_cut(struct cut *cut, const struct node *node)
     cut_heads(cut, node, node->input[1]->shape.dim[2], 2.5);
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* p after dropout, and d(loss)/d(score) before the scale. */
 static double score_gradient(double *p, const struct call *call, const struct attention_sizes *z, int64_t base,
                              const int64_t at[4])
@@ -351,7 +356,13 @@ static double score_gradient(double *p, const struct call *call, const struct at
     int64_t value = ((n * z->keys + s) * z->groups + g) * z->value_depth;
     double dp = 0, mean = 0, factor = kept(call, z, base, at);
     bool hidden;
-    double made = exp(score(call, z, at, &hidden) - get(call, LOGSUM, (n * z->heads + h) * z->queries + t));
+    double logsum = get(call, LOGSUM, (n * z->heads + h) * z->queries + t), own = score(call, z, at, &hidden);
+    double made = exp(own - logsum);
+    if (logsum <= ATTENTION_HIDDEN / 2 &&
+        own > -INFINITY) /* it sees nothing: a float has no digits left for the mean */
+        made = 1.0 / (double)(((const struct attention_attributes *)call->node->attributes)->causal
+                                  ? smaller(t + 1, z->keys)
+                                  : z->keys);
     for (int64_t i = 0; i < z->value_depth; i++) {
         dp += get(call, DOUT, out + i) * get(call, 2, value + i);
         mean += get(call, DOUT, out + i) * get(call, OUT, out + i);

@@ -68,12 +68,19 @@ static bool cache_may_spare(const struct dataset *dataset)
     return options->optional;
 }
 
+/* Where it is not known beforehand how much there is to keep, an optional cache keeps nothing. */
+static bool is_kept(const struct dataset *dataset)
+{
+    const struct cache_options *options = dataset->options;
+    return !options->optional || (dataset->kept && (options->memory || known_bytes(dataset)));
+}
+
 /* 0: nothing is kept. */
 static uint64_t region_bytes(const struct dataset *dataset)
 {
     const struct cache_options *options = dataset->options;
     uint64_t known = known_bytes(dataset);
-    if (options->optional && !dataset->kept)
+    if (!is_kept(dataset))
         return 0;
     return known ? known : options->memory & ~(uint64_t)7;
 }

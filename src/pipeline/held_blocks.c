@@ -56,6 +56,8 @@ struct found {
 static const struct dataset *blocks_node(int64_t *rows, int64_t *count, const struct dataset *dataset)
 {
     const struct dataset *node = dataset;
+    if (flow_head(dataset)) /* a stream reads for itself */
+        return NULL;
     while (node->input && node->input->input)
         node = node->input;
     if (!node->input || !node->stage->blocks || node->source->type->read == NULL || !node->source->type->expect)

@@ -37,6 +37,15 @@ static uint64_t digits(uint64_t number)
     return count;
 }
 
+/* As JSON writes it: what has to be escaped takes up to six characters. */
+static uint64_t written_bytes(const char *name)
+{
+    uint64_t bytes = 0;
+    for (; *name; name++)
+        bytes += *name == '"' || *name == '\\' ? 2 : (unsigned char)*name < 0x20 ? 6 : 1;
+    return bytes;
+}
+
 /* At most: names, shapes, offsets and notes. An entry is "NAME":{"dtype":"BF16","shape":[1,2],"data_offsets":[3,4]}, */
 static uint64_t header_bytes(const struct program *program)
 {
@@ -44,7 +53,7 @@ static uint64_t header_bytes(const struct program *program)
     uint64_t bytes = 2048, offset = digits(program->persistent_bytes);
     for (int i = 0; i < program->persistent_count; i++) {
         const struct tensor *tensor = program->persistent[i];
-        bytes += strlen(tensor->name) + words + 2 * offset;
+        bytes += written_bytes(tensor->name) + words + 2 * offset;
         for (int d = 0; d < tensor->shape.rank; d++)
             bytes += digits((uint64_t)tensor->shape.dim[d]) + 1;
     }

@@ -108,8 +108,9 @@ static void find_pairs(struct schedule *s)
     for (int n = 0; n < graph->node_count; n++) {
         const struct node *update = graph->node[n];
         int input = update->op->updates ? gradient_input(s, update) : -1;
-        if (input < 0 || !pair_is_safe(s, update->input[input]->producer, update))
-            continue;
+        if (input < 0 || !pair_is_safe(s, update->input[input]->producer, update) ||
+            s->leader[update->input[input]->producer->id] != update->input[input]->producer->id)
+            continue; /* who follows another has no follower of its own: runs are of two */
         s->pair[update->input[input]->producer->id] = n;
         s->leader[n] = update->input[input]->producer->id;
     }

@@ -101,10 +101,17 @@ static void differ(const struct backward_head *b, int64_t query, int64_t row, in
     const struct attention_head *h = &b->h;
     float *p = b->room->p + row * SCORE_ROW, *ds = b->room->ds + row * SCORE_ROW, *keep = b->room->keep;
     int64_t t = query + row, seen = seen_keys(h, t, key, width);
-    const float logsum = b->logsum[t], mean = b->room->mean[t], scale = h->scale;
+    const float mean = b->room->mean[t], scale = h->scale;
+    float logsum = b->logsum[t];
     memset(p + seen, 0, (size_t)(width - seen) * sizeof *p);
     memset(ds + seen, 0, (size_t)(width - seen) * sizeof *ds);
     make_scores(p, h, t, key, seen);
+    if (logsum <= (float)(ATTENTION_HIDDEN / 2)) { /* it sees nothing: a float has no digits left for the mean */
+        float even = -log_of((float)seen_keys(h, t, 0, h->z.keys));
+        for (int64_t i = 0; i < seen; i++)
+            p[i] = even;
+        logsum = 0;
+    }
     if (h->threshold) {
         draw_kept(keep, h, t, key, seen);
         INDEPENDENT
