@@ -136,6 +136,8 @@ static plim_status read_arguments(struct initializer *out, const struct layer *l
         return PLIM_OK;
     yaml_place(where, job, node);
     int count = settings_of(settings, out->kind);
+    if (node->kind == YAML_SCALAR && count < 2)
+        return fail_at(error, PLIM_BAD_JOB, where, "arguments of %s: it takes none", node->key);
     if (node->kind == YAML_SCALAR)
         TRY(setting_value((char *)&a + settings[0].offset, &settings[0], job, node, error));
     else
