@@ -65,6 +65,18 @@ class DataBudget(Case):
                 self.assertLessEqual(measured, predicted)
                 self.assertLessEqual(predicted - measured, max(4 * MIB, predicted * 0.05))
 
+    def test_what_the_budget_has_no_room_for(self):
+        """A cache is kept, and blocks are held, where they fit; the elements are the same where they do not."""
+        self.arrays(50000)
+        for stages, word, held in (("shuffle: blocks, cache: auto", "cache", ("memory", "none")), ("shuffle: blocks", "blocks_held", (True, False))):
+            job = self.job(f"{{npy: [x.npy, y.npy], pipeline: [{stages}, batch: 32, prefetch: auto]}}")
+            least = str(self.tell("explain", job, "--plan")["smallest_budget_bytes"])
+            for memory, expected in zip(("64MiB", least), held):
+                self.assertEqual(self.tell("explain", job, "--memory", memory)["chosen"][word], expected)
+                self.plim("convert", job, "--output", f"{expected}.tfrecord", "--memory", "64MiB" if memory != least else int(least) + 4 * MIB)
+            with open(self.path(f"{held[0]}.tfrecord"), "rb") as a, open(self.path(f"{held[1]}.tfrecord"), "rb") as b:
+                self.assertEqual(a.read(), b.read())
+
     def test_floor(self):
         """Below the smallest budget: refused with each stage's part, and with a command that works."""
         for train in PIPELINES:
@@ -106,18 +118,6 @@ class DataDisk(Case):
         self.assertIn("--disk", error["try"])
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("kept")], [])
         self.assertEqual(self.tell("bench", job, "--disk", "2MiB")["elements"], 20000)
-
-    def test_what_the_budget_has_no_room_for(self):
-        """A cache is kept, and blocks are held, where they fit; the elements are the same where they do not."""
-        self.arrays(50000)
-        for stages, word, held in (("shuffle: blocks, cache: auto", "cache", ("memory", "none")), ("shuffle: blocks", "blocks_held", (True, False))):
-            job = self.job(f"{{npy: [x.npy, y.npy], pipeline: [{stages}, batch: 32, prefetch: auto]}}")
-            least = str(self.tell("explain", job, "--plan")["smallest_budget_bytes"])
-            for memory, expected in zip(("64MiB", least), held):
-                self.assertEqual(self.tell("explain", job, "--memory", memory)["chosen"][word], expected)
-                self.plim("convert", job, "--output", f"{expected}.tfrecord", "--memory", "64MiB" if memory != least else int(least) + 4 * MIB)
-            with open(self.path(f"{held[0]}.tfrecord"), "rb") as a, open(self.path(f"{held[1]}.tfrecord"), "rb") as b:
-                self.assertEqual(a.read(), b.read())
 
 
 class DataTold(Case):
