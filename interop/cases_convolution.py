@@ -5,8 +5,9 @@ from keras import layers
 
 LINE, PICTURE, VOLUME = (17, 6), (13, 11, 6), (7, 8, 6, 4)
 # TensorFlow's own gradient of max pooling over three axes (TF_ENABLE_ONEDNN_OPTS=0) takes cells within 1e-5 of the
-# maximum for maxima too: few windows, and numbers of our own, so that none is that close.
+# maximum for maxima too: few windows, numbers of our own, and cells a thousand times as far apart, so that none is that close.
 SMALL = (3, 4, 5, 2)
+APART, BACK = ("Rescaling", dict(scale=1000.0)), ("Rescaling", dict(scale=0.001))
 CASES = [
     ("Conv2D, dilation 2, same", PICTURE, [("Conv2D", dict(filters=5, kernel_size=3, dilation_rate=2, padding="same"))]),
     ("Conv2D, dilation (2, 3), valid", PICTURE, [("Conv2D", dict(filters=5, kernel_size=[3, 2], dilation_rate=[2, 3]))]),
@@ -33,7 +34,7 @@ CASES = [
     ("Conv3DTranspose", VOLUME, [("Conv3DTranspose", dict(filters=3, kernel_size=3, strides=2, padding="same"))]),
     ("MaxPooling1D", LINE, [("MaxPooling1D", dict(pool_size=3, strides=2, padding="same"))]),
     ("MaxPooling2D, 3x3 stride 2 same", PICTURE, [("MaxPooling2D", dict(pool_size=3, strides=2, padding="same"))]),
-    ("MaxPooling3D", SMALL, [("MaxPooling3D", dict(pool_size=[2, 3, 2], strides=2, padding="same"))]),
+    ("MaxPooling3D", SMALL, [APART, ("MaxPooling3D", dict(pool_size=[2, 3, 2], strides=2, padding="same")), BACK]),
     ("AveragePooling1D", LINE, [("AveragePooling1D", dict(pool_size=3, strides=2, padding="same"))]),
     ("AveragePooling2D, same", PICTURE, [("AveragePooling2D", dict(pool_size=3, strides=2, padding="same"))]),
     ("AveragePooling2D, valid", PICTURE, [("AveragePooling2D", dict(pool_size=[2, 3]))]),
@@ -44,12 +45,12 @@ CASES = [
     ("GlobalAveragePooling3D", VOLUME, [("GlobalAveragePooling3D", {})]),
     ("GlobalMaxPooling1D", LINE, [("GlobalMaxPooling1D", {})]),
     ("GlobalMaxPooling2D", PICTURE, [("GlobalMaxPooling2D", {})]),
-    ("GlobalMaxPooling3D, keepdims", SMALL, [("GlobalMaxPooling3D", dict(keepdims=True))]),
+    ("GlobalMaxPooling3D, keepdims", SMALL, [APART, ("GlobalMaxPooling3D", dict(keepdims=True)), BACK]),
     ("AdaptiveAveragePooling1D", LINE, [("AdaptiveAveragePooling1D", dict(output_size=5))]),
     ("AdaptiveAveragePooling2D", PICTURE, [("AdaptiveAveragePooling2D", dict(output_size=[4, 3]))]),
     ("AdaptiveMaxPooling2D", PICTURE, [("AdaptiveMaxPooling2D", dict(output_size=[5, 11]))]),
     ("AdaptiveAveragePooling3D", VOLUME, [("AdaptiveAveragePooling3D", dict(output_size=3))]),
-    ("AdaptiveMaxPooling3D", SMALL, [("AdaptiveMaxPooling3D", dict(output_size=[2, 3, 5]))]),
+    ("AdaptiveMaxPooling3D", SMALL, [APART, ("AdaptiveMaxPooling3D", dict(output_size=[2, 3, 5])), BACK]),
 ]
 FIRST = {2: "Conv1D", 3: "Conv2D", 4: "Conv3D"}
 
