@@ -43,6 +43,7 @@ static const struct setting gaussian_settings[] = {
     LAYER_WORDS,
 };
 
+/* NEEDSWORK: a layer that is used twice draws the same elements in both uses; Keras draws anew. */
 uint64_t layer_seed(const struct layer *layer, int64_t own)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a of the name */

@@ -73,6 +73,7 @@ bool grant_shrink(struct grant *grant, struct grant least)
     return true;
 }
 
+/* NEEDSWORK: of two optional caches in one chain the last would do; both are kept or none. */
 bool dataset_keep(struct dataset *dataset, bool kept)
 {
     bool before = false;
