@@ -15,6 +15,7 @@
 struct sizes {
     int64_t batch, queries, keys, heads, depth, value_depth;
     bool causal;
+    bool blind; /* the first sample is all padding: its queries see no key, and take the mean of all */
 };
 
 static struct tensor *swap_heads(struct graph *graph, struct tensor *x)
@@ -61,7 +62,9 @@ static void build(struct fixture *fixture, struct tensor *out[4], const struct s
     };
     struct tensor *r = graph_input(graph, "r", 3, TYPE_F32, SHAPE(z->batch, z->queries, z->heads, z->value_depth));
     struct tensor *hide = graph_input(graph, "hide", 4, TYPE_F32, SHAPE(z->batch, z->heads, z->queries, z->keys));
+    struct tensor *mask = z->blind ? graph_input(graph, "mask", 5, TYPE_BOOL, SHAPE(z->batch, z->keys)) : NULL;
     struct attention_attributes attributes = {.scale = 0.7, .causal = z->causal};
+    x[3] = mask;
     out[0] = fused ? graph_add(graph, &op_attention, x, 5, &attributes, sizeof attributes)
                    : plain_attention(graph, x, hide, 0.7);
     struct tensor *gradients[3];
@@ -70,8 +73,13 @@ static void build(struct fixture *fixture, struct tensor *out[4], const struct s
     for (int i = 0; i < 3; i++)
         out[i + 1] = gradients[i];
     fixture_fill(fixture, 11);
-    for (int64_t i = 0; i < shape_count(&hide->shape); i++)
-        ((float *)fixture->data[hide->id])[i] = z->causal && i % z->keys > i / z->keys % z->queries ? -1e9f : 0;
+    int64_t of_sample = shape_row(&hide->shape);
+    for (int64_t i = 0; i < shape_count(&hide->shape); i++) {
+        bool hidden = (z->causal && i % z->keys > i / z->keys % z->queries) || (z->blind && i < of_sample);
+        ((float *)fixture->data[hide->id])[i] = hidden ? -1e9f : 0;
+    }
+    for (int64_t i = 0; mask && i < shape_count(&mask->shape); i++)
+        ((uint8_t *)fixture->data[mask->id])[i] = i >= z->keys;
 }
 
 /* Every node by the CPU backend's kernels, in slices of `slice` (0: in one). */
@@ -117,9 +125,10 @@ static double distance(const struct fixture *a, const struct tensor *x, const st
 }
 
 static const struct sizes cases[] = {
-    {1, 300, 300, 3, 64, 64, true},  {1, 130, 517, 2, 20, 33, false}, {2, 225, 111, 2, 17, 5, true},
-    {5, 57, 449, 2, 8, 16, false},   {1, 1, 700, 4, 64, 64, false},   {3, 260, 3, 1, 33, 70, true},
-    {1, 17, 240, 2, 128, 96, false},
+    {1, 300, 300, 3, 64, 64, true, false},  {1, 130, 517, 2, 20, 33, false, false},
+    {2, 225, 111, 2, 17, 5, true, false},   {5, 57, 449, 2, 8, 16, false, false},
+    {1, 1, 700, 4, 64, 64, false, false},   {3, 260, 3, 1, 33, 70, true, false},
+    {1, 17, 240, 2, 128, 96, false, false}, {2, 9, 70, 2, 16, 16, false, true},
 };
 
 static void it_is_softmax_of_products_times_values(void **state)
@@ -143,7 +152,8 @@ static void it_is_softmax_of_products_times_values(void **state)
             run_all(&plain, backend, 0);
             for (int k = 0; k < 4; k++) {
                 double error = distance(&fused, ours[k], &plain, theirs[k]);
-                if (!(error <= 1e-5))
+                bool lost = cases[i].blind && (k == 1 || k == 2); /* a score of -1e9 has no digits left for q and k */
+                if (!lost && !(error <= 1e-5))
                     fail_msg("%s, case %zu: %s is %g away", cpu_choices[choice].variant->name, i, names[k], error);
             }
             fixture_release(&fused);
