@@ -12,16 +12,16 @@ struct keras_file {
     struct file *unpacked; /* NULL: the weights are read in the zip itself */
 };
 
-bool keras_file_is(struct budget *budget, const char *path)
+plim_status keras_file_is(bool *out, struct budget *budget, const char *path, plim_error *error)
 {
     struct file *file;
     uint8_t head[4] = {0};
     size_t got = 0;
-    if (file_open(&file, budget, path, FILE_READ, NULL) != PLIM_OK)
-        return false;
-    plim_status status = file_read_some(&got, file, 0, head, sizeof head, NULL);
+    TRY(file_open(&file, budget, path, FILE_READ, error));
+    plim_status status = file_read_some(&got, file, 0, head, sizeof head, error);
     file_close(file);
-    return status == PLIM_OK && got == sizeof head && memcmp(head, "PK\3\4", sizeof head) == 0;
+    *out = got == sizeof head && memcmp(head, "PK\3\4", sizeof head) == 0;
+    return status;
 }
 
 plim_status keras_file_open(struct keras_file **out, struct budget *budget, const char *path, plim_error *error)

@@ -14,7 +14,7 @@
 struct keras_file;
 
 /* Whether the file begins as a zip does; false also when it cannot be read. */
-bool keras_file_is(struct budget *budget, const char *path);
+plim_status keras_file_is(bool *out, struct budget *budget, const char *path, plim_error *error);
 plim_status keras_file_open(struct keras_file **out, struct budget *budget, const char *path, plim_error *error);
 void keras_file_close(struct keras_file *file);
 /* config.json, with a NUL behind it. Yours to give back: *bytes + 1, TAG_PLANNER. */

@@ -65,7 +65,8 @@ static plim_status read_json(struct plim_job *job, const char *path, plim_error 
 
 plim_status job_model_file(struct plim_job *job, const char *path, plim_error *error)
 {
-    bool keras = keras_file_is(job->budget, path);
+    bool keras = false;
+    TRY(keras_file_is(&keras, job->budget, path, error));
     if (keras)
         job->model_weights = path;
     return keras ? read_keras(job, path, error) : read_json(job, path, error);

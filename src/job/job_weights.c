@@ -30,7 +30,9 @@ plim_status job_weights_load(struct plim_job *job, plim_error *error)
     if (!exists)
         return hint(error, fail_at(error, PLIM_BAD_DATA, where, "there is no file '%s'", path),
                     "paths are relative to the job file");
-    if (keras_file_is(job->budget, path))
+    bool keras = false;
+    TRY(keras_file_is(&keras, job->budget, path, error));
+    if (keras)
         return keras_weights_check(&job->load_bytes, path, job->program, job->model, job->budget, &job->scratch, error);
     return weights_check(&job->load_bytes, path, job->program, job->budget, error);
 }

@@ -96,7 +96,9 @@ static plim_status resume(bool *resumed, struct trainer *trainer, plim_error *er
                      options->checkpoint_folder ? options->checkpoint_folder : "(no folder)");
     if (!options->load_weights)
         return PLIM_OK;
-    if (keras_file_is(trainer->budget, options->load_weights))
+    bool keras = false;
+    TRY(keras_file_is(&keras, trainer->budget, options->load_weights, error));
+    if (keras)
         return keras_weights_load(options->load_weights, &trainer->machine, trainer->model, trainer->scratch, error);
     return weights_load(options->load_weights, &trainer->machine, error);
 }
