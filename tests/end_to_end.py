@@ -117,6 +117,13 @@ class Budget(Case):
     def test_cnn(self):
         self.smallest_works(self.job(CNN), "--set", "train.epochs=1")
 
+    def test_caches_that_are_given_up(self):
+        text = MLP.replace("exact, batch", "exact, cache: auto, batch").replace("pipeline: [batch: 32]", "pipeline: [cache: auto, batch: 32]")
+        plan = self.run_plim("plan", self.job(text), "--json").last("plan")
+        self.assertGreater(plan["by_tag"]["cache"], 4500 * 400)  # both of them
+        self.assertGreater(plan["predicted_peak_bytes"], plan["smallest_budget_bytes"] + 4500 * 400 // 2)
+        self.smallest_works(self.job(text), "--set", "train.epochs=1")
+
     def test_weights_with_a_large_header(self):
         """What is read before the first step counts, too: beside an arena that is larger than what planning took."""
         wide = MLP.replace("elements: 4000", "elements: 40000").replace("exact, batch: 32", "exact, batch: 40000")

@@ -73,7 +73,7 @@ class DataBudget(Case):
             least = str(self.tell("explain", job, "--plan")["smallest_budget_bytes"])
             for memory, expected in zip(("64MiB", least), held):
                 self.assertEqual(self.tell("explain", job, "--memory", memory)["chosen"][word], expected)
-                self.plim("convert", job, "--output", f"{expected}.tfrecord", "--memory", "64MiB" if memory != least else int(least) + 4 * MIB)
+                self.plim("convert", job, "--output", f"{expected}.tfrecord", "--memory", memory if memory != least else int(least) + MIB)
             with open(self.path(f"{held[0]}.tfrecord"), "rb") as a, open(self.path(f"{held[1]}.tfrecord"), "rb") as b:
                 self.assertEqual(a.read(), b.read())
 

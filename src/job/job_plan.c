@@ -186,9 +186,10 @@ static void choose_slots(struct plim_job *job)
 static uint64_t smallest(const struct plim_job *job)
 {
     struct prediction prediction;
-    bool kept = dataset_keep(job->train.dataset, false);
+    bool kept = dataset_keep(job->train.dataset, false), also = dataset_keep(job->validation.dataset, false);
     job_predict(&prediction, job, job->program, dataset_least_grant(job->train.dataset), job->validation_grant, job->train.dataset);
     dataset_keep(job->train.dataset, kept);
+    dataset_keep(job->validation.dataset, also);
     return prediction.peak;
 }
 
