@@ -130,12 +130,6 @@ plim_status option_axes(int64_t *out, int axes, int64_t least, const struct laye
     return PLIM_OK;
 }
 
-plim_status option_pair(int64_t out[2], const struct layer *layer, const char *word, const struct yaml *node,
-                        plim_error *error)
-{
-    return option_axes(out, 2, 1, layer, word, node, error);
-}
-
 bool same_word(const char *a, const char *b)
 {
     for (;;) {

@@ -50,8 +50,6 @@ bool layer_last_axis(const struct layer *layer, struct graph *graph, const struc
 /* A whole number of at least `least`, or one for each of `axes` axes. */
 plim_status option_axes(int64_t *out, int axes, int64_t least, const struct layer *layer, const char *word,
                         const struct yaml *node, plim_error *error);
-plim_status option_pair(int64_t out[2], const struct layer *layer, const char *word, const struct yaml *node,
-                        plim_error *error);
 plim_status option_padding(bool *same, const struct layer *layer, const struct yaml *node, plim_error *error);
 plim_status option_initializer(struct initializer *out, const struct layer *layer, const char *word,
                                const struct yaml *node, plim_error *error);

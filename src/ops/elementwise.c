@@ -13,26 +13,11 @@ static int64_t elements(const struct call *call)
     return call_rows(call, y) * shape_row(&y->shape);
 }
 
-/* Rows of 1, 7 and 3x2x5 elements. */
-static struct tensor *example_operand(struct graph *graph, int variant, enum type type, const char *name)
-{
-    switch (variant) {
-    case 0:
-        return example_input(graph, name, type, ROW(7));
-    case 1:
-        return example_input(graph, name, type, 0, NULL);
-    case 2:
-        return example_input(graph, name, type, ROW(3, 2, 5));
-    default:
-        return NULL;
-    }
-}
-
 static struct tensor *example_pair(struct graph *graph, int variant, enum type type, const struct op *op,
                                    const char *second)
 {
-    struct tensor *a = example_operand(graph, variant, type, "a");
-    struct tensor *b = example_operand(graph, variant, type, second);
+    struct tensor *a = example_plain(graph, variant, type, "a");
+    struct tensor *b = example_plain(graph, variant, type, second);
     return a && b ? binary(graph, op, a, b) : NULL;
 }
 
@@ -56,7 +41,7 @@ static void relu_back(struct graph *graph, struct node *node, struct tensor *con
 
 static struct tensor *relu_example(struct graph *graph, int variant, enum type type)
 {
-    struct tensor *x = example_operand(graph, variant, type, "x");
+    struct tensor *x = example_plain(graph, variant, type, "x");
     return x ? unary(graph, &op_relu, x) : NULL;
 }
 
@@ -116,7 +101,7 @@ static void sigmoid_back(struct graph *graph, struct node *node, struct tensor *
 
 static struct tensor *sigmoid_example(struct graph *graph, int variant, enum type type)
 {
-    struct tensor *x = example_operand(graph, variant, type, "x");
+    struct tensor *x = example_plain(graph, variant, type, "x");
     return x ? unary(graph, &op_sigmoid, x) : NULL;
 }
 
@@ -180,7 +165,7 @@ static void scale_back(struct graph *graph, struct node *node, struct tensor *co
 static struct tensor *scale_example(struct graph *graph, int variant, enum type type)
 {
     struct scale_attributes attributes = {variant == 1 ? 0.25 : -3.5};
-    struct tensor *x = example_operand(graph, variant, type, "x");
+    struct tensor *x = example_plain(graph, variant, type, "x");
     return x ? graph_add(graph, &op_scale, &x, 1, &attributes, sizeof(attributes)) : NULL;
 }
 
@@ -233,7 +218,7 @@ static struct tensor *rescale_example(struct graph *graph, int variant, enum typ
     struct rescale_attributes attributes = {1.0 / 127.5, -1, variant == 4 && type == TYPE_F32};
     if (variant > 4)
         return NULL;
-    struct tensor *x = example_operand(graph, variant % 3, variant == 1 ? type : from[variant], "x");
+    struct tensor *x = example_plain(graph, variant % 3, variant == 1 ? type : from[variant], "x");
     return graph_add(graph, &op_rescale, &x, 1, &attributes, sizeof(attributes));
 }
 
@@ -282,7 +267,7 @@ static void clip_log_back(struct graph *graph, struct node *node, struct tensor 
 static struct tensor *clip_log_example(struct graph *graph, int variant, enum type type)
 {
     struct clip_log_attributes attributes = {variant == 0 ? 1e-7 : 0.3, variant == 0 ? 1 - 1e-7 : 0.7};
-    struct tensor *x = example_operand(graph, variant, type, "positive:x");
+    struct tensor *x = example_plain(graph, variant, type, "positive:x");
     return x ? graph_add(graph, &op_clip_log, &x, 1, &attributes, sizeof(attributes)) : NULL;
 }
 
@@ -315,8 +300,8 @@ static void clip_log_gradient_reference(const struct call *call)
 static struct tensor *clip_log_gradient_example(struct graph *graph, int variant, enum type type)
 {
     struct clip_log_attributes attributes = {0.3, 0.7};
-    struct tensor *dy = example_operand(graph, variant, type, "dy");
-    struct tensor *x = example_operand(graph, variant, type, "positive:x");
+    struct tensor *dy = example_plain(graph, variant, type, "dy");
+    struct tensor *x = example_plain(graph, variant, type, "positive:x");
     if (!dy)
         return NULL;
     return graph_add(graph, &op_clip_log_gradient, (struct tensor *[]){dy, x}, 2, &attributes, sizeof(attributes));

@@ -192,6 +192,20 @@ struct tensor *example_input(struct graph *graph, const char *name, enum type ty
     return graph_input(graph, name, 0, type, shape);
 }
 
+struct tensor *example_plain(struct graph *graph, int variant, enum type type, const char *name)
+{
+    switch (variant) {
+    case 0:
+        return example_input(graph, name, type, ROW(7));
+    case 1:
+        return example_input(graph, name, type, 0, NULL);
+    case 2:
+        return example_input(graph, name, type, ROW(3, 2, 37));
+    default:
+        return NULL;
+    }
+}
+
 /* Every type that labels come in, [N] and [N, 1]. */
 struct tensor *example_labels(struct tensor **scores, struct graph *graph, int variant, enum type type)
 {

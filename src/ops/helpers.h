@@ -66,6 +66,8 @@ static inline void share(const struct call *call, int output, int64_t i, double 
 /* Graph building, for gradients and examples. */
 struct tensor *trinary(struct graph *graph, const struct op *op, struct tensor *a, struct tensor *b, struct tensor *c);
 struct tensor *example_input(struct graph *graph, const char *name, enum type type, int rank, const int64_t *row);
+/* For ops of single elements: rows of 7, 1 and 3x2x37 of them; NULL after the last variant. */
+struct tensor *example_plain(struct graph *graph, int variant, enum type type, const char *name);
 /* Pairs for losses and metrics; NULL after the last variant. */
 struct tensor *example_labels(struct tensor **scores, struct graph *graph, int variant, enum type type);
 struct tensor *example_targets(struct tensor **scores, struct graph *graph, int variant, enum type type,

@@ -90,33 +90,18 @@ static void flat_back(struct graph *graph, struct node *node, struct tensor *con
 
 /* ---- examples ------------------------------------------------------------ */
 
-/* Rows of 7, 1 and 3x2x5 elements, and a tensor without a batch. */
-static struct tensor *example_operand(struct graph *graph, int variant, enum type type, const char *name)
-{
-    switch (variant) {
-    case 0:
-        return example_input(graph, name, type, ROW(7));
-    case 1:
-        return example_input(graph, name, type, 0, NULL);
-    case 2:
-        return example_input(graph, name, type, ROW(3, 2, 37));
-    default:
-        return NULL;
-    }
-}
-
 static struct tensor *example_of(struct graph *graph, int variant, enum type type, const struct op *op,
                                  const char *name, const struct numbers_attributes *numbers)
 {
-    struct tensor *x = example_operand(graph, variant, type, name);
+    struct tensor *x = example_plain(graph, variant, type, name);
     return x ? graph_add(graph, op, &x, 1, op->attributes_bytes ? numbers : NULL, op->attributes_bytes) : NULL;
 }
 
 static struct tensor *example_gradient(struct graph *graph, int variant, enum type type, const struct op *op,
                                        const char *name, const struct numbers_attributes *numbers)
 {
-    struct tensor *dy = example_operand(graph, variant, type, "dy");
-    struct tensor *read = example_operand(graph, variant, type, name);
+    struct tensor *dy = example_plain(graph, variant, type, "dy");
+    struct tensor *read = example_plain(graph, variant, type, name);
     if (!dy || !read)
         return NULL;
     return graph_add(graph, op, (struct tensor *[]){dy, read}, 2, op->attributes_bytes ? numbers : NULL,
