@@ -92,6 +92,8 @@ typedef struct plim_plan_report {
     const char *json; /* the plan object of the contract, one line */
 } plim_plan_report;
 
+#define PLIM_MOST_METRICS 8
+
 typedef struct plim_progress {
     int64_t epoch, epochs;          /* epoch counts from 1 */
     int64_t step, steps;            /* in this epoch; steps is -1 when unknown */
@@ -102,8 +104,9 @@ typedef struct plim_progress {
     double step_loss;               /* of the last batch alone */
     double loss, val_loss;          /* running means over the epoch */
     bool validated;                 /* the val_ figures are of this epoch */
-    const char *metric;             /* "accuracy", or NULL */
-    double metric_value, val_metric_value;
+    int metric_count;
+    const char *metric[PLIM_MOST_METRICS]; /* "accuracy" */
+    double metric_value[PLIM_MOST_METRICS], val_metric_value[PLIM_MOST_METRICS];
     uint64_t budget_bytes;
     const char *note;               /* something to tell once (BEGIN, STEP), or NULL */
 } plim_progress;

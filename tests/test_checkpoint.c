@@ -48,7 +48,7 @@ static void fill(struct studio *room, int seed)
                                        .total_steps = 17,
                                        .epoch_samples = 160,
                                        .loss_sum = 0.1 + seed,
-                                       .metric_sum = 1.0 / 3,
+                                       .metric_sum = {1.0 / 3},
                                        .seed = UINT64_MAX - 3,
                                        .batch = 32,
                                        .dataset_count = 1000,
@@ -146,7 +146,7 @@ static int load_generation(struct studio *room, char note[256])
     assert_int_equal(position.step, room->position.step);
     assert_int_equal(position.total_steps, room->position.total_steps);
     assert_int_equal(position.epoch_samples, room->position.epoch_samples);
-    assert_true(position.loss_sum == room->position.loss_sum && position.metric_sum == room->position.metric_sum);
+    assert_true(position.loss_sum == room->position.loss_sum && position.metric_sum[0] == room->position.metric_sum[0]);
     assert_true(position.seed == room->position.seed);
     assert_int_equal(position.batch, room->position.batch);
     assert_int_equal(position.dataset_count, room->position.dataset_count);
@@ -204,10 +204,10 @@ static void not_a_number_comes_back(void **state)
     char note[256];
     bool found = false;
     room->position.loss_sum = NAN;
-    room->position.metric_sum = -INFINITY;
+    room->position.metric_sum[0] = -INFINITY;
     assert_int_equal(save(room, NULL), PLIM_OK);
     assert_int_equal(load(room, &found, &position, note, NULL), PLIM_OK);
-    assert_true(found && isnan(position.loss_sum) && position.metric_sum == -INFINITY);
+    assert_true(found && isnan(position.loss_sum) && position.metric_sum[0] == -INFINITY);
 }
 
 /* ---- a folder, a run ---- */

@@ -302,7 +302,7 @@ static void bad_layers_are_refused_with_their_place(void **state)
          "fan_on", "fan_in"},
         {"- Dense: {units: 3, kernel_initializer: {VarianceScaling: {scale: 0}}}", PLIM_BAD_JOB, "job.yaml:1", "scale",
          ""},
-        {"- Dense: {units: 3, kernel_regularizer: l2}", PLIM_UNSUPPORTED, "job.yaml:1", "kernel_regularizer", ""},
+        {"- Dense: {units: 3, kernel_regularizer: l3}", PLIM_BAD_JOB, "job.yaml:1", "l3", ""},
         {"- Dense: {units: 3, dtype: float16}", PLIM_UNSUPPORTED, "job.yaml:1", "dtype", ""},
         {"- Dense: {units: 3, name: a/b}", PLIM_BAD_JOB, "job.yaml:1", "'a/b'", ""},
         {"- Dense: {units: 3, name: a}\n- Dense: {units: 3, name: a}", PLIM_BAD_JOB, "job.yaml:2:3",
@@ -416,7 +416,8 @@ static void labels_follow_keras_rank_rule(void **state)
     assert_int_equal(build(bench, x, spec(TYPE_F32, 1, (int64_t[]){2}), true), PLIM_BAD_JOB);
     assert_int_equal(read_model(bench, "[Dense: {units: 2, activation: sigmoid}]"), PLIM_OK);
     assert_int_equal(build(bench, x, spec(TYPE_F32, 0, NULL), true), PLIM_BAD_JOB);
-    assert_int_equal(build(bench, x, spec(TYPE_F32, 1, (int64_t[]){2}), true), PLIM_UNSUPPORTED); /* its accuracy */
+    assert_int_equal(build(bench, x, spec(TYPE_F32, 1, (int64_t[]){2}), true), PLIM_OK);
+    assert_int_equal(nodes_of(&bench->graph, &op_ranked_accuracy), 1); /* Keras's categorical one */
     bench->training.accuracy = false;
     assert_int_equal(build(bench, x, spec(TYPE_F32, 1, (int64_t[]){2}), true), PLIM_OK);
     assert_int_equal(build(bench, spec(TYPE_F64, 1, (int64_t[]){5}), spec(TYPE_F64, 1, (int64_t[]){2}), true), PLIM_OK);
@@ -500,6 +501,108 @@ static void initializers_of_every_kind(void **state)
     initializer_fill(w, TYPE_F32, 6, &identity, 3, "w");
     static const float expected[6] = {1.5f, 0, 0, 0, 1.5f, 0};
     assert_memory_equal(w, expected, sizeof expected);
+}
+
+/* Mean and deviation of a (50, 40) kernel, from Keras's definitions. */
+static void all_initializers(void **state)
+{
+    static const struct {
+        const char *words;
+        double mean, deviation;
+    } cases[] = {
+        {"glorot_uniform", 0, 0.14907},
+        {"GlorotNormal", 0, 0.14907},
+        {"he_uniform", 0, 0.2},
+        {"lecun_normal", 0, 0.14142},
+        {"LecunUniform", 0, 0.14142},
+        {"{VarianceScaling: {scale: 4, mode: fan_out, distribution: uniform}}", 0, 0.31623},
+        {"{VarianceScaling: {scale: 4, mode: fan_avg, distribution: untruncated_normal}}", 0, 0.29814},
+        {"random_uniform", 0, 0.028868},
+        {"{RandomUniform: {minval: 1, maxval: 2}}", 1.5, 0.28868},
+        {"{RandomNormal: {mean: 3, stddev: 0.5}}", 3, 0.5},
+        {"truncated_normal", 0, 0.043981},
+        {"{constant: 0.5}", 0.5, 0},
+        {"orthogonal", 0, 0.141421},
+        {"{Orthogonal: {gain: 2}}", 0, 0.282843},
+        {"identity", 0.02, 0.14},
+    };
+    struct bench *bench = *state;
+    struct column_spec x = spec(TYPE_F32, 1, (int64_t[]){50}), y = spec(TYPE_I32, 0, NULL);
+    train_with(bench, LOSS_SPARSE_CATEGORICAL, "Adam");
+    for (int c = 0; c < COUNT(cases); c++) {
+        static float w[2000];
+        char text[256];
+        double sum = 0, square = 0;
+        snprintf(text, sizeof text, "[Dense: {units: 40, kernel_initializer: %s}]", cases[c].words);
+        assert_int_equal(read_model(bench, text), PLIM_OK);
+        assert_int_equal(build(bench, x, y, false), PLIM_OK);
+        initializer_fill(w, TYPE_F32, 2000, &bench->model->weight[0].initializer, 5, "dense/kernel");
+        for (int i = 0; i < 2000; i++) {
+            sum += (double)w[i];
+            square += (double)w[i] * (double)w[i];
+        }
+        double mean = sum / 2000, deviation = sqrt(fmax(square / 2000 - mean * mean, 0));
+        if (fabs(mean - cases[c].mean) > 0.08 * cases[c].deviation + 1e-6 ||
+            fabs(deviation - cases[c].deviation) > 0.05 * cases[c].deviation + 1e-6)
+            fail_msg("%s: mean %g, deviation %g", cases[c].words, mean, deviation);
+    }
+}
+
+static void orthogonal_is_orthogonal(void **state)
+{
+    (void)state;
+    for (int tall = 0; tall < 2; tall++) {
+        int rows = tall ? 30 : 20, columns = tall ? 20 : 30;
+        const struct initializer orthogonal = {.kind = INITIAL_ORTHOGONAL, .value = 1, .columns = columns};
+        float w[600];
+        initializer_fill(w, TYPE_F32, 600, &orthogonal, 3, "dense/kernel");
+        for (int a = 0; a < 20; a++)
+            for (int b = 0; b < 20; b++) {
+                double sum = 0;
+                for (int i = 0; i < 30; i++)
+                    sum += tall ? (double)w[i * columns + a] * (double)w[i * columns + b]
+                                : (double)w[a * columns + i] * (double)w[b * columns + i];
+                assert_true(fabs(sum - (a == b)) < 1e-5);
+            }
+        assert_true(rows * columns == 600);
+    }
+}
+
+static void bad_words_of_training(void **state)
+{
+    static const struct refusal
+        losses[] =
+            {
+                {"mean_squared_eror", PLIM_BAD_JOB, "job.yaml:1", "unknown loss", "mean_squared_error"},
+                {"ctc", PLIM_UNSUPPORTED, "job.yaml:1", "ctc", ""},
+                {"{Huber: {dleta: 1}}", PLIM_BAD_JOB, "job.yaml:1", "dleta", "delta"},
+                {"{mse: {reduction: none}}", PLIM_UNSUPPORTED, "job.yaml:1", "reduction", ""},
+                {"{bce: {label_smoothing: 2}}", PLIM_BAD_JOB, "job.yaml:1", "label_smoothing", ""},
+                {"[mse]", PLIM_BAD_JOB, "job.yaml:1", "a name", ""},
+            },
+        metrics[] =
+            {
+                {"[acuracy]", PLIM_BAD_JOB, "job.yaml:1", "unknown metric", "accuracy"},
+                {"[auc]", PLIM_UNSUPPORTED, "job.yaml:1", "auc", ""},
+                {"[mse, mse]", PLIM_BAD_JOB, "job.yaml:1", "two metrics", ""},
+                {"[{TopKCategoricalAccuracy: {k: 0}}]", PLIM_BAD_JOB, "job.yaml:1", "k", ""},
+            },
+        layers[] = {
+            {"[Dense: {units: 1, kernel_regularizer: l3}]", PLIM_BAD_JOB, "job.yaml:1", "unknown regularizer", ""},
+            {"[Dense: {units: 1, kernel_regularizer: {L2: {l1: 3}}}]", PLIM_BAD_JOB, "job.yaml:1", "l1", ""},
+            {"[Dense: {units: 1, bias_constraint: max_nrom}]", PLIM_BAD_JOB, "job.yaml:1", "max_nrom", "max_norm"},
+        };
+    struct bench *bench = *state;
+    struct loss loss;
+    enum loss_kind kind;
+    for (int i = 0; i < COUNT(losses); i++)
+        expect(bench, loss_read(&loss, &kind, "job.yaml", parse(bench, losses[i].text), &bench->error), &losses[i]);
+    for (int i = 0; i < COUNT(metrics); i++) {
+        struct training training = {0};
+        expect(bench, metrics_read(&training, "job.yaml", parse(bench, metrics[i].text), &bench->error), &metrics[i]);
+    }
+    for (int i = 0; i < COUNT(layers); i++)
+        expect(bench, read_model(bench, layers[i].text), &layers[i]);
 }
 
 static void initializers_read_keras_spellings(void **state)
@@ -621,6 +724,9 @@ int main(void)
         TEST(initializers_have_keras_moments),
         TEST(initializers_of_every_kind),
         TEST(initializers_read_keras_spellings),
+        TEST(all_initializers),
+        TEST(orthogonal_is_orthogonal),
+        TEST(bad_words_of_training),
         TEST(summary_is_keras_table),
         TEST(graph_of_the_mlp),
         TEST(a_small_budget_is_an_error),

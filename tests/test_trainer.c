@@ -218,7 +218,7 @@ static plim_status run_trainer(struct told *told, struct rig *rig, const struct 
         .validation = setup->validation ? rig->validation : NULL,
         .scratch = &scratch,
         .stop = &told->stop,
-        .metric = "accuracy",
+        .metric = {"accuracy"},
         .options = {.epochs = setup->epochs,
                     .steps_per_epoch = setup->steps_per_epoch,
                     .validation_steps = setup->validation_steps,
@@ -293,8 +293,8 @@ static void it_learns_and_tells(void **state)
     assert_int_equal(last->samples, 203);
     assert_true(last->validated);
     assert_true(last->loss < 0.7 * first->loss);
-    assert_true(last->metric_value > 0.6 && last->metric_value > first->metric_value);
-    assert_true(last->val_loss < first->val_loss && last->val_metric_value > 0.5);
+    assert_true(last->metric_value[0] > 0.6 && last->metric_value[0] > first->metric_value[0]);
+    assert_true(last->val_loss < first->val_loss && last->val_metric_value[0] > 0.5);
     assert_true(told.end.samples_per_s > 0 && told.end.seconds > 0 && told.end.peak_rss_bytes > 0);
     assert_true(told.end.data_wait_share >= 0 && told.end.data_wait_share <= 1);
     assert_true(told.end.allocations_per_step == 0);
@@ -415,12 +415,12 @@ static void resuming_anywhere_is_the_same_run(void **state)
         assert_int_equal(part.epochs + rest.epochs, 3);
         same_run(&whole, &rest);
         const plim_progress *a = &whole.epoch[2], *b = &rest.epoch[2];
-        assert_true(a->loss == b->loss && a->metric_value == b->metric_value && a->samples == b->samples);
-        assert_true(a->val_loss == b->val_loss && a->val_metric_value == b->val_metric_value);
+        assert_true(a->loss == b->loss && a->metric_value[0] == b->metric_value[0] && a->samples == b->samples);
+        assert_true(a->val_loss == b->val_loss && a->val_metric_value[0] == b->val_metric_value[0]);
         assert_int_equal(a->total_steps, b->total_steps);
         const plim_progress *cut = &rest.epoch[(stops[i] - 1) / USUAL_STEPS],
                             *uncut = &whole.epoch[(stops[i] - 1) / USUAL_STEPS];
-        assert_true(cut->loss == uncut->loss && cut->metric_value == uncut->metric_value);
+        assert_true(cut->loss == uncut->loss && cut->metric_value[0] == uncut->metric_value[0]);
     }
 }
 

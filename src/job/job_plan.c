@@ -111,7 +111,7 @@ void job_unplan(struct plim_job *job)
 /* A label that names no class would train to NaN without a word. */
 static plim_status expect_labels(struct plim_job *job, struct dataset *dataset, const struct model_tensors *tensors, plim_error *error)
 {
-    bool classes = job->training.loss == LOSS_SPARSE_CATEGORICAL;
+    bool classes = loss_type_of(&job->training.loss_words, job->training.loss)->sparse && !job->training.loss_words.ignores;
     if (!dataset)
         return PLIM_OK;
     const struct tensor *output = tensors->output;

@@ -166,37 +166,6 @@ static plim_status read_callbacks(struct plim_job *job, const struct yaml *list,
     return checkpoint ? read_checkpoint(job, checkpoint, error) : PLIM_OK;
 }
 
-static plim_status read_loss(struct plim_job *job, const struct yaml *loss, plim_error *error)
-{
-    const char *name = loss->kind == YAML_SCALAR ? loss->text : "";
-    char where[256];
-    yaml_place(where, job->path, loss);
-    if (loss->kind != YAML_SCALAR)
-        return hint(error, fail_at(error, PLIM_UNSUPPORTED, where, "options of a loss are not offered"),
-                    "loss: NAME; whether the model gives logits is found out by itself (softmax and sigmoid outputs)");
-    if (strcmp(name, "sparse_categorical_crossentropy") == 0)
-        job->training.loss = LOSS_SPARSE_CATEGORICAL;
-    else if (strcmp(name, "binary_crossentropy") == 0)
-        job->training.loss = LOSS_BINARY;
-    else
-        return refuse_word(job, loss, PLIM_BAD_JOB, "loss", "sparse_categorical_crossentropy or binary_crossentropy", error);
-    return PLIM_OK;
-}
-
-static plim_status read_metrics(struct plim_job *job, const struct yaml *metrics, plim_error *error)
-{
-    if (metrics->kind == YAML_MAP)
-        return refuse_word(job, metrics, PLIM_BAD_JOB, "metric", "metrics: [accuracy]", error);
-    for (const struct yaml *metric = metrics->kind == YAML_SCALAR ? metrics : metrics->first; metric; metric = metric->next) {
-        if (metric->kind != YAML_SCALAR || strcmp(metric->text, "accuracy") != 0)
-            return refuse_word(job, metric, PLIM_BAD_JOB, "metric", "accuracy", error);
-        job->training.accuracy = true;
-        if (metric == metrics)
-            break;
-    }
-    return PLIM_OK;
-}
-
 static plim_status read_train(struct plim_job *job, const struct yaml *yaml, plim_error *error)
 {
     struct train_words words = {.epochs = 1};
@@ -205,10 +174,10 @@ static plim_status read_train(struct plim_job *job, const struct yaml *yaml, pli
         return missing(job, "train.loss", "train: {loss: sparse_categorical_crossentropy}", error);
     if (!words.optimizer)
         return missing(job, "train.optimizer", "train: {optimizer: adam}", error);
-    TRY(read_loss(job, words.loss, error));
+    TRY(loss_read(&job->training.loss_words, &job->training.loss, job->path, words.loss, error));
     TRY(optimizer_read(&job->training.optimizer, job->path, words.optimizer, error));
     if (words.metrics)
-        TRY(read_metrics(job, words.metrics, error));
+        TRY(metrics_read(&job->training, job->path, words.metrics, error));
     if (words.callbacks)
         TRY(read_callbacks(job, words.callbacks, error));
     if (words.precision && strcmp(words.precision, "float32") != 0)

@@ -12,6 +12,8 @@ plim_status option_default(const char *owner, const char *job, const char *word,
 {
     char where[256];
     double value, wanted;
+    if (is_weight_option(word)) /* layer_read has read it */
+        return PLIM_OK;
     if (!node || (node->kind == YAML_SCALAR && node->is_null))
         return PLIM_OK;
     if (node->kind == YAML_LIST && node->first) {
@@ -52,6 +54,7 @@ plim_status layer_read(struct layer *layer, const struct setting *settings, int 
     if (is_first_argument(yaml))
         return setting_value((char *)layer->options + settings[0].offset, &settings[0], job, yaml, error);
     TRY(settings_read(layer->options, settings, count, job, yaml, error));
+    TRY(weight_options_read(layer, yaml, error));
     return option_default(layer->type->name, job, "dtype", "float32", words->dtype, error);
 }
 

@@ -1,13 +1,16 @@
-/* losses.c - losses and accuracies over the model's output, with Keras's
-   rules for shapes.
+/* losses.c - Keras's losses over the model's output.
 
-   Where the output is a softmax (sparse) or a sigmoid (binary) the loss takes
-   the logits, as Keras does on TensorFlow: the same value, computed without loss of
-   digits. Otherwise probabilities are clipped first, with Keras's epsilon. */
-#include "model/model.h"
+   Where the output is a softmax or a sigmoid, cross-entropies take the logits, as
+   Keras does on TensorFlow: the same value, computed without loss of digits.
+   Otherwise probabilities are clipped first, with Keras's epsilon. */
+#include <string.h>
+
+#include "model/layer_options.h"
 #include "ops/ops.h"
 
 #define EPSILON 1e-7
+
+/* ---- shapes ------------------------------------------------------------- */
 
 static void refuse(struct graph *graph, const struct model *model, const char *loss, const struct tensor *x,
                    const struct tensor *label, const char *rule)
@@ -16,95 +19,353 @@ static void refuse(struct graph *graph, const struct model *model, const char *l
     shape_text(output, sizeof output, &x->shape, true);
     shape_text(labels, sizeof labels, &label->shape, true);
     graph_fail(graph, PLIM_BAD_JOB, "%s: outputs %s of layer %s, labels %s: %s", loss, output,
-               model->layer[model->layer_count - 1].name, labels, rule);
+               model->use[model->use_count - 1].layer->name, labels, rule);
 }
 
-/* Labels [N] or [N, 1] of class numbers (of any type, as in Keras) against scores [N, c]. */
-static bool sparse_fits(struct graph *graph, const struct model *model, const struct tensor *x,
-                        const struct tensor *label)
+/* The first `rank` axes are equal. */
+static bool begins_alike(const struct shape *a, const struct shape *b, int rank)
 {
-    static const char loss[] = "sparse_categorical_crossentropy";
-    const struct shape *labels = &label->shape;
-    if (x->shape.rank != 2)
-        refuse(graph, model, loss, x, label, "outputs must be (batch, classes)");
-    else if (x->shape.dim[1] < 2)
-        refuse(graph, model, loss, x, label, "wants an output for each class; for one output use binary_crossentropy");
-    else if (labels->rank != 1 && !(labels->rank == 2 && labels->dim[1] == 1))
-        refuse(graph, model, loss, x, label, "labels must be class numbers, one a sample");
+    for (int i = 0; i < rank; i++)
+        if (a->dim[i] != b->dim[i])
+            return false;
+    return true;
+}
+
+/* Labels [N, ...] or [N, ..., 1] of class numbers (of any type, as in Keras) against scores [N, ..., c]. */
+static bool sparse_fits(const struct shape *x, const struct shape *label)
+{
+    bool ends = label->rank == x->rank - 1 || (label->rank == x->rank && label->dim[label->rank - 1] == 1);
+    return ends && begins_alike(x, label, x->rank - 1);
+}
+
+/* Targets like the outputs; the last axis may be missing where it is 1. */
+static bool targets_fit(const struct shape *x, const struct shape *label)
+{
+    bool shorter = label->rank == x->rank - 1 && x->dim[x->rank - 1] == 1;
+    return (shorter || label->rank == x->rank) && begins_alike(x, label, label->rank);
+}
+
+bool loss_fits(struct graph *graph, const struct model *model, const struct loss_type *type, const struct tensor *x,
+               const struct tensor *label)
+{
+    if (x->shape.rank < 2)
+        refuse(graph, model, type->name, x, label, "outputs must be (batch, units)");
+    else if (type->sparse && x->shape.dim[x->shape.rank - 1] < 2)
+        refuse(graph, model, type->name, x, label,
+               "wants an output for each class; for one output use binary_crossentropy");
+    else if (type->sparse && !sparse_fits(&x->shape, &label->shape))
+        refuse(graph, model, type->name, x, label, "labels must be class numbers, one a sample");
+    else if (!type->sparse && !targets_fit(&x->shape, &label->shape))
+        refuse(graph, model, type->name, x, label, "there must be a label for each output");
     return !graph->failed;
 }
 
-/* Targets [N] get the missing axis against [N, 1]; else shapes are equal. */
-static bool binary_fits(struct graph *graph, const struct model *model, const struct tensor *x,
-                        const struct tensor *label)
-{
-    if (x->shape.rank != 2)
-        refuse(graph, model, "binary_crossentropy", x, label, "outputs must be (batch, units)");
-    else if (!(label->shape.rank == 1 && x->shape.dim[1] == 1) && !shape_equal(&x->shape, &label->shape))
-        refuse(graph, model, "binary_crossentropy", x, label, "there must be a label for each output");
-    return !graph->failed;
-}
+/* ---- values ------------------------------------------------------------- */
 
-static struct tensor *sparse_loss(struct graph *graph, const struct model *model, struct tensor *x,
-                                  struct tensor *label)
+static struct tensor *sparse_values(struct graph *graph, const struct loss *loss, struct tensor *x,
+                                    struct tensor *label, bool logits)
 {
+    struct crossentropy_attributes attributes = {.ignores = loss->ignores, .ignored = loss->ignored};
     struct clip_log_attributes clip = {.low = EPSILON, .high = 1.0 - EPSILON};
-    if (!model->from_logits)
+    if (!logits)
         x = graph_add(graph, &op_clip_log, &x, 1, &clip, sizeof clip);
-    return binary(graph, &op_softmax_crossentropy, x, label);
-}
-
-static struct tensor *binary_loss(struct graph *graph, const struct model *model, struct tensor *x,
-                                  struct tensor *label)
-{
-    return binary(graph, model->from_logits ? &op_sigmoid_crossentropy : &op_binary_crossentropy, x, label);
-}
-
-static struct tensor *sparse_accuracy(struct graph *graph, const struct model *model, struct tensor *x,
-                                      struct tensor *label)
-{
-    (void)model; /* the largest logit is the largest probability */
-    return binary(graph, &op_sparse_accuracy, x, label);
-}
-
-/* "accuracy" of several outputs with a target each is Keras's categorical one. */
-static struct tensor *binary_accuracy(struct graph *graph, const struct model *model, struct tensor *x,
-                                      struct tensor *label)
-{
-    struct binary_accuracy_attributes attributes = {.threshold = model->from_logits ? 0.0 : 0.5};
-    if (x->shape.dim[1] != 1) {
-        graph_fail(graph, PLIM_UNSUPPORTED,
-                   "accuracy of %lld binary outputs (Keras's categorical_accuracy) is not supported yet",
-                   (long long)x->shape.dim[1]);
-        return NULL;
-    }
     struct tensor *inputs[2] = {x, label};
-    return graph_add(graph, &op_binary_accuracy, inputs, 2, &attributes, sizeof attributes);
+    return graph_add(graph, &op_softmax_crossentropy, inputs, 2, &attributes, sizeof attributes);
 }
 
-struct loss_type {
-    bool (*fits)(struct graph *graph, const struct model *model, const struct tensor *x, const struct tensor *label);
-    struct tensor *(*loss)(struct graph *graph, const struct model *model, struct tensor *x, struct tensor *label);
-    struct tensor *(*accuracy)(struct graph *graph, const struct model *model, struct tensor *x, struct tensor *label);
+static struct tensor *element_values(struct graph *graph, const struct loss *loss, struct tensor *x,
+                                     struct tensor *label, bool logits)
+{
+    struct elementwise_loss_attributes attributes = {.formula = loss->type->formula,
+                                                     .sums = loss->type->formula == FORMULA_DIVERGENCE,
+                                                     .balances = loss->balances,
+                                                     .smoothing = loss->smoothing,
+                                                     .delta = loss->delta,
+                                                     .alpha = loss->alpha,
+                                                     .gamma = loss->gamma};
+    struct tensor *inputs[3] = {x, label, NULL};
+    (void)logits;
+    return graph_add(graph, &op_elementwise_loss, inputs, 3, &attributes, sizeof attributes);
+}
+
+/* Two axes and nothing to smooth: an op of their own. */
+static struct tensor *binary_values(struct graph *graph, const struct loss *loss, struct tensor *x,
+                                    struct tensor *label, bool logits)
+{
+    struct elementwise_loss_attributes attributes = {.formula = logits ? FORMULA_BINARY_LOGITS : FORMULA_BINARY,
+                                                     .smoothing = loss->smoothing};
+    struct tensor *inputs[2] = {x, label};
+    if (x && x->shape.rank == 2 && loss->smoothing == 0.0)
+        return binary(graph, logits ? &op_sigmoid_crossentropy : &op_binary_crossentropy, x, label);
+    return graph_add(graph, &op_elementwise_loss, inputs, 2, &attributes, sizeof attributes);
+}
+
+static struct tensor *focal_values(struct graph *graph, const struct loss *loss, struct tensor *x, struct tensor *label,
+                                   bool logits)
+{
+    return element_values(graph, loss, logits ? unary(graph, &op_sigmoid, x) : x, label, false);
+}
+
+/* Hinges want to know whether all labels of the batch are 0 and 1. */
+static struct tensor *hinge_values(struct graph *graph, const struct loss *loss, struct tensor *x, struct tensor *label,
+                                   bool logits)
+{
+    struct elementwise_loss_attributes attributes = {.formula = loss->type->formula};
+    struct tensor *inputs[3] = {x, label, unary(graph, &op_count_others, label)};
+    (void)logits;
+    return graph_add(graph, &op_elementwise_loss, inputs, 3, &attributes, sizeof attributes);
+}
+
+static struct tensor *row_values(struct graph *graph, const struct loss *loss, struct tensor *x, struct tensor *label,
+                                 bool logits)
+{
+    struct row_loss_attributes attributes = {
+        .formula = loss->type->row, .smoothing = loss->smoothing, .alpha = loss->alpha, .gamma = loss->gamma};
+    struct tensor *inputs[2] = {x, label};
+    if (logits && attributes.formula == ROW_CATEGORICAL)
+        attributes.formula = ROW_CATEGORICAL_LOGITS;
+    else if (logits)
+        inputs[0] = unary(graph, &op_softmax, x);
+    return graph_add(graph, &op_row_loss, inputs, 2, &attributes, sizeof attributes);
+}
+
+/* ---- the table ---------------------------------------------------------- */
+
+struct loss_words {
+    struct loss loss;
+    const struct yaml *axis, *reduction, *ignore_class, *name, *dtype;
 };
+#define AT(field) offsetof(struct loss_words, field)
+#define LOGITS                                                                                                         \
+    {                                                                                                                  \
+        "from_logits", SETTING_BOOL, AT(loss.from_logits), 0                                                           \
+    }
+#define SMOOTHING                                                                                                      \
+    {                                                                                                                  \
+        "label_smoothing", SETTING_NUMBER, AT(loss.smoothing), 0                                                       \
+    }
+#define ALPHA                                                                                                          \
+    {                                                                                                                  \
+        "alpha", SETTING_NUMBER, AT(loss.alpha), 0                                                                     \
+    }
+#define GAMMA                                                                                                          \
+    {                                                                                                                  \
+        "gamma", SETTING_NUMBER, AT(loss.gamma), 0                                                                     \
+    }
+#define AXIS                                                                                                           \
+    {                                                                                                                  \
+        "axis", SETTING_NODE, AT(axis), 0                                                                              \
+    }
+#define COMMON                                                                                                         \
+    {"reduction", SETTING_NODE, AT(reduction), 0}, {"name", SETTING_NODE, AT(name), 0},                                \
+    {                                                                                                                  \
+        "dtype", SETTING_NODE, AT(dtype), 0                                                                            \
+    }
+static const struct setting common[] = {COMMON};
 
 static const struct loss_type losses[] = {
-    [LOSS_SPARSE_CATEGORICAL] = {sparse_fits, sparse_loss, sparse_accuracy},
-    [LOSS_BINARY] = {binary_fits, binary_loss, binary_accuracy},
+    {.name = "sparse_categorical_crossentropy",
+     .kind = LOSS_SOFTMAX,
+     .sparse = true,
+     .values = sparse_values,
+     .setting = {LOGITS, {"ignore_class", SETTING_NODE, AT(ignore_class), 0}, AXIS}},
+    {.name = "binary_crossentropy",
+     .alias = "bce",
+     .kind = LOSS_BINARY,
+     .values = binary_values,
+     .setting = {LOGITS, SMOOTHING, AXIS}},
+    {.name = "categorical_crossentropy",
+     .kind = LOSS_SOFTMAX,
+     .row = ROW_CATEGORICAL,
+     .values = row_values,
+     .setting = {LOGITS, SMOOTHING, AXIS}},
+    {.name = "binary_focal_crossentropy",
+     .kind = LOSS_PLAIN,
+     .formula = FORMULA_BINARY_FOCAL,
+     .values = focal_values,
+     .setting = {{"apply_class_balancing", SETTING_BOOL, AT(loss.balances), 0}, ALPHA, GAMMA, LOGITS, SMOOTHING, AXIS}},
+    {.name = "categorical_focal_crossentropy",
+     .kind = LOSS_PLAIN,
+     .row = ROW_CATEGORICAL_FOCAL,
+     .values = row_values,
+     .setting = {ALPHA, GAMMA, LOGITS, SMOOTHING, AXIS}},
+    {.name = "mean_squared_error",
+     .alias = "mse",
+     .kind = LOSS_PLAIN,
+     .formula = FORMULA_SQUARED,
+     .values = element_values},
+    {.name = "mean_absolute_error",
+     .alias = "mae",
+     .kind = LOSS_PLAIN,
+     .formula = FORMULA_ABSOLUTE,
+     .values = element_values},
+    {.name = "mean_absolute_percentage_error",
+     .alias = "mape",
+     .kind = LOSS_PLAIN,
+     .formula = FORMULA_PERCENTAGE,
+     .values = element_values},
+    {.name = "mean_squared_logarithmic_error",
+     .alias = "msle",
+     .kind = LOSS_PLAIN,
+     .formula = FORMULA_LOGARITHMIC,
+     .values = element_values},
+    {.name = "huber",
+     .kind = LOSS_PLAIN,
+     .formula = FORMULA_HUBER,
+     .values = element_values,
+     .setting = {{"delta", SETTING_NUMBER, AT(loss.delta), 0}}},
+    {.name = "log_cosh", .kind = LOSS_PLAIN, .formula = FORMULA_LOG_COSH, .values = element_values},
+    {.name = "hinge", .kind = LOSS_PLAIN, .formula = FORMULA_HINGE, .values = hinge_values},
+    {.name = "squared_hinge", .kind = LOSS_PLAIN, .formula = FORMULA_SQUARED_HINGE, .values = hinge_values},
+    {.name = "categorical_hinge", .kind = LOSS_PLAIN, .row = ROW_CATEGORICAL_HINGE, .values = row_values},
+    {.name = "kl_divergence",
+     .alias = "kld",
+     .second_alias = "kullback_leibler_divergence",
+     .kind = LOSS_PLAIN,
+     .formula = FORMULA_DIVERGENCE,
+     .values = element_values},
+    {.name = "poisson", .kind = LOSS_PLAIN, .formula = FORMULA_POISSON, .values = element_values},
+    {.name = "cosine_similarity", .kind = LOSS_PLAIN, .row = ROW_COSINE, .values = row_values, .setting = {AXIS}},
 };
+
+static const char *const keras_losses[] = {"ctc", "dice", "tversky", "circle", "categorical_generalized_cross_entropy"};
+
+const struct loss_type *loss_type_of(const struct loss *loss, enum loss_kind kind)
+{
+    return loss->type ? loss->type : &losses[kind == LOSS_BINARY];
+}
+
+const struct loss_type *loss_named(const char *name)
+{
+    for (int i = 0; i < LENGTH(losses); i++)
+        if (same_word(name, losses[i].name) || (losses[i].alias && same_word(name, losses[i].alias)) ||
+            (losses[i].second_alias && same_word(name, losses[i].second_alias)))
+            return &losses[i];
+    return NULL;
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+void loss_standards(struct loss *out)
+{
+    out->delta = 1.0;
+    out->alpha = 0.25;
+    out->gamma = 2.0;
+}
+
+static plim_status read_reduction(struct loss *out, const char *job, const struct yaml *node, plim_error *error)
+{
+    static const char *const words[] = {"sum_over_batch_size", "mean", "sum"};
+    static const char *const keras[] = {"none", "mean_with_sample_weight"};
+    char where[256];
+    if (!node)
+        return PLIM_OK;
+    yaml_place(where, job, node);
+    if (node->kind != YAML_SCALAR || node->is_null)
+        return fail_at(error, PLIM_BAD_JOB, where, "reduction: a step needs one number: sum_over_batch_size or sum");
+    for (int i = 0; i < LENGTH(words); i++)
+        if (same_word(node->text, words[i])) {
+            out->sums = i == 2;
+            return PLIM_OK;
+        }
+    return option_unknown("reduction", node->text, where, words, LENGTH(words), keras, LENGTH(keras), error);
+}
+
+static plim_status read_words(struct loss *out, const char *job, const struct yaml *yaml, plim_error *error)
+{
+    struct loss_words words = {.loss = *out};
+    const struct setting number = {"ignore_class", SETTING_NUMBER, 0, 0};
+    struct setting settings[LENGTH(out->type->setting) + LENGTH(common)];
+    char where[256];
+    int count = 0;
+    while (count < LENGTH(out->type->setting) && out->type->setting[count].word) {
+        settings[count] = out->type->setting[count];
+        count++;
+    }
+    memcpy(&settings[count], common, sizeof common);
+    TRY(settings_read(&words, settings, count + LENGTH(common), job, yaml, error));
+    TRY(option_default(out->type->name, job, "axis", "-1", words.axis, error));
+    TRY(option_default(out->type->name, job, "dtype", "float32", words.dtype, error));
+    TRY(read_reduction(&words.loss, job, words.reduction, error));
+    if (words.ignore_class && !words.ignore_class->is_null) {
+        TRY(setting_value(&words.loss.ignored, &number, job, words.ignore_class, error));
+        words.loss.ignores = true;
+    }
+    yaml_place(where, job, yaml);
+    if (words.loss.smoothing < 0.0 || words.loss.smoothing > 1.0)
+        return fail_at(error, PLIM_BAD_JOB, where, "label_smoothing: must be between 0 and 1, got %g",
+                       words.loss.smoothing);
+    *out = words.loss;
+    return PLIM_OK;
+}
+
+plim_status loss_read(struct loss *out, enum loss_kind *kind, const char *job, const struct yaml *yaml,
+                      plim_error *error)
+{
+    const char *names[LENGTH(losses)];
+    char where[256];
+    bool map = yaml->kind == YAML_MAP && yaml->count == 1;
+    const char *name = map ? yaml->first->key : yaml->text;
+    yaml_place(where, job, yaml);
+    if (!map && (yaml->kind != YAML_SCALAR || yaml->is_null))
+        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "loss: expected a name, or one name with its settings"),
+                    "loss: {Huber: {delta: 2}}");
+    struct loss loss = {.type = loss_named(name)};
+    for (int i = 0; i < LENGTH(losses); i++)
+        names[i] = losses[i].name;
+    if (!loss.type)
+        return option_unknown("loss", name, where, names, LENGTH(names), keras_losses, LENGTH(keras_losses), error);
+    loss_standards(&loss);
+    if (map && yaml->first->kind == YAML_MAP)
+        TRY(read_words(&loss, job, yaml->first, error));
+    else if (map && !(yaml->first->kind == YAML_SCALAR && yaml->first->is_null))
+        return fail_at(error, PLIM_BAD_JOB, where, "%s: expected its arguments by name", name);
+    *out = loss;
+    *kind = loss.type->kind;
+    return PLIM_OK;
+}
+
+/* ---- into the graph ----------------------------------------------------- */
+
+/* One number: the mean over what counts. */
+static struct tensor *reduce(struct graph *graph, const struct loss *loss, struct tensor *values, struct tensor *count)
+{
+    struct loss_mean_attributes attributes = {.sums = loss->sums};
+    struct tensor *inputs[2] = {values, count};
+    if (values && values->shape.rank == 1 && !count && !loss->sums)
+        return unary(graph, &op_batch_mean, values);
+    return graph_add(graph, &op_loss_mean, inputs, count ? 2 : 1, &attributes, sizeof attributes);
+}
+
+/* A mask counts only where there is a value for each of its places. */
+static bool mask_fits(const struct tensor *mask, const struct tensor *values)
+{
+    return mask && values && shape_equal(&mask->shape, &values->shape);
+}
+
+static struct tensor *count_valid(struct graph *graph, struct tensor *of, double ignored)
+{
+    struct count_valid_attributes attributes = {.ignored = ignored};
+    return graph_add(graph, &op_count_valid, &of, 1, &attributes, sizeof attributes);
+}
 
 void losses_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *x,
                 struct tensor *label)
 {
-    const struct loss_type *type = &losses[model->training->loss];
-    if (graph->failed || !x || !label || !type->fits(graph, model, x, label))
+    struct loss loss = model->training->loss_words;
+    loss.type = loss_type_of(&loss, model->training->loss);
+    if (graph->failed || !x || !label || !loss_fits(graph, model, loss.type, x, label))
         return;
     graph->layer = "loss";
-    out->loss = mean_of_values(graph, type->loss(graph, model, x, label), out->mask);
+    struct tensor *values = loss.type->values(graph, &loss, x, label, model->from_logits || loss.from_logits);
+    struct tensor *count = loss.ignores && !loss.sums ? count_valid(graph, label, loss.ignored) : NULL;
+    if (mask_fits(out->mask, values)) {
+        values = binary(graph, &op_weigh, values, out->mask);
+        count = loss.sums ? NULL : count_valid(graph, out->mask, 0.0);
+    }
+    if (out->weight)
+        values = binary(graph, &op_weigh, values, out->weight);
+    out->loss = penalties_add(graph, model, reduce(graph, &loss, values, count));
     graph_result(graph, out->loss, "loss");
-    if (!model->training->accuracy)
-        return;
-    graph->layer = "accuracy";
-    out->accuracy = mean_of_values(graph, type->accuracy(graph, model, x, label), out->mask);
-    graph_result(graph, out->accuracy, "accuracy");
+    metrics_add(out, graph, model, x, label);
 }

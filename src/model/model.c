@@ -211,7 +211,16 @@ static plim_status build_backward(struct model_tensors *out, struct graph *graph
     return graph_check(graph, error);
 }
 
-static plim_status feed_model(struct tensor **label, struct graph *graph, struct model *model,
+/* A column of weights: the one named so, or one behind the label. */
+static int weight_column(const struct model *model, const struct column_spec *columns, int count, int label)
+{
+    for (int c = 0; c < count; c++)
+        if (columns[c].name && strcmp(columns[c].name, "sample_weight") == 0)
+            return c;
+    return label == model->feed_count && count == model->feed_count + 2 ? label + 1 : -1;
+}
+
+static plim_status feed_model(struct model_tensors *out, struct graph *graph, struct model *model,
                               const struct column_spec *columns, int count, plim_error *error)
 {
     int *feed = arena_array(&graph->arena, (size_t)model->feed_count, sizeof *feed), y = 0;
@@ -221,7 +230,10 @@ static plim_status feed_model(struct tensor **label, struct graph *graph, struct
         feed[i] = i;
     if (model->training) {
         TRY(model_columns(feed, &y, model, columns, count, error));
-        *label = column_input(graph, "label", y, &columns[y]);
+        out->label = column_input(graph, "label", y, &columns[y]);
+        int weight = weight_column(model, columns, count, y);
+        if (weight >= 0)
+            out->weight = column_input(graph, "sample_weight", weight, &columns[weight]);
     }
     for (int i = 0; i < model->feed_count; i++)
         model->feed[i].tensor =
@@ -235,7 +247,7 @@ static plim_status build(struct model_tensors *out, struct graph *graph, struct 
 {
     struct model_tensors tensors = {0};
     struct use *last = &model->use[model->use_count - 1];
-    TRY(feed_model(&tensors.label, graph, model, columns, count, error));
+    TRY(feed_model(&tensors, graph, model, columns, count, error));
     TRY(build_layers(&tensors.output, graph, model, error));
     tensors.mask = last->mask;
     *out = tensors;

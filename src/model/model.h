@@ -6,7 +6,9 @@
 
 #include "base/yaml.h"
 #include "graph/op.h"
+#include "model/losses.h"
 #include "model/optimizer.h"
+#include "model/weight_options.h"
 
 enum initializer_kind {
     INITIAL_ZEROS,
@@ -84,6 +86,7 @@ struct layer {
     int64_t parameters, trainable_parameters;
     int first_weight, weight_count; /* in the model's table, after build */
     int build; /* which build of the model these are of */
+    struct weight_option *weight_option; /* regularisers and constraints, by weight */
 };
 
 /* One application of a layer to the outputs of others. A layer with several uses shares its weights among them. */
@@ -157,16 +160,29 @@ struct tensor *model_fixed_weight(struct layer *layer, struct graph *graph, cons
 /* STATE i64 [1]: steps done so far; what randomness in a step is made of. Only while fitting. */
 struct tensor *model_iteration(struct model *model, struct graph *graph);
 
-enum loss_kind { LOSS_SPARSE_CATEGORICAL, LOSS_BINARY };
+struct metric_type;
+struct metric {
+    const struct metric_type *type; /* NULL: a loss */
+    struct loss loss;
+    const char *name; /* as Keras shows it */
+    int64_t k;
+    double threshold;
+};
+#define MOST_METRICS 8
 struct training {
     enum loss_kind loss;
-    bool accuracy;
+    struct loss loss_words;
+    bool accuracy; /* before the other metrics */
+    struct metric metric[MOST_METRICS - 1];
+    int metric_count;
     uint64_t seed; /* of the job: what is drawn in a step hangs on it */
     struct optimizer optimizer;
 };
 struct model_tensors {
-    struct tensor *loss;     /* RESULT [1]: mean over the batch */
-    struct tensor *accuracy; /* RESULT [1]: mean over the batch, or NULL */
+    struct tensor *loss;   /* RESULT [1]: mean over the batch */
+    struct tensor *metric[MOST_METRICS]; /* RESULT [1] each: means over the batch */
+    int metric_count;
+    struct tensor *weight; /* a column of weights of samples, or NULL */
     struct tensor *output;   /* predictions; logits where the loss takes them */
     struct tensor *label;
     struct tensor *mask;     /* of the output, bool [N, T], or NULL */
@@ -188,6 +204,9 @@ plim_status model_input_columns(struct column_spec *columns, int *count, int mos
 plim_status model_build(struct model_tensors *out, struct graph *graph, struct model *model, const struct column_spec *columns, int count, const struct training *training, bool backward, plim_error *error);
 
 /* losses.c: the loss and the accuracy of output x, for model_build. */
+/* metrics.c: `accuracy`, `[accuracy, {TopKCategoricalAccuracy: {k: 3}}]`. */
+plim_status metrics_read(struct training *out, const char *job, const struct yaml *yaml, plim_error *error);
+void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model, struct tensor *x, struct tensor *label);
 void losses_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *x, struct tensor *label);
 
 /* The mean of a loss or metric over the batch: of values [N], or of [N, T] where every step counts, under a mask those that

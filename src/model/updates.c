@@ -159,6 +159,7 @@ void updates_add(struct model_tensors *out, struct graph *graph, struct model *m
         (optimizer->type->update ? optimizer->type->update : element_update)(&step, graph, w[k - 1], g[k - 1]);
         if (optimizer->use_ema)
             average(&step, graph, w[k - 1]);
+        constraint_add(graph, model, i);
     }
     end_step(out, &step, graph, scale);
 }

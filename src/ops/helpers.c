@@ -97,7 +97,6 @@ static plim_status need_scores(const struct node *node, int scores, int labels, 
 {
     TRY(need_real(node, scores, error));
     TRY(need_batched(node, scores, error));
-    TRY(need_rank(node, scores, 2, error));
     TRY(need_batched(node, labels, error));
     if (!is_label(node->input[labels]->type))
         return misfit(node, error, "labels of type %s are not offered", type_name(node->input[labels]->type));
@@ -110,7 +109,10 @@ plim_status need_labels(const struct node *node, int scores, int labels, plim_er
     char text[160];
     TRY(need_scores(node, scores, labels, error));
     shape_text(text, sizeof(text), shape, true);
-    if (shape->rank > 2 || shape_row(shape) != 1)
+    const struct tensor *x = node->input[scores];
+    if (x->shape.rank < 2)
+        return need_rank(node, scores, 2, error);
+    if (shape->rank > x->shape.rank || shape_row(shape) * last_dim(x) != shape_row(&x->shape))
         return misfit(node, error, "labels of shape %s; one class number a sample is needed", text);
     return PLIM_OK;
 }
@@ -120,6 +122,7 @@ plim_status need_targets(const struct node *node, int scores, int targets, plim_
     const struct shape *shape = &node->input[targets]->shape, *like = &node->input[scores]->shape;
     char texts[2][160];
     TRY(need_scores(node, scores, targets, error));
+    TRY(need_rank(node, scores, 2, error));
     shape_text(texts[0], sizeof(texts[0]), shape, true);
     shape_text(texts[1], sizeof(texts[1]), like, true);
     if (!shape_equal(shape, like) && !(shape->rank == 1 && like->dim[1] == 1))
@@ -218,7 +221,12 @@ struct tensor *example_labels(struct tensor **scores, struct graph *graph, int v
         {TYPE_I64, 0, 10, "label:10"}, {TYPE_U8, 1, 3, "label:3"},  {TYPE_F32, 1, 1, "label:1"},
         {TYPE_I32, 0, 37, "label:37"}, {TYPE_I16, 0, 5, "label:5"}, {TYPE_I8, 1, 17, "label:17"},
     };
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+    const int most = (int)(sizeof(cases) / sizeof(cases[0]));
+    if (variant == most) { /* a label for each of several rows */
+        *scores = example_input(graph, "scores", type, ROW(2, 3, 7));
+        return example_input(graph, "label:7", TYPE_I32, ROW(2, 3));
+    }
+    if (variant > most)
         return NULL;
     *scores = example_input(graph, "scores", type, ROW(cases[variant].classes));
     return example_input(graph, cases[variant].name, cases[variant].type, cases[variant].rank, (int64_t[]){1});

@@ -25,7 +25,7 @@ plim_status need_batched(const struct node *node, int input, plim_error *error);
 plim_status need_alike(const struct node *node, int a, int b, plim_error *error);
 plim_status need_type(const struct node *node, int input, enum type type, plim_error *error);
 
-/* Scores [N, c] and whole labels [N] or [N, 1]; scores and targets [N, c]
+/* Scores [N, ..., c] and whole labels [N, ...] or [N, ..., 1]; scores and targets [N, c]
    (or [N] when c is 1). For losses and metrics. */
 plim_status need_labels(const struct node *node, int scores, int labels, plim_error *error);
 plim_status need_targets(const struct node *node, int scores, int targets, plim_error *error);

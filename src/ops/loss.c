@@ -14,19 +14,30 @@ static void loss_cut(struct cut *cut, const struct node *node)
     cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
 }
 
+static struct shape without_last(const struct tensor *x)
+{
+    struct shape shape = x->shape;
+    shape.rank--;
+    return shape;
+}
+
 static plim_status need_d(const struct node *node, plim_error *error)
 {
+    struct shape shape = without_last(node->input[0]);
     TRY(need_type(node, 2, node->input[0]->type, error));
     TRY(need_batched(node, 2, error));
-    return need_rank(node, 2, 1, error);
+    if (!shape_equal(&node->input[2]->shape, &shape))
+        return misfit(node, error, "the gradient does not fit the outputs");
+    return PLIM_OK;
 }
 
 /* d(scores) from scores, labels, d; the op of the gradient follows the loss. */
 static void loss_back(struct graph *graph, struct node *node, const struct op *op, struct tensor *d, const bool *wanted,
                       struct tensor **d_input)
 {
+    struct tensor *inputs[3] = {node->input[0], node->input[1], d};
     if (wanted[0])
-        d_input[0] = trinary(graph, op, node->input[0], node->input[1], d);
+        d_input[0] = graph_add(graph, op, inputs, 3, node->attributes, node->attributes_bytes);
 }
 
 static struct tensor *add_loss(struct graph *graph, const struct op *op, struct tensor *scores, struct tensor *labels)
@@ -45,7 +56,7 @@ static struct tensor *add_loss_gradient(struct graph *graph, const struct op *op
 static plim_status labels_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_labels(node, 0, 1, error));
-    output_of(graph, node, 0, node->input[0]->type, shape_1(node->input[0]->shape.dim[0]), true);
+    output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
     return PLIM_OK;
 }
 
@@ -57,7 +68,20 @@ static plim_status labels_gradient_infer(struct graph *graph, struct node *node,
     return PLIM_OK;
 }
 
-/* The class of a sample, or -1 when there is no such class. */
+/* Rows of scores in this slice. */
+static int64_t score_rows(const struct call *call)
+{
+    const struct tensor *x = call->node->input[0];
+    return call_rows(call, x) * (shape_row(&x->shape) / last_dim(x));
+}
+
+static bool ignored(const struct call *call, int64_t row)
+{
+    const struct crossentropy_attributes *a = call->node->attributes;
+    return a->ignores && get(call, 1, row) == a->ignored;
+}
+
+/* The class of a row, or -1 when there is no such class. */
 static int64_t class_of(const struct call *call, int64_t row, int64_t classes)
 {
     double label = get(call, 1, row);
@@ -78,10 +102,12 @@ static double log_sum(const struct call *call, int64_t row, int64_t classes)
 /* log(sum(exp(x))) - x[label] */
 static void softmax_crossentropy_reference(const struct call *call)
 {
-    int64_t rows = call_rows(call, call->node->output[0]), classes = call->node->input[0]->shape.dim[1];
+    int64_t rows = score_rows(call), classes = last_dim(call->node->input[0]);
     for (int64_t row = 0; row < rows; row++) {
         int64_t label = class_of(call, row, classes);
-        double loss = label < 0 ? (double)NAN : log_sum(call, row, classes) - get(call, 0, row * classes + label);
+        double loss = ignored(call, row) ? 0
+                      : label < 0        ? (double)NAN
+                                         : log_sum(call, row, classes) - get(call, 0, row * classes + label);
         set(call, 0, row, loss);
     }
 }
@@ -89,13 +115,14 @@ static void softmax_crossentropy_reference(const struct call *call)
 /* d * (softmax(x)[i] - (i == label)) */
 static void softmax_crossentropy_gradient_reference(const struct call *call)
 {
-    int64_t rows = call_rows(call, call->node->output[0]), classes = call->node->input[0]->shape.dim[1];
+    int64_t rows = score_rows(call), classes = last_dim(call->node->input[0]);
     for (int64_t row = 0; row < rows; row++) {
         int64_t label = class_of(call, row, classes);
+        bool none = ignored(call, row);
         double log_of_sum = log_sum(call, row, classes), d = label < 0 ? (double)NAN : get(call, 2, row);
         for (int64_t i = 0; i < classes; i++) {
             double probability = exp(get(call, 0, row * classes + i) - log_of_sum);
-            set(call, 0, row * classes + i, d * (probability - (i == label)));
+            set(call, 0, row * classes + i, none ? 0 : d * (probability - (i == label)));
         }
     }
 }
@@ -108,20 +135,27 @@ static void softmax_crossentropy_back(struct graph *graph, struct node *node, st
 
 static struct tensor *softmax_crossentropy_example(struct graph *graph, int variant, enum type type)
 {
+    struct crossentropy_attributes a = {.ignores = variant % 2, .ignored = 1};
     struct tensor *scores = NULL, *labels = example_labels(&scores, graph, variant, type);
-    return add_loss(graph, &op_softmax_crossentropy, scores, labels);
+    struct tensor *inputs[2] = {scores, labels};
+    return labels ? graph_add(graph, &op_softmax_crossentropy, inputs, 2, &a, sizeof(a)) : NULL;
 }
 
 static struct tensor *softmax_crossentropy_gradient_example(struct graph *graph, int variant, enum type type)
 {
+    struct crossentropy_attributes a = {.ignores = variant % 2, .ignored = 1};
     struct tensor *scores = NULL, *labels = example_labels(&scores, graph, variant, type);
-    return add_loss_gradient(graph, &op_softmax_crossentropy_gradient, type, scores, labels);
+    if (!labels)
+        return NULL;
+    struct tensor *inputs[3] = {scores, labels, graph_input(graph, "d", 0, type, without_last(scores))};
+    return graph_add(graph, &op_softmax_crossentropy_gradient, inputs, 3, &a, sizeof(a));
 }
 
 const struct op op_softmax_crossentropy = {
     .name = "softmax_crossentropy",
     .inputs = 2,
     .outputs = 1,
+    .attributes_bytes = sizeof(struct crossentropy_attributes),
     .infer = labels_infer,
     .gradient = softmax_crossentropy_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
@@ -135,6 +169,7 @@ const struct op op_softmax_crossentropy_gradient = {
     .name = "softmax_crossentropy_gradient",
     .inputs = 3,
     .outputs = 1,
+    .attributes_bytes = sizeof(struct crossentropy_attributes),
     .infer = labels_gradient_infer,
     .no_gradient = NO_SECOND,
     .in_place = NO_INPUT,

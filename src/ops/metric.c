@@ -8,17 +8,14 @@ static void metric_cut(struct cut *cut, const struct node *node)
     cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
 }
 
-static void output_metric(struct graph *graph, struct node *node)
-{
-    output_of(graph, node, 0, TYPE_F32, shape_1(node->input[0]->shape.dim[0]), true);
-}
-
 /* ---- sparse_accuracy: 1 where the first largest score is the label's ---- */
 
 static plim_status sparse_accuracy_infer(struct graph *graph, struct node *node, plim_error *error)
 {
+    struct shape shape = node->input[0]->shape;
     TRY(need_labels(node, 0, 1, error));
-    output_metric(graph, node);
+    shape.rank--;
+    output_of(graph, node, 0, TYPE_F32, shape, true);
     return PLIM_OK;
 }
 
@@ -34,7 +31,8 @@ static int64_t first_largest(const struct call *call, int64_t row, int64_t class
 
 static void sparse_accuracy_reference(const struct call *call)
 {
-    int64_t rows = call_rows(call, call->node->output[0]), classes = call->node->input[0]->shape.dim[1];
+    const struct tensor *x = call->node->input[0];
+    int64_t classes = last_dim(x), rows = call_rows(call, x) * (shape_row(&x->shape) / classes);
     for (int64_t row = 0; row < rows; row++)
         set(call, 0, row, (double)first_largest(call, row, classes) == get(call, 1, row));
 }
@@ -59,17 +57,25 @@ const struct op op_sparse_accuracy = {
 
 /* ---- binary_accuracy: mean over c of (score > threshold) == target ------ */
 
-static plim_status binary_accuracy_infer(struct graph *graph, struct node *node, plim_error *error)
+/* Outputs of any rank, and as many labels. */
+static plim_status elements_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    TRY(need_targets(node, 0, 1, error));
-    output_metric(graph, node);
+    struct shape shape = node->input[0]->shape;
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    TRY(need_batched(node, 1, error));
+    if (shape.rank < 2 || !is_label(node->input[1]->type) || shape_count(&shape) != shape_count(&node->input[1]->shape))
+        return misfit(node, error, "labels do not fit the outputs");
+    shape.rank--;
+    output_of(graph, node, 0, TYPE_F32, shape, true);
     return PLIM_OK;
 }
 
 static void binary_accuracy_reference(const struct call *call)
 {
     const struct binary_accuracy_attributes *attributes = call->node->attributes;
-    int64_t rows = call_rows(call, call->node->output[0]), width = call->node->input[0]->shape.dim[1];
+    const struct tensor *x = call->node->input[0];
+    int64_t width = last_dim(x), rows = call_rows(call, x) * (shape_row(&x->shape) / width);
     for (int64_t row = 0; row < rows; row++) {
         int64_t right = 0;
         for (int64_t i = row * width; i < (row + 1) * width; i++)
@@ -93,10 +99,80 @@ const struct op op_binary_accuracy = {
     .inputs = 2,
     .outputs = 1,
     .attributes_bytes = sizeof(struct binary_accuracy_attributes),
-    .infer = binary_accuracy_infer,
+    .infer = elements_infer,
     .no_gradient = NO_GRADIENT,
     .in_place = NO_INPUT,
     .cut = metric_cut,
     .reference = binary_accuracy_reference,
     .example = binary_accuracy_example,
+};
+
+/* ---- ranked_accuracy ---------------------------------------------------- */
+
+static plim_status ranked_accuracy_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct ranked_accuracy_attributes *a = node->attributes;
+    struct shape shape = node->input[0]->shape;
+    if (!a->sparse)
+        return elements_infer(graph, node, error);
+    TRY(need_labels(node, 0, 1, error));
+    shape.rank--;
+    output_of(graph, node, 0, TYPE_F32, shape, true);
+    return PLIM_OK;
+}
+
+/* The right class of a row; -1: there is none. */
+static int64_t right_class(const struct call *call, int64_t row, int64_t classes)
+{
+    const struct ranked_accuracy_attributes *a = call->node->attributes;
+    int64_t best = 0;
+    if (a->sparse) {
+        double label = get(call, 1, row);
+        return label >= 0 && label < (double)classes ? (int64_t)label : -1;
+    }
+    for (int64_t i = 1; i < classes; i++)
+        if (get(call, 1, row * classes + i) > get(call, 1, row * classes + best))
+            best = i;
+    return best;
+}
+
+static void ranked_accuracy_reference(const struct call *call)
+{
+    const struct ranked_accuracy_attributes *a = call->node->attributes;
+    const struct tensor *x = call->node->input[0];
+    int64_t classes = last_dim(x), rows = call_rows(call, x) * (shape_row(&x->shape) / classes);
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t right = right_class(call, row, classes), larger = 0;
+        for (int64_t i = 0; right >= 0 && i < classes; i++)
+            larger += get(call, 0, row * classes + i) > get(call, 0, row * classes + right);
+        bool hit = a->k ? larger < a->k : first_largest(call, row, classes) == right;
+        set(call, 0, row, right >= 0 && hit);
+    }
+}
+
+static struct tensor *ranked_accuracy_example(struct graph *graph, int variant, enum type type)
+{
+    struct ranked_accuracy_attributes a = {.k = variant % 3, .sparse = variant < 6};
+    struct tensor *scores = NULL, *labels = NULL;
+    if (a.sparse)
+        labels = example_labels(&scores, graph, variant, type);
+    else if (variant < 9) {
+        scores = example_input(graph, "scores", type, ROW(2, 5));
+        labels = example_input(graph, "targets", TYPE_F32, ROW(2, 5));
+    }
+    struct tensor *inputs[2] = {scores, labels};
+    return labels ? graph_add(graph, &op_ranked_accuracy, inputs, 2, &a, sizeof(a)) : NULL;
+}
+
+const struct op op_ranked_accuracy = {
+    .name = "ranked_accuracy",
+    .inputs = 2,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct ranked_accuracy_attributes),
+    .infer = ranked_accuracy_infer,
+    .no_gradient = NO_GRADIENT,
+    .in_place = NO_INPUT,
+    .cut = metric_cut,
+    .reference = ranked_accuracy_reference,
+    .example = ranked_accuracy_example,
 };

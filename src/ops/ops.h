@@ -12,11 +12,13 @@
 #include "ops/convolution.h"
 #include "ops/elementwise.h"
 #include "ops/indexing.h"
+#include "ops/losses.h"
 #include "ops/mask.h"
 #include "ops/noise.h"
 #include "ops/normalize.h"
 #include "ops/pooling.h"
 #include "ops/random_warp.h"
+#include "ops/regularize.h"
 #include "ops/remap.h"
 #include "ops/resample.h"
 #include "ops/schedule.h"
@@ -91,13 +93,13 @@ struct clip_log_attributes {
 };
 
 /* Losses, a value a sample: [N].
-   softmax_crossentropy: inputs logits[N, c], labels[N] or [N, 1] of any whole type.
+   softmax_crossentropy: inputs logits[N, ..., c], labels[N, ...] or [N, ..., 1] of any whole type -> [N, ...].
      gradient: dlogits from logits, labels, d[N].
    sigmoid_crossentropy: inputs logits[N, c], targets [N] (when c == 1) or [N, c]; mean over c.
    binary_crossentropy: the same from probabilities, clipped to [1e-7, 1 - 1e-7].
    A label outside [0, c) makes the loss of its sample NaN. */
 
-/* sparse_accuracy: inputs scores[N, c], labels -> f32 [N], 1 where the first largest is right.
+/* sparse_accuracy: inputs scores[N, ..., c], labels -> f32 [N, ...], 1 where the first largest is right.
    binary_accuracy: inputs scores[N, c], targets -> f32 [N], mean over c of (score > threshold) == target. */
 struct binary_accuracy_attributes {
     double threshold; /* 0.5 for probabilities, 0 for logits */

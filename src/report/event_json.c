@@ -34,7 +34,7 @@ static void step_line(struct plim_report *report, const plim_progress *progress)
 
 static void epoch_line(struct plim_report *report, const plim_progress *progress)
 {
-    char key[64];
+    char key[128];
     struct json_writer json;
     begin(report, &json, "epoch");
     json_int(&json, "epoch", progress->epoch);
@@ -42,13 +42,14 @@ static void epoch_line(struct plim_report *report, const plim_progress *progress
     json_int(&json, "samples", progress->samples);
     json_double(&json, "seconds", progress->seconds);
     json_double(&json, "loss", progress->loss);
-    if (progress->metric)
-        json_double(&json, progress->metric, progress->metric_value);
+    for (int m = 0; m < progress->metric_count; m++)
+        json_double(&json, progress->metric[m], progress->metric_value[m]);
     if (progress->validated) {
         json_double(&json, "val_loss", progress->val_loss);
-        snprintf(key, sizeof key, "val_%s", progress->metric ? progress->metric : "");
-        if (progress->metric)
-            json_double(&json, key, progress->val_metric_value);
+        for (int m = 0; m < progress->metric_count; m++) {
+            snprintf(key, sizeof key, "val_%s", progress->metric[m]);
+            json_double(&json, key, progress->val_metric_value[m]);
+        }
     }
     struct usage usage;
     if (usage_now(&usage))

@@ -63,12 +63,12 @@ static void add_memory(struct text *line, const plim_progress *p)
 
 static void add_figures(struct text *line, const plim_progress *p, bool with_validation)
 {
-    if (p->metric)
-        add_value(line, "", p->metric, p->metric_value);
+    for (int m = 0; m < p->metric_count; m++)
+        add_value(line, "", p->metric[m], p->metric_value[m]);
     add_value(line, "", "loss", p->loss);
     if (with_validation) {
-        if (p->metric)
-            add_value(line, "val_", p->metric, p->val_metric_value);
+        for (int m = 0; m < p->metric_count; m++)
+            add_value(line, "val_", p->metric[m], p->val_metric_value[m]);
         add_value(line, "val_", "loss", p->val_loss);
     }
 }

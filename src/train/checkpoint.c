@@ -101,7 +101,13 @@ static plim_status note_position(struct safetensors_writer *writer, const struct
     TRY(note(writer, error, "total_steps", "%" PRId64, position->total_steps));
     TRY(note(writer, error, "epoch_samples", "%" PRId64, position->epoch_samples));
     TRY(note(writer, error, "loss_sum", "%a", position->loss_sum));
-    TRY(note(writer, error, "metric_sum", "%a", position->metric_sum));
+    TRY(note(writer, error, "metric_sum", "%a", position->metric_sum[0]));
+    for (int m = 1; m < MOST_METRICS; m++) {
+        char key[32];
+        snprintf(key, sizeof key, "metric_sum_%d", m);
+        if (position->metric_sum[m] != 0.0)
+            TRY(note(writer, error, key, "%a", position->metric_sum[m]));
+    }
     TRY(note(writer, error, "seed", "%" PRIu64, position->seed));
     TRY(note(writer, error, "batch", "%" PRId64, position->batch));
     TRY(note(writer, error, "dataset_count", "%" PRId64, position->dataset_count));
@@ -253,12 +259,17 @@ static plim_status read_position(struct position *out, const struct safetensors 
     if (!format || strcmp(format, FORMAT) != 0)
         return fail_at(error, PLIM_BAD_DATA, path, "its format is '%s', this version reads '%s'", format ? format : "",
                        FORMAT);
-    bool whole = whole_note(&position.epoch, file, "epoch") && whole_note(&position.step, file, "step") &&
-                 whole_note(&position.total_steps, file, "total_steps") &&
-                 whole_note(&position.epoch_samples, file, "epoch_samples") &&
-                 whole_note(&position.batch, file, "batch") &&
-                 whole_note(&position.dataset_count, file, "dataset_count") &&
-                 real_note(&position.loss_sum, file, "loss_sum") && real_note(&position.metric_sum, file, "metric_sum");
+    bool whole =
+        whole_note(&position.epoch, file, "epoch") && whole_note(&position.step, file, "step") &&
+        whole_note(&position.total_steps, file, "total_steps") &&
+        whole_note(&position.epoch_samples, file, "epoch_samples") && whole_note(&position.batch, file, "batch") &&
+        whole_note(&position.dataset_count, file, "dataset_count") && real_note(&position.loss_sum, file, "loss_sum") &&
+        real_note(&position.metric_sum[0], file, "metric_sum");
+    for (int m = 1; m < MOST_METRICS && whole; m++) {
+        char key[32];
+        snprintf(key, sizeof key, "metric_sum_%d", m);
+        whole = !safetensors_metadata(file, key) || real_note(&position.metric_sum[m], file, key);
+    }
     if (!whole || !seed || !instructions || !is_count(position.epoch) || !is_count(position.step) ||
         !is_count(position.total_steps) || !is_count(position.epoch_samples))
         return fail_at(error, PLIM_BAD_DATA, path, "the position in the training data is missing or damaged");

@@ -5,7 +5,9 @@ plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_erro
 {
     const struct model_tensors *tensors = &trainer->evaluate_tensors;
     const float *loss = machine_data(&trainer->machine, PHASE_EVALUATE, tensors->loss);
-    const float *metric = tensors->accuracy ? machine_data(&trainer->machine, PHASE_EVALUATE, tensors->accuracy) : NULL;
+    const float *metric[MOST_METRICS] = {0};
+    for (int m = 0; m < tensors->metric_count; m++)
+        metric[m] = machine_data(&trainer->machine, PHASE_EVALUATE, tensors->metric[m]);
     struct batch *batch;
     TRY(iterator_seek(trainer->validation_iterator, 0, 0, error));
     for (int64_t i = 0; !trainer->options.validation_steps || i < trainer->options.validation_steps; i++) {
@@ -16,8 +18,8 @@ plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_erro
         TRY(backend_check(trainer->machine.program->backend, error));
         sums->samples += batch->count;
         sums->loss += (double)*loss * (double)batch->count;
-        if (metric)
-            sums->metric += (double)*metric * (double)batch->count;
+        for (int m = 0; m < tensors->metric_count; m++)
+            sums->metric[m] += (double)*metric[m] * (double)batch->count;
     }
     return PLIM_OK;
 }

@@ -23,7 +23,7 @@ struct run {
     plim_listener *listener;
     void *context;
     plim_progress progress;
-    const float *loss, *metric; /* of the training step, in the arena */
+    const float *loss, *metric[MOST_METRICS]; /* of the training step, in the arena */
 
     uint64_t begin_ns, epoch_ns;
     uint64_t epoch_first_ns; /* end of the epoch's first step here; 0: not yet */
@@ -102,7 +102,8 @@ static void show(struct run *run, plim_event_kind kind, uint64_t now_ns)
                                      ? seconds_since(run->epoch_first_ns, now_ns) / (double)(run->epoch_steps - 1)
                                      : progress->seconds;
     progress->loss = position->epoch_samples ? position->loss_sum / samples : NAN;
-    progress->metric_value = position->epoch_samples ? position->metric_sum / samples : NAN;
+    for (int m = 0; m < progress->metric_count; m++)
+        progress->metric_value[m] = position->epoch_samples ? position->metric_sum[m] / samples : NAN;
     send(run, kind, NULL);
 }
 
@@ -179,8 +180,8 @@ static plim_status step(struct run *run, const struct batch *batch, plim_error *
     position->total_steps++;
     position->epoch_samples += batch->count;
     position->loss_sum += (double)*run->loss * (double)batch->count;
-    if (run->metric)
-        position->metric_sum += (double)*run->metric * (double)batch->count;
+    for (int m = 0; m < run->progress.metric_count; m++)
+        position->metric_sum[m] += (double)*run->metric[m] * (double)batch->count;
     run->progress.step_loss = (double)*run->loss;
     tell_nan(run);
     uint64_t now_ns = clock_ns();
@@ -229,7 +230,8 @@ static plim_status validate(struct run *run, plim_error *error)
     go_on(run);
     run->progress.validated = status == PLIM_OK && sums.samples;
     run->progress.val_loss = sums.loss / (double)sums.samples;
-    run->progress.val_metric_value = sums.metric / (double)sums.samples;
+    for (int m = 0; m < run->progress.metric_count; m++)
+        run->progress.val_metric_value[m] = sums.metric[m] / (double)sums.samples;
     return status;
 }
 
@@ -292,7 +294,8 @@ static plim_status run_epoch(struct run *run, plim_error *error)
     show(run, PLIM_EVENT_EPOCH, clock_ns());
     position->epoch++;
     position->step = position->epoch_samples = 0;
-    position->loss_sum = position->metric_sum = 0.0;
+    position->loss_sum = 0.0;
+    memset(position->metric_sum, 0, sizeof position->metric_sum);
     return trainer_saves(trainer) ? save(run, error) : PLIM_OK;
 }
 
@@ -351,11 +354,14 @@ static plim_status prepare(struct run *run, plim_error *error)
     int64_t most = trainer->options.steps_per_epoch;
     run->progress.epochs = trainer->options.epochs;
     run->progress.steps = most && (steps < 0 || most < steps) ? most : steps < 0 ? -1 : steps;
-    run->progress.metric = trainer->metric;
+    const struct model_tensors *tensors = &trainer->train_tensors;
+    run->progress.metric_count = tensors->metric_count;
+    for (int m = 0; m < tensors->metric_count; m++) {
+        run->progress.metric[m] = trainer->metric[m];
+        run->metric[m] = machine_data(&trainer->machine, PHASE_TRAIN, tensors->metric[m]);
+    }
     run->progress.budget_bytes = trainer->budget_bytes;
     run->loss = machine_data(&trainer->machine, PHASE_TRAIN, trainer->train_tensors.loss);
-    if (trainer->train_tensors.accuracy)
-        run->metric = machine_data(&trainer->machine, PHASE_TRAIN, trainer->train_tensors.accuracy);
     return PLIM_OK;
 }
 
@@ -368,6 +374,29 @@ static plim_status train(struct run *run, plim_error *error)
     while (trainer->position.epoch < trainer->options.epochs)
         TRY(run_epoch(run, error));
     return PLIM_OK;
+}
+
+/* Averages of weights (use_ema) take the weights' places in the end, as in Keras's fit. */
+static void finish_averages(struct trainer *trainer)
+{
+    const struct program *program = trainer->machine.program;
+    int guess = 0;
+    for (int i = 0; i < program->persistent_count; i++) {
+        const char *name = program->persistent[i]->name;
+        size_t length = strlen(name), first = strlen("optimizer/"), last = strlen("/average");
+        if (length <= first + last || strcmp(name + length - last, "/average") != 0)
+            continue;
+        for (int tried = 0; tried < program->persistent_count;
+             tried++, guess = (guess + 1) % program->persistent_count) {
+            const struct tensor *weight = program->persistent[guess];
+            if (weight->kind != KIND_WEIGHT || strlen(weight->name) != length - first - last ||
+                strncmp(weight->name, name + first, length - first - last) != 0)
+                continue;
+            memcpy(persistent_data(&trainer->machine, guess), persistent_data(&trainer->machine, i),
+                   (size_t)shape_count(&weight->shape) * type_bytes(weight->type));
+            break;
+        }
+    }
 }
 
 /* While the iterators are still open: their figures and bytes belong to it. */
@@ -432,6 +461,8 @@ plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *
     plim_status status = train(&run, error);
     end_figures(&end, &run);
     close_iterators(trainer);
+    if (status == PLIM_OK)
+        finish_averages(trainer);
     if (status == PLIM_OK && trainer->options.save_weights)
         status = weights_save(trainer->options.save_weights, &trainer->machine, error);
     bool started = run.steps > 0 || status == PLIM_OK || status == PLIM_INTERRUPTED;

@@ -36,7 +36,7 @@ struct position {
     int64_t epoch, step;      /* next batch to train on: epoch from 0 */
     int64_t total_steps;
     int64_t epoch_samples;    /* running sums of this epoch */
-    double loss_sum, metric_sum;
+    double loss_sum, metric_sum[MOST_METRICS];
     uint64_t seed;
     int64_t batch;            /* batch size: refused when it differs */
     int64_t dataset_count;
@@ -142,7 +142,7 @@ struct trainer {
     struct checkpoint_folder checkpoints;
     const volatile int *stop; /* set by a signal handler */
     uint64_t predicted_peak, budget_bytes;
-    const char *metric; /* "accuracy" or NULL */
+    const char *metric[MOST_METRICS]; /* names, in the order of the tensors */
     char note[768];     /* what is to be said of this run: what a resume found, data too short; "": nothing */
 };
 /* Calls listener with BEGIN, STEP, EPOCH and END events. */
@@ -153,7 +153,7 @@ plim_status trainer_initialize(struct trainer *trainer, plim_error *error);
 /* For trainer.c: ---- evaluate.c, resume.c ---- */
 struct evaluation {
     int64_t samples;
-    double loss, metric; /* sums over samples */
+    double loss, metric[MOST_METRICS]; /* sums over samples */
 };
 /* The validation data from its start; ends early when a stop is asked for. */
 plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_error *error);

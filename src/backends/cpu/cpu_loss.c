@@ -14,9 +14,10 @@ MAKER(make_loss)
     (void)error;
     const struct node *node = request->node;
     const struct tensor *scores = node->input[0];
-    if (scores->type != TYPE_F32 || node->output[0]->type != TYPE_F32 || scores->shape.rank != 2)
+    if (scores->type != TYPE_F32 || node->output[0]->type != TYPE_F32)
         return PLIM_OK;
-    out->size[0] = scores->shape.dim[1];
+    out->size[0] = scores->shape.dim[scores->shape.rank - 1];
+    out->size[1] = shape_row(&scores->shape) / out->size[0]; /* rows a sample */
     out->kernel.run = entry->run;
     return PLIM_OK;
 }
@@ -33,6 +34,17 @@ static int64_t class_of(const struct call *call, int64_t row, int64_t classes)
     return label >= 0 && label < (double)classes ? (int64_t)label : -1;
 }
 
+static int64_t score_rows(const struct kernel *kernel, const struct call *call)
+{
+    return cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[1];
+}
+
+static bool ignored(const struct call *call, int64_t row)
+{
+    const struct crossentropy_attributes *attributes = call->node->attributes;
+    return attributes->ignores && label_at(call, row) == attributes->ignored;
+}
+
 static float largest(const float *x, int64_t count)
 {
     float most = x[0];
@@ -44,12 +56,16 @@ static float largest(const float *x, int64_t count)
 /* log(sum(exp(x - most))) + most - x[label] */
 RUNNER(run_softmax_crossentropy)
 {
-    int64_t rows = cpu_rows(kernel, call), classes = cpu_kernel_of(kernel)->size[0];
+    int64_t rows = score_rows(kernel, call), classes = cpu_kernel_of(kernel)->size[0];
     const float *x = call->input[0];
     float *y = call->output[0];
     for (int64_t row = 0; row < rows; row++, x += classes) {
         int64_t label = class_of(call, row, classes);
         float most = largest(x, classes), sum = 0;
+        if (ignored(call, row)) {
+            y[row] = 0;
+            continue;
+        }
         for (int64_t i = 0; i < classes; i++)
             sum += exp_of(x[i] - most);
         y[row] = label < 0 ? NAN : logf(sum) + (most - x[label]);
@@ -59,12 +75,16 @@ RUNNER(run_softmax_crossentropy)
 /* d * (softmax(x)[i] - (i == label)) */
 RUNNER(run_softmax_crossentropy_gradient)
 {
-    int64_t rows = cpu_rows(kernel, call), classes = cpu_kernel_of(kernel)->size[0];
+    int64_t rows = score_rows(kernel, call), classes = cpu_kernel_of(kernel)->size[0];
     const float *x = call->input[0], *d = call->input[2];
     float *y = call->output[0];
     for (int64_t row = 0; row < rows; row++, x += classes, y += classes) {
         int64_t label = class_of(call, row, classes);
         float most = largest(x, classes), sum = 0, share = label < 0 ? NAN : d[row];
+        if (ignored(call, row)) {
+            memset(y, 0, (size_t)classes * sizeof *y);
+            continue;
+        }
         INDEPENDENT
         for (int64_t i = 0; i < classes; i++)
             y[i] = exp_of(x[i] - most);
@@ -183,7 +203,7 @@ RUNNER(run_binary_crossentropy_gradient)
 /* 1 where the first largest score is the label's. */
 RUNNER(run_sparse_accuracy)
 {
-    int64_t rows = cpu_rows(kernel, call), classes = cpu_kernel_of(kernel)->size[0];
+    int64_t rows = score_rows(kernel, call), classes = cpu_kernel_of(kernel)->size[0];
     const float *x = call->input[0];
     float *y = call->output[0];
     for (int64_t row = 0; row < rows; row++, x += classes) {
@@ -198,7 +218,7 @@ RUNNER(run_sparse_accuracy)
 RUNNER(run_binary_accuracy)
 {
     const struct binary_accuracy_attributes *attributes = call->node->attributes;
-    int64_t rows = cpu_rows(kernel, call), width = cpu_kernel_of(kernel)->size[0];
+    int64_t rows = score_rows(kernel, call), width = cpu_kernel_of(kernel)->size[0];
     const float *x = call->input[0];
     float *y = call->output[0];
     for (int64_t row = 0; row < rows; row++) {
@@ -206,5 +226,27 @@ RUNNER(run_binary_accuracy)
         for (int64_t i = row * width; i < (row + 1) * width; i++)
             right += (double)((double)x[i] > attributes->threshold) == label_at(call, i);
         y[row] = (float)right / (float)width;
+    }
+}
+
+/* Fewer than k scores are larger than that of the right class. */
+RUNNER(run_ranked_accuracy)
+{
+    const struct ranked_accuracy_attributes *attributes = call->node->attributes;
+    int64_t rows = score_rows(kernel, call), classes = cpu_kernel_of(kernel)->size[0];
+    const float *x = call->input[0];
+    float *y = call->output[0];
+    for (int64_t row = 0; row < rows; row++, x += classes) {
+        int64_t right = 0, larger = 0, best = 0;
+        if (attributes->sparse)
+            right = class_of(call, row, classes);
+        for (int64_t i = 1; !attributes->sparse && i < classes; i++)
+            right = label_at(call, row * classes + i) > label_at(call, row * classes + right) ? i : right;
+        float score = right < 0 ? 0 : x[right];
+        for (int64_t i = 0; i < classes; i++) {
+            larger += x[i] > score;
+            best = x[i] > x[best] ? i : best;
+        }
+        y[row] = right >= 0 && (attributes->k ? larger < attributes->k : best == right);
     }
 }

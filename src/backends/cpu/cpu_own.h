@@ -161,7 +161,25 @@ RUNNER(run_sigmoid_crossentropy_gradient);
 RUNNER(run_binary_crossentropy);
 RUNNER(run_binary_crossentropy_gradient);
 RUNNER(run_sparse_accuracy);
+MAKER(make_formula);
+MAKER(make_formula_gradient);
+MAKER(make_row_loss);
+RUNNER(run_row_loss);
+RUNNER(run_row_loss_gradient);
+MAKER(make_values);
+RUNNER(run_weigh);
+RUNNER(run_loss_mean);
+RUNNER(run_loss_mean_gradient);
+RUNNER(run_count_valid);
+RUNNER(run_count_others);
 RUNNER(run_binary_accuracy);
+RUNNER(run_ranked_accuracy);
+
+MAKER(make_penalty);
+RUNNER(run_penalty);
+RUNNER(run_penalty_gradient);
+MAKER(make_constrain);
+RUNNER(run_constrain);
 
 MAKER(make_update);
 RUNNER(run_sgd);

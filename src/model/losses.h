@@ -1,0 +1,48 @@
+/* losses.h - losses and metrics with Keras's names, arguments and rules for
+   shapes. A loss is one entry of the table in losses.c, a metric one in metrics.c. */
+#ifndef MODEL_LOSSES_H
+#define MODEL_LOSSES_H
+
+#include "base/settings.h"
+#include "ops/losses.h"
+
+/* Which activation's logits a loss takes, where the model ends with it. */
+enum loss_kind { LOSS_SPARSE_CATEGORICAL, LOSS_BINARY, LOSS_PLAIN };
+#define LOSS_SOFTMAX LOSS_SPARSE_CATEGORICAL
+
+struct loss_type;
+struct loss {
+    const struct loss_type *type; /* NULL: what loss_kind says, with defaults */
+    bool from_logits, balances, ignores, sums;
+    double smoothing, delta, alpha, gamma, ignored;
+};
+
+struct model;
+struct graph;
+struct tensor;
+
+struct loss_type {
+    const char *name, *alias, *second_alias; /* "mean_squared_error", "mse", NULL */
+    enum loss_kind kind;
+    bool sparse;               /* labels are class numbers */
+    enum loss_formula formula; /* of the element, or */
+    enum row_formula row;      /* of the row */
+    struct setting setting[7];
+    /* The values of output x, one a row; `logits`: x comes before its activation. */
+    struct tensor *(*values)(struct graph *graph, const struct loss *loss, struct tensor *x, struct tensor *label,
+                             bool logits);
+};
+
+/* The type of a loss, also where only its kind was said. */
+const struct loss_type *loss_type_of(const struct loss *loss, enum loss_kind kind);
+/* `mse`, or `{Huber: {delta: 2}}`. */
+plim_status loss_read(struct loss *out, enum loss_kind *kind, const char *job, const struct yaml *yaml,
+                      plim_error *error);
+/* By name or alias; NULL: there is none. */
+const struct loss_type *loss_named(const char *name);
+void loss_standards(struct loss *out);
+/* Whether labels fit outputs; else the graph has failed and says why. */
+bool loss_fits(struct graph *graph, const struct model *model, const struct loss_type *type, const struct tensor *x,
+               const struct tensor *label);
+
+#endif

@@ -1,0 +1,229 @@
+/* metrics.c - Keras's metrics over the model's output: a mean over the batch
+   each, which the trainer averages over an epoch. Losses are metrics too. */
+#include <string.h>
+
+#include "model/layer_options.h"
+#include "ops/ops.h"
+
+typedef struct tensor *metric_values(struct graph *graph, const struct metric *metric, struct tensor *x,
+                                     struct tensor *label, bool logits);
+
+struct metric_type {
+    const char *name, *alias;
+    bool sparse; /* labels are class numbers */
+    metric_values *values;
+};
+
+/* A probability of 0.5 is a logit of 0. */
+static struct tensor *binary_accuracy(struct graph *graph, const struct metric *metric, struct tensor *x,
+                                      struct tensor *label, bool logits)
+{
+    struct binary_accuracy_attributes attributes = {.threshold = metric->threshold};
+    struct tensor *inputs[2] = {x, label};
+    if (logits && metric->threshold == 0.5)
+        attributes.threshold = 0.0;
+    else if (logits)
+        inputs[0] = unary(graph, &op_sigmoid, x);
+    return graph_add(graph, &op_binary_accuracy, inputs, 2, &attributes, sizeof attributes);
+}
+
+/* The largest logit is the largest probability. */
+static struct tensor *sparse_accuracy(struct graph *graph, const struct metric *metric, struct tensor *x,
+                                      struct tensor *label, bool logits)
+{
+    (void)metric, (void)logits;
+    return binary(graph, &op_sparse_accuracy, x, label);
+}
+
+static struct tensor *ranked(struct graph *graph, struct tensor *x, struct tensor *label, int64_t k, bool sparse)
+{
+    struct ranked_accuracy_attributes attributes = {.k = k, .sparse = sparse};
+    struct tensor *inputs[2] = {x, label};
+    return graph_add(graph, &op_ranked_accuracy, inputs, 2, &attributes, sizeof attributes);
+}
+
+static struct tensor *categorical_accuracy(struct graph *graph, const struct metric *metric, struct tensor *x,
+                                           struct tensor *label, bool logits)
+{
+    (void)metric, (void)logits;
+    return ranked(graph, x, label, 0, false);
+}
+
+static struct tensor *top_k(struct graph *graph, const struct metric *metric, struct tensor *x, struct tensor *label,
+                            bool logits)
+{
+    (void)logits;
+    return ranked(graph, x, label, metric->k, false);
+}
+
+static struct tensor *sparse_top_k(struct graph *graph, const struct metric *metric, struct tensor *x,
+                                   struct tensor *label, bool logits)
+{
+    (void)logits;
+    return ranked(graph, x, label, metric->k, true);
+}
+
+/* Keras chooses by shapes. */
+static struct tensor *accuracy(struct graph *graph, const struct metric *metric, struct tensor *x, struct tensor *label,
+                               bool logits)
+{
+    const struct shape *scores = &x->shape, *labels = &label->shape;
+    if (scores->dim[scores->rank - 1] == 1)
+        return binary_accuracy(graph, metric, x, label, logits);
+    if (labels->rank < scores->rank || labels->dim[labels->rank - 1] == 1)
+        return sparse_accuracy(graph, metric, x, label, logits);
+    return categorical_accuracy(graph, metric, x, label, logits);
+}
+
+static const struct metric_type metrics[] = {
+    {"accuracy", "acc", false, accuracy},
+    {"binary_accuracy", NULL, false, binary_accuracy},
+    {"categorical_accuracy", NULL, false, categorical_accuracy},
+    {"sparse_categorical_accuracy", NULL, true, sparse_accuracy},
+    {"top_k_categorical_accuracy", NULL, false, top_k},
+    {"sparse_top_k_categorical_accuracy", NULL, true, sparse_top_k},
+};
+
+static const char *const keras_metrics[] = {
+    "precision",
+    "recall",
+    "auc",
+    "f1_score",
+    "fbeta_score",
+    "mean_iou",
+    "binary_iou",
+    "iou",
+    "one_hot_iou",
+    "one_hot_mean_iou",
+    "r2_score",
+    "root_mean_squared_error",
+    "true_positives",
+    "true_negatives",
+    "false_positives",
+    "false_negatives",
+    "precision_at_recall",
+    "recall_at_precision",
+    "sensitivity_at_specificity",
+    "specificity_at_sensitivity",
+    "mean",
+    "sum",
+    "concordance_correlation",
+    "pearson_correlation",
+    "log_cosh_error",
+};
+
+/* ---- reading ------------------------------------------------------------ */
+
+static plim_status read_words(struct metric *out, const char *job, const struct yaml *yaml, plim_error *error)
+{
+    const struct setting settings[] = {
+        {"name", SETTING_WORD, offsetof(struct metric, name), 0},
+        {"k", SETTING_WHOLE, offsetof(struct metric, k), 1},
+        {"threshold", SETTING_NUMBER, offsetof(struct metric, threshold), 0},
+    };
+    if (yaml->kind == YAML_SCALAR && yaml->is_null)
+        return PLIM_OK;
+    return settings_read(out, settings, LENGTH(settings), job, yaml, error);
+}
+
+static plim_status read_metric(struct metric *out, const char *job, const struct yaml *yaml, plim_error *error)
+{
+    const char *names[LENGTH(metrics)];
+    char where[256];
+    bool map = yaml->kind == YAML_MAP && yaml->count == 1;
+    const char *name = map ? yaml->first->key : yaml->text;
+    yaml_place(where, job, yaml);
+    if (!map && (yaml->kind != YAML_SCALAR || yaml->is_null))
+        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "metrics: expected names"), "metrics: [accuracy]");
+    *out = (struct metric){.k = 5, .threshold = 0.5, .name = name};
+    for (int i = 0; i < LENGTH(metrics); i++) {
+        names[i] = metrics[i].name;
+        if (same_word(name, metrics[i].name) || (metrics[i].alias && same_word(name, metrics[i].alias)))
+            out->type = &metrics[i];
+    }
+    out->loss.type = out->type ? NULL : loss_named(name);
+    if (!out->type && !out->loss.type)
+        return option_unknown("metric", name, where, names, LENGTH(names), keras_metrics, LENGTH(keras_metrics), error);
+    loss_standards(&out->loss);
+    if (map && out->type)
+        out->name = out->type->name;
+    return map ? read_words(out, job, yaml->first, error) : PLIM_OK;
+}
+
+plim_status metrics_read(struct training *out, const char *job, const struct yaml *yaml, plim_error *error)
+{
+    char where[256];
+    for (const struct yaml *entry = yaml->kind == YAML_LIST ? yaml->first : yaml; entry; entry = entry->next) {
+        yaml_place(where, job, entry);
+        if (out->metric_count == MOST_METRICS - 1)
+            return fail_at(error, PLIM_UNSUPPORTED, where, "metrics: at most %d", MOST_METRICS - 1);
+        struct metric *metric = &out->metric[out->metric_count];
+        TRY(read_metric(metric, job, entry, error));
+        for (int i = 0; i < out->metric_count; i++)
+            if (strcmp(out->metric[i].name, metric->name) == 0)
+                return fail_at(error, PLIM_BAD_JOB, where, "two metrics are named '%s'", metric->name);
+        out->metric_count++;
+        if (entry == yaml)
+            break;
+    }
+    return PLIM_OK;
+}
+
+/* ---- into the graph ----------------------------------------------------- */
+
+/* What the activation would have made, where it was left to the loss. */
+static struct tensor *probabilities(struct graph *graph, const struct model *model, struct tensor *x)
+{
+    if (!model->from_logits)
+        return x;
+    return unary(graph, model->training->loss == LOSS_BINARY ? &op_sigmoid : &op_softmax, x);
+}
+
+static struct tensor *loss_values(struct graph *graph, const struct model *model, const struct loss *loss,
+                                  struct tensor *x, struct tensor *label)
+{
+    struct scale_attributes negative = {-1.0};
+    if (!loss_fits(graph, model, loss->type, x, label))
+        return NULL;
+    bool logits = model->from_logits && loss->type->kind == model->training->loss;
+    struct tensor *values = loss->type->values(graph, loss, logits ? x : probabilities(graph, model, x), label, logits);
+    if (loss->type->row != ROW_COSINE || !values) /* as a loss its sign is the other one */
+        return values;
+    return graph_add(graph, &op_scale, &values, 1, &negative, sizeof negative);
+}
+
+static struct tensor *mean(struct graph *graph, struct tensor *values)
+{
+    if (values && values->shape.rank == 1)
+        return unary(graph, &op_batch_mean, values);
+    struct loss_mean_attributes attributes = {.sums = false};
+    return graph_add(graph, &op_loss_mean, &values, 1, &attributes, sizeof attributes);
+}
+
+static void add_metric(struct model_tensors *out, struct graph *graph, const struct model *model,
+                       const struct metric *metric, struct tensor *x, struct tensor *label)
+{
+    struct tensor *values;
+    graph->layer = metric->name;
+    if (metric->type)
+        values =
+            metric->type->values(graph, metric, x, label, model->from_logits && model->training->loss == LOSS_BINARY);
+    else
+        values = loss_values(graph, model, &metric->loss, x, label);
+    if (graph->failed)
+        return;
+    struct tensor *result = mean(graph, values);
+    graph_result(graph, result, metric->name);
+    out->metric[out->metric_count++] = result;
+}
+
+void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model, struct tensor *x,
+                 struct tensor *label)
+{
+    static const struct metric plain = {.type = &metrics[0], .name = "accuracy", .k = 5, .threshold = 0.5};
+    const struct training *training = model->training;
+    if (training->accuracy)
+        add_metric(out, graph, model, &plain, x, label);
+    for (int i = 0; i < training->metric_count && !graph->failed; i++)
+        add_metric(out, graph, model, &training->metric[i], x, label);
+}

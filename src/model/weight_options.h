@@ -1,0 +1,33 @@
+/* weight_options.h - regularisers and constraints, of any weight of any layer:
+   `kernel_regularizer: {L2: 0.01}`, `bias_constraint: non_neg`, `activity_regularizer: ...`. */
+#ifndef MODEL_WEIGHT_OPTIONS_H
+#define MODEL_WEIGHT_OPTIONS_H
+
+#include "base/yaml.h"
+#include "ops/regularize.h"
+
+struct layer;
+struct graph;
+struct tensor;
+struct model;
+
+struct weight_option {
+    const char *weight; /* what stands before _regularizer or _constraint: "kernel", "activity" */
+    struct penalty_attributes penalty;
+    enum constraint_kind constraint;
+    double least, most, rate;
+    int64_t axis_first, axis_last; /* that the norm is taken over */
+    struct weight_option *next;
+};
+
+/* Whether it is read here, for every layer alike. */
+bool is_weight_option(const char *word);
+/* All of them in a layer's map, into layer->weight_option. */
+plim_status weight_options_read(struct layer *layer, const struct yaml *map, plim_error *error);
+
+/* The loss with all penalties of the model added to it. */
+struct tensor *penalties_add(struct graph *graph, const struct model *model, struct tensor *loss);
+/* After an update of weight number i of the model. */
+void constraint_add(struct graph *graph, const struct model *model, int i);
+
+#endif

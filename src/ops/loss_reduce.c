@@ -1,0 +1,263 @@
+/* loss_reduce.c - from a value a row to one number of the batch: weights,
+   means, and how many values count. */
+#include "ops/helpers.h"
+
+static void cut_values(struct cut *cut, const struct node *node)
+{
+    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
+}
+
+static bool is_number(const struct tensor *tensor)
+{
+    return !tensor->batched && tensor->type == TYPE_F32 && shape_count(&tensor->shape) == 1;
+}
+
+/* ---- weigh: v w --------------------------------------------------------- */
+
+static plim_status weigh_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *v = node->input[0], *w = node->input[1];
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    TRY(need_batched(node, 1, error));
+    if (shape_row(&w->shape) != 1 && shape_row(&w->shape) != shape_row(&v->shape))
+        return misfit(node, error, "%lld weights a sample for %lld values", (long long)shape_row(&w->shape),
+                      (long long)shape_row(&v->shape));
+    output_like(graph, node, 0, v);
+    return PLIM_OK;
+}
+
+static void weigh_reference(const struct call *call)
+{
+    const struct tensor *v = call->node->input[0];
+    int64_t row = shape_row(&v->shape), count = call_rows(call, v) * row;
+    int64_t share_of = row / shape_row(&call->node->input[1]->shape);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 0, i) * get(call, 1, i / share_of));
+}
+
+static void weigh_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                       struct tensor **d_input)
+{
+    if (wanted[0])
+        d_input[0] = binary(graph, &op_weigh, d_output[0], node->input[1]);
+}
+
+static struct tensor *weigh_example(struct graph *graph, int variant, enum type type)
+{
+    static const enum type types[] = {TYPE_F32, TYPE_U8, TYPE_BOOL, TYPE_I64};
+    if (variant > 3)
+        return NULL;
+    struct tensor *v =
+        variant == 2 ? example_input(graph, "v", type, 0, NULL) : example_input(graph, "v", type, ROW(3, 7));
+    struct tensor *w = variant == 0   ? example_input(graph, "label:5", types[0], 0, NULL)
+                       : variant == 3 ? example_input(graph, "label:5", types[3], ROW(1))
+                       : variant == 2 ? example_input(graph, "label:2", types[2], 0, NULL)
+                                      : example_input(graph, "label:5", types[1], ROW(3, 7));
+    return binary(graph, &op_weigh, v, w);
+}
+
+const struct op op_weigh = {
+    .name = "weigh",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = weigh_infer,
+    .gradient = weigh_back,
+    .keeps_inputs = 1 << 1,
+    .in_place = 0,
+    .cut = cut_values,
+    .reference = weigh_reference,
+    .example = weigh_example,
+};
+
+/* ---- loss_mean ---------------------------------------------------------- */
+
+static plim_status loss_mean_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    if (node->input[1] && !is_number(node->input[1]))
+        return misfit(node, error, "the count must be one float32");
+    output_of(graph, node, 0, node->input[0]->type, shape_1(1), false);
+    return PLIM_OK;
+}
+
+/* What one value counts in the mean. */
+static double part_of(const struct call *call, const struct tensor *v, int count)
+{
+    const struct loss_mean_attributes *a = call->node->attributes;
+    double all = (double)call->count * (double)shape_row(&v->shape);
+    if (call->node->input[count])
+        all = get(call, count, 0);
+    return a->sums ? 1 : all > 0 ? 1 / all : 0;
+}
+
+static void loss_mean_reference(const struct call *call)
+{
+    const struct tensor *v = call->node->input[0];
+    int64_t count = call_rows(call, v) * shape_row(&v->shape);
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += get(call, 0, i);
+    share(call, 0, 0, sum * part_of(call, v, 1));
+}
+
+static void loss_mean_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                           struct tensor **d_input)
+{
+    struct tensor *inputs[3] = {d_output[0], node->input[0], node->input[1]};
+    if (wanted[0])
+        d_input[0] = graph_add(graph, &op_loss_mean_gradient, inputs, node->input[1] ? 3 : 2, node->attributes,
+                               node->attributes_bytes);
+}
+
+static struct tensor *loss_mean_example(struct graph *graph, int variant, enum type type)
+{
+    struct loss_mean_attributes a = {.sums = variant == 2};
+    if (variant > 2)
+        return NULL;
+    struct tensor *v =
+        variant == 1 ? example_input(graph, "v", type, 0, NULL) : example_input(graph, "v", type, ROW(3, 7));
+    struct tensor *inputs[2] = {v, variant == 1 ? graph_state(graph, "positive:count", TYPE_F32, shape_1(1)) : NULL};
+    return graph_add(graph, &op_loss_mean, inputs, 2, &a, sizeof(a));
+}
+
+const struct op op_loss_mean = {
+    .name = "loss_mean",
+    .inputs = 2,
+    .outputs = 1,
+    .optional = 1 << 1,
+    .attributes_bytes = sizeof(struct loss_mean_attributes),
+    .infer = loss_mean_infer,
+    .gradient = loss_mean_back,
+    .keeps_inputs = 1 << 0 | 1 << 1, /* for its shape */
+    .in_place = NO_INPUT,
+    .cut = cut_values,
+    .reference = loss_mean_reference,
+    .example = loss_mean_example,
+};
+
+static plim_status loss_mean_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 1, error));
+    TRY(need_batched(node, 1, error));
+    if (node->input[0])
+        TRY(need_type(node, 0, node->input[1]->type, error));
+    if (node->input[2] && !is_number(node->input[2]))
+        return misfit(node, error, "the count must be one float32");
+    output_like(graph, node, 0, node->input[1]);
+    return PLIM_OK;
+}
+
+static void loss_mean_gradient_reference(const struct call *call)
+{
+    const struct tensor *v = call->node->input[1];
+    int64_t count = call_rows(call, v) * shape_row(&v->shape);
+    double d = (call->node->input[0] ? get(call, 0, 0) : 1) * part_of(call, v, 2);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, d);
+}
+
+static struct tensor *loss_mean_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    struct loss_mean_attributes a = {.sums = variant == 2};
+    if (variant > 2)
+        return NULL;
+    struct tensor *inputs[3] = {
+        variant == 1 ? graph_weight(graph, "d", type, shape_1(1), false) : NULL,
+        variant == 1 ? example_input(graph, "v", type, 0, NULL) : example_input(graph, "v", type, ROW(3, 7)),
+        variant == 1 ? graph_state(graph, "positive:count", TYPE_F32, shape_1(1)) : NULL,
+    };
+    return graph_add(graph, &op_loss_mean_gradient, inputs, 3, &a, sizeof(a));
+}
+
+const struct op op_loss_mean_gradient = {
+    .name = "loss_mean_gradient",
+    .inputs = 3,
+    .outputs = 1,
+    .optional = 1 << 0 | 1 << 2,
+    .attributes_bytes = sizeof(struct loss_mean_attributes),
+    .infer = loss_mean_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = loss_mean_gradient_reference,
+    .example = loss_mean_gradient_example,
+};
+
+/* ---- count_valid, count_others ------------------------------------------ */
+
+static plim_status count_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_batched(node, 0, error));
+    output_of(graph, node, 0, TYPE_F32, shape_1(1), false);
+    return PLIM_OK;
+}
+
+static void count_valid_reference(const struct call *call)
+{
+    const struct count_valid_attributes *a = call->node->attributes;
+    const struct tensor *x = call->node->input[0];
+    int64_t count = call_rows(call, x) * shape_row(&x->shape), valid = 0;
+    for (int64_t i = 0; i < count; i++)
+        valid += get(call, 0, i) != a->ignored;
+    share(call, 0, 0, (double)valid);
+}
+
+static void count_others_reference(const struct call *call)
+{
+    const struct tensor *x = call->node->input[0];
+    int64_t count = call_rows(call, x) * shape_row(&x->shape), others = 0;
+    for (int64_t i = 0; i < count; i++)
+        others += get(call, 0, i) != 0 && get(call, 0, i) != 1;
+    share(call, 0, 0, (double)others);
+}
+
+static struct tensor *example_counted(struct graph *graph, int variant)
+{
+    static const enum type types[] = {TYPE_I64, TYPE_U8, TYPE_F32};
+    if (variant > 2)
+        return NULL;
+    return variant == 1 ? example_input(graph, "label:3", types[variant], 0, NULL)
+                        : example_input(graph, "label:3", types[variant], ROW(5));
+}
+
+static struct tensor *count_valid_example(struct graph *graph, int variant, enum type type)
+{
+    struct count_valid_attributes a = {.ignored = variant};
+    struct tensor *x = example_counted(graph, variant);
+    (void)type;
+    return x ? graph_add(graph, &op_count_valid, &x, 1, &a, sizeof(a)) : NULL;
+}
+
+static struct tensor *count_others_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *x = example_counted(graph, variant);
+    (void)type;
+    return x ? unary(graph, &op_count_others, x) : NULL;
+}
+
+const struct op op_count_valid = {
+    .name = "count_valid",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct count_valid_attributes),
+    .infer = count_infer,
+    .no_gradient = "it counts",
+    .in_place = NO_INPUT,
+    .cut = cut_values,
+    .reference = count_valid_reference,
+    .example = count_valid_example,
+};
+
+const struct op op_count_others = {
+    .name = "count_others",
+    .inputs = 1,
+    .outputs = 1,
+    .infer = count_infer,
+    .no_gradient = "it counts",
+    .in_place = NO_INPUT,
+    .cut = cut_values,
+    .reference = count_others_reference,
+    .example = count_others_example,
+};
