@@ -324,8 +324,8 @@ static void bad_layers_are_refused_with_their_place(void **state)
         {"- Conv2D: {filters: 3, kernel_size: 3, padding: causal}", PLIM_BAD_JOB, "job.yaml:1", "padding 'causal'", ""},
         {"- Conv2DTranspose: {filters: 3, kernel_size: 3, output_padding: 1}", PLIM_BAD_JOB, "job.yaml:1",
          "output_padding 1 must be below the stride 1", ""},
-        {"- SeparableConv2D: {filters: 3, kernel_size: 3, pointwise_regularizer: l2}", PLIM_UNSUPPORTED, "job.yaml:1",
-         "pointwise_regularizer", ""},
+        {"- SeparableConv2D: {filters: 3, kernel_size: 3, pointwise_regularizer: l4}", PLIM_BAD_JOB, "job.yaml:1", "l4",
+         ""},
         {"- ReLU: {max_value: -6}", PLIM_BAD_JOB, "job.yaml:1:3", "max_value must not be negative", ""},
         {"- ReLU: {threshold: -1}", PLIM_BAD_JOB, "job.yaml:1:3", "threshold must not be negative", ""},
         {"- LeakyReLU: {negative_slop: 1}", PLIM_BAD_JOB, "job.yaml:1", "negative_slop", "negative_slope"},
@@ -382,7 +382,7 @@ static void bad_optimizers_are_refused(void **state)
 static void shapes_that_do_not_fit_are_refused(void **state)
 {
     static const struct refusal refusals[] = {
-        {"- Dense: 10", PLIM_BAD_JOB, "job.yaml:1:3", "(batch, classes)", ""},
+        {"- Dense: 10", PLIM_BAD_JOB, "job.yaml:1:3", "class numbers", ""},
         {"- Flatten\n- Conv2D: {filters: 1, kernel_size: 3}", PLIM_BAD_JOB, "job.yaml:2:3", "(None, 64)", ""},
         {"- Flatten\n- MaxPooling2D", PLIM_BAD_JOB, "job.yaml:2:3", "(None, 64)", ""},
         {"- Conv2D: {filters: 1, kernel_size: 9}", PLIM_BAD_JOB, "job.yaml:1:3", "9x9 does not fit", ""},
@@ -391,7 +391,7 @@ static void shapes_that_do_not_fit_are_refused(void **state)
         {"- AveragePooling2D: {pool_size: [1, 9]}", PLIM_BAD_JOB, "job.yaml:1:3", "1x9 does not fit", ""},
         {"- Input: {shape: [8, 8, 3]}\n- Flatten", PLIM_BAD_JOB, "job.yaml:1:3", "(8, 8, 3)", ""},
         {"- Flatten\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:2:3", "for each class", ""},
-        {"- Conv2D: {filters: 1, kernel_size: 3}", PLIM_BAD_JOB, "job.yaml:1:3", "(batch, classes)", ""},
+        {"- Conv2D: {filters: 1, kernel_size: 3}", PLIM_BAD_JOB, "job.yaml:1:3", "an output for each class", ""},
         {"- Flatten\n- Activation: softmax", PLIM_BAD_JOB, "job.yaml", "no weights", ""},
         {"- Conv2D: {filters: 2000000000, kernel_size: [2000000000, 2000000000], padding: same}", PLIM_BAD_JOB,
          "job.yaml:1:3", "", ""},

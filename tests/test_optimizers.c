@@ -39,11 +39,12 @@ static struct yaml *parse(struct bench *bench, const char *text)
 }
 
 /* A graph of updates alone: two weights, and gradients that the test gives. */
-static void open_bench(struct bench *bench, const char *words, const struct backend_type *backend)
+static void open_sized(struct bench *bench, const char *words, const struct backend_type *backend, struct shape kernel)
 {
     static const struct layer layer = {.name = "dense"};
     struct graph *graph = &bench->f.graph;
-    struct weight weight[2] = {{.trainable = true, .layer = &layer}, {.trainable = true, .layer = &layer}};
+    struct weight weight[2] = {{.name = "dense/kernel", .trainable = true, .layer = &layer},
+                               {.name = "dense/bias", .trainable = true, .layer = &layer}};
     struct model model = {.weight = weight, .weight_count = 2, .training = &bench->training};
     struct model_tensors tensors = {0};
     plim_error error = {0};
@@ -53,7 +54,7 @@ static void open_bench(struct bench *bench, const char *words, const struct back
     graph_init(graph, bench->f.budget, 1);
     if (optimizer_read(&bench->training.optimizer, "job.yaml", parse(bench, words), &error))
         fail_msg("%s: %s", words, error.message);
-    const struct shape shape[2] = {{2, {4, 3}}, {1, {3}}};
+    const struct shape shape[2] = {kernel, {1, {3}}};
     struct tensor *scale = updates_scale(graph, &bench->training.optimizer);
     for (int i = 0; i < 2; i++) {
         weight[i].tensor = bench->w[i] = graph_weight(graph, i ? "bias" : "kernel", TYPE_F32, shape[i], true);
@@ -73,6 +74,11 @@ static void open_bench(struct bench *bench, const char *words, const struct back
         ((float *)bench->f.data[bench->w[i >= KERNEL]->id])[i < KERNEL ? i : i - KERNEL] = (float)((3 * i) % 7 - 3) / 4;
 }
 
+static void open_bench(struct bench *bench, const char *words, const struct backend_type *backend)
+{
+    open_sized(bench, words, backend, (struct shape){2, {4, 3}});
+}
+
 static void close_bench(struct bench *bench)
 {
     bench->backend->type->close(bench->backend);
@@ -89,12 +95,19 @@ static float *data(struct bench *bench, const char *name)
     return NULL;
 }
 
+static void run_nodes(struct bench *bench);
+
 static void run_step(struct bench *bench, int t, float factor)
 {
-    const struct graph *graph = &bench->f.graph;
     for (int i = 0; i < NUMBERS; i++)
         ((float *)bench->f.data[bench->g[i >= KERNEL]->id])[i < KERNEL ? i : i - KERNEL] =
             (float)((7 * i + 5 * t) % 11 - 5) / 8 * factor;
+    run_nodes(bench);
+}
+
+static void run_nodes(struct bench *bench)
+{
+    const struct graph *graph = &bench->f.graph;
     for (int n = 0; n < graph->node_count; n++) {
         const struct kernel *kernel;
         struct cut cut;
@@ -243,12 +256,56 @@ static void bad_gradients_skip_the_step(void **state)
     check_skipped(&cpu_backend);
 }
 
+/* ---- states in a byte --------------------------------------------------- */
+
+#define SIZE 1200
+
+/* Down a bowl whose axes differ a thousandfold in steepness, with noise; returns how high it still is. */
+static double descend(struct bench *bench, const char *words, const struct backend_type *backend)
+{
+    open_sized(bench, words, backend, (struct shape){2, {4, SIZE / 4}});
+    float *w = bench->f.data[bench->w[0]->id], *g = bench->f.data[bench->g[0]->id];
+    double height = 0;
+    memset(bench->f.data[bench->g[1]->id], 0, bench->f.bytes[bench->g[1]->id]);
+    for (int i = 0; i < SIZE; i++)
+        w[i] = (float)(i % 17) / 8 - 1;
+    for (int t = 0; t < 400; t++) {
+        for (int i = 0; i < SIZE; i++)
+            g[i] = powf(10, (float)(i % 4) - 3) * (w[i] - 0.25f + (float)((i * 31 + t * 17) % 23 - 11) / 44);
+        run_nodes(bench);
+    }
+    for (int i = 0; i < SIZE; i++)
+        height += (double)((w[i] - 0.25f) * (w[i] - 0.25f)) / SIZE;
+    return height;
+}
+
+/* The error of small states, shown: how far weights are from Adam's own after 400 steps of 0.01. */
+static void small_states_stay_close(void **state)
+{
+    struct bench exact, small;
+    double difference = 0, most = 0;
+    (void)state;
+    double height = descend(&exact, "{adam: 0.01}", &cpu_backend);
+    double small_height = descend(&small, "{adam: {learning_rate: 0.01, states: 8bit}}", &cpu_backend);
+    const float *a = exact.f.data[exact.w[0]->id], *b = small.f.data[small.w[0]->id];
+    for (int i = 0; i < SIZE; i++) {
+        difference += fabs((double)(a[i] - b[i])) / SIZE;
+        most = fmax(most, fabs((double)(a[i] - b[i])));
+    }
+    print_message("8bit states: weights differ by %.2g on average, %.2g at most; heights %.4g and %.4g\n", difference,
+                  most, small_height, height);
+    assert_true(difference < 0.01 && most < 0.1 && small_height < 2 * height + 1e-3);
+    close_bench(&exact);
+    close_bench(&small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimizers_are_keras),
         cmocka_unit_test(schedules_are_keras),
         cmocka_unit_test(bad_gradients_skip_the_step),
+        cmocka_unit_test(small_states_stay_close),
     };
     return cmocka_run_group_tests_name("optimizers", tests, NULL, NULL);
 }

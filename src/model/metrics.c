@@ -153,6 +153,12 @@ static plim_status read_metric(struct metric *out, const char *job, const struct
 plim_status metrics_read(struct training *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
     char where[256];
+    yaml_place(where, job, yaml);
+    if (yaml->kind == YAML_MAP)
+        return hint(error,
+                    fail_at(error, PLIM_BAD_JOB, where, "metrics: expected a list of names, got '%s'",
+                            yaml->first ? yaml->first->key : ""),
+                    "metrics: [accuracy]");
     for (const struct yaml *entry = yaml->kind == YAML_LIST ? yaml->first : yaml; entry; entry = entry->next) {
         yaml_place(where, job, entry);
         if (out->metric_count == MOST_METRICS - 1)

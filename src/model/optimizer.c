@@ -12,6 +12,7 @@ struct common_words {
     struct optimizer optimizer;
     const struct yaml *learning_rate, *weight_decay, *clipnorm, *clipvalue, *global_clipnorm, *overwrite, *accumulation,
         *scale_factor, *name;
+    const char *states;
 };
 
 #define AT(field) offsetof(struct common_words, field)
@@ -26,6 +27,7 @@ static const struct setting common_settings[] = {
     {"ema_overwrite_frequency", SETTING_NODE, AT(overwrite), 0},
     {"gradient_accumulation_steps", SETTING_NODE, AT(accumulation), 0},
     {"loss_scale_factor", SETTING_NODE, AT(scale_factor), 0},
+    {"states", SETTING_WORD, AT(states), 0},
     {"name", SETTING_NODE, AT(name), 0},
 };
 #define COMMON LENGTH(common_settings)
@@ -113,6 +115,24 @@ static plim_status check_words(const struct optimizer *optimizer, const char *jo
     return fail_at(error, PLIM_BAD_JOB, where, "only one of clipnorm, clipvalue and global_clipnorm can be set");
 }
 
+/* Our own word: what the states are kept in. */
+static plim_status read_states(struct optimizer *out, const char *job, const struct yaml *yaml, const char *word,
+                               plim_error *error)
+{
+    char where[256];
+    if (!word || same_word(word, "float32"))
+        return PLIM_OK;
+    yaml_place(where, job, yaml_get(yaml, "states"));
+    if (!same_word(word, "8bit"))
+        return fail_at(error, PLIM_BAD_JOB, where, "states: float32 or 8bit, got '%s'", word);
+    if (!out->type->small)
+        return fail_at(error, PLIM_UNSUPPORTED, where, "%s has no 8bit states; adam and adamw have", out->type->name);
+    if (out->amsgrad)
+        return fail_at(error, PLIM_UNSUPPORTED, where, "amsgrad with 8bit states is not offered");
+    out->small_states = true;
+    return PLIM_OK;
+}
+
 static plim_status read_common(struct common_words *words, const char *job, const struct yaml *yaml, plim_error *error)
 {
     struct optimizer *out = &words->optimizer;
@@ -129,6 +149,7 @@ static plim_status read_common(struct common_words *words, const char *job, cons
     TRY(number_or_null(&out->global_clipnorm, job, "global_clipnorm", words->global_clipnorm, 0.0, error));
     TRY(whole_or_null(&out->ema_overwrite_frequency, job, "ema_overwrite_frequency", words->overwrite, 1, error));
     TRY(whole_or_null(&out->accumulation, job, "gradient_accumulation_steps", words->accumulation, 2, error));
+    TRY(read_states(out, job, yaml, words->states, error));
     return option_default(out->type->name, job, "loss_scale_factor", "null", words->scale_factor, error);
 }
 

@@ -47,6 +47,8 @@ struct optimizer_type {
     /* Before the first update, and instead of `op`; may be NULL. */
     void (*begin)(struct update_step *step, struct graph *graph);
     void (*update)(const struct update_step *step, struct graph *graph, struct tensor *w, struct tensor *g);
+    /* `states: 8bit`: the same with small states; false: not worth it for this weight. NULL: not offered. */
+    bool (*small)(const struct update_step *step, struct graph *graph, struct tensor *w, struct tensor *g);
 };
 
 extern const struct optimizer_type *const optimizer_types[];
@@ -64,6 +66,7 @@ struct optimizer {
     double ema_momentum;
     int64_t ema_overwrite_frequency;
     int64_t accumulation; /* gradient_accumulation_steps; 0: none */
+    bool small_states;    /* a byte an element */
     /* Dynamic loss scaling, Keras's LossScaleOptimizer: */
     bool scales_loss;
     double initial_scale;

@@ -74,11 +74,37 @@ static const struct optimizer_type adadelta = {
         "velocity", NULL, false                                                                                        \
     }
 
+/* A byte an element for rows that fill a good part of a block; short ones stay as they are. */
+#define LEAST_SMALL_ROW 64
+
+static bool adam_small(const struct update_step *step, struct graph *graph, struct tensor *w, struct tensor *g)
+{
+    const struct update_attributes *rule = &step->optimizer->rule;
+    if (shape_row(&w->shape) < LEAST_SMALL_ROW)
+        return false;
+    const char *name[3] = {arena_format(&graph->arena, "optimizer/%s/momentum", w->name),
+                           arena_format(&graph->arena, "optimizer/%s/velocity", w->name),
+                           arena_format(&graph->arena, "optimizer/%s/scales", w->name)};
+    if (!name[0] || !name[1] || !name[2]) {
+        graph_refused(graph, 0);
+        return true;
+    }
+    struct tensor *inputs[6] = {w,
+                                g,
+                                step->control,
+                                graph_state(graph, name[0], TYPE_I8, w->shape),
+                                graph_state(graph, name[1], TYPE_U8, w->shape),
+                                graph_state(graph, name[2], TYPE_F32, quantized_scales(&w->shape))};
+    graph_add(graph, &op_adam_8bit, inputs, 6, rule, sizeof *rule);
+    return true;
+}
+
 static const struct optimizer_type adam = {
     .name = "adam",
     .learning_rate = 0.001,
     .word = {ADAM_WORDS, TRUTH("amsgrad", amsgrad, 0)},
     .op = &op_adam,
+    .small = adam_small,
     .state = {ADAM_STATES, {"velocity_hat", is_amsgrad, false}},
 };
 
@@ -88,6 +114,7 @@ static const struct optimizer_type adamw = {
     .weight_decay = 0.004,
     .word = {ADAM_WORDS, TRUTH("amsgrad", amsgrad, 0)},
     .op = &op_adam,
+    .small = adam_small,
     .state = {ADAM_STATES, {"velocity_hat", is_amsgrad, false}},
 };
 

@@ -156,7 +156,8 @@ void updates_add(struct model_tensors *out, struct graph *graph, struct model *m
         if (!model->weight[i].trainable || !g[k++])
             continue;
         graph->layer = model->weight[i].layer->name;
-        (optimizer->type->update ? optimizer->type->update : element_update)(&step, graph, w[k - 1], g[k - 1]);
+        if (!optimizer->small_states || !optimizer->type->small(&step, graph, w[k - 1], g[k - 1]))
+            (optimizer->type->update ? optimizer->type->update : element_update)(&step, graph, w[k - 1], g[k - 1]);
         if (optimizer->use_ema)
             average(&step, graph, w[k - 1]);
         constraint_add(graph, model, i);

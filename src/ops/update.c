@@ -161,12 +161,10 @@ static const struct {
     const struct op *op;
     void (*numbers)(double *k, const struct update_attributes *a, double rate, double t, double product);
 } rules[] = {
-    {&op_sgd, sgd_numbers},         {&op_rmsprop, rho_numbers},
-    {&op_adagrad, rho_numbers},     {&op_adadelta, rho_numbers},
-    {&op_adam, adam_numbers},       {&op_adamax, adamax_numbers},
-    {&op_nadam, nadam_numbers},     {&op_lion, lion_numbers},
-    {&op_ftrl, ftrl_numbers},       {&op_lamb_direction, lamb_numbers},
-    {&op_decay_weight, no_numbers},
+    {&op_sgd, sgd_numbers},       {&op_rmsprop, rho_numbers},         {&op_adagrad, rho_numbers},
+    {&op_adadelta, rho_numbers},  {&op_adam, adam_numbers},           {&op_adam_8bit, adam_numbers},
+    {&op_adamax, adamax_numbers}, {&op_nadam, nadam_numbers},         {&op_lion, lion_numbers},
+    {&op_ftrl, ftrl_numbers},     {&op_lamb_direction, lamb_numbers}, {&op_decay_weight, no_numbers},
 };
 
 void update_numbers(double out[UPDATE_NUMBERS], const struct node *node, const double *control, double product)

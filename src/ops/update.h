@@ -61,6 +61,12 @@ struct update_attributes {
 #define UPDATE_NUMBERS 8
 void update_numbers(double out[UPDATE_NUMBERS], const struct node *node, const double *control, double product);
 
+/* adam_8bit: inputs w, g, control, momentum int8, velocity uint8 (both like w), scales f32 [rows of w, blocks of a row,
+   2]: Adam whose states lie in a byte an element (quantize.h says how). */
+struct shape quantized_scales(const struct shape *weight);
+struct quantized_step;
+void quantized_numbers(struct quantized_step *out, const struct node *node, const double *control);
+
 /* clip_value: g -> y = min(max(g, -limit), limit).
    square_sum: x -> f64 [1], the sum of squares; cut along axis 0, SUM.
    clip_norm: inputs g, squares f64 [1] -> y = g * limit / max(norm, limit), norm = sqrt(squares);

@@ -187,6 +187,8 @@ RUNNER(run_rmsprop);
 RUNNER(run_adagrad);
 RUNNER(run_adadelta);
 RUNNER(run_adam);
+MAKER(make_adam_8bit);
+RUNNER(run_adam_8bit);
 RUNNER(run_adamax);
 RUNNER(run_nadam);
 RUNNER(run_lion);

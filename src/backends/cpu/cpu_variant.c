@@ -161,6 +161,7 @@ static const struct cpu_entry entries[] = {
     ENTRY(adagrad, make_update, run_adagrad),
     ENTRY(adadelta, make_update, run_adadelta),
     ENTRY(adam, make_update, run_adam),
+    ENTRY(adam_8bit, make_adam_8bit, run_adam_8bit),
     ENTRY(adamax, make_update, run_adamax),
     ENTRY(nadam, make_update, run_nadam),
     ENTRY(lion, make_update, run_lion),
