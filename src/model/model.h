@@ -6,7 +6,7 @@
 
 #include "base/yaml.h"
 #include "graph/op.h"
-#include "model/losses.h"
+#include "model/loss_types.h"
 #include "model/optimizer.h"
 #include "model/weight_options.h"
 

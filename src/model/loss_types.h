@@ -1,7 +1,7 @@
-/* losses.h - losses and metrics with Keras's names, arguments and rules for
+/* loss_types.h - losses and metrics with Keras's names, arguments and rules for
    shapes. A loss is one entry of the table in losses.c, a metric one in metrics.c. */
-#ifndef MODEL_LOSSES_H
-#define MODEL_LOSSES_H
+#ifndef MODEL_LOSS_TYPES_H
+#define MODEL_LOSS_TYPES_H
 
 #include "base/settings.h"
 #include "ops/losses.h"
