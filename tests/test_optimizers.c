@@ -115,7 +115,7 @@ static void run_nodes(struct bench *bench)
         graph->node[n]->op->cut(&cut, graph->node[n]);
         assert_int_equal(
             bench->backend->type->prepare(&kernel, bench->backend, graph->node[n], cut.extent, NULL, 0, NULL), PLIM_OK);
-        static double scratch[4096];
+        static _Alignas(64) unsigned char scratch[1 << 16];
         assert_true(kernel->scratch_bytes <= sizeof scratch);
         fixture_call(&call, &bench->f, graph->node[n], 0, cut.extent, 1);
         call.scratch = scratch;

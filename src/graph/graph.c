@@ -246,6 +246,15 @@ static bool inputs_fit(struct graph *graph, const struct op *op, struct tensor *
     return true;
 }
 
+/* Those of the node before, where they are the same: thousands of updates share one copy. */
+static const void *last_attributes(const struct graph *graph, const struct node *node, const void *attributes)
+{
+    const struct node *last = graph->node_count ? graph->node[graph->node_count - 1] : NULL;
+    bool same = last && last->op == node->op && attributes && last->attributes &&
+                memcmp(last->attributes, attributes, node->attributes_bytes) == 0;
+    return same ? last->attributes : NULL;
+}
+
 static bool copy_attributes(struct graph *graph, struct node *node, const void *attributes, size_t bytes)
 {
     if (attributes && bytes != node->op->attributes_bytes) {
@@ -255,6 +264,9 @@ static bool copy_attributes(struct graph *graph, struct node *node, const void *
     }
     node->attributes_bytes = node->op->attributes_bytes;
     if (node->attributes_bytes == 0)
+        return true;
+    node->attributes = last_attributes(graph, node, attributes);
+    if (node->attributes)
         return true;
     void *copy = take(graph, node->attributes_bytes);
     if (!copy)
