@@ -64,7 +64,9 @@ static void subject_fill(struct subject *subject, struct bench *bench)
         subject->data[t] = take(bench, subject->bytes[t]);
         for (int64_t i = 0; i < count; i++)
             element_set(subject->data[t], tensor->type, i,
-                        tensor->type == TYPE_F32 ? (double)((i * 7919) % 1000) / 1000 - 0.4 : (double)(i % 2));
+                        tensor->type == TYPE_F32   ? (double)((i * 7919) % 1000) / 1000 - 0.4
+                        : tensor->type == TYPE_F64 ? 1.0 /* the control of a step: it applies */
+                                                   : (double)(i % 2));
     }
 }
 
@@ -203,9 +205,11 @@ static void adam(struct bench *bench, const char *name, int64_t rows, int64_t co
     struct update_attributes attributes = {.beta_1 = 0.9, .beta_2 = 0.999, .epsilon = 1e-7};
     struct shape shape = SHAPE(rows, columns);
     struct tensor *inputs[] = {
-        graph_weight(graph, "w", TYPE_F32, shape, true), graph_weight(graph, "g", TYPE_F32, shape, false),
+        graph_weight(graph, "w", TYPE_F32, shape, true),
+        graph_weight(graph, "g", TYPE_F32, shape, false),
         graph_weight(graph, "control", TYPE_F64, SHAPE(CONTROL_COUNT), false),
-        graph_state(graph, "m", TYPE_F32, shape),        graph_state(graph, "v", TYPE_F32, shape),
+        graph_state(graph, "m", TYPE_F32, shape),
+        graph_state(graph, "v", TYPE_F32, shape),
     };
     graph_add(graph, &op_adam, inputs, 5, &attributes, sizeof attributes);
     measure(bench, name, &subject, slice);
@@ -235,8 +239,8 @@ static void pool(struct bench *bench, const char *name, bool gradient, int64_t s
 {
     struct subject subject;
     struct graph *graph = begin(&subject, bench, 32);
-    struct pool_attributes attributes = {{2, 2}, {2, 2}, {0, 0, 0, 0}};
-    struct pool_gradient_attributes back = {attributes, {size, size}};
+    struct pool_attributes attributes = {.window = {2, 2}, .stride = {2, 2}};
+    struct pool_gradient_attributes back = {.pool = attributes, .input = {size, size}};
     struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(32, size, size, channels));
     struct tensor *dy = graph_input(graph, "dy", 1, TYPE_F32, SHAPE(32, size / 2, size / 2, channels));
     struct tensor *index = graph_input(graph, "index", 2, TYPE_U8, SHAPE(32, size / 2, size / 2, channels));
