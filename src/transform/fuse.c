@@ -6,24 +6,11 @@
    no reader has to be told. */
 #include <string.h>
 
-#include "ops/ops.h"
-#include "transform/transform.h"
-
-struct fusion {
-    struct graph *graph;
-    int *readers; /* by tensor id */
-    plim_error *error;
-};
+#include "transform/fuse_own.h"
 
 static plim_status refused(struct fusion *fusion)
 {
     return arena_refused(&fusion->graph->arena, fusion->error);
-}
-
-/* A value that one operand of one node reads, and nobody outside. */
-static bool read_once(const struct fusion *fusion, const struct tensor *tensor)
-{
-    return tensor->kind == KIND_VALUE && fusion->readers[tensor->id] == 1;
 }
 
 static void count_readers(struct fusion *fusion)
@@ -187,6 +174,8 @@ plim_status fuse(struct graph *graph, plim_error *error)
         sink_relus(&fusion);
         status = take_in_relus(&fusion);
     }
+    if (status == PLIM_OK)
+        status = fuse_vocabulary(&fusion);
     if (status == PLIM_OK)
         drop_dead_tensors(graph);
     arena_release(&work);

@@ -14,7 +14,8 @@ plim_status gradient_append_from(struct graph *graph, struct tensor *loss, struc
    relu -> max_pool  becomes  max_pool -> relu (the same values and gradients,
    a quarter of the relu's tensor); relu -> flatten becomes flatten -> relu (one
    tensor is kept for backward instead of two); matmul or conv2d followed by a relu
-   that is its only reader takes it in as its activation. */
+   that is its only reader takes it in as its activation; a dense layer over many classes
+   and its softmax cross-entropy become vocabulary_crossentropy. */
 plim_status fuse(struct graph *graph, plim_error *error);
 
 /* Sizes of slices and units come from these and from shapes: never from the

@@ -12,7 +12,8 @@
 #define LOGIT_ROW  (CLASSES + 16) /* keeps the rows of a tile out of one another's cache sets */
 #define TOKEN_ROWS VOCABULARY_TOKEN_GRAIN
 
-/* size[0]: features, size[1]: classes, size[2]: tokens a sample, size[3]: floats of h packed as a left side. */
+/* size[0]: features, size[1]: classes, size[2]: tokens a sample, size[3]: floats of h packed as a left side (forward:
+   of one block of tokens). */
 static int64_t all_tokens(const struct kernel *kernel, const struct call *call)
 {
     return call->count * cpu_kernel_of(kernel)->size[2];
@@ -23,13 +24,36 @@ INLINE int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static bool by_columns(const struct call *call)
+{
+    return ((const struct vocabulary_attributes *)call->node->attributes)->columns;
+}
+
+/* The weights of class `at` of those that the slice sees, as the right side of h . w. */
+static void set_classes(struct gemm *g, const struct kernel *kernel, const struct call *call, int64_t at)
+{
+    int64_t d = cpu_kernel_of(kernel)->size[0], classes = cpu_kernel_of(kernel)->size[1];
+    bool columns = by_columns(call);
+    g->b = (const float *)call->input[1] + (columns ? at : at * d);
+    g->b_step = columns ? classes : 1;
+    g->b_column = columns ? 1 : d;
+}
+
+static bool is_ignored(const struct call *call, double label)
+{
+    const struct vocabulary_attributes *attributes = call->node->attributes;
+    return attributes->ignores && label == attributes->ignored;
+}
+
 /* ---- forward -------------------------------------------------------------- */
 
 struct forward_room {
     float most[TOKEN_ROWS], sum[TOKEN_ROWS], right[TOKEN_ROWS];
     int64_t label[TOKEN_ROWS]; /* -1: none */
     float logits[TOKEN_ROWS * LOGIT_ROW];
+    bool ignored[TOKEN_ROWS];
     float gemm[GEMM_ROOM];
+    float packed[]; /* the tokens, as tiles */
 };
 
 static void take_labels(struct forward_room *room, const struct call *call, int64_t token, int64_t rows,
@@ -38,6 +62,7 @@ static void take_labels(struct forward_room *room, const struct call *call, int6
     for (int64_t i = 0; i < rows; i++) {
         double label = element_get(call->input[2], call->node->input[2]->type, token + i);
         room->label[i] = label >= 0 && label < (double)classes ? (int64_t)label : -1;
+        room->ignored[i] = is_ignored(call, label);
         room->most[i] = -3.0e38f;
         room->sum[i] = 0;
         room->right[i] = float_of(0x7fc00000); /* NaN until the label's block comes */
@@ -69,27 +94,29 @@ static void run_tokens(const struct kernel *kernel, const struct call *call, int
 {
     int64_t d = cpu_kernel_of(kernel)->size[0], classes = cpu_kernel_of(kernel)->size[1];
     struct forward_room *room = call->scratch;
+    const float *bias = call->input[3];
+    struct gemm g = {.m = rows,
+                     .k = d,
+                     .a = (const float *)call->input[0] + token * d,
+                     .a_row = d,
+                     .a_step = 1,
+                     .a_packed = room->packed,
+                     .c = room->logits,
+                     .c_row = LOGIT_ROW,
+                     .room = room->gemm};
     take_labels(room, call, token, rows, classes);
+    VARIANT(gemm_pack_a)(room->packed, &g, 0, 1);
     for (int64_t first = 0; first < classes; first += CLASSES) {
-        const struct gemm g = {.m = rows,
-                               .n = least(classes - first, CLASSES),
-                               .k = d,
-                               .a = (const float *)call->input[0] + token * d,
-                               .a_row = d,
-                               .a_step = 1,
-                               .b = (const float *)call->input[1] + first * d,
-                               .b_step = 1,
-                               .b_column = d,
-                               .c = room->logits,
-                               .c_row = LOGIT_ROW,
-                               .room = room->gemm};
+        g.n = least(classes - first, CLASSES);
+        g.bias = bias ? bias + first : NULL;
+        set_classes(&g, kernel, call, first);
         VARIANT(gemm_packed)(&g);
         for (int64_t row = 0; row < rows; row++)
             join_sums(room, row, first, g.n);
     }
     for (int64_t i = 0; i < rows; i++) {
         float logsum = room->most[i] + log_of(room->sum[i]);
-        ((float *)call->output[0])[token + i] = logsum - room->right[i];
+        ((float *)call->output[0])[token + i] = room->ignored[i] ? 0 : logsum - room->right[i];
         ((float *)call->output[1])[token + i] = logsum;
     }
 }
@@ -104,9 +131,10 @@ static void run_forward(const struct kernel *kernel, const struct call *call)
 static bool take_sizes(struct cpu_kernel *out, const struct node *node)
 {
     const struct shape *w = &node->input[1]->shape;
-    out->size[0] = w->dim[1];
-    out->size[1] = w->dim[0];
-    out->size[2] = w->dim[1] ? shape_row(&node->input[0]->shape) / w->dim[1] : 0;
+    bool columns = ((const struct vocabulary_attributes *)node->attributes)->columns;
+    out->size[0] = w->dim[columns ? 0 : 1];
+    out->size[1] = w->dim[columns ? 1 : 0];
+    out->size[2] = out->size[0] ? shape_row(&node->input[0]->shape) / out->size[0] : 0;
     return node->input[0]->type == TYPE_F32 && out->size[0] > 0 && out->size[1] > 0 && out->size[2] > 0;
 }
 
@@ -115,7 +143,8 @@ MAKER(make_vocabulary_crossentropy)
     (void)entry, (void)error;
     if (!take_sizes(out, request->node))
         return PLIM_OK;
-    out->kernel.scratch_bytes = sizeof(struct forward_room);
+    out->size[3] = gemm_a_floats(TOKEN_ROWS, out->size[0]);
+    out->kernel.scratch_bytes = sizeof(struct forward_room) + (size_t)out->size[3] * sizeof(float);
     out->kernel.run = run_forward;
     return PLIM_OK;
 }
@@ -125,21 +154,25 @@ MAKER(make_vocabulary_crossentropy)
 static struct gemm logits_of(const struct kernel *kernel, const struct call *call)
 {
     int64_t d = cpu_kernel_of(kernel)->size[0];
-    return (struct gemm){.m = all_tokens(kernel, call),
-                         .k = d,
-                         .a = call->input[0],
-                         .a_row = d,
-                         .a_step = 1,
-                         .b_step = 1,
-                         .b_column = d,
-                         .c_row = LOGIT_ROW};
+    return (struct gemm){
+        .m = all_tokens(kernel, call), .k = d, .a = call->input[0], .a_row = d, .a_step = 1, .c_row = LOGIT_ROW};
 }
 
-static struct gemm hidden_of(const struct kernel *kernel, const struct call *call)
+/* dw[classes, d] = dy^T . h: h on the right side, as panels; of w[d, V] dw[d, classes] = h^T . dy: on the left. */
+static struct gemm weights_of(const struct kernel *kernel, const struct call *call)
 {
-    int64_t d = cpu_kernel_of(kernel)->size[0];
+    int64_t d = cpu_kernel_of(kernel)->size[0], tokens = all_tokens(kernel, call);
+    if (by_columns(call))
+        return (struct gemm){.m = d,
+                             .k = tokens,
+                             .a = call->input[0],
+                             .a_row = 1,
+                             .a_step = d,
+                             .b_step = LOGIT_ROW,
+                             .b_column = 1,
+                             .c_row = cpu_kernel_of(kernel)->size[1]};
     return (struct gemm){.n = d,
-                         .k = all_tokens(kernel, call),
+                         .k = tokens,
                          .b = call->input[0],
                          .b_step = d,
                          .b_column = 1,
@@ -151,9 +184,13 @@ static struct gemm hidden_of(const struct kernel *kernel, const struct call *cal
 
 static void pack_hidden(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
 {
-    const struct gemm left = logits_of(kernel, whole), right = hidden_of(kernel, whole);
+    const struct gemm left = logits_of(kernel, whole), other = weights_of(kernel, whole);
+    float *behind = (float *)pack + cpu_kernel_of(kernel)->size[3];
     VARIANT(gemm_pack_a)(pack, &left, unit, kernel->pack_units);
-    VARIANT(gemm_pack_b)((float *)pack + cpu_kernel_of(kernel)->size[3], &right, unit, kernel->pack_units);
+    if (by_columns(whole))
+        VARIANT(gemm_pack_a)(behind, &other, unit, kernel->pack_units);
+    else
+        VARIANT(gemm_pack_b)(behind, &other, unit, kernel->pack_units);
 }
 
 /* Logits -> d(loss)/d(logits), for classes first..first + count of one token. */
@@ -161,6 +198,10 @@ static void differ(float *x, const struct call *call, int64_t token, int64_t fir
 {
     float logsum = ((const float *)call->input[3])[token], d = ((const float *)call->input[4])[token];
     double label = element_get(call->input[2], call->node->input[2]->type, token);
+    if (is_ignored(call, label)) {
+        memset(x, 0, (size_t)count * sizeof *x);
+        return;
+    }
     INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         x[i] = exp_of(x[i] - logsum) * d;
@@ -168,29 +209,47 @@ static void differ(float *x, const struct call *call, int64_t token, int64_t fir
         x[(int64_t)label - first] -= d;
 }
 
-/* Classes first..first + count, `at` of the slice: dw of them is whole, dh gets their share. */
-static void run_classes(const struct kernel *kernel, const struct call *call, int64_t at, int64_t count)
+static void bias_gradient(float *to, const float *dy, int64_t tokens, int64_t count)
 {
-    int64_t d = cpu_kernel_of(kernel)->size[0], tokens = all_tokens(kernel, call);
-    float *room = call->scratch, *dy = room + GEMM_ROOM, *panels = dy + tokens * LOGIT_ROW;
-    const float *w = (const float *)call->input[1] + at * d;
-    struct gemm logits = logits_of(kernel, call);
-    logits.n = count;
-    logits.b = w;
-    logits.c = dy;
-    logits.room = room;
-    logits.a_packed = call->pack;
-    VARIANT(gemm_packed)(&logits);
-    for (int64_t token = 0; token < tokens; token++)
-        differ(dy + token * LOGIT_ROW, call, token, call->begin + at, count);
-    struct gemm dw = hidden_of(kernel, call);
-    dw.m = count;
-    dw.a = dy;
-    dw.b_packed = (const float *)call->pack + cpu_kernel_of(kernel)->size[3];
-    dw.c = (float *)call->output[1] + at * d;
+    memset(to, 0, (size_t)count * sizeof *to);
+    for (int64_t token = 0; token < tokens; token++) {
+        INDEPENDENT
+        for (int64_t i = 0; i < count; i++)
+            to[i] += dy[token * LOGIT_ROW + i];
+    }
+}
+
+/* dw of classes `at`.. of the slice. */
+static void weight_gradient(const struct kernel *kernel, const struct call *call, float *dy, int64_t at, int64_t count)
+{
+    struct gemm dw = weights_of(kernel, call);
+    const float *packed = (const float *)call->pack + cpu_kernel_of(kernel)->size[3];
+    if (by_columns(call)) {
+        dw.n = count;
+        dw.b = dy;
+        dw.a_packed = packed;
+        dw.room = call->scratch;
+        dw.c = (float *)call->output[1] + call->begin + at;
+    } else {
+        dw.m = count;
+        dw.a = dy;
+        dw.b_packed = packed;
+        dw.c = (float *)call->output[1] + at * cpu_kernel_of(kernel)->size[0];
+    }
     VARIANT(gemm_packed)(&dw);
-    struct gemm dh = {
-        .m = tokens, .n = d, .k = count, .b = w, .b_step = d, .b_column = 1, .c = call->output[0], .c_row = d};
+}
+
+/* dh gets the share of classes `at`.. of the slice. */
+static void hidden_gradient(const struct kernel *kernel, const struct call *call, float *dy, float *panels, int64_t at,
+                            int64_t count)
+{
+    int64_t d = cpu_kernel_of(kernel)->size[0];
+    struct gemm classes = {0},
+                dh = {.m = all_tokens(kernel, call), .n = d, .k = count, .c = call->output[0], .c_row = d};
+    set_classes(&classes, kernel, call, at + (by_columns(call) ? call->begin : 0));
+    dh.b = classes.b;
+    dh.b_step = classes.b_column;
+    dh.b_column = classes.b_step;
     VARIANT(gemm_pack_b)(panels, &dh, 0, 1);
     dh.a = dy;
     dh.a_row = LOGIT_ROW;
@@ -199,6 +258,27 @@ static void run_classes(const struct kernel *kernel, const struct call *call, in
     dh.b_packed = panels;
     dh.add = call->add || at > 0;
     VARIANT(gemm_packed)(&dh);
+}
+
+/* Classes first..first + count, `at` of the slice: dw of them is whole, dh gets their share. */
+static void run_classes(const struct kernel *kernel, const struct call *call, int64_t at, int64_t count)
+{
+    int64_t tokens = all_tokens(kernel, call);
+    float *room = call->scratch, *dy = room + GEMM_ROOM, *panels = dy + tokens * LOGIT_ROW;
+    const float *bias = call->input[5];
+    struct gemm logits = logits_of(kernel, call);
+    set_classes(&logits, kernel, call, at + (by_columns(call) ? call->begin : 0));
+    logits.n = count;
+    logits.bias = bias ? bias + at : NULL;
+    logits.c = dy;
+    logits.room = room;
+    logits.a_packed = call->pack;
+    VARIANT(gemm_packed)(&logits);
+    for (int64_t token = 0; token < tokens; token++)
+        differ(dy + token * LOGIT_ROW, call, token, call->begin + at, count);
+    bias_gradient((float *)call->output[2] + at, dy, tokens, count);
+    weight_gradient(kernel, call, dy, at, count);
+    hidden_gradient(kernel, call, dy, panels, at, count);
 }
 
 static void run_backward(const struct kernel *kernel, const struct call *call)
@@ -216,7 +296,10 @@ MAKER(make_vocabulary_crossentropy_gradient)
     out->size[3] = gemm_a_floats(tokens, d);
     out->kernel.pack = pack_hidden;
     out->kernel.pack_units = 16;
-    out->kernel.pack_bytes = (size_t)(out->size[3] + gemm_b_floats(tokens, d)) * sizeof(float);
+    int64_t behind = ((const struct vocabulary_attributes *)request->node->attributes)->columns
+                         ? gemm_a_floats(d, tokens)
+                         : gemm_b_floats(tokens, d);
+    out->kernel.pack_bytes = (size_t)(out->size[3] + behind) * sizeof(float);
     out->kernel.scratch_bytes = (size_t)(GEMM_ROOM + tokens * LOGIT_ROW + gemm_b_floats(CLASSES, d)) * sizeof(float);
     out->kernel.run = run_backward;
     return PLIM_OK;

@@ -1,0 +1,79 @@
+/* fuse_vocabulary.c - a dense layer over many classes and its softmax cross-entropy become one op, whose logits are
+   made a block at a time and never exist as a whole: at 1,024 tokens of 50,257 classes they and their gradient are 400
+   MiB.
+
+   The price is that backward makes them again (a third more work in that layer), so few tokens or few classes keep
+   their logits; and so do those whose logits somebody else reads, such as a metric. */
+#include "transform/fuse_own.h"
+
+#define LEAST_CLASSES 8192
+#define LEAST_TOKENS  256
+
+/* NEEDSWORK: with `metrics: [accuracy]` the logits are read twice and stay; the op could tell each token's best class.
+ */
+
+/* The matmul whose output these logits are, if it may go. */
+static struct node *dense_before(const struct fusion *fusion, const struct node *loss)
+{
+    const struct tensor *logits = loss->input[0], *label = loss->input[1];
+    struct node *dense = logits->producer;
+    if (!dense || dense->op != &op_matmul || !read_once(fusion, logits))
+        return NULL;
+    const struct matmul_attributes *attributes = dense->attributes;
+    const struct tensor *h = dense->input[0], *w = dense->input[1];
+    if (attributes->activation != ACTIVATION_NONE || w->shape.rank != 2 || label->shape.rank != logits->shape.rank - 1)
+        return NULL;
+    int64_t classes = logits->shape.dim[logits->shape.rank - 1];
+    int64_t tokens = classes ? shape_count(&logits->shape) / classes : 0;
+    bool large = classes >= LEAST_CLASSES && tokens >= LEAST_TOKENS;
+    return large && h->shape.rank == logits->shape.rank && h->type == logits->type ? dense : NULL;
+}
+
+/* The new node stands where the loss stood, and makes the tensor that others hold. */
+static plim_status take_place(struct fusion *fusion, struct node *loss, const struct node *dense)
+{
+    struct graph *graph = fusion->graph;
+    const struct matmul_attributes *product = dense->attributes;
+    const struct crossentropy_attributes *ignored = loss->attributes;
+    struct vocabulary_attributes attributes = {
+        .columns = !product->transposed, .ignores = ignored->ignores, .ignored = ignored->ignored};
+    struct tensor *inputs[] = {dense->input[0], dense->input[1], loss->input[1], dense->input[2]};
+    const char *layer = graph->layer;
+    graph->layer = loss->name;
+    struct tensor *made = graph_add(graph, &op_vocabulary_crossentropy, inputs, 4, &attributes, sizeof attributes);
+    graph->layer = layer;
+    if (!made)
+        return graph_check(graph, fusion->error);
+    struct node *node = made->producer;
+    made->producer = NULL;
+    node->output[0] = loss->output[0];
+    node->output[0]->producer = node;
+    node->id = loss->id;
+    graph->node[node->id] = node;
+    graph->node_count--;
+    return PLIM_OK;
+}
+
+plim_status fuse_vocabulary(struct fusion *fusion)
+{
+    struct graph *graph = fusion->graph;
+    bool gone = false;
+    for (int n = 0; n < graph->node_count; n++) {
+        struct node *loss = graph->node[n];
+        struct node *dense = loss && loss->op == &op_softmax_crossentropy ? dense_before(fusion, loss) : NULL;
+        if (!dense)
+            continue;
+        TRY(take_place(fusion, loss, dense));
+        dense->output[0]->producer = NULL;
+        graph->node[dense->id] = NULL;
+        gone = true;
+    }
+    int kept = 0;
+    for (int n = 0; gone && n < graph->node_count; n++)
+        if (graph->node[n]) {
+            graph->node[n]->id = kept;
+            graph->node[kept++] = graph->node[n];
+        }
+    graph->node_count = gone ? kept : graph->node_count;
+    return PLIM_OK;
+}
