@@ -238,12 +238,114 @@ static void damage_is_an_error(void **state)
     damaged_files("graph.keras", 101);
 }
 
+/* A layer that is used twice may have a class's name. */
+static void a_shared_layer_is_named_like_a_class(void **state)
+{
+    static const char text[] =
+        "{\"class_name\": \"Functional\", \"config\": {\"name\": \"m\", \"layers\": ["
+        "{\"class_name\": \"InputLayer\", \"name\": \"x\", \"config\": {\"batch_shape\": [null, 4], \"name\": \"x\"},"
+        " \"inbound_nodes\": []},"
+        "{\"class_name\": \"Dense\", \"name\": \"Dense\", \"config\": {\"units\": 4, \"name\": \"Dense\"},"
+        " \"inbound_nodes\": [[[\"x\", 0, 0, {}]], [[\"Dense\", 0, 0, {}]]]},"
+        "{\"class_name\": \"ReLU\", \"name\": \"Use\", \"config\": {\"name\": \"Use\"},"
+        " \"inbound_nodes\": [[[\"Dense\", 0, 0, {}]], [[\"Dense\", 1, 0, {}]]]},"
+        "{\"class_name\": \"Add\", \"name\": \"Add\", \"config\": {\"name\": \"Add\"},"
+        " \"inbound_nodes\": [[[\"Use\", 0, 0, {}], [\"Use\", 1, 0, {}]]]}],"
+        "\"input_layers\": [[\"x\", 0, 0]], \"output_layers\": [[\"Add\", 0, 0]]}}";
+    struct desk desk;
+    (void)state;
+    enter(&desk);
+    if (read_text(&desk, text, sizeof text - 1) != PLIM_OK)
+        fail_msg("%s: %s", desk.error.where, desk.error.message);
+    assert_int_equal(desk.model->layer_count, 4);
+    assert_int_equal(desk.model->use_count, 6);
+    assert_int_equal(desk.model->weight_count, 2);
+    leave(&desk);
+}
+
+/* ---- a hostile text costs no squares ---- */
+
+struct long_text {
+    char *text;
+    size_t bytes, room;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct long_text *text, const char *format, ...)
+{
+    va_list arguments;
+    if (text->room - text->bytes < 1024) {
+        text->room += text->room + 4096;
+        text->text = realloc(text->text, text->room);
+        assert_non_null(text->text);
+    }
+    va_start(arguments, format);
+    text->bytes += (size_t)vsnprintf(text->text + text->bytes, text->room - text->bytes, format, arguments);
+    va_end(arguments);
+}
+
+#define TENSOR "{\"class_name\": \"__keras_tensor__\", \"config\": {\"keras_history\": [\"%s%d\", %d, 0]}}"
+#define OBJECT "{\"class_name\": \"%s\", \"module\": \"%s\", \"name\": \"%s%d\", \"config\": "
+
+/* Of each kind as many: inputs, embeddings of them, ops that mask them, models that may count a use of themselves, and
+   layers that are called with all that; and a layer with as many inputs, and as many outputs. */
+static void say_model(struct long_text *text, int count)
+{
+    say(text, "{\"class_name\": \"Functional\", \"config\": {\"name\": \"m\", \"layers\": [");
+    for (int i = 0; i < count; i++) {
+        say(text, OBJECT "{\"batch_shape\": [null, 4]}, \"inbound_nodes\": []},", "InputLayer", "keras", "x", i);
+        say(text, OBJECT "{\"mask_zero\": true}, \"inbound_nodes\": [{\"args\": [" TENSOR "]}]},", "Embedding", "keras",
+            "e", i, "x", i, 0);
+        say(text, OBJECT "{}, \"inbound_nodes\": [{\"args\": [" TENSOR ", 0]}]},", "NotEqual", "keras.src.ops.numpy",
+            "n", i, "x", i, 0);
+        say(text, OBJECT "{\"layers\": [], \"output_layers\": [\"x\", 0, 0]}, ", "Functional", "keras", "f", i);
+        say(text, "\"inbound_nodes\": [{\"args\": [" TENSOR "]}]},", "f", i ? i - 1 : 0, 1);
+        say(text, OBJECT "{}, \"inbound_nodes\": [{\"args\": [" TENSOR "], ", "Dense", "keras", "d", i, "e", i, 1);
+        say(text, "\"kwargs\": {\"mask\": " TENSOR "}}]},", "n", i, 0);
+    }
+    say(text, OBJECT "{}, \"inbound_nodes\": [[", "Add", "keras", "a", 0);
+    for (int i = 0; i < count; i++)
+        say(text, "%s[\"f%d\", 1, 0]", i ? ", " : "", i);
+    say(text, "]]}], \"input_layers\": [");
+    for (int i = 0; i < count; i++)
+        say(text, "%s[\"x%d\", 0, 0]", i ? ", " : "", i);
+    say(text, "], \"output_layers\": [");
+    for (int i = 0; i < count; i++)
+        say(text, "%s[\"f%d\", 1, 0]", i ? ", " : "", i);
+    say(text, "]}}");
+}
+
+static uint64_t steps_for(int count)
+{
+    struct long_text text = {0};
+    struct desk desk;
+    struct yaml *words = NULL;
+    uint64_t steps = 0;
+    enter(&desk);
+    say_model(&text, count);
+    if (keras_config_count(&words, &steps, &desk.arena, "config.json", text.text, text.bytes, &desk.error) != PLIM_OK)
+        fail_msg("%s: %s", desk.error.where, desk.error.message);
+    free(text.text);
+    leave(&desk);
+    return steps;
+}
+
+static void work_grows_with_the_text(void **state)
+{
+    (void)state;
+    uint64_t once = steps_for(400), eight_times = steps_for(3200);
+    assert_true(once > 0);
+    if (eight_times > 10 * once) /* tables that double: not 8 to the last step */
+        fail_msg("%llu steps, and %llu for a text that is 8 times as long", (unsigned long long)once,
+                 (unsigned long long)eight_times);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_and_weights),          cmocka_unit_test(a_graph_is_connected),
         cmocka_unit_test(hostile_configs_are_refused), cmocka_unit_test(code_in_a_file_is_refused),
-        cmocka_unit_test(damage_is_an_error),
+        cmocka_unit_test(damage_is_an_error),          cmocka_unit_test(a_shared_layer_is_named_like_a_class),
+        cmocka_unit_test(work_grows_with_the_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

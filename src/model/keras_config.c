@@ -144,9 +144,10 @@ static plim_status add_input_shape(const struct translation *t, struct yaml *opt
     if (node_is_null(batch) || batch->kind != YAML_LIST)
         return node_refuse(t, config, PLIM_BAD_MODEL, "an InputLayer without its batch_shape");
     TRY(node_make(&shape, t, YAML_LIST, batch));
+    struct yaml **end = &shape->first;
     for (const struct yaml *dim = batch->first ? batch->first->next : NULL; dim; dim = dim->next) {
         TRY(translate(&extent, t, dim));
-        TRY(node_append(t, shape, NULL, extent));
+        list_append(shape, &end, extent);
     }
     TRY(node_append(t, options, "shape", shape));
     if (node_word(yaml_get(config, "dtype"))) {
@@ -195,17 +196,20 @@ static plim_status translate_layer(struct yaml **out, const struct translation *
 
 /* ---- models ---- */
 
-static struct yaml **end_of(struct yaml *list)
+/* Use: {layer: name}; a layer may be named as a class is. */
+static plim_status make_use(struct yaml **entry, struct yaml **options, const struct translation *t, const char *name,
+                            const struct yaml *object)
 {
-    struct yaml **end = &list->first;
-    while (*end)
-        end = &(*end)->next;
-    return end;
+    struct yaml *layer = NULL;
+    TRY(node_make(options, t, YAML_MAP, object));
+    TRY(node_text(&layer, t, name, object));
+    TRY(node_append(t, *options, "layer", layer));
+    return wrap(entry, t, "Use", *options);
 }
 
 /* A layer of a graph: an entry for its first use, and one for each use after it. *end is the end of the list. */
 static plim_status add_uses(const struct translation *t, struct yaml *list, struct yaml ***end,
-                            const struct yaml *object, const struct yaml *layers)
+                            const struct yaml *object, const struct keras_index *index)
 {
     const struct yaml *nodes = yaml_get(object, "inbound_nodes");
     const struct yaml *node = nodes && nodes->kind == YAML_LIST ? nodes->first : NULL;
@@ -217,90 +221,78 @@ static plim_status add_uses(const struct translation *t, struct yaml *list, stru
     bool input = strcmp(entry->first->key, "InputLayer") == 0;
     options = entry->first;
     for (int use = 0; use == 0 || node; use++) {
-        if (use > 0) {
-            TRY(node_make(&options, t, YAML_MAP, object));
-            TRY(wrap(&entry, t, name, options));
-        }
+        if (use > 0)
+            TRY(make_use(&entry, &options, t, name, object));
         TRY(node_make(&inputs, t, YAML_LIST, node ? node : object));
-        struct call_words call = {.inputs = inputs, .options = options, .layers = layers, .layer = name};
+        struct call_words call = {inputs, &inputs->first, options, index, name};
         if (node)
             TRY(call_add(t, &call, node));
         if (!input)
             TRY(node_append(t, options, "inputs", inputs));
-        **end = entry;
-        *end = &entry->next;
-        list->count++;
+        list_append(list, end, entry);
         node = node ? node->next : NULL;
     }
     return PLIM_OK;
 }
 
-/* Whether the layer is number `i` of input_layers, which say in what order a model is fed. */
-static bool is_named(const struct yaml *object, const char *name)
-{
-    const char *own = object->kind == YAML_MAP ? node_word(yaml_get(object, "name")) : NULL;
-    return own && strcmp(own, name) == 0;
-}
-
 static bool is_input_layer(const struct yaml *object)
 {
-    const char *class = object->kind == YAML_MAP ? node_word(yaml_get(object, "class_name")) : NULL;
+    const char *class = object && object->kind == YAML_MAP ? node_word(yaml_get(object, "class_name")) : NULL;
     return class && strcmp(class, "InputLayer") == 0;
 }
 
-/* "a", ["a", 0, 0] or [["a", 0, 0], ...]: how many, and number i. */
-static int place_count(const struct yaml *places)
+/* "a", ["a", 0, 0] or [["a", 0, 0], ...]: the first of them, and the one after it. */
+static bool has_several(const struct yaml *places)
 {
-    return !places || places->kind != YAML_LIST                ? 0
-           : places->first && places->first->kind == YAML_LIST ? places->count
-                                                               : 1;
+    return places->first && places->first->kind == YAML_LIST;
 }
 
-static const struct yaml *place_at(const struct yaml *places, int i)
+static const struct yaml *first_place(const struct yaml *places)
 {
-    const struct yaml *at = places->first && places->first->kind == YAML_LIST ? places->first : places;
-    while (i-- > 0 && at)
-        at = at->next;
-    return at;
+    return !places || places->kind != YAML_LIST ? NULL : has_several(places) ? places->first : places;
+}
+
+static const struct yaml *next_place(const struct yaml *places, const struct yaml *place)
+{
+    return has_several(places) ? place->next : NULL;
 }
 
 /* The inputs first, in the order in which the model is fed. */
-static plim_status add_graph(const struct translation *t, struct yaml *list, const struct yaml *config)
+static plim_status add_graph(const struct translation *t, struct yaml *list, const struct yaml *config,
+                             const struct keras_index *index)
 {
     const struct yaml *layers = yaml_get(config, "layers"), *places = yaml_get(config, "input_layers");
     struct yaml **end = &list->first;
-    for (int i = 0; i < place_count(places); i++) {
-        const struct yaml *at = place_at(places, i);
-        const char *name = at && at->kind == YAML_LIST ? node_word(at->first) : NULL;
-        const struct yaml *layer = name ? layers->first : NULL;
-        while (layer && !is_named(layer, name))
-            layer = layer->next;
-        if (!layer || !is_input_layer(layer))
+    for (const struct yaml *at = first_place(places); at; at = next_place(places, at)) {
+        const char *name = at->kind == YAML_LIST ? node_word(at->first) : NULL;
+        const struct keras_name *known = name ? keras_index_find(index, name) : NULL;
+        if (!known || !is_input_layer(known->layer))
             return node_refuse(t, places, PLIM_BAD_MODEL, "input_layers: '%.100s' is no InputLayer", name ? name : "?");
-        TRY(add_uses(t, list, &end, layer, layers));
+        TRY(add_uses(t, list, &end, known->layer, index));
     }
     for (const struct yaml *layer = layers->first; layer; layer = layer->next) {
         if (layer->kind != YAML_MAP)
             return node_refuse(t, layer, PLIM_BAD_MODEL, "expected a layer");
-        if (!is_input_layer(layer) && !makes_masks_only(layers, layer))
-            TRY(add_uses(t, list, &end, layer, layers));
+        if (!is_input_layer(layer) && !makes_masks_only(index, layer))
+            TRY(add_uses(t, list, &end, layer, index));
     }
     return PLIM_OK;
 }
 
-static plim_status add_outputs(const struct translation *t, struct yaml *model, const struct yaml *config)
+static plim_status add_outputs(const struct translation *t, struct yaml *model, const struct yaml *config,
+                               const struct keras_index *index)
 {
-    const struct yaml *places = yaml_get(config, "output_layers"), *layers = yaml_get(config, "layers");
+    const struct yaml *places = yaml_get(config, "output_layers"), *at = first_place(places);
     struct yaml *outputs = NULL, *name = NULL;
-    if (place_count(places) == 0)
+    if (!at)
         return node_refuse(t, config, PLIM_BAD_MODEL, "a model without output_layers");
     TRY(node_make(&outputs, t, YAML_LIST, places));
-    for (int i = 0; i < place_count(places); i++) {
-        const struct yaml *at = place_at(places, i);
+    struct yaml **end = &outputs->first;
+    for (; at; at = next_place(places, at)) {
         if (at->kind != YAML_LIST)
             return node_refuse(t, at, PLIM_BAD_MODEL, "output_layers: expected [layer, node, tensor]");
-        TRY(value_name(&name, t, at, layers));
-        TRY(node_append(t, outputs, NULL, name));
+        TRY(value_name(&name, t, at, index));
+        list_append(outputs, &end, name);
     }
     return node_append(t, model, "outputs", outputs);
 }
@@ -325,6 +317,7 @@ static plim_status translate_model(struct yaml **out, const struct translation *
 {
     const struct yaml *layers = yaml_get(config, "layers");
     struct yaml *list = NULL, *entry = NULL;
+    struct keras_index index;
     if (!layers || layers->kind != YAML_LIST)
         return node_refuse(t, config, PLIM_BAD_MODEL, "a model without its layers");
     TRY(node_make(out, t, YAML_MAP, config));
@@ -332,15 +325,14 @@ static plim_status translate_model(struct yaml **out, const struct translation *
     TRY(node_make(&list, t, YAML_LIST, layers));
     TRY(node_append(t, *out, "layers", list));
     if (functional) {
-        TRY(add_graph(t, list, config));
-        return add_outputs(t, *out, config);
+        TRY(keras_index_init(&index, t, layers));
+        TRY(add_graph(t, list, config, &index));
+        return add_outputs(t, *out, config, &index);
     }
-    struct yaml **end = end_of(list);
+    struct yaml **end = &list->first;
     for (const struct yaml *layer = layers->first; layer; layer = layer->next) {
         TRY(translate_layer(&entry, t, layer));
-        *end = entry;
-        end = &entry->next;
-        list->count++;
+        list_append(list, &end, entry);
     }
     return PLIM_OK;
 }
@@ -357,16 +349,24 @@ static plim_status translate_root(struct yaml **out, const struct translation *t
     return layer_options(out, t, root, class);
 }
 
-plim_status keras_config_read(struct yaml **out, struct arena *arena, const char *name, const char *text, size_t bytes,
-                              plim_error *error)
+plim_status keras_config_count(struct yaml **out, uint64_t *steps, struct arena *arena, const char *name,
+                               const char *text, size_t bytes, plim_error *error)
 {
-    const struct translation t = {.arena = arena, .name = name, .error = error};
     struct arena work;
+    const struct translation t = {.arena = arena, .work = &work, .steps = steps, .name = name, .error = error};
     struct yaml *root = NULL;
+    *steps = 0;
     arena_init(&work, arena->budget, TAG_PLANNER);
     plim_status status = json_tree(&root, &work, name, text, bytes, error);
     if (status == PLIM_OK)
         status = translate_root(out, &t, root);
     arena_release(&work);
     return status;
+}
+
+plim_status keras_config_read(struct yaml **out, struct arena *arena, const char *name, const char *text, size_t bytes,
+                              plim_error *error)
+{
+    uint64_t steps;
+    return keras_config_count(out, &steps, arena, name, text, bytes, error);
 }

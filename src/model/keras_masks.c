@@ -12,7 +12,7 @@ static const char *class_word(const struct yaml *object)
 }
 
 /* What compute_mask of Keras's layers is made of. */
-static bool is_mask_op(const struct yaml *object)
+bool is_mask_op(const struct yaml *object)
 {
     static const char *const classes[] = {"NotEqual",   "Any",         "All",   "LogicalAnd", "LogicalOr",
                                           "ExpandDims", "Concatenate", "Stack", "Cast"};
@@ -39,69 +39,84 @@ static const struct yaml *first_history(const struct yaml *object)
     return tensor && tensor->kind == YAML_MAP ? yaml_get(yaml_get(tensor, "config"), "keras_history") : NULL;
 }
 
-static bool same_place(const struct yaml *a, const struct yaml *b)
+static bool is_place(const struct yaml *history)
 {
-    const struct yaml *x = a && a->kind == YAML_LIST ? a->first : NULL,
-                      *y = b && b->kind == YAML_LIST ? b->first : NULL;
-    for (; x && y; x = x->next, y = y->next)
-        if (x->kind != YAML_SCALAR || y->kind != YAML_SCALAR || strcmp(x->text, y->text) != 0)
-            return false;
-    return a && b && !x && !y;
+    const struct yaml *layer = history && history->kind == YAML_LIST && history->count >= 3 ? history->first : NULL;
+    return node_word(layer) && layer->next->kind == YAML_SCALAR && layer->next->next->kind == YAML_SCALAR;
 }
 
-/* x != value: as a layer that reads the same x makes its mask, Embedding of 0 or Masking of its value. */
-static bool is_made_by_layer(const struct yaml *layers, const struct yaml *not_equal)
+/* A tensor and a value in one text, for the index; NULL: no room. */
+static const char *mask_key(struct arena *arena, const struct yaml *history, double value)
+{
+    const struct yaml *layer = history->first, *node = layer->next;
+    return arena_format(arena, "%s\n%s\n%s\n%.17g", layer->text, node->text, node->next->text, value);
+}
+
+/* Embedding masks 0, Masking its value. */
+static bool masked_value(double *out, const struct yaml *layer)
+{
+    const char *class = class_word(layer);
+    const struct yaml *config = class ? yaml_get(layer, "config") : NULL;
+    if (!config || config->kind != YAML_MAP || !is_place(first_history(layer)))
+        return false;
+    const struct yaml *zero = yaml_get(config, "mask_zero"), *value = yaml_get(config, "mask_value");
+    *out = 0;
+    if (strcmp(class, "Embedding") == 0)
+        return zero && zero->text && strcmp(zero->text, "true") == 0;
+    return strcmp(class, "Masking") == 0 && value && value->text && setting_number(out, value->text);
+}
+
+bool add_masks(struct keras_index *index, const struct yaml *layer)
+{
+    double value;
+    if (!masked_value(&value, layer))
+        return true;
+    const char *key = mask_key(index->arena, first_history(layer), value);
+    struct keras_name *name = key ? keras_index_add(index, key) : NULL;
+    if (name)
+        name->masked = true;
+    return name != NULL;
+}
+
+/* x != value: as a layer that reads the same x makes its mask. */
+static bool is_made_by_layer(bool *out, const struct keras_index *index, const struct yaml *not_equal)
 {
     const struct yaml *args = first_call(not_equal), *value = args && args->first ? args->first->next : NULL;
-    double number, wanted;
-    if (!value || value->kind != YAML_SCALAR || !value->text || !setting_number(&number, value->text))
-        return false;
-    for (const struct yaml *layer = layers->first; layer; layer = layer->next) {
-        const char *class = class_word(layer);
-        const struct yaml *config = class ? yaml_get(layer, "config") : NULL;
-        if (!config || config->kind != YAML_MAP || !same_place(first_history(layer), first_history(not_equal)))
-            continue;
-        const struct yaml *zero = yaml_get(config, "mask_zero"), *masked = yaml_get(config, "mask_value");
-        if (strcmp(class, "Embedding") == 0 && zero && zero->text && strcmp(zero->text, "true") == 0 && number == 0)
-            return true;
-        if (strcmp(class, "Masking") == 0 && masked && masked->text && setting_number(&wanted, masked->text) &&
-            wanted == number)
-            return true;
-    }
-    return false;
+    double number;
+    *out = false;
+    if (!value || value->kind != YAML_SCALAR || !value->text || !setting_number(&number, value->text) ||
+        !is_place(first_history(not_equal)))
+        return true;
+    const char *key = mask_key(index->arena, first_history(not_equal), number);
+    const struct keras_name *known = key ? keras_index_find(index, key) : NULL;
+    *out = known && known->masked;
+    return key != NULL;
 }
 
-/* Whether a layer is called with it as with any tensor. */
-static bool is_read(const struct yaml *layers, const char *name)
+bool find_masks_only(struct keras_index *index, const struct yaml *object)
 {
-    for (const struct yaml *layer = layers->first; layer; layer = layer->next) {
-        const struct yaml *nodes =
-            layer->kind == YAML_MAP && !is_mask_op(layer) ? yaml_get(layer, "inbound_nodes") : NULL;
-        for (const struct yaml *node = nodes ? nodes->first : NULL; node; node = node->next) {
-            const struct yaml *args = node->kind == YAML_MAP ? yaml_get(node, "args") : node;
-            if (args && node_mentions(args, name, 0))
-                return true;
-        }
-    }
-    return false;
-}
-
-bool makes_masks_only(const struct yaml *layers, const struct yaml *object)
-{
-    const char *name = object->kind == YAML_MAP ? node_word(yaml_get(object, "name")) : NULL;
-    if (!name || !is_mask_op(object) || is_read(layers, name))
+    bool made = true;
+    const char *own = is_mask_op(object) ? node_word(yaml_get(object, "name")) : NULL;
+    struct keras_name *name = own ? keras_index_add(index, own) : NULL;
+    if (!own || (name && (name->read || name->layer != object)))
+        return true;
+    if (!name || (strcmp(class_word(object), "NotEqual") == 0 && !is_made_by_layer(&made, index, object)))
         return false;
-    return strcmp(class_word(object), "NotEqual") != 0 || is_made_by_layer(layers, object);
+    name->masks_only = made;
+    return true;
 }
 
-bool is_travelling_mask(const struct yaml *layers, const struct yaml *tensor)
+bool makes_masks_only(const struct keras_index *index, const struct yaml *object)
+{
+    const char *name = is_mask_op(object) ? node_word(yaml_get(object, "name")) : NULL;
+    const struct keras_name *known = name ? keras_index_find(index, name) : NULL;
+    return known && known->masks_only;
+}
+
+bool is_travelling_mask(const struct keras_index *index, const struct yaml *tensor)
 {
     const struct yaml *history = yaml_get(yaml_get(tensor, "config"), "keras_history");
     const char *name = history && history->kind == YAML_LIST ? node_word(history->first) : NULL;
-    for (const struct yaml *layer = name ? layers->first : NULL; layer; layer = layer->next) {
-        const char *own = layer->kind == YAML_MAP ? node_word(yaml_get(layer, "name")) : NULL;
-        if (own && strcmp(own, name) == 0)
-            return makes_masks_only(layers, layer);
-    }
-    return false;
+    const struct keras_name *known = name ? keras_index_find(index, name) : NULL;
+    return known && known->masks_only;
 }

@@ -44,13 +44,19 @@ plim_status node_text(struct yaml **out, const struct translation *t, const char
 plim_status node_append(const struct translation *t, struct yaml *parent, const char *key, struct yaml *child)
 {
     struct yaml **end = &parent->first;
-    while (*end)
-        end = &(*end)->next;
+    for (; *end; end = &(*end)->next)
+        ++*t->steps;
     *end = child;
     parent->count++;
-    if (key && !(child->key = arena_string(t->arena, key)))
-        return arena_refused(t->arena, t->error);
-    return PLIM_OK;
+    child->key = arena_string(t->arena, key);
+    return child->key ? PLIM_OK : arena_refused(t->arena, t->error);
+}
+
+void list_append(struct yaml *list, struct yaml ***end, struct yaml *child)
+{
+    **end = child;
+    *end = &child->next;
+    list->count++;
 }
 
 bool node_is_null(const struct yaml *node)
@@ -66,35 +72,18 @@ const char *node_word(const struct yaml *node)
 
 /* ---- what a layer reads ---- */
 
-bool node_mentions(const struct yaml *node, const char *name, int64_t least)
+/* Older versions count a use that a Functional model has of itself: the first use of ours is number 1 then. */
+static bool counts_itself(const struct keras_index *index, const char *name)
 {
-    int64_t number;
-    const char *first = node->kind == YAML_LIST ? node_word(node->first) : NULL;
-    if (first && node->count >= 3 && strcmp(first, name) == 0)
-        return node->first->next->text && setting_whole(&number, node->first->next->text) && number >= least;
-    for (const struct yaml *child = node->first; child; child = child->next)
-        if (child->kind != YAML_SCALAR && node_mentions(child, name, least))
-            return true;
-    return false;
-}
-
-/* Older versions count a use that a Functional model has of itself: the first use of ours is number 1 then.
-   NEEDSWORK: looked up anew for each reference: a config.json of 400 KB made for it takes seconds to read. */
-static bool counts_itself(const struct yaml *layers, const char *name)
-{
-    for (const struct yaml *layer = layers->first; layer; layer = layer->next) {
-        const char *class = layer->kind == YAML_MAP ? node_word(yaml_get(layer, "class_name")) : NULL;
-        const char *own = layer->kind == YAML_MAP ? node_word(yaml_get(layer, "name")) : NULL;
-        const struct yaml *nodes = own ? yaml_get(layer, "inbound_nodes") : NULL;
-        if (class && nodes && strcmp(own, name) == 0)
-            return strcmp(class, "Functional") == 0 && node_mentions(layers, name, nodes->count);
-    }
-    return false;
+    const struct keras_name *known = keras_index_find(index, name);
+    const struct yaml *nodes = known && known->layer ? yaml_get(known->layer, "inbound_nodes") : NULL;
+    const char *class = nodes ? node_word(yaml_get(known->layer, "class_name")) : NULL;
+    return class && strcmp(class, "Functional") == 0 && known->last_use >= nodes->count;
 }
 
 /* [layer, node, tensor] as the name of a value. */
 plim_status value_name(struct yaml **out, const struct translation *t, const struct yaml *history,
-                       const struct yaml *layers)
+                       const struct keras_index *index)
 {
     int64_t node = 0, tensor = 0;
     const struct yaml *first = history->first, *second = first ? first->next : NULL;
@@ -106,7 +95,7 @@ plim_status value_name(struct yaml **out, const struct translation *t, const str
     if (tensor != 0)
         return node_refuse(t, history, PLIM_UNSUPPORTED, "output %lld of layer '%s' is not supported yet",
                            (long long)tensor, name);
-    if (node > 0 && counts_itself(layers, name))
+    if (node > 0 && counts_itself(index, name))
         node--;
     char value[300];
     snprintf(value, sizeof value, node > 0 ? "%.200s:%lld" : "%.200s", name, (long long)node);
@@ -122,8 +111,9 @@ static plim_status add_tensors(const struct translation *t, struct call_words *c
         const struct yaml *history = yaml_get(yaml_get(node, "config"), "keras_history");
         if (!history)
             return node_refuse(t, node, PLIM_BAD_MODEL, "a tensor without keras_history");
-        TRY(value_name(&name, t, history, call->layers));
-        return node_append(t, call->inputs, NULL, name);
+        TRY(value_name(&name, t, history, call->index));
+        list_append(call->inputs, &call->end, name);
+        return PLIM_OK;
     }
     if (node->kind != YAML_LIST)
         return node_refuse(t, node, PLIM_UNSUPPORTED,
@@ -150,7 +140,7 @@ static plim_status add_named(const struct translation *t, struct call_words *cal
     for (const struct yaml *word = kwargs ? kwargs->first : NULL; word; word = word->next) {
         struct yaml *value = NULL;
         bool tensor = word->kind == YAML_MAP && yaml_get(word, "class_name");
-        if (is_nothing(word) || (tensor && is_travelling_mask(call->layers, word)))
+        if (is_nothing(word) || (tensor && is_travelling_mask(call->index, word)))
             continue;
         if (tensor && strcmp(word->key, "value") != 0 && strcmp(word->key, "key") != 0)
             return node_refuse(t, word, PLIM_UNSUPPORTED, "layer '%s' is called with %s=: not supported yet",
@@ -179,8 +169,8 @@ plim_status call_add(const struct translation *t, struct call_words *call, const
     }
     for (const struct yaml *history = node->kind == YAML_LIST ? node->first : NULL; history; history = history->next) {
         struct yaml *name = NULL;
-        TRY(value_name(&name, t, history, call->layers));
-        TRY(node_append(t, call->inputs, NULL, name));
+        TRY(value_name(&name, t, history, call->index));
+        list_append(call->inputs, &call->end, name);
     }
     return PLIM_OK;
 }

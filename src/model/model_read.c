@@ -146,7 +146,8 @@ static plim_status define_layer(struct model_reader *reader, struct scope *scope
     entry->inputs = words->inputs;
     words->trainable = words->trainable && !scope->frozen;
     TRY(name_entry(reader, scope, entry, words->name, layer->type->snake, &reader->unnamed[type]));
-    layer->name = *scope->prefix ? arena_format(&model->arena, "%s%s", scope->prefix, entry->name) : (char *)entry->name;
+    layer->name =
+        *scope->prefix ? arena_format(&model->arena, "%s%s", scope->prefix, entry->name) : (char *)entry->name;
     if (!layer->name)
         return reader_no_room(reader);
     model->layer_count++;
@@ -235,31 +236,61 @@ static plim_status define_model(struct model_reader *reader, struct scope *scope
     return PLIM_OK;
 }
 
-/* `- encoder`, `- encoder: b`, `- encoder: {inputs: b, name: second}`: a layer above, once more. */
-static plim_status use_again(struct model_reader *reader, struct scope *scope, struct entry *entry, int defined,
-                             const struct yaml *yaml)
+/* `- encoder`, `- encoder: b`, `- encoder: {inputs: b, name: second}`: a layer above, once more;
+   `- Use: {layer: encoder, inputs: b}`: the same for one that is named as a class is. */
+struct use_words {
+    const char *layer, *name;
+    const struct yaml *inputs;
+};
+
+static const struct setting use_settings[] = {
+    {"inputs", SETTING_NODE, offsetof(struct use_words, inputs), 0},
+    {"name", SETTING_WORD, offsetof(struct use_words, name), 0},
+    {"layer", SETTING_WORD, offsetof(struct use_words, layer), 0},
+};
+#define WITHOUT_LAYER 2 /* the first so many of them: the layer was the entry's word */
+
+static plim_status add_use(struct model_reader *reader, struct scope *scope, struct entry *entry, int defined,
+                           const struct use_words *words)
 {
-    struct model *model = reader->model;
-    struct {
-        const struct yaml *inputs;
-        const char *name;
-    } words = {0};
-    static const struct setting settings[] = {{"inputs", SETTING_NODE, 0, 0},
-                                              {"name", SETTING_WORD, sizeof(const struct yaml *), 0}};
     struct entry *first = &scope->entry[scope->entry[defined].definition];
-    if (yaml && yaml->kind == YAML_MAP)
-        TRY(settings_read(&words, settings, LENGTH(settings), model->job, yaml, reader->error));
-    else if (yaml && !(yaml->kind == YAML_SCALAR && yaml->is_null))
-        words.inputs = yaml;
     entry->definition = first->definition;
     entry->node = ++first->again;
     entry->layer = first->layer;
     entry->inside = first->inside;
-    entry->inputs = words.inputs;
-    const char *name = words.name;
-    if (!name && !(name = arena_format(&model->arena, "%s:%d", first->name, entry->node)))
+    entry->inputs = words->inputs;
+    const char *name = words->name;
+    if (!name && !(name = arena_format(&reader->model->arena, "%s:%d", first->name, entry->node)))
         return reader_no_room(reader);
     return name_entry(reader, scope, entry, name, "", NULL);
+}
+
+static plim_status use_again(struct model_reader *reader, struct scope *scope, struct entry *entry, int defined,
+                             const struct yaml *yaml)
+{
+    struct use_words words = {0};
+    if (yaml && yaml->kind == YAML_MAP)
+        TRY(settings_read(&words, use_settings, WITHOUT_LAYER, reader->model->job, yaml, reader->error));
+    else if (yaml && !(yaml->kind == YAML_SCALAR && yaml->is_null))
+        words.inputs = yaml;
+    return add_use(reader, scope, entry, defined, &words);
+}
+
+static plim_status use_named(struct model_reader *reader, struct scope *scope, struct entry *entry,
+                             const struct yaml *yaml)
+{
+    struct use_words words = {0};
+    char where[256];
+    entry_place(where, reader, entry);
+    if (yaml && yaml->kind == YAML_MAP)
+        TRY(settings_read(&words, use_settings, LENGTH(use_settings), reader->model->job, yaml, reader->error));
+    if (!words.layer)
+        return hint(reader->error, fail_at(reader->error, PLIM_BAD_JOB, where, "Use: which layer? 'layer' is missing"),
+                    "- Use: {layer: encoder, inputs: b}");
+    int defined = scope_find(scope, words.layer);
+    if (defined < 0)
+        return fail_at(reader->error, PLIM_BAD_JOB, where, "Use: no layer above is named '%s'", words.layer);
+    return add_use(reader, scope, entry, defined, &words);
 }
 
 static plim_status read_entry(struct model_reader *reader, struct scope *scope, struct entry *entry,
@@ -277,10 +308,13 @@ static plim_status read_entry(struct model_reader *reader, struct scope *scope, 
     const char *word = map ? yaml->first->key : yaml->text;
     const struct yaml *options = map ? yaml->first : NULL;
     int type = type_of(word), nested = model_word(word), defined = scope_find(scope, word);
+    bool use = strcmp(word, "Use") == 0 && (defined < 0 || (options && yaml_get(options, "layer")));
     if (type >= 0)
         return define_layer(reader, scope, entry, type, options);
     if (nested >= 0)
         return define_model(reader, scope, entry, nested, options);
+    if (use)
+        return use_named(reader, scope, entry, options);
     if (defined >= 0)
         return use_again(reader, scope, entry, defined, options);
     return unknown_layer(reader, scope, word, where);
