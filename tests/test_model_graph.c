@@ -152,6 +152,58 @@ static void a_layer_used_again_shares_its_weights(void **state)
     assert_int_equal(bench->tensors.label->column, 0);
 }
 
+/* Keras draws anew at each use; a model inside that is used twice is no other case. */
+static void each_use_draws_for_itself(void **state)
+{
+    struct bench *bench = *state;
+    uint64_t seeds[4];
+    int count = 0;
+    good(bench, read_model(bench, "- Dense: {units: 4, name: stem}\n"
+                                  "- Dropout: {rate: 0.5, name: drop}\n"
+                                  "- drop: stem\n"
+                                  "- Sequential: {name: inside, inputs: stem, layers: [GaussianNoise: 0.1]}\n"
+                                  "- inside: stem\n"
+                                  "- Add: [drop, 'drop:1', inside, 'inside:1']\n"
+                                  "- Dense: {units: 1, activation: sigmoid}\n"));
+    good(bench, build_plain(bench));
+    for (int i = 0; i < bench->graph.node_count; i++) {
+        const struct node *node = bench->graph.node[i];
+        if (node->op == &op_dropout && !node->backward)
+            seeds[count++] = ((const struct dropout_attributes *)node->attributes)->seed;
+        else if (node->op == &op_gaussian_noise && !node->backward)
+            seeds[count++] = ((const struct noise_attributes *)node->attributes)->seed;
+    }
+    assert_int_equal(count, 4);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < i; k++)
+            assert_true(seeds[i] != seeds[k]);
+    /* The first use is not counted: it draws as one in a model without the second. */
+    good(bench, read_model(bench, "- Dense: {units: 4, name: stem}\n- Dropout: {rate: 0.5, name: drop}\n"
+                                  "- Dense: {units: 1, activation: sigmoid}\n"));
+    good(bench, build_plain(bench));
+    for (int i = 0; i < bench->graph.node_count; i++)
+        if (bench->graph.node[i]->op == &op_dropout && !bench->graph.node[i]->backward)
+            assert_true(((const struct dropout_attributes *)bench->graph.node[i]->attributes)->seed == seeds[0]);
+}
+
+static void a_layer_named_like_a_class_is_used_again(void **state)
+{
+    struct bench *bench = *state;
+    good(bench, read_model(bench, "- Dense: {units: 5, name: Dense}\n"
+                                  "- Use: {layer: Dense, name: twice}\n"
+                                  "- Use: {layer: Dense, inputs: Dense}\n"
+                                  "- Add: [twice, 'Dense:2']\n"
+                                  "- Dense: {units: 1, activation: sigmoid}\n"));
+    good(bench, build_plain(bench));
+    assert_int_equal(bench->model->layer_count, 3);
+    assert_int_equal(bench->model->use_count, 5);
+    assert_int_equal(bench->model->weight_count, 4);
+    assert_int_equal(read_model(bench, "- Dense: 5\n- Use: {inputs: dense}\n"), PLIM_BAD_JOB);
+    assert_non_null(strstr(bench->error.message, "'layer' is missing"));
+    assert_int_equal(read_model(bench, "- Dense: 5\n- Use: {layer: dens}\n"), PLIM_BAD_JOB);
+    assert_non_null(strstr(bench->error.message, "'dens'"));
+}
+
 static void models_inside_models(void **state)
 {
     struct bench *bench = *state;
@@ -474,6 +526,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_branch_comes_together_again),
         TEST(a_layer_used_again_shares_its_weights),
+        TEST(each_use_draws_for_itself),
+        TEST(a_layer_named_like_a_class_is_used_again),
         TEST(models_inside_models),
         TEST(order_of_the_text_does_not_matter),
         TEST(masks_travel_with_their_tensors),

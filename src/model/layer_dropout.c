@@ -43,12 +43,23 @@ static const struct setting gaussian_settings[] = {
     LAYER_WORDS,
 };
 
-/* NEEDSWORK: a layer that is used twice draws the same elements in both uses; Keras draws anew. */
+/* Which use of the layer is built: 0 for the first, so that a layer with one use draws what its name says. */
+static uint64_t use_number(const struct layer *layer)
+{
+    const struct model *model = layer->model;
+    while (layer->outer)
+        layer = layer->outer;
+    return model->now ? (uint64_t)(model->now - model->use - layer->first_use) : 0;
+}
+
 uint64_t layer_seed(const struct layer *layer, int64_t own)
 {
+    uint64_t use = use_number(layer);
     uint64_t hash = 14695981039346656037u; /* FNV-1a of the name */
     for (const char *at = layer->name; *at; at++)
         hash = (hash ^ (uint8_t)*at) * 1099511628211u;
+    for (; use; use >>= 8)
+        hash = (hash ^ (use & 0xff)) * 1099511628211u;
     return random_key(layer->model->training->seed, hash, (uint64_t)own);
 }
 
