@@ -187,4 +187,27 @@ def normalised():
 compare("BatchNormalization, Concatenate, pooling", normalised, None, rng.random((24, 8, 8, 2), dtype=np.float32), rng.integers(0, 3, 24).astype(np.int32),
         "sparse_categorical_crossentropy", bar=1e-4)
 
+
+
+def language(entries, head):
+    def build():
+        i = keras.Input((32,), dtype="int32", name="tokens")
+        table = layers.ReversibleEmbedding(entries, 8, name="table", **head)
+        x = table(i)
+        x = layers.Add()([x, layers.MultiHeadAttention(2, 4, name="heads")(x, x, use_causal_mask=True)])
+        x = layers.LayerNormalization(name="norm")(x)
+        x = layers.Dense(entries, name="scores")(x) if head is DENSE else table(x, reverse=True)
+        return keras.Model(i, layers.Activation("softmax")(x))
+    return build
+
+
+DENSE = {}
+for entries in (50, 8300):  # few: the scores are there as a whole; many: by blocks
+    text = rng.integers(0, entries, (16, 33)).astype(np.int32)
+    for what, head in (("tied", {"tie_weights": True}), ("untied, capped", {"tie_weights": False, "logit_soft_cap": 2.0}), ("dense", DENSE)):
+        if entries > 50 and "capped" in what:
+            continue  # never by blocks; and its gradients are too small to be seen in differences of float32 weights
+        compare(f"a language model of {entries} entries, {what}", language(entries, head), None, text[:, :-1], text[:, 1:],
+                "sparse_categorical_crossentropy", bar=1e-4, adam=False)
+
 sys.exit(finish())

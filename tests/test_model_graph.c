@@ -332,6 +332,50 @@ static void means_count_what_the_mask_leaves(void **state)
     assert_int_equal(nodes_of(graph, &op_batch_mean), 2);
 }
 
+/* Text of 64 tokens a sample, and the next token at each place: 256 in a batch. */
+static void build_language(struct bench *bench, const char *model, bool accuracy)
+{
+    const struct column_spec columns[] = {
+        {.name = "tokens", .type = TYPE_I32, .shape = shape_of(1, (int64_t[]){64})},
+        {.name = "next", .type = TYPE_I32, .shape = shape_of(1, (int64_t[]){64})},
+    };
+    train_with(bench, LOSS_SPARSE_CATEGORICAL, "sgd");
+    bench->training.accuracy = accuracy;
+    good(bench, read_model(bench, model));
+    good(bench, build(bench, columns, COUNT(columns)));
+}
+
+static bool by_blocks(const struct bench *bench)
+{
+    int fused = nodes_of(&bench->graph, &op_vocabulary_crossentropy);
+    assert_int_equal(nodes_of(&bench->graph, &op_vocabulary_crossentropy_gradient), fused);
+    assert_int_equal(nodes_of(&bench->graph, &op_softmax_crossentropy), 1 - fused);
+    return fused == 1;
+}
+
+static void scores_of_many_classes_are_made_by_blocks(void **state)
+{
+    struct bench *bench = *state;
+    const char *dense = "- Embedding: {input_dim: 9000, output_dim: 4}\n"
+                        "- Dense: {units: 9000, activation: softmax}\n";
+    const char *few = "- Embedding: {input_dim: 9000, output_dim: 4}\n"
+                      "- Dense: {units: 8000, activation: softmax}\n";
+    const char *tied = "- ReversibleEmbedding: {input_dim: 9000, output_dim: 4, name: table}\n"
+                       "- Dense: {units: 4, name: middle}\n"
+                       "- table: {inputs: middle, reverse: true}\n"
+                       "- Softmax\n";
+    build_language(bench, dense, false);
+    assert_true(by_blocks(bench));
+    build_language(bench, dense, true); /* accuracy reads the scores */
+    assert_false(by_blocks(bench));
+    build_language(bench, few, false);
+    assert_false(by_blocks(bench));
+    build_language(bench, tied, false);
+    assert_true(by_blocks(bench));
+    assert_int_equal(bench->model->weight_count, 3);
+    assert_int_equal(nodes_of(&bench->graph, &op_matmul), 2); /* middle, and its dx */
+}
+
 /* ---- what is refused ---- */
 
 struct refusal {
@@ -364,6 +408,10 @@ static void bad_graphs_are_refused(void **state)
          "takes 1 input, got 2", ""},
         {"layers: [Dense: {units: 3, name: a}]\noutputs: b", PLIM_BAD_JOB, "job.yaml:2:10", "no layer named 'b'",
          "'a'"},
+        {"- Dense: {units: 3, name: a}\n- a: {inputs: a, reverse: true}", PLIM_BAD_JOB, "job.yaml:2", "'a' has none",
+         "ReversibleEmbedding"},
+        {"- ReversibleEmbedding: {input_dim: 3, output_dim: 2, reverse: true}", PLIM_BAD_JOB, "job.yaml:1",
+         "first use cannot be reverse", "second use"},
         {"layer: [Dense: 3]", PLIM_BAD_JOB, "job.yaml:1:1", "unknown key 'layer'", "layers"},
         {"layers: []", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
         {"- Sequential: []", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
@@ -534,6 +582,7 @@ int main(void)
         TEST(merged_masks),
         TEST(steps_share_the_layer),
         TEST(means_count_what_the_mask_leaves),
+        TEST(scores_of_many_classes_are_made_by_blocks),
         TEST(bad_graphs_are_refused),
         TEST(shapes_name_layer_and_inputs),
         TEST(a_bomb_of_models_is_refused),

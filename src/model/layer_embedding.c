@@ -1,5 +1,5 @@
-/* layer_embedding.c - Embedding, and layers that make vectors or classes of numbers: CategoryEncoding,
-   Discretization. */
+/* layer_embedding.c - Embedding, ReversibleEmbedding, and layers that make vectors or classes of numbers:
+   CategoryEncoding, Discretization. */
 #include "model/shape_options.h"
 #include "ops/ops.h"
 
@@ -11,6 +11,10 @@ struct embedding {
     struct initializer initializer;
     bool mask_zero;
     const struct yaml *initializer_word, *regularizer, *constraint, *weights, *lora_rank;
+    /* ReversibleEmbedding's: */
+    bool tie_weights, reverse;
+    double soft_cap; /* 0: none */
+    const struct yaml *reverse_dtype;
 };
 
 #define AT(field) offsetof(struct embedding, field)
@@ -25,17 +29,22 @@ static const struct setting embedding_settings[] = {
     {"weights", SETTING_NODE, AT(weights), 0},
     {"lora_rank", SETTING_NODE, AT(lora_rank), 0},
     LAYER_WORDS,
+    {"tie_weights", SETTING_BOOL, AT(tie_weights), 0},
+    {"logit_soft_cap", SETTING_NUMBER, AT(soft_cap), 0},
+    {"reverse_dtype", SETTING_NODE, AT(reverse_dtype), 0},
+    {"reverse", SETTING_BOOL, AT(reverse), 0},
 };
+#define OF_REVERSIBLE 4 /* the last so many */
 
-static plim_status embedding_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static plim_status read_embedding(struct layer *layer, int settings, const struct yaml *yaml, plim_error *error)
 {
     struct embedding *embedding = layer->options;
     const char *job = layer->model->job;
     embedding->initializer = (struct initializer){.kind = INITIAL_UNIFORM, .value = 0.05};
-    TRY(layer_read(layer, embedding_settings, LENGTH(embedding_settings), yaml, error));
+    TRY(layer_read(layer, embedding_settings, settings, yaml, error));
     if (!embedding->input_dim || !embedding->output_dim)
         return layer_missing(layer, embedding->input_dim ? "output_dim" : "input_dim",
-                             "Embedding: {input_dim: 10000, output_dim: 64}", error);
+                             "{input_dim: 10000, output_dim: 64}", error);
     TRY(option_extent(layer, "input_dim", embedding->input_dim, error));
     TRY(option_extent(layer, "output_dim", embedding->output_dim, error));
     TRY(option_initializer(&embedding->initializer, layer, "embeddings_initializer", embedding->initializer_word,
@@ -46,18 +55,29 @@ static plim_status embedding_read(struct layer *layer, const struct yaml *yaml, 
     return option_default("Embedding", job, "lora_rank", "null", embedding->lora_rank, error);
 }
 
-static struct tensor *embedding_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static plim_status embedding_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+{
+    return read_embedding(layer, LENGTH(embedding_settings) - OF_REVERSIBLE, yaml, error);
+}
+
+static struct tensor *embeddings_of(struct layer *layer, struct graph *graph)
 {
     const struct embedding *embedding = layer->options;
     struct initializer initializer = embedding->initializer;
     struct shape shape = shape_of(2, (int64_t[]){embedding->input_dim, embedding->output_dim});
+    initializer.fan_in = embedding->input_dim;
+    initializer.fan_out = embedding->output_dim;
+    return model_weight(layer, graph, "embeddings", shape, initializer);
+}
+
+static struct tensor *embedding_build(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct embedding *embedding = layer->options;
     if (x && embedding->mask_zero && layer_needs_rank(layer, graph, x, 2)) {
         struct mask_of_attributes zero = {.value = 0};
         layer_set_mask(layer, graph_add(graph, &op_mask_of, &x, 1, &zero, sizeof zero));
     }
-    initializer.fan_in = embedding->input_dim;
-    initializer.fan_out = embedding->output_dim;
-    return binary(graph, &op_embedding, x, model_weight(layer, graph, "embeddings", shape, initializer));
+    return binary(graph, &op_embedding, x, embeddings_of(layer, graph));
 }
 
 const struct layer_type layer_embedding = {
@@ -67,6 +87,68 @@ const struct layer_type layer_embedding = {
     .options_bytes = sizeof(struct embedding),
     .read = embedding_read,
     .build = embedding_build,
+};
+
+/* ---- ReversibleEmbedding: a second use with `reverse: true` leads back to a score for each entry ---- */
+
+static plim_status reversible_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+{
+    struct embedding *embedding = layer->options;
+    char where[256];
+    embedding->tie_weights = true;
+    TRY(read_embedding(layer, LENGTH(embedding_settings), yaml, error));
+    layer_place(where, layer);
+    if (embedding->reverse)
+        return hint(error,
+                    fail_at(error, PLIM_BAD_JOB, where, "%s: its first use cannot be reverse", layer->type->name),
+                    "- tokens: {inputs: x, reverse: true}, for a second use of layer 'tokens'");
+    if (embedding->soft_cap < 0)
+        return fail_at(error, PLIM_BAD_JOB, where, "%s: logit_soft_cap must be above 0", layer->type->name);
+    return option_default(layer->type->name, layer->model->job, "reverse_dtype", "float32", embedding->reverse_dtype,
+                          error);
+}
+
+/* Untied, the way back has a kernel of its own, with the initializer of the way there. */
+static struct tensor *kernel_back(struct layer *layer, struct graph *graph)
+{
+    const struct embedding *embedding = layer->options;
+    struct initializer initializer = embedding->initializer;
+    struct shape shape = shape_of(2, (int64_t[]){embedding->output_dim, embedding->input_dim});
+    initializer.fan_in = embedding->output_dim;
+    initializer.fan_out = embedding->input_dim;
+    return model_weight(layer, graph, "reverse_embeddings", shape, initializer);
+}
+
+static struct tensor *scaled(struct graph *graph, struct tensor *x, double factor)
+{
+    struct scale_attributes attributes = {.factor = factor};
+    return graph_add(graph, &op_scale, &x, 1, &attributes, sizeof attributes);
+}
+
+static struct tensor *reversible_build(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct embedding *embedding = layer->options;
+    struct tensor *there = embeddings_of(layer, graph); /* the first weight in Keras's files */
+    struct tensor *back = embedding->tie_weights ? there : kernel_back(layer, graph);
+    if (!layer->model->now->reverse)
+        return embedding_build(layer, graph, x);
+    struct matmul_attributes attributes = {.transposed = embedding->tie_weights};
+    struct tensor *inputs[] = {x, back};
+    struct tensor *scores = graph_add(graph, &op_matmul, inputs, 2, &attributes, sizeof attributes);
+    if (embedding->soft_cap > 0)
+        scores =
+            scaled(graph, unary(graph, &op_tanh, scaled(graph, scores, 1 / embedding->soft_cap)), embedding->soft_cap);
+    return scores;
+}
+
+const struct layer_type layer_reversible_embedding = {
+    .name = "ReversibleEmbedding",
+    .snake = "reversible_embedding",
+    .any_type = true,
+    .reverses = true,
+    .options_bytes = sizeof(struct embedding),
+    .read = reversible_read,
+    .build = reversible_build,
 };
 
 /* ---- CategoryEncoding ---- */

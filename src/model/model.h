@@ -45,6 +45,7 @@ struct layer_type {
     bool hidden;       /* checks only: not in the summary of a list */
     bool any_type;     /* takes inputs of any type; what others get is made float32 first */
     bool by_last_axis; /* treats rows of the last axis alone, whatever comes before it */
+    bool reverses;     /* a use may be called with reverse: true */
     bool keeps_mask;   /* Keras's supports_masking: the output has its input's mask, unless the layer says another */
     /* Where .keras files keep its weights, in pairs that a NULL ends: what comes before the '/' in a weight's name (or ""),
        and the group inside the layer's: {"", "cell", NULL}, {"query", "query_dense", ...}. NULL: in the layer's own. */
@@ -95,6 +96,7 @@ struct use {
     const char *name; /* what `inputs:` call its output */
     int input_count;
     const int *input; /* uses before this one; FEED(i): what the model is fed */
+    bool reverse;     /* Keras's layer(x, reverse=True) */
     /* While building: */
     struct tensor *output, *real; /* real: the same as float32 */
     struct tensor *mask;          /* bool [N, T], or NULL */

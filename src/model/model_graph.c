@@ -279,8 +279,11 @@ static plim_status lay_out(struct model_reader *reader, struct scope *scope, con
         if (!entry->layer->used)
             entry->layer->first_use = entry->use;
         entry->layer->used = true;
-        model->use[entry->use] =
-            (struct use){.layer = entry->layer, .name = entry->name, .input = input, .input_count = entry->input_count};
+        model->use[entry->use] = (struct use){.layer = entry->layer,
+                                              .name = entry->name,
+                                              .input = input,
+                                              .input_count = entry->input_count,
+                                              .reverse = entry->reverse};
     }
     return PLIM_OK;
 }

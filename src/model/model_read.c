@@ -237,23 +237,33 @@ static plim_status define_model(struct model_reader *reader, struct scope *scope
 }
 
 /* `- encoder`, `- encoder: b`, `- encoder: {inputs: b, name: second}`: a layer above, once more;
-   `- Use: {layer: encoder, inputs: b}`: the same for one that is named as a class is. */
+   `- Use: {layer: encoder, inputs: b}`: the same for one that is named as a class is.
+   `- tokens: {inputs: x, reverse: true}`: a ReversibleEmbedding back to its vocabulary. */
 struct use_words {
     const char *layer, *name;
     const struct yaml *inputs;
+    bool reverse;
 };
 
 static const struct setting use_settings[] = {
     {"inputs", SETTING_NODE, offsetof(struct use_words, inputs), 0},
     {"name", SETTING_WORD, offsetof(struct use_words, name), 0},
+    {"reverse", SETTING_BOOL, offsetof(struct use_words, reverse), 0},
     {"layer", SETTING_WORD, offsetof(struct use_words, layer), 0},
 };
-#define WITHOUT_LAYER 2 /* the first so many of them: the layer was the entry's word */
+#define WITHOUT_LAYER 3 /* the first so many of them: the layer was the entry's word */
 
 static plim_status add_use(struct model_reader *reader, struct scope *scope, struct entry *entry, int defined,
                            const struct use_words *words)
 {
     struct entry *first = &scope->entry[scope->entry[defined].definition];
+    char where[256];
+    entry_place(where, reader, entry);
+    if (words->reverse && !(first->layer && first->layer->type->reverses))
+        return hint(reader->error,
+                    fail_at(reader->error, PLIM_BAD_JOB, where, "reverse: layer '%s' has none", first->name),
+                    "a ReversibleEmbedding has");
+    entry->reverse = words->reverse;
     entry->definition = first->definition;
     entry->node = ++first->again;
     entry->layer = first->layer;

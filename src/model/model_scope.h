@@ -20,6 +20,7 @@ struct entry {
     const struct yaml *inputs; /* as written, or NULL: the entry before */
     int *input;                /* entries of this scope, or FEED(i) */
     int input_count;
+    bool reverse; /* of this use */
     int line, column;
     int use; /* the use that makes its value, when it was laid out last */
 };
