@@ -47,6 +47,7 @@ struct node {
     const struct op *op;
     const char *name;     /* "conv2d_1", the layer it came from */
     bool backward;        /* part of the backward pass or the update */
+    bool again;           /* makes a second time what forward made: runs when its first reader could, not before */
     int input_count, output_count;
     struct tensor *input[MOST_INPUTS];
     struct tensor *output[MOST_OUTPUTS];

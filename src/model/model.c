@@ -208,7 +208,7 @@ static plim_status build_backward(struct model_tensors *out, struct graph *graph
     graph->backward = true;
     updates_add(out, graph, model, gradients, scale);
     graph->backward = false;
-    return graph_check(graph, error);
+    return rederive(graph, error);
 }
 
 /* A column of weights: the one named so, or one behind the label. */

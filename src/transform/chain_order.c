@@ -9,8 +9,10 @@
    Invariants:
     1. a node runs after the nodes that make what it reads;
     2. accesses to a weight or state keep program order around each update of it;
-    3. inside a chain, what is written is read by the same rows only (both CUT);
-    4. what every slice walks through as a whole (weights, sums) fits in half of a nominal L2, or
+    3. a node that makes something again waits for all that its first reader waits for: else it would run in forward,
+       and what it makes would be kept after all;
+    4. inside a chain, what is written is read by the same rows only (both CUT);
+    5. what every slice walks through as a whole (weights, sums) fits in half of a nominal L2, or
        is one node's: else a chain of many layers would read all weights again for each slice.
 
    A weight gradient that is cut by rows and the update that alone reads it
@@ -55,8 +57,8 @@ static bool take_tables(struct schedule *s, struct chain_work *work)
     size_t nodes = (size_t)work->graph->node_count, tensors = (size_t)work->graph->tensor_count;
     struct arena *arena = &work->arena;
     s->work = work;
-    /* An edge for each operand, twice over for the updates of what others read. */
-    s->edge_capacity = work->graph->node_count * MOST_INPUTS * 2 + 1;
+    /* An edge for each operand, twice over for the updates of what others read, and for what is made again. */
+    s->edge_capacity = work->graph->node_count * MOST_INPUTS * 3 + 1;
     s->pair = arena_array(arena, nodes, sizeof(*s->pair));
     s->leader = arena_array(arena, nodes, sizeof(*s->leader));
     s->edge = arena_array(arena, (size_t)s->edge_capacity, sizeof(*s->edge));
@@ -174,6 +176,38 @@ static bool find_edges(struct schedule *s)
                 add_edge(s, tensor->producer->id, n);
             else if (tensor && tensor->kind != KIND_INPUT)
                 order_access(s, &access, node, i);
+        }
+    }
+    return true;
+}
+
+/* The node for which this one makes something again: its first reader that does not do so itself. */
+static const struct node *made_for(const struct graph *graph, const int *reader, int n)
+{
+    while (reader[n] >= 0 && graph->node[n]->again)
+        n = reader[n];
+    return graph->node[n]->again ? NULL : graph->node[n];
+}
+
+/* Invariant 3. */
+static bool find_late_edges(struct schedule *s)
+{
+    struct graph *graph = s->work->graph;
+    int *reader = arena_array(&s->work->arena, (size_t)graph->node_count, sizeof(*reader));
+    if (!reader)
+        return false;
+    for (int n = 0; n < graph->node_count; n++)
+        reader[n] = -1;
+    for (int n = graph->node_count - 1; n >= 0; n--)
+        for (int i = 0; i < graph->node[n]->input_count; i++)
+            if (graph->node[n]->input[i] && graph->node[n]->input[i]->producer)
+                reader[graph->node[n]->input[i]->producer->id] = n;
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct node *first = graph->node[n]->again ? made_for(graph, reader, n) : NULL;
+        for (int i = 0; first && i < first->input_count; i++) {
+            const struct node *maker = first->input[i] ? first->input[i]->producer : NULL;
+            if (maker && !maker->again)
+                add_edge(s, maker->id, n);
         }
     }
     return true;
@@ -307,7 +341,7 @@ plim_status chain_order(struct chain_work *work, plim_error *error)
         for (int t = 0; t < graph->tensor_count; t++)
             s.touch[t].chain = -1;
         find_pairs(&s);
-        ok = find_edges(&s);
+        ok = find_edges(&s) && find_late_edges(&s);
     }
     if (!ok)
         return budget_refused(graph->arena.budget, TAG_PLANNER, work->graph->arena.block_bytes, error);

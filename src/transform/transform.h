@@ -18,6 +18,10 @@ plim_status gradient_append_from(struct graph *graph, struct tensor *loss, struc
    and its softmax cross-entropy become vocabulary_crossentropy. */
 plim_status fuse(struct graph *graph, plim_error *error);
 
+/* After gradients and updates were appended: values that are cheap to make again are made again in backward instead of
+   being kept (rederive.c). */
+plim_status rederive(struct graph *graph, plim_error *error);
+
 /* Sizes of slices and units come from these and from shapes: never from the
    machine, the budget or the threads, so that every machine adds in the same order. */
 #define NOMINAL_L2_BYTES ((int64_t)2 * 1024 * 1024) /* slice buffers take half of it */
