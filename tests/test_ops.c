@@ -271,7 +271,7 @@ static void check_in_place_variant(const struct op *op, int variant)
     struct call call;
     assert_true(fixture_init(&apart, op, variant, TYPE_F64, BATCH));
     assert_true(fixture_init(&together, op, variant, TYPE_F64, BATCH));
-    const struct tensor *from = together.node->input[op->in_place], *to = together.output;
+    const struct tensor *from = together.node->input[op->in_place], *to = together.node->output[0];
     fixture_fill(&apart, 4);
     fixture_fill(&together, 4);
     fixture_run_before(&apart, BATCH);

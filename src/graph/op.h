@@ -71,7 +71,7 @@ struct op {
     void (*reference)(const struct call *call);
 
     /* For the tests that come by themselves: builds instance number `variant`
-       of the op on small random inputs and returns output 0; NULL when there
+       of the op on small random inputs and returns the output to differentiate; NULL when there
        are no more variants. `type` is TYPE_F64 for gradient checks. The op
        under test is the last node. The test makes the values; the beginning of a
        tensor's name says which:

@@ -18,6 +18,7 @@
 #include "ops/normalize.h"
 #include "ops/pooling.h"
 #include "ops/random_warp.h"
+#include "ops/recurrent.h"
 #include "ops/regularize.h"
 #include "ops/remap.h"
 #include "ops/resample.h"
