@@ -244,6 +244,13 @@ RUNNER(run_resize);
 MAKER(make_resize_gradient);
 RUNNER(run_resize_gradient);
 
+MAKER(make_recurrent);
+RUNNER(run_recurrent);
+MAKER(make_recurrent_gradient);
+RUNNER(run_recurrent_gradient);
+MAKER(make_recurrent_weight_gradient);
+RUNNER(run_recurrent_weight_gradient);
+
 MAKER(make_random_warp);
 RUNNER(run_random_warp);
 RUNNER(run_random_warp_gradient);

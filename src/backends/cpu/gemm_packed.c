@@ -208,11 +208,11 @@ void VARIANT(gemm_pack_b)(float *to, const struct gemm *g, int unit, int units)
 
 /* ---- the product --------------------------------------------------------- */
 
-/* A tile of rows against the panels of a block. b: the block's first panel. */
-static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b, int64_t row, int64_t column,
-                     int64_t columns)
+/* A tile of at most `tall` rows against the panels of a block. b: the block's first panel. */
+static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b, int64_t tall, int64_t row,
+                     int64_t column, int64_t columns)
 {
-    int64_t height = smaller(g->m - row, TALL);
+    int64_t height = smaller(g->m - row, tall);
     float *c = g->c + row * g->c_row + column;
     const float *below = row + height < g->m ? c + height * g->c_row : c;
     for (int64_t j = 0; j < columns; j += PANEL) {
@@ -252,7 +252,7 @@ static void run_columns(const struct gemm *g, int64_t from, int64_t k, int64_t c
         if (!a)
             pack_tile(tile, g, row, from, k);
         t.a = a ? a + row * k : tile;
-        run_tile(g, &t, panels, row, column, columns);
+        run_tile(g, &t, panels, TALL, row, column, columns);
     }
 }
 
@@ -262,13 +262,14 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
     const float *b = g->b_packed + from * padded(g->n, LANES);
     struct packed_tile t = tile_of(g, from, k);
     const float *a = g->a_in_place ? g->a + row * g->a_row + from * g->a_step : g->room;
-    int64_t a_row = g->a_in_place ? g->a_row : k;
+    int64_t a_row = g->a_in_place ? g->a_row : k, tiles = padded(rows, TALL) / TALL;
+    int64_t tall = g->a_in_place ? (rows + tiles - 1) / tiles : TALL; /* even ones: a low tile at the end is slow */
     for (int64_t i = 0; i < rows && !g->a_in_place; i += TALL)
         pack_tile(g->room + i * k, g, row + i, from, k);
     for (int64_t column = 0; column < g->n; column += BLOCK_COLUMNS)
-        for (int64_t i = 0; i < rows; i += TALL) {
+        for (int64_t i = 0; i < rows; i += tall) {
             t.a = a + i * a_row;
-            run_tile(g, &t, b + column * k, row + i, column, smaller(g->n - column, BLOCK_COLUMNS));
+            run_tile(g, &t, b + column * k, tall, row + i, column, smaller(g->n - column, BLOCK_COLUMNS));
         }
 }
 
