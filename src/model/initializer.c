@@ -330,4 +330,6 @@ void initializer_fill(void *data, enum type type, int64_t count, const struct in
         fill_identity(data, type, count, initializer);
         break;
     }
+    for (int64_t i = count / 4; i < count / 2 && initializer->forget; i++)
+        element_set(data, type, i, 1.0);
 }

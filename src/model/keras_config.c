@@ -21,7 +21,7 @@ static bool says_nothing(const struct yaml *node)
     } words[] = {{"renorm", "false"}, {"synchronized", "false"}, {"sparse", "false"},
                  {"ragged", "false"}, {"optional", "false"},     {"autocast", "true"}};
     if (node_is_null(node))
-        return true;
+        return strcmp(node->key, "merge_mode") != 0; /* its null is no default */
     for (int i = 0; i < LENGTH(words); i++)
         if (node->kind == YAML_SCALAR && strcmp(node->key, words[i].word) == 0 &&
             strcmp(node->text, words[i].value) == 0)

@@ -140,12 +140,13 @@ static plim_status add_named(const struct translation *t, struct call_words *cal
     for (const struct yaml *word = kwargs ? kwargs->first : NULL; word; word = word->next) {
         struct yaml *value = NULL;
         bool tensor = word->kind == YAML_MAP && yaml_get(word, "class_name");
+        bool states = strcmp(word->key, "initial_state") == 0;
         if (is_nothing(word) || (tensor && is_travelling_mask(call->index, word)))
             continue;
-        if (tensor && strcmp(word->key, "value") != 0 && strcmp(word->key, "key") != 0)
+        if (tensor && !states && strcmp(word->key, "value") != 0 && strcmp(word->key, "key") != 0)
             return node_refuse(t, word, PLIM_UNSUPPORTED, "layer '%s' is called with %s=: not supported yet",
                                call->layer, word->key);
-        if (tensor) {
+        if (tensor || states) {
             TRY(add_tensors(t, call, word));
             continue;
         }

@@ -29,6 +29,7 @@ struct initializer { /* small: every weight of thousands of layers has one */
     enum initializer_kind kind : 8;
     enum fans fans : 8;     /* of scaled ones */
     enum spread spread : 8;
+    unsigned forget : 8; /* the second quarter is ones: LSTM's unit_forget_bias */
     int32_t columns; /* of the weight: its last axis. Set with the weight */
     int64_t fan_in, fan_out;
     double value; /* constant; uniform: the limit on both sides; normal: the deviation; scaled: the scale; else the gain */
