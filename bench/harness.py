@@ -9,17 +9,20 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 
 # row: (model, batch, steps a process)
-ROWS = {"mlp-32": ("mlp", 32, 2000), "mlp-10000": ("mlp", 10000, 100), "cnn-32": ("cnn", 32, 30)}
+ROWS = {"mlp-32": ("mlp", 32, 2000), "mlp-10000": ("mlp", 10000, 100), "cnn-32": ("cnn", 32, 30), "lstm-64": ("lstm", 64, 60)}
 # peer: (environment, script, its usual mode)
 PEERS = {"tensorflow": ("keras", "peer_tensorflow.py", "function"),
          "pytorch": ("torch", "peer_torch.py", "eager"),
          "jax": ("jax", "peer_jax.py", "jit")}
+# Peers that have no such layer of their own.
+WITHOUT = {"lstm-64": ["jax"]}
 # Other modes, where they are what a peer does best (compiling takes a C++ compiler and a minute a process).
 MORE_MODES = {("mlp-10000", "pytorch"): ["compile"]}
 # The bars of speed (at least, times the peer) and of memory (at most, part of the least peer).
 SPEED_BARS = {"mlp-32": {"jax": 2.5, "tensorflow": 30, "pytorch": 15},
               "mlp-10000": {"best": 1.2},
-              "cnn-32": {"tensorflow": 1.1, "pytorch": 2, "jax": 4}}
+              "cnn-32": {"tensorflow": 1.1, "pytorch": 2, "jax": 4},
+              "lstm-64": {"best": 1.5}}
 MEMORY_BARS = {"mlp-32": 40, "cnn-32": 9}
 
 JOB = """memory: {memory}
@@ -35,6 +38,8 @@ MODELS = {
                 model="[{Conv2D: {filters: 32, kernel_size: 3, activation: relu}}, {MaxPooling2D: 2}, "
                       "{Conv2D: {filters: 64, kernel_size: 3, activation: relu}}, {MaxPooling2D: 2}, Flatten, "
                       "{Dense: {units: 128, activation: relu}}, {Dense: {units: 10, activation: softmax}}]"),
+    "lstm": dict(shape="[100, 64]", classes=10, loss="sparse_categorical_crossentropy",
+                 model="[{LSTM: 128}, {Dense: {units: 10, activation: softmax}}]"),
 }
 
 
@@ -64,7 +69,7 @@ def measure(plim, work, row, peers, rounds):
     seen = {}
     for _ in range(rounds):
         seen.setdefault("plimsoll", []).append(run_plim(plim, work, model, batch, steps))
-        for peer in peers:
+        for peer in (p for p in peers if p not in WITHOUT.get(row, [])):
             environment, script, usual = PEERS[peer]
             for mode in [usual, *MORE_MODES.get((row, peer), [])]:
                 who = peer if mode == usual else f"{peer} {mode}"

@@ -1,4 +1,4 @@
-"""TensorFlow: peer_tensorflow.py mlp|cnn BATCH STEPS function. One JSON line."""
+"""TensorFlow: peer_tensorflow.py mlp|cnn|lstm BATCH STEPS function. One JSON line."""
 import sys
 import numpy as np, tensorflow as tf
 from peer_common import report, time_steps
@@ -8,6 +8,9 @@ L, rng = tf.keras.layers, np.random.default_rng(0)
 if model_name == "mlp":
     model = tf.keras.Sequential([L.Input((100,)), L.Dense(64, activation="relu"), L.Dense(1, activation="sigmoid")])
     x, y, loss_of = rng.random((batch, 100), dtype=np.float32), rng.integers(0, 2, (batch, 1)).astype(np.float32), tf.keras.losses.BinaryCrossentropy()
+elif model_name == "lstm":
+    model = tf.keras.Sequential([L.Input((100, 64)), L.LSTM(128), L.Dense(10, activation="softmax")])
+    x, y, loss_of = rng.random((batch, 100, 64), dtype=np.float32), rng.integers(0, 10, batch), tf.keras.losses.SparseCategoricalCrossentropy()
 else:
     model = tf.keras.Sequential([L.Input((64, 64, 3)), L.Conv2D(32, 3, activation="relu"), L.MaxPooling2D(2), L.Conv2D(64, 3, activation="relu"),
                                  L.MaxPooling2D(2), L.Flatten(), L.Dense(128, activation="relu"), L.Dense(10, activation="softmax")])

@@ -1,4 +1,4 @@
-"""PyTorch: peer_torch.py mlp|cnn BATCH STEPS eager|compile. One JSON line. Adam by Keras's formula."""
+"""PyTorch: peer_torch.py mlp|cnn|lstm BATCH STEPS eager|compile. One JSON line. Adam by Keras's formula."""
 import sys
 import torch
 from torch import nn
@@ -9,6 +9,16 @@ torch.manual_seed(0)
 if model_name == "mlp":
     model, x, y = nn.Sequential(nn.Linear(100, 64), nn.ReLU(), nn.Linear(64, 1)), torch.rand(batch, 100), torch.randint(0, 2, (batch, 1)).float()
     loss_of = nn.BCEWithLogitsLoss()
+elif model_name == "lstm":
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm, self.dense = nn.LSTM(64, 128, batch_first=True), nn.Linear(128, 10)
+
+        def forward(self, x):
+            return self.dense(self.lstm(x)[0][:, -1])
+    model, x, y = Classifier(), torch.rand(batch, 100, 64), torch.randint(0, 10, (batch,))
+    loss_of = nn.CrossEntropyLoss()
 else:
     model = nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
                           nn.Linear(12544, 128), nn.ReLU(), nn.Linear(128, 10)).to(memory_format=torch.channels_last)

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 import keras
 from keras import layers
-from plim_side import check, error, finish, run_plim
+from plim_side import check, error, finish, path_inside, run_plim
 
 tf.get_logger().setLevel("ERROR")
 plim = sys.argv[1]
@@ -17,13 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def names(model):
     """plim's name of every weight: the layer's name and Keras's word for the weight."""
-    found = {}
-    for layer in model.layers:
-        inner = [part for part in layer._flatten_layers(include_self=False, recursive=False) if part.weights]
-        of_inner = {id(w) for part in inner for w in part.weights}
-        found.update({f"{layer.name}/{w.name}": w for w in layer.weights if id(w) not in of_inner})
-        found.update({f"{layer.name}/{part.name}/{w.name}": w for part in inner for w in part.weights})
-    return found
+    return {f"{layer.name}/{path_inside(layer, w)}": w for layer in model.layers for w in layer.weights}
 
 
 def fresh_names(model):

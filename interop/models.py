@@ -6,19 +6,11 @@ import numpy as np
 import tensorflow as tf
 import keras
 from keras import layers
-from plim_side import check, error, finish, run_plim
+from plim_side import check, error, finish, path_inside, run_plim
 
 tf.get_logger().setLevel("ERROR")
 plim = sys.argv[1]
 rng = np.random.default_rng(1)
-
-
-def part_of(layer, weight):
-    """What plim calls a weight of a layer that has layers inside."""
-    for inner in getattr(layer, "_flatten_layers", lambda **_: [])(include_self=False, recursive=True):
-        if any(w is weight for w in inner.weights):
-            return f"{inner.name}/{weight.name}"
-    return weight.name
 
 
 def names(model, prefix=""):
@@ -28,7 +20,7 @@ def names(model, prefix=""):
         if hasattr(layer, "layers"):
             found.update(names(layer, f"{prefix}{layer.name}/"))
         else:
-            found.update({f"{prefix}{layer.name}/{part_of(layer, w)}": w for w in layer.weights})
+            found.update({f"{prefix}{layer.name}/{path_inside(layer, w)}": w for w in layer.weights})
     return found
 
 
@@ -175,6 +167,21 @@ tokens = rng.integers(1, 11, (40, 6)).astype(np.int32)
 tokens[np.arange(6)[None] >= rng.integers(2, 7, (40, 1))] = 0
 # Not Adam: on TensorFlow Keras squares the gradients of a word that is there twice one by one, and sums afterwards.
 compare("an encoder with a mask", encoder, None, tokens, y, "binary_crossentropy", bar=1e-4, adam=False)
+
+
+def reader():
+    i = keras.Input((6,), dtype="int32", name="tokens")
+    x = layers.Embedding(11, 8, mask_zero=True, name="words")(i)
+    x = layers.Bidirectional(layers.LSTM(5, return_sequences=True, name="lstm"), name="both_ways")(x)
+    start = layers.Dense(7, activation="tanh", name="start")(layers.GlobalAveragePooling1D()(x))
+    x = layers.GRU(7, name="gate", return_sequences=True, activity_regularizer=None)(x, initial_state=start)
+    x = layers.SimpleRNN(4, name="last", recurrent_regularizer=keras.regularizers.L2(0.01))(x)
+    return keras.Model(i, layers.Dense(1, activation="sigmoid", name="out")(x))
+
+
+compare("recurrent layers with a mask", reader, None, tokens, y, "binary_crossentropy", bar=1e-4, adam=False)
+compare("LSTM, GRU", lambda: keras.Sequential([layers.Input((7, 3)), layers.LSTM(6, return_sequences=True), layers.Bidirectional(layers.GRU(5), merge_mode="sum"),
+        layers.Dense(1, activation="sigmoid", name="out")]), None, steps, y, "binary_crossentropy", bar=1e-4)
 
 
 def normalised():

@@ -21,6 +21,16 @@ def error(a, b):
     return np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)
 
 
+def path_inside(layer, weight):
+    """What plim calls a weight of a layer that has layers inside: cells of recurrent layers go by their class."""
+    for inner in layer._flatten_layers(include_self=False, recursive=False):
+        if any(w is weight for w in inner.weights):
+            kind = type(inner).__name__
+            name = {"LSTMCell": "lstm_cell", "GRUCell": "gru_cell", "SimpleRNNCell": "simple_rnn_cell"}.get(kind, inner.name)
+            return f"{name}/{path_inside(inner, weight)}"
+    return weight.name
+
+
 def finish():
     print(f"{results[True]} passed, {results[False]} failed")
     return results[False] > 0
