@@ -137,6 +137,7 @@ static bool is_nothing(const struct yaml *node)
 /* layer(query, value=..., use_causal_mask=True) */
 static plim_status add_named(const struct translation *t, struct call_words *call, const struct yaml *kwargs)
 {
+    const struct yaml *mask = kwargs ? yaml_get(kwargs, "mask") : NULL;
     for (const struct yaml *word = kwargs ? kwargs->first : NULL; word; word = word->next) {
         struct yaml *value = NULL;
         bool tensor = word->kind == YAML_MAP && yaml_get(word, "class_name");
@@ -146,6 +147,9 @@ static plim_status add_named(const struct translation *t, struct call_words *cal
         if (tensor && !states && strcmp(word->key, "value") != 0 && strcmp(word->key, "key") != 0)
             return node_refuse(t, word, PLIM_UNSUPPORTED, "layer '%s' is called with %s=: not supported yet",
                                call->layer, word->key);
+        if (states && mask && !is_nothing(mask)) /* then it is used; one that travels is not */
+            return node_refuse(t, word, PLIM_UNSUPPORTED,
+                               "layer '%s' is called with mask= and initial_state=: not supported yet", call->layer);
         if (tensor || states) {
             TRY(add_tensors(t, call, word));
             continue;

@@ -234,6 +234,12 @@ static struct tensor *drop_input(struct layer *layer, struct graph *graph, struc
     return graph_add(graph, &op_dropout, inputs, 2, &attributes, sizeof attributes);
 }
 
+/* As in Keras, whose layers look for a mask only where there is one input. */
+static struct tensor *mask_of(const struct layer *layer, int count)
+{
+    return count == 1 ? layer_mask(layer, 0) : NULL;
+}
+
 /* The states of all steps. */
 static struct tensor *run_cell(struct layer *layer, struct graph *graph, const struct cell *cell,
                                struct tensor *const *x, int count)
@@ -251,7 +257,7 @@ static struct tensor *run_cell(struct layer *layer, struct graph *graph, const s
         [RECURRENT_Z] = graph_add(graph, &op_matmul, product, 3, &plain, sizeof plain),
         [RECURRENT_KERNEL] = w.recurrent,
         [RECURRENT_BIAS] = apart ? w.bias : NULL,
-        [RECURRENT_MASK] = layer_mask(layer, 0),
+        [RECURRENT_MASK] = mask_of(layer, count),
         [RECURRENT_H0] = count > 1 ? x[1] : NULL,
         [RECURRENT_C0] = count > 2 ? x[2] : NULL,
     };
@@ -262,22 +268,6 @@ static struct tensor *run_cell(struct layer *layer, struct graph *graph, const s
     }
     struct tensor *y = graph_add(graph, cell->op, inputs, RECURRENT_INPUTS, &attributes, sizeof attributes);
     return y && cell->kind != RECURRENT_SIMPLE ? graph_output(y, RECURRENT_H) : y;
-}
-
-/* Which steps have an output: with zero_output_for_mask those that are there; else, where the states began with
-   something, those from the first one on that is there. NULL: all. */
-static struct tensor *output_mask(struct layer *layer, struct graph *graph, int count)
-{
-    const struct recurrent *options = layer->options;
-    struct tensor *mask = layer_mask(layer, 0);
-    struct cast_attributes real = {.type = TYPE_F32};
-    struct cumulative_sum_attributes along = {.axis = 1, .reverse = options->go_backwards};
-    struct mask_of_attributes none = {.value = 0};
-    if (!mask || options->zero_output_for_mask || count == 1)
-        return options->zero_output_for_mask ? mask : NULL;
-    struct tensor *seen = graph_add(graph, &op_cast, &mask, 1, &real, sizeof real);
-    seen = graph_add(graph, &op_cumulative_sum, &seen, 1, &along, sizeof along);
-    return graph_add(graph, &op_mask_of, &seen, 1, &none, sizeof none);
 }
 
 bool layer_is_recurrent(const struct layer *layer)
@@ -291,10 +281,10 @@ struct tensor *recurrent_run(struct layer *layer, struct graph *graph, struct te
     struct cell cell = cell_of(layer);
     if (!inputs_fit(layer, graph, x, count, cell.states))
         return NULL;
-    struct tensor *h = run_cell(layer, graph, &cell, x, count), *there = output_mask(layer, graph, count);
+    struct tensor *h = run_cell(layer, graph, &cell, x, count), *mask = mask_of(layer, count);
     int64_t steps = x[0]->shape.dim[1];
-    if (there)
-        h = binary(graph, &op_mask_rows, h, there);
+    if (mask && options->zero_output_for_mask)
+        h = binary(graph, &op_mask_rows, h, mask);
     if (!h || graph->failed)
         return NULL;
     if (options->return_sequences)

@@ -317,7 +317,6 @@ static void weight_reference(const struct call *call)
 /* Kinds by variant % 4. */
 static struct tensor *weight_example(struct graph *graph, int variant, enum type type)
 {
-    static const int64_t gates[RECURRENT_KINDS] = {1, 3, 3, 4};
     const struct recurrent_example *e = recurrent_example(variant / RECURRENT_KINDS);
     int64_t kind = variant % RECURRENT_KINDS;
     if (!e)
@@ -326,11 +325,11 @@ static struct tensor *weight_example(struct graph *graph, int variant, enum type
     attributes.bias = e->bias && kind == RECURRENT_GRU;
     struct tensor *inputs[RECURRENT_WEIGHT_INPUTS] = {
         [RECURRENT_ALL_H] = example_input(graph, "h", type, ROW(e->steps, e->units)),
-        [RECURRENT_DZ] = example_input(graph, "dz", type, ROW(e->steps, e->units * gates[kind])),
+        [RECURRENT_DZ] = example_input(graph, "dz", type, ROW(e->steps, e->units * recurrent_gates[kind])),
         [RECURRENT_WEIGHT_H0] = e->initial ? example_input(graph, "h0", type, ROW(e->units)) : NULL,
         [RECURRENT_WEIGHT_ITERATION] = recurrent_example_iteration(graph, e),
     };
-    if (gates[kind] == 3)
+    if (recurrent_gates[kind] == 3)
         inputs[RECURRENT_WEIGHT_EXTRA] = example_input(graph, "extra", type, ROW(e->steps, e->units));
     return graph_add(graph, &op_recurrent_weight_gradient, inputs, RECURRENT_WEIGHT_INPUTS, &attributes,
                      sizeof(attributes));

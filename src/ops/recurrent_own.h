@@ -4,6 +4,8 @@
 
 #include "ops/helpers.h"
 
+extern const int64_t recurrent_gates[RECURRENT_KINDS];
+
 /* One call, and the sample it is at. */
 struct recurrence {
     const struct call *call;
