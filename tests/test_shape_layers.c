@@ -296,6 +296,34 @@ static void many_inputs_are_joined_in_layers(void **state)
     assert_int_equal(rows->shape.dim[2], 3);
 }
 
+/* Names as Keras has them; a forget gate begins open. */
+static void cells_have_keras_weights(void **state)
+{
+    static const struct {
+        const char *text, *name[3];
+        int64_t bias; /* elements */
+    } cases[] = {
+        {"- LSTM: 2", {"lstm/lstm_cell/kernel", "lstm/lstm_cell/recurrent_kernel", "lstm/lstm_cell/bias"}, 8},
+        {"- GRU: 2", {"gru/gru_cell/kernel", "gru/gru_cell/recurrent_kernel", "gru/gru_cell/bias"}, 12},
+        {"- Bidirectional: {layer: {LSTM: {units: 2, unit_forget_bias: false}}}",
+         {"bidirectional/forward_lstm/lstm_cell/kernel", "bidirectional/forward_lstm/lstm_cell/recurrent_kernel",
+          "bidirectional/forward_lstm/lstm_cell/bias"},
+         8},
+    };
+    struct bench *bench = *state;
+    for (int i = 0; i < LENGTH(cases); i++) {
+        float bias[12];
+        assert_int_equal(build_list(bench, cases[i].text, STEPS, true), PLIM_OK);
+        for (int k = 0; k < 3; k++)
+            assert_string_equal(bench->model->weight[k].name, cases[i].name[k]);
+        const struct weight *weight = &bench->model->weight[2];
+        assert_int_equal(shape_count(&weight->tensor->shape), cases[i].bias);
+        initializer_fill(bias, TYPE_F32, cases[i].bias, &weight->initializer, 1, weight->name);
+        for (int k = 0; k < cases[i].bias; k++)
+            assert_float_equal(bias[k], i == 0 && (k == 2 || k == 3) ? 1 : 0, 0);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -307,6 +335,7 @@ int main(void)
         TEST(seeds_hang_on_the_job_the_name_and_the_word),
         TEST(noise_shapes_are_axes),
         TEST(many_inputs_are_joined_in_layers),
+        TEST(cells_have_keras_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
