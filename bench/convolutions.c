@@ -12,7 +12,8 @@
 
 #include "backends/cpu/cpu.h"
 #include "base/clock.h"
-#include "model_convolutions.h"
+#include "ops/model_convolutions.h"
+#include "ops/ops.h"
 #include "transform/transform.h"
 
 #define BATCH  32
@@ -41,7 +42,7 @@ static void subject_init(struct subject *subject, struct budget *budget, const s
     plim_error error = {0};
     *subject = (struct subject){0};
     graph_init(&subject->graph, budget, BATCH);
-    model_convolution_add(&subject->graph, c, role);
+    model_convolution_add(&subject->graph, c, role, TYPE_F32);
     must(graph_check(&subject->graph, &error), &error);
     must(chain_find(&subject->chains, &subject->graph, &error), &error);
     subject->node = subject->graph.node[0];
@@ -137,19 +138,6 @@ static double measure(const char **how, struct backend *backend, struct budget *
     return packed + best * BATCH / (double)slice;
 }
 
-static double measure_peak(const struct cpu_variant *variant)
-{
-    double best = 0;
-    for (int run = 0; run < 200; run++) {
-        float result[2] = {0.999f, 0.001f};
-        uint64_t from = clock_ns();
-        double count = variant->peak(100000, result);
-        double rate = 2 * count / (double)(clock_ns() - from);
-        best = rate > best ? rate : best;
-    }
-    return best;
-}
-
 enum { CHOSEN, LIBRARY, COLUMNS, BACKENDS };
 
 static const char *chosen_by(struct backend *backend, const struct subject *subject, int64_t slice)
@@ -206,11 +194,13 @@ int main(int argc, char **argv)
     columns.entry_count = variant->fallback_count;
     ((struct cpu_backend *)backends[LIBRARY])->variant = &library;
     ((struct cpu_backend *)backends[COLUMNS])->variant = &columns;
-    double peak = measure_peak(variant);
+    double peak = cpu_backend.peak_operations(backends[CHOSEN]);
     printf("%s, one thread, peak %.1f GF/s; batch %d; oneDNN | own | chosen\n", variant->name, peak, BATCH);
-    for (int i = 0; i < MODEL_CONVOLUTIONS; i++)
+    for (int i = 0; i < model_convolutions_count; i++)
         for (int role = 0; role < 3; role++) {
             const struct model_convolution *c = &model_convolutions[i];
+            if (c->axes != 2)
+                continue;
             if (argc > 2 && strcmp(argv[2], "all") != 0 && strcmp(argv[2], c->model) != 0 &&
                 !(c->depthwise && strcmp(argv[2], "depthwise") == 0))
                 continue;
@@ -218,7 +208,7 @@ int main(int argc, char **argv)
                 line(backends, budget, c, (enum conv_role)role, argc > 1 ? strtol(argv[1], NULL, 10) : 0, argc > 3,
                      peak);
         }
-    printf("peak again: %.1f GF/s\n", measure_peak(variant));
+    printf("peak again: %.1f GF/s\n", cpu_backend.peak_operations(backends[CHOSEN]));
     for (int i = 0; i < BACKENDS; i++)
         cpu_backend.close(backends[i]);
     budget_free(budget);

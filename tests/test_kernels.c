@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "../bench/model_convolutions.h"
 #include "backends/cpu/cpu.h"
 #include "base/workers.h"
 #include "op_fixture.h"
+#include "ops/model_convolutions.h"
 #include "ops/ops.h"
 #include "transform/transform.h"
 
@@ -401,7 +401,7 @@ static void expect_fast(struct bench *bench, const struct model_convolution *c, 
     struct fixture fixture;
     struct chains chains;
     fixture_begin(&fixture, 32);
-    model_convolution_add(&fixture.graph, c, role);
+    model_convolution_add(&fixture.graph, c, role, TYPE_F32);
     fixture_end(&fixture);
     assert_int_equal(chain_find(&chains, &fixture.graph, NULL), PLIM_OK);
     const char *how = kernel_of(bench, fixture.node, chains.chain[0].slice, 32)->implementation;
@@ -418,7 +418,7 @@ static void models_run_on_fast_kernels(void **state)
     (void)state;
     struct bench bench;
     bench_open(&bench, NULL);
-    for (int i = 0; i < MODEL_CONVOLUTIONS; i++)
+    for (int i = 0; i < model_convolutions_count; i++)
         for (int role = 0; role < 3; role++)
             if (!model_convolutions[i].first || role != CONV_INPUT_GRADIENT)
                 expect_fast(&bench, &model_convolutions[i], (enum conv_role)role);

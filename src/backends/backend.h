@@ -38,6 +38,10 @@ struct backend_type {
     /* What bits depend on, in at most 31 characters: "avx512", "avx512 onednn-2.6.3". It is final once
        all kernels are prepared. */
     const char *(*features)(const struct backend *backend);
+    /* What the machine does at best in a nanosecond, for shares of it; may be NULL. Operations (a multiply-add is two) of
+       a loop of multiply-adds in registers; bytes of one that reads two thirds of `room` and writes the last third. */
+    double (*peak_operations)(const struct backend *backend);
+    double (*peak_bytes)(const struct backend *backend, void *room, size_t bytes);
 };
 
 struct backend {

@@ -41,6 +41,13 @@ struct call {
 
 #define NO_INPUT (-1)
 
+/* One line of the speed table (plim bench kernels), of ops that say which sizes models have. */
+struct speed {
+    char name[80]; /* "resnet50 3x3/1 64 -> 64, 56" */
+    double share;  /* of cut.work that has to be done: 0.5 of causal attention; 1 unless said */
+    bool near;     /* its slices lie in the cache, as those inside a chain do: all of them get the same bytes */
+};
+
 struct op {
     const char *name;
     int inputs, outputs;
@@ -81,6 +88,10 @@ struct op {
          "iteration"               a small whole number
          others                    in [-1, 1]; whole types in [0, 100) */
     struct tensor *(*example)(struct graph *graph, int variant, enum type type);
+
+    /* For the speed table, optional: adds instance number `variant` in a size that models have to an empty graph, whose
+       batch it sets; NULL when there are no more. Without it the table stretches the largest example. */
+    struct tensor *(*speed)(struct graph *graph, struct speed *line, int variant, enum type type);
 };
 
 /* Every op, from ops.def; op_by_name returns NULL for an unknown one. */

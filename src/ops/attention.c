@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "ops/helpers.h"
+#include "ops/model_products.h"
 #include "ops/noise.h"
 
 #define CHUNK 64 /* elements of a head that are summed up at a time */
@@ -314,6 +315,7 @@ const struct op op_attention = {
     .cut = attention_cut,
     .reference = attention_reference,
     .example = attention_example,
+    .speed = attention_speed,
 };
 
 /* ---- backward ------------------------------------------------------------- */
@@ -459,4 +461,5 @@ const struct op op_attention_gradient = {
     .cut = gradient_cut,
     .reference = gradient_reference,
     .example = gradient_example,
+    .speed = attention_gradient_speed,
 };

@@ -1,5 +1,6 @@
 /* batch_matmul.c - products of stacks of matrices, and their sums over samples. */
 #include "ops/helpers.h"
+#include "ops/model_products.h"
 
 /* The first axis of the matrices of a sample. */
 static int first_axis(const struct tensor *tensor)
@@ -208,6 +209,7 @@ const struct op op_batch_matmul = {
     .cut = batch_matmul_cut,
     .reference = batch_matmul_reference,
     .example = batch_matmul_example,
+    .speed = batch_matmul_speed,
 };
 
 /* ---- batch_matmul_sum ------------------------------------------------------ */
@@ -252,4 +254,5 @@ const struct op op_batch_matmul_sum = {
     .cut = batch_matmul_cut,
     .reference = sum_reference,
     .example = sum_example,
+    .speed = batch_matmul_sum_speed,
 };

@@ -1,5 +1,6 @@
 /* convolution_ops.c - the table entries of all convolutions, three ops a family, and their examples. */
 #include "ops/convolution_own.h"
+#include "ops/model_convolutions.h"
 
 #define FAMILY(what, space, by_channel)                                                                                \
     {                                                                                                                  \
@@ -155,17 +156,21 @@ static struct tensor *weight_gradient_example(struct graph *graph, int variant, 
 
 /* ---- the ops ----------------------------------------------------------- */
 
-#define EXAMPLE(what, role, number)                                                                                    \
+#define EXAMPLE(what, role, number, which)                                                                                    \
     static struct tensor *what##_##role##_example(struct graph *graph, int variant, enum type type)                    \
     {                                                                                                                  \
         return role##_example(graph, variant, type, number);                                                           \
+    }                                                                                                                  \
+    static struct tensor *what##_##role##_speed(struct graph *graph, struct speed *line, int variant, enum type type)  \
+    {                                                                                                                  \
+        return model_convolution_speed(graph, line, variant, type, families[number].op[which]);                 \
     }
 
 /* Forward keeps its output with a fused activation only. */
 #define CONVOLUTION(what, number)                                                                                      \
-    EXAMPLE(what, forward, number)                                                                                     \
-    EXAMPLE(what, input_gradient, number)                                                                              \
-    EXAMPLE(what, weight_gradient, number)                                                                             \
+    EXAMPLE(what, forward, number, CONV_FORWARD)                                                                                     \
+    EXAMPLE(what, input_gradient, number, CONV_INPUT_GRADIENT)                                                                              \
+    EXAMPLE(what, weight_gradient, number, CONV_WEIGHT_GRADIENT)                                                                             \
     const struct op op_##what = {                                                                                      \
         .name = #what,                                                                                                 \
         .inputs = 3,                                                                                                   \
@@ -180,6 +185,7 @@ static struct tensor *weight_gradient_example(struct graph *graph, int variant, 
         .cut = conv_cut,                                                                                               \
         .reference = conv_reference,                                                                                   \
         .example = what##_forward_example,                                                                             \
+        .speed = what##_forward_speed,                                                                                 \
     };                                                                                                                 \
     const struct op op_##what##_input_gradient = {                                                                     \
         .name = #what "_input_gradient",                                                                               \
@@ -194,6 +200,7 @@ static struct tensor *weight_gradient_example(struct graph *graph, int variant, 
         .cut = conv_cut,                                                                                               \
         .reference = conv_input_gradient_reference,                                                                    \
         .example = what##_input_gradient_example,                                                                      \
+        .speed = what##_input_gradient_speed,                                                                          \
     };                                                                                                                 \
     const struct op op_##what##_weight_gradient = {                                                                    \
         .name = #what "_weight_gradient",                                                                              \
@@ -206,6 +213,7 @@ static struct tensor *weight_gradient_example(struct graph *graph, int variant, 
         .cut = conv_cut,                                                                                               \
         .reference = conv_weight_gradient_reference,                                                                   \
         .example = what##_weight_gradient_example,                                                                     \
+        .speed = what##_weight_gradient_speed,                                                                         \
     };
 
 CONVOLUTION(conv1d, CONV1D)

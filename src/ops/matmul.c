@@ -8,6 +8,7 @@
    columns are cut, each slice reads its own part of w and all samples. The same where
    a few samples of many rows would leave workers without work. */
 #include "ops/helpers.h"
+#include "ops/model_products.h"
 
 /* Columns of heavy outputs and rows of heavy gradients come in cache lines; rows of
    gradients over many samples in so many that what is read for them pays. */
@@ -273,6 +274,7 @@ const struct op op_matmul = {
     .cut = matmul_cut,
     .reference = matmul_reference,
     .example = matmul_example,
+    .speed = matmul_speed,
 };
 
 /* ---- matmul_weight_gradient -------------------------------------------- */
@@ -387,4 +389,5 @@ const struct op op_matmul_weight_gradient = {
     .cut = weight_gradient_cut,
     .reference = weight_gradient_reference,
     .example = weight_gradient_example,
+    .speed = matmul_weight_gradient_speed,
 };

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ops/helpers.h"
+#include "ops/model_products.h"
 #include "ops/vocabulary_loss.h"
 
 #define CHUNK 64
@@ -205,6 +206,7 @@ const struct op op_vocabulary_crossentropy = {
     .cut = forward_cut,
     .reference = forward_reference,
     .example = forward_example,
+    .speed = vocabulary_crossentropy_speed,
 };
 
 /* ---- backward ------------------------------------------------------------- */
@@ -312,4 +314,5 @@ const struct op op_vocabulary_crossentropy_gradient = {
     .cut = gradient_cut,
     .reference = gradient_reference,
     .example = gradient_example,
+    .speed = vocabulary_crossentropy_gradient_speed,
 };

@@ -59,6 +59,8 @@ struct cpu_variant {
     int fallback_count;
     /* Runs a loop of multiply-adds; returns how many. result: two factors, changed so that the loop stays. */
     double (*peak)(int64_t rounds, float *result);
+    /* y = a + factor * b, for so many elements. */
+    void (*stream)(float *y, const float *a, const float *b, float factor, int64_t count);
 };
 
 extern const struct cpu_variant cpu_variant_avx512, cpu_variant_avx2, cpu_variant_plain;

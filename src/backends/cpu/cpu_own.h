@@ -286,5 +286,6 @@ RUNNER(run_average_pool);
 RUNNER(run_average_pool_gradient);
 
 double VARIANT(cpu_peak)(int64_t rounds, float *result);
+void VARIANT(cpu_stream)(float *y, const float *a, const float *b, float factor, int64_t count);
 
 #endif

@@ -1,4 +1,5 @@
-/* cpu_peak.c - a loop of multiply-adds in registers: what this machine can do at best, for shares of it. */
+/* cpu_peak.c - a loop of multiply-adds in registers, and one that goes through memory: what this machine can do at
+   best, for shares of it. */
 #include "backends/cpu/cpu_own.h"
 
 /* As many sums as keep two units of latency 5 busy and fit in 16 registers with their factors. */
@@ -18,4 +19,11 @@ double VARIANT(cpu_peak)(int64_t rounds, float *result)
     for (int i = 0; i < SUMS; i++)
         result[0] += vector_sum(sum[i]);
     return (double)rounds * SUMS * LANES;
+}
+
+void VARIANT(cpu_stream)(float *y, const float *a, const float *b, float factor, int64_t count)
+{
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        y[i] = a[i] + factor * b[i];
 }

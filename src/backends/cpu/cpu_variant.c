@@ -217,4 +217,5 @@ const struct cpu_variant VARIANT(cpu_variant) = {
     .fallback = fallbacks,
     .fallback_count = sizeof fallbacks / sizeof *fallbacks,
     .peak = VARIANT(cpu_peak),
+    .stream = VARIANT(cpu_stream),
 };

@@ -1,0 +1,197 @@
+/* speed_graph.c - what a line of the speed table is measured on: the op's own sizes, or its largest example with a last
+   axis and a batch that are long enough to be measured. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/kernel_speed.h"
+#include "base/random.h"
+
+#define OPERAND_BYTES ((uint64_t)12 << 20) /* more than a cache of one core, and little of any budget */
+#define ROW_ELEMENTS  4096                 /* rows of batched operands are stretched to about so many */
+#define MOST_STRETCH  64
+#define MOST_BATCH    (1 << 20)
+#define PATTERN       4096 /* values repeat after so many */
+
+/* An example's graph: how it is made, and what came of it. */
+struct attempt {
+    int variant;
+    int64_t batch, stretch;
+    bool floats;
+};
+
+static uint64_t tensor_bytes(const struct tensor *tensor)
+{
+    return tensor ? (uint64_t)shape_count(&tensor->shape) * type_bytes(tensor->type) : 0;
+}
+
+static uint64_t operand_bytes(const struct graph *graph)
+{
+    uint64_t bytes = 0;
+    for (int t = 0; t < graph->tensor_count; t++)
+        bytes += tensor_bytes(graph->tensor[t]);
+    return bytes;
+}
+
+/* Elements of the largest row of a batched operand of the last node; 0: there is none. */
+static int64_t largest_row(const struct graph *graph)
+{
+    int64_t largest = 0;
+    for (int t = 0; t < graph->tensor_count; t++)
+        if (graph->tensor[t]->batched && shape_row(&graph->tensor[t]->shape) > largest)
+            largest = shape_row(&graph->tensor[t]->shape);
+    return largest;
+}
+
+static bool has_type(const struct graph *graph, enum type type)
+{
+    const struct node *node = graph->node[graph->node_count - 1];
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i] && node->input[i]->type == type)
+            return true;
+    return false;
+}
+
+/* Whether the example can be built so; the graph is released when not. Some examples are of types of their own whatever
+   is asked for: those are lines of float32 only. */
+static bool try_example(struct graph *graph, const struct speed_bench *bench, const struct op *op, enum type type,
+                        const struct attempt *attempt)
+{
+    graph_init(graph, bench->budget, attempt->batch);
+    graph->stretch = attempt->stretch;
+    graph->stretch_floats = attempt->floats;
+    struct tensor *made = op->example(graph, attempt->variant, type);
+    if (made && !graph->failed && graph->node_count && graph->node[graph->node_count - 1]->op == op &&
+        (type == TYPE_F32 || has_type(graph, type)))
+        return true;
+    graph_release(graph);
+    return false;
+}
+
+/* The variant with most bytes, of those with an operand of the type if there are any; -1: none can be had. */
+static int largest_variant(const struct speed_bench *bench, const struct op *op, enum type type)
+{
+    struct attempt attempt = {.batch = 2};
+    struct graph graph;
+    uint64_t most = 0;
+    bool typed = false;
+    int best = -1;
+    for (; try_example(&graph, bench, op, type, &attempt); attempt.variant++) {
+        bool has = has_type(&graph, type);
+        if (has >= typed && (has > typed || operand_bytes(&graph) > most)) {
+            most = operand_bytes(&graph);
+            typed = has;
+            best = attempt.variant;
+        }
+        graph_release(&graph);
+    }
+    return best;
+}
+
+/* Bytes with two and with four samples say what a sample takes. */
+static bool measure_bytes(uint64_t *fixed, uint64_t *sample, int64_t *row, const struct speed_bench *bench,
+                          const struct op *op, enum type type, struct attempt attempt)
+{
+    struct graph graph;
+    uint64_t bytes[2];
+    for (int i = 0; i < 2; i++) {
+        attempt.batch = 2 * (i + 1);
+        if (!try_example(&graph, bench, op, type, &attempt))
+            return false;
+        bytes[i] = operand_bytes(&graph);
+        *row = largest_row(&graph);
+        graph_release(&graph);
+    }
+    *sample = bytes[1] > bytes[0] ? (bytes[1] - bytes[0]) / 2 : 0;
+    *fixed = bytes[0] - 2 * *sample;
+    return true;
+}
+
+/* As long as it is let: all operands, or those of floating type, or none. */
+static void choose_stretch(struct attempt *attempt, const struct speed_bench *bench, const struct op *op,
+                           enum type type, uint64_t room)
+{
+    uint64_t fixed, sample;
+    int64_t row, factor;
+    struct graph graph;
+    if (!measure_bytes(&fixed, &sample, &row, bench, op, type, *attempt))
+        return;
+    factor = sample ? ROW_ELEMENTS / (row ? row : 1) : (int64_t)(room / (fixed ? fixed : 1));
+    if (sample && factor > MOST_STRETCH)
+        factor = MOST_STRETCH;
+    for (int floats = 0; floats < 2 && factor > 1; floats++) {
+        struct attempt longer = {attempt->variant, 2, factor, floats};
+        if (!try_example(&graph, bench, op, type, &longer))
+            continue;
+        bool fits = operand_bytes(&graph) <= room;
+        graph_release(&graph);
+        if (fits) {
+            attempt->stretch = factor;
+            attempt->floats = floats;
+            return;
+        }
+    }
+}
+
+static plim_status example_graph(struct graph *graph, bool *there, const struct speed_bench *bench, const struct op *op,
+                                 enum type type, plim_error *error)
+{
+    uint64_t fixed, sample, room = bench->room_bytes / 2 < OPERAND_BYTES ? bench->room_bytes / 2 : OPERAND_BYTES;
+    int64_t row;
+    struct attempt attempt = {.variant = largest_variant(bench, op, type), .batch = 2};
+    *there = false;
+    if (attempt.variant < 0)
+        return type != TYPE_F32 ? PLIM_OK : fail(error, PLIM_INTERNAL, "%s: no example can be built", op->name);
+    choose_stretch(&attempt, bench, op, type, room);
+    if (!measure_bytes(&fixed, &sample, &row, bench, op, type, attempt))
+        return fail(error, PLIM_INTERNAL, "%s: its example cannot be built again", op->name);
+    if (sample && room > fixed + sample)
+        attempt.batch = (int64_t)((room - fixed) / sample);
+    if (attempt.batch > MOST_BATCH)
+        attempt.batch = MOST_BATCH;
+    *there = try_example(graph, bench, op, type, &attempt);
+    return *there ? PLIM_OK : fail(error, PLIM_INTERNAL, "%s: its example depends on the batch", op->name);
+}
+
+plim_status speed_graph(struct graph *graph, struct speed *line, bool *there, const struct speed_bench *bench,
+                        const struct op *op, int number, enum type type, plim_error *error)
+{
+    *line = (struct speed){.share = 1};
+    *there = false;
+    if (!op->speed)
+        return number == 0 ? example_graph(graph, there, bench, op, type, error) : PLIM_OK;
+    graph_init(graph, bench->budget, 1);
+    *there = op->speed(graph, line, number, type) && graph_check(graph, error) == PLIM_OK;
+    plim_status status = graph->failed && type == TYPE_F32 ? graph_check(graph, error) : PLIM_OK;
+    if (!*there)
+        graph_release(graph);
+    return status;
+}
+
+/* ---- values ---- */
+
+static double value_for(const struct tensor *tensor, double unit)
+{
+    const char *name = tensor->name;
+    if (strncmp(name, "label:", 6) == 0 || strncmp(name, "index:", 6) == 0)
+        return (double)(int64_t)(unit * (double)strtoll(name + 6, NULL, 10));
+    if (strncmp(name, "positive", 8) == 0)
+        return 0.1 + 0.8 * unit;
+    if (strncmp(name, "wide", 4) == 0)
+        return 8 * unit - 4;
+    if (strncmp(name, "iteration", 9) == 0)
+        return (double)(int64_t)(unit * 7);
+    return type_is_float(tensor->type) ? 2 * unit - 1 : (double)(int64_t)(unit * 100);
+}
+
+void speed_fill(void *data, const struct tensor *tensor, int64_t count)
+{
+    size_t each = type_bytes(tensor->type);
+    for (int64_t i = 0; i < count && i < PATTERN; i++) {
+        uint32_t block[4];
+        random_block(block, 1, (uint64_t)tensor->id, (uint64_t)i);
+        element_set(data, tensor->type, i, value_for(tensor, random_unit(block[0])));
+    }
+    for (int64_t done = PATTERN; done < count; done *= 2)
+        memcpy((char *)data + (size_t)done * each, data, (size_t)(count - done < done ? count - done : done) * each);
+}
