@@ -1,7 +1,8 @@
-/* cmd_bench.c - plim bench: times the training step of a job on one batch. */
+/* cmd_bench.c - plim bench: times the training step of a job on one batch, or the kernels. */
 #include "command.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void print(const plim_step_figures *f, bool json)
 {
@@ -22,6 +23,8 @@ static plim_status bench(struct arguments *arguments, struct reports *reports, p
     plim_job *job;
     plim_step_figures figures;
     (void)reports;
+    if (arguments->word_count && strcmp(arguments->words[0], "kernels") == 0)
+        return bench_kernels(arguments, error);
     plim_status status = open_job(&job, arguments, error);
     if (status != PLIM_OK)
         return status;
@@ -34,10 +37,14 @@ static plim_status bench(struct arguments *arguments, struct reports *reports, p
 
 const struct command command_bench = {
     .name = "bench",
-    .usage = "plim bench JOB.yaml [--steps N] [options]",
-    .summary = "times the training step of a job on one batch",
-    .help = "Takes one batch and runs the training step on it N times (1,000).\n\n"
-            "  plim bench examples/mlp.yaml --steps 2000\n",
+    .usage = "plim bench JOB.yaml [--steps N] [options] | plim bench kernels [PATTERN...]",
+    .summary = "times the training step of a job, or the kernels of every op",
+    .help = "A job: takes one batch and runs the training step on it N times (1,000).\n"
+            "kernels: runs every op in sizes that models have, or stretched examples, on one thread; says which kernel ran\n"
+            "and what share it reached of what bounds it: of multiply-adds in registers, or of bytes through memory, both\n"
+            "measured in the same run. An op that fell back to plain C is marked. Takes --json and --memory.\n\n"
+            "  plim bench examples/mlp.yaml --steps 2000\n"
+            "  plim bench kernels 'conv2d*' matmul --memory 200MiB\n",
     .takes = TAKES_JOB | TAKES_STEPS,
     .run = bench,
 };

@@ -64,6 +64,9 @@ struct data_command {
 #include "data_commands.def"
 #undef DATA_COMMAND
 
+/* What stands behind `plim bench kernels`. */
+plim_status bench_kernels(struct arguments *arguments, plim_error *error);
+
 /* By its name. */
 bool is_job_file(const char *path);
 /* The job file or the data files that the words name, for its data alone. */

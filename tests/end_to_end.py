@@ -483,6 +483,51 @@ class Words(Case):
         self.assertTrue(colour.search(self.in_terminal("train", job, "--set", "train.epochs=1", NO_COLOR="")))
 
 
+class Kernels(Case):
+    """plim bench kernels: which kernel ran. How fast it was is the machine's business."""
+
+    def lines(self, *arguments):
+        run = self.run_plim("bench", "kernels", "--json", *arguments)
+        machine, *lines, end = run.events
+        self.assertEqual((machine["event"], end["event"], end["status"]), ("machine", "end", "done"))
+        self.assertGreater(min(machine["peak_gflops"], machine["peak_gb_per_s"]), 0)
+        self.assertEqual(end["lines"], len(lines))
+        return lines, end
+
+    def test_a_line_says_what_ran(self):
+        lines, end = self.lines("matmul", "relu*", "conv2d", "--memory", "160MiB")
+        self.assertEqual({line["op"] for line in lines}, {"matmul", "relu", "relu_gradient", "conv2d"})
+        for line in lines:
+            self.assertRegex(line["implementation"], "^(own (avx512|avx2|plain)|onednn .*)$", line)
+            self.assertFalse(line["reference"])
+            self.assertIn(line["bound"], ("compute", "memory"))
+            self.assertGreater(min(line["seconds"], line["gflops"], line["gb_per_s"], line["share"]), 0, line)
+        for model in ("gpt2 ", "mlp ", "resnet50 ", "mobilenetv2 "):
+            self.assertTrue([line for line in lines if line["size"].startswith(model)], model)
+        if not SANITIZED:
+            self.assertLessEqual(end["peak_rss_bytes"], 160 * MIB)
+
+    def test_every_op_is_there_and_none_is_slow(self):
+        with open(os.path.join(ROOT, "doc", "ops.md")) as f:
+            ops = re.findall(r"^\| `(\w+)` \|", f.read(), re.M)
+        lines, end = self.lines("*loss*" if SANITIZED else "*")
+        seen = {line["op"] for line in lines}
+        self.assertEqual(seen, {op for op in ops if "loss" in op or not SANITIZED})
+        self.assertEqual([line for line in lines if line["type"] == "float32" and line.get("reference")], [])
+        self.assertEqual(end["skipped"], 0)
+
+    def test_people_see_a_table(self):
+        run = self.run_plim("bench", "kernels", "softmax")
+        self.assertRegex(run.output, r"one thread: at best [0-9.]+ GFLOP/s")
+        self.assertRegex(run.output, r"(?m)^softmax +\(.*\) +float32 .* %  own ")
+        self.assertIn("0 by the slow reference", run.output)
+
+    def test_what_it_refuses(self):
+        self.assertIn("try: softmax", self.run_plim("bench", "kernels", "sofmax", code=2).error)
+        self.assertIn("--memory 64MiB", self.run_plim("bench", "kernels", "relu", "--memory", "20MiB", code=4).error)
+        self.run_plim("bench", "kernels", "relu", "--set", "train.epochs=1", code=2)
+
+
 class Surroundings(Case):
     """What a shell, a host or a disk may do to a run."""
 

@@ -1,0 +1,193 @@
+/* api_kernels.c - the speed table: every op of ops.def, in each type that it takes, against what the machine does at
+   best. A new op has its line without a word here. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/kernel_speed.h"
+#include "base/clock.h"
+#include "base/floats.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "formats/file_list.h"
+
+#define LINE_SECONDS  0.03
+#define PEAK_BYTES    ((size_t)12 << 20) /* as many as the operands of ops that have no sizes of their own */
+#define MOST_ROOM     ((uint64_t)96 << 20)
+#define LEAST_ROOM    ((uint64_t)16 << 20)
+#define PROCESS_BYTES ((uint64_t)48 << 20) /* code, and what oneDNN holds for the primitives of one op */
+
+struct table {
+    const plim_kernel_options *options;
+    plim_kernel_listener *listener;
+    void *context;
+    plim_kernel_totals totals;
+    struct speed_bench bench;
+    uint64_t begin, done, total;
+};
+
+/* ---- which ops ---- */
+
+static bool wanted(const struct table *table, const char *name)
+{
+    const plim_kernel_options *options = table->options;
+    for (size_t i = 0; i < options->pattern_count; i++)
+        if (file_matches(options->patterns[i], strlen(options->patterns[i]), name))
+            return true;
+    return options->pattern_count == 0;
+}
+
+#define MOST_NAMES 1024
+
+static plim_status check_patterns(struct table *table, plim_error *error)
+{
+    for (size_t p = 0; p < table->options->pattern_count; p++) {
+        const char *pattern = table->options->patterns[p], *names[MOST_NAMES];
+        size_t count = 0, found = 0;
+        for (int i = 0; i < all_ops_count; i++) {
+            found += file_matches(pattern, strlen(pattern), all_ops[i]->name);
+            if (count < MOST_NAMES)
+                names[count++] = all_ops[i]->name;
+        }
+        if (found)
+            continue;
+        const char *near = text_nearest(pattern, names, count);
+        plim_status status = fail(error, PLIM_USAGE, "no op is named '%.100s'", pattern);
+        return near ? hint(error, status, "%s", near) : hint(error, status, "'conv2d*'");
+    }
+    for (int i = 0; i < all_ops_count; i++)
+        table->total += wanted(table, all_ops[i]->name);
+    return PLIM_OK;
+}
+
+/* ---- lines ---- */
+
+static plim_status tell(struct table *table, const plim_kernel_figures *line, plim_error *error)
+{
+    table->totals.seconds = (double)(clock_ns() - table->begin) * 1e-9;
+    if (table->listener && !table->listener(table->context, &table->totals, line))
+        return fail(error, PLIM_INTERRUPTED, "stopped");
+    return PLIM_OK;
+}
+
+static plim_status tell_speed(struct table *table, const struct op *op, enum type type,
+                              const struct kernel_speed *speed, plim_error *error)
+{
+    plim_kernel_totals *totals = &table->totals;
+    plim_kernel_figures line = {.op = op->name,
+                                .size = speed->name,
+                                .type = type_name(type),
+                                .implementation = speed->implementation,
+                                .reference = speed->implementation && speed->reference,
+                                .needed_bytes = speed->needed_bytes,
+                                .done = table->done,
+                                .total = table->total};
+    totals->lines++;
+    totals->references += line.reference;
+    totals->skipped += !speed->implementation;
+    if (speed->implementation) {
+        double arithmetic = speed->operations / totals->peak_gflops, moving = speed->bytes / totals->peak_gb_per_s;
+        line.memory_bound = moving > arithmetic;
+        line.seconds = speed->ns * 1e-9;
+        line.gflops = speed->operations / speed->ns;
+        line.gb_per_s = speed->bytes / speed->ns;
+        line.share = (line.memory_bound ? moving : arithmetic) / speed->ns;
+    }
+    return tell(table, &line, error);
+}
+
+/* A backend for each op: what its kernels hold is gone before the next. */
+static plim_status bench_op(struct table *table, const struct op *op, plim_error *error)
+{
+    static const enum type types[] = {TYPE_F32, TYPE_BF16, TYPE_F16};
+    struct kernel_speed speed;
+    plim_status status = PLIM_OK;
+    bool there;
+    TRY(cpu_backend.open(&table->bench.backend, table->bench.budget, error));
+    backend_threads(table->bench.backend, 1);
+    for (int t = 0; t < 3; t++)
+        for (int number = 0; status == PLIM_OK; number++) {
+            status = kernel_speed(&speed, &there, &table->bench, op, number, types[t], error);
+            if (status != PLIM_OK || !there)
+                break;
+            status = tell_speed(table, op, types[t], &speed, error);
+        }
+    cpu_backend.close(table->bench.backend);
+    return status;
+}
+
+static plim_status measure_peaks(struct table *table, plim_error *error)
+{
+    struct budget *budget = table->bench.budget;
+    struct backend *backend;
+    TRY(cpu_backend.open(&backend, budget, error));
+    void *room = budget_take(budget, TAG_SCRATCH, PEAK_BYTES);
+    plim_status status = room ? PLIM_OK : budget_refused(budget, TAG_SCRATCH, PEAK_BYTES, error);
+    if (status == PLIM_OK) {
+        table->totals.peak_gflops = cpu_backend.peak_operations(backend);
+        table->totals.peak_gb_per_s = cpu_backend.peak_bytes(backend, room, PEAK_BYTES);
+        snprintf(table->totals.features, sizeof table->totals.features, "%s", cpu_backend.features(backend));
+    }
+    budget_give(budget, TAG_SCRATCH, room, PEAK_BYTES);
+    cpu_backend.close(backend);
+    return status;
+}
+
+static plim_status bench_all(struct table *table, plim_error *error)
+{
+    struct usage usage = {0};
+    TRY(check_patterns(table, error));
+    TRY(measure_peaks(table, error));
+    TRY(tell(table, NULL, error));
+    for (int i = 0; i < all_ops_count; i++) {
+        if (!wanted(table, all_ops[i]->name))
+            continue;
+        table->done++;
+        TRY(bench_op(table, all_ops[i], error));
+    }
+    table->totals.seconds = (double)(clock_ns() - table->begin) * 1e-9;
+    if (usage_now(&usage))
+        table->totals.peak_rss_bytes = usage.peak_rss;
+    return PLIM_OK;
+}
+
+/* ---- the budget ---- */
+
+static plim_status enter_budget(struct table *table, plim_error *error)
+{
+    char place[256], size[16];
+    const char *source;
+    struct budget *budget = table->bench.budget;
+    uint64_t bytes, least = PROCESS_BYTES + LEAST_ROOM;
+    TRY(limits_parse(&bytes, &source, place, table->options->memory, budget, error));
+    if (bytes < least) {
+        text_size(size, least);
+        return hint(error, fail(error, PLIM_OVER_BUDGET, "the speed table needs %s", size), "--memory %lluMiB",
+                    (unsigned long long)(least >> 20));
+    }
+    table->totals.budget_bytes = bytes;
+    table->bench.room_bytes = bytes - PROCESS_BYTES < MOST_ROOM ? bytes - PROCESS_BYTES : MOST_ROOM;
+    TRY(budget_limit(budget, bytes, error));
+    return budget_reserve(budget, TAG_PROCESS, PROCESS_BYTES - ((uint64_t)4 << 20), error); /* graphs are beside it */
+}
+
+plim_status plim_bench_kernels(plim_kernel_totals *totals, const plim_kernel_options *options,
+                               plim_kernel_listener *listener, void *context, plim_error *error)
+{
+    static const plim_kernel_options none;
+    struct table table = {.options = options ? options : &none, .listener = listener, .context = context};
+    double seconds = table.options->line_seconds > 0 ? table.options->line_seconds : LINE_SECONDS;
+    table.begin = clock_ns();
+    table.bench.line_ns = seconds * 1e9;
+    TRY(budget_make(&table.bench.budget, BUDGET_UNLIMITED, error));
+    plim_status status = enter_budget(&table, error);
+    if (status == PLIM_OK) {
+        unsigned mode = floats_enter();
+        status = bench_all(&table, error);
+        floats_restore(mode);
+        budget_release(table.bench.budget, TAG_PROCESS, PROCESS_BYTES - ((uint64_t)4 << 20));
+    }
+    budget_free(table.bench.budget);
+    if (status == PLIM_OK && totals)
+        *totals = table.totals;
+    return status;
+}
