@@ -1,0 +1,94 @@
+"""test_documents.py - doc/ops.md and doc/layers.md against the tables: every op and layer once, what the tables say of
+it word for word, arguments that the layer takes.
+
+usage: test_documents.py PRINT_FACTS [--write]. With --write the columns that the tables decide are written anew."""
+import os, re, subprocess, sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROW = re.compile(r"^\| `([A-Za-z0-9_]+)` \|(.*)\|$")
+WORD = re.compile(r"`([a-z_0-9]+)")
+
+
+def facts(program, questions=""):
+    """Lines of the program as {kind: {name: rest}}, of words {(layer, word): answer}."""
+    text = subprocess.run([program], input=questions, capture_output=True, text=True, check=True).stdout
+    found = {"op": {}, "layer": {}, "word": {}}
+    for line in text.splitlines():
+        kind, name, *rest = line.split("\t")
+        if kind == "word":
+            found[kind][name, rest[0]] = rest[1]
+        else:
+            found[kind][name] = rest
+    return found
+
+
+def cells(line):
+    """The row's name and cells; a bar that is part of a cell is written \\|."""
+    match = ROW.match(line)
+    if not match:
+        return None, []
+    return match[1], [c.strip() for c in re.split(r"(?<!\\)\|", match[2])]
+
+
+def expected_op(row, fact):
+    why, planner = fact
+    gradient = "none: " + why if why else row[1]
+    return [row[0], gradient, planner]
+
+
+def expected_layer(row, fact):
+    other, known = fact
+    return row[:3] + [", ".join(x for x in ["also " + other if other else "", known] if x)]
+
+
+def check_page(path, kind, table, expected, write):
+    """Complaints; rows in the page as {name: cells}."""
+    with open(path, encoding="utf-8") as f:
+        lines = f.read().split("\n")
+    rows, bad = {}, []
+    for number, line in enumerate(lines):
+        name, row = cells(line)
+        if name is None:
+            continue
+        if name in rows:
+            bad.append(f"{path}:{number + 1}: {kind} {name} is there twice")
+        if name not in table:
+            bad.append(f"{path}:{number + 1}: there is no {kind} {name}")
+            continue
+        wanted = expected(row, table[name])
+        if write:
+            lines[number] = "| `" + name + "` | " + " | ".join(wanted) + " |"
+        elif row != wanted:
+            bad.append(f"{path}:{number + 1}: {kind} {name}: {row} should be {wanted}")
+        elif kind == "op" and (row[1].startswith("none") != bool(table[name][0]) or not row[0] or not row[1]):
+            bad.append(f"{path}:{number + 1}: {kind} {name}: formula or gradient is missing")
+        rows[name] = row
+    bad += [f"{path}: {kind} {name} is missing" for name in table if name not in rows]
+    if write:
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines))
+    return bad, rows
+
+
+def check_arguments(program, path, rows):
+    """Every argument that the page names is one that the layer takes."""
+    asked = [(name, word) for name, row in rows.items() for word in WORD.findall(row[0])]
+    answers = facts(program, "".join(f"{layer} {word}\n" for layer, word in asked))["word"]
+    return [f"{path}: layer {layer} takes no {word}" for layer, word in asked if answers.get((layer, word)) != "known"]
+
+
+def main():
+    program, write = sys.argv[1], "--write" in sys.argv
+    tables = facts(program)
+    ops, layers = (os.path.join(ROOT, "doc", page) for page in ("ops.md", "layers.md"))
+    bad, _ = check_page(ops, "op", tables["op"], expected_op, write)
+    more, rows = check_page(layers, "layer", tables["layer"], expected_layer, write)
+    bad += more + check_arguments(program, layers, rows)
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as f:
+        readme = f.read()
+    bad += [f"README.md does not name {page}" for page in ("doc/ops.md", "doc/layers.md") if page not in readme]
+    print("\n".join(bad) if bad else f"{len(tables['op'])} ops, {len(tables['layer'])} layers ... ok")
+    return 1 if bad else 0
+
+
+sys.exit(main())
