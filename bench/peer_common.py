@@ -4,8 +4,8 @@ import json, statistics, time
 FIRST_STEPS = 500  # of an epoch, its beginning included: what somebody sees who starts a run
 
 
-def time_steps(step, steps):
-    for _ in range(5):
+def time_steps(step, steps, before=5):
+    for _ in range(before):
         step()
     seconds = []
     for _ in range(steps):

@@ -36,11 +36,11 @@ def finish():
     return results[False] > 0
 
 
-def run_plim(plim, weights, layer_list, x, y, optimizer, loss, batch, steps, metrics=("accuracy",)):
+def run_plim(plim, weights, layer_list, x, y, optimizer, loss, batch, steps, metrics=("accuracy",), memory="1GiB"):
     """weights: plim's names to arrays; None: those of the model's file. layer_list: layers, or a path. x: an array, or arrays
     by name. Returns losses by step, accuracy and weights afterwards; None when plim fails."""
     source = {"npz": "data.npz"} if isinstance(x, dict) else {"npy": ["x.npy", "y.npy"]}
-    job = {"memory": "1GiB", "seed": 1,
+    job = {"memory": memory, "seed": 1,
            "data": {"train": {**source, "pipeline": [{"repeat": -1}, {"batch": batch}]}},
            "model": layer_list,
            "train": {"optimizer": optimizer, "loss": loss, "metrics": list(metrics), "epochs": 1, "steps_per_epoch": steps,
