@@ -115,7 +115,7 @@ class gpt2(nn.Module):
 
     def forward(self, tokens):
         x = self.blocks(self.words(tokens) + self.places(torch.arange(self.LENGTH)))
-        return (self.norm(x) @ self.words.weight.T).transpose(1, 2)
+        return (self.norm(x) @ self.words.weight.T).flatten(0, 1)
 
 
 model = globals()[name]()
@@ -126,7 +126,7 @@ if size:
 else:
     x = {"mlp": lambda: torch.rand(batch, 100), "lstm": lambda: torch.rand(batch, 100, 64), "gpt2": lambda: torch.randint(0, gpt2.WORDS, (batch, gpt2.LENGTH))}[name]()
 y = {"mlp": lambda: torch.randint(0, 2, (batch, 1)).float(), "unet": lambda: torch.randint(0, 2, (batch, size, size)),
-     "gpt2": lambda: torch.randint(0, gpt2.WORDS, (batch, gpt2.LENGTH))}.get(name, lambda: torch.randint(0, CLASSES, (batch,)))()
+     "gpt2": lambda: torch.randint(0, gpt2.WORDS, (batch * gpt2.LENGTH,))}.get(name, lambda: torch.randint(0, CLASSES, (batch,)))()
 optimizer = (torch.optim.AdamW if name == "gpt2" else torch.optim.Adam)(model.parameters(), fused=True)
 
 
