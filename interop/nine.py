@@ -1,8 +1,7 @@
-"""Models as people build them, in plim and in Keras from one .keras file: MLP, CNN, MobileNetV2, ResNet-50, DenseNet, U-Net, a
-BERT-like encoder, a GPT-2-like decoder (NEEDSWORK: an LSTM classifier, when there are recurrent layers). The graphs are the real
-ones; pictures, vocabularies and, where the architecture says how often, repetitions are few. Loss and every gradient of the first
-step, then loss and every weight after five steps of Adam with learning rate 1e-4. Prints 'N passed, N failed' last; words behind
-PLIM choose models.
+"""Nine models as people build them, in plim and in Keras from one .keras file: MLP, CNN, MobileNetV2, ResNet-50, DenseNet, U-Net,
+a BERT-like encoder, a GPT-2-like decoder, an LSTM classifier. The graphs are the real ones; pictures, vocabularies and, where
+the architecture says how often, repetitions are few. Loss and every gradient of the first step, then loss and every weight after
+five steps of Adam with learning rate 1e-4. Prints 'N passed, N failed' last; words behind PLIM choose models.
 
 Gradients are read from one step of SGD whose learning rate is a power of two so large that the weight before it does not
 matter. Keras's step sums the gradients of a word that is there twice before Adam squares them, as Keras does on JAX and
@@ -154,13 +153,18 @@ def gpt2():
     return model, x, classes(batch, length, of=words), LOGITS
 
 
+def lstm():
+    model = keras.Sequential([layers.Input((20, 16)), layers.LSTM(32), layers.Dense(CLASSES, activation="softmax")])
+    return model, rng.standard_normal((8, 20, 16), dtype=np.float32), classes(8), SPARSE
+
+
 # What cancels: softmax does not see a bias of all keys, nor batch normalisation one of the convolution before it. The gradient is 0,
 # what both compute is rounding, and Adam makes whole steps of it. The averages right behind follow those steps: they are compared after
 # the first one only.
 FOLLOWS = {"mobilenet_v2": ("*_expand_BN/moving_mean", "Conv_1_bn/moving_mean"), "resnet50": ("*_bn/moving_mean",)}
 BATCH_NORM, CANCELS = 1e-4, {"mobilenet_v2": "*_project_BN/beta", "resnet50": "conv*_conv/bias", "bert": "*/key/bias", "gpt2": "*/key/bias"}
 MODELS = {"mlp": (mlp, 1e-5), "cnn": (cnn, 1e-5), "mobilenet_v2": (mobilenet_v2, BATCH_NORM), "resnet50": (resnet50, BATCH_NORM),
-          "densenet": (densenet, BATCH_NORM), "unet": (unet, 1e-5), "bert": (bert, 1e-5), "gpt2": (gpt2, 1e-5)}
+          "densenet": (densenet, BATCH_NORM), "unet": (unet, 1e-5), "bert": (bert, 1e-5), "gpt2": (gpt2, 1e-5), "lstm": (lstm, 1e-5)}
 
 
 def smooth(layer):
