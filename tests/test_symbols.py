@@ -1,4 +1,4 @@
-"""test_symbols.py LIBRARY ARCHIVE [with-assertions] - what the library shows, and what it never calls.
+"""test_symbols.py LIBRARY ARCHIVE PROGRAM [with-assertions] - what the library shows, and what it never calls.
 
 1. The shared library exports the functions that plimsoll.h declares, and nothing else.
 2. No object of the library refers to a function that ends the process. Assertions are for bugs of ours: a build that
@@ -6,8 +6,8 @@
 3. The kernels of an instruction set lie together, with no code of anybody else's between (backends/cpu/cpu_unused.c)."""
 import os, re, subprocess, sys
 
-LIBRARY, ARCHIVE = sys.argv[1:3]
-WITH_ASSERTIONS = "with-assertions" in sys.argv[3:]
+LIBRARY, ARCHIVE, PROGRAM = sys.argv[1:4]
+WITH_ASSERTIONS = "with-assertions" in sys.argv[4:]
 HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "include", "plimsoll.h")
 ENDING = {"abort", "exit", "_exit", "_Exit", "quick_exit", "__assert_fail", "__assert", "__assert_perror_fail",
           "err", "errx", "verr", "verrx", "error", "raise", "kill", "pthread_kill", "tgkill", "pthread_exit",
@@ -17,8 +17,6 @@ JUMPS, JUMPING = {"longjmp", "_longjmp", "__longjmp_chk"}, ("image_jpeg.c.o", "i
 # A program that a data set reads from is ended with the data set: the group of that child, never our own.
 ENDS_CHILDREN = ("kill", "process.c.o")
 
-
-WIDE_GAP = 64 * 1024
 
 
 def nm(*arguments):
@@ -34,6 +32,8 @@ def declared():
 def check_exports():
     # Sanitizers mark each module with symbols of their own.
     exported = {line.split()[-1].split("@")[0] for line in nm("-D", "--defined-only", LIBRARY)}
+    # GNU ld's names for a section, which older ones cannot hide.
+    exported = {name for name in exported if not re.match(r"__(start|stop)_plim_code_", name)}
     exported = {name for name in exported if not re.match(r"_*(asan|tsan|ubsan|sancov|odr_asan)", name)}
     wanted = declared()
     if not wanted:
@@ -59,23 +59,20 @@ def check_process_is_never_ended():
 
 
 def check_kernels_lie_together():
-    code = [(int(f[0], 16), f[2].split(".")[0]) for f in (line.split() for line in nm("-n", "--defined-only", LIBRARY)) if f[1] in "tT"]
-    for variant in ("plain", "avx2", "avx512"):
-        archive = os.path.join(os.path.dirname(ARCHIVE), "src", "backends", "cpu", f"libplimsoll-cpu-{variant}.a")
-        if not os.path.exists(archive):
-            continue
-        theirs = {f[-1].split(".")[0] for f in (line.split() for line in nm("--defined-only", archive)) if len(f) == 3}
-        at = [i for i, (_, name) in enumerate(code) if re.match(rf"(make|run)_\w+_{variant}$", name)]
-        first = last = len(at) // 2
-        while first > 0 and code[at[first]][0] - code[at[first - 1]][0] < WIDE_GAP:
-            first -= 1
-        while last + 1 < len(at) and code[at[last + 1]][0] - code[at[last]][0] < WIDE_GAP:
-            last += 1
-        if last - first < len(at) // 2:
-            yield f"{variant}: only {last - first} of {len(at)} kernels lie together"
-        for _, name in code[at[first]:at[last] + 1]:
-            if name not in theirs:
-                yield f"{name} lies among the kernels of {variant}"
+    for binary in (LIBRARY, PROGRAM):
+        code = [(int(f[0], 16), f[2].split(".")[0]) for f in (line.split() for line in nm("-n", "--defined-only", binary)) if f[1] in "tT"]
+        for variant in ("plain", "avx2", "avx512"):
+            archive = os.path.join(os.path.dirname(ARCHIVE), "src", "backends", "cpu", f"libplimsoll-cpu-{variant}.a")
+            if not os.path.exists(archive):
+                continue
+            theirs = {f[-1].split(".")[0] for f in (line.split() for line in nm("--defined-only", archive)) if len(f) == 3}
+            marks = [at for at, name in code if name == f"plim_code_begins_{variant}"]
+            if len(marks) < 20:
+                yield f"{binary}: {len(marks)} objects of {variant} are marked"
+                continue
+            for at, name in code:
+                if marks[0] <= at < marks[-1] and name not in theirs:
+                    yield f"{binary}: {name} lies among the kernels of {variant}"
 
 
 def main():

@@ -63,10 +63,11 @@ plim_status backend_check(struct backend *backend, plim_error *error);
 
 extern const struct backend_type reference_backend, cpu_backend;
 
-/* Where the kernels for other processors lie in our code: they are linked one set behind the other (test_symbols.py
-   looks), and no page of theirs is ever touched but at the edges. */
-#define MOST_UNUSED 4
+/* Where kernels lie in our code that nobody will run, those for other processors and those that this backend has not
+   prepared (NULL: none at all): they are linked one set behind the other (test_symbols.py looks), and no page of theirs
+   is ever touched but at the edges. */
+#define MOST_UNUSED 64
 struct code_range;
-int cpu_unused_code(struct code_range *out); /* room for MOST_UNUSED */
+int cpu_unused_code(struct code_range *out, const struct backend *backend); /* room for MOST_UNUSED */
 
 #endif

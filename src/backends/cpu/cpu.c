@@ -121,6 +121,7 @@ static plim_status cpu_prepare(const struct kernel **out, struct backend *backen
         own->key = memcpy(own + 1, key.data, key.bytes);
         own->key_bytes = key.bytes;
         own->backend = cpu;
+        own->op = node->op;
         node->op->cut(&cut, node);
         own->by_sample = cut.by_sample;
         TRY(make_kernel(own, &request, error)); /* a failed one stays in the arena, unused */

@@ -24,6 +24,7 @@ struct cpu_backend {
 struct cpu_kernel {
     struct kernel kernel; /* first */
     struct cpu_backend *backend; /* whom a run that fails tells */
+    const struct op *op;
     struct cpu_kernel *next;
     const void *key;
     size_t key_bytes;
@@ -61,6 +62,7 @@ struct cpu_variant {
     double (*peak)(int64_t rounds, float *result);
     /* y = a + factor * b, for so many elements. */
     void (*stream)(float *y, const float *a, const float *b, float factor, int64_t count);
+    const uintptr_t *first_mark, *end_of_marks; /* where its objects begin in the code (code_mark.h) */
 };
 
 extern const struct cpu_variant cpu_variant_avx512, cpu_variant_avx2, cpu_variant_plain;

@@ -1,64 +1,92 @@
-/* cpu_unused.c - where the kernels for other processors lie in our code, so that nobody counts them as memory.
+/* cpu_unused.c - where kernels lie in our code that this plan does not run, so that nobody counts them as memory.
 
-   The kernels of an instruction set are a library of their own, linked whole: their code lies together, but for a few
-   functions that the compiler puts elsewhere. So: the addresses of all makers and runners, in order, and of these the
-   run around the middle one without a wide gap. What lies outside is counted, which is never too little. */
+   The kernels of an instruction set are a library of their own, linked whole: their code lies together, object behind
+   object, each from its mark on (code_mark.h). Of other instruction sets none is run. Of our own an object is run when
+   a kernel's function lies in it, or the maker of an op that the plan has; one without makers and runners serves others
+   (gemm). The last object of a set has no end, and the compiler puts some functions elsewhere: what is not sure is
+   counted, which is never too little. */
 #include "backends/cpu/cpu.h"
 #include "base/mappings.h"
 
-#define MOST_ADDRESSES 1024
-#define WIDE_GAP       ((uintptr_t)64 * 1024)
+#define MOST_OBJECTS 256
 
-static int insert(uintptr_t *address, int count, uintptr_t one)
+/* Objects of an instruction set, in the order in which they lie: object i is mark[i] to mark[i + 1]. */
+struct objects {
+    uintptr_t mark[MOST_OBJECTS];
+    int count;
+};
+
+static void insert(struct objects *objects, uintptr_t mark)
 {
-    int i = count;
-    if (!one || count == MOST_ADDRESSES)
-        return count;
-    for (; i > 0 && address[i - 1] > one; i--)
-        address[i] = address[i - 1];
-    address[i] = one;
-    return count + 1;
+    int i = objects->count;
+    if (i == MOST_OBJECTS)
+        return;
+    for (; i > 0 && objects->mark[i - 1] > mark; i--)
+        objects->mark[i] = objects->mark[i - 1];
+    objects->mark[i] = mark;
+    objects->count++;
 }
 
-static struct code_range range_of(const struct cpu_variant *variant)
+static void find_objects(struct objects *out, const struct cpu_variant *variant)
 {
-    uintptr_t address[MOST_ADDRESSES];
-    int count = 0;
-    for (int i = 0; i < variant->entry_count; i++) {
-        count = insert(address, count, (uintptr_t)variant->entry[i].make);
-        count = insert(address, count, (uintptr_t)variant->entry[i].run);
+    out->count = 0;
+    for (const uintptr_t *at = variant->first_mark; at < variant->end_of_marks; at++)
+        insert(out, *at);
+}
+
+static bool within(struct code_range range, uintptr_t address)
+{
+    return address >= range.begin && address < range.end;
+}
+
+static bool serves_others(const struct cpu_variant *variant, struct code_range object)
+{
+    for (int i = 0; i < variant->entry_count; i++)
+        if (within(object, (uintptr_t)variant->entry[i].make) || within(object, (uintptr_t)variant->entry[i].run))
+            return false;
+    return true;
+}
+
+static bool is_run(const struct cpu_backend *cpu, struct code_range object)
+{
+    for (const struct cpu_kernel *own = cpu->kernels; own; own = own->next) {
+        if (within(object, (uintptr_t)own->kernel.run) || within(object, (uintptr_t)own->kernel.pack))
+            return true;
+        for (int i = 0; i < cpu->variant->entry_count; i++)
+            if (cpu->variant->entry[i].op == own->op && within(object, (uintptr_t)cpu->variant->entry[i].make))
+                return true;
     }
-    if (!count)
-        return (struct code_range){0};
-    int first = count / 2, last = first;
-    while (first > 0 && address[first] - address[first - 1] < WIDE_GAP)
-        first--;
-    while (last + 1 < count && address[last + 1] - address[last] < WIDE_GAP)
-        last++;
-    return (struct code_range){.begin = address[first], .end = address[last]};
+    return serves_others(cpu->variant, object);
 }
 
-/* Two that are neighbours are one: nobody runs what lies between. */
-static bool join(struct code_range *before, struct code_range range)
+/* Objects that are not run (cpu NULL: none is); those side by side are one range. */
+static int unused_objects(struct code_range *out, int room, const struct cpu_variant *variant,
+                          const struct cpu_backend *cpu)
 {
-    bool above = range.begin >= before->end && range.begin - before->end < WIDE_GAP;
-    bool below = before->begin >= range.end && before->begin - range.end < WIDE_GAP;
-    if (above)
-        before->end = range.end;
-    else if (below)
-        before->begin = range.begin;
-    return above || below;
+    struct objects objects;
+    int count = 0;
+    bool open = false;
+    find_objects(&objects, variant);
+    for (int i = 0; i + 1 < objects.count; i++) {
+        struct code_range object = {.begin = objects.mark[i], .end = objects.mark[i + 1]};
+        bool unused = !cpu || !is_run(cpu, object);
+        if (unused && open)
+            out[count - 1].end = object.end;
+        else if (unused && count < room)
+            out[count++] = object;
+        open = unused && count > 0 && out[count - 1].end == object.end;
+    }
+    return count;
 }
 
-int cpu_unused_code(struct code_range *out)
+int cpu_unused_code(struct code_range *out, const struct backend *backend)
 {
     int count = 0;
-    const struct cpu_variant *used = cpu_variant_here();
-    for (int i = 0; i < cpu_choices_count && count < MOST_UNUSED; i++) {
-        struct code_range range = range_of(cpu_choices[i].variant);
-        if (cpu_choices[i].variant == used || (count && join(&out[count - 1], range)))
-            continue;
-        out[count++] = range;
+    const struct cpu_backend *cpu =
+        backend && backend->type == &cpu_backend ? (const struct cpu_backend *)backend : NULL;
+    for (int i = 0; i < cpu_choices_count; i++) {
+        const struct cpu_variant *variant = cpu_choices[i].variant;
+        count += unused_objects(out + count, MOST_UNUSED - count, variant, cpu && cpu->variant == variant ? cpu : NULL);
     }
     return count;
 }

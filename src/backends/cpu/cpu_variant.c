@@ -209,6 +209,9 @@ static const struct cpu_entry fallbacks[] = {
     ENTRY(conv3d_weight_gradient, make_columns, run_columns_weight_gradient),
 };
 
+/* The linker's names for the section of marks. */
+extern const uintptr_t VARIANT(__start_plim_code)[], VARIANT(__stop_plim_code)[];
+
 const struct cpu_variant VARIANT(cpu_variant) = {
     .name = VARIANT_NAME,
     .implementation = "own " VARIANT_NAME,
@@ -218,4 +221,6 @@ const struct cpu_variant VARIANT(cpu_variant) = {
     .fallback_count = sizeof fallbacks / sizeof *fallbacks,
     .peak = VARIANT(cpu_peak),
     .stream = VARIANT(cpu_stream),
+    .first_mark = VARIANT(__start_plim_code),
+    .end_of_marks = VARIANT(__stop_plim_code),
 };

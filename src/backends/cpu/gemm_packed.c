@@ -103,22 +103,37 @@ typedef void packed_function(const struct packed_tile *t);
     }
 #define NAME(rows, vectors)   packed_##rows##_##vectors,
 #define PLACED(rows, vectors) placed_##rows##_##vectors,
-#define EACH_4(what, v)       what(1, v) what(2, v) what(3, v) what(4, v)
-#define EACH_6(what, v)       EACH_4(what, v) what(5, v) what(6, v)
-#define EACH_10(what, v)      EACH_6(what, v) what(7, v) what(8, v) what(9, v) what(10, v)
+/* Heights that have code of their own; others are made of them. One for each height would be three times the code. */
 #if GEMM_TALL == 14
-#define EACH(what, v) EACH_10(what, v) what(11, v) what(12, v) what(13, v) what(14, v)
+#define EACH(what, v) what(1, v) what(2, v) what(4, v) what(8, v) what(12, v) what(14, v)
+static const int heights[] = {1, 2, 4, 8, 12, 14};
 #elif GEMM_TALL == 6
-#define EACH(what, v) EACH_6(what, v)
+#define EACH(what, v) what(1, v) what(2, v) what(4, v) what(6, v)
+static const int heights[] = {1, 2, 4, 6};
 #else
-#define EACH(what, v) EACH_4(what, v)
+#define EACH(what, v) what(1, v) what(2, v) what(4, v)
+static const int heights[] = {1, 2, 4};
 #endif
+#define HEIGHTS ((int)(sizeof heights / sizeof heights[0]))
 EACH(TILE, 1)
 EACH(TILE, 2)
-static packed_function *const by_rows[2][PANEL_VECTORS][TALL] = {
+static packed_function *const by_height[2][PANEL_VECTORS][HEIGHTS] = {
     {{EACH(NAME, 1)}, {EACH(NAME, 2)}},
     {{EACH(PLACED, 1)}, {EACH(PLACED, 2)}},
 };
+
+/* `height` rows of a tile against one panel, the tallest pieces first. */
+static void run_panel(const struct packed_tile *t, packed_function *const *functions, int64_t height, int64_t a_row)
+{
+    struct packed_tile piece = *t;
+    for (int i = HEIGHTS - 1; height > 0; i--)
+        for (; height >= heights[i]; height -= heights[i]) {
+            functions[i](&piece);
+            piece.a += heights[i] * a_row;
+            piece.c += heights[i] * t->c_row;
+            piece.next += heights[i] * t->c_row;
+        }
+}
 
 /* ---- packing ------------------------------------------------------------- */
 
@@ -222,7 +237,7 @@ static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b
         t->next = left > PANEL ? c + j + PANEL : below;
         t->width = (int)smaller(left, PANEL);
         t->bias = g->bias ? g->bias + column + j : NULL;
-        by_rows[g->a_in_place][panel_vectors(left) - 1][height - 1](t);
+        run_panel(t, by_height[g->a_in_place][panel_vectors(left) - 1], height, g->a_in_place ? g->a_row : 1);
     }
 }
 
