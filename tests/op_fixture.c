@@ -58,7 +58,7 @@ static double value_for(uint64_t seed, const struct tensor *tensor, int64_t i)
         return (float)(8 * u - 4);
     if (strncmp(name, "iteration", 9) == 0)
         return (double)(int64_t)(u * 7);
-    if (tensor->type != TYPE_F32 && tensor->type != TYPE_F64)
+    if (!type_is_float(tensor->type))
         return (double)(int64_t)(u * 100);
     return (float)(2 * u - 1);
 }
@@ -85,11 +85,20 @@ void fixture_spoil(struct fixture *fixture, int64_t count)
 {
     for (int t = 0; t < fixture->graph.tensor_count; t++) {
         const struct tensor *tensor = fixture->graph.tensor[t];
-        bool real = tensor->type == TYPE_F32 || tensor->type == TYPE_F64;
+        bool real = type_is_float(tensor->type);
         if (!tensor->batched || tensor->producer)
             continue;
         for (int64_t i = count * shape_row(&tensor->shape); i < shape_count(&tensor->shape); i++)
             element_set(fixture->data[t], tensor->type, i, real ? (double)NAN : 113);
+    }
+}
+
+void fixture_copy(struct fixture *to, const struct fixture *from)
+{
+    for (int t = 0; t < to->graph.tensor_count; t++) {
+        const struct tensor *tensor = to->graph.tensor[t];
+        for (int64_t i = 0; i < shape_count(&tensor->shape) && !tensor->producer; i++)
+            element_set(to->data[t], tensor->type, i, fixture_get(from, from->graph.tensor[t], i));
     }
 }
 

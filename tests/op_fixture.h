@@ -26,6 +26,8 @@ void fixture_release(struct fixture *fixture);
    batch; the others get POISON (NaN in every float type). */
 #define POISON 0xff
 void fixture_fill(struct fixture *fixture, uint64_t seed);
+/* The values of inputs, weights and states as another fixture of the same example has them, rounded to its types. */
+void fixture_copy(struct fixture *to, const struct fixture *from);
 /* Spoils the rows of batched inputs from `count` on: they must not be read. */
 void fixture_spoil(struct fixture *fixture, int64_t count);
 

@@ -112,7 +112,7 @@ static plim_status attention_infer(struct graph *graph, struct node *node, plim_
     struct attention_sizes z = attention_sizes(node);
     enum type type = node->input[0]->type;
     output_of(graph, node, 0, type, shape_4(z.samples, z.queries, z.heads, z.value_depth), true);
-    output_of(graph, node, 1, type, (struct shape){3, {z.samples, z.heads, z.queries}}, true);
+    output_of(graph, node, 1, wide_type(type), (struct shape){3, {z.samples, z.heads, z.queries}}, true);
     return PLIM_OK;
 }
 
@@ -329,7 +329,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     struct shape out = shape_4(z.samples, z.queries, z.heads, z.value_depth);
     struct shape sums = {3, {z.samples, z.heads, z.queries}};
     for (int i = OUT; i <= DOUT; i++) {
-        TRY(need_type(node, i, node->input[0]->type, error));
+        TRY(i == LOGSUM ? need_type_of(node, i, 0, error) : need_type(node, i, node->input[0]->type, error));
         TRY(need_batched(node, i, error));
         if (!shape_equal(&node->input[i]->shape, i == LOGSUM ? &sums : &out))
             return misfit(node, error, "input %d is not shaped like the output of attention", i);

@@ -293,7 +293,7 @@ static void batch_normalize_back(struct graph *graph, struct node *node, struct 
 static bool example_operands(struct tensor *inputs[5], struct batch_normalize_attributes *attributes,
                              struct graph *graph, int variant, enum type type, bool of_batch)
 {
-    struct batch_statistics_attributes kind = {type};
+    struct batch_statistics_attributes kind = {wide_type(type)};
     struct tensor *x = example_x(graph, variant, type, "x");
     if (!x)
         return false;

@@ -24,7 +24,10 @@ static void cast_back(struct graph *graph, struct node *node, struct tensor *con
                       struct tensor **d_input)
 {
     struct cast_attributes attributes = {node->input[0]->type};
-    if (wanted[0] && d_output[0])
+    if (!wanted[0] || !d_output[0])
+        return;
+    d_input[0] = d_output[0];
+    if (d_output[0]->type != node->input[0]->type)
         d_input[0] = graph_add(graph, &op_cast, d_output, 1, &attributes, sizeof(attributes));
 }
 

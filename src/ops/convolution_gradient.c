@@ -41,32 +41,41 @@ plim_status conv_input_gradient_infer(struct graph *graph, struct node *node, pl
 }
 
 /* Adds dy's cell times one kernel cell to dx. */
-static void spread_cell(const struct call *call, const struct conv_sizes *s, int64_t y, int64_t x, int64_t k)
+static void spread_cell(const struct scatter *scatter, const struct conv_sizes *s, int64_t y, int64_t x, int64_t k)
 {
+    const struct call *call = scatter->call;
     int64_t each = s->in / s->groups, outs = s->out / s->groups;
-    enum type type = call->node->output[0]->type;
     for (int64_t in = 0; in < s->in; in++) {
-        double sum = element_get(call->output[0], type, x + in);
+        double sum = 0;
         for (int64_t out = in / each * outs; out < (in / each + 1) * outs; out++)
             sum += get(call, 0, y + out) * get(call, 1, (k * each + in % each) * s->out + out);
-        set(call, 0, x + in, sum);
+        scatter_add(scatter, x + in, sum);
     }
 }
 
-void conv_input_gradient_reference(const struct call *call)
+static void spread_all(const struct scatter *scatter)
 {
     struct conv_sizes s;
-    conv_sizes_of(&s, call->node);
-    bool bias = call->node->input_count > 2 && call->input[2];
-    int64_t rows = call_rows(call, call->node->output[0]), cells = conv_cells(s.y);
-    for (int64_t i = 0; i < rows * conv_cells(s.x) * s.in; i++)
-        set(call, 0, i, bias ? get(call, 2, i % s.in) : 0);
+    conv_sizes_of(&s, scatter->call->node);
+    int64_t rows = call_rows(scatter->call, scatter->call->node->output[0]), cells = conv_cells(s.y);
     for (int64_t cell = 0; cell < rows * cells; cell++)
         for (int64_t k = 0; k < conv_cells(s.k); k++) {
             int64_t x = conv_x_at(&s, cell / cells, cell % cells, k);
             if (x >= 0)
-                spread_cell(call, &s, cell * s.out, x, k);
+                spread_cell(scatter, &s, cell * s.out, x, k);
         }
+}
+
+static double bias_at(const struct call *call, int64_t i)
+{
+    bool bias = call->node->input_count > 2 && call->input[2];
+    return bias ? get(call, 2, i % last_dim(call->node->output[0])) : 0;
+}
+
+void conv_input_gradient_reference(const struct call *call)
+{
+    const struct tensor *dx = call->node->output[0];
+    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), bias_at, spread_all);
 }
 
 /* dx is linear in dy and in k: the derivatives are the other two ops. */

@@ -151,7 +151,7 @@ plim_status conv_check_bias(const struct node *node, int64_t channels, plim_erro
     const struct tensor *bias = node->input_count > 2 ? node->input[2] : NULL;
     if (!bias)
         return PLIM_OK;
-    TRY(need_type(node, 2, node->input[0]->type, error));
+    TRY(need_type_of(node, 2, 0, error));
     TRY(need_rank(node, 2, 1, error));
     if (bias->shape.dim[0] != channels)
         return misfit(node, error, "a bias of %lld for %lld outputs", (long long)bias->shape.dim[0],

@@ -148,14 +148,13 @@ static plim_status scatter_infer(struct graph *graph, struct node *node, plim_er
     return PLIM_OK;
 }
 
-static void scatter_reference(const struct call *call)
+static void spread_values(const struct scatter *scatter)
 {
+    const struct call *call = scatter->call;
     const struct scatter_attributes *attributes = call->node->attributes;
     const struct tensor *values = call->node->input[0], *y = call->node->output[0];
     struct layout layout = layout_of(&values->shape, &attributes->gather);
     int64_t rows = call_rows(call, y), at = 0;
-    for (int64_t i = 0; i < rows * shape_row(&y->shape); i++)
-        set(call, 0, i, 0);
     for (int64_t n = 0; n < rows; n++)
         for (int64_t outer = 0; outer < layout.outer; outer++)
             for (int64_t k = 0; k < layout.count; k++)
@@ -164,9 +163,14 @@ static void scatter_reference(const struct call *call)
                     if (!(index >= 0 && index < (double)attributes->extent))
                         continue;
                     int64_t row = (n * layout.outer + outer) * attributes->extent + (int64_t)index;
-                    double before = element_get(call->output[0], y->type, row * layout.inner + inner);
-                    set(call, 0, row * layout.inner + inner, before + get(call, 0, at));
+                    scatter_add(scatter, row * layout.inner + inner, get(call, 0, at));
                 }
+}
+
+static void scatter_reference(const struct call *call)
+{
+    const struct tensor *y = call->node->output[0];
+    scatter_sums(call, call_rows(call, y) * shape_row(&y->shape), NULL, spread_values);
 }
 
 static void scatter_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,

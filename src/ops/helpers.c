@@ -16,7 +16,12 @@ plim_status misfit_at(const char *op, plim_error *error, const char *format, ...
 
 bool is_real(enum type type)
 {
-    return type == TYPE_F32 || type == TYPE_F64;
+    return type_is_float(type);
+}
+
+enum type wide_type(enum type type)
+{
+    return type == TYPE_F16 || type == TYPE_BF16 ? TYPE_F32 : type;
 }
 
 bool is_label(enum type type)
@@ -49,7 +54,7 @@ plim_status need_real(const struct node *node, int input, plim_error *error)
 {
     enum type type = node->input[input]->type;
     if (!is_real(type))
-        return misfit(node, error, "input %d is %s; it must be float32 or float64", input, type_name(type));
+        return misfit(node, error, "input %d is %s; it must be a type of floats", input, type_name(type));
     return PLIM_OK;
 }
 
@@ -59,6 +64,14 @@ plim_status need_type(const struct node *node, int input, enum type type, plim_e
     if (is != type)
         return misfit(node, error, "input %d is %s; it must be %s", input, type_name(is), type_name(type));
     return PLIM_OK;
+}
+
+plim_status need_type_of(const struct node *node, int input, int like, plim_error *error)
+{
+    enum type type = node->input[like]->type;
+    if (node->input[input]->type == wide_type(type))
+        return PLIM_OK;
+    return need_type(node, input, type, error);
 }
 
 plim_status need_rank(const struct node *node, int input, int rank, plim_error *error)
@@ -132,7 +145,10 @@ plim_status need_targets(const struct node *node, int scores, int targets, plim_
 
 void output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched)
 {
-    node->output[k] = graph_value(graph, type, shape, batched);
+    bool sums = false;
+    for (int i = 0; i < node->input_count && !batched; i++)
+        sums |= node->input[i] && node->input[i]->batched;
+    node->output[k] = graph_value(graph, sums ? wide_type(type) : type, shape, batched);
 }
 
 void output_like(struct graph *graph, struct node *node, int k, const struct tensor *like)
@@ -169,6 +185,28 @@ int64_t call_rows(const struct call *call, const struct tensor *tensor)
 {
     int64_t end = tensor->batched && call->end > call->count ? call->count : call->end;
     return end > call->begin ? end - call->begin : 0;
+}
+
+void scatter_sums(const struct call *call, int64_t count, double (*start)(const struct call *call, int64_t i),
+                  void (*pass)(const struct scatter *scatter))
+{
+    double part[SCATTER_PART];
+    struct scatter scatter = {.call = call};
+    enum type type = call->node->output[0]->type;
+    if (type == wide_type(type)) {
+        for (int64_t i = 0; i < count; i++)
+            set(call, 0, i, start ? start(call, i) : 0);
+        pass(&scatter);
+        return;
+    }
+    scatter.part = part;
+    for (; scatter.first < count; scatter.first += SCATTER_PART) {
+        for (int64_t i = 0; i < SCATTER_PART; i++)
+            part[i] = start && scatter.first + i < count ? start(call, scatter.first + i) : 0;
+        pass(&scatter);
+        for (int64_t i = 0; i < SCATTER_PART && scatter.first + i < count; i++)
+            set(call, 0, scatter.first + i, part[i]);
+    }
 }
 
 struct tensor *unary(struct graph *graph, const struct op *op, struct tensor *x)

@@ -9,7 +9,9 @@
 #define misfit(node, error, ...) misfit_at((node)->op->name, (error), __VA_ARGS__)
 __attribute__((format(printf, 3, 4))) plim_status misfit_at(const char *op, plim_error *error, const char *format, ...);
 
-bool is_real(enum type type);  /* f32 or f64: what is computed in */
+bool is_real(enum type type); /* what is computed with: any type of floats */
+/* What sums of it are kept in, and figures of rows: f32 of the small floats (f16, bf16), else the type itself. */
+enum type wide_type(enum type type);
 bool is_label(enum type type); /* what labels may come as */
 
 struct shape shape_1(int64_t a);
@@ -24,6 +26,8 @@ plim_status need_batched(const struct node *node, int input, plim_error *error);
 /* Inputs a and b: the same type, shape and axis 0. */
 plim_status need_alike(const struct node *node, int a, int b, plim_error *error);
 plim_status need_type(const struct node *node, int input, enum type type, plim_error *error);
+/* The type of input `like`, or that in which sums of it are kept: a bias, factors, gradients that were sums. */
+plim_status need_type_of(const struct node *node, int input, int like, plim_error *error);
 
 /* Scores [N, ..., c] and whole labels [N, ...] or [N, ..., 1]; scores and targets [N, c]
    (or [N] when c is 1). For losses and metrics. */
@@ -32,6 +36,7 @@ plim_status need_targets(const struct node *node, int scores, int targets, plim_
 
 /* Output k like tensor `like`. */
 void output_like(struct graph *graph, struct node *node, int k, const struct tensor *like);
+/* What sums up samples (it is not batched, an input is) comes in the wide type: gradients of weights are never small. */
 void output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched);
 
 /* infer of ops whose real inputs and one output are all alike. */
@@ -61,6 +66,26 @@ static inline void share(const struct call *call, int output, int64_t i, double 
     enum type type = call->node->output[output]->type;
     double before = call->add ? element_get(call->output[output], type, i) : 0;
     element_set(call->output[output], type, i, before + value);
+}
+
+/* Output 0 as sums that come from here and there, each element rounded once: `pass` says all that is added, by
+   scatter_add. Of the small floats it is run again for each part of the output. */
+struct scatter {
+    const struct call *call;
+    int64_t first; /* of the part */
+    double *part;  /* NULL: what is added goes into the output itself */
+};
+#define SCATTER_PART 1024
+/* `count` elements, which begin as start says; NULL: with 0. */
+void scatter_sums(const struct call *call, int64_t count, double (*start)(const struct call *call, int64_t i),
+                  void (*pass)(const struct scatter *scatter));
+static inline void scatter_add(const struct scatter *scatter, int64_t at, double value)
+{
+    const struct call *call = scatter->call;
+    if (!scatter->part)
+        set(call, 0, at, element_get(call->output[0], call->node->output[0]->type, at) + value);
+    else if (at >= scatter->first && at < scatter->first + SCATTER_PART)
+        scatter->part[at - scatter->first] += value;
 }
 
 /* Graph building, for gradients and examples. */

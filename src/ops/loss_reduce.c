@@ -142,7 +142,7 @@ static plim_status loss_mean_gradient_infer(struct graph *graph, struct node *no
     TRY(need_real(node, 1, error));
     TRY(need_batched(node, 1, error));
     if (node->input[0])
-        TRY(need_type(node, 0, node->input[1]->type, error));
+        TRY(need_type_of(node, 0, 1, error));
     if (node->input[2] && !is_number(node->input[2]))
         return misfit(node, error, "the count must be one float32");
     output_like(graph, node, 0, node->input[1]);

@@ -67,7 +67,7 @@ static double product_work(const struct tensor *x, int64_t width, const struct t
 
 static bool heavy(const struct tensor *x, int64_t width, const struct tensor *w)
 {
-    if (shape_count(&w->shape) * (int64_t)type_bytes(w->type) > HEAVY_BYTES)
+    if (shape_count(&w->shape) * (int64_t)sizeof(float) > HEAVY_BYTES)
         return true;
     return x->shape.dim[0] < FEW_SAMPLES && inner_rows(x, width) > 1 && product_work(x, width, w) > MUCH_WORK;
 }
@@ -101,7 +101,7 @@ static plim_status matmul_bias(struct node *node, const struct sides *s, plim_er
         return misfit(node, error, "a transposed kernel goes with neither bias nor activation");
     if (!bias)
         return PLIM_OK;
-    TRY(need_type(node, 2, node->input[0]->type, error));
+    TRY(need_type_of(node, 2, 0, error));
     TRY(need_rank(node, 2, s->outer, error));
     if (shape_count(&bias->shape) != s->out)
         return misfit(node, error, "a bias of %lld for %lld outputs", (long long)shape_count(&bias->shape),
@@ -215,7 +215,7 @@ static struct tensor *example_rows(struct graph *graph, const char *name, enum t
 /* Heads: [4, 3, 5] kernels apart and together again, light and heavy. */
 static struct tensor *example_heads(struct graph *graph, int variant, enum type type)
 {
-    const int64_t wide = variant / 4 ? 103 : 5;
+    const int64_t wide = variant / 4 ? 131 : 5;
     bool apart = variant % 2 == 0, transposed = variant / 2 % 2;
     struct matmul_attributes attributes = {.transposed = transposed, .inner_axes = apart ? 1 : 2};
     struct shape w = apart ? shape_of(3, (int64_t[]){wide, 4, wide + 2}) : shape_of(3, (int64_t[]){4, wide, wide + 2});
@@ -366,7 +366,7 @@ static struct tensor *weight_gradient_example(struct graph *graph, int variant, 
     if (variant >= count + 4)
         return NULL;
     if (variant >= count) { /* heads: a kernel of three axes, light and heavy */
-        int64_t wide = variant < count + 2 ? 5 : 103;
+        int64_t wide = variant < count + 2 ? 5 : 131;
         struct matmul_weight_gradient_attributes axes = {1 + variant % 2, 2 - variant % 2};
         struct tensor *one = example_input(graph, "one", type, ROW(7, wide));
         struct tensor *heads = example_input(graph, "heads", type, ROW(7, 4, wide + 2));

@@ -282,22 +282,27 @@ const struct op op_max_pool = {
 
 /* ---- max_pool_gradient ------------------------------------------------- */
 
-static void max_pool_gradient_reference(const struct call *call)
+static void spread_to_largest(const struct scatter *scatter)
 {
+    const struct call *call = scatter->call;
     const struct tensor *dy = call->node->input[0], *dx = call->node->output[0];
     int64_t rows = call_rows(call, dx);
     struct pool_sizes s;
     pool_sizes_of(&s, call->node);
-    for (int64_t i = 0; i < rows * shape_row(&dx->shape); i++)
-        set(call, 0, i, 0);
     for (int64_t i = 0; i < rows * shape_row(&dy->shape); i++) {
         struct window w = window_of(&s, i);
         for (int64_t cell = 0; cell < w.cells; cell++) {
             int64_t place, at = window_element(&place, &s, &w, cell, i);
             if ((double)place == get(call, 1, i)) /* an index into padding is nobody's */
-                set(call, 0, at, element_get(call->output[0], dx->type, at) + get(call, 0, i));
+                scatter_add(scatter, at, get(call, 0, i));
         }
     }
+}
+
+static void max_pool_gradient_reference(const struct call *call)
+{
+    const struct tensor *dx = call->node->output[0];
+    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_to_largest);
 }
 
 static struct pool_gradient_attributes example_backward(const struct example_case *c)
@@ -382,22 +387,26 @@ const struct op op_average_pool = {
 
 /* ---- average_pool_gradient --------------------------------------------- */
 
-static void average_pool_gradient_reference(const struct call *call)
+static void spread_to_all(const struct scatter *scatter)
 {
+    const struct call *call = scatter->call;
     const struct tensor *dy = call->node->input[0], *dx = call->node->output[0];
     int64_t rows = call_rows(call, dx);
     struct pool_sizes s;
     pool_sizes_of(&s, call->node);
-    for (int64_t i = 0; i < rows * shape_row(&dx->shape); i++)
-        set(call, 0, i, 0);
     for (int64_t i = 0; i < rows * shape_row(&dy->shape); i++) {
         struct window w = window_of(&s, i);
         for (int64_t cell = 0; cell < w.cells; cell++) {
             int64_t place, at = window_element(&place, &s, &w, cell, i);
-            double before = element_get(call->output[0], dx->type, at);
-            set(call, 0, at, before + get(call, 0, i) / (double)w.cells);
+            scatter_add(scatter, at, get(call, 0, i) / (double)w.cells);
         }
     }
+}
+
+static void average_pool_gradient_reference(const struct call *call)
+{
+    const struct tensor *dx = call->node->output[0];
+    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_to_all);
 }
 
 static struct tensor *average_pool_gradient_example(struct graph *graph, int variant, enum type type)

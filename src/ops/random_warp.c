@@ -192,14 +192,13 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     return PLIM_OK;
 }
 
-static void gradient_reference(const struct call *call)
+static void spread_taps(const struct scatter *scatter)
 {
+    const struct call *call = scatter->call;
     const struct random_warp_gradient_attributes *attributes = call->node->attributes;
     const struct tensor *dx = call->node->output[0];
     const struct shape *x = &dx->shape, *y = &call->node->input[0]->shape;
     int64_t rows = call_rows(call, dx), height = x->dim[1], width = x->dim[2], at = 0;
-    for (int64_t i = 0; i < rows * shape_row(x); i++)
-        set(call, 0, i, 0);
     for (int64_t n = 0; n < rows; n++) {
         struct warp_map map = random_warp_draw(&attributes->forward, step_of(call), call->begin + n, height, width);
         for (int64_t i = 0; i < y->dim[1] * y->dim[2]; i++) {
@@ -208,11 +207,16 @@ static void gradient_reference(const struct call *call)
                 for (int k = 0; k < 4; k++) {
                     int64_t to = (n * height * width + taps.place[k]) * x->dim[3] + c;
                     if (taps.place[k] >= 0 && taps.weight[k] != 0)
-                        set(call, 0, to,
-                            element_get(call->output[0], dx->type, to) + (double)taps.weight[k] * get(call, 0, at));
+                        scatter_add(scatter, to, (double)taps.weight[k] * get(call, 0, at));
                 }
         }
     }
+}
+
+static void gradient_reference(const struct call *call)
+{
+    const struct tensor *dx = call->node->output[0];
+    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_taps);
 }
 
 static struct tensor *gradient_example(struct graph *graph, int variant, enum type type)

@@ -240,7 +240,7 @@ static plim_status batch_mean_gradient_infer(struct graph *graph, struct node *n
     TRY(need_batched(node, 1, error));
     TRY(need_rank(node, 1, 1, error));
     if (d) {
-        TRY(need_type(node, 0, node->input[1]->type, error));
+        TRY(need_type_of(node, 0, 1, error));
         if (d->batched || shape_count(&d->shape) != 1)
             return misfit(node, error, "input 0 must be one value");
     }

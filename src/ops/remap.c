@@ -307,22 +307,25 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     return PLIM_OK;
 }
 
-static void gradient_reference(const struct call *call)
+static void spread_back(const struct scatter *scatter)
 {
+    const struct call *call = scatter->call;
     const struct remap_gradient_attributes *attributes = call->node->attributes;
     const struct tensor *dy = call->node->input[0], *dx = call->node->output[0];
     int64_t rows = call_rows(call, dx), from = shape_row(&dy->shape), to = shape_row(&dx->shape);
-    for (int64_t i = 0; i < rows * to; i++)
-        set(call, 0, i, 0);
     for (int64_t n = 0; n < rows; n++) {
         for (int64_t i = 0; i < from; i++) {
             int64_t place = place_from(&attributes->forward, &dy->shape, &dx->shape, i);
-            if (place >= 0) {
-                double before = element_get(call->output[0], dx->type, n * to + place);
-                set(call, 0, n * to + place, before + get(call, 0, n * from + i));
-            }
+            if (place >= 0)
+                scatter_add(scatter, n * to + place, get(call, 0, n * from + i));
         }
     }
+}
+
+static void gradient_reference(const struct call *call)
+{
+    const struct tensor *dx = call->node->output[0];
+    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_back);
 }
 
 /* Every example of the ops above, the other way. */

@@ -165,34 +165,38 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     return PLIM_OK;
 }
 
-static void spread_pixel(const struct call *call, const struct taps *down, const struct taps *across, int64_t first,
+static void spread_pixel(const struct scatter *scatter, const struct taps *down, const struct taps *across, int64_t first,
                          int64_t width, int64_t channels, double d)
 {
-    enum type type = call->node->output[0]->type;
     for (int64_t a = 0; a < down->count; a++)
         for (int64_t b = 0; b < across->count; b++) {
             int64_t to = first + ((down->first + a) * width + across->first + b) * channels;
-            double before = element_get(call->output[0], type, to);
-            set(call, 0, to, before + (double)down->weight[a] * (double)across->weight[b] * d);
+            scatter_add(scatter, to, (double)down->weight[a] * (double)across->weight[b] * d);
         }
 }
 
-static void gradient_reference(const struct call *call)
+static void spread_pixels(const struct scatter *scatter)
 {
+    const struct call *call = scatter->call;
     const struct resize_gradient_attributes *attributes = call->node->attributes;
     const struct shape *dy = &call->node->input[0]->shape, *dx = &call->node->output[0]->shape;
     int64_t rows = call_rows(call, call->node->output[0]), channels = dx->dim[3], at = 0,
             method = attributes->forward.method;
-    for (int64_t i = 0; i < rows * shape_row(dx); i++)
-        set(call, 0, i, 0);
     for (int64_t n = 0; n < rows; n++)
         for (int64_t i = 0; i < dy->dim[1]; i++)
             for (int64_t k = 0; k < dy->dim[2]; k++) {
                 struct taps down = resample_taps(method, dx->dim[1], dy->dim[1], i);
                 struct taps across = resample_taps(method, dx->dim[2], dy->dim[2], k);
                 for (int64_t c = 0; c < channels; c++)
-                    spread_pixel(call, &down, &across, n * shape_row(dx) + c, dx->dim[2], channels, get(call, 0, at++));
+                    spread_pixel(scatter, &down, &across, n * shape_row(dx) + c, dx->dim[2], channels,
+                                 get(call, 0, at++));
             }
+}
+
+static void gradient_reference(const struct call *call)
+{
+    const struct tensor *dx = call->node->output[0];
+    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_pixels);
 }
 
 static struct tensor *gradient_example(struct graph *graph, int variant, enum type type)

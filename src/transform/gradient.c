@@ -17,7 +17,7 @@ struct backward {
 
 static bool differentiable(const struct tensor *tensor)
 {
-    return tensor->type == TYPE_F32 || tensor->type == TYPE_F64;
+    return type_is_float(tensor->type);
 }
 
 static void find_needed(struct backward *backward, struct tensor *const *of, int count)
@@ -35,9 +35,22 @@ static void find_needed(struct backward *backward, struct tensor *const *of, int
     }
 }
 
+/* The same in another type. */
+static struct tensor *in_type(struct graph *graph, struct tensor *d, enum type type)
+{
+    struct cast_attributes to = {type};
+    return !d || d->type == type ? d : graph_add(graph, &op_cast, &d, 1, &to, sizeof(to));
+}
+
+/* Sums over samples come in f32 though what they are gradients of is smaller: then the sum of all is f32. */
 static void contribute(struct backward *backward, const struct tensor *to, struct tensor *d)
 {
     struct tensor **sum = &backward->d[to->id];
+    if (*sum && (*sum)->type != d->type) {
+        enum type type = (*sum)->type == to->type ? d->type : (*sum)->type;
+        *sum = in_type(backward->graph, *sum, type);
+        d = in_type(backward->graph, d, type);
+    }
     *sum = *sum ? binary(backward->graph, &op_add, *sum, d) : d;
 }
 
@@ -62,6 +75,8 @@ static void step_back(struct backward *backward, struct node *node, bool is_loss
         return;
     }
     graph->layer = node->name;
+    for (int k = 0; k < node->output_count && node->op != &op_cast; k++) /* a cast's goes from any to its input's */
+        d_output[k] = in_type(graph, d_output[k], node->output[k]->type);
     node->op->gradient(graph, node, d_output, wanted, d_input);
     for (int i = 0; i < node->input_count; i++) {
         if (wanted[i] && d_input[i])
