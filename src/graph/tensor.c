@@ -145,12 +145,14 @@ static double small_get(uint16_t bits, struct small_float format)
     int exponent = bits >> format.mantissa_bits & most;
     int mantissa = bits & ((1 << format.mantissa_bits) - 1);
     double value;
-    if (exponent == most)
+    if (exponent == most) {
         value = mantissa ? (double)NAN : (double)INFINITY;
-    else if (exponent == 0)
+    } else if (exponent == 0) {
         value = ldexp(mantissa, 1 - bias - format.mantissa_bits);
-    else
-        value = ldexp(mantissa + (1 << format.mantissa_bits), exponent - bias - format.mantissa_bits);
+    } else { /* by its bits: references read every element many times */
+        uint64_t wide = (uint64_t)(exponent - bias + 1023) << 52 | (uint64_t)mantissa << (52 - format.mantissa_bits);
+        memcpy(&value, &wide, sizeof(value));
+    }
     return bits & 0x8000 ? -value : value;
 }
 

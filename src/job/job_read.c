@@ -27,8 +27,8 @@ static const struct setting top_settings[] = {
 };
 
 struct train_words {
-    const struct yaml *optimizer, *metrics, *callbacks, *loss;
-    const char *precision, *save_weights, *load_weights;
+    const struct yaml *optimizer, *metrics, *callbacks, *loss, *precision, *policy;
+    const char *save_weights, *load_weights;
     int64_t epochs, steps_per_epoch, validation_steps;
 };
 
@@ -37,7 +37,8 @@ static const struct setting train_settings[] = {
     {"loss", SETTING_NODE, offsetof(struct train_words, loss), 0},
     {"metrics", SETTING_NODE, offsetof(struct train_words, metrics), 0},
     {"callbacks", SETTING_NODE, offsetof(struct train_words, callbacks), 0},
-    {"precision", SETTING_WORD, offsetof(struct train_words, precision), 0},
+    {"precision", SETTING_NODE, offsetof(struct train_words, precision), 0},
+    {"policy", SETTING_NODE, offsetof(struct train_words, policy), 0}, /* Keras's word for it */
     {"epochs", SETTING_WHOLE, offsetof(struct train_words, epochs), 1},
     {"steps_per_epoch", SETTING_WHOLE, offsetof(struct train_words, steps_per_epoch), 1},
     {"validation_steps", SETTING_WHOLE, offsetof(struct train_words, validation_steps), 1},
@@ -166,6 +167,19 @@ static plim_status read_callbacks(struct plim_job *job, const struct yaml *list,
     return checkpoint ? read_checkpoint(job, checkpoint, error) : PLIM_OK;
 }
 
+/* Keras's: float16's small gradients are scaled up, unless the optimizer says how itself. */
+static plim_status read_policy(struct plim_job *job, const struct yaml *word, plim_error *error)
+{
+    enum type compute = TYPE_F32;
+    bool said = false;
+    TRY(policy_read_node(&compute, &said, "train", job->path, word, error));
+    if (said)
+        model_set_policy(job->model, compute);
+    if (model_computes_in(job->model, TYPE_F16))
+        job->training.optimizer.scales_loss = true;
+    return PLIM_OK;
+}
+
 static plim_status read_train(struct plim_job *job, const struct yaml *yaml, plim_error *error)
 {
     struct train_words words = {.epochs = 1};
@@ -180,9 +194,7 @@ static plim_status read_train(struct plim_job *job, const struct yaml *yaml, pli
         TRY(metrics_read(&job->training, job->path, words.metrics, error));
     if (words.callbacks)
         TRY(read_callbacks(job, words.callbacks, error));
-    if (words.precision && strcmp(words.precision, "float32") != 0)
-        return hint(error, fail_at(error, PLIM_UNSUPPORTED, job->path, "precision '%s' is not offered", words.precision),
-                    "precision: float32");
+    TRY(read_policy(job, words.precision ? words.precision : words.policy, error));
     job->options.epochs = words.epochs;
     job->options.steps_per_epoch = words.steps_per_epoch;
     job->options.validation_steps = words.validation_steps;

@@ -223,7 +223,7 @@ static struct tensor *project(struct layer *layer, struct graph *graph, struct t
     const struct attention *a = layer->options;
     struct shape shape = shape_of(3, dim), rest = shape_of(3 - inner, dim + inner);
     struct matmul_attributes attributes = {.inner_axes = inner};
-    struct tensor *inputs[3] = {x, model_weight(layer, graph, kernel_name, shape, kernel_of(a, &shape)), NULL};
+    struct tensor *inputs[3] = {x, model_compute_weight(layer, graph, kernel_name, shape, kernel_of(a, &shape)), NULL};
     if (a->use_bias)
         inputs[2] = model_weight(layer, graph, bias_name, rest, a->bias);
     return graph_add(graph, &op_matmul, inputs, 3, &attributes, sizeof attributes);

@@ -102,7 +102,7 @@ static struct tensor *kernel_weight(struct layer *layer, struct graph *graph, co
         initializer.fan_in = field * before_last;
         initializer.fan_out = field * last;
     }
-    return model_weight(layer, graph, name, shape, initializer);
+    return model_compute_weight(layer, graph, name, shape, initializer);
 }
 
 static struct tensor *bias_weight(struct layer *layer, struct graph *graph, int64_t channels)

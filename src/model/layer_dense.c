@@ -74,7 +74,7 @@ static struct tensor *dense_build(struct layer *layer, struct graph *graph, stru
     kernel.fan_out = out;
     bias.fan_in = bias.fan_out = out;
     struct tensor *inputs[3] = {x, NULL, NULL};
-    inputs[1] = model_weight(layer, graph, "kernel", shape_of(2, (int64_t[]){in, out}), kernel);
+    inputs[1] = model_compute_weight(layer, graph, "kernel", shape_of(2, (int64_t[]){in, out}), kernel);
     if (dense->use_bias)
         inputs[2] = model_weight(layer, graph, "bias", shape_of(1, (int64_t[]){out}), bias);
     struct matmul_attributes attributes = {.transposed = false, .activation = ACTIVATION_NONE};

@@ -163,7 +163,7 @@ static struct tensor *einsum_build(struct layer *layer, struct graph *graph, str
         shape.dim[e->inner + i] = e->shape[e->rank - e->outer + i];
     set_fans(&kernel, &shape);
     struct matmul_attributes attributes = {.inner_axes = e->inner};
-    struct tensor *inputs[3] = {x, model_weight(layer, graph, "kernel", shape, kernel), NULL};
+    struct tensor *inputs[3] = {x, model_compute_weight(layer, graph, "kernel", shape, kernel), NULL};
     if (e->bias_axes && *e->bias_axes)
         inputs[2] = model_weight(layer, graph, "bias", shape_of(e->outer, shape.dim + e->inner), e->bias);
     x = graph_add(graph, &op_matmul, inputs, 3, &attributes, sizeof attributes);

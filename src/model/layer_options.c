@@ -55,7 +55,7 @@ plim_status layer_read(struct layer *layer, const struct setting *settings, int 
         return setting_value((char *)layer->options + settings[0].offset, &settings[0], job, yaml, error);
     TRY(settings_read(layer->options, settings, count, job, yaml, error));
     TRY(weight_options_read(layer, yaml, error));
-    return option_default(layer->type->name, job, "dtype", "float32", words->dtype, error);
+    return policy_read_node(&layer->compute, &layer->says_compute, layer->type->name, job, words->dtype, error);
 }
 
 plim_status layer_missing(const struct layer *layer, const char *word, const char *example, plim_error *error)

@@ -74,7 +74,7 @@ static struct tensor *prelu_build(struct layer *layer, struct graph *graph, stru
         return NULL;
     }
     initializer.fan_in = initializer.fan_out = shape.dim[shape.rank - 1];
-    return binary(graph, &op_prelu, x, model_weight(layer, graph, "alpha", shape, initializer));
+    return binary(graph, &op_prelu, x, model_compute_weight(layer, graph, "alpha", shape, initializer));
 }
 
 const struct layer_type layer_prelu = {

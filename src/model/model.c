@@ -40,17 +40,21 @@ static struct tensor *column_input(struct graph *graph, const char *name, int co
 
 /* ---- what a use reads ---- */
 
-/* What is not float32 becomes it, once, unless the layer takes it as it is: whole numbers, never float64. */
-static struct tensor *as_real(struct graph *graph, struct tensor **real, struct tensor *x,
-                              const struct layer_type *for_type)
+/* What is not in the type that the layer computes in becomes it, once, unless the layer takes it as it is: whole
+   numbers, never float64. */
+static struct tensor *as_real(struct graph *graph, struct tensor **real, struct tensor *x, const struct layer *reader)
 {
     struct rescale_attributes same = {.scale = 1.0, .single = 1};
-    if (!x || x->type == TYPE_F32 || (for_type->any_type && (x->type != TYPE_F64 || for_type->hidden)))
+    const struct layer_type *type = reader->type;
+    enum type compute = layer_compute(reader);
+    if (!x || x->type == compute || (type->any_type && (x->type != TYPE_F64 || type->hidden)))
         return x;
     const char *layer = graph->layer;
-    if (!*real) {
+    bool small = x->type == TYPE_F16 || x->type == TYPE_BF16; /* rescale has no gradient to them */
+    if (!*real || (*real)->type != compute) {
         graph->layer = "input";
-        *real = graph_add(graph, &op_rescale, &x, 1, &same, sizeof same);
+        *real = compute == TYPE_F32 && !small ? graph_add(graph, &op_rescale, &x, 1, &same, sizeof same)
+                                              : policy_cast(graph, x, compute);
         graph->layer = layer;
     }
     return *real;
@@ -61,10 +65,10 @@ static struct tensor *input_of(struct graph *graph, struct model *model, const s
     int from = use->input[i];
     if (from < 0) {
         struct feed *feed = &model->feed[FEED(from)];
-        return as_real(graph, &feed->real, feed->tensor, use->layer->type);
+        return as_real(graph, &feed->real, feed->tensor, use->layer);
     }
     struct use *other = &model->use[from];
-    return as_real(graph, &other->real, other->output, use->layer->type);
+    return as_real(graph, &other->real, other->output, use->layer);
 }
 
 bool layer_is_last(const struct layer *layer)
@@ -129,6 +133,13 @@ static plim_status failed_at(const struct graph *graph, const struct model *mode
 
 /* ---- uses ---- */
 
+/* Floats that a layer makes are of its type: so are those of layers that look up, or read whole numbers. */
+static struct tensor *in_its_type(struct graph *graph, const struct layer *layer, struct tensor *y)
+{
+    bool passes = !y || layer->type->hidden || !type_is_float(y->type);
+    return passes ? y : policy_cast(graph, y, layer_compute(layer));
+}
+
 static struct tensor *build_use(struct graph *graph, struct model *model, struct use *use)
 {
     struct layer *layer = use->layer;
@@ -167,7 +178,7 @@ static plim_status build_layers(struct tensor **out, struct graph *graph, struct
         struct layer *layer = use->layer;
         graph->layer = layer->name;
         use->mask = layer->type->keeps_mask ? layer_mask(layer, 0) : NULL;
-        use->output = build_use(graph, model, use);
+        use->output = in_its_type(graph, layer, build_use(graph, model, use));
         TRY(failed_at(graph, model, use, error));
         if (!use->output)
             return fail(error, PLIM_INTERNAL, "%s: made nothing", layer->name);
@@ -250,6 +261,9 @@ static plim_status build(struct model_tensors *out, struct graph *graph, struct 
     TRY(feed_model(&tensors, graph, model, columns, count, error));
     TRY(build_layers(&tensors.output, graph, model, error));
     tensors.mask = last->mask;
+    graph->layer = "output"; /* what losses and metrics read, and people, is float32 */
+    if (tensors.output->type == TYPE_F16 || tensors.output->type == TYPE_BF16)
+        tensors.output = policy_cast(graph, tensors.output, TYPE_F32);
     *out = tensors;
     if (!model->training)
         return PLIM_OK;

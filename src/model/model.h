@@ -68,6 +68,7 @@ struct weight {
     const char *name;      /* "dense/kernel" */
     const struct layer *layer;
     struct tensor *tensor;
+    struct tensor *cast; /* the same in the type that its layer computes in, made when first asked for */
     struct initializer initializer;
     bool trainable;
     bool fixed; /* no optimizer ever touches it: moving averages */
@@ -88,6 +89,8 @@ struct layer {
     int64_t parameters, trainable_parameters;
     int first_weight, weight_count; /* in the model's table, after build */
     int build; /* which build of the model these are of */
+    enum type compute; /* where it says so itself (policy.c): float32, or one of the small floats */
+    bool says_compute;
     struct weight_option *weight_option; /* regularisers and constraints, by weight */
 };
 
@@ -123,6 +126,7 @@ struct model {
     struct feed *feed;
     int feed_count;
     struct scope *scope;      /* for the summary */
+    enum type compute;        /* of layers that do not say: Keras's dtype policy */
     bool listed;              /* a plain list: each layer reads the one before it */
     /* Of the graph last built: */
     struct weight *weight;
@@ -158,10 +162,22 @@ struct tensor *layer_mask(const struct layer *layer, int i);
 void layer_set_mask(struct layer *layer, struct tensor *mask);
 /* For a layer's build: a weight "dense_1/kernel". */
 struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape, struct initializer initializer);
+/* The same in the type that the layer computes in; model_weight is always float32. For what an op takes only in the type
+   of its other inputs: kernels, yes; biases, factors and tables, no. */
+struct tensor *model_compute_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape, struct initializer initializer);
 /* The same, never trained by the optimizer: moving averages and the like. */
 struct tensor *model_fixed_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape, struct initializer initializer);
 /* STATE i64 [1]: steps done so far; what randomness in a step is made of. Only while fitting. */
 struct tensor *model_iteration(struct model *model, struct graph *graph);
+
+/* policy.c: by Keras's name: float32, mixed_bfloat16, mixed_float16. `what` is the word of the job that says it. */
+plim_status policy_read(enum type *out, const char *what, const char *where, const char *word, plim_error *error);
+plim_status policy_read_node(enum type *out, bool *said, const char *owner, const char *job, const struct yaml *node, plim_error *error);
+/* For layers that do not say; where all of them say float32, as in files that Keras wrote, for all. */
+void model_set_policy(struct model *model, enum type compute);
+enum type layer_compute(const struct layer *layer);
+bool model_computes_in(const struct model *model, enum type type);
+struct tensor *policy_cast(struct graph *graph, struct tensor *x, enum type type);
 
 struct metric_type;
 struct metric {

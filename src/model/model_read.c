@@ -355,7 +355,7 @@ static plim_status scope_words(struct scope_words *words, struct model_reader *r
     if (yaml->kind == YAML_MAP) {
         words->layers = NULL;
         TRY(settings_read(words, scope_settings, LENGTH(scope_settings), job, yaml, reader->error));
-        TRY(option_default("model", job, "dtype", "float32", words->dtype, reader->error));
+        TRY(policy_read_node(&(enum type){0}, &(bool){false}, "model", job, words->dtype, reader->error));
     }
     yaml_place(where, job, words->layers ? words->layers : yaml);
     if (!words->layers || words->layers->kind != YAML_LIST || words->layers->count == 0)
@@ -452,6 +452,8 @@ plim_status model_read(struct model **out, struct budget *budget, const char *jo
     TRY(make_model(&model, budget, job, 1 + count_layers(yaml), error));
     struct model_reader reader = {.model = model, .error = error};
     plim_status status = read_model(&reader, yaml);
+    if (status == PLIM_OK && yaml->kind == YAML_MAP)
+        status = policy_read_node(&model->compute, &(bool){false}, "model", job, yaml_get(yaml, "dtype"), error);
     if (status == PLIM_OK)
         *out = model;
     else

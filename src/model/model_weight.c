@@ -119,6 +119,24 @@ struct tensor *model_weight(struct layer *layer, struct graph *graph, const char
     return add_weight(layer, graph, suffix, shape, initializer, words->trainable, false);
 }
 
+/* One cast a build, however often the layer is used. */
+struct tensor *model_compute_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+                                    struct initializer initializer)
+{
+    struct tensor *tensor = model_weight(layer, graph, suffix, shape, initializer);
+    enum type compute = layer_compute(layer);
+    if (!tensor || compute == TYPE_F32)
+        return tensor;
+    for (int i = layer->first_weight; i < layer->first_weight + layer->weight_count; i++) {
+        struct weight *weight = &layer->model->weight[i];
+        if (weight->tensor == tensor && !weight->cast)
+            weight->cast = policy_cast(graph, tensor, compute);
+        if (weight->tensor == tensor)
+            return weight->cast;
+    }
+    return NULL;
+}
+
 struct tensor *model_fixed_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
                                   struct initializer initializer)
 {

@@ -71,7 +71,7 @@ static plim_status forward_infer(struct graph *graph, struct node *node, plim_er
     const struct tensor *h = node->input[0];
     TRY(need_operands(node, BIAS, error));
     for (int k = 0; k < 2; k++)
-        output_of(graph, node, k, h->type, shape_of(h->shape.rank - 1, h->shape.dim), true);
+        output_of(graph, node, k, wide_type(h->type), shape_of(h->shape.rank - 1, h->shape.dim), true);
     return PLIM_OK;
 }
 
@@ -215,10 +215,10 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
 {
     TRY(need_operands(node, BACK_BIAS, error));
     for (int i = 3; i < 5; i++) {
-        TRY(need_type(node, i, node->input[0]->type, error));
+        TRY(need_type_of(node, i, 0, error));
         TRY(need_tokens(node, i, error));
     }
-    output_like(graph, node, 0, node->input[0]);
+    output_of(graph, node, 0, wide_type(node->input[0]->type), node->input[0]->shape, true); /* a sum over classes */
     output_like(graph, node, 1, node->input[1]);
     output_of(graph, node, 2, node->input[1]->type, shape_1(classes_of(node)), false);
     return PLIM_OK;

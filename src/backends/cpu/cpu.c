@@ -98,6 +98,8 @@ static plim_status make_kernel(struct cpu_kernel *out, const struct cpu_request 
         TRY(make_from(out, cpu_convolution_entries, cpu_convolution_count, request, error));
     if (!out->kernel.run)
         TRY(make_from(out, variant->fallback, variant->fallback_count, request, error));
+    if (!out->kernel.run)
+        TRY(cpu_make_widened(out, request, error));
     if (!out->kernel.run) {
         out->kernel.implementation = "reference";
         out->kernel.run = run_reference;
@@ -105,8 +107,8 @@ static plim_status make_kernel(struct cpu_kernel *out, const struct cpu_request 
     return PLIM_OK;
 }
 
-static plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct node *node,
-                               int64_t slice, const int64_t *short_rows, int short_count, plim_error *error)
+plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
+                        const int64_t *short_rows, int short_count, plim_error *error)
 {
     struct cpu_backend *cpu = (struct cpu_backend *)backend;
     const struct cpu_request request = {cpu, node, slice, short_rows, short_count};

@@ -58,6 +58,9 @@ struct cpu_variant {
     int entry_count;
     const struct cpu_entry *fallback; /* for what neither these nor oneDNN take */
     int fallback_count;
+    /* The small floats (f16, bf16) as f32, and back: rounded to the nearest, ties to even. */
+    void (*widen)(float *to, const void *from, enum type type, int64_t count);
+    void (*narrow)(void *to, const float *from, enum type type, int64_t count);
     /* Runs a loop of multiply-adds; returns how many. result: two factors, changed so that the loop stays. */
     double (*peak)(int64_t rounds, float *result);
     /* y = a + factor * b, for so many elements. */
@@ -75,6 +78,18 @@ extern const struct cpu_choice cpu_choices[];
 extern const int cpu_choices_count;
 /* The one that this processor runs. */
 const struct cpu_variant *cpu_variant_here(void);
+
+/* Takes a node with operands of the small floats that no other kernel takes: through copies in f32 and the kernel that
+   such a node has (cpu_widened.c). */
+plim_status cpu_make_widened(struct cpu_kernel *out, const struct cpu_request *request, plim_error *error);
+/* The backend's own prepare. */
+plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
+                        const int64_t *short_rows, int short_count, plim_error *error);
+
+static inline bool cpu_small_type(enum type type)
+{
+    return type == TYPE_F16 || type == TYPE_BF16;
+}
 
 extern const struct cpu_entry cpu_convolution_entries[];
 extern const int cpu_convolution_count;

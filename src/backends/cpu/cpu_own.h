@@ -19,6 +19,10 @@
                               const struct cpu_request *request, plim_error *error)
 #define RUNNER(name) void VARIANT(name)(const struct kernel *kernel, const struct call *call)
 
+/* cpu_variant's. */
+void VARIANT(widen)(float *to, const void *from, enum type type, int64_t count);
+void VARIANT(narrow)(void *to, const float *from, enum type type, int64_t count);
+
 /* Every operand that is there is f32. size[0]: elements of a row of output 0
    (of input 0 where there is no output). */
 MAKER(make_each);
