@@ -133,7 +133,8 @@ static struct tensor *reversible_build(struct layer *layer, struct graph *graph,
     if (!layer->model->now->reverse)
         return embedding_build(layer, graph, x);
     struct matmul_attributes attributes = {.transposed = embedding->tie_weights};
-    struct tensor *inputs[] = {x, back};
+    enum type compute = layer_compute(layer);
+    struct tensor *inputs[] = {policy_cast(graph, x, compute), policy_cast(graph, back, compute)};
     struct tensor *scores = graph_add(graph, &op_matmul, inputs, 2, &attributes, sizeof attributes);
     if (embedding->soft_cap > 0)
         scores =

@@ -30,7 +30,10 @@ plim_status policy_read(enum type *out, const char *what, const char *where, con
             return hint(error,
                         fail_at(error, PLIM_UNSUPPORTED, where, "%s '%s' is not offered: weights are kept in float32",
                                 what, word),
-                        "%s", strstr(word, "bf") ? "mixed_bfloat16" : strstr(word, "16") ? "mixed_float16" : "float32");
+                        "%s",
+                        strstr(word, "bf")   ? "mixed_bfloat16"
+                        : strstr(word, "16") ? "mixed_float16"
+                                             : "float32");
     return option_unknown(what, word, where, names, LENGTH(names), NULL, 0, error);
 }
 

@@ -16,7 +16,7 @@ static void cut_penalty(struct cut *cut, const struct node *node)
 static plim_status penalty_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
-    output_of(graph, node, 0, node->input[0]->type, shape_1(1), false);
+    output_of(graph, node, 0, wide_type(node->input[0]->type), shape_1(1), false);
     return PLIM_OK;
 }
 
@@ -79,7 +79,8 @@ static plim_status penalty_gradient_infer(struct graph *graph, struct node *node
 {
     const struct tensor *d = node->input[0];
     TRY(need_real(node, 1, error));
-    if (d && (d->batched || d->type != node->input[1]->type || shape_count(&d->shape) != 1))
+    if (d && (d->batched || (d->type != node->input[1]->type && d->type != wide_type(node->input[1]->type)) ||
+              shape_count(&d->shape) != 1))
         return misfit(node, error, "input 0 must be one value");
     output_like(graph, node, 0, node->input[1]);
     return PLIM_OK;

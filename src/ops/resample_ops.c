@@ -165,8 +165,8 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     return PLIM_OK;
 }
 
-static void spread_pixel(const struct scatter *scatter, const struct taps *down, const struct taps *across, int64_t first,
-                         int64_t width, int64_t channels, double d)
+static void spread_pixel(const struct scatter *scatter, const struct taps *down, const struct taps *across,
+                         int64_t first, int64_t width, int64_t channels, double d)
 {
     for (int64_t a = 0; a < down->count; a++)
         for (int64_t b = 0; b < across->count; b++) {

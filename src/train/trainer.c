@@ -38,6 +38,9 @@ struct run {
     uint64_t heap_bytes; /* held by malloc at step HEAP_WATCH_STEP */
     bool checkpointed;   /* there is a checkpoint of this run */
     bool nan_told;
+    const int64_t *skipped; /* steps that loss scaling left out, in the arena; NULL without it */
+    int64_t skipped_before;
+    char skipped_note[160];
     char checkpoint[4096];
 };
 
@@ -170,6 +173,30 @@ static void tell_nan(struct run *run)
         (long long)run->trainer->position.total_steps);
 }
 
+/* Loss scaling left this step out: said of the first, the second, the fourth ... */
+static void tell_skipped(struct run *run)
+{
+    int64_t skipped = run->skipped ? *run->skipped : 0;
+    bool more = skipped > run->skipped_before;
+    run->skipped_before = skipped;
+    if (!more || run->progress.note || (skipped & (skipped - 1)))
+        return;
+    snprintf(run->skipped_note, sizeof run->skipped_note,
+             "step %lld changed no weight: a gradient is not finite, and the loss scale is halved; %lld so far",
+             (long long)run->trainer->position.total_steps, (long long)skipped);
+    run->progress.note = run->skipped_note;
+}
+
+/* Where the state lies that counts them. */
+static const int64_t *find_skipped(const struct machine *machine)
+{
+    const struct program *program = machine->program;
+    for (int i = 0; i < program->persistent_count; i++)
+        if (strcmp(program->persistent[i]->name, "optimizer/skipped_steps") == 0)
+            return machine_data(machine, PHASE_TRAIN, program->persistent[i]);
+    return NULL;
+}
+
 static plim_status step(struct run *run, const struct batch *batch, plim_error *error)
 {
     struct trainer *trainer = run->trainer;
@@ -184,6 +211,7 @@ static plim_status step(struct run *run, const struct batch *batch, plim_error *
         position->metric_sum[m] += (double)*run->metric[m] * (double)batch->count;
     run->progress.step_loss = (double)*run->loss;
     tell_nan(run);
+    tell_skipped(run);
     uint64_t now_ns = clock_ns();
     count_step(run, batch->count, now_ns);
     show(run, PLIM_EVENT_STEP, now_ns);
@@ -362,6 +390,8 @@ static plim_status prepare(struct run *run, plim_error *error)
     }
     run->progress.budget_bytes = trainer->budget_bytes;
     run->loss = machine_data(&trainer->machine, PHASE_TRAIN, trainer->train_tensors.loss);
+    run->skipped = find_skipped(&trainer->machine);
+    run->skipped_before = run->skipped ? *run->skipped : 0;
     return PLIM_OK;
 }
 

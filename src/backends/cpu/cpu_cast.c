@@ -144,6 +144,14 @@ RUNNER(run_cast)
 {
     enum type from = call->node->input[0]->type, to = call->node->output[0]->type;
     int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
+    if (from == TYPE_F32 && cpu_small_type(to)) {
+        VARIANT(narrow)(call->output[0], call->input[0], to, count);
+        return;
+    }
+    if (to == TYPE_F32 && cpu_small_type(from)) {
+        VARIANT(widen)(call->output[0], call->input[0], from, count);
+        return;
+    }
     const char *x = call->input[0];
     char *y = call->output[0];
     for (int64_t i = 0; i < count; i += BLOCK) {

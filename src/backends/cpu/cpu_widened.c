@@ -11,7 +11,8 @@
 #include "base/status.h"
 #include "ops/ops.h"
 
-#define LINE 64
+#define LINE       64
+#define PACK_UNITS 16
 
 /* Where the f32 copy of an operand lies. */
 enum where { AS_IT_IS, IN_SCRATCH, IN_PACK };
@@ -27,7 +28,7 @@ struct widened {
     struct node node; /* the twin */
     struct tensor tensor[MOST_INPUTS + MOST_OUTPUTS];
     struct copy input[MOST_INPUTS], output[MOST_OUTPUTS];
-    uint64_t inner_scratch, inner_pack; /* where the twin's own begin */
+    uint64_t inner_scratch, inner_pack;                                         /* where the twin's own begin */
     void (*round_back)(const struct widened *widened, const struct call *call); /* of outputs that are written whole */
 };
 
@@ -149,8 +150,8 @@ static bool find_round_back(struct widened *widened, const struct node *node, co
 
 /* ---- making --------------------------------------------------------------- */
 
-static void place_copy(struct copy *copy, const struct tensor *tensor, enum part part, int64_t slice,
-                       uint64_t *scratch, uint64_t *pack)
+static void place_copy(struct copy *copy, const struct tensor *tensor, enum part part, int64_t slice, uint64_t *scratch,
+                       uint64_t *pack)
 {
     if (!tensor || !cpu_small_type(tensor->type))
         return;
@@ -173,8 +174,8 @@ static bool place_copies(struct widened *widened, const struct node *node, const
         place_copy(&widened->output[k], node->output[k], cut->output[k], slice, &widened->inner_scratch,
                    &widened->inner_pack);
         bool small = widened->output[k].where != AS_IT_IS;
-        if (small && (cut->output[k] == PART_SUM ||
-                      (cut->output[k] == PART_WHOLE && !find_round_back(widened, node, cut))))
+        if (small &&
+            (cut->output[k] == PART_SUM || (cut->output[k] == PART_WHOLE && !find_round_back(widened, node, cut))))
             return false;
     }
     for (int i = 0; i < node->input_count; i++)
@@ -220,7 +221,7 @@ plim_status cpu_make_widened(struct cpu_kernel *out, const struct cpu_request *r
     out->kernel.pack_bytes = widened->inner_pack + widened->inner->pack_bytes;
     if (out->kernel.pack_bytes) {
         out->kernel.pack = pack_widened;
-        out->kernel.pack_units = 1;
+        out->kernel.pack_units = widened->inner->pack_bytes ? 1 : PACK_UNITS; /* its own packs read what we copy */
     }
     return PLIM_OK;
 }
@@ -252,13 +253,15 @@ static void pack_widened(const struct kernel *kernel, const struct call *whole, 
 {
     const struct widened *widened = cpu_kernel_of(kernel)->own;
     struct call twin = twin_call(widened, whole, pack);
-    (void)unit;
     for (int i = 0; i < whole->node->input_count; i++) {
         const struct tensor *tensor = whole->node->input[i];
         if (widened->input[i].where != IN_PACK)
             continue;
         int64_t rows = tensor->batched ? whole->count : tensor->shape.rank ? tensor->shape.dim[0] : 1;
-        widened->variant->widen(twin.input[i], whole->input[i], tensor->type, rows * widened->input[i].row);
+        int64_t count = rows * widened->input[i].row;
+        int64_t first = count * unit / kernel->pack_units, end = count * (unit + 1) / kernel->pack_units;
+        widened->variant->widen((float *)twin.input[i] + first, (const char *)whole->input[i] + first * 2, tensor->type,
+                                end - first);
     }
     for (int part = 0; part < widened->inner->pack_units; part++)
         widened->inner->pack(widened->inner, &twin, part, (char *)pack + widened->inner_pack);
