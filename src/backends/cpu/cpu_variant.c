@@ -1,5 +1,5 @@
 /* cpu_variant.c - the table of own kernels of one instruction set. */
-#include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_matmul_tiles.h"
 #include "ops/ops.h"
 
 #define ENTRY(what, maker, runner)                                                                                     \
@@ -19,6 +19,8 @@ static const struct cpu_entry entries[] = {
     CHOICE(vocabulary_crossentropy_gradient, make_vocabulary_crossentropy_gradient),
     CHOICE(attention, make_attention),
     CHOICE(attention_gradient, make_attention_gradient),
+    CHOICE(matmul, make_matmul_tiles),
+    CHOICE(matmul_weight_gradient, make_matmul_weight_gradient_tiles),
     CHOICE(matmul, make_matmul),
     CHOICE(matmul_weight_gradient, make_matmul_weight_gradient),
     ENTRY(conv1d_weight_gradient, make_point_weight_gradient, run_columns_weight_gradient),

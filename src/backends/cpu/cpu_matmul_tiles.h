@@ -1,0 +1,10 @@
+/* cpu_matmul_tiles.h - makers of products of bf16 by tiles; they take nothing where there are none. */
+#ifndef CPU_MATMUL_TILES_H
+#define CPU_MATMUL_TILES_H
+
+#include "backends/cpu/cpu_own.h"
+
+MAKER(make_matmul_tiles);
+MAKER(make_matmul_weight_gradient_tiles);
+
+#endif

@@ -1,0 +1,231 @@
+/* gemm_tiles.c - matrix products of bf16 by the processor's matrix tiles (AMX).
+
+   A tile is 16 rows of 64 bytes. Of A it holds 16 rows of 32 steps; of B 16 pairs of steps by 16 columns, the two of a
+   pair side by side; sums are 16 x 16 floats. Four of sums, two of A and two of B make a block of 32 x 32. B is
+   packed for some columns and all steps; A is read where it lies when its steps do, else packed block by block. */
+#include "backends/cpu/gemm_tiles.h"
+
+#include "backends/cpu/gemm.h"
+
+#if LANES == 16
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "backends/cpu/cpu_own.h"
+
+#define SIDE  16 /* rows of a tile, and its words of 4 bytes a row */
+#define WORDS (SIDE * SIDE)
+#define TILES __attribute__((target("amx-tile,amx-bf16")))
+
+/* The state of tiles is more than a thread has by itself: Linux wants to be asked, once a process. */
+#define REQUEST_STATE 0x1023 /* ARCH_REQ_XCOMP_PERM */
+#define TILE_STATE    18     /* XFEATURE_XTILEDATA */
+
+bool tiles_allowed(void)
+{
+    unsigned a, b, c, d;
+    bool there = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 1) && (d >> 24 & 1); /* AMX-BF16, AMX-TILE */
+    return there && syscall(SYS_arch_prctl, REQUEST_STATE, TILE_STATE) == 0;
+}
+
+/* ---- packing -------------------------------------------------------------- */
+
+static __m512i load_16(const uint16_t *from, int64_t width)
+{
+    __mmask16 mask = width >= SIDE ? 0xffff : (__mmask16)((1u << width) - 1);
+    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from));
+}
+
+/* to[p, i] = (from[2p, i], from[2p + 1, i]) for the first k rows and `width` columns; zeros behind them. */
+static void take_pairs(uint32_t *to, const uint16_t *from, int64_t step, int64_t k, int64_t width)
+{
+    for (int64_t p = 0; p < SIDE; p++) {
+        __m512i low = 2 * p < k ? load_16(from + 2 * p * step, width) : _mm512_setzero_si512();
+        __m512i high = 2 * p + 1 < k ? load_16(from + (2 * p + 1) * step, width) : _mm512_setzero_si512();
+        _mm512_storeu_si512(to + p * SIDE, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+    }
+}
+
+/* to[i] = k elements of row i, which lie together. */
+static void take_rows(uint32_t *to, const uint16_t *from, int64_t row, int64_t rows, int64_t k)
+{
+    __mmask32 mask = k >= TILE_BLOCK ? 0xffffffff : (1u << k) - 1;
+    for (int64_t i = 0; i < SIDE; i++)
+        _mm512_storeu_si512(to + i * SIDE,
+                            i < rows ? _mm512_maskz_loadu_epi16(mask, from + i * row) : _mm512_setzero_si512());
+}
+
+static void turn(uint32_t *to, const uint32_t *from)
+{
+    VARIANT(transpose_tile)((float *)to, SIDE, (const float *)from, SIDE, SIDE);
+}
+
+/* One tile; k, rows and width: what is left of the matrix from here on. */
+static void pack_a_tile(uint32_t *to, const struct tile_gemm *g, int64_t row, int64_t step)
+{
+    const uint16_t *from = g->a + row * g->a_row + step * g->a_step;
+    uint32_t turned[WORDS];
+    if (row >= g->m) {
+        memset(to, 0, WORDS * sizeof *to);
+    } else if (g->a_step == 1) {
+        take_rows(to, from, g->a_row, g->m - row, g->k - step);
+    } else {
+        take_pairs(turned, from, g->a_step, g->k - step, g->m - row);
+        turn(to, turned);
+    }
+}
+
+static void pack_b_tile(uint32_t *to, const struct tile_gemm *g, int64_t step, int64_t column)
+{
+    const uint16_t *from = g->b + step * g->b_step + column * g->b_column;
+    uint32_t turned[WORDS];
+    if (column >= g->n) {
+        memset(to, 0, WORDS * sizeof *to);
+    } else if (g->b_column == 1) {
+        take_pairs(to, from, g->b_step, g->k - step, g->n - column);
+    } else {
+        take_rows(turned, from, g->b_column, g->n - column, g->k - step);
+        turn(to, turned);
+    }
+}
+
+/* 32 columns, all steps: pairs of tiles. */
+static void pack_b_columns(uint16_t *out, const struct tile_gemm *g, int64_t column)
+{
+    uint32_t *to = (uint32_t *)out;
+    for (int64_t step = 0; step < g->k; step += TILE_BLOCK, to += 2 * WORDS) {
+        pack_b_tile(to, g, step, column);
+        pack_b_tile(to + WORDS, g, step, column + SIDE);
+    }
+}
+
+void tile_pack_b(uint16_t *to, const struct tile_gemm *g)
+{
+    for (int64_t column = 0; column < g->n; column += TILE_BLOCK)
+        pack_b_columns(to + column * tile_padded(g->k), g, column);
+}
+
+/* ---- the product ---------------------------------------------------------- */
+
+/* A's tiles: where they lie, and how far apart. */
+struct tile_rows {
+    const uint16_t *a;
+    int64_t next, second; /* elements to the next 32 steps, to the second 16 rows */
+    int64_t stride;       /* bytes between rows */
+};
+
+/* 32 rows where they lie, if they and their steps are whole; else a copy. */
+static struct tile_rows rows_of(const struct tile_gemm *g, int64_t row, uint32_t *room)
+{
+    if (g->a_step == 1 && g->m - row >= TILE_BLOCK && g->k % TILE_BLOCK == 0)
+        return (struct tile_rows){g->a + row * g->a_row, TILE_BLOCK, SIDE * g->a_row, g->a_row * 2};
+    uint32_t *to = room;
+    for (int64_t step = 0; step < g->k; step += TILE_BLOCK, to += 2 * WORDS) {
+        pack_a_tile(to, g, row, step);
+        pack_a_tile(to + WORDS, g, row + SIDE, step);
+    }
+    return (struct tile_rows){(const uint16_t *)room, 4 * WORDS, 2 * WORDS, SIDE * 4};
+}
+
+/* sums[32, 32] = a[32, k] . b[k, 32] */
+TILES static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int64_t k)
+{
+    const uint16_t *first = a->a, *second = a->a + a->second;
+    __asm__ volatile("" ::: "memory"); /* gcc does not know that loading a tile reads what was packed */
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int64_t step = 0; step < k; step += TILE_BLOCK, first += a->next, second += a->next, b += 4 * WORDS) {
+        _tile_loadd(4, first, (long)a->stride);
+        _tile_loadd(6, b, SIDE * 4);
+        _tile_loadd(5, second, (long)a->stride);
+        _tile_loadd(7, b + 2 * WORDS, SIDE * 4);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, sums, TILE_BLOCK * 4);
+    _tile_stored(1, sums + SIDE, TILE_BLOCK * 4);
+    _tile_stored(2, sums + SIDE * TILE_BLOCK, TILE_BLOCK * 4);
+    _tile_stored(3, sums + SIDE * TILE_BLOCK + SIDE, TILE_BLOCK * 4);
+}
+
+static void put_row(const struct tile_gemm *g, float *sums, int64_t row, int64_t column, int64_t width)
+{
+    int64_t at = row * g->c_row + column;
+    for (int64_t j = 0; g->bias && j < width; j++)
+        sums[j] += g->bias[column + j];
+    for (int64_t j = 0; g->relu && j < width; j++)
+        sums[j] = sums[j] < 0 ? 0 : sums[j];
+    float *wide = (float *)g->c + at;
+    if (!g->c_wide) {
+        VARIANT(narrow)((uint16_t *)g->c + at, sums, TYPE_BF16, width);
+        return;
+    }
+    for (int64_t j = 0; j < width; j++)
+        wide[j] = g->add ? wide[j] + sums[j] : sums[j];
+}
+
+static void put(const struct tile_gemm *g, float *sums, int64_t row, int64_t column)
+{
+    int64_t rows = g->m - row < TILE_BLOCK ? g->m - row : TILE_BLOCK;
+    int64_t width = g->n - column < TILE_BLOCK ? g->n - column : TILE_BLOCK;
+    for (int64_t i = 0; i < rows; i++)
+        put_row(g, sums + i * TILE_BLOCK, row + i, column, width);
+}
+
+/* Eight tiles, all whole. Constant: gcc believes that only its first bytes are read. */
+static const struct {
+    uint8_t palette, start, rest[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+} shapes = {
+    .palette = 1,
+    .bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+    .rows = {SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE},
+};
+
+TILES static void set_up(void)
+{
+    _tile_loadconfig(&shapes);
+}
+
+TILES static void put_away(void)
+{
+    _tile_release();
+}
+
+/* Columns column..end, which are packed at b. */
+static void run_columns(const struct tile_gemm *g, const uint16_t *b, int64_t column, int64_t end, uint32_t *a_room,
+                        float *sums)
+{
+    for (int64_t row = 0; row < g->m; row += TILE_BLOCK) {
+        struct tile_rows a = rows_of(g, row, a_room);
+        for (int64_t j = column; j < end; j += TILE_BLOCK) {
+            block(sums, &a, b + (j - column) * tile_padded(g->k), g->k);
+            put(g, sums, row, j);
+        }
+    }
+}
+
+void gemm_tiles(const struct tile_gemm *g)
+{
+    float *sums = (float *)g->room;
+    uint32_t *a_room = (uint32_t *)(sums + TILE_BLOCK * TILE_BLOCK);
+    uint16_t *b_room = (uint16_t *)a_room + TILE_BLOCK * tile_padded(g->k);
+    int64_t some = g->b_packed ? tile_padded(g->n) : tile_columns(g->n, g->k);
+    set_up();
+    for (int64_t column = 0; column < g->n; column += some) {
+        int64_t end = g->n - column < some ? g->n : column + some;
+        for (int64_t j = column; !g->b_packed && j < end; j += TILE_BLOCK)
+            pack_b_columns(b_room + (j - column) * tile_padded(g->k), g, j);
+        run_columns(g, g->b_packed ? g->b_packed : b_room, column, end, a_room, sums);
+    }
+    put_away();
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* gemm_tiles.h - matrix products of bf16 with sums in f32, by the processor's matrix tiles (AMX), where it has them. */
+#ifndef CPU_GEMM_TILES_H
+#define CPU_GEMM_TILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* c[i, j] = act(bias[j] + sum over s of a[i, s] * b[s, j]). The bits of an element do not depend on which others are
+   asked for. */
+struct tile_gemm {
+    int64_t m, n, k;
+    const uint16_t *a;
+    int64_t a_row, a_step; /* elements between i and i + 1, between s and s + 1: one of them is 1 */
+    const uint16_t *b;
+    int64_t b_step, b_column;
+    const uint16_t *b_packed; /* all of B by tile_pack_b, or NULL */
+    void *c;
+    int64_t c_row;
+    bool c_wide;       /* c is f32, else bf16 */
+    bool add;          /* to a wide c */
+    const float *bias; /* or NULL */
+    bool relu;
+    char *room; /* tile_room_bytes, aligned to 64 */
+};
+
+#define TILE_BLOCK 32 /* rows, columns and steps that are done together */
+
+static inline int64_t tile_padded(int64_t extent)
+{
+    return (extent + TILE_BLOCK - 1) / TILE_BLOCK * TILE_BLOCK;
+}
+
+/* Columns of B that are packed at once: about half a megabyte. */
+static inline int64_t tile_columns(int64_t n, int64_t k)
+{
+    int64_t some = (int64_t)(1 << 18) / tile_padded(k) / TILE_BLOCK * TILE_BLOCK, all = tile_padded(n);
+    return some < TILE_BLOCK ? TILE_BLOCK : some < all ? some : all;
+}
+
+static inline int64_t tile_room_bytes(int64_t n, int64_t k, bool b_packed)
+{
+    int64_t columns = b_packed ? 0 : tile_columns(n, k);
+    return (columns + TILE_BLOCK) * tile_padded(k) * 2 + TILE_BLOCK * TILE_BLOCK * 4;
+}
+
+/* Asks the system once; false on processors without tiles. */
+bool tiles_allowed(void);
+void gemm_tiles(const struct tile_gemm *g);
+/* All of B: tile_padded(k) * tile_padded(n) elements. */
+void tile_pack_b(uint16_t *to, const struct tile_gemm *g);
+
+#endif
