@@ -435,7 +435,7 @@ MAKER(make_values)
     const struct node *node = request->node;
     const struct tensor *v = node->output[0]->batched ? node->output[0] : node->input[0];
     (void)error;
-    if (node->output[0]->type != TYPE_F32 || cpu_small_type(node->input[0]->type))
+    if (node->output[0]->type != TYPE_F32 || (node->input[0] && cpu_small_type(node->input[0]->type)))
         return PLIM_OK;
     out->size[0] = shape_row(&v->shape);
     out->size[1] = node->input_count > 1 && node->input[1] ? shape_row(&node->input[1]->shape) : 1;
