@@ -207,7 +207,7 @@ static void wrong_use(void **state)
     expect_failure(&graph, PLIM_INTERNAL, "add: input 1 is missing");
     graph_init(&graph, budget, 8);
     unary(&graph, &op_relu, graph_input(&graph, "x", 0, TYPE_U8, SHAPE(8, 3)));
-    expect_failure(&graph, PLIM_BAD_MODEL, "relu: input 0 is uint8; it must be float32 or float64");
+    expect_failure(&graph, PLIM_BAD_MODEL, "relu: input 0 is uint8; it must be float32, float64, float16 or bfloat16");
     graph_init(&graph, budget, 8);
     struct tensor *x = graph_input(&graph, "x", 0, TYPE_F32, SHAPE(8, 3));
     graph_add(&graph, &op_scale, &x, 1, &attributes, 3);

@@ -54,7 +54,8 @@ plim_status need_real(const struct node *node, int input, plim_error *error)
 {
     enum type type = node->input[input]->type;
     if (!is_real(type))
-        return misfit(node, error, "input %d is %s; it must be a type of floats", input, type_name(type));
+        return misfit(node, error, "input %d is %s; it must be float32, float64, float16 or bfloat16", input,
+                      type_name(type));
     return PLIM_OK;
 }
 
