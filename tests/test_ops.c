@@ -277,7 +277,7 @@ static void check_type(const struct op *op, enum type type, double tolerance)
 
 static void check_types(const struct op *op)
 {
-    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+    for (size_t i = 0; i < (op->wide_only ? 1 : sizeof(types) / sizeof(*types)); i++)
         check_type(op, types[i].type, types[i].tolerance);
 }
 

@@ -253,6 +253,12 @@ static bool inputs_fit(struct graph *graph, const struct op *op, struct tensor *
             graph_fail(graph, PLIM_INTERNAL, "%s: input %d is missing", op->name, i);
             return false;
         }
+        enum type type = i < count && inputs[i] ? inputs[i]->type : TYPE_F32;
+        if (op->wide_only && (type == TYPE_F16 || type == TYPE_BF16)) {
+            graph_fail(graph, PLIM_BAD_MODEL, "%s: input %d is %s, which is not offered: %s", op->name, i,
+                       type_name(type), op->wide_only);
+            return false;
+        }
     }
     return true;
 }

@@ -63,6 +63,8 @@ struct op {
        NULL when the op has none; then no_gradient says why. */
     void (*gradient)(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted, struct tensor **d_input);
     const char *no_gradient;
+    /* Why it takes no operand of the small floats (f16, bf16); NULL: it takes them. */
+    const char *wide_only;
 
     unsigned keeps_inputs;  /* what backward reads again, bit masks: */
     unsigned keeps_outputs; /* the planner's question */

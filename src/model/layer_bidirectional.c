@@ -169,6 +169,7 @@ static struct tensor *bidirectional_merge(struct layer *layer, struct graph *gra
 const struct layer_type layer_bidirectional = {
     .name = "Bidirectional",
     .snake = "bidirectional",
+    .wide = true,
     .keeps_mask = true,
     .options_bytes = sizeof(struct bidirectional),
     .read = bidirectional_read,

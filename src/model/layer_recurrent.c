@@ -306,6 +306,7 @@ static struct tensor *recurrent_merge(struct layer *layer, struct graph *graph, 
     const struct layer_type layer_##variable = {                                                                       \
         .name = keras,                                                                                                 \
         .snake = small,                                                                                                \
+        .wide = true,                                                                                                  \
         .keeps_mask = true,                                                                                            \
         .saved_groups = groups,                                                                                        \
         .options_bytes = sizeof(struct recurrent),                                                                     \

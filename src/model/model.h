@@ -47,6 +47,7 @@ struct layer_type {
     bool any_type;     /* takes inputs of any type; what others get is made float32 first */
     bool by_last_axis; /* treats rows of the last axis alone, whatever comes before it */
     bool reverses;     /* a use may be called with reverse: true */
+    bool wide;         /* computes in float32 whatever the policy */
     bool keeps_mask;   /* Keras's supports_masking: the output has its input's mask, unless the layer says another */
     /* Where .keras files keep its weights, in pairs that a NULL ends: what comes before the '/' in a weight's name (or ""),
        and the group inside the layer's: {"", "cell", NULL}, {"query", "query_dense", ...}. NULL: in the layer's own. */

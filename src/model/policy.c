@@ -63,6 +63,8 @@ void model_set_policy(struct model *model, enum type compute)
 
 enum type layer_compute(const struct layer *layer)
 {
+    if (layer->type->wide)
+        return TYPE_F32;
     while (!layer->says_compute && layer->outer)
         layer = layer->outer;
     return layer->says_compute ? layer->compute : layer->model->compute;

@@ -288,6 +288,7 @@ static struct tensor *lstm_example(struct graph *graph, int variant, enum type t
 
 const struct op op_simple_rnn = {
     .name = "simple_rnn",
+    .wide_only = RECURRENT_WIDE,
     .inputs = RECURRENT_INPUTS,
     .outputs = 1,
     .optional = OPTIONAL,
@@ -304,6 +305,7 @@ const struct op op_simple_rnn = {
 
 const struct op op_gru = {
     .name = "gru",
+    .wide_only = RECURRENT_WIDE,
     .inputs = RECURRENT_INPUTS,
     .outputs = 3,
     .optional = OPTIONAL,
@@ -320,6 +322,7 @@ const struct op op_gru = {
 
 const struct op op_lstm = {
     .name = "lstm",
+    .wide_only = RECURRENT_WIDE,
     .inputs = RECURRENT_INPUTS,
     .outputs = 3,
     .optional = OPTIONAL,

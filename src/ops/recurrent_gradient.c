@@ -246,9 +246,10 @@ static struct tensor *lstm_example(struct graph *graph, int variant, enum type t
      1 << RECURRENT_INITIAL | 1 << RECURRENT_BACK_ITERATION)
 #define BACKWARD(word, outputs_, example_)                                                                             \
     {                                                                                                                  \
-        .name = word, .inputs = RECURRENT_BACK_INPUTS, .outputs = outputs_, .optional = OPTIONAL,                      \
-        .attributes_bytes = sizeof(struct recurrent_attributes), .infer = gradient_infer, .no_gradient = NO_SECOND,    \
-        .in_place = RECURRENT_DONE_GATES, .cut = recurrent_cut, .reference = gradient_reference, .example = example_,  \
+        .name = word, .wide_only = RECURRENT_WIDE, .inputs = RECURRENT_BACK_INPUTS, .outputs = outputs_,               \
+        .optional = OPTIONAL, .attributes_bytes = sizeof(struct recurrent_attributes), .infer = gradient_infer,        \
+        .no_gradient = NO_SECOND, .in_place = RECURRENT_DONE_GATES, .cut = recurrent_cut,                              \
+        .reference = gradient_reference, .example = example_,                                                          \
     }
 
 const struct op op_simple_rnn_gradient = BACKWARD("simple_rnn_gradient", 2, simple_example);
@@ -337,6 +338,7 @@ static struct tensor *weight_example(struct graph *graph, int variant, enum type
 
 const struct op op_recurrent_weight_gradient = {
     .name = "recurrent_weight_gradient",
+    .wide_only = RECURRENT_WIDE,
     .inputs = RECURRENT_WEIGHT_INPUTS,
     .outputs = 2,
     .optional = 1 << RECURRENT_WEIGHT_EXTRA | 1 << RECURRENT_WEIGHT_H0 | 1 << RECURRENT_WEIGHT_ITERATION,

@@ -4,6 +4,9 @@
 
 #include "ops/helpers.h"
 
+/* NEEDSWORK: small states, with sums in f32 inside: Keras has them. */
+#define RECURRENT_WIDE "a state that is rounded at each step drifts"
+
 extern const int64_t recurrent_gates[RECURRENT_KINDS];
 
 /* One call, and the sample it is at. */
