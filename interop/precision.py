@@ -6,8 +6,8 @@ The gradient of a weight is its change in one step of SGD with learning rate 1.
 Bars: u is the unit of rounding, 2^-8 of bfloat16 and 2^-11 of float16. On the way to a gradient every layer rounds its
 inputs, weights, output and the gradient that goes back, in an order of sums that differs: 16 roundings are allowed,
 4 to a loss, and 64 where normalisation divides by what is left of a sum. Keras also sums gradients of biases in the
-small type and picks other places among equal maxima: where its own result is further from its float32 than plim's, the
-better one passes. Gradients that are 0 but for rounding (of keys' biases) are left out."""
+small type: where its own result is further from its float32 than plim's, plim's is compared with float32. Of maxima over
+many values the small types make equals, and which of them wins is chance: no maximum over all places here. Gradients that are 0 but for rounding (of keys' biases) are left out."""
 import os, sys, tempfile
 import numpy as np
 import tensorflow as tf
@@ -65,7 +65,7 @@ def layer_norm(policy):
 
 def tokens(policy):
     return rng.integers(0, 50, (16, 12)).astype(np.int32), classes_of(16, 4), [
-        layers.Input((12,), dtype="int32"), layers.Embedding(50, 24), layers.Conv1D(16, 3, activation="relu"), layers.GlobalMaxPooling1D(),
+        layers.Input((12,), dtype="int32"), layers.Embedding(50, 24), layers.Conv1D(16, 3, activation="relu"), layers.GlobalAveragePooling1D(),
         layers.Dense(4, activation="softmax")], 16
 
 
