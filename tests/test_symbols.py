@@ -71,7 +71,8 @@ def check_kernels_lie_together():
                 yield f"{binary}: {len(marks)} objects of {variant} are marked"
                 continue
             for at, name in code:
-                if marks[0] <= at < marks[-1] and name not in theirs:
+                empty = at == marks[0] and name.startswith("plim_code_begins_")  # the last object of another set has no code
+                if marks[0] <= at < marks[-1] and name not in theirs and not empty:
                     yield f"{binary}: {name} lies among the kernels of {variant}"
 
 
