@@ -67,6 +67,11 @@ struct shape quantized_scales(const struct shape *weight);
 struct quantized_step;
 void quantized_numbers(struct quantized_step *out, const struct node *node, const double *control);
 
+/* assign: inputs state, value (alike, neither of a batch): the state becomes the value, or with `adds` their sum. */
+struct assign_attributes {
+    int64_t adds;
+};
+
 /* clip_value: g -> y = min(max(g, -limit), limit).
    square_sum: x -> f64 [1], the sum of squares; cut along axis 0, SUM.
    clip_norm: inputs g, squares f64 [1] -> y = g * limit / max(norm, limit), norm = sqrt(squares);

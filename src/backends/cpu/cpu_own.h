@@ -210,6 +210,7 @@ RUNNER(run_adafactor_factored);
 RUNNER(run_adafactor_direction);
 RUNNER(run_adafactor);
 RUNNER(run_decay_weight);
+RUNNER(run_assign);
 RUNNER(run_accumulate_gradient);
 RUNNER(run_moving_average);
 RUNNER(run_unscale_gradient);

@@ -36,6 +36,21 @@ RUNNER(run_decay_weight)
         w[i] = madd(w[i], -decay, w[i]);
 }
 
+RUNNER(run_assign)
+{
+    const struct assign_attributes *attributes = call->node->attributes;
+    int64_t count = elements(kernel, call);
+    const float *restrict value = call->input[1];
+    float *restrict state = call->input[0];
+    if (!attributes->adds) {
+        memcpy(state, value, (size_t)count * sizeof *state);
+        return;
+    }
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        state[i] += value[i];
+}
+
 RUNNER(run_accumulate_gradient)
 {
     const struct accumulate_attributes *attributes = call->node->attributes;

@@ -182,6 +182,7 @@ static const struct cpu_entry entries[] = {
     ENTRY(lion, make_update, run_lion),
     ENTRY(ftrl, make_update, run_ftrl),
     ENTRY(decay_weight, make_update, run_decay_weight),
+    ENTRY(assign, make_update, run_assign),
     ENTRY(clip_value, make_update, run_clip_value),
     ENTRY(clip_norm, make_update, run_clip_norm),
     ENTRY(square_sum, make_update, run_square_sum),

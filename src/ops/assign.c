@@ -1,0 +1,46 @@
+/* assign.c - a state takes a value, or adds it: what a step keeps for the next one. */
+#include "ops/update_own.h"
+
+static plim_status assign_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    (void)graph;
+    TRY(need_real(node, 0, error));
+    TRY(need_weight(node, error));
+    return need_alike(node, 0, 1, error);
+}
+
+static void assign_cut(struct cut *cut, const struct node *node)
+{
+    cut_update(cut, node, 0);
+}
+
+static void assign_reference(const struct call *call)
+{
+    const struct assign_attributes *attributes = call->node->attributes;
+    int64_t count = update_elements(call);
+    for (int64_t i = 0; i < count; i++)
+        put(call, 0, i, get(call, 1, i) + (attributes->adds ? get(call, 0, i) : 0));
+}
+
+static struct tensor *assign_example(struct graph *graph, int variant, enum type type)
+{
+    struct assign_attributes attributes = {variant % 2};
+    if (variant >= update_shapes_count)
+        return NULL;
+    struct shape shape = update_shapes[variant];
+    struct tensor *inputs[2] = {graph_state(graph, "state", type, shape), graph_state(graph, "value", type, shape)};
+    return graph_add(graph, &op_assign, inputs, 2, &attributes, sizeof(attributes));
+}
+
+const struct op op_assign = {
+    .name = "assign",
+    .inputs = 2,
+    .attributes_bytes = sizeof(struct assign_attributes),
+    .infer = assign_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1 << 0,
+    .in_place = NO_INPUT,
+    .cut = assign_cut,
+    .reference = assign_reference,
+    .example = assign_example,
+};
