@@ -227,6 +227,11 @@ struct tensor *graph_state(struct graph *graph, const char *name, enum type type
     return lasting(graph, name, type, shape, KIND_STATE);
 }
 
+struct tensor *graph_named(const struct graph *graph, const char *name)
+{
+    return graph->name_capacity ? graph->names[name_place(graph->names, graph->name_capacity, name)] : NULL;
+}
+
 void graph_result(struct graph *graph, struct tensor *tensor, const char *name)
 {
     if (graph->failed || !tensor)

@@ -37,6 +37,7 @@ struct tensor {
     bool batched;
     bool trainable;       /* weights only */
     bool gradient;        /* a gradient of a weight: its bytes are booked under that tag */
+    bool gone;            /* a rewrite took it away, or gave it another meaning: no new reader */
     double initial;       /* states only: what every element is before the first step */
     int column;           /* inputs only: which column of the batch */
     struct node *producer; /* NULL for inputs, weights and states */
@@ -90,6 +91,8 @@ struct tensor *graph_add(struct graph *graph, const struct op *op, struct tensor
 struct tensor *graph_output(struct tensor *tensor, int k);
 /* The trainer will read this tensor after the step. */
 void graph_result(struct graph *graph, struct tensor *tensor, const char *name);
+/* The weight or state of that name, or NULL. */
+struct tensor *graph_named(const struct graph *graph, const char *name);
 plim_status graph_check(const struct graph *graph, plim_error *error);
 /* Keeps the first failure. */
 __attribute__((format(printf, 3, 4))) void graph_fail(struct graph *graph, plim_status code, const char *format, ...);

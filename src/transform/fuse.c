@@ -43,6 +43,7 @@ static void swap_with_relu(struct graph *graph, struct node *relu, struct node *
     node->input[0] = x;
     node->output[0] = r;
     r->producer = node;
+    r->gone = true; /* what it was before is nowhere any more */
     r->shape = y->shape;
     r->batched = y->batched;
     relu->input[0] = r;
@@ -122,6 +123,7 @@ static plim_status take_in(struct fusion *fusion, struct node *maker, struct nod
     *activation = activation_like(relu);
     maker->attributes = attributes;
     maker->output[0]->producer = NULL;
+    maker->output[0]->gone = true;
     maker->output[0] = relu->output[0];
     maker->output[0]->producer = maker;
     *taken = true;

@@ -65,6 +65,7 @@ plim_status fuse_vocabulary(struct fusion *fusion)
             continue;
         TRY(take_place(fusion, loss, dense));
         dense->output[0]->producer = NULL;
+        dense->output[0]->gone = true;
         graph->node[dense->id] = NULL;
         gone = true;
     }

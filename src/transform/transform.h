@@ -22,6 +22,9 @@ plim_status fuse(struct graph *graph, plim_error *error);
    being kept (rederive.c). */
 plim_status rederive(struct graph *graph, plim_error *error);
 
+/* Takes nodes away whose outputs nobody reads: results, updates and what leads to them stay. After gradients were taken. */
+plim_status prune(struct graph *graph, plim_error *error);
+
 /* Sizes of slices and units come from these and from shapes: never from the
    machine, the budget or the threads, so that every machine adds in the same order. */
 #define NOMINAL_L2_BYTES ((int64_t)2 * 1024 * 1024) /* slice buffers take half of it */
