@@ -202,8 +202,8 @@ static void prediction_adds_up(void **state)
     release(&bench);
 }
 
-/* A weight that only the evaluation has belongs to nobody. */
-static void unknown_weights_are_refused(void **state)
+/* One name, two shapes: it cannot be the same weight. */
+static void unlike_weights_are_refused(void **state)
 {
     struct bench bench = {0};
     plim_error error = {0};
@@ -214,7 +214,8 @@ static void unknown_weights_are_refused(void **state)
     struct program_input input = {
         .budget = bench.budget, .backend = bench.backend, .threads = 1, .train = &bench.train, .evaluate = &other};
     struct program *program = NULL;
-    assert_int_equal(program_make(&program, &input, &error), PLIM_INTERNAL);
+    assert_int_equal(program_make(&program, &input, &error), PLIM_BAD_MODEL);
+    assert_non_null(strstr(error.message, "another shape"));
     assert_null(program);
     graph_release(&other);
     release(&bench);
@@ -491,7 +492,7 @@ int main(void)
         cmocka_unit_test(heavy_gradient_has_no_place),
         cmocka_unit_test(threads_change_workers_only),
         cmocka_unit_test(prediction_adds_up),
-        cmocka_unit_test(unknown_weights_are_refused),
+        cmocka_unit_test(unlike_weights_are_refused),
         cmocka_unit_test(lack_of_memory_is_an_error),
         cmocka_unit_test(every_corruption_is_seen),
     };

@@ -51,8 +51,8 @@ static plim_status match_persistent(struct builder *b, plim_error *error)
             tried++;
         }
         if (tried == program->persistent_count)
-            return fail(error, PLIM_INTERNAL, "plan: %s of phase %s is not a weight of the program", tensor->name,
-                        b->phase->name);
+            return fail(error, PLIM_BAD_MODEL, "%s has another shape or type in the graphs of one program",
+                        tensor->name);
         b->persistent[t] = next;
     }
     return PLIM_OK;

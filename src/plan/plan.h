@@ -107,7 +107,7 @@ struct program_input {
     struct budget *budget;
     struct backend *backend;
     int threads;
-    struct graph *train, *evaluate; /* either may be NULL; weights match by name */
+    struct graph *train, *evaluate; /* either may be NULL; weights and states match by name */
     int64_t last_batch_train, last_batch_evaluate; /* samples in the last batch of an epoch; 0: all full; LAST_BATCH_ANY */
     uint64_t save_buffer_bytes;
     bool size_only; /* nobody will run this plan: it is not verified */

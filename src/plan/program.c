@@ -17,10 +17,12 @@ static plim_status too_large(plim_error *error)
     return fail(error, PLIM_OVER_BUDGET, "the model and its step need more bytes than 64 bits can count");
 }
 
-static plim_status add_persistent(struct program *program, const struct graph *graph, enum kind kind, plim_error *error)
+/* All of a kind that `before` does not have. */
+static plim_status add_persistent(struct program *program, const struct graph *graph, const struct graph *before,
+                                  enum kind kind, plim_error *error)
 {
     for (int t = 0; t < graph->tensor_count; t++) {
-        if (graph->tensor[t]->kind != kind)
+        if (graph->tensor[t]->kind != kind || (before && graph_named(before, graph->tensor[t]->name)))
             continue;
         program->persistent[program->persistent_count] = graph->tensor[t];
         program->persistent_offset[program->persistent_count++] = program->persistent_bytes;
@@ -31,18 +33,29 @@ static plim_status add_persistent(struct program *program, const struct graph *g
     return PLIM_OK;
 }
 
-/* Weights first, then states: those of the graph that trains. */
-static plim_status persistent_place(struct program *program, const struct graph *graph, plim_error *error)
+static size_t lasting_count(const struct graph *graph)
 {
     size_t count = 0;
-    for (int t = 0; t < graph->tensor_count; t++)
+    for (int t = 0; graph && t < graph->tensor_count; t++)
         count += graph->tensor[t]->kind == KIND_WEIGHT || graph->tensor[t]->kind == KIND_STATE;
+    return count;
+}
+
+/* Weights first, then states: those of the graph that trains, and what the other one has besides. */
+static plim_status persistent_place(struct program *program, const struct graph *graph, const struct graph *other,
+                                    plim_error *error)
+{
+    size_t count = lasting_count(graph) + lasting_count(other);
     program->persistent = arena_array(&program->arena, count, sizeof(*program->persistent));
     program->persistent_offset = arena_array(&program->arena, count, sizeof(*program->persistent_offset));
     if (!program->persistent || !program->persistent_offset)
         return program_refused(program, error);
-    TRY(add_persistent(program, graph, KIND_WEIGHT, error));
-    return add_persistent(program, graph, KIND_STATE, error);
+    for (int kind = KIND_WEIGHT; kind <= KIND_STATE; kind++) {
+        TRY(add_persistent(program, graph, NULL, (enum kind)kind, error));
+        if (other)
+            TRY(add_persistent(program, other, graph, (enum kind)kind, error));
+    }
+    return PLIM_OK;
 }
 
 /* Workers beyond the units of the widest instruction would only hold a stack and buffers. */
@@ -87,7 +100,7 @@ static plim_status build(struct program *program, const struct program_input *in
     if (!owner || input->threads < 1)
         return fail(error, PLIM_INTERNAL, "plan: no graph, or no threads");
     TRY(graph_check(owner, error));
-    TRY(persistent_place(program, owner, error));
+    TRY(persistent_place(program, owner, owner == input->evaluate ? NULL : input->evaluate, error));
     if (input->train)
         TRY(phase_make(program, PHASE_TRAIN, "train", input->train, input->last_batch_train, error));
     if (input->evaluate)
