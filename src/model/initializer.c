@@ -120,7 +120,7 @@ static plim_status take_arguments(struct initializer *out, const struct argument
 }
 
 /* `constant: 0.5`, `Constant: {value: 0.5}`, `RandomUniform: {minval: -0.1, maxval: 0.1}`. */
-static plim_status read_arguments(struct initializer *out, const struct layer *layer, const struct yaml *node,
+static plim_status read_arguments(struct initializer *out, const char *job, const struct yaml *node,
                                   plim_error *error)
 {
     struct setting settings[LENGTH(argument_words) + 1];
@@ -130,7 +130,6 @@ static plim_status read_arguments(struct initializer *out, const struct layer *l
                           .stddev = out->value,
                           .scale = out->value,
                           .gain = out->value};
-    const char *job = layer->model->job;
     char where[256];
     if (!node || (node->kind == YAML_SCALAR && node->is_null))
         return PLIM_OK;
@@ -148,20 +147,26 @@ static plim_status read_arguments(struct initializer *out, const struct layer *l
 plim_status option_initializer(struct initializer *out, const struct layer *layer, const char *word,
                                const struct yaml *node, plim_error *error)
 {
+    return initializer_read(out, layer->model->job, word, node, error);
+}
+
+plim_status initializer_read(struct initializer *out, const char *job, const char *word, const struct yaml *node,
+                             plim_error *error)
+{
     const char *names[LENGTH(words)];
     char where[256];
     if (!node || (node->kind == YAML_SCALAR && node->is_null))
         return PLIM_OK;
     const struct yaml *arguments = node->kind == YAML_MAP && node->count == 1 ? node->first : NULL;
     const char *name = arguments ? arguments->key : node->text;
-    yaml_place(where, layer->model->job, node);
+    yaml_place(where, job, node);
     if (!arguments && node->kind != YAML_SCALAR)
         return fail_at(error, PLIM_BAD_JOB, where, "%s: expected an initializer's name", word);
     for (int i = 0; i < LENGTH(words); i++) {
         names[i] = words[i].name;
         if (same_word(name, words[i].name)) {
             *out = words[i].is;
-            return read_arguments(out, layer, arguments, error);
+            return read_arguments(out, job, arguments, error);
         }
     }
     return option_unknown("initializer", name, where, names, LENGTH(names), keras_words, LENGTH(keras_words), error);

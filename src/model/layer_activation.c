@@ -40,6 +40,21 @@ static const struct activation_type activations[] = {
     {.name = "glu", .op = &op_glu},
 };
 
+const int activations_count = LENGTH(activations);
+
+const char *activation_name(int i)
+{
+    return activations[i].name;
+}
+
+const struct activation_type *activation_named(const char *name)
+{
+    for (int i = 0; i < LENGTH(activations); i++)
+        if (same_word(name, activations[i].name))
+            return &activations[i];
+    return NULL;
+}
+
 /* A word of Keras's that it cannot apply either: it has arguments without defaults. */
 static const char *const keras_activations[] = {"threshold"};
 
@@ -66,8 +81,10 @@ plim_status option_activation(const struct activation_type **out, const struct l
 }
 
 /* Attributes are numbers, an axis (0: the last one) or none. */
-static struct tensor *apply_op(struct graph *graph, const struct activation_type *type, struct tensor *x)
+struct tensor *activation_add(struct graph *graph, const struct activation_type *type, struct tensor *x)
 {
+    if (!type->op)
+        return x;
     struct axis_attributes last = {0};
     if (type->op->attributes_bytes == sizeof type->numbers)
         return graph_add(graph, type->op, &x, 1, &type->numbers, sizeof type->numbers);
@@ -86,7 +103,7 @@ struct tensor *activation_apply(struct layer *layer, struct graph *graph, const 
         model->from_logits = true;
         return x;
     }
-    return apply_op(graph, type, x);
+    return activation_add(graph, type, x);
 }
 
 /* ---- as layers ---- */

@@ -38,11 +38,24 @@ const struct loss_type *loss_type_of(const struct loss *loss, enum loss_kind kin
 /* `mse`, or `{Huber: {delta: 2}}`. */
 plim_status loss_read(struct loss *out, enum loss_kind *kind, const char *job, const struct yaml *yaml,
                       plim_error *error);
+/* Its arguments alone, a map; out->type says whose. */
+plim_status loss_read_arguments(struct loss *out, const char *job, const struct yaml *yaml, plim_error *error);
 /* By name or alias; NULL: there is none. */
 const struct loss_type *loss_named(const char *name);
 void loss_standards(struct loss *out);
-/* Whether labels fit outputs; else the graph has failed and says why. */
-bool loss_fits(struct graph *graph, const struct model *model, const struct loss_type *type, const struct tensor *x,
+/* Whether labels fit outputs (of `layer`, or NULL); else the graph has failed and says why. */
+bool loss_fits(struct graph *graph, const char *layer, const struct loss_type *type, const struct tensor *x,
                const struct tensor *label);
+struct loss_operands {
+    struct tensor *output, *label;
+    struct tensor *mask, *weight; /* or NULL */
+    bool logits;                  /* output comes before its activation */
+    const char *layer;            /* that made it, or NULL */
+};
+/* One number: the mean (or sum) over what counts. loss->type is set. */
+struct tensor *loss_add(struct graph *graph, const struct loss *loss, const struct loss_operands *operands);
+/* Every name, for those who offer them: losses_count of them. */
+const char *loss_name(int i);
+extern const int losses_count;
 
 #endif

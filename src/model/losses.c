@@ -12,14 +12,14 @@
 
 /* ---- shapes ------------------------------------------------------------- */
 
-static void refuse(struct graph *graph, const struct model *model, const char *loss, const struct tensor *x,
+static void refuse(struct graph *graph, const char *layer, const char *loss, const struct tensor *x,
                    const struct tensor *label, const char *rule)
 {
     char output[96], labels[96];
     shape_text(output, sizeof output, &x->shape, true);
     shape_text(labels, sizeof labels, &label->shape, true);
-    graph_fail(graph, PLIM_BAD_JOB, "%s: outputs %s of layer %s, labels %s: %s", loss, output,
-               model->use[model->use_count - 1].layer->name, labels, rule);
+    graph_fail(graph, PLIM_BAD_JOB, "%s: outputs %s of %s%s, labels %s: %s", loss, output, layer ? "layer " : "",
+               layer ? layer : x->name, labels, rule);
 }
 
 /* The first `rank` axes are equal. */
@@ -45,18 +45,18 @@ static bool targets_fit(const struct shape *x, const struct shape *label)
     return (shorter || label->rank == x->rank) && begins_alike(x, label, label->rank);
 }
 
-bool loss_fits(struct graph *graph, const struct model *model, const struct loss_type *type, const struct tensor *x,
+bool loss_fits(struct graph *graph, const char *layer, const struct loss_type *type, const struct tensor *x,
                const struct tensor *label)
 {
     if (x->shape.rank < 2)
-        refuse(graph, model, type->name, x, label, "outputs must be (batch, units)");
+        refuse(graph, layer, type->name, x, label, "outputs must be (batch, units)");
     else if (type->sparse && x->shape.dim[x->shape.rank - 1] < 2)
-        refuse(graph, model, type->name, x, label,
+        refuse(graph, layer, type->name, x, label,
                "wants an output for each class; for one output use binary_crossentropy");
     else if (type->sparse && !sparse_fits(&x->shape, &label->shape))
-        refuse(graph, model, type->name, x, label, "labels must be class numbers, one a sample");
+        refuse(graph, layer, type->name, x, label, "labels must be class numbers, one a sample");
     else if (!type->sparse && !targets_fit(&x->shape, &label->shape))
-        refuse(graph, model, type->name, x, label, "there must be a label for each output");
+        refuse(graph, layer, type->name, x, label, "there must be a label for each output");
     return !graph->failed;
 }
 
@@ -230,6 +230,13 @@ static const struct loss_type losses[] = {
 
 static const char *const keras_losses[] = {"ctc", "dice", "tversky", "circle", "categorical_generalized_cross_entropy"};
 
+const int losses_count = LENGTH(losses);
+
+const char *loss_name(int i)
+{
+    return losses[i].name;
+}
+
 const struct loss_type *loss_type_of(const struct loss *loss, enum loss_kind kind)
 {
     return loss->type ? loss->type : &losses[kind == LOSS_BINARY];
@@ -271,7 +278,7 @@ static plim_status read_reduction(struct loss *out, const char *job, const struc
     return option_unknown("reduction", node->text, where, words, LENGTH(words), keras, LENGTH(keras), error);
 }
 
-static plim_status read_words(struct loss *out, const char *job, const struct yaml *yaml, plim_error *error)
+plim_status loss_read_arguments(struct loss *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
     struct loss_words words = {.loss = *out};
     const struct setting number = {"ignore_class", SETTING_NUMBER, 0, 0};
@@ -317,7 +324,7 @@ plim_status loss_read(struct loss *out, enum loss_kind *kind, const char *job, c
         return option_unknown("loss", name, where, names, LENGTH(names), keras_losses, LENGTH(keras_losses), error);
     loss_standards(&loss);
     if (map && yaml->first->kind == YAML_MAP)
-        TRY(read_words(&loss, job, yaml->first, error));
+        TRY(loss_read_arguments(&loss, job, yaml->first, error));
     else if (map && !(yaml->first->kind == YAML_SCALAR && yaml->first->is_null))
         return fail_at(error, PLIM_BAD_JOB, where, "%s: expected its arguments by name", name);
     *out = loss;
@@ -349,23 +356,38 @@ static struct tensor *count_valid(struct graph *graph, struct tensor *of, double
     return graph_add(graph, &op_count_valid, &of, 1, &attributes, sizeof attributes);
 }
 
+struct tensor *loss_add(struct graph *graph, const struct loss *loss, const struct loss_operands *operands)
+{
+    struct tensor *x = operands->output, *label = operands->label;
+    if (graph->failed || !x || !label || !loss_fits(graph, operands->layer, loss->type, x, label))
+        return NULL;
+    struct tensor *values = loss->type->values(graph, loss, x, label, operands->logits || loss->from_logits);
+    struct tensor *count = loss->ignores && !loss->sums ? count_valid(graph, label, loss->ignored) : NULL;
+    if (mask_fits(operands->mask, values)) {
+        values = binary(graph, &op_weigh, values, operands->mask);
+        count = loss->sums ? NULL : count_valid(graph, operands->mask, 0.0);
+    }
+    if (operands->weight)
+        values = binary(graph, &op_weigh, values, operands->weight);
+    return reduce(graph, loss, values, count);
+}
+
 void losses_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *x,
                 struct tensor *label)
 {
     struct loss loss = model->training->loss_words;
+    struct loss_operands operands = {.output = x,
+                                     .label = label,
+                                     .mask = out->mask,
+                                     .weight = out->weight,
+                                     .logits = model->from_logits,
+                                     .layer = model->use[model->use_count - 1].layer->name};
     loss.type = loss_type_of(&loss, model->training->loss);
-    if (graph->failed || !x || !label || !loss_fits(graph, model, loss.type, x, label))
-        return;
     graph->layer = "loss";
-    struct tensor *values = loss.type->values(graph, &loss, x, label, model->from_logits || loss.from_logits);
-    struct tensor *count = loss.ignores && !loss.sums ? count_valid(graph, label, loss.ignored) : NULL;
-    if (mask_fits(out->mask, values)) {
-        values = binary(graph, &op_weigh, values, out->mask);
-        count = loss.sums ? NULL : count_valid(graph, out->mask, 0.0);
-    }
-    if (out->weight)
-        values = binary(graph, &op_weigh, values, out->weight);
-    out->loss = penalties_add(graph, model, reduce(graph, &loss, values, count));
+    struct tensor *mean = loss_add(graph, &loss, &operands);
+    if (!mean)
+        return;
+    out->loss = penalties_add(graph, model, mean);
     graph_result(graph, out->loss, "loss");
     metrics_add(out, graph, model, x, label);
 }

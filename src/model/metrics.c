@@ -189,7 +189,7 @@ static struct tensor *loss_values(struct graph *graph, const struct model *model
                                   struct tensor *x, struct tensor *label)
 {
     struct scale_attributes negative = {-1.0};
-    if (!loss_fits(graph, model, loss->type, x, label))
+    if (!loss_fits(graph, model->use[model->use_count - 1].layer->name, loss->type, x, label))
         return NULL;
     bool logits = model->from_logits && loss->type->kind == model->training->loss;
     struct tensor *values = loss->type->values(graph, loss, logits ? x : probabilities(graph, model, x), label, logits);

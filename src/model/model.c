@@ -120,7 +120,7 @@ static plim_status failed_at(const struct graph *graph, const struct model *mode
     if (status == PLIM_BAD_MODEL && error) {
         add_inputs(inputs, sizeof inputs, model, use);
         snprintf(message, sizeof message, "%s", error->message);
-        snprintf(error->message, sizeof error->message, "%.80s, fed with %s: %.120s", use->layer->name, inputs,
+        snprintf(error->message, sizeof error->message, "%.80s, fed with %s: %.110s", use->layer->name, inputs,
                  message);
     }
     if (status == PLIM_BAD_MODEL) {
@@ -155,6 +155,14 @@ static struct tensor *build_use(struct graph *graph, struct model *model, struct
     return graph->failed ? NULL : layer->type->merge(layer, graph, x, use->input_count);
 }
 
+static void forget_values(struct model *model)
+{
+    for (int i = 0; i < model->use_count; i++)
+        model->use[i].output = model->use[i].real = model->use[i].mask = NULL;
+    for (int i = 0; i < model->feed_count; i++)
+        model->feed[i].tensor = model->feed[i].real = NULL;
+}
+
 static void forget_last_build(struct model *model)
 {
     model->builds++;
@@ -165,10 +173,7 @@ static void forget_last_build(struct model *model)
         layer->build = model->builds;
         layer->output.rank = 0;
     }
-    for (int i = 0; i < model->use_count; i++)
-        model->use[i].output = model->use[i].real = model->use[i].mask = NULL;
-    for (int i = 0; i < model->feed_count; i++)
-        model->feed[i].tensor = model->feed[i].real = NULL;
+    forget_values(model);
 }
 
 static plim_status build_layers(struct tensor **out, struct graph *graph, struct model *model, plim_error *error)
@@ -287,6 +292,26 @@ plim_status model_build(struct model_tensors *out, struct graph *graph, struct m
     model->training = training;
     forget_last_build(model);
     plim_status status = build(out, graph, model, columns, count, backward, error);
+    model->training = NULL; /* the caller's */
+    model->now = NULL;
+    graph->layer = NULL;
+    return status;
+}
+
+plim_status model_apply(struct tensor **out, struct graph *graph, struct model *model, struct tensor *const *x,
+                        int count, const struct training *training, bool fitting, plim_error *error)
+{
+    if (count != model->feed_count)
+        return fail(error, PLIM_BAD_MODEL, "%s takes %d inputs, %d are given", model->name, model->feed_count, count);
+    if (!model->builds)
+        forget_last_build(model);
+    forget_values(model);
+    model->from_logits = false;
+    model->fitting = fitting;
+    model->training = training;
+    for (int i = 0; i < count; i++)
+        model->feed[i].tensor = x[i];
+    plim_status status = build_layers(out, graph, model, error);
     model->training = NULL; /* the caller's */
     model->now = NULL;
     graph->layer = NULL;

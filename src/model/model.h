@@ -35,6 +35,8 @@ struct initializer { /* small: every weight of thousands of layers has one */
     double value; /* constant; uniform: the limit on both sides; normal: the deviation; scaled: the scale; else the gain */
     double center; /* of uniform and normal ones */
 };
+/* `glorot_uniform`, `{constant: 0.5}`; absent or null: *out stays. */
+plim_status initializer_read(struct initializer *out, const char *job, const char *word, const struct yaml *node, plim_error *error);
 /* Pure function of (seed, name): the same weights in any order of asking. */
 void initializer_fill(void *data, enum type type, int64_t count, const struct initializer *initializer, uint64_t seed, const char *name);
 
@@ -148,6 +150,9 @@ extern const int all_layers_count;
    model (`Sequential: [...]`, `Functional: {layers: ...}`) or the name of a layer above, which is used again. A layer reads
    the one before it, or its `inputs:`. */
 plim_status model_read(struct model **out, struct budget *budget, const char *job, const struct yaml *list, plim_error *error);
+/* The same, with layers numbered on from other models: unnamed[MODEL_NUMBERS], zeroed before the first. */
+#define MODEL_NUMBERS (all_layers_count + 2)
+plim_status model_read_numbered(struct model **out, int *unnamed, struct budget *budget, const char *job, const struct yaml *list, plim_error *error);
 void model_free(struct model *model);
 
 /* The job file's place of a layer: "job.yaml:12:5". */
@@ -222,6 +227,10 @@ plim_status model_input_columns(struct column_spec *columns, int *count, int mos
 /* training NULL: no label, no loss. backward: with gradients and updates. Fuses before taking gradients. The graph is not
    yet initialised storage: plan it. */
 plim_status model_build(struct model_tensors *out, struct graph *graph, struct model *model, const struct column_spec *columns, int count, const struct training *training, bool backward, plim_error *error);
+
+/* The layers over tensors that the graph has already, `count` of them in the order of the model's Input layers. Called again
+   for the same graph it uses the same weights. model->iteration is the caller's to set, where randomness needs one. */
+plim_status model_apply(struct tensor **out, struct graph *graph, struct model *model, struct tensor *const *x, int count, const struct training *training, bool fitting, plim_error *error);
 
 /* losses.c: the loss and the accuracy of output x, for model_build. */
 /* metrics.c: `accuracy`, `[accuracy, {TopKCategoricalAccuracy: {k: 3}}]`. */

@@ -432,7 +432,8 @@ static plim_status read_model(struct model_reader *reader, const struct yaml *ya
 {
     struct model *model = reader->model;
     struct scope *scope = model->scope;
-    reader->unnamed = arena_array(&model->arena, (size_t)all_layers_count + 2, sizeof *reader->unnamed);
+    if (!reader->unnamed)
+        reader->unnamed = arena_array(&model->arena, (size_t)MODEL_NUMBERS, sizeof *reader->unnamed);
     if (!reader->unnamed)
         return reader_no_room(reader);
     scope->prefix = "";
@@ -448,9 +449,15 @@ static plim_status read_model(struct model_reader *reader, const struct yaml *ya
 plim_status model_read(struct model **out, struct budget *budget, const char *job, const struct yaml *yaml,
                        plim_error *error)
 {
+    return model_read_numbered(out, NULL, budget, job, yaml, error);
+}
+
+plim_status model_read_numbered(struct model **out, int *unnamed, struct budget *budget, const char *job,
+                                const struct yaml *yaml, plim_error *error)
+{
     struct model *model = NULL;
     TRY(make_model(&model, budget, job, 1 + count_layers(yaml), error));
-    struct model_reader reader = {.model = model, .error = error};
+    struct model_reader reader = {.model = model, .unnamed = unnamed, .error = error};
     plim_status status = read_model(&reader, yaml);
     if (status == PLIM_OK && yaml->kind == YAML_MAP)
         status = policy_read_node(&model->compute, &(bool){false}, "model", job, yaml_get(yaml, "dtype"), error);

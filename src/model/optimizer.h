@@ -30,6 +30,7 @@ struct optimizer_state {
 /* What the updates of one step share. */
 struct update_step {
     const struct optimizer *optimizer;
+    const char *prefix; /* of the states' names: "optimizer" */
     struct tensor *control;
     struct tensor *product; /* Nadam's */
 };
@@ -79,15 +80,35 @@ plim_status optimizer_read(struct optimizer *out, const char *job, const struct 
 plim_status schedule_read(struct schedule *out, const char *job, const struct yaml *yaml, plim_error *error);
 
 /* A state of weight w: "optimizer/dense/kernel/momentum". */
-struct tensor *optimizer_slot(struct graph *graph, const struct tensor *w, const char *name, struct shape shape,
-                              double initial);
+struct tensor *optimizer_slot(const struct update_step *step, struct graph *graph, const struct tensor *w,
+                              const char *name, struct shape shape, double initial);
+/* One number for all weights: "optimizer/learning_rate". */
+struct tensor *optimizer_number(const char *prefix, struct graph *graph, const char *name, enum type type,
+                                double initial);
 /* The scale that backward begins with (loss scaling), or NULL. */
 struct tensor *updates_scale(struct graph *graph, const struct optimizer *optimizer);
 
+/* A weight that is trained, and its gradient (NULL: none flows to it). */
+struct weight;
+struct weight_update {
+    struct tensor *weight, *gradient;
+    const struct weight *of; /* the model's, whose constraint holds; NULL: nobody's */
+};
+struct update_list {
+    const struct optimizer *optimizer;
+    const char *prefix;       /* of the states' names: "optimizer" */
+    struct tensor *iteration; /* i64 [1]: counts the steps */
+    struct tensor *scale;     /* of the loss, or NULL */
+    struct weight_update *update;
+    int count;
+};
+/* All that happens to these weights: unscaling, accumulation, clipping, decay, update, average, constraint; then the
+   step is counted. Returns the learning rate, a state. */
+struct tensor *updates_append(struct graph *graph, const struct update_list *list);
+
 struct model;
 struct model_tensors;
-/* All that happens to the trainable weights, whose gradients are given in order: unscaling, accumulation, clipping,
-   decay, update, average; then the step is counted. */
+/* The same for the trainable weights of a model, whose gradients are given in order. */
 void updates_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *const *gradients, struct tensor *scale);
 
 #endif

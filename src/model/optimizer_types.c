@@ -82,9 +82,9 @@ static bool adam_small(const struct update_step *step, struct graph *graph, stru
     const struct update_attributes *rule = &step->optimizer->rule;
     if (shape_row(&w->shape) < LEAST_SMALL_ROW)
         return false;
-    const char *name[3] = {arena_format(&graph->arena, "optimizer/%s/momentum", w->name),
-                           arena_format(&graph->arena, "optimizer/%s/velocity", w->name),
-                           arena_format(&graph->arena, "optimizer/%s/scales", w->name)};
+    const char *name[3] = {arena_format(&graph->arena, "%s/%s/momentum", step->prefix, w->name),
+                           arena_format(&graph->arena, "%s/%s/velocity", step->prefix, w->name),
+                           arena_format(&graph->arena, "%s/%s/scales", step->prefix, w->name)};
     if (!name[0] || !name[1] || !name[2]) {
         graph_refused(graph, 0);
         return true;
@@ -152,10 +152,9 @@ static const struct optimizer_type ftrl = {
 static void nadam_begin(struct update_step *step, struct graph *graph)
 {
     const struct update_attributes *rule = &step->optimizer->rule;
-    step->product = graph_state(graph, "optimizer/u_product", TYPE_F32, shape_of(1, (int64_t[]){1}));
+    step->product = optimizer_number(step->prefix, graph, "u_product", TYPE_F32, 1.0);
     if (!step->product)
         return;
-    step->product->initial = 1.0;
     struct tensor *inputs[2] = {step->product, step->control};
     graph_add(graph, &op_nadam_product, inputs, 2, rule, sizeof *rule);
 }
@@ -166,8 +165,8 @@ static void nadam_update(const struct update_step *step, struct graph *graph, st
     struct tensor *inputs[6] = {w,
                                 g,
                                 step->control,
-                                optimizer_slot(graph, w, "momentum", w->shape, 0),
-                                optimizer_slot(graph, w, "velocity", w->shape, 0),
+                                optimizer_slot(step, graph, w, "momentum", w->shape, 0),
+                                optimizer_slot(step, graph, w, "velocity", w->shape, 0),
                                 step->product};
     graph_add(graph, &op_nadam, inputs, 6, rule, sizeof *rule);
 }
@@ -202,8 +201,8 @@ static void take_off(const struct update_step *step, struct graph *graph, const 
 static void lamb_update(const struct update_step *step, struct graph *graph, struct tensor *w, struct tensor *g)
 {
     const struct update_attributes *rule = &step->optimizer->rule;
-    struct tensor *inputs[4] = {g, step->control, optimizer_slot(graph, w, "momentum", w->shape, 0),
-                                optimizer_slot(graph, w, "velocity", w->shape, 0)};
+    struct tensor *inputs[4] = {g, step->control, optimizer_slot(step, graph, w, "momentum", w->shape, 0),
+                                optimizer_slot(step, graph, w, "velocity", w->shape, 0)};
     decay(step, graph, w);
     take_off(step, graph, &op_lamb, w, graph_add(graph, &op_lamb_direction, inputs, 4, rule, sizeof *rule));
 }
@@ -221,7 +220,7 @@ static struct tensor *squares(const struct update_step *step, struct graph *grap
 {
     const struct update_attributes *rule = &step->optimizer->rule;
     struct tensor *mean = graph_add(graph, op, &g, 1, rule, sizeof *rule);
-    struct tensor *state = mean ? optimizer_slot(graph, w, name, mean->shape, 0) : NULL;
+    struct tensor *state = mean ? optimizer_slot(step, graph, w, name, mean->shape, 0) : NULL;
     struct tensor *inputs[3] = {state, mean, step->control};
     graph_add(graph, &op_adafactor_average, inputs, 3, rule, sizeof *rule);
     return state;
@@ -234,7 +233,7 @@ static void adafactor_update(const struct update_step *step, struct graph *graph
     struct tensor *u;
     decay(step, graph, w);
     if (w->shape.rank < 2) {
-        struct tensor *inputs[3] = {g, step->control, optimizer_slot(graph, w, "velocity", w->shape, 0)};
+        struct tensor *inputs[3] = {g, step->control, optimizer_slot(step, graph, w, "velocity", w->shape, 0)};
         u = graph_add(graph, &op_adafactor_direction, inputs, 3, rule, sizeof *rule);
     } else {
         struct tensor *inputs[3] = {g, squares(step, graph, &op_square_rows, "r", w, g),

@@ -6,12 +6,12 @@
 #include "model/model.h"
 #include "ops/ops.h"
 
-struct tensor *optimizer_slot(struct graph *graph, const struct tensor *w, const char *name, struct shape shape,
-                              double initial)
+struct tensor *optimizer_slot(const struct update_step *step, struct graph *graph, const struct tensor *w,
+                              const char *name, struct shape shape, double initial)
 {
     if (graph->failed || !w)
         return NULL;
-    const char *full = arena_format(&graph->arena, "optimizer/%s/%s", w->name, name);
+    const char *full = arena_format(&graph->arena, "%s/%s/%s", step->prefix, w->name, name);
     if (!full) {
         graph_refused(graph, 0);
         return NULL;
@@ -22,9 +22,17 @@ struct tensor *optimizer_slot(struct graph *graph, const struct tensor *w, const
     return state;
 }
 
-static struct tensor *state_of_all(struct graph *graph, const char *name, enum type type, double initial)
+struct tensor *optimizer_number(const char *prefix, struct graph *graph, const char *name, enum type type,
+                                double initial)
 {
-    struct tensor *state = graph_state(graph, name, type, shape_of(1, (int64_t[]){1}));
+    if (graph->failed)
+        return NULL;
+    const char *full = arena_format(&graph->arena, "%s/%s", prefix, name);
+    if (!full) {
+        graph_refused(graph, 0);
+        return NULL;
+    }
+    struct tensor *state = graph_state(graph, full, type, shape_of(1, (int64_t[]){1}));
     if (state)
         state->initial = initial;
     return state;
@@ -32,8 +40,9 @@ static struct tensor *state_of_all(struct graph *graph, const char *name, enum t
 
 struct tensor *updates_scale(struct graph *graph, const struct optimizer *optimizer)
 {
-    return optimizer->scales_loss ? state_of_all(graph, "optimizer/dynamic_scale", TYPE_F32, optimizer->initial_scale)
-                                  : NULL;
+    return optimizer->scales_loss
+               ? optimizer_number("optimizer", graph, "dynamic_scale", TYPE_F32, optimizer->initial_scale)
+               : NULL;
 }
 
 /* The sum over all gradients of what `op` makes of each. */
@@ -70,7 +79,8 @@ static void element_update(const struct update_step *step, struct graph *graph, 
         const struct optimizer_state *state = &type->state[i];
         if (state->wanted && !state->wanted(optimizer))
             continue;
-        inputs[3 + i] = optimizer_slot(graph, w, state->name, w->shape, state->filled ? optimizer->accumulator : 0.0);
+        inputs[3 + i] =
+            optimizer_slot(step, graph, w, state->name, w->shape, state->filled ? optimizer->accumulator : 0.0);
         count = 4 + i;
     }
     graph_add(graph, type->op, inputs, count, &optimizer->rule, sizeof optimizer->rule);
@@ -80,7 +90,7 @@ static void average(const struct update_step *step, struct graph *graph, struct 
 {
     const struct optimizer *optimizer = step->optimizer;
     struct average_attributes attributes = {optimizer->ema_momentum, optimizer->ema_overwrite_frequency};
-    struct tensor *inputs[3] = {w, optimizer_slot(graph, w, "average", w->shape, 0.0), step->control};
+    struct tensor *inputs[3] = {w, optimizer_slot(step, graph, w, "average", w->shape, 0.0), step->control};
     graph_add(graph, &op_moving_average, inputs, 3, &attributes, sizeof attributes);
 }
 
@@ -94,7 +104,7 @@ static void prepare_gradients(struct tensor **g, const struct update_step *step,
         if (g[i] && scale)
             g[i] = binary(graph, &op_unscale_gradient, g[i], scale);
         if (g[i] && optimizer->accumulation > 1) {
-            struct tensor *sum = optimizer_slot(graph, w[i], "gradient_accumulator", w[i]->shape, 0.0);
+            struct tensor *sum = optimizer_slot(step, graph, w[i], "gradient_accumulator", w[i]->shape, 0.0);
             struct tensor *inputs[3] = {g[i], step->control, sum};
             g[i] = graph_add(graph, &op_accumulate_gradient, inputs, 3, &accumulate, sizeof accumulate);
         }
@@ -105,62 +115,87 @@ static void prepare_gradients(struct tensor **g, const struct update_step *step,
             g[i]->gradient = true; /* its bytes are booked as such */
 }
 
-static struct tensor *make_control(struct model_tensors *out, struct graph *graph, const struct optimizer *optimizer,
+static struct tensor *make_control(struct graph *graph, const struct update_list *list, struct tensor *learning_rate,
                                    struct tensor *nonfinite)
 {
-    struct step_control_attributes attributes = {.schedule = optimizer->schedule,
-                                                 .accumulation = optimizer->accumulation};
-    struct tensor *inputs[3] = {out->learning_rate, out->iteration, nonfinite};
+    struct step_control_attributes attributes = {.schedule = list->optimizer->schedule,
+                                                 .accumulation = list->optimizer->accumulation};
+    struct tensor *inputs[3] = {learning_rate, list->iteration, nonfinite};
     return graph_add(graph, &op_step_control, inputs, nonfinite ? 3 : 2, &attributes, sizeof attributes);
 }
 
-static void end_step(struct model_tensors *out, const struct update_step *step, struct graph *graph,
-                     struct tensor *scale)
+static void end_step(const struct update_list *list, const struct update_step *step, struct graph *graph)
 {
     struct loss_scale_attributes attributes = {step->optimizer->growth_steps};
-    graph->layer = "optimizer";
-    if (scale) {
-        struct tensor *inputs[4] = {scale, state_of_all(graph, "optimizer/step_counter", TYPE_I64, 0.0),
-                                    state_of_all(graph, "optimizer/skipped_steps", TYPE_I64, 0.0), step->control};
+    graph->layer = list->prefix;
+    if (list->scale) {
+        struct tensor *inputs[4] = {list->scale, optimizer_number(list->prefix, graph, "step_counter", TYPE_I64, 0.0),
+                                    optimizer_number(list->prefix, graph, "skipped_steps", TYPE_I64, 0.0),
+                                    step->control};
         graph_add(graph, &op_loss_scale, inputs, 4, &attributes, sizeof attributes);
     }
-    binary(graph, &op_count_step, out->iteration, scale ? step->control : NULL);
+    binary(graph, &op_count_step, list->iteration, list->scale ? step->control : NULL);
+}
+
+static void update_one(const struct update_step *step, struct graph *graph, const struct weight_update *update,
+                       struct tensor *gradient)
+{
+    const struct optimizer *optimizer = step->optimizer;
+    graph->layer = update->of ? update->of->layer->name : update->weight->name;
+    if (!optimizer->small_states || !optimizer->type->small(step, graph, update->weight, gradient))
+        (optimizer->type->update ? optimizer->type->update : element_update)(step, graph, update->weight, gradient);
+    if (optimizer->use_ema)
+        average(step, graph, update->weight);
+    if (update->of)
+        constraint_add(graph, update->of);
+}
+
+struct tensor *updates_append(struct graph *graph, const struct update_list *list)
+{
+    struct update_step step = {.optimizer = list->optimizer, .prefix = list->prefix};
+    size_t most = (size_t)(list->count ? list->count : 1);
+    struct tensor **w = arena_array(&graph->arena, most, sizeof *w);
+    struct tensor **g = arena_array(&graph->arena, most, sizeof *g);
+    if (!w || !g) {
+        graph_refused(graph, most * sizeof *w);
+        return NULL;
+    }
+    for (int i = 0; i < list->count; i++) {
+        w[i] = list->update[i].weight;
+        g[i] = list->update[i].gradient;
+    }
+    graph->layer = list->prefix;
+    struct tensor *learning_rate =
+        optimizer_number(list->prefix, graph, "learning_rate", TYPE_F32, list->optimizer->learning_rate);
+    step.control = make_control(graph, list, learning_rate,
+                                list->scale ? over_all(graph, &op_count_nonfinite, g, list->count) : NULL);
+    if (list->optimizer->type->begin)
+        list->optimizer->type->begin(&step, graph);
+    prepare_gradients(g, &step, graph, w, list->count, list->scale);
+    for (int i = 0; i < list->count && !graph->failed; i++)
+        if (g[i])
+            update_one(&step, graph, &list->update[i], g[i]);
+    end_step(list, &step, graph);
+    return learning_rate;
 }
 
 void updates_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *const *gradients,
                  struct tensor *scale)
 {
-    const struct optimizer *optimizer = &model->training->optimizer;
-    struct update_step step = {.optimizer = optimizer};
-    int most = model->weight_count ? model->weight_count : 1, count = 0;
-    struct tensor **w = arena_array(&graph->arena, (size_t)most, sizeof *w);
-    struct tensor **g = arena_array(&graph->arena, (size_t)most, sizeof *g);
-    if (!w || !g) {
-        graph_refused(graph, (size_t)most * sizeof *w);
+    struct update_list list = {.optimizer = &model->training->optimizer, .prefix = "optimizer", .scale = scale};
+    size_t most = (size_t)(model->weight_count ? model->weight_count : 1);
+    list.update = arena_array(&graph->arena, most, sizeof *list.update);
+    if (!list.update) {
+        graph_refused(graph, most * sizeof *list.update);
         return;
     }
     for (int i = 0; i < model->weight_count; i++)
         if (model->weight[i].trainable) {
-            w[count] = model->weight[i].tensor;
-            g[count] = gradients[count];
-            count++;
+            list.update[list.count] = (struct weight_update){
+                .weight = model->weight[i].tensor, .gradient = gradients[list.count], .of = &model->weight[i]};
+            list.count++;
         }
-    graph->layer = "optimizer";
-    out->iteration = model_iteration(model, graph);
-    out->learning_rate = state_of_all(graph, "optimizer/learning_rate", TYPE_F32, optimizer->learning_rate);
-    step.control = make_control(out, graph, optimizer, scale ? over_all(graph, &op_count_nonfinite, g, count) : NULL);
-    if (optimizer->type->begin)
-        optimizer->type->begin(&step, graph);
-    prepare_gradients(g, &step, graph, w, count, scale);
-    for (int i = 0, k = 0; i < model->weight_count && !graph->failed; i++) {
-        if (!model->weight[i].trainable || !g[k++])
-            continue;
-        graph->layer = model->weight[i].layer->name;
-        if (!optimizer->small_states || !optimizer->type->small(&step, graph, w[k - 1], g[k - 1]))
-            (optimizer->type->update ? optimizer->type->update : element_update)(&step, graph, w[k - 1], g[k - 1]);
-        if (optimizer->use_ema)
-            average(&step, graph, w[k - 1]);
-        constraint_add(graph, model, i);
-    }
-    end_step(out, &step, graph, scale);
+    graph->layer = list.prefix;
+    out->iteration = list.iteration = model_iteration(model, graph);
+    out->learning_rate = updates_append(graph, &list);
 }

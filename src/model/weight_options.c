@@ -224,10 +224,10 @@ struct tensor *penalties_add(struct graph *graph, const struct model *model, str
     return loss;
 }
 
-void constraint_add(struct graph *graph, const struct model *model, int i)
+void constraint_add(struct graph *graph, const struct weight *weight)
 {
-    const struct weight_option *option = option_for(&model->weight[i]);
-    struct tensor *w = model->weight[i].tensor;
+    const struct weight_option *option = option_for(weight);
+    struct tensor *w = weight->tensor;
     if (!option || option->constraint == CONSTRAINT_NONE || !w)
         return;
     struct constrain_attributes attributes = {.kind = option->constraint,

@@ -27,7 +27,8 @@ plim_status weight_options_read(struct layer *layer, const struct yaml *map, pli
 
 /* The loss with all penalties of the model added to it. */
 struct tensor *penalties_add(struct graph *graph, const struct model *model, struct tensor *loss);
-/* After an update of weight number i of the model. */
-void constraint_add(struct graph *graph, const struct model *model, int i);
+/* After an update of a weight. */
+struct weight;
+void constraint_add(struct graph *graph, const struct weight *weight);
 
 #endif
