@@ -1,0 +1,77 @@
+/* op_words.h - ops by the names that users of keras.ops and numpy know, with their arguments as words.
+
+   A word is one line of op_words.def: its name, how many inputs it takes, its arguments, its builder, and an example
+   that the tests run. Axis 0 of what comes from the batch is the batch; axes count from the end when they are below 0.
+   Activations (layer_activation.c) and losses (losses.c: a value for each row) are ops by their own words. */
+#ifndef MODEL_OP_WORDS_H
+#define MODEL_OP_WORDS_H
+
+#include "base/settings.h"
+#include "graph/op.h"
+
+#define MOST_WORD_INPUTS 64
+
+/* The arguments of all of them; what is absent is NULL, NAN, or 0. */
+struct op_arguments {
+    const struct yaml *axis, *axes, *shape, *start, *stop, *pads, *repeats, *a, *b;
+    double number[3];
+    int64_t whole;    /* k, num_classes, shift, step */
+    const char *word; /* dtype, mode */
+    bool keepdims, transpose_a, transpose_b, reverse;
+};
+
+struct op_word;
+struct op_call {
+    struct graph *graph;
+    const struct op_word *word;
+    struct tensor *const *x;
+    int count;
+    struct op_arguments arguments;
+};
+
+struct op_word {
+    const char *name, *alias;
+    int least, most; /* inputs */
+    const struct op *op;
+    int64_t choice;             /* of ops that are two in one: max and min */
+    double standard[3];         /* of numbers that are absent */
+    struct setting argument[4]; /* in struct op_arguments; the first may stand alone */
+    struct tensor *(*build)(const struct op_call *call);
+    /* For the tests: an input a token ("x43": a batch of (4, 3); "w43": a weight; "i4": whole numbers 0..2; "p4":
+       numbers above 0; "b4": truth values), and arguments. */
+    const char *inputs, *words;
+};
+
+extern const struct op_word op_words[];
+extern const int op_words_count;
+
+/* Adds what the word stands for; `text` are its arguments in YAML ("{axis: -1}"), or NULL. NULL when the graph has
+   failed: its error then names the op and the shapes of its inputs. */
+struct tensor *op_word_apply(struct graph *graph, const char *name, struct tensor *const *x, int count,
+                             const char *text);
+
+/* A number of that type that spreads to any shape: a state that nobody writes. */
+struct tensor *op_constant(struct graph *graph, enum type type, double value);
+
+/* What x was before a softmax or sigmoid, where `loss` takes logits and they made x; *logits tells. */
+struct loss_type;
+struct tensor *before_activation(bool *logits, const struct loss_type *loss, struct tensor *x);
+
+/* The builders: op_word_compute.c, op_word_reduce.c, op_word_arrange.c. */
+#define OP_BUILDERS(X)                                                                                                 \
+    X(plain)                                                                                                           \
+    X(numbers) X(relu) X(binary) X(where) X(cast) X(matmul) X(along) X(gelu) X(normalize) X(penalty) X(reduce)         \
+        X(deviation) X(place) X(cumulate) X(top_k) X(one_hot) X(take) X(embedding) X(scatter) X(reshape)               \
+            X(expand_dims) X(squeeze) X(transpose) X(concatenate) X(stack) X(slice) X(pad) X(tile) X(repeat) X(flip)   \
+                X(roll)
+#define X(name) struct tensor *word_##name(const struct op_call *call);
+OP_BUILDERS(X)
+#undef X
+
+/* For builders. An axis of x, from `least` on; `extra` more than x has. False: the graph has failed. */
+bool word_axis(int *out, const struct op_call *call, const struct yaml *node, int standard, int least, int extra);
+/* A whole number or a list of them; how many, or -1 when the graph has failed. */
+int word_wholes(int64_t *out, int most, const struct op_call *call, const char *word, const struct yaml *node);
+double word_number(const struct op_call *call, int i);
+
+#endif
