@@ -518,6 +518,108 @@ PLIM_API void plim_iterator_state_take(plim_iterator_state *state, const plim_it
    pipeline is shard, maps and batch, with any number of shards too: all were stopped after the same batch. */
 PLIM_API plim_status plim_iterator_restore(plim_iterator *iterator, const plim_iterator_state *state, plim_error *error);
 
+/* ---- graphs and programs: ops, gradients, loops of your own ------------- */
+
+/* What is to be computed for one batch. Builders chain without checks: after the first that failed they return NULL and
+   take NULL, and plim_graph_check says what went wrong. Values live as long as their graph.
+   Axis 0 of what comes from the batch is the batch; weights and states have none. */
+typedef struct plim_graph plim_graph;
+typedef struct plim_value plim_value;
+
+typedef struct plim_graph_options {
+    int64_t batch;  /* samples of a step, at most */
+    bool training;  /* layers do what they do in training: Dropout drops, BatchNormalization takes the batch's figures */
+    uint64_t seed;  /* of first weights and of what layers draw */
+} plim_graph_options;
+PLIM_API plim_status plim_graph_make(plim_graph **graph, plim_budget *budget, const plim_graph_options *options,
+                                     plim_error *error);
+/* A graph that a program runs goes when that program goes. */
+PLIM_API void plim_graph_free(plim_graph *graph);
+/* The first error, if any. */
+PLIM_API plim_status plim_graph_check(const plim_graph *graph, plim_error *error);
+
+/* The next column of the batch; shape of one element. */
+PLIM_API plim_value *plim_graph_input(plim_graph *graph, const char *name, plim_type type, const int64_t *shape, int rank);
+/* float32; initializer in a job file's words: "glorot_uniform", "{constant: 0.1}"; NULL: zeros. */
+PLIM_API plim_value *plim_graph_weight(plim_graph *graph, const char *name, const int64_t *shape, int rank,
+                                       const char *initializer, bool trainable);
+/* What lasts from step to step, and no optimizer touches: written by plim_graph_assign and plim_program_write. */
+PLIM_API plim_value *plim_graph_state(plim_graph *graph, const char *name, plim_type type, const int64_t *shape, int rank,
+                                      double initial);
+/* One number, which spreads to any shape. */
+PLIM_API plim_value *plim_graph_constant(plim_graph *graph, plim_type type, double number);
+/* A weight or state by name ("dense/kernel", "optimizer/learning_rate"); NULL: there is none. */
+PLIM_API plim_value *plim_graph_find(const plim_graph *graph, const char *name);
+/* The trainable weights, in the order in which they were made: at most `most` of them into weights. How many there are. */
+PLIM_API int plim_graph_weights(plim_value **weights, int most, const plim_graph *graph);
+
+/* An op by its name in keras.ops or numpy, an activation or (values of each row) a loss, with its arguments in YAML: "matmul",
+   "mean" "{axis: -1, keepdims: true}", "leaky_relu" "0.1", "huber" "{delta: 2}". words may be NULL. doc/c-api.md lists
+   them. Of several outputs it is the first. */
+PLIM_API plim_value *plim_op(plim_graph *graph, const char *name, plim_value *const *inputs, int count, const char *words);
+/* Output k of the op that made the value: of top_k, output 1 are the places. */
+PLIM_API plim_value *plim_op_output(plim_graph *graph, plim_value *value, int k);
+/* Parts of the axis, of the sizes given. */
+PLIM_API void plim_op_split(plim_value **parts, plim_graph *graph, plim_value *value, int axis, const int64_t *sizes,
+                            int count);
+/* One number from outputs and labels, by a job file's words: "sparse_categorical_crossentropy", "{Huber: {delta: 2}}". Of
+   an output that a softmax or sigmoid made, cross-entropies take what came before it, as Keras does. */
+PLIM_API plim_value *plim_loss(plim_graph *graph, const char *words, plim_value *output, plim_value *label);
+
+/* Layers in a job file's words, "[Dense: {units: 64, activation: relu}, Dropout: 0.5, Dense: 10]", or the path of a .keras
+   file (with its weights) or config.json. Their weights have Keras's names, numbered on through the graph; graphs of one program
+   that read the same texts in the same order share them. */
+typedef struct plim_layers plim_layers;
+PLIM_API plim_layers *plim_layers_read(plim_graph *graph, const char *text);
+/* The output of the layers over these values. Again: with the same weights. */
+PLIM_API plim_value *plim_layers_apply(plim_graph *graph, plim_layers *layers, plim_value *const *inputs, int count);
+/* The loss, and what the regularisers of all layers so far ask for. */
+PLIM_API plim_value *plim_layers_penalties(plim_graph *graph, plim_value *loss);
+
+/* d(loss)/d(of[i]) for each of them; NULL where none flows. loss is one number. All gradients are taken before the first
+   update or assign. What was not used by then may be gone: what else is to be read of a step is a result before. */
+PLIM_API plim_status plim_graph_gradients(plim_value **gradients, plim_graph *graph, plim_value *loss,
+                                          plim_value *const *of, int count, plim_error *error);
+/* An optimizer in a job file's words, "adam", "{sgd: {learning_rate: 0.1, momentum: 0.9}}", over these weights; gradients may
+   be of your own making, NULL ones are passed over. name is that of its states (NULL: "optimizer"), which graphs of one
+   program share. Returns its learning rate, a state. */
+PLIM_API plim_value *plim_graph_update(plim_graph *graph, const char *optimizer, const char *name,
+                                       plim_value *const *weights, plim_value *const *gradients, int count);
+/* state = value; state += value. What reads the state afterwards sees it. */
+PLIM_API plim_value *plim_graph_assign(plim_graph *graph, plim_value *state, plim_value *value);
+PLIM_API plim_value *plim_graph_assign_add(plim_graph *graph, plim_value *state, plim_value *value);
+/* Can be read after a step. */
+PLIM_API void plim_graph_result(plim_graph *graph, plim_value *value, const char *name);
+
+/* The batch is axis 0 of values that have one; returns the rank. */
+PLIM_API int plim_value_shape(int64_t shape[PLIM_MOST_AXES], const plim_value *value);
+PLIM_API plim_type plim_value_type(const plim_value *value);
+
+/* One or two graphs (a step of training, one of evaluation) over the same weights and states, which match by name: planned,
+   in memory, ready to run. */
+typedef struct plim_program plim_program;
+typedef struct plim_program_options {
+    int threads; /* 0: all cores. Results do not depend on it. */
+} plim_program_options;
+/* PLIM_OVER_BUDGET tells how many bytes the budget would need. The graphs are finished with it. options may be NULL. */
+PLIM_API plim_status plim_program_make(plim_program **program, plim_graph *const *graphs, int count,
+                                       const plim_program_options *options, plim_error *error);
+PLIM_API void plim_program_free(plim_program *program);
+/* What it holds of the budget; nothing is added while it runs. */
+PLIM_API uint64_t plim_program_bytes(const plim_program *program);
+/* Runs a graph (0 is the first) on a batch: count samples, a column for each input of the graph, in the order in which they were
+   made. A plim_iterator's batches fit. */
+PLIM_API plim_status plim_program_run(plim_program *program, int graph, const plim_batch *batch, plim_error *error);
+/* A result of the graph that ran last, a weight or a state; of results with a batch so many whole rows as asked for. */
+PLIM_API plim_status plim_program_read(void *data, size_t bytes, const plim_program *program, const plim_value *value,
+                                       plim_error *error);
+/* A weight or a state. */
+PLIM_API plim_status plim_program_write(plim_program *program, const plim_value *value, const void *data, size_t bytes,
+                                        plim_error *error);
+/* All weights as safetensors. */
+PLIM_API plim_status plim_program_save(plim_program *program, const char *path, plim_error *error);
+PLIM_API plim_status plim_program_load(plim_program *program, const char *path, plim_error *error);
+
 /* ---- what people and programs see ------------------------------------ */
 
 typedef struct plim_report plim_report;

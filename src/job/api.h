@@ -45,5 +45,8 @@ struct dataset *api_keep(const struct api_kept **kept, struct dataset *dataset, 
 /* Columns of the public header into ours, checked, and back. Bytes of an element are not added up. */
 plim_status api_spec(struct spec *out, const plim_column *columns, int count, plim_error *error);
 void api_column(plim_column *out, const struct column *column);
+/* Types of the public header and ours; false: there is no such type. */
+bool api_type(enum type *out, plim_type type);
+plim_type api_type_outside(enum type type);
 
 #endif

@@ -48,7 +48,7 @@ static const enum type types[] = {
 };
 #define TYPES ((int)(sizeof types / sizeof types[0]))
 
-static plim_type type_outside(enum type type)
+plim_type api_type_outside(enum type type)
 {
     for (int i = 0; i < TYPES; i++)
         if (types[i] == type)
@@ -56,9 +56,17 @@ static plim_type type_outside(enum type type)
     return PLIM_OTHER;
 }
 
+bool api_type(enum type *out, plim_type type)
+{
+    if ((int)type < 0 || (int)type >= TYPES)
+        return false;
+    *out = types[type];
+    return true;
+}
+
 void api_column(plim_column *out, const struct column *column)
 {
-    *out = (plim_column){.type = type_outside(column->type), .rank = column->shape.rank, .row_bytes = column->bytes};
+    *out = (plim_column){.type = api_type_outside(column->type), .rank = column->shape.rank, .row_bytes = column->bytes};
     memcpy(out->name, column->name, sizeof out->name);
     memcpy(out->shape, column->shape.dim, sizeof out->shape);
 }
@@ -70,11 +78,10 @@ static plim_status read_column(struct column *out, const char *name, plim_type t
     if (name && strnlen(name, sizeof out->name) == sizeof out->name)
         return fail(error, PLIM_USAGE, "a column's name has at most %zu letters", sizeof out->name - 1);
     snprintf(out->name, sizeof out->name, "%s", name ? name : "");
-    if ((int)type < 0 || (int)type >= TYPES)
+    if (!api_type(&out->type, type))
         return fail(error, PLIM_USAGE, "column '%s': unknown type %d", out->name, (int)type);
     if (rank < 0 || rank > MOST_AXES)
         return fail(error, PLIM_USAGE, "column '%s': %d axes; there are 0 to %d", out->name, rank, MOST_AXES);
-    out->type = types[type];
     out->shape = shape_of(rank, shape);
     for (int axis = 0; axis < rank; axis++)
         if (shape[axis] < least)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "formats/keras_file.h"
+#include "job/api_graph.h"
 #include "model/keras_config.h"
 
 struct model_words {
@@ -29,47 +30,55 @@ static plim_status of_the_model(plim_error *error, plim_status status)
     return PLIM_BAD_MODEL;
 }
 
-static plim_status read_config(struct plim_job *job, const char *name, const char *text, size_t bytes, plim_error *error)
+static plim_status read_config(struct model **out, struct arena *arena, const char *name, const char *text, size_t bytes,
+                               plim_error *error)
 {
     struct yaml *words = NULL;
-    TRY(keras_config_read(&words, &job->arena, name, text, bytes, error));
-    return of_the_model(error, model_read(&job->model, job->budget, name, words, error));
+    TRY(keras_config_read(&words, arena, name, text, bytes, error));
+    return of_the_model(error, model_read(out, arena->budget, name, words, error));
 }
 
-static plim_status read_keras(struct plim_job *job, const char *path, plim_error *error)
+static plim_status read_keras(struct model **out, struct arena *arena, const char *path, plim_error *error)
 {
     struct keras_file *file;
     char *text;
     size_t bytes;
-    const char *name = arena_format(&job->arena, "%s/config.json", path);
+    const char *name = arena_format(arena, "%s/config.json", path);
     if (!name)
-        return arena_refused(&job->arena, error);
-    TRY(keras_file_open(&file, job->budget, path, error));
+        return arena_refused(arena, error);
+    TRY(keras_file_open(&file, arena->budget, path, error));
     plim_status status = keras_file_config(&text, &bytes, file, error);
     keras_file_close(file);
     TRY(status);
-    status = read_config(job, name, text, bytes, error);
-    budget_give(job->budget, TAG_PLANNER, text, bytes + 1);
+    status = read_config(out, arena, name, text, bytes, error);
+    budget_give(arena->budget, TAG_PLANNER, text, bytes + 1);
     return status;
 }
 
-static plim_status read_json(struct plim_job *job, const char *path, plim_error *error)
+static plim_status read_json(struct model **out, struct arena *arena, const char *path, plim_error *error)
 {
     char *text;
     size_t bytes;
-    TRY(file_load(&text, &bytes, job->budget, TAG_PLANNER, path, KERAS_CONFIG_MOST, error));
-    plim_status status = read_config(job, path, text, bytes, error);
-    budget_give(job->budget, TAG_PLANNER, text, bytes + 1);
+    TRY(file_load(&text, &bytes, arena->budget, TAG_PLANNER, path, KERAS_CONFIG_MOST, error));
+    plim_status status = read_config(out, arena, path, text, bytes, error);
+    budget_give(arena->budget, TAG_PLANNER, text, bytes + 1);
     return status;
+}
+
+plim_status model_file_read(struct model **out, bool *keras, struct arena *arena, const char *path, plim_error *error)
+{
+    *keras = false;
+    TRY(keras_file_is(keras, arena->budget, path, error));
+    return *keras ? read_keras(out, arena, path, error) : read_json(out, arena, path, error);
 }
 
 plim_status job_model_file(struct plim_job *job, const char *path, plim_error *error)
 {
-    bool keras = false;
-    TRY(keras_file_is(&keras, job->budget, path, error));
+    bool keras;
+    TRY(model_file_read(&job->model, &keras, &job->arena, path, error));
     if (keras)
         job->model_weights = path;
-    return keras ? read_keras(job, path, error) : read_json(job, path, error);
+    return PLIM_OK;
 }
 
 static plim_status read_file(struct plim_job *job, const struct yaml *node, const struct model_words *words,

@@ -44,12 +44,9 @@ static const struct weight *weight_named(const struct model *model, const char *
 }
 
 static plim_status find_weight(struct hdf5_dataset *out, const struct origin *origin, const struct tensor *tensor,
-                               int *guess, plim_error *error)
+                               const struct weight *weight, plim_error *error)
 {
     char saved[SAVED_PATH_BYTES], wanted[96], got[96];
-    const struct weight *weight = weight_named(origin->model, tensor->name, guess);
-    if (!weight)
-        return fail_at(error, PLIM_INTERNAL, origin->path, "no weight of the model is named '%s'", tensor->name);
     weight_saved_path(saved, sizeof saved, origin->model, origin->paths, weight);
     plim_status status = keras_file_find(out, origin->file, saved, error);
     if (status != PLIM_OK)
@@ -70,9 +67,11 @@ static plim_status each_weight(const struct origin *origin, const struct program
     int guess = 0;
     for (int i = 0; i < program->persistent_count; i++) {
         const struct tensor *tensor = program->persistent[i];
-        if (tensor->kind != KIND_WEIGHT)
-            continue;
-        TRY(find_weight(&dataset, origin, tensor, &guess, error));
+        const struct weight *weight =
+            tensor->kind == KIND_WEIGHT ? weight_named(origin->model, tensor->name, &guess) : NULL;
+        if (!weight)
+            continue; /* a program may have weights besides the model's */
+        TRY(find_weight(&dataset, origin, tensor, weight, error));
         if (machine)
             TRY(keras_file_read(origin->file, &dataset, persistent_data(machine, i), error));
     }

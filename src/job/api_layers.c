@@ -1,0 +1,85 @@
+/* api_layers.c - layers in the words of a job file, or of a file that Keras wrote, over values of a graph. */
+#include "job/api_graph.h"
+
+#include <string.h>
+
+#include "ops/ops.h"
+
+static bool is_path(const char *text)
+{
+    const char *dot = strrchr(text, '.');
+    return dot && (strcmp(dot, ".keras") == 0 || strcmp(dot, ".json") == 0);
+}
+
+/* The text is kept with the graph: what is read from it refers to it. */
+static plim_status read_model(struct plim_layers *out, plim_graph *graph, const char *text, plim_error *error)
+{
+    struct arena *arena = &graph->inner.arena;
+    struct yaml *yaml;
+    bool keras;
+    if (is_path(text)) {
+        const char *path = arena_string(arena, text);
+        if (!path)
+            return arena_refused(arena, error);
+        TRY(model_file_read(&out->model, &keras, arena, path, error));
+        out->weights = keras ? path : NULL;
+        return PLIM_OK;
+    }
+    if (!graph->unnamed && !(graph->unnamed = arena_array(arena, (size_t)MODEL_NUMBERS, sizeof *graph->unnamed)))
+        return arena_refused(arena, error);
+    TRY(yaml_parse(&yaml, arena, "layers", text, strlen(text), error));
+    return model_read_numbered(&out->model, graph->unnamed, graph->budget, "layers", yaml, error);
+}
+
+plim_layers *plim_layers_read(plim_graph *graph, const char *text)
+{
+    plim_error error = {0};
+    if (graph->inner.failed)
+        return NULL;
+    struct plim_layers *layers = arena_take(&graph->inner.arena, sizeof *layers);
+    if (!layers) {
+        graph_refused(&graph->inner, sizeof *layers);
+        return NULL;
+    }
+    if (api_keep_error(graph, read_model(layers, graph, text, &error), &error))
+        return NULL;
+    *graph->last_layers = layers;
+    graph->last_layers = &layers->next;
+    return layers;
+}
+
+static plim_status apply(struct tensor **out, plim_graph *graph, struct plim_layers *layers, plim_value *const *inputs,
+                         int count, plim_error *error)
+{
+    struct model *model = layers->model;
+    model->iteration = graph->iteration;
+    TRY(model_apply(out, &graph->inner, model, (struct tensor *const *)inputs, count, &graph->words, graph->training,
+                    error));
+    graph->iteration = model->iteration;
+    return PLIM_OK;
+}
+
+plim_value *plim_layers_apply(plim_graph *graph, plim_layers *layers, plim_value *const *inputs, int count)
+{
+    struct tensor *made = NULL;
+    plim_error error = {0};
+    if (!api_usable_all(graph, "layers", inputs, count))
+        return NULL;
+    if (!layers) {
+        graph_fail(&graph->inner, PLIM_USAGE, "there are no layers to apply");
+        return NULL;
+    }
+    api_keep_error(graph, apply(&made, graph, layers, inputs, count, &error), &error);
+    return value_of(graph->inner.failed ? NULL : made);
+}
+
+plim_value *plim_layers_penalties(plim_graph *graph, plim_value *loss)
+{
+    struct tensor *sum = tensor_of(loss);
+    if (!api_usable(graph, "penalties", loss))
+        return NULL;
+    graph->inner.layer = "loss";
+    for (const struct plim_layers *layers = graph->layers; layers; layers = layers->next)
+        sum = penalties_add(&graph->inner, layers->model, sum);
+    return value_of(graph->inner.failed ? NULL : sum);
+}

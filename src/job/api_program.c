@@ -1,0 +1,255 @@
+/* api_program.c - programs for C: graphs planned over one arena, run batch by batch.
+
+   All that a step needs is taken when the program is made; running it takes nothing. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/workers.h"
+#include "job/api_graph.h"
+#include "train/trainer.h"
+
+#define MOST_GRAPHS       2
+#define SAVE_BUFFER_BYTES ((uint64_t)64 * 1024)
+#define MOST_THREADS      256
+
+struct plim_program {
+    struct budget *budget;
+    struct backend *backend;
+    struct program *plan;
+    struct machine machine;
+    plim_graph *graph[MOST_GRAPHS];
+    int count;
+    int last;       /* the graph whose results are there; -1: none */
+    uint64_t bytes; /* of the budget */
+};
+
+static const int phases[MOST_GRAPHS] = {PHASE_TRAIN, PHASE_EVALUATE};
+
+/* ---- making ---- */
+
+static plim_status take_graphs(struct plim_program *program, plim_graph *const *graphs, int count, plim_error *error)
+{
+    for (int g = 0; g < count; g++)
+        TRY(api_graph_finish(graphs[g], error));
+    for (int g = 0; g < count; g++) {
+        program->graph[g] = graphs[g];
+        graphs[g]->users++;
+    }
+    program->count = count;
+    return PLIM_OK;
+}
+
+static plim_status make_plan(struct plim_program *program, int threads, plim_error *error)
+{
+    struct program_input input = {
+        .budget = program->budget,
+        .threads = threads,
+        .train = &program->graph[0]->inner,
+        .evaluate = program->count > 1 ? &program->graph[1]->inner : NULL,
+        .last_batch_train = LAST_BATCH_ANY,
+        .last_batch_evaluate = LAST_BATCH_ANY,
+        .save_buffer_bytes = SAVE_BUFFER_BYTES,
+    };
+    TRY(cpu_backend.open(&program->backend, program->budget, error));
+    backend_threads(program->backend, threads);
+    input.backend = program->backend;
+    return program_make(&program->plan, &input, error);
+}
+
+/* Said before anything is taken, with the number that would do. */
+static plim_status check_room(const struct plim_program *program, plim_error *error)
+{
+    struct budget_figures figures = budget_figures(program->budget);
+    uint64_t needs = add_most(figures.now, program->plan->arena_bytes);
+    needs = add_most(needs, team_cost(program->plan->threads));
+    if (needs <= figures.limit)
+        return PLIM_OK;
+    return hint(error,
+                fail(error, PLIM_OVER_BUDGET, "the program needs %llu bytes, its budget is %llu",
+                     (unsigned long long)needs, (unsigned long long)figures.limit),
+                "a smaller batch, fewer threads, or a budget of %llu bytes", (unsigned long long)needs);
+}
+
+static void fill(struct plim_program *program, int g, const struct tensor *tensor, const struct initializer *first)
+{
+    void *data = machine_data(&program->machine, phases[g], tensor);
+    if (data)
+        initializer_fill(data, tensor->type, shape_count(&tensor->shape), first, program->graph[g]->words.seed,
+                         tensor->name);
+}
+
+static plim_status load_keras(struct plim_program *program, const plim_graph *graph, plim_error *error)
+{
+    struct scratch scratch = {.folder = API_SCRATCH, .limit_bytes = API_DISK};
+    for (const struct plim_layers *layers = graph->layers; layers; layers = layers->next)
+        if (layers->weights && layers->model->weight_count)
+            TRY(keras_weights_load(layers->weights, &program->machine, layers->model, &scratch, error));
+    return PLIM_OK;
+}
+
+/* The first graph last: where both say how a weight begins, it does. */
+static plim_status initialize(struct plim_program *program, plim_error *error)
+{
+    for (int i = 0; i < program->plan->persistent_count; i++) {
+        const struct tensor *tensor = program->plan->persistent[i];
+        void *data = persistent_data(&program->machine, i);
+        for (int64_t k = 0; tensor->kind == KIND_STATE && k < shape_count(&tensor->shape); k++)
+            element_set(data, tensor->type, k, tensor->initial);
+    }
+    for (int g = program->count - 1; g >= 0; g--) {
+        const plim_graph *graph = program->graph[g];
+        for (const struct api_weight *weight = graph->weight; weight; weight = weight->next)
+            fill(program, g, weight->tensor, &weight->initializer);
+        for (const struct plim_layers *layers = graph->layers; layers; layers = layers->next)
+            for (int i = 0; i < layers->model->weight_count; i++)
+                fill(program, g, layers->model->weight[i].tensor, &layers->model->weight[i].initializer);
+    }
+    for (int g = program->count - 1; g >= 0; g--)
+        TRY(load_keras(program, program->graph[g], error));
+    return PLIM_OK;
+}
+
+static plim_status build(struct plim_program *program, plim_graph *const *graphs, int count, int threads,
+                         plim_error *error)
+{
+    uint64_t before = budget_figures(program->budget).now;
+    TRY(take_graphs(program, graphs, count, error));
+    TRY(make_plan(program, threads, error));
+    TRY(check_room(program, error));
+    TRY(machine_open(&program->machine, program->plan, program->budget, error));
+    TRY(initialize(program, error));
+    program->bytes = budget_figures(program->budget).now - before;
+    return PLIM_OK;
+}
+
+static plim_status check_arguments(plim_graph *const *graphs, int count, int threads, plim_error *error)
+{
+    if (count < 1 || count > MOST_GRAPHS)
+        return fail(error, PLIM_USAGE, "%d graphs: a program has one or two", count);
+    if (count == 2 && (graphs[0] == graphs[1] || graphs[0]->budget != graphs[1]->budget))
+        return fail(error, PLIM_USAGE, "the graphs of a program are two, of one budget");
+    if (threads < 0 || threads > MOST_THREADS)
+        return fail(error, PLIM_USAGE, "%d threads: there are 1 to %d", threads, MOST_THREADS);
+    return PLIM_OK;
+}
+
+plim_status plim_program_make(plim_program **out, plim_graph *const *graphs, int count,
+                              const plim_program_options *options, plim_error *error)
+{
+    int threads = options ? options->threads : 0;
+    TRY(check_arguments(graphs, count, threads, error));
+    struct budget *budget = graphs[0]->budget;
+    struct plim_program *program = budget_take(budget, TAG_PLANNER, sizeof *program);
+    if (!program)
+        return budget_refused(budget, TAG_PLANNER, sizeof *program, error);
+    program->budget = budget;
+    program->last = -1;
+    plim_status status = build(program, graphs, count, threads ? threads : cpu_count(), error);
+    if (status == PLIM_OK)
+        *out = program;
+    else
+        plim_program_free(program);
+    return status;
+}
+
+void plim_program_free(plim_program *program)
+{
+    if (!program)
+        return;
+    machine_close(&program->machine);
+    program_free(program->plan);
+    if (program->backend)
+        program->backend->type->close(program->backend);
+    for (int g = 0; g < program->count; g++)
+        api_graph_leave(program->graph[g]);
+    budget_give(program->budget, TAG_PLANNER, program, sizeof *program);
+}
+
+uint64_t plim_program_bytes(const plim_program *program)
+{
+    return program->bytes;
+}
+
+/* ---- running ---- */
+
+plim_status plim_program_run(plim_program *program, int graph, const plim_batch *batch, plim_error *error)
+{
+    if (graph < 0 || graph >= program->count)
+        return fail(error, PLIM_USAGE, "there is no graph %d, the program has %d", graph, program->count);
+    const plim_graph *runs = program->graph[graph];
+    if (batch->count < 1 || batch->count > runs->inner.batch)
+        return fail(error, PLIM_USAGE, "a batch of %lld samples, the graph takes 1 to %lld", (long long)batch->count,
+                    (long long)runs->inner.batch);
+    for (int c = 0; c < runs->columns; c++)
+        if (!batch->column[c])
+            return fail(error, PLIM_USAGE, "column %d of the batch is NULL, the graph has %d", c, runs->columns);
+    program->last = graph;
+    machine_run(&program->machine, phases[graph], (const struct batch *)batch);
+    return backend_check(program->backend, error);
+}
+
+/* ---- reading and writing ---- */
+
+/* Where a value lies now, and how many bytes it has. */
+static plim_status find(uint8_t **data, size_t *bytes, const plim_program *program, const struct tensor *tensor,
+                        plim_error *error)
+{
+    int g = 0;
+    while (tensor && g < program->count &&
+           (tensor->gone || tensor->id >= program->graph[g]->inner.tensor_count ||
+            program->graph[g]->inner.tensor[tensor->id] != tensor))
+        g++;
+    if (!tensor || g == program->count)
+        return fail(error, PLIM_USAGE, "that is no value of this program's graphs, or nothing there needed it");
+    bool lasts = tensor->kind == KIND_WEIGHT || tensor->kind == KIND_STATE;
+    *data = lasts || tensor->kind == KIND_RESULT ? machine_data(&program->machine, phases[g], tensor) : NULL;
+    *bytes = (size_t)shape_count(&tensor->shape) * type_bytes(tensor->type);
+    if (!*data)
+        return hint(error, fail(error, PLIM_USAGE, "%s does not outlive its step", tensor->name),
+                    "plim_graph_result(graph, value, name) keeps it");
+    if (!lasts && program->last != g)
+        return fail(error, PLIM_USAGE, "%s: its graph was not the last one to run", tensor->name);
+    return PLIM_OK;
+}
+
+plim_status plim_program_read(void *out, size_t bytes, const plim_program *program, const plim_value *value,
+                              plim_error *error)
+{
+    const struct tensor *tensor = tensor_of(value);
+    uint8_t *data;
+    size_t whole;
+    TRY(find(&data, &whole, program, tensor, error));
+    size_t row = tensor->batched ? whole / (size_t)tensor->shape.dim[0] : whole;
+    if (bytes == 0 || bytes > whole || bytes % row)
+        return fail(error, PLIM_USAGE, "%s has %zu bytes%s, %zu are asked for", tensor->name, whole,
+                    tensor->batched ? " in rows" : "", bytes);
+    memcpy(out, data, bytes);
+    return PLIM_OK;
+}
+
+plim_status plim_program_write(plim_program *program, const plim_value *value, const void *from, size_t bytes,
+                               plim_error *error)
+{
+    const struct tensor *tensor = tensor_of(value);
+    uint8_t *data;
+    size_t whole;
+    TRY(find(&data, &whole, program, tensor, error));
+    if (tensor->kind == KIND_RESULT)
+        return fail(error, PLIM_USAGE, "%s is a result: only weights and states are written", tensor->name);
+    if (bytes != whole)
+        return fail(error, PLIM_USAGE, "%s has %zu bytes, %zu are given", tensor->name, whole, bytes);
+    memcpy(data, from, bytes);
+    return PLIM_OK;
+}
+
+/* Saving writes from a buffer that lies over the results. */
+plim_status plim_program_save(plim_program *program, const char *path, plim_error *error)
+{
+    program->last = -1;
+    return weights_save(path, &program->machine, error);
+}
+
+plim_status plim_program_load(plim_program *program, const char *path, plim_error *error)
+{
+    return weights_load(path, &program->machine, error);
+}
