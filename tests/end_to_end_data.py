@@ -4,6 +4,7 @@ import array, json, os, pty, random, re, shlex, shutil, struct, subprocess, sys,
 PLIM = os.path.abspath(sys.argv.pop(1))
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GENERATOR, READ_DATA = os.environ.get("EXAMPLE_GENERATOR"), os.environ.get("EXAMPLE_READ_DATA")
+CUSTOM_LOOP = os.environ.get("EXAMPLE_CUSTOM_LOOP")
 MIB = 1 << 20
 SANITIZED = "SANITIZED" in os.environ  # no memory figure means anything then
 
@@ -341,6 +342,33 @@ class DataDocument(Case):
         self.assertEqual(builders - told - set(re.findall(r"plim_dataset_\w+", self.text)), set())
 
 
+class GraphDocument(unittest.TestCase):
+    """doc/c-api.md lists every op, with its words, and names functions that there are."""
+
+    def setUp(self):
+        self.text, self.header, self.words = (self.read(*path) for path in (
+            ("doc", "c-api.md"), ("include", "plimsoll.h"), ("src", "model", "op_words.def")))
+
+    def read(self, *path):
+        with open(os.path.join(ROOT, *path), encoding="utf-8") as f:
+            return f.read()
+
+    def test_ops(self):
+        ops = re.findall(r"^(?:OP_WORD|UNARY|BINARY|REDUCTION)\((\w+), (.*(?:\n {8}.*)*)\)$", self.words, re.M)
+        self.assertGreater(len(ops), 80)
+        for op, rest in ops:
+            lines = [line for line in self.text.splitlines() if line.startswith("|") and f"`{op}`" in line.split("|")[1]]
+            self.assertEqual(len(lines), 1, op)
+            for word in re.findall(r'(?:FIRST|SECOND|THIRD|NODE|TRUTH|WHOLE|WORD)\("(\w+)"', rest):
+                self.assertIn(f"`{word}`", lines[0], op)
+
+    def test_functions_are_declared(self):
+        names = set(re.findall(r"\bplim_\w+(?=\()", self.text))
+        self.assertGreater(len(names), 10)
+        for name in sorted(names):
+            self.assertRegex(self.header, rf"\b{name}\(")
+
+
 class DataExamples(Case):
     def setUp(self):
         super().setUp()
@@ -388,6 +416,15 @@ class DataExamples(Case):
         self.assertGreater(epoch["accuracy"], 0.7)
 
     @unittest.skipUnless(GENERATOR, "no program given")
+    def test_custom_loop(self):
+        r = subprocess.run([CUSTOM_LOOP], capture_output=True, text=True, timeout=120)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        epochs = [list(map(float, re.findall(r"\d+\.\d+", line))) for line in r.stdout.splitlines()]
+        self.assertEqual(len(epochs), 3)
+        self.assertLess(epochs[2][0], epochs[0][0])  # loss
+        self.assertGreater(epochs[2][3], 0.8)  # of classes that were not trained on
+        self.assertEqual(r.stdout, subprocess.run([CUSTOM_LOOP], capture_output=True, text=True, timeout=120).stdout)
+
     def test_generator(self):
         r = subprocess.run([GENERATOR], capture_output=True, text=True, timeout=60)
         self.assertEqual(r.returncode, 0, r.stderr)

@@ -1,0 +1,245 @@
+/* test_api_ops.c - every op word, run forwards and backwards once; and what is said when one does not fit. */
+#include "api_graph_support.h"
+
+#include <math.h>
+
+#include "model/layer_options.h"
+#include "model/op_words.h"
+
+#define BATCH 3
+
+struct example {
+    plim_graph *graph;
+    plim_value *input[4], *real[4];
+    int count, reals;
+    plim_batch batch;
+    char data[4][4096];
+};
+
+/* "x43": a batch of (4, 3). */
+static void add_input(struct example *example, const char *token, size_t length)
+{
+    int64_t shape[4];
+    int rank = 0, i = example->count;
+    char name[16];
+    for (size_t k = 1; k < length; k++)
+        shape[rank++] = token[k] - '0';
+    snprintf(name, sizeof name, "%.*s_%d", (int)length, token, i);
+    plim_type type = token[0] == 'i' ? PLIM_INT32 : token[0] == 'b' ? PLIM_BOOL : PLIM_FLOAT32;
+    int64_t elements = BATCH;
+    for (int k = 0; k < rank; k++)
+        elements *= shape[k];
+    for (int64_t k = 0; k < elements; k++) {
+        float x = number_at((uint32_t)(1000 * i + k));
+        if (type == PLIM_INT32)
+            ((int32_t *)example->data[i])[k] = (int32_t)(k % 2);
+        else if (type == PLIM_BOOL)
+            ((bool *)example->data[i])[k] = x > 0;
+        else
+            ((float *)example->data[i])[k] = token[0] == 'p' ? 0.6f + 0.4f * x : x;
+    }
+    if (token[0] == 'w') {
+        example->input[i] = plim_graph_weight(example->graph, name, shape, rank, "glorot_uniform", true);
+    } else {
+        int column = 0;
+        while (example->batch.column[column])
+            column++;
+        example->batch.column[column] = example->data[i];
+        example->input[i] = plim_graph_input(example->graph, name, type, shape, rank);
+    }
+    if (type == PLIM_FLOAT32)
+        example->real[example->reals++] = example->input[i];
+    example->count++;
+}
+
+static void open_example(struct example *example, plim_budget *budget, const char *inputs)
+{
+    memset(example, 0, sizeof *example);
+    example->batch.count = BATCH;
+    example->graph = graph_of(budget, BATCH, true);
+    for (const char *at = inputs; *at; at += *at == ' ') {
+        size_t length = strcspn(at, " ");
+        add_input(example, at, length);
+        at += length;
+    }
+}
+
+/* Those whose slope is nowhere. */
+static bool is_flat(const char *word)
+{
+    static const char *const flat[] = {"sign", "floor", "ceil", "round", "floor_divide"};
+    for (int i = 0; i < COUNT(flat); i++)
+        if (strcmp(word, flat[i]) == 0)
+            return true;
+    return false;
+}
+
+static void check_numbers(const plim_program *program, const plim_value *value, const char *word)
+{
+    int64_t shape[PLIM_MOST_AXES];
+    float data[1024];
+    size_t count = 1;
+    int rank = plim_value_shape(shape, value);
+    for (int i = 0; i < rank; i++)
+        count *= (size_t)shape[i];
+    assert_true(count <= 1024);
+    good(plim_program_read(data, count * sizeof *data, program, value, &told));
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(data[i]))
+            fail_msg("%s: element %zu is %g", word, i, (double)data[i]);
+}
+
+/* Forwards, the mean of the output, its gradients; then all of it runs. */
+static void run_word(const char *word, const char *inputs, const char *words)
+{
+    struct example example;
+    plim_budget *budget = budget_of(64 * MIB);
+    plim_program *program;
+    plim_value *gradient[4] = {0};
+    uint64_t before = held(budget);
+    open_example(&example, budget, inputs);
+    plim_graph *graph = example.graph;
+    plim_value *y = plim_op(graph, word, example.input, example.count, words);
+    good(plim_graph_check(graph, &told));
+    bool real = plim_value_type(y) == PLIM_FLOAT32;
+    plim_graph_result(graph, y, "y");
+    int64_t shape[PLIM_MOST_AXES];
+    bool one = plim_value_shape(shape, y) == 1 && shape[0] == 1;
+    plim_value *row = one || !real ? y : plim_op(graph, "multiply", LIST(y, y), NULL);
+    bool batched = !one && plim_value_shape(shape, y) && shape[0] == BATCH;
+    plim_value *loss = batched && real ? plim_op(graph, "mean", &row, 1, NULL) : row;
+    bool differentiates = real && !is_flat(word) && example.reals && (one || batched);
+    if (differentiates) {
+        good(plim_graph_gradients(gradient, graph, loss, example.real, example.reals, &told));
+        for (int i = 0; i < example.reals; i++) {
+            if (!gradient[i])
+                fail_msg("%s: no gradient of input %d", word, i);
+            plim_graph_result(graph, gradient[i], "gradient");
+        }
+    }
+    good(plim_program_make(&program, &graph, 1, &(plim_program_options){.threads = 1}, &told));
+    good(plim_program_run(program, 0, &example.batch, &told));
+    if (real)
+        check_numbers(program, y, word);
+    for (int i = 0; i < example.reals && differentiates; i++)
+        check_numbers(program, gradient[i], word);
+    plim_program_free(program);
+    plim_graph_free(graph);
+    assert_int_equal(held(budget), before);
+    plim_budget_free(budget);
+}
+
+static void every_word_runs(void **state)
+{
+    (void)state;
+    assert_true(op_words_count > 70);
+    for (int i = 0; i < op_words_count; i++)
+        run_word(op_words[i].name, op_words[i].inputs, op_words[i].words);
+}
+
+static void every_activation_is_an_op(void **state)
+{
+    (void)state;
+    for (int i = 0; i < activations_count; i++)
+        if (strcmp(activation_name(i), "linear") != 0) /* the value itself */
+            run_word(activation_name(i), "x4", NULL);
+}
+
+static void every_loss_is_an_op(void **state)
+{
+    (void)state;
+    for (int i = 0; i < losses_count; i++) {
+        bool sparse = loss_named(loss_name(i))->sparse;
+        struct example example;
+        plim_budget *budget = budget_of(64 * MIB);
+        plim_program *program;
+        plim_value *gradient;
+        float value;
+        open_example(&example, budget, sparse ? "p4 i1" : "p4 p4");
+        plim_value *values = plim_op(example.graph, loss_name(i), example.input, 2, NULL);
+        plim_value *loss = plim_loss(example.graph, loss_name(i), example.input[0], example.input[1]);
+        plim_value *mean = plim_op(example.graph, "mean", &values, 1, NULL);
+        plim_graph_result(example.graph, mean, "mean");
+        plim_graph_result(example.graph, loss, "loss");
+        good(plim_graph_gradients(&gradient, example.graph, loss, example.input, 1, &told));
+        assert_non_null(gradient);
+        plim_graph_result(example.graph, gradient, "gradient");
+        good(plim_program_make(&program, &example.graph, 1, NULL, &told));
+        good(plim_program_run(program, 0, &example.batch, &told));
+        check_numbers(program, loss, loss_name(i));
+        check_numbers(program, gradient, loss_name(i));
+        good(plim_program_read(&value, sizeof value, program, loss, &told));
+        float first = value;
+        good(plim_program_read(&value, sizeof value, program, mean, &told));
+        assert_true(fabsf(first - value) <= 1e-6f * fabsf(first));
+        plim_program_free(program);
+        plim_graph_free(example.graph);
+        plim_budget_free(budget);
+    }
+}
+
+/* ---- what is said ---- */
+
+static void expect(const char *word, const char *inputs, const char *words, plim_status status, const char *says,
+                   const char *also)
+{
+    struct example example;
+    plim_budget *budget = budget_of(16 * MIB);
+    plim_error error = {0};
+    char all[1100];
+    open_example(&example, budget, inputs);
+    assert_null(plim_op(example.graph, word, example.input, example.count, words));
+    plim_status got = plim_graph_check(example.graph, &error);
+    snprintf(all, sizeof all, "%s: %s; %s", error.where, error.message, error.hint);
+    if (got != status || !strstr(all, says) || !strstr(all, also))
+        fail_msg("%s: status %d, \"%s\"; wanted \"%s\" and \"%s\"", word, (int)got, all, says, also);
+    /* The first error stays; what follows returns NULL without a crash. */
+    assert_null(plim_op(example.graph, "relu", LIST(NULL), NULL));
+    assert_null(plim_loss(example.graph, "mse", NULL, NULL));
+    assert_int_equal(plim_graph_check(example.graph, NULL), status);
+    plim_graph_free(example.graph);
+    plim_budget_free(budget);
+}
+
+static void misfits_name_the_op_and_its_shapes(void **state)
+{
+    (void)state;
+    expect("matmul", "x4 w53", NULL, PLIM_BAD_MODEL, "(None, 4)", "(5, 3)");
+    expect("add", "x43 x5", NULL, PLIM_BAD_MODEL, "(None, 4, 3)", "(None, 5)");
+    expect("concatenate", "x43 x52", NULL, PLIM_BAD_MODEL, "concatenate of", "(None, 5, 2)");
+    expect("add", "x4 i4", NULL, PLIM_BAD_MODEL, "float32", "int32");
+    expect("exp", "i4", NULL, PLIM_BAD_MODEL, "int32", "float32");
+    expect("mean", "x4", "{axis: 2}", PLIM_BAD_MODEL, "axis 2", "(None, 4)");
+    expect("max", "x4", NULL, PLIM_UNSUPPORTED, "batch", "max");
+    expect("sum", "w4", NULL, PLIM_UNSUPPORTED, "penalty", "sum");
+    expect("reshape", "x4", "[3]", PLIM_BAD_MODEL, "(3,)", "(None, 4)");
+    expect("mean_squared_error", "x4 x3", NULL, PLIM_BAD_JOB, "(None, 4)", "(None, 3)");
+    expect("transpose", "x43", "[1, 0, 2]", PLIM_BAD_MODEL, "transpose", "(None, 4, 3)");
+    expect("slice", "x4", "{start: 4}", PLIM_USAGE, "nothing", "(None, 4)");
+}
+
+static void unknown_words_offer_the_nearest(void **state)
+{
+    (void)state;
+    expect("matmull", "x4 w43", NULL, PLIM_USAGE, "'matmull'", "'matmul'");
+    expect("sigmod", "x4", NULL, PLIM_USAGE, "'sigmod'", "'sigmoid'");
+    expect("mean_square_error", "x4 x4", NULL, PLIM_USAGE, "mean_square_error", "'mean_squared_error'");
+    expect("mean", "x4", "{axs: 1}", PLIM_BAD_JOB, "axs", "axis");
+    expect("cast", "x4", "{dtype: float23}", PLIM_USAGE, "float23", "float32");
+    expect("relu", "x4", "{negative_slope: steep}", PLIM_BAD_JOB, "steep", "negative_slope");
+    expect("relu", "x4 x4", NULL, PLIM_USAGE, "relu takes 1 inputs", "2");
+    expect("tanh", "x4", "{axis: 1}", PLIM_USAGE, "tanh", "no arguments");
+    expect("mean", "x4", "{axis: [", PLIM_BAD_JOB, "mean:", "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_word_runs),
+        cmocka_unit_test(every_activation_is_an_op),
+        cmocka_unit_test(every_loss_is_an_op),
+        cmocka_unit_test(misfits_name_the_op_and_its_shapes),
+        cmocka_unit_test(unknown_words_offer_the_nearest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
