@@ -351,8 +351,10 @@ static void states_last(void **state)
     float data[4] = {1, 2, 3, 4}, got[2];
     good(plim_program_read(got, sizeof got[0], program, last, &told));
     assert_true(got[0] == -1);
+    uint64_t now = held(budget);
     for (int step = 0; step < 3; step++)
         good(plim_program_run(program, 0, &(plim_batch){.count = 2, .column = {data}}, &told));
+    assert_int_equal(held(budget), now); /* running takes nothing */
     good(plim_program_read(got, sizeof got, program, sum, &told));
     assert_true(got[0] == 12 && got[1] == 18);
     good(plim_program_run(program, 0, &(plim_batch){.count = 1, .column = {data}}, &told));

@@ -178,6 +178,83 @@ static void every_loss_is_an_op(void **state)
     }
 }
 
+/* Of the sample [[1, 2, 3], [4, 5, 6]]; the numbers are numpy's. */
+static const struct {
+    const char *word, *words;
+    int count;
+    double values[16];
+} meanings[] = {
+    {"sum", "{axis: 1}", 3, {5, 7, 9}},
+    {"mean", "{axis: [1, 2]}", 1, {3.5}},
+    {"sum", NULL, 1, {21}},
+    {"max", "{axis: -1, keepdims: true}", 2, {3, 6}},
+    {"min", "{axis: 1}", 3, {1, 2, 3}},
+    {"prod", "{axis: 2}", 2, {6, 120}},
+    {"var", "{axis: 1}", 3, {2.25, 2.25, 2.25}},
+    {"std", "{axis: -1}", 2, {0.816496611, 0.816496611}},
+    {"logsumexp", "{axis: -1}", 2, {3.40760589, 6.40760612}},
+    {"cumsum", "{axis: 1}", 6, {1, 2, 3, 5, 7, 9}},
+    {"cumsum", "{axis: -1, reverse: true}", 6, {6, 5, 3, 15, 11, 6}},
+    {"transpose", NULL, 6, {1, 4, 2, 5, 3, 6}},
+    {"transpose", "[0, 2, 1]", 6, {1, 4, 2, 5, 3, 6}},
+    {"slice", "{axis: 2, start: 1}", 4, {2, 3, 5, 6}},
+    {"slice", "{axis: -1, stop: -1}", 4, {1, 2, 4, 5}},
+    {"slice", "{axis: 2, step: -2}", 4, {3, 1, 6, 4}},
+    {"slice", "{axis: 2, start: -2, stop: 100}", 4, {2, 3, 5, 6}},
+    {"flip", "{axis: 1}", 6, {4, 5, 6, 1, 2, 3}},
+    {"roll", "{shift: -1, axis: -1}", 6, {2, 3, 1, 5, 6, 4}},
+    {"pad", "[[0, 0], [1, 0], [0, 1]]", 12, {0, 0, 0, 0, 1, 2, 3, 0, 4, 5, 6, 0}},
+    {"pad", "{pad_width: [[0, 0], [0, 1], [2, 0]], mode: reflect}", 15, {3, 2, 1, 2, 3, 6, 5, 4, 5, 6, 3, 2, 1, 2, 3}},
+    {"pad", "{pad_width: [[0, 0], [0, 0], [1, 1]], constant_values: 9}", 10, {9, 1, 2, 3, 9, 9, 4, 5, 6, 9}},
+    {"tile", "[1, 1, 2]", 12, {1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6}},
+    {"repeat", "{repeats: 2, axis: 1}", 12, {1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6}},
+    {"reshape", "[3, -1]", 6, {1, 2, 3, 4, 5, 6}},
+    {"expand_dims", "1", 6, {1, 2, 3, 4, 5, 6}},
+    {"power", "2", 6, {1, 4, 9, 16, 25, 36}},
+    {"power", "{a: 2}", 6, {2, 4, 8, 16, 32, 64}},
+    {"subtract", "{a: 1}", 6, {0, -1, -2, -3, -4, -5}},
+    {"subtract", "1", 6, {0, 1, 2, 3, 4, 5}},
+    {"divide", "{a: 60}", 6, {60, 30, 20, 15, 12, 10}},
+    {"mod", "4", 6, {1, 2, 3, 0, 1, 2}},
+    {"floor_divide", "4", 6, {0, 0, 0, 1, 1, 1}},
+    {"clip", "{x_min: 2, x_max: 5}", 6, {2, 2, 3, 4, 5, 5}},
+    {"maximum", "3.5", 6, {3.5, 3.5, 3.5, 4, 5, 6}},
+    {"relu", "{threshold: 2.5, negative_slope: 0.5}", 6, {-0.75, -0.25, 3, 4, 5, 6}},
+    {"normalize", NULL, 6, {0.267261237, 0.534522474, 0.801783681, 0.455842316, 0.56980288, 0.683763444}},
+    {"layer_normalization", "{epsilon: 0.001}", 6, {-1.22382736, 0, 1.22382736, -1.22382736, 0, 1.22382736}},
+    {"rms_normalization", NULL, 6, {0.462909997, 0.925819993, 1.38873005, 0.78954196, 0.98692745, 1.18431294}},
+    {"top_k", "2", 4, {3, 2, 6, 5}},
+    {"threshold", "{threshold: 3, default_value: -1}", 6, {-1, -1, -1, 4, 5, 6}},
+    {"penalty", "{l1: 1, l2: 2}", 1, {203}},
+};
+
+static void words_mean_what_they_do_in_numpy(void **state)
+{
+    float x_data[6] = {1, 2, 3, 4, 5, 6}, got[16];
+    plim_budget *budget = budget_of(64 * MIB);
+    plim_graph *graph = graph_of(budget, 1, false);
+    plim_program *program;
+    plim_value *y[COUNT(meanings)];
+    (void)state;
+    plim_value *x = plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(2, 3));
+    for (int i = 0; i < COUNT(meanings); i++) {
+        y[i] = plim_op(graph, meanings[i].word, &x, 1, meanings[i].words);
+        plim_graph_result(graph, y[i], meanings[i].word);
+    }
+    good(plim_program_make(&program, &graph, 1, NULL, &told));
+    good(plim_program_run(program, 0, &(plim_batch){.count = 1, .column = {x_data}}, &told));
+    for (int i = 0; i < COUNT(meanings); i++) {
+        good(plim_program_read(got, (size_t)meanings[i].count * sizeof *got, program, y[i], &told));
+        for (int k = 0; k < meanings[i].count; k++)
+            if (!(fabs((double)got[k] - meanings[i].values[k]) <= 1e-6 * (1 + fabs(meanings[i].values[k]))))
+                fail_msg("%s %s: element %d is %.9g, not %.9g", meanings[i].word,
+                         meanings[i].words ? meanings[i].words : "", k, (double)got[k], meanings[i].values[k]);
+    }
+    plim_program_free(program);
+    plim_graph_free(graph);
+    plim_budget_free(budget);
+}
+
 /* ---- what is said ---- */
 
 static void expect(const char *word, const char *inputs, const char *words, plim_status status, const char *says,
@@ -238,6 +315,7 @@ int main(void)
         cmocka_unit_test(every_word_runs),
         cmocka_unit_test(every_activation_is_an_op),
         cmocka_unit_test(every_loss_is_an_op),
+        cmocka_unit_test(words_mean_what_they_do_in_numpy),
         cmocka_unit_test(misfits_name_the_op_and_its_shapes),
         cmocka_unit_test(unknown_words_offer_the_nearest),
     };
