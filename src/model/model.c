@@ -312,6 +312,11 @@ plim_status model_apply(struct tensor **out, struct graph *graph, struct model *
     for (int i = 0; i < count; i++)
         model->feed[i].tensor = x[i];
     plim_status status = build_layers(out, graph, model, error);
+    graph->layer = "output";
+    if (status == PLIM_OK && ((*out)->type == TYPE_F16 || (*out)->type == TYPE_BF16)) {
+        *out = policy_cast(graph, *out, TYPE_F32);
+        status = graph_check(graph, error);
+    }
     model->training = NULL; /* the caller's */
     model->now = NULL;
     graph->layer = NULL;

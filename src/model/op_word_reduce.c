@@ -8,9 +8,9 @@ static struct tensor *real_input(const struct op_call *call)
 {
     struct tensor *x = call->x[0];
     struct cast_attributes single = {TYPE_F32};
-    bool real = x->type == TYPE_F32 || x->type == TYPE_F64;
-    return real || call->word->op != &op_reduce_sum ? x
-                                                    : graph_add(call->graph, &op_cast, &x, 1, &single, sizeof single);
+    return type_is_float(x->type) || call->word->op != &op_reduce_sum
+               ? x
+               : graph_add(call->graph, &op_cast, &x, 1, &single, sizeof single);
 }
 
 /* Bits of the axes: all of them where there is no word. */
