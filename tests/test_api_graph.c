@@ -456,6 +456,17 @@ static void misuse_is_told(void **state)
     assert_null(plim_op(other, "relu", &x, 1, NULL));
     refused(plim_graph_check(other, &error), &error, PLIM_USAGE, "another graph");
     plim_graph_free(other);
+    other = graph_of(budget, 4, true);
+    plim_value *fed = plim_graph_input(other, "x", PLIM_FLOAT32, SHAPE(3));
+    plim_layers *layers = plim_layers_read(graph, "- Dense: 2");
+    assert_non_null(plim_layers_apply(graph, layers, &x, 1));
+    assert_null(plim_layers_apply(other, layers, &fed, 1));
+    refused(plim_graph_check(other, &error), &error, PLIM_USAGE, "layers are of another graph");
+    plim_graph_free(other);
+    other = graph_of(budget, 4, true);
+    assert_null(plim_graph_state(other, "constant/float32/2", PLIM_FLOAT32, SHAPE(5), 7));
+    refused(plim_graph_check(other, &error), &error, PLIM_USAGE, "the library's");
+    plim_graph_free(other);
     good(plim_graph_gradients(&gradient, graph, loss, &w, 1, &told));
     assert_null(plim_op(graph, "exp", &z, 1, NULL)); /* relu took it in */
     refused(plim_graph_check(graph, &error), &error, PLIM_USAGE, "when gradients were taken");
@@ -467,6 +478,7 @@ static void misuse_is_told(void **state)
     x = plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(3));
     refused(plim_program_make(&program, &graph, 1, NULL, &error), &error, PLIM_USAGE, "computes nothing");
     y = plim_op(graph, "relu", &x, 1, NULL);
+    refused(plim_program_make(&program, &graph, 1, NULL, &error), &error, PLIM_USAGE, "computes nothing");
     refused(plim_graph_gradients(&gradient, graph, y, &x, 1, &error), &error, PLIM_USAGE, "one number");
     assert_non_null(strstr(error.hint, "mean"));
     plim_graph_free(graph);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/gemm_tiles.h"
 #include "base/workers.h"
 #include "op_fixture.h"
 #include "ops/model_convolutions.h"
@@ -643,19 +644,40 @@ static void far_scores_stay_finite(void **state)
     bench_close(&bench);
 }
 
+/* A short batch packs more columns of fewer steps: never more than there is room for. */
+static void tiles_have_room_for_fewer_steps(void **state)
+{
+    static const int64_t columns[] = {1, 32, 100, 512, 768, 3072}, steps[] = {1, 31, 512, 4800, 5120, 20000};
+    (void)state;
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        for (size_t j = 0; j < sizeof steps / sizeof *steps; j++)
+            for (int64_t k = 1; k <= steps[j]; k++) {
+                int64_t used = (tile_columns(columns[i], k) + TILE_BLOCK) * tile_padded(k) * 2;
+                assert_true(used + TILE_BLOCK * TILE_BLOCK * 4 <= tile_room_bytes(columns[i], steps[j], false));
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define OP(name) cmocka_unit_test(parity_of_##name),
 #include "ops/ops.def"
 #undef OP
-        cmocka_unit_test(nothing_falls_to_the_reference), cmocka_unit_test(doubles_are_the_references),
-        cmocka_unit_test(equal_nodes_share_a_kernel),     cmocka_unit_test(dense_layers),
-        cmocka_unit_test(dense_weight_gradients),         cmocka_unit_test(cuts_keep_bits),
-        cmocka_unit_test(convolutions_are_compiled),      cmocka_unit_test(threads_share_a_convolution),
-        cmocka_unit_test(columns_take_every_convolution), cmocka_unit_test(models_run_on_fast_kernels),
-        cmocka_unit_test(in_place_is_the_same),           cmocka_unit_test(far_scores_stay_finite),
-        cmocka_unit_test(first_of_equal_maxima_wins),     cmocka_unit_test(slices_end_with_the_batch),
+        cmocka_unit_test(nothing_falls_to_the_reference),
+        cmocka_unit_test(doubles_are_the_references),
+        cmocka_unit_test(equal_nodes_share_a_kernel),
+        cmocka_unit_test(dense_layers),
+        cmocka_unit_test(dense_weight_gradients),
+        cmocka_unit_test(cuts_keep_bits),
+        cmocka_unit_test(convolutions_are_compiled),
+        cmocka_unit_test(threads_share_a_convolution),
+        cmocka_unit_test(columns_take_every_convolution),
+        cmocka_unit_test(models_run_on_fast_kernels),
+        cmocka_unit_test(in_place_is_the_same),
+        cmocka_unit_test(far_scores_stay_finite),
+        cmocka_unit_test(first_of_equal_maxima_wins),
+        cmocka_unit_test(slices_end_with_the_batch),
+        cmocka_unit_test(tiles_have_room_for_fewer_steps),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }

@@ -179,7 +179,7 @@ plim_value *plim_graph_weight(plim_graph *graph, const char *name, const int64_t
     if (!read_shape(&whole, graph, name, 0, shape, rank))
         return NULL;
     if (is_taken(name)) {
-        graph_fail(&graph->inner, PLIM_USAGE, "%s: names under optimizer/ and constant/ are not for weights", name);
+        graph_fail(&graph->inner, PLIM_USAGE, "%s: names under optimizer/ and constant/ are the library's", name);
         return NULL;
     }
     if (api_keep_error(graph, read_initializer(&first, graph, name, initializer, &error), &error))
@@ -204,6 +204,10 @@ plim_value *plim_graph_state(plim_graph *graph, const char *name, plim_type type
     enum type inner;
     if (!read_shape(&whole, graph, name, 0, shape, rank) || !read_type(&inner, graph, name, type))
         return NULL;
+    if (is_taken(name)) {
+        graph_fail(&graph->inner, PLIM_USAGE, "%s: names under optimizer/ and constant/ are the library's", name);
+        return NULL;
+    }
     struct tensor *state = graph_state(&graph->inner, name, inner, whole);
     if (state)
         state->initial = initial;
@@ -329,12 +333,26 @@ plim_type plim_value_type(const plim_value *value)
     return value ? api_type_outside(tensor_of(value)->type) : PLIM_OTHER;
 }
 
+/* Somebody will read something of it, or it writes something. */
+static bool has_purpose(const struct graph *graph)
+{
+    for (int t = 0; t < graph->tensor_count; t++)
+        if (graph->tensor[t]->kind == KIND_RESULT)
+            return true;
+    for (int n = 0; n < graph->node_count; n++)
+        if (graph->node[n]->op->updates)
+            return true;
+    return false;
+}
+
 plim_status api_graph_finish(plim_graph *graph, plim_error *error)
 {
     struct graph *inner = &graph->inner;
     TRY(graph_check(inner, error));
     if (graph->finished)
         return PLIM_OK;
+    if (!has_purpose(inner))
+        return fail(error, PLIM_USAGE, "the graph computes nothing: it has no result and no update");
     inner->layer = NULL;
     if (!graph->fused)
         TRY(fuse(inner, error));
@@ -344,8 +362,6 @@ plim_status api_graph_finish(plim_graph *graph, plim_error *error)
     graph->counts = true;
     TRY(prune(inner, error));
     TRY(rederive(inner, error));
-    if (!inner->node_count)
-        return fail(error, PLIM_USAGE, "the graph computes nothing: it has no result and no update");
     graph->finished = true;
     return PLIM_OK;
 }

@@ -15,6 +15,7 @@ struct api_weight {
 struct plim_layers {
     struct model *model;
     const char *weights; /* a .keras file to begin with, or NULL */
+    const plim_graph *owner; /* whose tensors its weights are */
     struct plim_layers *next;
 };
 

@@ -43,6 +43,7 @@ plim_layers *plim_layers_read(plim_graph *graph, const char *text)
     }
     if (api_keep_error(graph, read_model(layers, graph, text, &error), &error))
         return NULL;
+    layers->owner = graph;
     *graph->last_layers = layers;
     graph->last_layers = &layers->next;
     return layers;
@@ -52,6 +53,8 @@ static plim_status apply(struct tensor **out, plim_graph *graph, struct plim_lay
                          int count, plim_error *error)
 {
     struct model *model = layers->model;
+    for (int i = 0; graph->written && i < model->weight_count; i++)
+        model->weight[i].cast = NULL; /* of what it was before */
     model->iteration = graph->iteration;
     TRY(model_apply(out, &graph->inner, model, (struct tensor *const *)inputs, count, &graph->words, graph->training,
                     error));
@@ -67,6 +70,12 @@ plim_value *plim_layers_apply(plim_graph *graph, plim_layers *layers, plim_value
         return NULL;
     if (!layers) {
         graph_fail(&graph->inner, PLIM_USAGE, "there are no layers to apply");
+        return NULL;
+    }
+    if (layers->owner != graph) {
+        graph_fail(&graph->inner, PLIM_USAGE,
+                   "these layers are of another graph; read them into this one too, with the same "
+                   "names");
         return NULL;
     }
     api_keep_error(graph, apply(&made, graph, layers, inputs, count, &error), &error);

@@ -117,6 +117,10 @@ static plim_value *assign(plim_graph *graph, plim_value *state, plim_value *valu
     struct tensor *inputs[2] = {tensor_of(state), tensor_of(value)};
     if (!api_usable_all(graph, "assign", (plim_value *[]){state, value}, 2))
         return NULL;
+    if (strncmp(inputs[0]->name, "constant/", 9) == 0) {
+        graph_fail(&graph->inner, PLIM_USAGE, "assign: a constant stays what it is; take a state");
+        return NULL;
+    }
     graph->written = true;
     graph->inner.backward = true;
     graph->inner.layer = NULL;

@@ -12,6 +12,18 @@
 /* NEEDSWORK: with `metrics: [accuracy]` the logits are read twice and stay; the op could tell each token's best class.
  */
 
+/* Between the two nothing writes what the matmul reads: it will read it later. */
+static bool reads_the_same(const struct graph *graph, const struct node *dense, const struct node *loss)
+{
+    for (int n = dense->id + 1; n < loss->id; n++) {
+        const struct node *node = graph->node[n];
+        for (int i = 0; node && i < node->input_count; i++)
+            if (node->op->updates >> i & 1 && (node->input[i] == dense->input[1] || node->input[i] == dense->input[2]))
+                return false;
+    }
+    return true;
+}
+
 /* The matmul whose output these logits are, if it may go. */
 static struct node *dense_before(const struct fusion *fusion, const struct node *loss)
 {
@@ -26,7 +38,8 @@ static struct node *dense_before(const struct fusion *fusion, const struct node 
     int64_t classes = logits->shape.dim[logits->shape.rank - 1];
     int64_t tokens = classes ? shape_count(&logits->shape) / classes : 0;
     bool large = classes >= LEAST_CLASSES && tokens >= LEAST_TOKENS;
-    return large && h->shape.rank == logits->shape.rank && h->type == logits->type ? dense : NULL;
+    bool fits = h->shape.rank == logits->shape.rank && h->type == logits->type;
+    return large && fits && reads_the_same(fusion->graph, dense, loss) ? dense : NULL;
 }
 
 /* The new node stands where the loss stood, and makes the tensor that others hold. */

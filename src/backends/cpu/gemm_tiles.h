@@ -23,24 +23,29 @@ struct tile_gemm {
     char *room; /* tile_room_bytes, aligned to 64 */
 };
 
-#define TILE_BLOCK 32 /* rows, columns and steps that are done together */
+#define TILE_BLOCK  32                 /* rows, columns and steps that are done together */
+#define TILE_PACKED ((int64_t)1 << 18) /* elements of B that are packed at once, at most, or one block of columns */
 
 static inline int64_t tile_padded(int64_t extent)
 {
     return (extent + TILE_BLOCK - 1) / TILE_BLOCK * TILE_BLOCK;
 }
 
-/* Columns of B that are packed at once: about half a megabyte. */
+/* Columns of B that are packed at once. */
 static inline int64_t tile_columns(int64_t n, int64_t k)
 {
-    int64_t some = (int64_t)(1 << 18) / tile_padded(k) / TILE_BLOCK * TILE_BLOCK, all = tile_padded(n);
+    int64_t some = TILE_PACKED / tile_padded(k) / TILE_BLOCK * TILE_BLOCK, all = tile_padded(n);
     return some < TILE_BLOCK ? TILE_BLOCK : some < all ? some : all;
 }
 
+/* Enough for every product of at most n columns and k steps: of fewer steps more columns are packed at once, never more
+   than TILE_PACKED elements where that is more than one block. */
 static inline int64_t tile_room_bytes(int64_t n, int64_t k, bool b_packed)
 {
-    int64_t columns = b_packed ? 0 : tile_columns(n, k);
-    return (columns + TILE_BLOCK) * tile_padded(k) * 2 + TILE_BLOCK * TILE_BLOCK * 4;
+    int64_t one = TILE_BLOCK * tile_padded(k), all = tile_padded(n) * tile_padded(k);
+    int64_t some = all < TILE_PACKED ? all : TILE_PACKED;
+    int64_t packed = b_packed ? 0 : some > one ? some : one;
+    return (packed + one) * 2 + TILE_BLOCK * TILE_BLOCK * 4;
 }
 
 /* Asks the system once; false on processors without tiles. */
