@@ -146,11 +146,12 @@ plim_status mappings_read(struct mappings *out, struct budget *budget, const str
                           plim_error *error)
 {
     struct tally tally = {.unused = unused, .unused_count = count};
-    plim_status status = file_open(&tally.pages, budget, "/proc/self/pagemap", FILE_READ, error);
+    plim_error untold = {0};
+    plim_status status = file_open(&tally.pages, budget, "/proc/self/pagemap", FILE_READ, &untold);
     if (status == PLIM_IO)
         tally.unused_count = 0; /* nobody knows: all of it counts */
     else if (status != PLIM_OK)
-        return status;
+        return fail(error, status, "%s", untold.message);
     status = read_from(out, &tally, budget, "/proc/self/smaps", error);
     file_close(tally.pages);
     return status;
