@@ -17,33 +17,13 @@ struct tally {
     uint64_t size, resident, anonymous; /* of the file so far */
     const struct code_range *unused;
     int unused_count;
-    struct file *pages; /* which of them are there; NULL: none */
 };
 
 /* The kernel maps pages in groups of 64 KiB around each fault: those of a neighbour reach so far. */
 #define FAULT_AROUND (64 * KIB)
 
-#define ENTRY_BYTES ((uint64_t)8) /* of /proc/PID/pagemap, a page */
-#define PRESENT     ((uint64_t)1 << 63)
-
-/* Pages that are there already, because an earlier job of this process ran what lies there: they stay. All of them,
-   where the system does not tell. */
-static uint64_t pages_present(const struct tally *tally, uint64_t begin, uint64_t end)
-{
-    uint64_t entry[64], count = 0, page = begin / PAGE, last = end / PAGE;
-    while (page < last) {
-        uint64_t some = last - page < 64 ? last - page : 64;
-        size_t got = 0;
-        plim_status status = file_read_some(&got, tally->pages, page * ENTRY_BYTES, entry, some * ENTRY_BYTES, NULL);
-        if (status != PLIM_OK || got < ENTRY_BYTES)
-            return (end - begin) / PAGE;
-        for (uint64_t i = 0; i < got / ENTRY_BYTES; i++)
-            count += (entry[i] & PRESENT) != 0;
-        page += got / ENTRY_BYTES;
-    }
-    return count;
-}
-
+/* NEEDSWORK: what an earlier job of this process has run is resident and counted only as far as `clean` below says.
+   Asking /proc/self/pagemap which pages are there made the smallest budget differ from run to run. */
 static uint64_t unused_within(const struct tally *tally, uint64_t from, uint64_t to)
 {
     uint64_t bytes = 0;
@@ -52,10 +32,7 @@ static uint64_t unused_within(const struct tally *tally, uint64_t from, uint64_t
         end = end > FAULT_AROUND ? end - FAULT_AROUND : 0;
         begin = begin > from ? begin : from;
         end = end < to ? end : to;
-        begin = (begin + PAGE - 1) / PAGE * PAGE;
-        end = end / PAGE * PAGE;
-        if (end > begin)
-            bytes += end - begin - (tally->pages ? pages_present(tally, begin, end) * PAGE : 0);
+        bytes += end > begin ? (end - begin) / PAGE * PAGE : 0;
     }
     return bytes;
 }
@@ -112,47 +89,31 @@ static size_t read_lines(struct tally *tally, char *buffer, size_t length)
     return rest;
 }
 
-static plim_status read_from(struct mappings *out, struct tally *tally, struct budget *budget, const char *path,
-                             plim_error *error)
+plim_status mappings_read_from(struct mappings *out, struct budget *budget, const char *path,
+                               const struct code_range *unused, int count, plim_error *error)
 {
+    struct tally tally = {.unused = unused, .unused_count = count};
     struct file *file;
     char buffer[4096];
     size_t kept = 0, got;
     uint64_t offset = 0;
     TRY(file_open(&file, budget, path, FILE_READ, error));
     plim_status status;
-    while ((status = file_read_some(&got, file, offset, buffer + kept, sizeof buffer - kept, error)) == PLIM_OK &&
-           got) {
+    while ((status = file_read_some(&got, file, offset, buffer + kept, sizeof buffer - kept, error)) == PLIM_OK && got) {
         offset += got;
-        kept = read_lines(tally, buffer, kept + got);
+        kept = read_lines(&tally, buffer, kept + got);
         if (kept == sizeof buffer)
             kept = 0; /* a line of 4 KiB is a path that we do not need whole */
     }
-    finish_file(tally);
+    finish_file(&tally);
     file_close(file);
     if (status == PLIM_OK)
-        *out = tally->sum;
+        *out = tally.sum;
     return status;
-}
-
-plim_status mappings_read_from(struct mappings *out, struct budget *budget, const char *path,
-                               const struct code_range *unused, int count, plim_error *error)
-{
-    struct tally tally = {.unused = unused, .unused_count = count};
-    return read_from(out, &tally, budget, path, error);
 }
 
 plim_status mappings_read(struct mappings *out, struct budget *budget, const struct code_range *unused, int count,
                           plim_error *error)
 {
-    struct tally tally = {.unused = unused, .unused_count = count};
-    plim_error untold = {0};
-    plim_status status = file_open(&tally.pages, budget, "/proc/self/pagemap", FILE_READ, &untold);
-    if (status == PLIM_IO)
-        tally.unused_count = 0; /* nobody knows: all of it counts */
-    else if (status != PLIM_OK)
-        return fail(error, status, "%s", untold.message);
-    status = read_from(out, &tally, budget, "/proc/self/smaps", error);
-    file_close(tally.pages);
-    return status;
+    return mappings_read_from(out, budget, "/proc/self/smaps", unused, count, error);
 }
