@@ -103,6 +103,8 @@ plim_status setting_value(void *out, const struct setting *setting, const char *
     case SETTING_NODE:
         *(const struct yaml **)out = value;
         return PLIM_OK;
+    case SETTING_ELSEWHERE:
+        return PLIM_OK;
     }
     return fail(error, PLIM_INTERNAL, "settings: kind %d", setting->kind);
 }

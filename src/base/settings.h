@@ -14,6 +14,7 @@ enum setting_kind {
     SETTING_BOOL,   /* bool: true, false */
     SETTING_WORD,   /* const char *: any scalar */
     SETTING_NODE,   /* const struct yaml *: whatever stands there */
+    SETTING_ELSEWHERE, /* nothing: the word may stand here, and somebody else reads it */
 };
 
 struct setting {

@@ -16,8 +16,6 @@ struct attention {
     /* Nodes of the job file: */
     const struct yaml *value_word, *output_word, *axes_word, *flash, *kernel_word, *bias_word, *seed_word, *gate,
         *window, *score_mode;
-    const struct yaml *kernel_regularizer, *bias_regularizer, *activity_regularizer, *kernel_constraint,
-        *bias_constraint;
 };
 
 #define AT(field) offsetof(struct attention, field)
@@ -25,13 +23,11 @@ struct attention {
     {"dropout", SETTING_NUMBER, AT(dropout), 0}, {"use_bias", SETTING_BOOL, AT(use_bias), 0},                          \
         {"use_causal_mask", SETTING_BOOL, AT(causal), 0}, {"flash_attention", SETTING_NODE, AT(flash), 0},             \
         {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0},                                                      \
-        {"bias_initializer", SETTING_NODE, AT(bias_word), 0},                                                          \
-        {"kernel_regularizer", SETTING_NODE, AT(kernel_regularizer), 0},                                               \
-        {"bias_regularizer", SETTING_NODE, AT(bias_regularizer), 0},                                                   \
-        {"activity_regularizer", SETTING_NODE, AT(activity_regularizer), 0},                                           \
-        {"kernel_constraint", SETTING_NODE, AT(kernel_constraint), 0},                                                 \
-        {"bias_constraint", SETTING_NODE, AT(bias_constraint), 0}, {"seed", SETTING_NODE, AT(seed_word), 0},           \
-        {"use_gate", SETTING_NODE, AT(gate), 0}, {"sliding_window", SETTING_NODE, AT(window), 0}, LAYER_WORDS
+        {"bias_initializer", SETTING_NODE, AT(bias_word), 0}, {"kernel_regularizer", SETTING_ELSEWHERE, 0, 0},         \
+        {"bias_regularizer", SETTING_ELSEWHERE, 0, 0}, {"activity_regularizer", SETTING_ELSEWHERE, 0, 0},              \
+        {"kernel_constraint", SETTING_ELSEWHERE, 0, 0}, {"bias_constraint", SETTING_ELSEWHERE, 0, 0},                  \
+        {"seed", SETTING_NODE, AT(seed_word), 0}, {"use_gate", SETTING_NODE, AT(gate), 0},                             \
+        {"sliding_window", SETTING_NODE, AT(window), 0}, LAYER_WORDS
 
 static const struct setting multi_head_settings[] = {
     {"num_heads", SETTING_WHOLE, AT(heads), 1},         {"key_dim", SETTING_WHOLE, AT(key_dim), 1},
@@ -70,11 +66,6 @@ static plim_status read_unsupported(const struct attention *a, const struct laye
 {
     const char *owner = layer->type->name, *job = layer->model->job;
     TRY(option_default(owner, job, "attention_axes", "1", a->axes_word, error));
-    TRY(option_default(owner, job, "kernel_regularizer", "null", a->kernel_regularizer, error));
-    TRY(option_default(owner, job, "bias_regularizer", "null", a->bias_regularizer, error));
-    TRY(option_default(owner, job, "activity_regularizer", "null", a->activity_regularizer, error));
-    TRY(option_default(owner, job, "kernel_constraint", "null", a->kernel_constraint, error));
-    TRY(option_default(owner, job, "bias_constraint", "null", a->bias_constraint, error));
     TRY(option_default(owner, job, "use_gate", "false", a->gate, error));
     TRY(option_default(owner, job, "sliding_window", "null", a->window, error));
     return option_default(owner, job, "score_mode", "dot", a->score_mode, error);
@@ -275,7 +266,7 @@ static struct tensor *plain_merge(struct layer *layer, struct graph *graph, stru
 }
 
 /* Layers of their own in Keras, and groups in its files. */
-static const char *const saved_heads[] = {"query",      "query_dense",      "key",          "key_dense", "value",
+static const char *const saved_heads[] = {"query",       "query_dense",      "key",          "key_dense", "value",
                                           "value_dense", "attention_output", "output_dense", NULL};
 
 const struct layer_type layer_multi_head_attention = {

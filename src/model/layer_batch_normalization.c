@@ -12,7 +12,6 @@ struct batch_normalization {
     struct initializer gamma, beta, mean, variance;
     /* Nodes of the job file: */
     const struct yaml *gamma_word, *beta_word, *mean_word, *variance_word;
-    const struct yaml *gamma_regularizer, *beta_regularizer, *gamma_constraint, *beta_constraint;
     const struct yaml *renorm, *renorm_clipping, *renorm_momentum, *synchronized;
 };
 
@@ -27,10 +26,10 @@ static const struct setting settings[] = {
     {"gamma_initializer", SETTING_NODE, AT(gamma_word), 0},
     {"moving_mean_initializer", SETTING_NODE, AT(mean_word), 0},
     {"moving_variance_initializer", SETTING_NODE, AT(variance_word), 0},
-    {"beta_regularizer", SETTING_NODE, AT(beta_regularizer), 0},
-    {"gamma_regularizer", SETTING_NODE, AT(gamma_regularizer), 0},
-    {"beta_constraint", SETTING_NODE, AT(beta_constraint), 0},
-    {"gamma_constraint", SETTING_NODE, AT(gamma_constraint), 0},
+    {"beta_regularizer", SETTING_ELSEWHERE, 0, 0},
+    {"gamma_regularizer", SETTING_ELSEWHERE, 0, 0},
+    {"beta_constraint", SETTING_ELSEWHERE, 0, 0},
+    {"gamma_constraint", SETTING_ELSEWHERE, 0, 0},
     {"renorm", SETTING_NODE, AT(renorm), 0},
     {"renorm_clipping", SETTING_NODE, AT(renorm_clipping), 0},
     {"renorm_momentum", SETTING_NODE, AT(renorm_momentum), 0},
@@ -42,10 +41,6 @@ static plim_status read_unsupported(const struct layer *layer, plim_error *error
 {
     const struct batch_normalization *options = layer->options;
     const char *name = layer->type->name, *job = layer->model->job;
-    TRY(option_default(name, job, "gamma_regularizer", "null", options->gamma_regularizer, error));
-    TRY(option_default(name, job, "beta_regularizer", "null", options->beta_regularizer, error));
-    TRY(option_default(name, job, "gamma_constraint", "null", options->gamma_constraint, error));
-    TRY(option_default(name, job, "beta_constraint", "null", options->beta_constraint, error));
     TRY(option_default(name, job, "renorm", "false", options->renorm, error));
     TRY(option_default(name, job, "renorm_clipping", "null", options->renorm_clipping, error));
     TRY(option_default(name, job, "renorm_momentum", "0.99", options->renorm_momentum, error));

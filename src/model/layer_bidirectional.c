@@ -11,19 +11,16 @@ enum merge_mode { MERGE_CONCAT, MERGE_SUM, MERGE_MUL, MERGE_AVE };
 
 struct bidirectional {
     struct layer_words words;
-    const struct yaml *layer_word, *backward_word, *mode_word, *weights, *option;
+    const struct yaml *layer_word, *backward_word, *mode_word, *weights;
     struct layer *forward, *backward;
     int mode;
 };
 
 #define AT(field) offsetof(struct bidirectional, field)
 static const struct setting settings[] = {
-    {"layer", SETTING_NODE, AT(layer_word), 0},
-    {"merge_mode", SETTING_NODE, AT(mode_word), 0},
-    {"weights", SETTING_NODE, AT(weights), 0},
-    {"backward_layer", SETTING_NODE, AT(backward_word), 0},
-    {"activity_regularizer", SETTING_NODE, AT(option), 0},
-    LAYER_WORDS,
+    {"layer", SETTING_NODE, AT(layer_word), 0},        {"merge_mode", SETTING_NODE, AT(mode_word), 0},
+    {"weights", SETTING_NODE, AT(weights), 0},         {"backward_layer", SETTING_NODE, AT(backward_word), 0},
+    {"activity_regularizer", SETTING_ELSEWHERE, 0, 0}, LAYER_WORDS,
 };
 
 static plim_status read_mode(struct layer *layer, plim_error *error)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define AT(field) offsetof(struct convolution, field)
-#define ONLY(i)   offsetof(struct convolution, only_null[i])
 
 /* What all of them take. */
 #define COMMON_WORDS                                                                                                   \
@@ -13,19 +12,19 @@
         {"padding", SETTING_NODE, AT(padding_word), 0}, {"data_format", SETTING_NODE, AT(data_format), 0},             \
         {"dilation_rate", SETTING_NODE, AT(dilation_word), 0}, {"activation", SETTING_NODE, AT(activation_word), 0},   \
         {"use_bias", SETTING_BOOL, AT(use_bias), 0}, {"bias_initializer", SETTING_NODE, AT(bias_word), 0},             \
-        {"bias_regularizer", SETTING_NODE, ONLY(0), 0}, {"activity_regularizer", SETTING_NODE, ONLY(1), 0},            \
-        {"bias_constraint", SETTING_NODE, ONLY(2), 0}, LAYER_WORDS
+        {"bias_regularizer", SETTING_ELSEWHERE, 0, 0}, {"activity_regularizer", SETTING_ELSEWHERE, 0, 0},              \
+        {"bias_constraint", SETTING_ELSEWHERE, 0, 0}, LAYER_WORDS
 #define KERNEL_WORDS                                                                                                   \
-    {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0}, {"kernel_regularizer", SETTING_NODE, ONLY(3), 0},        \
+    {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0}, {"kernel_regularizer", SETTING_ELSEWHERE, 0, 0},         \
     {                                                                                                                  \
-        "kernel_constraint", SETTING_NODE, ONLY(4), 0                                                                  \
+        "kernel_constraint", SETTING_ELSEWHERE, 0, 0                                                                   \
     }
 #define DEPTHWISE_WORDS                                                                                                \
     {"depth_multiplier", SETTING_WHOLE, AT(depth_multiplier), 1},                                                      \
         {"depthwise_initializer", SETTING_NODE, AT(kernel_word), 0},                                                   \
-        {"depthwise_regularizer", SETTING_NODE, ONLY(3), 0},                                                           \
+        {"depthwise_regularizer", SETTING_ELSEWHERE, 0, 0},                                                            \
     {                                                                                                                  \
-        "depthwise_constraint", SETTING_NODE, ONLY(4), 0                                                               \
+        "depthwise_constraint", SETTING_ELSEWHERE, 0, 0                                                                \
     }
 
 static const struct setting plain_settings[] = {
@@ -46,8 +45,8 @@ static const struct setting separable_settings[] = {
     COMMON_WORDS,
     DEPTHWISE_WORDS,
     {"pointwise_initializer", SETTING_NODE, AT(pointwise_word), 0},
-    {"pointwise_regularizer", SETTING_NODE, ONLY(5), 0},
-    {"pointwise_constraint", SETTING_NODE, ONLY(6), 0},
+    {"pointwise_regularizer", SETTING_ELSEWHERE, 0, 0},
+    {"pointwise_constraint", SETTING_ELSEWHERE, 0, 0},
 };
 
 static const struct {
@@ -59,19 +58,6 @@ static const struct {
     [FORM_DEPTHWISE] = {depthwise_settings, LENGTH(depthwise_settings)},
     [FORM_SEPARABLE] = {separable_settings, LENGTH(separable_settings)},
 };
-
-/* The places in only_null, by the words of the form. */
-static plim_status read_unsupported(const struct layer *layer, const struct setting *settings, int count,
-                                    plim_error *error)
-{
-    const struct convolution *conv = layer->options;
-    const char *owner = layer->type->name, *job = layer->model->job;
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < LENGTH(conv->only_null); k++)
-            if (settings[i].offset == ONLY(k))
-                TRY(option_default(owner, job, settings[i].word, "null", conv->only_null[k], error));
-    return option_default(owner, job, "data_format", "channels_last", conv->data_format, error);
-}
 
 /* valid, same; Conv1D also causal. */
 static plim_status read_padding(struct convolution *conv, const struct layer *layer, plim_error *error)
@@ -164,7 +150,8 @@ static plim_status read_kind(struct layer *layer, const struct convolution_kind 
     TRY(option_initializer(&conv->kernel, layer, word, conv->kernel_word, error));
     TRY(option_initializer(&conv->pointwise, layer, "pointwise_initializer", conv->pointwise_word, error));
     TRY(option_initializer(&conv->bias, layer, "bias_initializer", conv->bias_word, error));
-    return read_unsupported(layer, settings, count, error);
+    return option_default(layer->type->name, layer->model->job, "data_format", "channels_last", conv->data_format,
+                          error);
 }
 
 #define CONVOLUTION(id, keras, second, first_op, second_op, what, space)                                               \

@@ -27,7 +27,6 @@ struct convolution {
     /* Nodes of the job file: */
     const struct yaml *size_word, *strides_word, *padding_word, *dilation_word, *output_padding_word;
     const struct yaml *activation_word, *kernel_word, *pointwise_word, *bias_word, *data_format;
-    const struct yaml *only_null[7]; /* regularizers and constraints */
 };
 
 /* layer_convolution_build.c */

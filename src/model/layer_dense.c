@@ -10,8 +10,6 @@ struct dense {
     struct initializer kernel, bias;
     /* Nodes of the job file: */
     const struct yaml *activation_word, *kernel_word, *bias_word;
-    const struct yaml *kernel_regularizer, *bias_regularizer, *activity_regularizer, *kernel_constraint,
-        *bias_constraint;
 };
 
 #define AT(field) offsetof(struct dense, field)
@@ -21,22 +19,13 @@ static const struct setting settings[] = {
     {"use_bias", SETTING_BOOL, AT(use_bias), 0},
     {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0},
     {"bias_initializer", SETTING_NODE, AT(bias_word), 0},
-    {"kernel_regularizer", SETTING_NODE, AT(kernel_regularizer), 0},
-    {"bias_regularizer", SETTING_NODE, AT(bias_regularizer), 0},
-    {"activity_regularizer", SETTING_NODE, AT(activity_regularizer), 0},
-    {"kernel_constraint", SETTING_NODE, AT(kernel_constraint), 0},
-    {"bias_constraint", SETTING_NODE, AT(bias_constraint), 0},
+    {"kernel_regularizer", SETTING_ELSEWHERE, 0, 0},
+    {"bias_regularizer", SETTING_ELSEWHERE, 0, 0},
+    {"activity_regularizer", SETTING_ELSEWHERE, 0, 0},
+    {"kernel_constraint", SETTING_ELSEWHERE, 0, 0},
+    {"bias_constraint", SETTING_ELSEWHERE, 0, 0},
     LAYER_WORDS,
 };
-
-static plim_status read_unsupported(const struct dense *dense, const char *job, plim_error *error)
-{
-    TRY(option_default("Dense", job, "kernel_regularizer", "null", dense->kernel_regularizer, error));
-    TRY(option_default("Dense", job, "bias_regularizer", "null", dense->bias_regularizer, error));
-    TRY(option_default("Dense", job, "activity_regularizer", "null", dense->activity_regularizer, error));
-    TRY(option_default("Dense", job, "kernel_constraint", "null", dense->kernel_constraint, error));
-    return option_default("Dense", job, "bias_constraint", "null", dense->bias_constraint, error);
-}
 
 static plim_status dense_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
 {
@@ -49,8 +38,7 @@ static plim_status dense_read(struct layer *layer, const struct yaml *yaml, plim
     TRY(option_extent(layer, "units", dense->units, error));
     TRY(option_activation(&dense->activation, layer, dense->activation_word, error));
     TRY(option_initializer(&dense->kernel, layer, "kernel_initializer", dense->kernel_word, error));
-    TRY(option_initializer(&dense->bias, layer, "bias_initializer", dense->bias_word, error));
-    return read_unsupported(dense, layer->model->job, error);
+    return option_initializer(&dense->bias, layer, "bias_initializer", dense->bias_word, error);
 }
 
 static bool input_fits(const struct layer *layer, struct graph *graph, const struct tensor *x)

@@ -21,8 +21,6 @@ struct einsum {
     int64_t shape[MOST_AXES];                               /* of the output; 0: not known, as x has it */
     int rank;
     const struct yaml *shape_word, *activation_word, *kernel_word, *bias_word;
-    const struct yaml *kernel_regularizer, *bias_regularizer, *kernel_constraint, *bias_constraint,
-        *activity_regularizer;
 };
 
 #define AT(field) offsetof(struct einsum, field)
@@ -33,11 +31,11 @@ static const struct setting einsum_settings[] = {
     {"bias_axes", SETTING_WORD, AT(bias_axes), 0},
     {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0},
     {"bias_initializer", SETTING_NODE, AT(bias_word), 0},
-    {"kernel_regularizer", SETTING_NODE, AT(kernel_regularizer), 0},
-    {"bias_regularizer", SETTING_NODE, AT(bias_regularizer), 0},
-    {"activity_regularizer", SETTING_NODE, AT(activity_regularizer), 0},
-    {"kernel_constraint", SETTING_NODE, AT(kernel_constraint), 0},
-    {"bias_constraint", SETTING_NODE, AT(bias_constraint), 0},
+    {"kernel_regularizer", SETTING_ELSEWHERE, 0, 0},
+    {"bias_regularizer", SETTING_ELSEWHERE, 0, 0},
+    {"activity_regularizer", SETTING_ELSEWHERE, 0, 0},
+    {"kernel_constraint", SETTING_ELSEWHERE, 0, 0},
+    {"bias_constraint", SETTING_ELSEWHERE, 0, 0},
     LAYER_WORDS,
 };
 
@@ -95,15 +93,6 @@ static plim_status read_shape(struct einsum *e, const struct layer *layer, plim_
     return PLIM_OK;
 }
 
-static plim_status einsum_unsupported(const struct einsum *e, const char *job, plim_error *error)
-{
-    TRY(option_default("EinsumDense", job, "kernel_regularizer", "null", e->kernel_regularizer, error));
-    TRY(option_default("EinsumDense", job, "bias_regularizer", "null", e->bias_regularizer, error));
-    TRY(option_default("EinsumDense", job, "activity_regularizer", "null", e->activity_regularizer, error));
-    TRY(option_default("EinsumDense", job, "kernel_constraint", "null", e->kernel_constraint, error));
-    return option_default("EinsumDense", job, "bias_constraint", "null", e->bias_constraint, error);
-}
-
 static plim_status einsum_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
 {
     struct einsum *e = layer->options;
@@ -127,8 +116,7 @@ static plim_status einsum_read(struct layer *layer, const struct yaml *yaml, pli
                        e->w + e->inner);
     TRY(option_activation(&e->activation, layer, e->activation_word, error));
     TRY(option_initializer(&e->kernel, layer, "kernel_initializer", e->kernel_word, error));
-    TRY(option_initializer(&e->bias, layer, "bias_initializer", e->bias_word, error));
-    return einsum_unsupported(e, layer->model->job, error);
+    return option_initializer(&e->bias, layer, "bias_initializer", e->bias_word, error);
 }
 
 /* Keras's fans: of two axes themselves; of more, the last two times the others. */

@@ -10,7 +10,7 @@ struct embedding {
     int64_t input_dim, output_dim;
     struct initializer initializer;
     bool mask_zero;
-    const struct yaml *initializer_word, *regularizer, *constraint, *weights, *lora_rank;
+    const struct yaml *initializer_word, *weights, *lora_rank;
     /* ReversibleEmbedding's: */
     bool tie_weights, reverse;
     double soft_cap; /* 0: none */
@@ -23,8 +23,8 @@ static const struct setting embedding_settings[] = {
     {"input_dim", SETTING_WHOLE, AT(input_dim), 1},
     {"output_dim", SETTING_WHOLE, AT(output_dim), 1},
     {"embeddings_initializer", SETTING_NODE, AT(initializer_word), 0},
-    {"embeddings_regularizer", SETTING_NODE, AT(regularizer), 0},
-    {"embeddings_constraint", SETTING_NODE, AT(constraint), 0},
+    {"embeddings_regularizer", SETTING_ELSEWHERE, 0, 0},
+    {"embeddings_constraint", SETTING_ELSEWHERE, 0, 0},
     {"mask_zero", SETTING_BOOL, AT(mask_zero), 0},
     {"weights", SETTING_NODE, AT(weights), 0},
     {"lora_rank", SETTING_NODE, AT(lora_rank), 0},
@@ -49,8 +49,6 @@ static plim_status read_embedding(struct layer *layer, int settings, const struc
     TRY(option_extent(layer, "output_dim", embedding->output_dim, error));
     TRY(option_initializer(&embedding->initializer, layer, "embeddings_initializer", embedding->initializer_word,
                            error));
-    TRY(option_default("Embedding", job, "embeddings_regularizer", "null", embedding->regularizer, error));
-    TRY(option_default("Embedding", job, "embeddings_constraint", "null", embedding->constraint, error));
     TRY(option_default("Embedding", job, "weights", "null", embedding->weights, error));
     return option_default("Embedding", job, "lora_rank", "null", embedding->lora_rank, error);
 }

@@ -13,18 +13,16 @@ struct normalization {
     struct initializer gamma, beta;
     /* Nodes of the job file: */
     const struct yaml *axis_word, *gamma_word, *beta_word, *rms_scaling;
-    const struct yaml *gamma_regularizer, *beta_regularizer, *gamma_constraint, *beta_constraint;
 };
 
 #define AT(field) offsetof(struct normalization, field)
 #define SCALE_AND_CENTER                                                                                               \
     {"center", SETTING_BOOL, AT(center), 0}, {"scale", SETTING_BOOL, AT(scale), 0},                                    \
         {"beta_initializer", SETTING_NODE, AT(beta_word), 0}, {"gamma_initializer", SETTING_NODE, AT(gamma_word), 0},  \
-        {"beta_regularizer", SETTING_NODE, AT(beta_regularizer), 0},                                                   \
-        {"gamma_regularizer", SETTING_NODE, AT(gamma_regularizer), 0},                                                 \
-        {"beta_constraint", SETTING_NODE, AT(beta_constraint), 0},                                                     \
+        {"beta_regularizer", SETTING_ELSEWHERE, 0, 0}, {"gamma_regularizer", SETTING_ELSEWHERE, 0, 0},                 \
+        {"beta_constraint", SETTING_ELSEWHERE, 0, 0},                                                                  \
     {                                                                                                                  \
-        "gamma_constraint", SETTING_NODE, AT(gamma_constraint), 0                                                      \
+        "gamma_constraint", SETTING_ELSEWHERE, 0, 0                                                                    \
     }
 
 /* ---- axes ---------------------------------------------------------------- */
@@ -89,14 +87,9 @@ static int64_t trailing_axes(const struct normalization *options, const struct l
 static plim_status read_factors(struct layer *layer, plim_error *error)
 {
     struct normalization *options = layer->options;
-    const char *name = layer->type->name, *job = layer->model->job;
     TRY(option_positive(layer, "epsilon", options->epsilon, error));
     TRY(option_initializer(&options->gamma, layer, "gamma_initializer", options->gamma_word, error));
-    TRY(option_initializer(&options->beta, layer, "beta_initializer", options->beta_word, error));
-    TRY(option_default(name, job, "gamma_regularizer", "null", options->gamma_regularizer, error));
-    TRY(option_default(name, job, "beta_regularizer", "null", options->beta_regularizer, error));
-    TRY(option_default(name, job, "gamma_constraint", "null", options->gamma_constraint, error));
-    return option_default(name, job, "beta_constraint", "null", options->beta_constraint, error);
+    return option_initializer(&options->beta, layer, "beta_initializer", options->beta_word, error);
 }
 
 static void set_defaults(struct normalization *options, enum normal kind, double epsilon, bool scale, bool center)

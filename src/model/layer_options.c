@@ -12,8 +12,6 @@ plim_status option_default(const char *owner, const char *job, const char *word,
 {
     char where[256];
     double value, wanted;
-    if (is_weight_option(word)) /* layer_read has read it */
-        return PLIM_OK;
     if (!node || (node->kind == YAML_SCALAR && node->is_null))
         return PLIM_OK;
     if (node->kind == YAML_LIST && node->first) {

@@ -7,14 +7,14 @@ struct prelu {
     struct initializer alpha;
     int64_t shared[MOST_AXES];
     int shared_count;
-    const struct yaml *alpha_word, *shared_word, *regularizer, *constraint; /* of the job file */
+    const struct yaml *alpha_word, *shared_word; /* of the job file */
 };
 
 #define AT(field) offsetof(struct prelu, field)
 static const struct setting settings[] = {
     {"alpha_initializer", SETTING_NODE, AT(alpha_word), 0},
-    {"alpha_regularizer", SETTING_NODE, AT(regularizer), 0},
-    {"alpha_constraint", SETTING_NODE, AT(constraint), 0},
+    {"alpha_regularizer", SETTING_ELSEWHERE, 0, 0},
+    {"alpha_constraint", SETTING_ELSEWHERE, 0, 0},
     {"shared_axes", SETTING_NODE, AT(shared_word), 0},
     LAYER_WORDS,
 };
@@ -41,12 +41,9 @@ static plim_status read_shared(struct prelu *prelu, const struct layer *layer, p
 static plim_status prelu_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
 {
     struct prelu *prelu = layer->options;
-    const char *job = layer->model->job;
     prelu->alpha.kind = INITIAL_ZEROS;
     TRY(layer_read(layer, settings, LENGTH(settings), yaml, error));
     TRY(option_initializer(&prelu->alpha, layer, "alpha_initializer", prelu->alpha_word, error));
-    TRY(option_default("PReLU", job, "alpha_regularizer", "null", prelu->regularizer, error));
-    TRY(option_default("PReLU", job, "alpha_constraint", "null", prelu->constraint, error));
     return read_shared(prelu, layer, error);
 }
 

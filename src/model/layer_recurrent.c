@@ -17,10 +17,10 @@
     {"activation", SETTING_NODE, AT(activation_word), 0}, {"use_bias", SETTING_BOOL, AT(use_bias), 0},                 \
         {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0},                                                      \
         {"recurrent_initializer", SETTING_NODE, AT(recurrent_word), 0},                                                \
-        {"bias_initializer", SETTING_NODE, AT(bias_word), 0}, {"kernel_regularizer", SETTING_NODE, AT(option), 0},     \
-        {"recurrent_regularizer", SETTING_NODE, AT(option), 0}, {"bias_regularizer", SETTING_NODE, AT(option), 0},     \
-        {"activity_regularizer", SETTING_NODE, AT(option), 0}, {"kernel_constraint", SETTING_NODE, AT(option), 0},     \
-        {"recurrent_constraint", SETTING_NODE, AT(option), 0}, {"bias_constraint", SETTING_NODE, AT(option), 0},       \
+        {"bias_initializer", SETTING_NODE, AT(bias_word), 0}, {"kernel_regularizer", SETTING_ELSEWHERE, 0, 0},         \
+        {"recurrent_regularizer", SETTING_ELSEWHERE, 0, 0}, {"bias_regularizer", SETTING_ELSEWHERE, 0, 0},             \
+        {"activity_regularizer", SETTING_ELSEWHERE, 0, 0}, {"kernel_constraint", SETTING_ELSEWHERE, 0, 0},             \
+        {"recurrent_constraint", SETTING_ELSEWHERE, 0, 0}, {"bias_constraint", SETTING_ELSEWHERE, 0, 0},               \
         {"dropout", SETTING_NUMBER, AT(dropout), 0}, {"recurrent_dropout", SETTING_NUMBER, AT(recurrent_dropout), 0},  \
         {"seed", SETTING_NODE, AT(seed_word), 0}, {"return_sequences", SETTING_BOOL, AT(return_sequences), 0},         \
         {"return_state", SETTING_NODE, AT(return_state), 0}, {"go_backwards", SETTING_BOOL, AT(go_backwards), 0},      \

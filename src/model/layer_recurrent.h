@@ -13,8 +13,7 @@ struct recurrent {
     struct initializer kernel, recurrent, bias;
     /* Nodes of the job file: */
     const struct yaml *activation_word, *recurrent_activation_word, *kernel_word, *recurrent_word, *bias_word,
-        *seed_word, *return_state, *stateful, *cudnn,
-        *option; /* option: regularizers and constraints, read elsewhere */
+        *seed_word, *return_state, *stateful, *cudnn;
 };
 
 bool layer_is_recurrent(const struct layer *layer);

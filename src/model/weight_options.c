@@ -15,7 +15,7 @@ static bool ends(const char *word, const char *end)
     return length > tail && strcmp(word + length - tail, end) == 0;
 }
 
-bool is_weight_option(const char *word)
+static bool is_weight_option(const char *word)
 {
     return ends(word, regularizer_end) || ends(word, constraint_end);
 }

@@ -20,8 +20,6 @@ struct weight_option {
     struct weight_option *next;
 };
 
-/* Whether it is read here, for every layer alike. */
-bool is_weight_option(const char *word);
 /* All of them in a layer's map, into layer->weight_option. */
 plim_status weight_options_read(struct layer *layer, const struct yaml *map, plim_error *error);
 

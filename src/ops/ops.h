@@ -106,22 +106,6 @@ struct binary_accuracy_attributes {
     double threshold; /* 0.5 for probabilities, 0 for logits */
 };
 
-/* Updates. learning_rate is f32 [1], iteration is i64 [1] (steps done so far).
-   sgd: inputs w, g, learning_rate, momentum (state like w; absent without momentum).
-     m = mu * m - lr * g; w += m  (nesterov: w += mu * m - lr * g).
-   adam: inputs w, g, m, v, learning_rate, iteration. Keras's formula:
-     t = iteration + 1; a = lr * sqrt(1 - b2^t) / (1 - b1^t)
-     m += (g - m) * (1 - b1); v += (g*g - v) * (1 - b2); w -= m * a / (sqrt(v) + epsilon)
-   Cut along axis 0 of w, all CUT, learning_rate and iteration WHOLE.
-   count_step: input iteration: adds 1. */
-struct sgd_attributes {
-    double momentum;
-    bool nesterov;
-};
-struct adam_attributes {
-    double beta_1, beta_2, epsilon;
-};
-
 #include "ops/normalize.h"
 #include "ops/reduction.h"
 
