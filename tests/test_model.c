@@ -1,19 +1,11 @@
 /* test_model.c - layers: what they read and refuse and where, names, counts
    of parameters, graphs, first values, and the summary. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/random.h"
 #include "base/text.h"
-#include "model/model.h"
+#include "model_bench.h"
 #include "ops/ops.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -27,56 +19,6 @@ static const char CNN[] = "- Conv2D: {filters: 32, kernel_size: 3, activation: r
                           "- Flatten\n"
                           "- Dense: {units: 128, activation: relu}\n"
                           "- Dense: {units: 10, activation: softmax}\n";
-
-/* What a test works with. */
-struct bench {
-    struct budget *budget;
-    struct arena arena;
-    struct model *model;
-    struct graph graph;
-    struct model_tensors tensors;
-    struct training training;
-    plim_error error;
-};
-
-static int set_up(void **state)
-{
-    struct bench *bench = calloc(1, sizeof *bench);
-    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
-    arena_init(&bench->arena, bench->budget, TAG_PLANNER);
-    graph_init(&bench->graph, bench->budget, 4);
-    *state = bench;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct bench *bench = *state;
-    graph_release(&bench->graph);
-    model_free(bench->model);
-    arena_release(&bench->arena);
-    struct budget_figures figures = budget_figures(bench->budget);
-    for (int tag = TAG_PROCESS + 1; tag < TAG_PLANNER; tag++)
-        assert_int_equal(figures.now_by_tag[tag], 0);
-    budget_free(bench->budget);
-    free(bench);
-    return 0;
-}
-
-static struct yaml *parse(struct bench *bench, const char *text)
-{
-    struct yaml *root = NULL;
-    assert_int_equal(yaml_parse(&root, &bench->arena, "job.yaml", text, strlen(text), &bench->error), PLIM_OK);
-    return root;
-}
-
-static plim_status read_model(struct bench *bench, const char *text)
-{
-    model_free(bench->model);
-    bench->model = NULL;
-    bench->error = (plim_error){0};
-    return model_read(&bench->model, bench->budget, "job.yaml", parse(bench, text), &bench->error);
-}
 
 static struct column_spec spec(enum type type, int rank, const int64_t *dim)
 {

@@ -1,72 +1,14 @@
 /* test_model_graph.c - models that are more than a list: several inputs, names, layers used again, models inside
    models; what is refused, and that size costs no stack and no squares. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "model/model.h"
+#include "model_bench.h"
 #include "ops/ops.h"
 #include "plan/plan.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
-/* What a test works with. */
-struct bench {
-    struct budget *budget;
-    struct arena arena;
-    struct model *model;
-    struct graph graph;
-    struct model_tensors tensors;
-    struct training training;
-    plim_error error;
-};
-
-static int set_up(void **state)
-{
-    struct bench *bench = calloc(1, sizeof *bench);
-    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
-    arena_init(&bench->arena, bench->budget, TAG_PLANNER);
-    graph_init(&bench->graph, bench->budget, 4);
-    *state = bench;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct bench *bench = *state;
-    graph_release(&bench->graph);
-    model_free(bench->model);
-    arena_release(&bench->arena);
-    struct budget_figures figures = budget_figures(bench->budget);
-    for (int tag = TAG_PROCESS + 1; tag < TAG_PLANNER; tag++)
-        assert_int_equal(figures.now_by_tag[tag], 0);
-    budget_free(bench->budget);
-    free(bench);
-    return 0;
-}
-
-static struct yaml *parse(struct bench *bench, const char *text)
-{
-    struct yaml *root = NULL;
-    assert_int_equal(yaml_parse(&root, &bench->arena, "job.yaml", text, strlen(text), &bench->error), PLIM_OK);
-    return root;
-}
-
-static plim_status read_model(struct bench *bench, const char *text)
-{
-    model_free(bench->model);
-    bench->model = NULL;
-    bench->error = (plim_error){0};
-    return model_read(&bench->model, bench->budget, "job.yaml", parse(bench, text), &bench->error);
-}
 
 static struct column_spec spec(const char *name, int rank, const int64_t *dim)
 {

@@ -1,12 +1,6 @@
 /* test_policy.c - Keras's dtype policies: their words, and the types in the graphs that they make. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "model/model.h"
+#include "model_bench.h"
 #include "ops/ops.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -18,52 +12,6 @@ static const char MODEL[] = "- Dense: {units: 8, activation: relu, name: twice}\
                             "- Dense: {units: 8}\n"
                             "- LayerNormalization\n"
                             "- Dense: {units: 3, activation: softmax, dtype: float32}\n";
-
-struct bench {
-    struct budget *budget;
-    struct arena arena;
-    struct model *model;
-    struct graph graph;
-    struct model_tensors tensors;
-    struct training training;
-    plim_error error;
-};
-
-static int set_up(void **state)
-{
-    struct bench *bench = calloc(1, sizeof *bench);
-    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
-    arena_init(&bench->arena, bench->budget, TAG_PLANNER);
-    graph_init(&bench->graph, bench->budget, 4);
-    *state = bench;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct bench *bench = *state;
-    graph_release(&bench->graph);
-    model_free(bench->model);
-    arena_release(&bench->arena);
-    budget_free(bench->budget);
-    free(bench);
-    return 0;
-}
-
-static struct yaml *parse(struct bench *bench, const char *text)
-{
-    struct yaml *root = NULL;
-    assert_int_equal(yaml_parse(&root, &bench->arena, "job.yaml", text, strlen(text), &bench->error), PLIM_OK);
-    return root;
-}
-
-static plim_status read_model(struct bench *bench, const char *text)
-{
-    model_free(bench->model);
-    bench->model = NULL;
-    bench->error = (plim_error){0};
-    return model_read(&bench->model, bench->budget, "job.yaml", parse(bench, text), &bench->error);
-}
 
 static void make_model(struct bench *bench, const char *text, enum type compute)
 {

@@ -1,60 +1,19 @@
 /* test_shape_layers.c - layers that move, cut, drop and look up: the shapes they make, what they refuse and where,
    and that what draws does so in training only. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "model/layer_options.h"
+#include "model_bench.h"
 #include "ops/ops.h"
 
-struct bench {
-    struct budget *budget;
-    struct arena arena;
-    struct model *model;
-    struct graph graph;
-    struct model_tensors tensors;
-    struct training training;
-    plim_error error;
-};
-
-static int set_up(void **state)
+/* For training with Adam. */
+static int set_up_adam(void **state)
 {
-    struct bench *bench = calloc(1, sizeof *bench);
-    struct yaml *adam = NULL;
-    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
-    arena_init(&bench->arena, bench->budget, TAG_PLANNER);
-    graph_init(&bench->graph, bench->budget, 4);
-    bench->training = (struct training){.loss = LOSS_SPARSE_CATEGORICAL, .seed = 3};
-    assert_int_equal(yaml_parse(&adam, &bench->arena, "job.yaml", "adam", 4, NULL), PLIM_OK);
-    assert_int_equal(optimizer_read(&bench->training.optimizer, "job.yaml", adam, NULL), PLIM_OK);
-    *state = bench;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
+    set_up(state);
     struct bench *bench = *state;
-    graph_release(&bench->graph);
-    model_free(bench->model);
-    arena_release(&bench->arena);
-    budget_free(bench->budget);
-    free(bench);
+    bench->training = (struct training){.loss = LOSS_SPARSE_CATEGORICAL, .seed = 3};
+    assert_int_equal(optimizer_read(&bench->training.optimizer, "job.yaml", parse(bench, "adam"), NULL), PLIM_OK);
     return 0;
-}
-
-static plim_status read_model(struct bench *bench, const char *text)
-{
-    struct yaml *root = NULL;
-    model_free(bench->model);
-    bench->model = NULL;
-    bench->error = (plim_error){0};
-    assert_int_equal(yaml_parse(&root, &bench->arena, "job.yaml", text, strlen(text), &bench->error), PLIM_OK);
-    return model_read(&bench->model, bench->budget, "job.yaml", root, &bench->error);
 }
 
 static plim_status build(struct bench *bench, struct shape row, bool fitting)
@@ -324,7 +283,7 @@ static void cells_have_keras_weights(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_adam, tear_down)
 
 int main(void)
 {

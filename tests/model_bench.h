@@ -1,0 +1,65 @@
+/* model_bench.h - what tests of models work with: a budget, a model read from text, and the graph of it. */
+#ifndef TESTS_MODEL_BENCH_H
+#define TESTS_MODEL_BENCH_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/model.h"
+
+struct bench {
+    struct budget *budget;
+    struct arena arena;
+    struct model *model;
+    struct graph graph;
+    struct model_tensors tensors;
+    struct training training;
+    plim_error error;
+};
+
+static inline int set_up(void **state)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    arena_init(&bench->arena, bench->budget, TAG_PLANNER);
+    graph_init(&bench->graph, bench->budget, 4);
+    *state = bench;
+    return 0;
+}
+
+static inline int tear_down(void **state)
+{
+    struct bench *bench = *state;
+    graph_release(&bench->graph);
+    model_free(bench->model);
+    arena_release(&bench->arena);
+    struct budget_figures figures = budget_figures(bench->budget);
+    for (int tag = TAG_PROCESS + 1; tag < TAG_PLANNER; tag++)
+        assert_int_equal(figures.now_by_tag[tag], 0);
+    budget_free(bench->budget);
+    free(bench);
+    return 0;
+}
+
+static inline struct yaml *parse(struct bench *bench, const char *text)
+{
+    struct yaml *root = NULL;
+    assert_int_equal(yaml_parse(&root, &bench->arena, "job.yaml", text, strlen(text), &bench->error), PLIM_OK);
+    return root;
+}
+
+static inline plim_status read_model(struct bench *bench, const char *text)
+{
+    model_free(bench->model);
+    bench->model = NULL;
+    bench->error = (plim_error){0};
+    return model_read(&bench->model, bench->budget, "job.yaml", parse(bench, text), &bench->error);
+}
+
+#endif
