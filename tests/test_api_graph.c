@@ -441,18 +441,13 @@ static void refused(plim_status got, const plim_error *error, plim_status status
         fail_msg("status %d, \"%s\"; wanted \"%s\"", (int)got, error->message, says);
 }
 
-static void misuse_is_told(void **state)
+static void graphs_are_not_mixed(void **state)
 {
     plim_budget *budget = budget_of(8 * MIB);
     plim_error error = {0};
-    plim_value *gradient;
-    plim_program *program = NULL;
     (void)state;
     plim_graph *graph = graph_of(budget, 4, true), *other = graph_of(budget, 4, true);
     plim_value *x = plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(3));
-    plim_value *w = plim_graph_weight(graph, "w", SHAPE(3, 2), "he_normal", true);
-    plim_value *z = plim_op(graph, "matmul", LIST(x, w), NULL), *y = plim_op(graph, "relu", &z, 1, NULL);
-    plim_value *loss = plim_op(graph, "mean", &y, 1, NULL);
     assert_null(plim_op(other, "relu", &x, 1, NULL));
     refused(plim_graph_check(other, &error), &error, PLIM_USAGE, "another graph");
     plim_graph_free(other);
@@ -467,25 +462,57 @@ static void misuse_is_told(void **state)
     assert_null(plim_graph_state(other, "constant/float32/2", PLIM_FLOAT32, SHAPE(5), 7));
     refused(plim_graph_check(other, &error), &error, PLIM_USAGE, "the library's");
     plim_graph_free(other);
+    plim_graph_free(graph);
+    plim_budget_free(budget);
+}
+
+static void graphs_without_an_end_are_told(void **state)
+{
+    plim_budget *budget = budget_of(8 * MIB);
+    plim_error error = {0};
+    plim_value *gradient;
+    plim_program *program = NULL;
+    (void)state;
+    plim_graph *graph = graph_of(budget, 4, true);
+    plim_value *x = plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(3));
+    refused(plim_program_make(&program, &graph, 1, NULL, &error), &error, PLIM_USAGE, "computes nothing");
+    plim_value *y = plim_op(graph, "relu", &x, 1, NULL);
+    refused(plim_program_make(&program, &graph, 1, NULL, &error), &error, PLIM_USAGE, "computes nothing");
+    refused(plim_graph_gradients(&gradient, graph, y, &x, 1, &error), &error, PLIM_USAGE, "one number");
+    assert_non_null(strstr(error.hint, "mean"));
+    plim_graph_free(graph);
+    plim_budget_free(budget);
+}
+
+static void what_gradients_took_in_is_gone(void **state)
+{
+    plim_budget *budget = budget_of(8 * MIB);
+    plim_error error = {0};
+    plim_value *gradient;
+    plim_program *program = NULL;
+    (void)state;
+    plim_graph *graph = graph_of(budget, 4, true);
+    plim_value *x = plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(3));
+    plim_value *w = plim_graph_weight(graph, "w", SHAPE(3, 2), "he_normal", true);
+    plim_value *z = plim_op(graph, "matmul", LIST(x, w), NULL), *y = plim_op(graph, "relu", &z, 1, NULL);
+    plim_value *loss = plim_op(graph, "mean", &y, 1, NULL);
     good(plim_graph_gradients(&gradient, graph, loss, &w, 1, &told));
     assert_null(plim_op(graph, "exp", &z, 1, NULL)); /* relu took it in */
     refused(plim_graph_check(graph, &error), &error, PLIM_USAGE, "when gradients were taken");
     refused(plim_program_make(&program, &graph, 1, NULL, &error), &error, PLIM_USAGE, "when gradients were taken");
     assert_null(program);
     plim_graph_free(graph);
+    plim_budget_free(budget);
+}
 
-    graph = graph_of(budget, 4, true);
-    x = plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(3));
-    refused(plim_program_make(&program, &graph, 1, NULL, &error), &error, PLIM_USAGE, "computes nothing");
-    y = plim_op(graph, "relu", &x, 1, NULL);
-    refused(plim_program_make(&program, &graph, 1, NULL, &error), &error, PLIM_USAGE, "computes nothing");
-    refused(plim_graph_gradients(&gradient, graph, y, &x, 1, &error), &error, PLIM_USAGE, "one number");
-    assert_non_null(strstr(error.hint, "mean"));
-    plim_graph_free(graph);
-
-    graph = graph_of(budget, 4, true);
-    x = plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(3));
-    y = plim_op(graph, "relu", &x, 1, NULL);
+static void programs_are_used_as_made(void **state)
+{
+    plim_budget *budget = budget_of(8 * MIB);
+    plim_error error = {0};
+    plim_program *program = NULL;
+    (void)state;
+    plim_graph *graph = graph_of(budget, 4, true);
+    plim_value *x = plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(3)), *y = plim_op(graph, "relu", &x, 1, NULL);
     plim_value *unread = plim_op(graph, "exp", &x, 1, NULL), *kept = plim_op(graph, "exp", &y, 1, NULL);
     plim_graph_result(graph, kept, "kept");
     good(plim_program_make(&program, &graph, 1, NULL, &told));
@@ -599,7 +626,10 @@ int main(void)
         cmocka_unit_test(states_last),
         cmocka_unit_test(outputs_are_parts),
         cmocka_unit_test(a_keras_file_brings_its_weights),
-        cmocka_unit_test(misuse_is_told),
+        cmocka_unit_test(graphs_are_not_mixed),
+        cmocka_unit_test(graphs_without_an_end_are_told),
+        cmocka_unit_test(what_gradients_took_in_is_gone),
+        cmocka_unit_test(programs_are_used_as_made),
         cmocka_unit_test(words_are_checked),
         cmocka_unit_test(over_budget_says_how_much),
     };
