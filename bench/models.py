@@ -48,7 +48,7 @@ def write_job(folder, model, batch, policy):
            "train": {"optimizer": "adamw" if model == "gpt2" else "adam", "loss": model_words.LOSSES.get(model, "sparse_categorical_crossentropy"),
                      "epochs": 1, "callbacks": [{"checkpoint": "none"}]}}
     if policy != "float32":
-        job["precision"] = policy
+        job["train"]["precision"] = policy
     path = os.path.join(folder, f"{model}-{batch}.yaml")
     with open(path, "w") as f:
         json.dump(job, f, indent=0)
