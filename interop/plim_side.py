@@ -14,11 +14,12 @@ def check(what, error, bar):
     print(f"{'ok   ' if good else 'FAILS'} {what}: {error:.2e} (bar {bar:.0e})", flush=True)
 
 
-def error(a, b):
+def error(a, b, beside=0):
+    """beside: what a and b are compared with where it is more than b."""
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if a.shape != b.shape or not np.isfinite(a).all():
         return np.inf
-    return np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)
+    return np.abs(a - b).max() / max(np.abs(b).max(), beside, 1e-30)
 
 
 def path_inside(layer, weight):
@@ -36,23 +37,21 @@ def finish():
     return results[False] > 0
 
 
-def run_plim(plim, weights, layer_list, x, y, optimizer, loss, batch, steps, metrics=("accuracy",), memory="1GiB"):
-    """weights: plim's names to arrays; None: those of the model's file. layer_list: layers, or a path. x: an array, or arrays
-    by name. Returns losses by step, accuracy and weights afterwards; None when plim fails."""
-    source = {"npz": "data.npz"} if isinstance(x, dict) else {"npy": ["x.npy", "y.npy"]}
-    job = {"memory": memory, "seed": 1,
+def train(plim, weights, model, arrays, batch, steps, memory="1GiB", **words):
+    """weights: plim's names to arrays; None: those of the model's file. arrays: columns in order, or by name. words: of the job's
+    part `train`. Returns losses by step, the epoch's event and weights afterwards; None when plim fails."""
+    source = {"npz": "data.npz"} if isinstance(arrays, dict) else {"npy": [f"{i}.npy" for i in range(len(arrays))]}
+    job = {"memory": memory, "seed": 1, "model": model,
            "data": {"train": {**source, "pipeline": [{"repeat": -1}, {"batch": batch}]}},
-           "model": layer_list,
-           "train": {"optimizer": optimizer, "loss": loss, "metrics": list(metrics), "epochs": 1, "steps_per_epoch": steps,
-                     "save_weights": "after.safetensors"}}
+           "train": {"epochs": 1, "steps_per_epoch": steps, "save_weights": "after.safetensors", **words}}
     if weights is not None:
         job["train"]["load_weights"] = "before.safetensors"
     with tempfile.TemporaryDirectory() as folder:
-        if isinstance(x, dict):
-            np.savez(f"{folder}/data.npz", **x, label=y)
+        if isinstance(arrays, dict):
+            np.savez(f"{folder}/data.npz", **arrays)
         else:
-            np.save(f"{folder}/x.npy", x)
-            np.save(f"{folder}/y.npy", y)
+            for i, a in enumerate(arrays):
+                np.save(f"{folder}/{i}.npy", a)
         if weights is not None:
             save_file({k: np.ascontiguousarray(w) for k, w in weights.items()}, f"{folder}/before.safetensors")
         with open(f"{folder}/job.yaml", "w") as f:
@@ -62,6 +61,12 @@ def run_plim(plim, weights, layer_list, x, y, optimizer, loss, batch, steps, met
             print(r.stderr)
             return None
         events = [json.loads(line) for line in r.stdout.splitlines()]
-        losses = [e["loss"] for e in events if e["event"] == "step"]
-        accuracy = [e.get("accuracy") for e in events if e["event"] == "epoch"][-1]
-        return losses, accuracy, load_file(f"{folder}/after.safetensors")
+        return ([e["loss"] for e in events if e["event"] == "step"], [e for e in events if e["event"] == "epoch"][-1],
+                load_file(f"{folder}/after.safetensors"))
+
+
+def run_plim(plim, weights, model, x, y, optimizer, loss, batch, steps, metrics=("accuracy",), memory="1GiB"):
+    """The same for x (an array, or arrays by name) and y; the accuracy in the place of the event."""
+    arrays = {**x, "label": y} if isinstance(x, dict) else [x, y]
+    ran = train(plim, weights, model, arrays, batch, steps, memory, optimizer=optimizer, loss=loss, metrics=list(metrics))
+    return ran and (ran[0], ran[1].get("accuracy"), ran[2])

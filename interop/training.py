@@ -2,38 +2,17 @@
 
 Optimizers are compared by the weights after 20 steps, losses by value and gradient of the first step (the change of
 a weight under SGD with learning rate 1), metrics by their value after one step."""
-import json, subprocess, sys, tempfile
+import sys
 import numpy as np
 import tensorflow as tf
 import keras
 from keras import layers
-from safetensors.numpy import load_file, save_file
-from plim_side import check, error, finish
+from plim_side import check, error, finish, train
 
 tf.get_logger().setLevel("ERROR")
 plim = sys.argv[1]
 only = sys.argv[2:]
 rng = np.random.default_rng(5)
-
-
-def train_plim(weights, layer_list, arrays, batch, steps, **words):
-    job = {"memory": "1GiB", "seed": 1, "model": layer_list,
-           "data": {"train": {"npy": [f"{i}.npy" for i in range(len(arrays))], "pipeline": [{"repeat": -1}, {"batch": batch}]}},
-           "train": {"epochs": 1, "steps_per_epoch": steps, "load_weights": "before.safetensors", "save_weights": "after.safetensors",
-                     **words}}
-    with tempfile.TemporaryDirectory() as folder:
-        for i, a in enumerate(arrays):
-            np.save(f"{folder}/{i}.npy", a)
-        save_file({k: np.ascontiguousarray(w) for k, w in weights.items()}, f"{folder}/before.safetensors")
-        with open(f"{folder}/job.yaml", "w") as f:
-            json.dump(job, f)
-        r = subprocess.run([plim, "train", f"{folder}/job.yaml", "--json=steps"], capture_output=True, text=True, timeout=600)
-        if r.returncode:
-            print(r.stderr)
-            return None
-        events = [json.loads(line) for line in r.stdout.splitlines()]
-        return ([e["loss"] for e in events if e["event"] == "step"], [e for e in events if e["event"] == "epoch"][-1],
-                load_file(f"{folder}/after.safetensors"))
 
 
 def model_of(units, activation, more=None, shape=(6,)):
@@ -55,7 +34,7 @@ def compare(what, model, layer_list, arrays, loss, optimizer, batch, steps, bar,
     x, y, *weight = arrays
     names = {f"{layer.name}/{w.name}": w for layer in model.layers for w in layer.weights}
     before = {k: w.numpy().copy() for k, w in names.items()}
-    ours = train_plim(before, layer_list, arrays, batch, steps, loss=loss[0], optimizer=optimizer[0], metrics=[m[0] for m in metrics])
+    ours = train(plim, before, layer_list, arrays, batch, steps, loss=loss[0], optimizer=optimizer[0], metrics=[m[0] for m in metrics])
     model.compile(optimizer=optimizer[1], loss=loss[1], metrics=[m[1] for m in metrics])
     theirs = []
     for i in range(steps):
