@@ -68,13 +68,14 @@ def compare(what, model, layer_list, x, y, loss, batch, steps, bar, optimizer, m
 def both(what, build, layer_list, x, y, loss, batch, first_bar, more=None, metrics=("accuracy",), zero=()):
     """The first step's gradients, then `more` steps (count, bar, learning rate) of Adam."""
     compare(f"{what}, first step", build(), layer_list, x, y, loss, batch, 1, first_bar,
-            ({"sgd": {"learning_rate": 1.0}}, keras.optimizers.SGD(1.0)), metrics, zero)
+            ({"sgd": {"learning_rate": FAR}}, keras.optimizers.SGD(FAR)), metrics, zero)
     if more:
         steps, bar, rate = more
         compare(f"{what}, Adam", build(), layer_list, x, y, loss, batch, steps, bar,
                 ({"adam": {"learning_rate": rate}}, keras.optimizers.Adam(rate)), zero=zero)
 
 
+FAR = 4096.0  # so large a step that the weight before it takes no digits of the gradient
 rng = np.random.default_rng(0)
 
 
