@@ -31,7 +31,7 @@ CASES = [
     ("Conv2DTranspose, valid, output_padding (1, 0)", PICTURE, [("Conv2DTranspose", dict(filters=4, kernel_size=[4, 3], strides=[3, 2], output_padding=[1, 0]))]),
     ("Conv2DTranspose, stride 1 same", PICTURE, [("Conv2DTranspose", dict(filters=4, kernel_size=4, padding="same"))]),
     ("Conv1DTranspose", LINE, [("Conv1DTranspose", dict(filters=5, kernel_size=4, strides=3, padding="same"))]),
-    ("Conv3DTranspose", VOLUME, [("Conv3DTranspose", dict(filters=3, kernel_size=3, strides=2, padding="same"))]),
+    ("Conv3DTranspose", SMALL, [("Conv3DTranspose", dict(filters=3, kernel_size=3, strides=2, padding="same"))]),
     ("MaxPooling1D", LINE, [("MaxPooling1D", dict(pool_size=3, strides=2, padding="same"))]),
     ("MaxPooling2D, 3x3 stride 2 same", PICTURE, [("MaxPooling2D", dict(pool_size=3, strides=2, padding="same"))]),
     ("MaxPooling3D", SMALL, [APART, ("MaxPooling3D", dict(pool_size=[2, 3, 2], strides=2, padding="same")), BACK]),
