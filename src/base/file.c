@@ -286,6 +286,11 @@ const char *file_path(const struct file *file)
     return file->path;
 }
 
+int file_descriptor(const struct file *file)
+{
+    return file->descriptor;
+}
+
 plim_status file_size(uint64_t *bytes, struct file *file, plim_error *error)
 {
     struct stat status;

@@ -1,4 +1,4 @@
-/* file_own.h - what file.c, file_names.c and folder.c share. */
+/* file_own.h - what the files of the file layer share. */
 #ifndef BASE_FILE_OWN_H
 #define BASE_FILE_OWN_H
 
@@ -15,6 +15,8 @@ plim_status file_io_error(plim_error *error, const char *path, const char *verb,
 bool file_faulted(enum fault_site site);
 /* Above the standard streams, closed on exec, EINTR retried; -1 and errno. */
 int file_open_path(const char *path, int flags, mode_t mode);
+/* For as long as the file is open. */
+int file_descriptor(const struct file *file);
 /* tmpfs, ramfs */
 bool file_system_in_memory(const struct statfs *system);
 

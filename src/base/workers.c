@@ -101,6 +101,16 @@ static size_t stack_bytes_with_guard(void)
     return THREAD_STACK_BYTES + (page > 0 ? (size_t)page : 4096);
 }
 
+bool lock_init(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t kind;
+    if (pthread_mutexattr_init(&kind) != 0)
+        return false;
+    bool made = pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP) == 0 && pthread_mutex_init(lock, &kind) == 0;
+    pthread_mutexattr_destroy(&kind);
+    return made;
+}
+
 uint64_t thread_cost(void)
 {
     return budget_charge(stack_bytes_with_guard()) + budget_charge(sizeof(struct thread));

@@ -8,6 +8,8 @@
 #ifndef BASE_WORKERS_H
 #define BASE_WORKERS_H
 
+#include <pthread.h>
+
 #include "base/budget.h"
 
 /* Kernels keep their buffers in the plan: what oneDNN and libc need is little.
@@ -47,6 +49,9 @@ typedef void team_task(void *context, int unit, int worker);
 /* Returns when all units have been run. units == 1 runs in the caller and
    wakes nobody. Not re-entrant; one caller at a time. */
 void team_run(struct team *team, int units, team_task *task, void *context);
+
+/* For locks that are held for less than a thread takes to fall asleep: who finds it taken looks again for a moment. */
+bool lock_init(pthread_mutex_t *lock);
 
 /* Processors this process may run on (affinity mask). */
 int cpu_count(void);

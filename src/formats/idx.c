@@ -251,6 +251,17 @@ static void idx_expect(struct source *source, int64_t first, int64_t count)
             rows_expect(&idx->file[i].rows, first, count);
 }
 
+static bool idx_layout(struct row_layout *out, const struct source *source)
+{
+    const struct idx_source *idx = (const struct idx_source *)source;
+    out->part_count = idx->file_count;
+    for (int i = 0; i < idx->file_count; i++) {
+        out->part[i] = rows_layout(&idx->file[i].rows);
+        out->column[i] = (struct layout_column){.part = i};
+    }
+    return true;
+}
+
 static void idx_close(struct source *source)
 {
     struct idx_source *idx = (struct idx_source *)source;
@@ -260,7 +271,7 @@ static void idx_close(struct source *source)
 }
 
 static const struct source_type idx_type = {
-    .name = "idx", .start = idx_start, .read = idx_read, .expect = idx_expect, .close = idx_close};
+    .name = "idx", .start = idx_start, .read = idx_read, .expect = idx_expect, .layout = idx_layout, .close = idx_close};
 
 plim_status idx_open(struct source **out, struct budget *budget, const char *const *paths, int count, plim_error *error)
 {

@@ -56,6 +56,21 @@ static void npy_expect(struct source *source, int64_t first, int64_t count)
             rows_expect(&npy->rows[i], first, count);
 }
 
+static bool npy_layout(struct row_layout *out, const struct source *source)
+{
+    const struct npy_source *npy = (const struct npy_source *)source;
+    out->part_count = npy->file_count;
+    for (int i = 0; i < npy->file_count; i++) {
+        if (npy->fortran[i].item)
+            return false;
+        out->part[i] = rows_layout(&npy->rows[i]);
+        out->column[i] = (struct layout_column){.part = i};
+    }
+    for (int p = 0; p < npy->part_count; p++)
+        out->column[p] = (struct layout_column){.offset = npy->part[p].offset};
+    return true;
+}
+
 static void npy_close(struct source *source)
 {
     struct npy_source *npy = (struct npy_source *)source;
@@ -64,7 +79,8 @@ static void npy_close(struct source *source)
     budget_give(source->budget, TAG_FORMATS, npy, sizeof *npy);
 }
 
-static const struct source_type npy_type = {.name = "npy", .read = npy_read, .expect = npy_expect, .close = npy_close};
+static const struct source_type npy_type = {
+    .name = "npy", .read = npy_read, .expect = npy_expect, .layout = npy_layout, .close = npy_close};
 
 /* A column for each range of the second axis. */
 static plim_status add_ranges(struct npy_source *npy, const struct npy_header *header, const struct npy_range *ranges,

@@ -90,6 +90,11 @@ void rows_expect(const struct rows *rows, int64_t first, int64_t count)
     file_will_need(rows->file, rows->at + (uint64_t)first * rows->row_bytes, (uint64_t)count * rows->row_bytes);
 }
 
+struct layout_part rows_layout(const struct rows *rows)
+{
+    return (struct layout_part){rows->file, rows->at, rows->row_bytes, rows->swap};
+}
+
 /* ---- rows cut into parts ---- */
 
 /* Rows too large for the buffer: each part is a read of its own. */

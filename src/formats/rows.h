@@ -28,6 +28,8 @@ plim_status rows_read_parts(const struct rows *rows, const struct row_part *part
                             int64_t count, void *const *to, const uint64_t *stride, plim_error *error);
 /* These rows will be read soon: the disk may begin. */
 void rows_expect(const struct rows *rows, int64_t first, int64_t count);
+/* For a source's layout. */
+struct layout_part rows_layout(const struct rows *rows);
 /* Turns round `bytes` / `size` elements of `size` bytes: 1 (nothing), 2, 4 or 8. */
 void swap_elements(void *data, uint64_t bytes, uint32_t size);
 

@@ -57,6 +57,20 @@ struct row_target {
     struct room *room; /* NULL only where no column has values */
 };
 
+/* Rows that lie in files as they are: row i of a part at byte at + i * row_bytes of its file. */
+struct row_layout {
+    int part_count;
+    struct layout_part {
+        struct file *file; /* NULL before start, where that makes it */
+        uint64_t at, row_bytes;
+        uint32_t swap; /* bytes of an element to be turned round; 1: none */
+    } part[MOST_COLUMNS];
+    struct layout_column {
+        int part;
+        uint64_t offset; /* in a row of it */
+    } column[MOST_COLUMNS];
+};
+
 struct source_type {
     const char *name; /* the job file's word: "idx", "npy", "random", "range" */
     /* Called once before the first read, after the plan was accepted:
@@ -72,6 +86,8 @@ struct source_type {
                                const struct row_target *target, plim_error *error);
     /* Elements first..first + count will be asked for soon, in any order: the disk may begin. Advice; may be NULL. */
     void (*expect)(struct source *source, int64_t first, int64_t count);
+    /* Where the rows lie; false: they are not in files as they are. May be NULL. */
+    bool (*layout)(struct row_layout *out, const struct source *source);
 
     /* Streams. A reader takes source->reader_bytes from the budget at most (tag formats), on opening; it stands at
        the beginning of epoch 0 then. */
