@@ -64,7 +64,8 @@ static void why_slots(struct text *out, const struct plim_job *job)
     const struct dataset *dataset = job->train.dataset;
     int slots = job->train_grant.slots, wanted = dataset_wanted_grant(dataset, job->data_threads).slots;
     const char *ask = !dataset->prefetched              ? "no prefetch: one batch at a time"
-                      : dataset->depth == PREFETCH_AUTO ? "prefetch auto: one in use, one ready, one being read"
+                      : dataset->depth == PREFETCH_AUTO ? slots > 3 ? "prefetch auto: rows of held blocks come fast"
+                                                                    : "prefetch auto: one in use, one ready, one being read"
                                                         : "as prefetch asks: that many and the one in use";
     if (slots == wanted)
         text_add(out, "%s", dataset->prefetched && !job->data_threads ? "no data threads: nothing is read ahead" : ask);
@@ -175,13 +176,20 @@ static void choices_text(struct text *out, const struct plim_job *job)
     const struct dataset *cache = optional_cache(job->train.dataset);
     if (cache)
         text_add(out, "  cache %s: %s\n", cache_is_kept(cache) ? "in memory" : "none", why_cache(cache));
-    if (held_bytes(job->train.dataset))
+    if (held_bytes(job->train.dataset, 1))
         text_add(out, "  blocks %s: %s\n", job->train_grant.held ? "held" : "not held", why_held(job));
     if (job->train.dataset->room_bytes) {
         char room[16];
         text_size(room, job->train.dataset->room_bytes);
         text_add(out, "  room %s: for values of unforeseen size (largest_element: sets it)\n", room);
     }
+}
+
+/* Percent: blocks that are still on their way are counted as bytes of the disk, not as elements yet. */
+static double direct_share(const struct plim_job *job, const plim_data_figures *figures)
+{
+    double share = figures->bytes_read ? 100.0 * (double)job->direct_bytes / (double)figures->bytes_read : 0;
+    return share < 100 ? share : 100;
 }
 
 static void figures_text(struct text *out, const struct plim_job *job, const plim_data_figures *figures)
@@ -200,6 +208,9 @@ static void figures_text(struct text *out, const struct plim_job *job, const pli
     if (figures->threads <= job->train_grant.workers)
         text_add(out, "; %d of %d threads were enough", figures->threads, job->train_grant.workers + 1);
     text_add(out, "; peak %s\n", peak);
+    if (held_bytes(job->train.dataset, job->train_grant.held))
+        text_add(out, "blocks: %.0f %% of the bytes were read past the page cache\n",
+                 direct_share(job, figures));
 }
 
 void data_report_text(struct text *out, const struct plim_job *job, const plim_data_figures *figures)
@@ -258,8 +269,8 @@ static void choices_json(struct json_writer *json, const struct plim_job *job)
         json_string(json, "cache", cache_is_kept(cache) ? "memory" : "none");
         json_string(json, "why_cache", why_cache(cache));
     }
-    if (held_bytes(job->train.dataset)) {
-        json_bool(json, "blocks_held", job->train_grant.held);
+    if (held_bytes(job->train.dataset, 1)) {
+        json_bool(json, "blocks_held", job->train_grant.held > 0);
         json_string(json, "why_blocks", why_held(job));
     }
     json_uint(json, "room_bytes", job->train.dataset->room_bytes);
@@ -282,6 +293,7 @@ static void figures_json(struct json_writer *json, const struct plim_job *job, c
     json_double(json, "seconds", figures->seconds);
     json_double(json, "elements_per_s", figures->elements_per_s);
     json_uint(json, "bytes_read", figures->bytes_read);
+    json_uint(json, "direct_bytes", job->direct_bytes);
     json_uint(json, "peak_rss_bytes", figures->peak_rss_bytes);
 }
 

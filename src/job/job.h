@@ -68,6 +68,7 @@ struct plim_job {
     const char *obstacle;                 /* what is in the way beside the budget, or NULL */
     bool process_reserved, kernel_reserved; /* in the ledger */
     struct grant train_grant, validation_grant;
+    uint64_t direct_bytes; /* read past the page cache by the last run over the data alone */
     double plan_seconds;
     plim_plan_report report;
     struct text plan_text, plan_json, summary_text, summary_json;

@@ -32,7 +32,7 @@ static plim_status drain(plim_data_figures *figures, struct plim_job *job, struc
     }
 }
 
-static void finish(plim_data_figures *figures, const struct plim_job *job, const struct iterator *iterator,
+static void finish(plim_data_figures *figures, struct plim_job *job, const struct iterator *iterator,
                    uint64_t begin)
 {
     struct usage usage = {0};
@@ -41,6 +41,7 @@ static void finish(plim_data_figures *figures, const struct plim_job *job, const
     usage_now(&usage);
     figures->seconds = (double)(clock_ns() - begin) * 1e-9;
     figures->bytes_read = read.bytes_read;
+    job->direct_bytes = read.direct_bytes;
     figures->peak_rss_bytes = usage.peak_rss;
     figures->predicted_peak_bytes = job->prediction.peak;
     figures->elements_per_s = (double)figures->elements / figures->seconds;

@@ -289,10 +289,11 @@ int64_t dataset_steps(const struct dataset *dataset, int64_t *last_batch);
 /* What an iterator works with: batch slots, and threads that fill them besides the caller. */
 struct grant {
     int slots, workers;
-    bool held;  /* blocks that a shuffle takes rows from are held in memory; where there are none it costs nothing */
+    int held;   /* how many of the blocks that a shuffle takes rows from are in memory, 0 to held_most() (held_blocks.h);
+                   where there are none it costs nothing */
     bool timed; /* the clock runs: iterator_times_each tells what each stage takes */
 };
-/* The least and the most that is of use: prefetch auto has 3 slots; threads as many as there are for data, fewer
+/* The least and the most that is of use: prefetch auto has 3 slots, more small ones where blocks are held; threads as many as there are for data, fewer
    where the work is too light to be shared. */
 struct grant dataset_least_grant(const struct dataset *dataset);
 struct grant dataset_wanted_grant(const struct dataset *dataset, int data_threads);
@@ -340,6 +341,7 @@ struct iterator_figures {
     uint64_t ready; /* iterator_next calls served without waiting */
     int threads; /* that were enough lately, the caller among them */
     uint64_t skipped; /* bad elements that ignore_errors passed over */
+    uint64_t direct_bytes; /* of held blocks, that were read past the page cache */
 };
 void iterator_figures(struct iterator_figures *out, const struct iterator *iterator);
 /* How many threads, of `most`, are wanted after so many of these batches were ready when they were asked for: fewer

@@ -449,7 +449,10 @@ static void announce(struct flow *flow, int s)
     struct source *source = flow->shape.first->source;
     struct locate_step *step = &flow->locate[s];
     int runs = step->node->stage->coming(coming, &step->state, step->node, flow->position[0], flow->epoch[0]);
-    for (int r = 0; r < runs; r++) {
+    bool held = flow->held && s + 1 == flow->shape.locate_count; /* blocks of the source's own rows */
+    for (int r = 0; r < runs && held; r++)
+        held_expect(flow->held, coming[r].first, (flow->epoch[0] << 32) + (uint64_t)coming[r].group + 1);
+    for (int r = 0; r < runs && !flow->held; r++) {
         int64_t ends[2] = {coming[r].first, coming[r].first + coming[r].count - 1};
         uint64_t epochs[2] = {flow->epoch[0], flow->epoch[0]};
         for (int before = s + 1; before < flow->shape.locate_count; before++) {

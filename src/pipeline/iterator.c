@@ -15,6 +15,7 @@
       epoch may cost a program run or a file fetched. */
 #include "base/clock.h"
 #include "base/floats.h"
+#include "pipeline/held_blocks.h"
 #include "pipeline/iterator_own.h"
 
 /* ---- giving ---- */
@@ -220,6 +221,8 @@ static void go_on_at(struct iterator *iterator, int64_t epoch, int64_t step, int
         sleep_caller(iterator);
     iterator->origin_epoch = epoch;
     iterator->origin = origin;
+    if (iterator->held)
+        held_forget(iterator->held);
     set_position(iterator, epoch, step);
     atomic_store(&iterator->cancel, false);
     iterator->seeking = false;
@@ -271,6 +274,7 @@ void iterator_figures(struct iterator_figures *out, const struct iterator *itera
     out->bytes_read = bytes_read(iterator->dataset) - iterator->bytes_read_before;
     out->skipped = stream_skipped(iterator->head);
     out->threads = iterator->wanted;
+    out->direct_bytes = iterator->held ? held_direct_bytes(iterator->held) : 0;
 }
 
 void iterator_times_each(iterator_visit *visit, void *context, struct iterator *iterator)

@@ -138,8 +138,8 @@ void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const str
         add(&by_tag[TAG_PIPELINE], flow_cost(dataset));
     for (int w = 0; w < grant.workers; w++)
         add(&by_tag[TAG_STACKS], thread_cost());
-    if (grant.held && held_bytes(dataset))
-        add(&by_tag[TAG_PIPELINE], budget_charge(held_bytes(dataset)));
+    if (held_bytes(dataset, grant.held))
+        add(&by_tag[TAG_PIPELINE], budget_charge(held_bytes(dataset, grant.held)));
     if (flow_head(dataset))
         stream_cost(by_tag, flow_head(dataset));
     add_sources(by_tag, scratch_bytes, dataset, &(struct counted){0});

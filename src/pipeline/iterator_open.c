@@ -39,7 +39,7 @@ static plim_status take_ring(struct iterator *iterator, plim_error *error)
 
 static plim_status make_lock(struct iterator *iterator, plim_error *error)
 {
-    if (pthread_mutex_init(&iterator->lock, NULL) != 0)
+    if (!lock_init(&iterator->lock))
         return fail(error, PLIM_NO_MEMORY, "the system has no lock for the pipeline");
     if (pthread_cond_init(&iterator->workers_wake, NULL) != 0) {
         pthread_mutex_destroy(&iterator->lock);
@@ -81,8 +81,9 @@ static plim_status open_parts(struct iterator *iterator, struct grant grant, str
     TRY(take_ring(iterator, error));
     TRY(dataset_start(iterator->dataset, scratch, error));
     iterator->bytes_read_before = bytes_read(iterator->dataset);
-    if (grant.held && held_bytes(iterator->dataset))
-        TRY(held_open(&iterator->held, iterator->dataset, iterator->budget, error));
+    if (held_bytes(iterator->dataset, grant.held))
+        TRY(held_open(&iterator->held, iterator->dataset, grant.held, (int64_t)grant.slots * iterator->rows,
+                      iterator->budget, error));
     TRY(start_flows(iterator, grant, seed, error));
     if (flow_head(iterator->dataset))
         TRY(stream_open(&iterator->head, flow_head(iterator->dataset), iterator->budget, scratch, seed, error));

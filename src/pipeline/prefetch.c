@@ -3,10 +3,13 @@
 
 #include "base/settings.h"
 #include "pipeline/held_blocks.h"
+#include "pipeline/iterator_own.h"
 #include "pipeline/stage.h"
 
 #define MOST_DEPTH 1024
 #define AUTO_SLOTS 3 /* one in use, one ready, one being read */
+#define FAST_BYTES ((uint64_t)256 * 1024) /* rows of held blocks come faster than a thread is woken: more, if small */
+#define FAST_SLOTS 17
 
 static plim_status prefetch_build(struct dataset *dataset, plim_error *error)
 {
@@ -45,12 +48,20 @@ bool dataset_is_heavy(const struct dataset *dataset)
     return false;
 }
 
+static int auto_slots(const struct dataset *dataset)
+{
+    uint64_t each = ring_bytes(dataset, 1), fast = each ? FAST_BYTES / each : FAST_SLOTS;
+    if (!held_most(dataset) || fast < AUTO_SLOTS)
+        return AUTO_SLOTS;
+    return fast < FAST_SLOTS ? (int)fast : FAST_SLOTS;
+}
+
 /* Light work is done by one thread ahead of the caller; heavy work by all, even with one slot to fill. */
 struct grant dataset_wanted_grant(const struct dataset *dataset, int data_threads)
 {
-    struct grant grant = {.slots = 1, .held = held_bytes(dataset) > 0};
+    struct grant grant = {.slots = 1, .held = held_most(dataset)};
     if (dataset->prefetched && data_threads > 0)
-        grant.slots = dataset->depth == PREFETCH_AUTO ? AUTO_SLOTS : (int)dataset->depth + 1;
+        grant.slots = dataset->depth == PREFETCH_AUTO ? auto_slots(dataset) : (int)dataset->depth + 1;
     if (dataset_is_heavy(dataset))
         grant.workers = data_threads;
     else
@@ -60,10 +71,12 @@ struct grant dataset_wanted_grant(const struct dataset *dataset, int data_thread
 
 bool grant_shrink(struct grant *grant, struct grant least)
 {
-    if (grant->slots > (grant->held ? least.slots + 1 : least.slots))
+    if (grant->held > least.held && grant->held > 1) /* blocks of the next group */
+        grant->held--;
+    else if (grant->slots > (grant->held ? least.slots + 1 : least.slots))
         grant->slots--;
-    else if (grant->held && !least.held)
-        grant->held = false;
+    else if (grant->held > least.held)
+        grant->held--;
     else if (grant->workers > least.workers)
         grant->workers--;
     else

@@ -7,7 +7,7 @@
 #include "pipeline/shuffle.h"
 
 #define BLOCK_BYTES ((uint64_t)256 * 1024) /* two groups of them are held, where the budget allows it */
-#define BLOCK_GROUP 16
+#define BLOCK_GROUP 12
 #define MOST_KEPT   ((int64_t)(sizeof((struct stage_state *)0)->block / sizeof(int64_t)))
 #define VALUE_BLOCK 1024 /* elements, where their bytes are not known beforehand */
 
@@ -130,12 +130,14 @@ static int blocks_coming(struct coming out[MOST_COMING], struct stage_state *sta
     int count = 0;
     begin_epoch(state, &order, key, epoch);
     int64_t inside, group = group_at(&inside, &order, position);
-    if (state->announced > group)
+    if (state->announced == group + 1)
         return 0;
-    int64_t place = (state->announced < group ? group : group + 1) * order.group, end = (group + 2) * order.group;
-    for (; place < end && place < order.places && count < MOST_COMING; place++)
-        out[count++] = place == order.odd ? (struct coming){order.full * order.rows, order.short_rows}
-                                          : (struct coming){block_at(state, &order, place) * order.rows, order.rows};
+    int64_t place = (state->announced != group ? group : group + 1) * order.group, end = (group + 2) * order.group;
+    for (; place < end && place < order.places && count < MOST_COMING; place++) {
+        bool odd = place == order.odd;
+        int64_t first = (odd ? order.full : block_at(state, &order, place)) * order.rows;
+        out[count++] = (struct coming){first, odd ? order.short_rows : order.rows, place / order.group};
+    }
     state->announced = group + 1;
     return count;
 }

@@ -28,9 +28,9 @@ struct stage_state {
 
 #define MOST_COMING 64
 
-/* Neighbours. */
+/* Neighbours, and which group of runs they belong to: groups come in this order. */
 struct coming {
-    int64_t first, count;
+    int64_t first, count, group;
 };
 
 struct stage {

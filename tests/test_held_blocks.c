@@ -1,0 +1,183 @@
+/* test_held_blocks.c - blocks of files in memory: the same rows as ever, however many fit and however they are read. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "format_files.h"
+#include "formats/source.h"
+#include "pipeline/dataset.h"
+#include "pipeline/held_blocks.h"
+
+#define ROWS  3001
+#define WIDTH 37
+
+/* An npy file of ROWS x width elements of 4 bytes, gone from the page cache. */
+static const char *make_cold(const char *name, const char *type, int width, bool turned)
+{
+    static uint8_t file[128 + ROWS * WIDTH * 4];
+    char head[128];
+    size_t bytes = 128 + (size_t)ROWS * (size_t)width * 4;
+    int length =
+        snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d), }", type, ROWS, width);
+    memset(file, ' ', 128);
+    memcpy(file, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(file + 10, head, (size_t)length);
+    file[127] = '\n';
+    for (uint32_t i = 0; i < (uint32_t)(ROWS * width); i++) {
+        uint32_t value = turned ? __builtin_bswap32(i) : i;
+        memcpy(file + 128 + 4 * (size_t)i, &value, 4);
+    }
+    const char *path = write_file(name, file, bytes);
+    int descriptor = open(path, O_RDWR);
+    assert_true(descriptor >= 0 && fsync(descriptor) == 0);
+    posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+    close(descriptor);
+    return path;
+}
+
+static struct dataset *shuffled(struct source *source, int64_t block, int64_t group)
+{
+    struct shuffle_options options = {.kind = SHUFFLE_BLOCKS, .block_size = block, .group = group, .seed = 3};
+    struct dataset *dataset = dataset_batch(dataset_shuffle_with(dataset_from_source(source), &options), 8, false);
+    return dataset_prefetch(dataset, 4);
+}
+
+/* A digest of what comes, in its order: from a batch of an epoch on, `batches` of them. */
+static uint64_t digest_of(struct iterator *iterator, const struct dataset *dataset, int batches)
+{
+    struct batch *batch;
+    plim_error error = {0};
+    uint64_t digest = 14695981039346656037u;
+    for (int b = 0; b < batches; b++) {
+        assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_OK);
+        for (int c = 0; batch && c < dataset_spec(dataset)->column_count; c++) {
+            uint64_t bytes = (uint64_t)batch->count * dataset_spec(dataset)->column[c].bytes;
+            for (uint64_t i = 0; i < bytes; i++)
+                digest = (digest ^ ((const uint8_t *)batch->column[c])[i]) * 1099511628211u;
+        }
+    }
+    return digest;
+}
+
+/* Two epochs and a bit, then from another place on. */
+static void run(uint64_t out[2], uint64_t *direct, struct dataset *dataset, struct budget *budget, struct grant grant)
+{
+    struct iterator *iterator;
+    struct iterator_figures figures;
+    uint64_t cost[TAG_COUNT] = {0};
+    uint64_t before = budget_figures(budget).now_by_tag[TAG_PIPELINE];
+    dataset_cost(cost, NULL, dataset, grant);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, 1, 0, 0, NULL), PLIM_OK);
+    assert_int_equal(budget_figures(budget).now_by_tag[TAG_PIPELINE] - before, cost[TAG_PIPELINE]);
+    uint64_t takes = budget_figures(budget).takes;
+    out[0] = digest_of(iterator, dataset, 2 * (ROWS / 8 + 2) + 30);
+    assert_int_equal(iterator_seek(iterator, 0, 77, NULL), PLIM_OK);
+    out[1] = digest_of(iterator, dataset, 150);
+    assert_int_equal(budget_figures(budget).takes, takes);
+    iterator_figures(&figures, iterator);
+    *direct = figures.direct_bytes;
+    iterator_close(iterator);
+}
+
+static struct source *open_kind(struct budget *budget, int kind)
+{
+    static const struct npy_range ranges[] = {{"x", 0, WIDTH - 1, false}, {"y", WIDTH - 1, WIDTH, true}};
+    static const struct npy_range few[] = {{"x", 3, 5, false}};
+    struct source *source;
+    const char *paths[2] = {make_cold("a.npy", kind == 2 ? ">i4" : "<i4", WIDTH, kind == 2),
+                            make_cold("b.npy", "<f4", 1, false)};
+    int count = kind == 1 ? 2 : 1;
+    const struct npy_range *cut = kind == 0 ? ranges : kind == 3 ? few : NULL;
+    assert_int_equal(npy_open(&source, budget, paths, count, cut, kind == 0 ? 2 : kind == 3, NULL), PLIM_OK);
+    return source;
+}
+
+/* One file in parts, two files, big-endian, a few columns of many: by any number of places and threads. */
+static void rows_are_the_same(void **state)
+{
+    struct budget *budget = new_budget();
+    (void)state;
+    for (int kind = 0; kind < 4; kind++)
+        for (int threads = 0; threads < 3; threads++)
+            for (int held = 1; held <= 6; held += 1 + (held > 1)) {
+                uint64_t plain[2], mine[2], direct;
+                struct dataset *dataset = shuffled(open_kind(budget, kind), 170, 5);
+                struct grant grant = {.slots = 4, .workers = threads};
+                assert_int_equal(held_most(dataset), 6);
+                grant.held = held;
+                run(mine, &direct, dataset, budget, grant);
+                assert_int_equal(direct > 0, kind != 3); /* whole rows would be ten times the columns */
+                grant.held = 0;
+                run(plain, &direct, dataset, budget, grant);
+                assert_int_equal(direct, 0);
+                assert_memory_equal(plain, mine, sizeof plain);
+                dataset_unref(dataset);
+            }
+    unlink(path_of("a.npy"));
+    unlink(path_of("b.npy"));
+    end_budget(budget);
+}
+
+/* Any read, open or cut of one that fails: the same rows, or an error. */
+static void faults(void **state)
+{
+    static const struct {
+        unsigned site;
+        int error_number;
+    } kinds[] = {{FAULT_READ, EIO}, {FAULT_READ, 0}, {FAULT_OPEN, EMFILE}};
+    struct budget *budget = new_budget();
+    uint64_t plain[2], mine[2], direct;
+    (void)state;
+    struct dataset *dataset = shuffled(open_kind(budget, 0), 170, 5);
+    struct grant grant = {.slots = 4, .workers = 1, .held = 6};
+    run(plain, &direct, dataset, budget, grant);
+    for (int kind = 0; kind < 3; kind++)
+        for (int nth = 1; nth < 40; nth += 1 + nth / 8) {
+            make_cold("a.npy", "<i4", WIDTH, false);
+            fault_arm(kinds[kind].site, nth, false, kinds[kind].error_number);
+            run(mine, &direct, dataset, budget, grant); /* one fault is made good by the row's own read */
+            fault_disarm();
+            assert_memory_equal(plain, mine, sizeof plain);
+        }
+    dataset_unref(dataset);
+    unlink(path_of("a.npy"));
+    unlink(path_of("b.npy"));
+    end_budget(budget);
+}
+
+/* A file that is cut while it is read is an error that names it, after the batches that were good. */
+static void a_file_that_is_cut(void **state)
+{
+    (void)state;
+    for (int threads = 0; threads < 2; threads++) {
+        struct budget *budget = new_budget();
+        struct dataset *dataset = shuffled(open_kind(budget, 0), 170, 5);
+        struct grant grant = {.slots = 4, .workers = threads, .held = 6};
+        struct iterator *iterator;
+        struct batch *batch;
+        plim_error error = {0};
+        plim_status status;
+        assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, 1, 0, 0, NULL), PLIM_OK);
+        assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_OK);
+        assert_int_equal(truncate(path_of("a.npy"), 128 + ROWS * WIDTH * 4 / 2), 0);
+        while ((status = iterator_next(&batch, iterator, &error)) == PLIM_OK && batch)
+            continue;
+        assert_int_equal(status, PLIM_BAD_DATA);
+        assert_non_null(strstr(error.where, "a.npy"));
+        assert_non_null(strstr(error.message, "ends at byte"));
+        iterator_close(iterator);
+        dataset_unref(dataset);
+        unlink(path_of("a.npy"));
+        unlink(path_of("b.npy"));
+        end_budget(budget);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_the_same),
+        cmocka_unit_test(faults),
+        cmocka_unit_test(a_file_that_is_cut),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
