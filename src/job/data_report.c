@@ -63,9 +63,10 @@ static void why_slots(struct text *out, const struct plim_job *job)
 {
     const struct dataset *dataset = job->train.dataset;
     int slots = job->train_grant.slots, wanted = dataset_wanted_grant(dataset, job->data_threads).slots;
+    const char *automatic = slots > 3 ? "prefetch auto: rows of held blocks come fast"
+                                      : "prefetch auto: one in use, one ready, one being read";
     const char *ask = !dataset->prefetched              ? "no prefetch: one batch at a time"
-                      : dataset->depth == PREFETCH_AUTO ? slots > 3 ? "prefetch auto: rows of held blocks come fast"
-                                                                    : "prefetch auto: one in use, one ready, one being read"
+                      : dataset->depth == PREFETCH_AUTO ? automatic
                                                         : "as prefetch asks: that many and the one in use";
     if (slots == wanted)
         text_add(out, "%s", dataset->prefetched && !job->data_threads ? "no data threads: nothing is read ahead" : ask);
