@@ -106,7 +106,8 @@ bool lock_init(pthread_mutex_t *lock)
     pthread_mutexattr_t kind;
     if (pthread_mutexattr_init(&kind) != 0)
         return false;
-    bool made = pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP) == 0 && pthread_mutex_init(lock, &kind) == 0;
+    bool made =
+        pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP) == 0 && pthread_mutex_init(lock, &kind) == 0;
     pthread_mutexattr_destroy(&kind);
     return made;
 }

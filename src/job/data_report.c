@@ -210,8 +210,7 @@ static void figures_text(struct text *out, const struct plim_job *job, const pli
         text_add(out, "; %d of %d threads were enough", figures->threads, job->train_grant.workers + 1);
     text_add(out, "; peak %s\n", peak);
     if (held_bytes(job->train.dataset, job->train_grant.held))
-        text_add(out, "blocks: %.0f %% of the bytes were read past the page cache\n",
-                 direct_share(job, figures));
+        text_add(out, "blocks: %.0f %% of the bytes were read past the page cache\n", direct_share(job, figures));
 }
 
 void data_report_text(struct text *out, const struct plim_job *job, const plim_data_figures *figures)

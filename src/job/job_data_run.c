@@ -32,8 +32,7 @@ static plim_status drain(plim_data_figures *figures, struct plim_job *job, struc
     }
 }
 
-static void finish(plim_data_figures *figures, struct plim_job *job, const struct iterator *iterator,
-                   uint64_t begin)
+static void finish(plim_data_figures *figures, struct plim_job *job, const struct iterator *iterator, uint64_t begin)
 {
     struct usage usage = {0};
     struct iterator_figures read;

@@ -293,11 +293,12 @@ struct grant {
                    where there are none it costs nothing */
     bool timed; /* the clock runs: iterator_times_each tells what each stage takes */
 };
-/* The least and the most that is of use: prefetch auto has 3 slots, more small ones where blocks are held; threads as many as there are for data, fewer
-   where the work is too light to be shared. */
+/* The least and the most that is of use: prefetch auto has 3 slots, more small ones where blocks are held; threads as
+   many as there are for data, fewer where the work is too light to be shared. */
 struct grant dataset_least_grant(const struct dataset *dataset);
 struct grant dataset_wanted_grant(const struct dataset *dataset, int data_threads);
-/* A little less: of slots, then of what is held, then of threads; false when it is the least already. */
+/* A little less: of blocks of the next group, of slots, of the other blocks, of threads, in this order; false when it is
+   the least already. */
 bool grant_shrink(struct grant *grant, struct grant least);
 /* Optional caches of the pipeline: kept from now on, or not. Returns whether one was. */
 bool dataset_keep(struct dataset *dataset, bool kept);

@@ -7,7 +7,7 @@
 #include "pipeline/stage.h"
 
 #define MOST_DEPTH 1024
-#define AUTO_SLOTS 3 /* one in use, one ready, one being read */
+#define AUTO_SLOTS 3                      /* one in use, one ready, one being read */
 #define FAST_BYTES ((uint64_t)256 * 1024) /* rows of held blocks come faster than a thread is woken: more, if small */
 #define FAST_SLOTS 17
 
