@@ -150,6 +150,7 @@ enum read_queue_answer read_queue_add(struct read_queue *queue, struct file *fil
     queue->slot[s].file = f;
     queue->slot[s].tag = tag;
     queue->slot[s].needed = end - first;
+    atomic_store(&queue->slot[s].told, true);
     if (submit(queue, s, first, to, round_up(end, READ_QUEUE_ALIGNMENT) - first))
         return READ_TAKEN;
     atomic_store(&queue->slot[s].used, false);
@@ -168,7 +169,9 @@ int read_queue_judge(int slow, uint64_t bytes, uint64_t ns)
 
 static struct read_done land(struct read_queue *queue, const struct io_event *event)
 {
-    int s = (int)event->data, f = queue->slot[s].file;
+    int s = (int)event->data;
+    atomic_exchange(&queue->slot[s].told, false); /* the kernel's word for it is not one that compilers know */
+    int f = queue->slot[s].file;
     struct read_done done = {.tag = queue->slot[s].tag,
                              .whole = event->res > 0 && (uint64_t)event->res >= queue->slot[s].needed};
     if (event->res == -EINVAL || event->res == -EOPNOTSUPP)

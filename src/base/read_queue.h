@@ -25,6 +25,7 @@ struct read_queue {
     } file[READ_QUEUE_FILES];
     struct {
         atomic_bool used;
+        atomic_bool told; /* the rest of it is written: who waits may be another thread than who asked */
         int file;
         uint64_t tag, needed; /* bytes from the beginning of the aligned range on */
     } slot[READ_QUEUE_DEPTH];
