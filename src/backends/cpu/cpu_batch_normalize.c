@@ -1,18 +1,29 @@
 /* cpu_batch_normalize.c - batch normalisation over rows of channels.
 
    Packs hold tables of what belongs to a channel (cpu_channels.h), made once an
-   instruction. */
+   instruction. x, y and their gradients are f32 or bf16 (size[3]); what belongs to channels is f32. */
 #include <math.h>
 
 #include "backends/cpu/cpu_channels.h"
 #include "ops/ops.h"
+
+/* The first `data` inputs and the output are f32, or all bf16; the others are f32. */
+static bool takes(struct cpu_kernel *out, const struct node *node, int data, bool output)
+{
+    enum type type = node->input[0]->type;
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i] && node->input[i]->type != (i < data ? type : TYPE_F32))
+            return false;
+    out->size[3] = type == TYPE_BF16;
+    return (type == TYPE_F32 || type == TYPE_BF16) && (!output || node->output[0]->type == type);
+}
 
 /* ---- moments and statistics --------------------------------------------- */
 
 MAKER(make_batch_moments)
 {
     (void)error;
-    if (!all_single(request->node))
+    if (!takes(out, request->node, 1, false))
         return PLIM_OK;
     set_sizes(out, request->node->input[0]);
     out->kernel.scratch_bytes = (size_t)out->size[2] * 2 * sizeof(double);
@@ -26,7 +37,10 @@ RUNNER(run_batch_moments)
     int64_t width = size[1], run = size[2];
     double *sum = call->scratch, *squares = sum + run, *mean = call->output[0], *square = call->output[1];
     double share = 1 / ((double)call->count * (double)(size[0] / width));
-    sum_moments(sum, call->input[0], run, cpu_rows(kernel, call) * size[0]);
+    if (size[3])
+        sum_moments(sum, call->input[0], run, cpu_rows(kernel, call) * size[0], true);
+    else
+        sum_moments(sum, call->input[0], run, cpu_rows(kernel, call) * size[0], false);
     for (int64_t k = 0; k < width; k++) {
         mean[k] = (call->add ? mean[k] : 0) + folded(sum, k, width, run) * share;
         square[k] = (call->add ? square[k] : 0) + folded(squares, k, width, run) * share;
@@ -122,7 +136,7 @@ static void pack_backward(const struct kernel *kernel, const struct call *whole,
 MAKER(make_batch_normalize)
 {
     (void)error;
-    if (!all_single(request->node))
+    if (!takes(out, request->node, 1, true))
         return PLIM_OK;
     set_sizes(out, request->node->input[0]);
     out->kernel.pack = pack_forward;
@@ -141,28 +155,40 @@ INLINE float activated(float z, enum activation activation)
     return z;
 }
 
-INLINE void normalize(float *y, const float *x, const float *tables, int64_t run, int64_t count, enum activation act)
+INLINE void normalize(void *y, const void *x, const float *tables, int64_t run, int64_t length, enum activation act,
+                      const bool small)
 {
     const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
-    for (int64_t i = 0; i < count; i += run, x += run, y += run) {
-        int64_t length = count - i < run ? count - i : run;
-        INDEPENDENT
-        for (int64_t k = 0; k < length; k++)
-            y[k] = activated(madd(x[k] - mean[k], scale[k], shift[k]), act);
-    }
+    INDEPENDENT
+    for (int64_t k = 0; k < length; k++)
+        element_put(y, k, activated(madd(element_at(x, k, small) - mean[k], scale[k], shift[k]), act), small);
+}
+
+/* One run, with the activation as a constant. */
+INLINE void normalize_run(const struct call *call, int64_t at, int64_t run, int64_t length, const bool small)
+{
+    const struct batch_normalize_attributes *attributes = call->node->attributes;
+    void *y = (void *)element_of(call->output[0], at, small);
+    const void *x = element_of(call->input[0], at, small);
+    if (attributes->activation == ACTIVATION_RELU)
+        normalize(y, x, call->pack, run, length, ACTIVATION_RELU, small);
+    else if (attributes->activation == ACTIVATION_RELU6)
+        normalize(y, x, call->pack, run, length, ACTIVATION_RELU6, small);
+    else
+        normalize(y, x, call->pack, run, length, ACTIVATION_NONE, small);
 }
 
 RUNNER(run_batch_normalize)
 {
-    const struct batch_normalize_attributes *attributes = call->node->attributes;
     const int64_t *size = cpu_kernel_of(kernel)->size;
-    int64_t count = cpu_rows(kernel, call) * size[0];
-    if (attributes->activation == ACTIVATION_RELU)
-        normalize(call->output[0], call->input[0], call->pack, size[2], count, ACTIVATION_RELU);
-    else if (attributes->activation == ACTIVATION_RELU6)
-        normalize(call->output[0], call->input[0], call->pack, size[2], count, ACTIVATION_RELU6);
-    else
-        normalize(call->output[0], call->input[0], call->pack, size[2], count, ACTIVATION_NONE);
+    int64_t run = size[2], count = cpu_rows(kernel, call) * size[0];
+    for (int64_t i = 0; i < count; i += run) {
+        int64_t length = count - i < run ? count - i : run;
+        if (size[3])
+            normalize_run(call, i, run, length, true);
+        else
+            normalize_run(call, i, run, length, false);
+    }
 }
 
 /* ---- backward ------------------------------------------------------------ */
@@ -182,7 +208,7 @@ INLINE float behind(float dy, float x, float mean, float scale, float shift, enu
 MAKER(make_batch_normalize_sums)
 {
     (void)error;
-    if (!all_single(request->node))
+    if (!takes(out, request->node, 2, false))
         return PLIM_OK;
     set_sizes(out, request->node->input[1]);
     out->kernel.scratch_bytes = (size_t)out->size[2] * 2 * (sizeof(float) + sizeof(double));
@@ -193,39 +219,44 @@ MAKER(make_batch_normalize_sums)
     return PLIM_OK;
 }
 
-INLINE void add_run(float *restrict direct, float *restrict centred, const float *dy, const float *x,
-                    const float *tables, int64_t run, int64_t length, enum activation act)
+INLINE void add_run(float *restrict direct, float *restrict centred, const void *dy, const void *x, const float *tables,
+                    int64_t run, int64_t length, enum activation act, const bool small)
 {
     const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
     for (int64_t k = 0; k < length; k++) {
-        float dz = behind(dy[k], x[k], mean[k], scale[k], shift[k], act);
+        float a = element_at(x, k, small);
+        float dz = behind(element_at(dy, k, small), a, mean[k], scale[k], shift[k], act);
         direct[k] += dz;
-        centred[k] = madd(dz, x[k] - mean[k], centred[k]);
+        centred[k] = madd(dz, a - mean[k], centred[k]);
     }
 }
 
-static void add_runs(float *direct, float *centred, const float *dy, const float *x, const float *tables, int64_t run,
-                     int64_t length, enum activation act)
+/* Elements at..at + length into block[0, run) and block[run, 2 run). */
+INLINE void add_runs(float *block, const struct call *call, int64_t at, int64_t run, int64_t length, const bool small)
 {
-    if (act == ACTIVATION_RELU)
-        add_run(direct, centred, dy, x, tables, run, length, ACTIVATION_RELU);
-    else if (act == ACTIVATION_RELU6)
-        add_run(direct, centred, dy, x, tables, run, length, ACTIVATION_RELU6);
+    const struct batch_normalize_attributes *attributes = call->node->attributes;
+    const void *dy = element_of(call->input[0], at, small), *x = element_of(call->input[1], at, small);
+    if (attributes->activation == ACTIVATION_RELU)
+        add_run(block, block + run, dy, x, call->pack, run, length, ACTIVATION_RELU, small);
+    else if (attributes->activation == ACTIVATION_RELU6)
+        add_run(block, block + run, dy, x, call->pack, run, length, ACTIVATION_RELU6, small);
     else
-        add_run(direct, centred, dy, x, tables, run, length, ACTIVATION_NONE);
+        add_run(block, block + run, dy, x, call->pack, run, length, ACTIVATION_NONE, small);
 }
 
 /* totals[0, run): of dz; [run, 2 run): of dz (x - mean). */
-static void sum_slice(double *totals, float *block, const struct call *call, int64_t run, int64_t count)
+static void sum_slice(double *totals, float *block, const struct call *call, int64_t run, int64_t count, bool small)
 {
-    const struct batch_normalize_attributes *attributes = call->node->attributes;
-    const float *dy = call->input[0], *x = call->input[1];
     memset(totals, 0, (size_t)run * 2 * sizeof *totals);
     for (int64_t i = 0; i < count;) {
         memset(block, 0, (size_t)run * 2 * sizeof *block);
-        for (int r = 0; r < BLOCK_RUNS && i < count; r++, i += run)
-            add_runs(block, block + run, dy + i, x + i, call->pack, run, count - i < run ? count - i : run,
-                     attributes->activation);
+        for (int r = 0; r < BLOCK_RUNS && i < count; r++, i += run) {
+            int64_t length = count - i < run ? count - i : run;
+            if (small)
+                add_runs(block, call, i, run, length, true);
+            else
+                add_runs(block, call, i, run, length, false);
+        }
         for (int64_t k = 0; k < 2 * run; k++)
             totals[k] += (double)block[k];
     }
@@ -239,7 +270,7 @@ RUNNER(run_batch_normalize_sums)
     double *totals = call->scratch;
     float *dgamma = call->output[0], *dbeta = call->output[1];
     const float *variance = call->input[3];
-    sum_slice(totals, (float *)(totals + 2 * run), call, run, cpu_rows(kernel, call) * size[0]);
+    sum_slice(totals, (float *)(totals + 2 * run), call, run, cpu_rows(kernel, call) * size[0], size[3] != 0);
     for (int64_t k = 0; k < width; k++) {
         double rate = 1 / sqrt((double)variance[k] + attributes->epsilon);
         dgamma[k] = (call->add ? dgamma[k] : 0) + (float)(folded(totals + run, k, width, run) * rate);
@@ -250,7 +281,7 @@ RUNNER(run_batch_normalize_sums)
 MAKER(make_batch_normalize_gradient)
 {
     (void)error;
-    if (!all_single(request->node))
+    if (!takes(out, request->node, 2, true))
         return PLIM_OK;
     set_sizes(out, request->node->input[1]);
     out->kernel.pack = pack_backward;
@@ -260,32 +291,41 @@ MAKER(make_batch_normalize_gradient)
     return PLIM_OK;
 }
 
-INLINE void gradient_run(float *dx, const float *dy, const float *x, const float *tables, int64_t run, int64_t length,
-                         enum activation act)
+INLINE void gradient(void *dx, const void *dy, const void *x, const float *tables, int64_t run, int64_t length,
+                     enum activation act, const bool small)
 {
     const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
     const float *slope = tables + TABLE_SLOPE * run, *offset = tables + TABLE_OFFSET * run;
     INDEPENDENT
     for (int64_t k = 0; k < length; k++) {
-        float dz = behind(dy[k], x[k], mean[k], scale[k], shift[k], act);
-        dx[k] = madd(scale[k], dz, madd(slope[k], x[k] - mean[k], offset[k]));
+        float a = element_at(x, k, small);
+        float dz = behind(element_at(dy, k, small), a, mean[k], scale[k], shift[k], act);
+        element_put(dx, k, madd(scale[k], dz, madd(slope[k], a - mean[k], offset[k])), small);
     }
+}
+
+INLINE void gradient_run(const struct call *call, int64_t at, int64_t run, int64_t length, const bool small)
+{
+    const struct batch_normalize_attributes *attributes = call->node->attributes;
+    void *dx = (void *)element_of(call->output[0], at, small);
+    const void *dy = element_of(call->input[0], at, small), *x = element_of(call->input[1], at, small);
+    if (attributes->activation == ACTIVATION_RELU)
+        gradient(dx, dy, x, call->pack, run, length, ACTIVATION_RELU, small);
+    else if (attributes->activation == ACTIVATION_RELU6)
+        gradient(dx, dy, x, call->pack, run, length, ACTIVATION_RELU6, small);
+    else
+        gradient(dx, dy, x, call->pack, run, length, ACTIVATION_NONE, small);
 }
 
 RUNNER(run_batch_normalize_gradient)
 {
-    const struct batch_normalize_attributes *attributes = call->node->attributes;
     const int64_t *size = cpu_kernel_of(kernel)->size;
     int64_t run = size[2], count = cpu_rows(kernel, call) * size[0];
-    const float *dy = call->input[0], *x = call->input[1];
-    float *dx = call->output[0];
     for (int64_t i = 0; i < count; i += run) {
         int64_t length = count - i < run ? count - i : run;
-        if (attributes->activation == ACTIVATION_RELU)
-            gradient_run(dx + i, dy + i, x + i, call->pack, run, length, ACTIVATION_RELU);
-        else if (attributes->activation == ACTIVATION_RELU6)
-            gradient_run(dx + i, dy + i, x + i, call->pack, run, length, ACTIVATION_RELU6);
+        if (size[3])
+            gradient_run(call, i, run, length, true);
         else
-            gradient_run(dx + i, dy + i, x + i, call->pack, run, length, ACTIVATION_NONE);
+            gradient_run(call, i, run, length, false);
     }
 }

@@ -7,6 +7,7 @@
 #ifndef CPU_CHANNELS_H
 #define CPU_CHANNELS_H
 
+#include "backends/cpu/cpu_bf16.h"
 #include "backends/cpu/cpu_own.h"
 
 #define LEAST_RUN  128
@@ -31,21 +32,24 @@ INLINE void set_sizes(struct cpu_kernel *out, const struct tensor *x)
     out->size[2] = width * ((LEAST_RUN + width - 1) / width);
 }
 
-INLINE void add_moments(double *restrict sum, double *restrict squares, const float *x, int64_t count)
+/* small: x is bf16. */
+INLINE void add_moments(double *restrict sum, double *restrict squares, const void *x, int64_t count, const bool small)
 {
     for (int64_t i = 0; i < count; i++) {
-        double a = x[i];
+        double a = element_at(x, i, small);
         sum[i] += a;
         squares[i] += a * a;
     }
 }
 
 /* Four runs at once: the sums are loaded and stored a quarter as often. */
-INLINE void add_four_moments(double *restrict sum, double *restrict squares, const float *x, int64_t run)
+INLINE void add_four_moments(double *restrict sum, double *restrict squares, const void *x, int64_t run,
+                             const bool small)
 {
-    const float *y = x + run, *z = y + run, *w = z + run;
+    const void *y = element_of(x, run, small), *z = element_of(y, run, small), *w = element_of(z, run, small);
     for (int64_t i = 0; i < run; i++) {
-        double a = x[i], b = y[i], c = z[i], d = w[i];
+        double a = element_at(x, i, small), b = element_at(y, i, small);
+        double c = element_at(z, i, small), d = element_at(w, i, small);
         sum[i] += (a + b) + (c + d);
         squares[i] += (a * a + b * b) + (c * c + d * d);
     }
@@ -67,14 +71,14 @@ INLINE void put_table(float *tables, enum table table, const int64_t *size, int6
 }
 
 /* Of `count` elements: sum[0, run) and squares behind it, by place in the run. */
-INLINE void sum_moments(double *sum, const float *x, int64_t run, int64_t count)
+INLINE void sum_moments(double *sum, const void *x, int64_t run, int64_t count, const bool small)
 {
     int64_t i = 0;
     memset(sum, 0, (size_t)run * 2 * sizeof *sum);
     for (; i + 4 * run <= count; i += 4 * run)
-        add_four_moments(sum, sum + run, x + i, run);
+        add_four_moments(sum, sum + run, element_of(x, i, small), run, small);
     for (; i < count; i += run)
-        add_moments(sum, sum + run, x + i, count - i < run ? count - i : run);
+        add_moments(sum, sum + run, element_of(x, i, small), count - i < run ? count - i : run, small);
 }
 
 #endif

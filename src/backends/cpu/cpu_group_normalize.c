@@ -90,7 +90,7 @@ RUNNER(run_group_normalize)
     double *sum = call->scratch;
     float *tables = (float *)(sum + 2 * run);
     for (int64_t s = 0; s < samples; s++, x += size[0], y += size[0], statistics += 2 * size[3]) {
-        sum_moments(sum, x, run, size[0]);
+        sum_moments(sum, x, run, size[0], false);
         measure(statistics, sum, size, attributes->epsilon);
         fill(tables, size, statistics, call->input[1], call->input[2]);
         apply(y, x, tables, run, size[0]);
