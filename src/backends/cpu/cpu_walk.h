@@ -1,0 +1,63 @@
+/* cpu_walk.h - a convolution and the gradient of its input as one walk: along each axis output t is a sum of the inputs
+   t * stride + at + j * at_step times the weights weight + j * weight_step, j < taps. Forward is one walk with the
+   stride of the convolution; the gradient is one of stride 1 over dy for each phase of the stride. */
+#ifndef CPU_WALK_H
+#define CPU_WALK_H
+
+#include "backends/cpu/vector.h"
+#include "ops/convolution.h"
+
+/* One axis of the walk. */
+struct walk {
+    int64_t count, out, out_step; /* outputs: out + t * out_step */
+    int64_t extent;               /* of the inputs */
+    int64_t stride, at, at_step;
+    int64_t taps, weight, weight_step;
+};
+
+INLINE struct walk forward_walk(const struct conv_sizes *s, int axis)
+{
+    return (struct walk){
+        .count = s->y[axis],
+        .out_step = 1,
+        .extent = s->x[axis],
+        .stride = s->stride[axis],
+        .at = -s->before[axis],
+        .at_step = s->gap[axis] + 1,
+        .taps = s->k[axis],
+        .weight_step = 1,
+    };
+}
+
+/* The cells phase, phase + stride... of dx. Kernel cell j meets them where phase + before - j * dilation is a
+   multiple of the stride; from the last such j down, dy's cells go up. */
+INLINE struct walk backward_walk(const struct conv_sizes *s, int axis, int64_t phase)
+{
+    int64_t stride = s->stride[axis], dilation = s->gap[axis] + 1, from = phase + s->before[axis];
+    struct walk walk = {
+        .count = (s->x[axis] - phase + stride - 1) / stride,
+        .out = phase,
+        .out_step = stride,
+        .extent = s->y[axis],
+        .stride = 1,
+        .at_step = 1,
+    };
+    int64_t last = -1;
+    for (int64_t j = s->k[axis] - 1; j >= 0; j--) {
+        if ((from - j * dilation) % stride != 0)
+            continue;
+        int64_t at = (from - j * dilation) / stride;
+        if (walk.taps == 0) {
+            walk.at = at;
+            walk.weight = j;
+        } else if (walk.taps == 1) {
+            walk.at_step = at - walk.at;
+            walk.weight_step = j - last;
+        }
+        last = j;
+        walk.taps++;
+    }
+    return walk;
+}
+
+#endif

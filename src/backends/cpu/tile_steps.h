@@ -1,0 +1,72 @@
+/* tile_steps.h - sums of products of bf16 by the processor's matrix tiles (AMX), where each step of the sum reads its
+   rows at a place of its own: convolutions over cells where they lie.
+
+   A block is 32 rows by 32 columns of f32 sums. A step is `width` elements, even, at most 32, of each row; of B two
+   tiles of width / 2 pairs of elements by 16 columns, one behind the other. */
+#ifndef CPU_TILE_STEPS_H
+#define CPU_TILE_STEPS_H
+
+#include "backends/cpu/gemm_tiles.h"
+#include "backends/cpu/vector.h"
+
+#if LANES == 16
+
+#define TILE_SIDE  16
+#define TILE_WORDS (TILE_SIDE * TILE_SIDE)
+
+struct tile_steps {
+    const uint16_t *a;
+    int64_t a_row;     /* bytes between rows */
+    const int64_t *at; /* elements from `a` to the first row of each step */
+    int64_t steps, width;
+    const uint16_t *b;
+};
+
+/* Around calls of tile_steps_run with one width. */
+void tile_steps_begin(int64_t width);
+void tile_steps_end(void);
+/* sums[32, 32] = the sum of all steps. */
+void tile_steps_run(float *sums, const struct tile_steps *s);
+
+/* 16 elements as words; those from `width` on are 0 and not read. */
+INLINE __m512i tile_load_16(const uint16_t *from, int64_t width)
+{
+    __mmask16 mask = width >= TILE_SIDE ? 0xffff : width <= 0 ? 0 : (__mmask16)((1u << width) - 1);
+    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from));
+}
+
+/* The first `width` of 16 columns of two rows, side by side; NULL is a row of zeros. */
+INLINE __m512i tile_pair(const uint16_t *low, const uint16_t *high, int64_t width)
+{
+    __m512i a = low ? tile_load_16(low, width) : _mm512_setzero_si512();
+    __m512i b = high ? tile_load_16(high, width) : _mm512_setzero_si512();
+    return _mm512_or_si512(a, _mm512_slli_epi32(b, 16));
+}
+
+/* Sixteen sums as bf16, rounded to the nearest, ties to even. */
+INLINE __m256i tile_rounded(__m512 x)
+{
+    __m512i bits = _mm512_castps_si512(x), last = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i near = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), last);
+    __mmask16 none = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    near = _mm512_mask_or_epi32(near, none, bits, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(near, 16));
+}
+
+/* to[j] = act(sums[j] + bias[j]) for j < width <= 32; bias may be NULL. */
+INLINE void tile_put_row(uint16_t *to, const float *sums, const float *bias, bool relu, int64_t width)
+{
+    for (int64_t j = 0; j < width; j += TILE_SIDE) {
+        __mmask16 mask = width - j >= TILE_SIDE ? 0xffff : (__mmask16)((1u << (width - j)) - 1);
+        __m512 x = _mm512_loadu_ps(sums + j);
+        if (bias)
+            x = _mm512_add_ps(x, _mm512_maskz_loadu_ps(mask, bias + j));
+        if (relu) /* what is not a number stays so */
+            x = _mm512_max_ps(_mm512_setzero_ps(), x);
+        _mm256_mask_storeu_epi16(to + j, mask, tile_rounded(x));
+    }
+}
+
+#endif
+
+#endif
