@@ -9,27 +9,20 @@
 #include "backends/cpu/cpu_depthwise.h"
 
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_walk.h"
 #include "ops/ops.h"
 
 #define BLOCK 7 /* output columns; the planes of image models are multiples of it */
 
-/* One axis of the walk. */
-struct walk {
-    int64_t count, out, out_step; /* outputs: out + t * out_step */
-    int64_t extent;               /* of the inputs */
-    int64_t stride, at, at_step;
-    int64_t taps, weight, weight_step;
-};
-
 /* One block of output columns. */
 struct block {
-    const float *x; /* column 0 of the input row of the first tap */
-    const float *k; /* its first weight */
-    float *y;       /* the first output */
+    const void *x; /* column 0 of the input row of the first tap */
+    const void *k; /* its first weight */
+    void *y;       /* the first output */
     const float *bias;
     int64_t x_row, k_row, rows; /* between the taps of the vertical axis; how many lie inside */
     int64_t column;             /* of the first output's first tap */
-    int64_t channels;           /* floats between two columns */
+    int64_t channels;           /* elements between two columns */
     int64_t y_step, k_step;
     int64_t extent, stride, at_step, taps;
     int64_t from, to; /* channels: whole vectors */
@@ -37,40 +30,30 @@ struct block {
     bool relu;
 };
 
-INLINE vector block_load(const float *p, const struct block *b, const bool partial)
+INLINE vector block_act(vector sum, const struct block *b)
 {
-    return partial ? vector_load_part(p, b->part) : vector_load(p);
-}
-
-INLINE void block_store(float *y, vector sum, const struct block *b, const bool partial)
-{
-    sum = b->relu ? vector_max(vector_all(0), sum) : sum;
-    if (partial)
-        vector_store_part(y, sum, b->part);
-    else
-        vector_store(y, sum);
+    return b->relu ? vector_max(vector_all(0), sum) : sum;
 }
 
 /* Taps next to each other. All but b and channel are constants where this is expanded: each input is loaded once a
    row. */
 INLINE void fixed_vector(const struct block *b, int64_t channel, const int count, const int taps, const int stride,
-                         const bool edge)
+                         const bool edge, const enum part_of part)
 {
-    vector sum[BLOCK], w[5], start = b->bias ? vector_load(b->bias + channel) : vector_all(0);
-    const float *x = b->x + b->column * b->channels + channel, *k = b->k + channel;
-    float *y = b->y + channel;
+    vector sum[BLOCK], w[5], start = b->bias ? load_floats(b->bias + channel, part) : vector_all(0);
+    int64_t x = b->column * b->channels + channel, k = channel;
     UNROLL_ALL
     for (int i = 0; i < count; i++)
         sum[i] = start;
     for (int64_t row = 0; row < b->rows; row++, x += b->x_row, k += b->k_row) {
         UNROLL_ALL
         for (int j = 0; j < taps; j++)
-            w[j] = vector_load(k + j * b->k_step);
+            w[j] = load_part(b->k, k + j * b->k_step, part);
         UNROLL_ALL
         for (int at = 0; at < (count - 1) * stride + taps; at++) {
             if (edge && (uint64_t)(b->column + at) >= (uint64_t)b->extent)
                 continue;
-            vector v = vector_load(x + at * b->channels);
+            vector v = load_part(b->x, x + at * b->channels, part);
             UNROLL_ALL
             for (int i = 0; i < count; i++)
                 if (at - i * stride >= 0 && at - i * stride < taps)
@@ -79,29 +62,51 @@ INLINE void fixed_vector(const struct block *b, int64_t channel, const int count
     }
     UNROLL_ALL
     for (int i = 0; i < count; i++)
-        block_store(y + i * b->y_step, sum[i], b, false);
+        store_part(b->y, channel + i * b->y_step, block_act(sum[i], b), part);
 }
 
 /* Any taps, any stride. */
-INLINE void general_vector(const struct block *b, int64_t channel, const int count, const bool partial)
+INLINE void general_vector(const struct block *b, int64_t channel, const int count, const enum part_of part)
 {
-    vector sum[BLOCK], start = b->bias ? block_load(b->bias + channel, b, partial) : vector_all(0);
-    const float *x = b->x + channel, *k = b->k + channel;
+    vector sum[BLOCK], start = b->bias ? load_floats(b->bias + channel, part) : vector_all(0);
+    int64_t x = channel, k = channel;
     UNROLL_ALL
     for (int i = 0; i < count; i++)
         sum[i] = start;
     for (int64_t row = 0; row < b->rows; row++, x += b->x_row, k += b->k_row)
         for (int64_t j = 0; j < b->taps; j++) {
-            vector w = block_load(k + j * b->k_step, b, partial);
+            vector w = load_part(b->k, k + j * b->k_step, part);
             int64_t at = b->column + j * b->at_step;
             UNROLL_ALL
             for (int i = 0; i < count; i++)
                 if ((uint64_t)(at + i * b->stride) < (uint64_t)b->extent)
-                    sum[i] = vector_madd(block_load(x + (at + i * b->stride) * b->channels, b, partial), w, sum[i]);
+                    sum[i] = vector_madd(load_part(b->x, x + (at + i * b->stride) * b->channels, part), w, sum[i]);
         }
     UNROLL_ALL
     for (int i = 0; i < count; i++)
-        block_store(b->y + channel + i * b->y_step, sum[i], b, partial);
+        store_part(b->y, channel + i * b->y_step, block_act(sum[i], b), part);
+}
+
+/* The channels behind the last whole vector of f32. */
+INLINE void last_vector(const struct block *b, const int count)
+{
+    vector sum[BLOCK], start = b->bias ? vector_load_part(b->bias + b->to, b->part) : vector_all(0);
+    const float *x = (const float *)b->x + b->to, *k = (const float *)b->k + b->to;
+    UNROLL_ALL
+    for (int i = 0; i < count; i++)
+        sum[i] = start;
+    for (int64_t row = 0; row < b->rows; row++, x += b->x_row, k += b->k_row)
+        for (int64_t j = 0; j < b->taps; j++) {
+            vector w = vector_load_part(k + j * b->k_step, b->part);
+            int64_t at = b->column + j * b->at_step;
+            UNROLL_ALL
+            for (int i = 0; i < count; i++)
+                if ((uint64_t)(at + i * b->stride) < (uint64_t)b->extent)
+                    sum[i] = vector_madd(vector_load_part(x + (at + i * b->stride) * b->channels, b->part), w, sum[i]);
+        }
+    UNROLL_ALL
+    for (int i = 0; i < count; i++)
+        vector_store_part((float *)b->y + b->to + i * b->y_step, block_act(sum[i], b), b->part);
 }
 
 typedef void block_function(const struct block *b);
@@ -114,12 +119,26 @@ struct blocks {
     block_function *inside[WIDTHS], *edge[WIDTHS];
 };
 
+/* Vectors of whole channels, and of halves of words. */
+#define EACH_SINGLE(b, function, ...)                                                                                  \
+    for (int64_t c = (b)->from; c < (b)->to; c += LANES)                                                               \
+    function(b, c, __VA_ARGS__, SINGLE)
+#define EACH_HALF(b, function, ...)                                                                                    \
+    for (int64_t c = (b)->from, at; c < (b)->to; c += 2 * LANES) {                                                     \
+        at = c + 2 * LANES <= (b)->channels ? c : (b)->channels - 2 * LANES;                                           \
+        function(b, at, __VA_ARGS__, EVEN);                                                                            \
+        function(b, at, __VA_ARGS__, ODD);                                                                             \
+    }
 #define FIXED(taps, stride, count, name, edge)                                                                         \
     static void fixed_##taps##_##stride##_##count##_##name(const struct block *b)                                      \
     {                                                                                                                  \
         struct block own = *b;                                                                                         \
-        for (int64_t c = own.from; c < own.to; c += LANES)                                                             \
-            fixed_vector(&own, c, count, taps, stride, edge);                                                          \
+        EACH_SINGLE(&own, fixed_vector, count, taps, stride, edge);                                                    \
+    }                                                                                                                  \
+    static void halves_##taps##_##stride##_##count##_##name(const struct block *b)                                     \
+    {                                                                                                                  \
+        struct block own = *b;                                                                                         \
+        EACH_HALF(&own, fixed_vector, count, taps, stride, edge)                                                       \
     }
 #define FIXED_ALL(taps, stride)                                                                                        \
     FIXED(taps, stride, 7, inside, false)                                                                              \
@@ -127,20 +146,27 @@ struct blocks {
     FIXED(taps, stride, 7, edge, true)                                                                                 \
     FIXED(taps, stride, 4, edge, true)                                                                                 \
     FIXED(taps, stride, 1, edge, true)
-#define FIXED_NAMES(taps, stride)                                                                                      \
+#define FIXED_NAMES(how, taps, stride)                                                                                 \
     {                                                                                                                  \
         taps, stride,                                                                                                  \
-            {fixed_##taps##_##stride##_7_inside, fixed_##taps##_##stride##_4_inside,                                   \
-             fixed_##taps##_##stride##_1_edge},                                                                        \
+            {how##_##taps##_##stride##_7_inside, how##_##taps##_##stride##_4_inside,                                   \
+             how##_##taps##_##stride##_1_edge},                                                                        \
         {                                                                                                              \
-            fixed_##taps##_##stride##_7_edge, fixed_##taps##_##stride##_4_edge, fixed_##taps##_##stride##_1_edge       \
+            how##_##taps##_##stride##_7_edge, how##_##taps##_##stride##_4_edge, how##_##taps##_##stride##_1_edge       \
         }                                                                                                              \
     }
-#define GENERAL(count, name, partial)                                                                                  \
-    static void general_##count##_##name(const struct block *b)                                                        \
+#define GENERAL(count)                                                                                                 \
+    static void general_##count(const struct block *b)                                                                 \
     {                                                                                                                  \
-        for (int64_t c = partial ? b->to : b->from; c < (partial ? b->to + 1 : b->to); c += LANES)                     \
-            general_vector(b, c, count, partial);                                                                      \
+        EACH_SINGLE(b, general_vector, count);                                                                         \
+    }                                                                                                                  \
+    static void general_halves_##count(const struct block *b)                                                          \
+    {                                                                                                                  \
+        EACH_HALF(b, general_vector, count)                                                                            \
+    }                                                                                                                  \
+    static void last_##count(const struct block *b)                                                                    \
+    {                                                                                                                  \
+        last_vector(b, count);                                                                                         \
     }
 
 FIXED_ALL(3, 1)
@@ -149,37 +175,46 @@ FIXED_ALL(5, 1)
 FIXED_ALL(5, 2)
 FIXED_ALL(2, 1)
 FIXED_ALL(1, 1)
-GENERAL(7, whole, false)
-GENERAL(4, whole, false)
-GENERAL(1, whole, false)
-GENERAL(7, part, true)
-GENERAL(4, part, true)
-GENERAL(1, part, true)
+GENERAL(7)
+GENERAL(4)
+GENERAL(1)
 
-static const struct blocks fixed[] = {FIXED_NAMES(3, 1), FIXED_NAMES(3, 2), FIXED_NAMES(5, 1),
-                                      FIXED_NAMES(5, 2), FIXED_NAMES(2, 1), FIXED_NAMES(1, 1)};
-static const struct blocks general = {
-    0, 0, {general_7_whole, general_4_whole, general_1_whole}, {general_7_whole, general_4_whole, general_1_whole}};
-static const struct blocks general_part = {
-    0, 0, {general_7_part, general_4_part, general_1_part}, {general_7_part, general_4_part, general_1_part}};
+/* By [bf16]. */
+#define KERNELS 6
+static const struct blocks fixed[2][KERNELS] = {
+    {FIXED_NAMES(fixed, 3, 1), FIXED_NAMES(fixed, 3, 2), FIXED_NAMES(fixed, 5, 1), FIXED_NAMES(fixed, 5, 2),
+     FIXED_NAMES(fixed, 2, 1), FIXED_NAMES(fixed, 1, 1)},
+    {FIXED_NAMES(halves, 3, 1), FIXED_NAMES(halves, 3, 2), FIXED_NAMES(halves, 5, 1), FIXED_NAMES(halves, 5, 2),
+     FIXED_NAMES(halves, 2, 1), FIXED_NAMES(halves, 1, 1)},
+};
+static const struct blocks general[2] = {
+    {0, 0, {general_7, general_4, general_1}, {general_7, general_4, general_1}},
+    {0,
+     0,
+     {general_halves_7, general_halves_4, general_halves_1},
+     {general_halves_7, general_halves_4, general_halves_1}},
+};
+static block_function *const last_blocks[WIDTHS] = {last_7, last_4, last_1};
 
 /* ---- a plane ------------------------------------------------------------ */
 
 struct plane {
-    const float *x, *k, *bias;
-    float *y;
-    int64_t channels, x_line, y_line, k_line; /* floats of a row */
+    const void *x, *k;
+    const float *bias;
+    void *y;
+    bool small;                               /* x, k and y are bf16 */
+    int64_t channels, x_line, y_line, k_line; /* elements of a row */
     int64_t from, to;                         /* the channels that are done now: whole vectors, */
     int part;                                 /* and so many behind them */
     bool relu;
 };
 
-static const struct blocks *blocks_of(const struct walk *across)
+static const struct blocks *blocks_of(const struct walk *across, bool small)
 {
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed && across->at_step == 1; i++)
-        if (fixed[i].taps == across->taps && fixed[i].stride == across->stride)
-            return &fixed[i];
-    return &general;
+    for (int i = 0; i < KERNELS && across->at_step == 1; i++)
+        if (fixed[small][i].taps == across->taps && fixed[small][i].stride == across->stride)
+            return &fixed[small][i];
+    return &general[small];
 }
 
 /* Columns t... of one output row, all channels. */
@@ -190,13 +225,13 @@ static void run_block(const struct block *b, const struct blocks *blocks, int wi
     block_function *run = edge ? blocks->edge[width] : blocks->inside[width];
     run(b);
     if (b->part)
-        general_part.edge[width](b);
+        last_blocks[width](b);
 }
 
 /* Row t of the outputs of the walk. */
 static void run_row(const struct plane *p, const struct walk *down, const struct walk *across, int64_t t)
 {
-    const struct blocks *blocks = blocks_of(across);
+    const struct blocks *blocks = blocks_of(across, p->small);
     int64_t first = t * down->stride + down->at, skipped = 0, rows = down->taps;
     while (rows && first < 0) {
         first += down->at_step;
@@ -206,8 +241,9 @@ static void run_row(const struct plane *p, const struct walk *down, const struct
     while (rows && first + (rows - 1) * down->at_step >= down->extent)
         rows--;
     struct block b = {
-        .x = p->x + first * p->x_line,
-        .k = p->k + (down->weight + skipped * down->weight_step) * p->k_line + across->weight * p->channels,
+        .x = element_of(p->x, first * p->x_line, p->small),
+        .k = element_of(p->k, (down->weight + skipped * down->weight_step) * p->k_line + across->weight * p->channels,
+                        p->small),
         .bias = p->bias,
         .x_row = down->at_step * p->x_line,
         .k_row = down->weight_step * p->k_line,
@@ -224,62 +260,17 @@ static void run_row(const struct plane *p, const struct walk *down, const struct
         .part = p->part,
         .relu = p->relu,
     };
-    float *y = p->y + (down->out + t * down->out_step) * p->y_line + across->out * p->channels;
+    int64_t y = (down->out + t * down->out_step) * p->y_line + across->out * p->channels;
     for (int64_t u = 0, width = 0; u < across->count; u += widths[width]) {
         while (widths[width] > across->count - u)
             width++;
-        b.y = y + u * b.y_step;
+        b.y = (void *)element_of(p->y, y + u * b.y_step, p->small);
         b.column = u * across->stride + across->at;
         run_block(&b, blocks, (int)width);
     }
 }
 
 /* ---- the two walks ------------------------------------------------------ */
-
-static struct walk forward_walk(const struct conv_sizes *s, int axis)
-{
-    return (struct walk){
-        .count = s->y[axis],
-        .out_step = 1,
-        .extent = s->x[axis],
-        .stride = s->stride[axis],
-        .at = -s->before[axis],
-        .at_step = s->gap[axis] + 1,
-        .taps = s->k[axis],
-        .weight_step = 1,
-    };
-}
-
-/* The cells phase, phase + stride... of dx. Kernel cell j meets them where phase + before - j * dilation is a
-   multiple of the stride; from the last such j down, dy's cells go up. */
-static struct walk backward_walk(const struct conv_sizes *s, int axis, int64_t phase)
-{
-    int64_t stride = s->stride[axis], dilation = s->gap[axis] + 1, from = phase + s->before[axis];
-    struct walk walk = {
-        .count = (s->x[axis] - phase + stride - 1) / stride,
-        .out = phase,
-        .out_step = stride,
-        .extent = s->y[axis],
-        .stride = 1,
-        .at_step = 1,
-    };
-    int64_t last = -1;
-    for (int64_t j = s->k[axis] - 1; j >= 0; j--) {
-        if ((from - j * dilation) % stride != 0)
-            continue;
-        int64_t at = (from - j * dilation) / stride;
-        if (walk.taps == 0) {
-            walk.at = at;
-            walk.weight = j;
-        } else if (walk.taps == 1) {
-            walk.at_step = at - walk.at;
-            walk.weight_step = j - last;
-        }
-        last = j;
-        walk.taps++;
-    }
-    return walk;
-}
 
 static void run_forward_plane(const struct plane *p, const struct conv_sizes *s)
 {
@@ -305,8 +296,8 @@ static void run_backward_plane(const struct plane *p, const struct conv_sizes *s
 #define LEAST_CHUNK 128
 static int64_t chunk_of(const struct plane *p, const struct conv_sizes *s, int64_t columns)
 {
-    int64_t floats = ROWS_BYTES / (int64_t)sizeof(float) / (s->k[1] * columns) / LEAST_CHUNK * LEAST_CHUNK;
-    return floats >= LEAST_CHUNK ? floats : p->channels;
+    int64_t bytes = p->small ? 2 : 4, some = ROWS_BYTES / bytes / (s->k[1] * columns) / LEAST_CHUNK * LEAST_CHUNK;
+    return some >= LEAST_CHUNK ? some : p->channels;
 }
 
 /* All channels, chunk by chunk; columns: of the rows that are read. */
@@ -314,6 +305,8 @@ static void run_plane(struct plane *p, const struct conv_sizes *s, int64_t colum
                       void (*run)(const struct plane *p, const struct conv_sizes *s))
 {
     int64_t chunk = chunk_of(p, s, columns), whole = p->channels / LANES * LANES;
+    if (p->small) /* the last vector begins earlier */
+        whole = p->channels;
     p->from = 0;
     do {
         p->to = p->from + chunk < whole ? p->from + chunk : whole;
@@ -345,17 +338,24 @@ static void fold(float *restrict dx, const float *restrict from, const float *bi
 
 /* ---- kernels ------------------------------------------------------------ */
 
+/* size[0]: x and y, or their gradients, and weights that are read are bf16; then there are two vectors of channels at
+   least. */
 MAKER(make_depthwise)
 {
     (void)error;
     const struct node *node = request->node;
+    enum type type = node->input[0]->type;
     struct conv_sizes s;
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] && node->input[i]->type != TYPE_F32)
-            return PLIM_OK;
+    if (node->input[1]->type != type || (node->input_count > 2 && node->input[2] && node->input[2]->type != TYPE_F32))
+        return PLIM_OK;
     conv_sizes_of(&s, node);
+    out->size[0] = type == TYPE_BF16;
+    if (type != TYPE_F32 && (type != TYPE_BF16 || s.out != s.in || s.out < 2 * LANES))
+        return PLIM_OK;
     if (s.out != s.in)
         out->kernel.scratch_bytes = (size_t)(s.x[1] * s.x[2] * s.out) * sizeof(float);
+    if (entry->run == VARIANT(run_depthwise_weight_gradient) && type == TYPE_BF16)
+        out->kernel.scratch_bytes = (size_t)(s.k[1] * s.k[2] * depthwise_padded(s.out)) * sizeof(float);
     out->kernel.run = entry->run;
     return PLIM_OK;
 }
@@ -374,10 +374,11 @@ RUNNER(run_depthwise)
         .y_line = s.y[2] * s.out,
         .k_line = s.k[2] * s.out,
         .relu = conv->activation == ACTIVATION_RELU,
+        .small = cpu_kernel_of(kernel)->size[0] != 0,
     };
     for (int64_t n = 0; n < rows; n++) {
-        p.x = (const float *)call->input[0] + n * x_row;
-        p.y = (float *)call->output[0] + n * y_row;
+        p.x = element_of(call->input[0], n * x_row, p.small);
+        p.y = (void *)element_of(call->output[0], n * y_row, p.small);
         if (s.out != s.in) {
             VARIANT(depthwise_spread)(call->scratch, p.x, x_row, s.out / s.in);
             p.x = call->scratch;
@@ -399,10 +400,11 @@ RUNNER(run_depthwise_input_gradient)
         .x_line = s.y[2] * s.out,
         .y_line = s.x[2] * s.out,
         .k_line = s.k[2] * s.out,
+        .small = cpu_kernel_of(kernel)->size[0] != 0,
     };
     for (int64_t n = 0; n < rows; n++) {
-        float *dx = (float *)call->output[0] + n * x_row;
-        p.x = (const float *)call->input[0] + n * y_row;
+        void *dx = (void *)element_of(call->output[0], n * x_row, p.small);
+        p.x = element_of(call->input[0], n * y_row, p.small);
         p.y = folds ? call->scratch : dx;
         run_plane(&p, &s, s.y[2], run_backward_plane);
         if (folds)

@@ -2,7 +2,7 @@
 #ifndef CPU_DEPTHWISE_H
 #define CPU_DEPTHWISE_H
 
-#include "backends/cpu/vector.h"
+#include "backends/cpu/cpu_bf16.h"
 
 /* Before a loop with constant bounds above UNROLL's. */
 #if defined(__clang__)
@@ -10,6 +10,60 @@
 #else
 #define UNROLL_ALL _Pragma("GCC unroll 32")
 #endif
+
+/* Channels are done a vector at a time. Of f32 that is LANES of them; of bf16 the even or the odd ones of twice as
+   many, whose bits are a word's low or high half: nothing has to be moved from lane to lane. The last vector of bf16
+   begins earlier where channels are no multiple, and does some of them again. */
+enum part_of { SINGLE, EVEN, ODD };
+#define UNIT(part) ((part) == SINGLE ? LANES : 2 * LANES)
+
+typedef uint32_t vector_bits __attribute__((vector_size(LANES * 4)));
+
+INLINE vector load_part(const void *from, int64_t i, const enum part_of part)
+{
+    vector_bits bits;
+    if (part == SINGLE)
+        return vector_load((const float *)from + i);
+    memcpy(&bits, (const uint16_t *)from + i, sizeof bits);
+    return (vector)(part == EVEN ? bits << 16 : bits & 0xffff0000);
+}
+
+/* Channels rounded up to whole pairs of vectors. */
+INLINE int64_t depthwise_padded(int64_t channels)
+{
+    return (channels + 2 * LANES - 1) / (2 * LANES) * (2 * LANES);
+}
+
+/* Floats that belong to the channels of a part. */
+INLINE vector load_floats(const float *from, const enum part_of part)
+{
+    vector x;
+    if (part == SINGLE)
+        return vector_load(from);
+    for (int i = 0; i < LANES; i++)
+        x[i] = from[2 * i + (part == ODD)];
+    return x;
+}
+
+INLINE void store_part(void *to, int64_t i, vector x, const enum part_of part)
+{
+    vector_bits bits = (vector_bits)x;
+    if (part == SINGLE) {
+        vector_store((float *)to + i, x);
+        return;
+    }
+    vector_bits none = (vector_bits)(x != x), near = bits + 0x7fff + (bits >> 16 & 1);
+    bits = ((bits | 0x400000) & none) | (near & ~none);
+#if LANES == 16
+    _mm512_mask_storeu_epi16((uint16_t *)to + i, part == EVEN ? 0x55555555 : 0xaaaaaaaa,
+                             (__m512i)(part == EVEN ? bits >> 16 : bits));
+#else
+    vector_bits old;
+    memcpy(&old, (uint16_t *)to + i, sizeof old);
+    bits = part == EVEN ? (bits >> 16) | (old & 0xffff0000) : (bits & 0xffff0000) | (old & 0xffff);
+    memcpy((uint16_t *)to + i, &bits, sizeof bits);
+#endif
+}
 
 /* to[i * multiplier + m] = x[i] */
 void VARIANT(depthwise_spread)(float *restrict to, const float *restrict x, int64_t count, int64_t multiplier);
