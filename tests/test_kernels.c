@@ -453,6 +453,42 @@ static void models_run_on_fast_kernels(void **state)
     bench_close(&bench);
 }
 
+/* bf16 as it lies against the same through copies in f32 and other kernels: sizes that are done in several shares. */
+static void check_small_convolution(struct bench *own, struct bench *other, const struct model_convolution *c,
+                                    enum conv_role role)
+{
+    struct fixture fast, exact;
+    struct fixture *const both[] = {&fast, &exact};
+    for (int i = 0; i < 2; i++) {
+        fixture_begin(both[i], 3);
+        model_convolution_add(&both[i]->graph, c, role, TYPE_BF16);
+        fixture_end(both[i]);
+        fixture_fill(both[i], 3);
+        run_kernel(i ? other : own, both[i], both[i]->node, 2, 3);
+    }
+    for (int k = 0; k < fast.node->output_count; k++)
+        compare(&fast, &exact, fast.node->output[k]->id, 3);
+    fixture_release(&fast);
+    fixture_release(&exact);
+}
+
+static void models_in_bf16_are_the_same_as_they_lie(void **state)
+{
+    (void)state;
+    struct bench own, other;
+    const struct cpu_choice *choice = &cpu_choices[cpu_choices_count > 2 && cpu_choices[1].supported() ? 1 : 0];
+    struct cpu_variant library = *choice->variant; /* without its own kernels: oneDNN's, or columns */
+    library.entry_count = 0;
+    bench_open(&own, NULL);
+    bench_open(&other, &library);
+    for (int i = 0; i < model_convolutions_count; i++)
+        for (int role = 0; role < 3; role++)
+            if (!model_convolutions[i].first || role != CONV_INPUT_GRADIENT)
+                check_small_convolution(&own, &other, &model_convolutions[i], (enum conv_role)role);
+    bench_close(&own);
+    bench_close(&other);
+}
+
 /* More threads than contexts, all with one kernel, each with numbers of its
    own: what each gets is what it gets alone. */
 #define CROWD 8
@@ -673,6 +709,7 @@ int main(void)
         cmocka_unit_test(threads_share_a_convolution),
         cmocka_unit_test(columns_take_every_convolution),
         cmocka_unit_test(models_run_on_fast_kernels),
+        cmocka_unit_test(models_in_bf16_are_the_same_as_they_lie),
         cmocka_unit_test(in_place_is_the_same),
         cmocka_unit_test(far_scores_stay_finite),
         cmocka_unit_test(first_of_equal_maxima_wins),
