@@ -42,7 +42,7 @@ static plim_status need_bias(const struct node *node, int input, plim_error *err
 {
     if (!node->input[input])
         return PLIM_OK;
-    TRY(need_type(node, input, node->input[0]->type, error));
+    TRY(need_type_of(node, input, 0, error));
     if (shape_count(&node->input[input]->shape) != classes_of(node))
         return misfit(node, error, "a bias of %lld for %lld classes",
                       (long long)shape_count(&node->input[input]->shape), (long long)classes_of(node));
@@ -179,7 +179,7 @@ static bool example_operands(struct tensor **inputs, struct tensor **bias, struc
         graph_weight(graph, "w", type,
                      examples[variant].attributes.columns ? shape_2(depth, classes) : shape_2(classes, depth), true);
     inputs[2] = example_input(graph, examples[variant].name, examples[variant].labels, tokens ? 1 : 0, &tokens);
-    *bias = examples[variant].bias ? graph_weight(graph, "bias", type, shape_1(classes), true) : NULL;
+    *bias = examples[variant].bias ? graph_weight(graph, "bias", wide_type(type), shape_1(classes), true) : NULL;
     return true;
 }
 
@@ -220,7 +220,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     }
     output_of(graph, node, 0, wide_type(node->input[0]->type), node->input[0]->shape, true); /* a sum over classes */
     output_like(graph, node, 1, node->input[1]);
-    output_of(graph, node, 2, node->input[1]->type, shape_1(classes_of(node)), false);
+    output_of(graph, node, 2, node->input[0]->type, shape_1(classes_of(node)), false);
     return PLIM_OK;
 }
 

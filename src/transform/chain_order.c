@@ -9,8 +9,8 @@
    Invariants:
     1. a node runs after the nodes that make what it reads;
     2. accesses to a weight or state keep program order around each update of it;
-    3. a node that makes something again waits for all that its first reader waits for: else it would run in forward,
-       and what it makes would be kept after all;
+    3. a node that makes something again, or a weight's copy in another type, waits for all that its first reader waits
+       for: else it would run in forward (the copies of all weights at its start), and what it makes would be kept;
     4. inside a chain, what is written is read by the same rows only (both CUT);
     5. what every slice walks through as a whole (weights, sums) fits in half of a nominal L2, or
        is one node's: else a chain of many layers would read all weights again for each slice.
@@ -181,12 +181,20 @@ static bool find_edges(struct schedule *s)
     return true;
 }
 
-/* The node for which this one makes something again: its first reader that does not do so itself. */
+/* Could run long before anybody reads what it makes: a weight in another form waits for nothing. */
+static bool is_late(const struct node *node)
+{
+    const struct tensor *x = node->input_count == 1 ? node->input[0] : NULL;
+    bool copies = x && x->kind == KIND_WEIGHT && node->output_count == 1 && !node->op->updates;
+    return node->again || (copies && shape_equal(&x->shape, &node->output[0]->shape));
+}
+
+/* The node for which this one makes something: its first reader that is not late itself. */
 static const struct node *made_for(const struct graph *graph, const int *reader, int n)
 {
-    while (reader[n] >= 0 && graph->node[n]->again)
+    while (reader[n] >= 0 && is_late(graph->node[n]))
         n = reader[n];
-    return graph->node[n]->again ? NULL : graph->node[n];
+    return is_late(graph->node[n]) ? NULL : graph->node[n];
 }
 
 /* Invariant 3. */
@@ -203,10 +211,10 @@ static bool find_late_edges(struct schedule *s)
             if (graph->node[n]->input[i] && graph->node[n]->input[i]->producer)
                 reader[graph->node[n]->input[i]->producer->id] = n;
     for (int n = 0; n < graph->node_count; n++) {
-        const struct node *first = graph->node[n]->again ? made_for(graph, reader, n) : NULL;
+        const struct node *first = is_late(graph->node[n]) ? made_for(graph, reader, n) : NULL;
         for (int i = 0; first && i < first->input_count; i++) {
             const struct node *maker = first->input[i] ? first->input[i]->producer : NULL;
-            if (maker && !maker->again)
+            if (maker && !is_late(maker))
                 add_edge(s, maker->id, n);
         }
     }

@@ -3,7 +3,8 @@
    MiB.
 
    The price is that backward makes them again (a third more work in that layer), so few tokens or few classes keep
-   their logits; and so do those whose logits somebody else reads, such as a metric. */
+   their logits; and so do those whose logits somebody else reads, such as a metric. Logits of small floats are taken
+   through the cast that a loss reads them by: those that never exist are not rounded either. */
 #include "transform/fuse_own.h"
 
 #define LEAST_CLASSES 8192
@@ -24,10 +25,21 @@ static bool reads_the_same(const struct graph *graph, const struct node *dense, 
     return true;
 }
 
+/* The cast that makes logits of small floats what a loss reads (f32), if nobody else reads it; or NULL. */
+static struct node *cast_before(const struct fusion *fusion, const struct node *loss)
+{
+    const struct tensor *logits = loss->input[0];
+    struct node *cast = logits->producer;
+    bool goes = cast && cast->op == &op_cast && logits->type == TYPE_F32 && read_once(fusion, logits);
+    enum type from = goes ? cast->input[0]->type : TYPE_F32;
+    return from == TYPE_F16 || from == TYPE_BF16 ? cast : NULL;
+}
+
 /* The matmul whose output these logits are, if it may go. */
 static struct node *dense_before(const struct fusion *fusion, const struct node *loss)
 {
-    const struct tensor *logits = loss->input[0], *label = loss->input[1];
+    const struct node *cast = cast_before(fusion, loss);
+    const struct tensor *logits = cast ? cast->input[0] : loss->input[0], *label = loss->input[1];
     struct node *dense = logits->producer;
     if (!dense || dense->op != &op_matmul || !read_once(fusion, logits))
         return NULL;
@@ -67,6 +79,13 @@ static plim_status take_place(struct fusion *fusion, struct node *loss, const st
     return PLIM_OK;
 }
 
+static void take_away(struct graph *graph, const struct node *node)
+{
+    node->output[0]->producer = NULL;
+    node->output[0]->gone = true;
+    graph->node[node->id] = NULL;
+}
+
 plim_status fuse_vocabulary(struct fusion *fusion)
 {
     struct graph *graph = fusion->graph;
@@ -76,10 +95,11 @@ plim_status fuse_vocabulary(struct fusion *fusion)
         struct node *dense = loss && loss->op == &op_softmax_crossentropy ? dense_before(fusion, loss) : NULL;
         if (!dense)
             continue;
+        const struct node *cast = cast_before(fusion, loss);
         TRY(take_place(fusion, loss, dense));
-        dense->output[0]->producer = NULL;
-        dense->output[0]->gone = true;
-        graph->node[dense->id] = NULL;
+        take_away(graph, dense);
+        if (cast)
+            take_away(graph, cast);
         gone = true;
     }
     int kept = 0;

@@ -2,8 +2,9 @@
 
    A value that backward reads, made by an op that does little with each element from inputs that are kept in any case,
    is made a second time right before backward reads it: normalised activations from what was normalised, gelu from its
-   input, a picture of floats from the batch's bytes. Forward then has no reason to keep it: within a chain it never
-   gets a place in the arena. The same op on the same inputs gives the same bits.
+   input, a picture of floats from the batch's bytes, a weight in a small type from the weight. Forward then has no
+   reason to keep it: within a chain it never gets a place in the arena. The same op on the same inputs gives the same
+   bits.
 
    Weights are read again too: only while no update has written them. */
 #include <limits.h>
@@ -51,14 +52,22 @@ static void look(struct rederivation *r)
     }
 }
 
+static bool made_of_weights(const struct node *node)
+{
+    bool weights = true;
+    for (int i = 0; i < node->input_count; i++)
+        weights = weights && (!node->input[i] || node->input[i]->kind == KIND_WEIGHT);
+    return weights;
+}
+
 static bool is_cheap(const struct node *node)
 {
     const struct tensor *y = node->output[0];
     struct cut cut;
     node->op->cut(&cut, node);
     int64_t count = shape_count(&y->shape);
-    return cut.by_sample && cut.output[0] == PART_CUT && cut.work <= MOST_WORK * (double)count &&
-           count * (int64_t)type_bytes(y->type) >= LEAST_BYTES;
+    return (cut.by_sample || made_of_weights(node)) && cut.output[0] == PART_CUT &&
+           cut.work <= MOST_WORK * (double)count && count * (int64_t)type_bytes(y->type) >= LEAST_BYTES;
 }
 
 /* Made before anything in backward reads it, from what is still there and still the same then. */

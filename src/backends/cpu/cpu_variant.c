@@ -15,6 +15,8 @@
 static const struct cpu_entry entries[] = {
     CHOICE(batch_matmul, make_batch_matmul),
     CHOICE(batch_matmul_sum, make_batch_matmul),
+    CHOICE(vocabulary_crossentropy, make_vocabulary_tiles),
+    CHOICE(vocabulary_crossentropy_gradient, make_vocabulary_gradient_tiles),
     CHOICE(vocabulary_crossentropy, make_vocabulary_crossentropy),
     CHOICE(vocabulary_crossentropy_gradient, make_vocabulary_crossentropy_gradient),
     CHOICE(attention, make_attention),

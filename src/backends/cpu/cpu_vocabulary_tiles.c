@@ -1,0 +1,399 @@
+/* cpu_vocabulary_tiles.c - softmax cross-entropy over many classes from bf16, by matrix tiles.
+
+   Logits are made turned round, a class a row: w is then read where it lies, and what is done to the logits of a
+   token is done to those of its neighbours at once. Gradients of logits are not bf16: each is the sum of two of them
+   (16 bits of a float's 24), and what they are multiplied with is multiplied twice.
+
+   size[0]: features, size[1]: classes, size[2]: tokens a sample, size[3]: elements of h packed for logits. */
+#include "backends/cpu/cpu_math.h"
+#include "backends/cpu/cpu_matmul_tiles.h"
+#include "backends/cpu/gemm_tiles.h"
+#include "ops/ops.h"
+
+#if LANES == 16
+
+#define CLASSES    VOCABULARY_CLASS_GRAIN
+#define TOKEN_ROWS VOCABULARY_TOKEN_GRAIN
+#define SPREAD     16 /* elements between rows that keep them out of one another's cache sets */
+
+static int64_t all_tokens(const struct kernel *kernel, const struct call *call)
+{
+    return call->count * cpu_kernel_of(kernel)->size[2];
+}
+
+INLINE int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool by_columns(const struct call *call)
+{
+    return ((const struct vocabulary_attributes *)call->node->attributes)->columns;
+}
+
+/* The weights of class `at` of those that the slice sees, as the left side of w . h^T. */
+static void set_classes(struct tile_gemm *g, const struct kernel *kernel, const struct call *call, int64_t at)
+{
+    int64_t d = cpu_kernel_of(kernel)->size[0], classes = cpu_kernel_of(kernel)->size[1];
+    bool columns = by_columns(call);
+    g->a = (const uint16_t *)call->input[1] + (columns ? at : at * d);
+    g->a_row = columns ? 1 : d;
+    g->a_step = columns ? classes : 1;
+}
+
+/* Tokens of the slice, their labels, and what is known of them so far. */
+struct token_rows {
+    float most[TOKEN_ROWS], sum[TOKEN_ROWS], right[TOKEN_ROWS];
+    int64_t label[TOKEN_ROWS]; /* -1: none */
+    bool ignored[TOKEN_ROWS];
+};
+
+struct forward_room {
+    struct token_rows tokens;
+    float logits[CLASSES * (TOKEN_ROWS + SPREAD)];
+};
+
+#define FORWARD_ROW   (TOKEN_ROWS + SPREAD)
+#define FORWARD_BYTES ((sizeof(struct forward_room) + 63) / 64 * 64)
+
+static bool is_ignored(const struct call *call, double label)
+{
+    const struct vocabulary_attributes *attributes = call->node->attributes;
+    return attributes->ignores && label == attributes->ignored;
+}
+
+static int64_t label_of(const struct call *call, int64_t token, int64_t classes)
+{
+    double label = element_get(call->input[2], call->node->input[2]->type, token);
+    return label >= 0 && label < (double)classes ? (int64_t)label : -1;
+}
+
+static void take_labels(struct token_rows *tokens, const struct call *call, int64_t token, int64_t rows,
+                        int64_t classes)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        tokens->label[i] = label_of(call, token + i, classes);
+        tokens->ignored[i] = is_ignored(call, element_get(call->input[2], call->node->input[2]->type, token + i));
+        tokens->most[i] = -3.0e38f;
+        tokens->sum[i] = 0;
+        tokens->right[i] = float_of(0x7fc00000); /* NaN until the label's block comes */
+    }
+}
+
+/* Logits of classes first..first + count join the sums of all tokens. */
+static void join_sums(struct forward_room *room, const float *bias, int64_t rows, int64_t first, int64_t count)
+{
+    struct token_rows *tokens = &room->tokens;
+    float most[TOKEN_ROWS];
+    memcpy(most, tokens->most, (size_t)rows * sizeof *most);
+    for (int64_t c = 0; c < count; c++) {
+        float *x = room->logits + c * FORWARD_ROW, more = bias ? bias[first + c] : 0;
+        INDEPENDENT
+        for (int64_t i = 0; i < rows; i++) {
+            x[i] += more;
+            most[i] = x[i] > most[i] ? x[i] : most[i];
+        }
+    }
+    for (int64_t i = 0; i < rows; i++)
+        if (tokens->label[i] >= first && tokens->label[i] < first + count)
+            tokens->right[i] = room->logits[(tokens->label[i] - first) * FORWARD_ROW + i];
+    INDEPENDENT
+    for (int64_t i = 0; i < rows; i++)
+        tokens->sum[i] *= exp_of(tokens->most[i] - most[i]);
+    for (int64_t c = 0; c < count; c++) {
+        const float *x = room->logits + c * FORWARD_ROW;
+        INDEPENDENT
+        for (int64_t i = 0; i < rows; i++)
+            tokens->sum[i] += exp_of(x[i] - most[i]);
+    }
+    memcpy(tokens->most, most, (size_t)rows * sizeof *most);
+}
+
+static void run_tokens(const struct kernel *kernel, const struct call *call, int64_t token, int64_t rows)
+{
+    int64_t d = cpu_kernel_of(kernel)->size[0], classes = cpu_kernel_of(kernel)->size[1];
+    struct forward_room *room = call->scratch;
+    uint16_t *packed = (uint16_t *)((char *)call->scratch + FORWARD_BYTES);
+    struct tile_gemm g = {.n = rows,
+                          .k = d,
+                          .b = (const uint16_t *)call->input[0] + token * d,
+                          .b_step = 1,
+                          .b_column = d,
+                          .c = room->logits,
+                          .c_row = FORWARD_ROW,
+                          .c_wide = true,
+                          .room = (char *)(packed + cpu_kernel_of(kernel)->size[3])};
+    take_labels(&room->tokens, call, token, rows, classes);
+    tile_pack_b(packed, &g);
+    g.b_packed = packed;
+    for (int64_t first = 0; first < classes; first += CLASSES) {
+        g.m = least(classes - first, CLASSES);
+        set_classes(&g, kernel, call, first);
+        gemm_tiles(&g);
+        join_sums(room, call->input[3], rows, first, g.m);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        float logsum = room->tokens.most[i] + log_of(room->tokens.sum[i]);
+        ((float *)call->output[0])[token + i] = room->tokens.ignored[i] ? 0 : logsum - room->tokens.right[i];
+        ((float *)call->output[1])[token + i] = logsum;
+    }
+}
+
+static void run_forward(const struct kernel *kernel, const struct call *call)
+{
+    int64_t end = least(call->end, all_tokens(kernel, call));
+    for (int64_t token = call->begin; token < end; token += TOKEN_ROWS)
+        run_tokens(kernel, call, token, least(end - token, TOKEN_ROWS));
+}
+
+static bool take_sizes(struct cpu_kernel *out, const struct node *node)
+{
+    const struct shape *w = &node->input[1]->shape;
+    bool columns = ((const struct vocabulary_attributes *)node->attributes)->columns;
+    out->size[0] = w->dim[columns ? 0 : 1];
+    out->size[1] = w->dim[columns ? 1 : 0];
+    out->size[2] = out->size[0] ? shape_row(&node->input[0]->shape) / out->size[0] : 0;
+    const struct tensor *bias = node->op == &op_vocabulary_crossentropy ? node->input[3] : node->input[5];
+    return node->input[0]->type == TYPE_BF16 && (!bias || bias->type == TYPE_F32) && out->size[0] > 0 &&
+           out->size[1] > 0 && out->size[2] > 0 && tiles_allowed();
+}
+
+MAKER(make_vocabulary_tiles)
+{
+    (void)entry, (void)error;
+    if (!take_sizes(out, request->node))
+        return PLIM_OK;
+    out->size[3] = tile_padded(out->size[0]) * TOKEN_ROWS;
+    out->kernel.scratch_bytes = FORWARD_BYTES + (size_t)out->size[3] * sizeof(uint16_t) +
+                                (size_t)tile_room_bytes(TOKEN_ROWS, out->size[0], true);
+    out->kernel.implementation = "own amx";
+    out->kernel.run = run_forward;
+    return PLIM_OK;
+}
+
+/* ---- backward ------------------------------------------------------------- */
+
+/* A worker's bytes; each begins at a cache line. `row`: elements from one class to the next. */
+struct backward_room {
+    int64_t row;
+    float *logits; /* [CLASSES, row] */
+    uint16_t *dy;  /* [2 * CLASSES, row]: the first of each two, then the second */
+    uint16_t *w;   /* packed, twice as many steps as classes */
+    float *d;      /* [row]: the loss's gradient, 0 where the label is ignored */
+    char *gemm;
+    size_t bytes;
+};
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void *room_at(char *scratch, size_t *at, size_t bytes)
+{
+    void *here = scratch ? scratch + *at : NULL;
+    *at += (bytes + 63) / 64 * 64;
+    return here;
+}
+
+/* scratch NULL: for its bytes. */
+static struct backward_room room_of(char *scratch, int64_t tokens, int64_t d, bool columns)
+{
+    struct backward_room room = {.row = tile_padded(tokens) + SPREAD};
+    size_t row = (size_t)room.row;
+    int64_t products = larger(tile_room_bytes(tokens, d, true), tile_room_bytes(d, 2 * CLASSES, true));
+    products = larger(products, tile_room_bytes(columns ? CLASSES : d, tokens, !columns));
+    room.logits = room_at(scratch, &room.bytes, CLASSES * row * sizeof(float));
+    room.dy = room_at(scratch, &room.bytes, 2 * CLASSES * row * sizeof(uint16_t));
+    room.w = room_at(scratch, &room.bytes, 2 * CLASSES * (size_t)tile_padded(d) * sizeof(uint16_t));
+    room.d = room_at(scratch, &room.bytes, row * sizeof(float));
+    room.gemm = room_at(scratch, &room.bytes, (size_t)products);
+    return room;
+}
+
+/* h as the right side of w . h^T (unit 0) and of dy^T . h (unit 1; where w is [d, V] h stays where it lies). */
+static struct tile_gemm hidden_of(const struct kernel *kernel, const struct call *call, int unit)
+{
+    int64_t d = cpu_kernel_of(kernel)->size[0], tokens = all_tokens(kernel, call);
+    if (unit == 0)
+        return (struct tile_gemm){.n = tokens, .k = d, .b = call->input[0], .b_step = 1, .b_column = d};
+    return (struct tile_gemm){.n = d, .k = tokens, .b = call->input[0], .b_step = d, .b_column = 1};
+}
+
+static void pack_hidden(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    const struct tile_gemm g = hidden_of(kernel, whole, unit);
+    tile_pack_b((uint16_t *)pack + (unit ? cpu_kernel_of(kernel)->size[3] : 0), &g);
+}
+
+/* x = high + low, as nearly as two of bf16 can say it. */
+static void split_in_two(uint16_t *restrict high, uint16_t *restrict low, const float *restrict x, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits = bits_of(x[i]), upper = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+        upper = x[i] == x[i] ? upper : bits | 0x400000;
+        uint32_t rest = bits_of(x[i] - float_of(upper));
+        high[i] = (uint16_t)(upper >> 16);
+        low[i] = (uint16_t)((rest + 0x7fff + (rest >> 16 & 1)) >> 16);
+    }
+}
+
+/* Logits of one class -> d(loss)/d(logit) of every token, but for the tokens whose label it is. */
+static void differ(float *x, const float *logsum, const float *d, float bias, int64_t tokens)
+{
+    INDEPENDENT
+    for (int64_t i = 0; i < tokens; i++)
+        x[i] = exp_of(x[i] + bias - logsum[i]) * d[i];
+}
+
+static float total(const float *x, int64_t count)
+{
+    vector sum = vector_all(0);
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        sum += vector_load(x + i);
+    if (i < count)
+        sum += vector_load_part(x + i, (int)(count - i));
+    return vector_sum(sum);
+}
+
+/* Gradients of the logits of classes `at`.. of the slice, in two parts; the bias's on the way. */
+static void make_gradients(const struct backward_room *room, const struct kernel *kernel, const struct call *call,
+                           int64_t at, int64_t count)
+{
+    int64_t tokens = all_tokens(kernel, call), first = call->begin + at, padded = tile_padded(count);
+    const float *bias = call->input[5], *d = room->d;
+    float *dbias = (float *)call->output[2] + at;
+    for (int64_t c = 0; c < count; c++)
+        differ(room->logits + c * room->row, call->input[3], d, bias ? bias[at + c] : 0, tokens);
+    for (int64_t i = 0; i < tokens; i++) {
+        int64_t label = label_of(call, i, cpu_kernel_of(kernel)->size[1]);
+        if (label >= first && label < first + count)
+            room->logits[(label - first) * room->row + i] -= d[i];
+    }
+    for (int64_t c = 0; c < count; c++) {
+        dbias[c] = total(room->logits + c * room->row, tokens);
+        split_in_two(room->dy + c * room->row, room->dy + (padded + c) * room->row, room->logits + c * room->row,
+                     tokens);
+    }
+    for (int64_t c = count; c < padded; c++) {
+        memset(room->dy + c * room->row, 0, (size_t)tokens * 2);
+        memset(room->dy + (padded + c) * room->row, 0, (size_t)tokens * 2);
+    }
+}
+
+/* dw[classes, d] = dy^T . h, or dw[d, classes] = h^T . dy: with one part of dy, then with the other. */
+static void weight_gradient(const struct backward_room *room, const struct kernel *kernel, const struct call *call,
+                            int64_t at, int64_t count)
+{
+    int64_t d = cpu_kernel_of(kernel)->size[0], classes = cpu_kernel_of(kernel)->size[1];
+    struct tile_gemm g = {.k = all_tokens(kernel, call), .c_wide = true, .room = room->gemm};
+    for (int part = 0; part < 2; part++) {
+        const uint16_t *dy = room->dy + part * tile_padded(count) * room->row;
+        if (by_columns(call)) {
+            g.m = d, g.a = call->input[0], g.a_row = 1, g.a_step = d;
+            g.n = count, g.b = dy, g.b_step = 1, g.b_column = room->row;
+            g.c = (float *)call->output[1] + call->begin + at, g.c_row = classes;
+        } else {
+            g.m = count, g.a = dy, g.a_row = room->row, g.a_step = 1;
+            g.n = d, g.b_packed = (const uint16_t *)call->pack + cpu_kernel_of(kernel)->size[3];
+            g.c = (float *)call->output[1] + at * d, g.c_row = d;
+        }
+        g.add = part > 0;
+        gemm_tiles(&g);
+    }
+}
+
+/* dh gets the share of classes `at`.. of the slice: both parts of dy against the same weights, laid out twice. */
+static void hidden_gradient(const struct backward_room *room, const struct kernel *kernel, const struct call *call,
+                            int64_t at, int64_t count)
+{
+    int64_t d = cpu_kernel_of(kernel)->size[0], padded = tile_padded(count);
+    struct tile_gemm w = {0};
+    set_classes(&w, kernel, call, at + (by_columns(call) ? call->begin : 0));
+    for (int64_t column = 0; column < d; column += TILE_BLOCK) {
+        struct tile_gemm some = {
+            .n = least(d - column, TILE_BLOCK), .k = count, .b_step = w.a_row, .b_column = w.a_step};
+        uint16_t *to = room->w + column * 2 * padded;
+        some.b = w.a + column * w.a_step;
+        tile_pack_b(to, &some);
+        memcpy(to + TILE_BLOCK * padded, to, (size_t)(TILE_BLOCK * padded) * sizeof *to);
+    }
+    const struct tile_gemm g = {.m = all_tokens(kernel, call),
+                                .n = d,
+                                .k = 2 * padded,
+                                .a = room->dy,
+                                .a_row = 1,
+                                .a_step = room->row,
+                                .b_packed = room->w,
+                                .c = call->output[0],
+                                .c_row = d,
+                                .c_wide = true,
+                                .add = call->add || at > 0,
+                                .room = room->gemm};
+    gemm_tiles(&g);
+}
+
+static void run_classes(const struct backward_room *room, const struct kernel *kernel, const struct call *call,
+                        int64_t at, int64_t count)
+{
+    struct tile_gemm logits = hidden_of(kernel, call, 0);
+    set_classes(&logits, kernel, call, at + (by_columns(call) ? call->begin : 0));
+    logits.m = count;
+    logits.b_packed = call->pack;
+    logits.c = room->logits;
+    logits.c_row = room->row;
+    logits.c_wide = true;
+    logits.room = room->gemm;
+    gemm_tiles(&logits);
+    make_gradients(room, kernel, call, at, count);
+    weight_gradient(room, kernel, call, at, count);
+    hidden_gradient(room, kernel, call, at, count);
+}
+
+static void run_backward(const struct kernel *kernel, const struct call *call)
+{
+    int64_t tokens = all_tokens(kernel, call);
+    const struct backward_room room = room_of(call->scratch, tokens, cpu_kernel_of(kernel)->size[0], by_columns(call));
+    for (int64_t i = 0; i < tokens; i++) {
+        bool ignored = is_ignored(call, element_get(call->input[2], call->node->input[2]->type, i));
+        room.d[i] = ignored ? 0 : ((const float *)call->input[4])[i];
+    }
+    for (int64_t at = 0; at < call->end - call->begin; at += CLASSES)
+        run_classes(&room, kernel, call, at, least(call->end - call->begin - at, CLASSES));
+}
+
+MAKER(make_vocabulary_gradient_tiles)
+{
+    (void)entry, (void)error;
+    const struct node *node = request->node;
+    bool wide = node->input[3]->type == TYPE_F32 && node->input[4]->type == TYPE_F32;
+    if (!wide || !take_sizes(out, node))
+        return PLIM_OK;
+    bool columns = ((const struct vocabulary_attributes *)node->attributes)->columns;
+    int64_t tokens = node->input[0]->shape.dim[0] * out->size[2], d = out->size[0];
+    out->size[3] = tile_padded(tokens) * tile_padded(d);
+    out->kernel.pack = pack_hidden;
+    out->kernel.pack_units = columns ? 1 : 2;
+    out->kernel.pack_bytes = (size_t)(out->size[3] * out->kernel.pack_units) * sizeof(uint16_t);
+    out->kernel.scratch_bytes = room_of(NULL, tokens, d, columns).bytes;
+    out->kernel.implementation = "own amx";
+    out->kernel.run = run_backward;
+    return PLIM_OK;
+}
+
+#else
+
+MAKER(make_vocabulary_tiles)
+{
+    (void)out, (void)entry, (void)request, (void)error;
+    return PLIM_OK;
+}
+
+MAKER(make_vocabulary_gradient_tiles)
+{
+    (void)out, (void)entry, (void)request, (void)error;
+    return PLIM_OK;
+}
+
+#endif
