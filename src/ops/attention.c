@@ -444,7 +444,7 @@ static struct tensor *gradient_example(struct graph *graph, int variant, enum ty
     if (!e)
         return NULL;
     inputs[OUT] = example_input(graph, "out", type, ROW(e->queries, e->heads, e->value_depth));
-    inputs[LOGSUM] = example_input(graph, "positive:sums", type, ROW(e->heads, e->queries));
+    inputs[LOGSUM] = example_input(graph, "positive:sums", wide_type(type), ROW(e->heads, e->queries));
     inputs[DOUT] = example_input(graph, "dout", type, ROW(e->queries, e->heads, e->value_depth));
     return graph_add(graph, &op_attention_gradient, inputs, 8, &e->attributes, sizeof(e->attributes));
 }

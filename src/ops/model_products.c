@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "ops/ops.h"
+#include "ops/helpers.h"
 
 /* Dense layers: y[N, T, out] = x[N, T, in] . w; T 0: there is no such axis. */
 static const struct {
@@ -98,7 +98,7 @@ static struct tensor *attend(struct graph *graph, struct speed *line, int varian
     graph->batch = 1;
     for (int i = 0; i < (backward ? 8 : 3); i++)
         if (i != 3 && i != 4)
-            x[i] = graph_input(graph, "positive", i, type,
+            x[i] = graph_input(graph, "positive", i, i == 6 ? wide_type(type) : type,
                                i == 6 ? SHAPE(1, HEADS, TOKENS) : SHAPE(1, TOKENS, HEADS, DEPTH));
     return graph_add(graph, backward ? &op_attention_gradient : &op_attention, x, backward ? 8 : 5, &attributes,
                      sizeof attributes);
@@ -126,8 +126,8 @@ static struct tensor *classify(struct graph *graph, struct speed *line, int vari
         graph_input(graph, "h", 0, type, SHAPE(1, TOKENS, WIDTH)),
         graph_weight(graph, "w", type, SHAPE(CLASSES, WIDTH), true),
         graph_input(graph, labels, 1, TYPE_I32, SHAPE(1, TOKENS)),
-        backward ? graph_input(graph, "positive:sums", 2, type, SHAPE(1, TOKENS)) : NULL,
-        backward ? graph_input(graph, "dloss", 3, type, SHAPE(1, TOKENS)) : NULL,
+        backward ? graph_input(graph, "positive:sums", 2, wide_type(type), SHAPE(1, TOKENS)) : NULL,
+        backward ? graph_input(graph, "dloss", 3, wide_type(type), SHAPE(1, TOKENS)) : NULL,
     };
     return graph_add(graph, backward ? &op_vocabulary_crossentropy_gradient : &op_vocabulary_crossentropy, inputs,
                      backward ? 5 : 3, NULL, 0);

@@ -296,8 +296,8 @@ static struct tensor *gradient_example(struct graph *graph, int variant, enum ty
     if (!example_operands(inputs, &inputs[BACK_BIAS], graph, variant, type))
         return NULL;
     int64_t tokens = examples[variant].tokens;
-    inputs[3] = example_input(graph, "positive:sums", type, tokens ? 1 : 0, &tokens);
-    inputs[4] = example_input(graph, "dloss", type, tokens ? 1 : 0, &tokens);
+    inputs[3] = example_input(graph, "positive:sums", wide_type(type), tokens ? 1 : 0, &tokens);
+    inputs[4] = example_input(graph, "dloss", wide_type(type), tokens ? 1 : 0, &tokens);
     return graph_add(graph, &op_vocabulary_crossentropy_gradient, inputs, 6, &examples[variant].attributes,
                      sizeof(struct vocabulary_attributes));
 }

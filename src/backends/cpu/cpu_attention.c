@@ -48,31 +48,6 @@ static void pack_keys(const struct forward_head *f)
     }
 }
 
-static float largest(const float *x, int64_t count)
-{
-    vector most = vector_all(-3.0e38f);
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        most = vector_max(vector_load(x + i), most);
-    float all = -3.0e38f;
-    for (int lane = 0; lane < LANES; lane++)
-        all = most[lane] > all ? most[lane] : all;
-    for (; i < count; i++)
-        all = x[i] > all ? x[i] : all;
-    return all;
-}
-
-static float total(const float *x, int64_t count)
-{
-    vector sum = vector_all(0);
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        sum += vector_load(x + i);
-    if (i < count)
-        sum += vector_load_part(x + i, (int)(count - i));
-    return vector_sum(sum);
-}
-
 /* Products -> p, for one query; what was summed up before is scaled to the new largest score. */
 static void soften(const struct forward_head *f, int64_t query, int64_t row, int64_t key, int64_t width)
 {
@@ -84,11 +59,11 @@ static void soften(const struct forward_head *f, int64_t query, int64_t row, int
     if (seen == 0)
         return;
     make_scores(x, h, t, key, seen);
-    float before = room->most[row], here = largest(x, seen), most = here > before ? here : before;
+    float before = room->most[row], here = largest_of(x, seen), most = here > before ? here : before;
     INDEPENDENT
     for (int64_t i = 0; i < seen; i++)
         x[i] = exp_of(x[i] - most);
-    float sum = total(x, seen);
+    float sum = total_of(x, seen);
     if (key > 0) {
         float scale = exp_of(before - most), *out = f->out + t * h->z.heads * h->z.value_depth;
         room->sum[row] *= scale;

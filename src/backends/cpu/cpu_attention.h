@@ -88,6 +88,31 @@ INLINE void make_scores(float *x, const struct attention_head *h, int64_t t, int
     }
 }
 
+INLINE float largest_of(const float *x, int64_t count)
+{
+    vector most = vector_all(-3.0e38f);
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        most = vector_max(vector_load(x + i), most);
+    float all = -3.0e38f;
+    for (int lane = 0; lane < LANES; lane++)
+        all = most[lane] > all ? most[lane] : all;
+    for (; i < count; i++)
+        all = x[i] > all ? x[i] : all;
+    return all;
+}
+
+INLINE float total_of(const float *x, int64_t count)
+{
+    vector sum = vector_all(0);
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        sum += vector_load(x + i);
+    if (i < count)
+        sum += vector_load_part(x + i, (int)(count - i));
+    return vector_sum(sum);
+}
+
 /* keep[i]: what dropout multiplies p of (t, key + i) with. key is a multiple of LANES, not of a chunk. */
 INLINE void draw_kept(float *keep, const struct attention_head *h, int64_t t, int64_t key, int64_t count)
 {
@@ -112,6 +137,43 @@ INLINE struct attention_span attention_span_of(const struct kernel *kernel, cons
     if (cpu_kernel_of(kernel)->by_sample)
         return (struct attention_span){0, cpu_rows(kernel, call) * rows, call->begin};
     return (struct attention_span){call->begin, smaller_of(call->end, call->count * rows), 0};
+}
+
+/* ds of one query, from products dout . v in ds and scores in p, which becomes p after dropout; keep: room for a row.
+ */
+INLINE void differ_scores(float *p, float *ds, float *keep, const struct attention_head *h, int64_t t, int64_t key,
+                          int64_t width, float logsum, float mean)
+{
+    int64_t seen = seen_keys(h, t, key, width);
+    const float scale = h->scale;
+    memset(p + seen, 0, (size_t)(width - seen) * sizeof *p);
+    memset(ds + seen, 0, (size_t)(width - seen) * sizeof *ds);
+    make_scores(p, h, t, key, seen);
+    if (logsum <= (float)(ATTENTION_HIDDEN / 2)) { /* it sees nothing: a float has no digits left for the mean */
+        float even = -log_of((float)seen_keys(h, t, 0, h->z.keys));
+        for (int64_t i = 0; i < seen; i++)
+            p[i] = even;
+        logsum = 0;
+    }
+    if (h->threshold) {
+        draw_kept(keep, h, t, key, seen);
+        INDEPENDENT
+        for (int64_t i = 0; i < seen; i++) {
+            float made = exp_of(p[i] - logsum);
+            ds[i] = made * scale * (ds[i] * keep[i] - mean);
+            p[i] = made * keep[i];
+        }
+    } else {
+        INDEPENDENT
+        for (int64_t i = 0; i < seen; i++) {
+            float made = exp_of(p[i] - logsum);
+            ds[i] = made * scale * (ds[i] - mean);
+            p[i] = made;
+        }
+    }
+    const uint8_t *mask = h->mask_bytes ? h->mask_bytes + t * h->z.mask_query + key : NULL;
+    for (int64_t i = 0; mask && i < seen; i++)
+        ds[i] = mask[i] ? ds[i] : 0;
 }
 
 /* All f32 but mask and iteration, and depths that one block of steps holds. */

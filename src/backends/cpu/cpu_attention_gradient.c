@@ -95,44 +95,6 @@ static void pack_head(const struct backward_head *b)
     }
 }
 
-/* Products q . k -> p after dropout, products dout . v -> ds, for one query. */
-static void differ(const struct backward_head *b, int64_t query, int64_t row, int64_t key, int64_t width)
-{
-    const struct attention_head *h = &b->h;
-    float *p = b->room->p + row * SCORE_ROW, *ds = b->room->ds + row * SCORE_ROW, *keep = b->room->keep;
-    int64_t t = query + row, seen = seen_keys(h, t, key, width);
-    const float mean = b->room->mean[t], scale = h->scale;
-    float logsum = b->logsum[t];
-    memset(p + seen, 0, (size_t)(width - seen) * sizeof *p);
-    memset(ds + seen, 0, (size_t)(width - seen) * sizeof *ds);
-    make_scores(p, h, t, key, seen);
-    if (logsum <= (float)(ATTENTION_HIDDEN / 2)) { /* it sees nothing: a float has no digits left for the mean */
-        float even = -log_of((float)seen_keys(h, t, 0, h->z.keys));
-        for (int64_t i = 0; i < seen; i++)
-            p[i] = even;
-        logsum = 0;
-    }
-    if (h->threshold) {
-        draw_kept(keep, h, t, key, seen);
-        INDEPENDENT
-        for (int64_t i = 0; i < seen; i++) {
-            float made = exp_of(p[i] - logsum);
-            ds[i] = made * scale * (ds[i] * keep[i] - mean);
-            p[i] = made * keep[i];
-        }
-    } else {
-        INDEPENDENT
-        for (int64_t i = 0; i < seen; i++) {
-            float made = exp_of(p[i] - logsum);
-            ds[i] = made * scale * (ds[i] - mean);
-            p[i] = made;
-        }
-    }
-    const uint8_t *mask = h->mask_bytes ? h->mask_bytes + t * h->z.mask_query + key : NULL;
-    for (int64_t i = 0; mask && i < seen; i++)
-        ds[i] = mask[i] ? ds[i] : 0;
-}
-
 /* c[m, n] (+)= a . packed, with A where it lies. */
 static void multiply(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_step, const float *packed,
                      const int64_t sizes[3], bool add)
@@ -163,7 +125,8 @@ static void meet(const struct backward_head *b, int64_t query, int64_t rows, int
     multiply(room->ds, SCORE_ROW, b->dout + query * out_row, out_row, 1, room->values_right + key * e,
              (int64_t[]){rows, width, e}, false);
     for (int64_t row = 0; row < rows; row++)
-        differ(b, query, row, key, width);
+        differ_scores(room->p + row * SCORE_ROW, room->ds + row * SCORE_ROW, room->keep, &b->h, query + row, key, width,
+                      b->logsum[query + row], room->mean[query + row]);
     multiply(b->dv + key * v_row, v_row, room->p, 1, SCORE_ROW, room->gradients + query * padded_depth(e),
              (int64_t[]){width, e, rows}, add);
     multiply(b->dk + key * k_row, k_row, room->ds, 1, SCORE_ROW, room->queries + query * padded_depth(d),

@@ -8,6 +8,8 @@
 
 #if LANES == 16
 
+#define PACK_UNITS 8
+
 static struct tile_gemm matmul_of(const struct kernel *kernel, const struct call *call)
 {
     const struct matmul_attributes *attributes = call->node->attributes;
@@ -120,9 +122,23 @@ static void run_share(const struct kernel *kernel, const struct call *call)
     gemm_tiles(&g);
 }
 
+/* dy, of which every slice reads all: units take columns. */
+static void pack_gradient(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    struct tile_gemm g = gradient_of(kernel, whole, whole->count);
+    int64_t blocks = tile_padded(g.n) / TILE_BLOCK, all = g.n;
+    int64_t first = blocks * unit / kernel->pack_units * TILE_BLOCK;
+    int64_t end = blocks * (unit + 1) / kernel->pack_units * TILE_BLOCK;
+    g.n = (end < all ? end : all) - first;
+    g.b += first;
+    if (g.n > 0)
+        tile_pack_b((uint16_t *)pack + first * tile_padded(g.k), &g);
+}
+
 static void run_gradient_rows(const struct kernel *kernel, const struct call *call)
 {
     struct tile_gemm g = gradient_of(kernel, call, call->count);
+    g.b_packed = call->pack;
     int64_t each = cpu_kernel_of(kernel)->size[2];
     g.m = (call->end - call->begin) * each;
     g.a += call->begin * each;
@@ -149,7 +165,13 @@ MAKER(make_matmul_weight_gradient_tiles)
     int64_t samples = shares ? request->slice : node->input[0]->shape.dim[0];
     out->kernel.implementation = "own amx";
     out->kernel.run = shares ? run_share : run_gradient_rows;
-    out->kernel.scratch_bytes = (size_t)tile_room_bytes(out->size[1], samples * out->size[3], false);
+    out->kernel.scratch_bytes = (size_t)tile_room_bytes(out->size[1], samples * out->size[3], !shares);
+    if (shares)
+        return PLIM_OK;
+    out->kernel.pack = pack_gradient;
+    out->kernel.pack_units = PACK_UNITS;
+    out->kernel.pack_bytes =
+        (size_t)(tile_padded(samples * out->size[3]) * tile_padded(out->size[1])) * sizeof(uint16_t);
     return PLIM_OK;
 }
 

@@ -6,6 +6,8 @@
 
 MAKER(make_matmul_tiles);
 MAKER(make_matmul_weight_gradient_tiles);
+MAKER(make_attention_tiles);
+MAKER(make_attention_gradient_tiles);
 MAKER(make_vocabulary_tiles);
 MAKER(make_vocabulary_gradient_tiles);
 MAKER(make_convolution_tiles);

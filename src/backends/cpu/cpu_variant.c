@@ -19,6 +19,8 @@ static const struct cpu_entry entries[] = {
     CHOICE(vocabulary_crossentropy_gradient, make_vocabulary_gradient_tiles),
     CHOICE(vocabulary_crossentropy, make_vocabulary_crossentropy),
     CHOICE(vocabulary_crossentropy_gradient, make_vocabulary_crossentropy_gradient),
+    CHOICE(attention, make_attention_tiles),
+    CHOICE(attention_gradient, make_attention_gradient_tiles),
     CHOICE(attention, make_attention),
     CHOICE(attention_gradient, make_attention_gradient),
     CHOICE(matmul, make_matmul_tiles),

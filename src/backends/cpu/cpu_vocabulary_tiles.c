@@ -7,6 +7,7 @@
    size[0]: features, size[1]: classes, size[2]: tokens a sample, size[3]: elements of h packed for logits. */
 #include "backends/cpu/cpu_math.h"
 #include "backends/cpu/cpu_matmul_tiles.h"
+#include "backends/cpu/cpu_split.h"
 #include "backends/cpu/gemm_tiles.h"
 #include "ops/ops.h"
 
@@ -224,18 +225,6 @@ static void pack_hidden(const struct kernel *kernel, const struct call *whole, i
 {
     const struct tile_gemm g = hidden_of(kernel, whole, unit);
     tile_pack_b((uint16_t *)pack + (unit ? cpu_kernel_of(kernel)->size[3] : 0), &g);
-}
-
-/* x = high + low, as nearly as two of bf16 can say it. */
-static void split_in_two(uint16_t *restrict high, uint16_t *restrict low, const float *restrict x, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits = bits_of(x[i]), upper = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
-        upper = x[i] == x[i] ? upper : bits | 0x400000;
-        uint32_t rest = bits_of(x[i] - float_of(upper));
-        high[i] = (uint16_t)(upper >> 16);
-        low[i] = (uint16_t)((rest + 0x7fff + (rest >> 16 & 1)) >> 16);
-    }
 }
 
 /* Logits of one class -> d(loss)/d(logit) of every token, but for the tokens whose label it is. */

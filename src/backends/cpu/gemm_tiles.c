@@ -217,13 +217,14 @@ void gemm_tiles(const struct tile_gemm *g)
     float *sums = (float *)g->room;
     uint32_t *a_room = (uint32_t *)(sums + TILE_BLOCK * TILE_BLOCK);
     uint16_t *b_room = (uint16_t *)a_room + TILE_BLOCK * tile_padded(g->k);
-    int64_t some = g->b_packed ? tile_padded(g->n) : tile_columns(g->n, g->k);
+    int64_t some = tile_columns(g->n, g->k);
     set_up();
     for (int64_t column = 0; column < g->n; column += some) {
         int64_t end = g->n - column < some ? g->n : column + some;
         for (int64_t j = column; !g->b_packed && j < end; j += TILE_BLOCK)
             pack_b_columns(b_room + (j - column) * tile_padded(g->k), g, j);
-        run_columns(g, g->b_packed ? g->b_packed : b_room, column, end, a_room, sums);
+        const uint16_t *b = g->b_packed ? g->b_packed + column * tile_padded(g->k) : b_room;
+        run_columns(g, b, column, end, a_room, sums);
     }
     put_away();
 }

@@ -1,0 +1,207 @@
+/* cpu_attention_tiles.c - attention of bf16, forward, by matrix tiles: cpu_attention.c's walk over blocks of queries
+   and keys. p is no bf16: it goes through in two parts (cpu_split.h). The sum of a block of queries is f32 until its
+   last key, then rounded once. */
+#include "backends/cpu/cpu_attention.h"
+#include "backends/cpu/cpu_matmul_tiles.h"
+#include "backends/cpu/cpu_split.h"
+#include "backends/cpu/gemm_tiles.h"
+
+#if LANES == 16
+
+#define QUERY_BLOCK 64
+
+struct forward_room {
+    float scores[QUERY_BLOCK * SCORE_ROW];
+    uint16_t parts[2 * QUERY_BLOCK * SCORE_ROW]; /* of p: the first of all rows, then the second */
+    float most[QUERY_BLOCK], sum[QUERY_BLOCK];
+    float keep[KEY_BLOCK];
+    float *out;              /* [QUERY_BLOCK, e] */
+    uint16_t *keys, *values; /* packed: k^T [d, S]; blocks of v [KEY_BLOCK, e] */
+    char *gemm;
+};
+
+#define HEAD_BYTES ((sizeof(struct forward_room) + 63) / 64 * 64)
+
+static int64_t gemm_bytes(const struct attention_sizes *z)
+{
+    int64_t steps = z->depth > KEY_BLOCK ? z->depth : KEY_BLOCK;
+    return tile_room_bytes(TILE_BLOCK, steps, true);
+}
+
+static size_t room_bytes(const struct attention_sizes *z)
+{
+    int64_t keys = tile_padded(z->keys), packed = keys * (tile_padded(z->depth) + tile_padded(z->value_depth));
+    return HEAD_BYTES + (size_t)packed * 2 + (size_t)(QUERY_BLOCK * tile_padded(z->value_depth)) * sizeof(float) +
+           (size_t)gemm_bytes(z);
+}
+
+static struct forward_room *room_of(void *scratch, const struct attention_sizes *z)
+{
+    struct forward_room *room = scratch;
+    room->keys = (uint16_t *)((char *)scratch + HEAD_BYTES);
+    room->values = room->keys + tile_padded(z->keys) * tile_padded(z->depth);
+    room->out = (float *)(room->values + tile_padded(z->keys) * tile_padded(z->value_depth));
+    room->gemm = (char *)(room->out + QUERY_BLOCK * tile_padded(z->value_depth));
+    return room;
+}
+
+struct forward_head {
+    struct attention_head h;
+    const uint16_t *q, *k, *v;
+    uint16_t *out;
+    float *logsum;
+    struct forward_room *room;
+};
+
+static void pack_keys(const struct forward_head *f)
+{
+    const struct attention_sizes *z = &f->h.z;
+    struct tile_gemm g = {.n = z->keys, .k = z->depth, .b = f->k, .b_step = 1, .b_column = z->groups * z->depth};
+    tile_pack_b(f->room->keys, &g);
+    for (int64_t key = 0; key < z->keys; key += KEY_BLOCK) {
+        g = (struct tile_gemm){.n = z->value_depth,
+                               .k = smaller_of(z->keys - key, KEY_BLOCK),
+                               .b = f->v + key * z->groups * z->value_depth,
+                               .b_step = z->groups * z->value_depth,
+                               .b_column = 1};
+        tile_pack_b(f->room->values + key * tile_padded(z->value_depth), &g);
+    }
+}
+
+/* Products -> p, for one query; what was summed up before is scaled to the new largest score. */
+static void soften(const struct forward_head *f, int64_t query, int64_t row, int64_t key, int64_t width)
+{
+    const struct attention_head *h = &f->h;
+    struct forward_room *room = f->room;
+    float *x = room->scores + row * SCORE_ROW, *out = room->out + row * h->z.value_depth;
+    int64_t t = query + row, seen = seen_keys(h, t, key, width);
+    memset(x + seen, 0, (size_t)(width - seen) * sizeof *x);
+    if (seen == 0)
+        return;
+    make_scores(x, h, t, key, seen);
+    float before = room->most[row], here = largest_of(x, seen), most = here > before ? here : before;
+    INDEPENDENT
+    for (int64_t i = 0; i < seen; i++)
+        x[i] = exp_of(x[i] - most);
+    float sum = total_of(x, seen), scale = exp_of(before - most);
+    for (int64_t i = 0; key > 0 && i < h->z.value_depth; i++)
+        out[i] *= scale;
+    room->most[row] = most;
+    room->sum[row] = key > 0 ? room->sum[row] * scale + sum : sum;
+    if (h->threshold) {
+        draw_kept(room->keep, h, t, key, seen);
+        INDEPENDENT
+        for (int64_t i = 0; i < seen; i++)
+            x[i] *= room->keep[i];
+    }
+}
+
+/* Queries query..query + rows against keys key..key + width. */
+static void meet(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width)
+{
+    const struct attention_sizes *z = &f->h.z;
+    struct forward_room *room = f->room;
+    struct tile_gemm g = {.m = rows,
+                          .n = width,
+                          .k = z->depth,
+                          .a = f->q + query * z->heads * z->depth,
+                          .a_row = z->heads * z->depth,
+                          .a_step = 1,
+                          .b_packed = room->keys + key * tile_padded(z->depth),
+                          .c = room->scores,
+                          .c_row = SCORE_ROW,
+                          .c_wide = true,
+                          .room = room->gemm};
+    gemm_tiles(&g);
+    for (int64_t row = 0; row < rows; row++) {
+        uint16_t *part = room->parts + row * SCORE_ROW;
+        soften(f, query, row, key, width);
+        split_in_two(part, part + QUERY_BLOCK * SCORE_ROW, room->scores + row * SCORE_ROW, width);
+    }
+    g.n = z->value_depth;
+    g.k = width;
+    g.a_row = SCORE_ROW;
+    g.b_packed = room->values + key * tile_padded(z->value_depth);
+    g.c = room->out;
+    g.c_row = z->value_depth;
+    for (int part = 0; part < 2; part++) {
+        g.a = room->parts + part * QUERY_BLOCK * SCORE_ROW;
+        g.add = key > 0 || part > 0;
+        gemm_tiles(&g);
+    }
+}
+
+/* out = sum / sum of p, rounded; logsumexp = most + log(sum). */
+static void finish(const struct forward_head *f, int64_t query, int64_t rows)
+{
+    const struct attention_sizes *z = &f->h.z;
+    for (int64_t row = 0; row < rows; row++) {
+        float *out = f->room->out + row * z->value_depth, scale = 1 / f->room->sum[row];
+        INDEPENDENT
+        for (int64_t i = 0; i < z->value_depth; i++)
+            out[i] *= scale;
+        VARIANT(narrow)(f->out + (query + row) * z->heads * z->value_depth, out, TYPE_BF16, z->value_depth);
+        f->logsum[query + row] = f->room->most[row] + log_of(f->room->sum[row]);
+    }
+}
+
+static void run_head(const struct forward_head *f)
+{
+    const struct attention_sizes *z = &f->h.z;
+    for (int64_t query = 0; query < z->queries; query += QUERY_BLOCK) {
+        int64_t rows = smaller_of(z->queries - query, QUERY_BLOCK);
+        for (int64_t row = 0; row < rows; row++)
+            f->room->most[row] = -3.0e38f;
+        for (int64_t key = 0; key < z->keys && !(f->h.causal && key >= query + rows); key += KEY_BLOCK)
+            meet(f, query, rows, key, smaller_of(z->keys - key, KEY_BLOCK));
+        finish(f, query, rows);
+    }
+}
+
+static void run_attention_tiles(const struct kernel *kernel, const struct call *call)
+{
+    const struct attention_sizes z = attention_sizes(call->node);
+    struct attention_span span = attention_span_of(kernel, call, z.heads);
+    struct forward_room *room = room_of(call->scratch, &z);
+    for (int64_t i = span.first; i < span.end; i++) {
+        int64_t n = i / z.heads, head = i % z.heads, group = head / (z.heads / z.groups);
+        const struct forward_head f = {
+            .h = attention_head_of(call, span.base, n, head),
+            .q = (const uint16_t *)call->input[0] + (n * z.queries * z.heads + head) * z.depth,
+            .k = (const uint16_t *)call->input[1] + (n * z.keys * z.groups + group) * z.depth,
+            .v = (const uint16_t *)call->input[2] + (n * z.keys * z.groups + group) * z.value_depth,
+            .out = (uint16_t *)call->output[0] + (n * z.queries * z.heads + head) * z.value_depth,
+            .logsum = (float *)call->output[1] + (n * z.heads + head) * z.queries,
+            .room = room,
+        };
+        if (i == span.first || head % (z.heads / z.groups) == 0)
+            pack_keys(&f);
+        run_head(&f);
+    }
+}
+
+MAKER(make_attention_tiles)
+{
+    (void)entry, (void)error;
+    const struct node *node = request->node;
+    const struct attention_sizes z = attention_sizes(node);
+    bool small = node->output[1]->type == TYPE_F32 && z.queries > 0 && z.keys > 0 && z.depth > 0 && z.value_depth > 0;
+    for (int i = 0; i < 3; i++)
+        small = small && node->input[i]->type == TYPE_BF16;
+    if (!small || !tiles_allowed())
+        return PLIM_OK;
+    out->kernel.scratch_bytes = room_bytes(&z);
+    out->kernel.implementation = "own amx";
+    out->kernel.run = run_attention_tiles;
+    return PLIM_OK;
+}
+
+#else
+
+MAKER(make_attention_tiles)
+{
+    (void)out, (void)entry, (void)request, (void)error;
+    return PLIM_OK;
+}
+
+#endif
