@@ -21,6 +21,7 @@ MAKER(make_each)
     if (rows->type != TYPE_F32)
         return PLIM_OK;
     out->size[0] = shape_row(&rows->shape);
+    out->flat = true;
     out->kernel.run = entry->run;
     return PLIM_OK;
 }

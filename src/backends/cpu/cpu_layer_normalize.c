@@ -2,11 +2,12 @@
    from block to block, then one pass that writes.
 
    size[0]: elements of a sample, size[1]: of a row, size[2]: figures a row. Pack, where
-   gamma or beta is absent: a row of ones, a row of zeros. */
+   gamma or beta is absent: a row of ones, a row of zeros. Small floats: a row at a time in f32. */
 #include <math.h>
 
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_row_sums.h"
+#include "backends/cpu/cpu_rows.h"
 #include "ops/ops.h"
 
 #define BLOCK_ROWS 32 /* rows whose dgamma and dbeta are added before they go into the sum */
@@ -22,13 +23,16 @@ static void pack_constants(const struct kernel *kernel, const struct call *whole
     }
 }
 
+/* `rows`: so many inputs are rows, and may be small. */
 static plim_status make(struct cpu_kernel *out, const struct cpu_entry *entry, const struct node *node,
-                        const struct layer_normalize_attributes *attributes, bool absent)
+                        const struct layer_normalize_attributes *attributes, bool absent, int rows)
 {
     const struct shape *shape = &node->input[0]->shape;
     for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] && node->input[i]->type != TYPE_F32)
+        if (node->input[i] && node->input[i]->type != TYPE_F32 && (i >= rows || !row_type(node->input[i]->type)))
             return PLIM_OK;
+    if (!row_type(node->output[0]->type) || node->output[1]->type != TYPE_F32)
+        return PLIM_OK;
     out->size[0] = shape_row(shape);
     out->size[1] = 1;
     for (int64_t i = 0; i < attributes->axes; i++)
@@ -39,6 +43,10 @@ static plim_status make(struct cpu_kernel *out, const struct cpu_entry *entry, c
         out->kernel.pack_units = 1;
         out->kernel.pack_bytes = (size_t)out->size[1] * 2 * sizeof(float);
     }
+    bool small = node->output[0]->type != TYPE_F32;
+    for (int i = 0; i < rows; i++)
+        small |= node->input[i]->type != TYPE_F32;
+    out->kernel.scratch_bytes = small ? (size_t)(out->size[1] * rows) * sizeof(float) : 0;
     out->kernel.run = entry->run;
     return PLIM_OK;
 }
@@ -47,17 +55,17 @@ MAKER(make_layer_normalize)
 {
     const struct node *node = request->node;
     (void)error;
-    return make(out, entry, node, node->attributes, !node->input[1] || !node->input[2]);
+    return make(out, entry, node, node->attributes, !node->input[1] || !node->input[2], 1);
 }
 
 MAKER(make_layer_normalize_gradient)
 {
     const struct node *node = request->node;
     const struct layer_normalize_gradient_attributes *attributes = node->attributes;
-    TRY(make(out, entry, node, &attributes->layer, !node->input[3]));
+    TRY(make(out, entry, node, &attributes->layer, !node->input[3], 2));
     (void)error;
     if (attributes->sums)
-        out->kernel.scratch_bytes = (size_t)out->size[1] * 2 * sizeof(float);
+        out->kernel.scratch_bytes += (size_t)out->size[1] * 2 * sizeof(float);
     return PLIM_OK;
 }
 
@@ -112,16 +120,19 @@ RUNNER(run_layer_normalize)
     const struct layer_normalize_attributes *attributes = call->node->attributes;
     const int64_t *size = cpu_kernel_of(kernel)->size;
     int64_t width = size[1], rows = cpu_rows(kernel, call) * (size[0] / width);
-    const float *x = call->input[0], *constants = call->pack;
+    const float *constants = call->pack;
     const float *gamma = call->input[1] ? call->input[1] : constants;
     const float *beta = call->input[2] ? call->input[2] : constants + width;
-    float *y = call->output[0], *statistics = call->output[1];
-    for (int64_t row = 0; row < rows; row++, x += width, y += width, statistics += size[2]) {
-        float mean, rate;
+    enum type from = call->node->input[0]->type, to = call->node->output[0]->type;
+    float *statistics = call->output[1];
+    for (int64_t row = 0; row < rows; row++, statistics += size[2]) {
+        float mean, rate, *y = row_out(call->output[0], to, row * width, call->scratch);
+        const float *x = row_in(call->input[0], from, row * width, width, call->scratch);
         measure(&mean, &rate, x, width, attributes);
         INDEPENDENT
         for (int64_t i = 0; i < width; i++)
             y[i] = madd((x[i] - mean) * rate, gamma[i], beta[i]);
+        row_done(call->output[0], to, row * width, width, y);
         statistics[0] = mean;
         statistics[size[2] - 1] = rate;
     }
@@ -172,16 +183,20 @@ RUNNER(run_layer_normalize_gradient)
     const struct layer_normalize_gradient_attributes *attributes = call->node->attributes;
     const int64_t *size = cpu_kernel_of(kernel)->size;
     int64_t width = size[1], rows = cpu_rows(kernel, call) * (size[0] / width), held = 0;
-    const float *dy = call->input[0], *x = call->input[1], *figures = call->input[2];
-    const float *gamma = call->input[3] ? call->input[3] : call->pack;
-    float *dx = call->output[0], *block = call->scratch;
+    const float *figures = call->input[2], *gamma = call->input[3] ? call->input[3] : call->pack;
+    const enum type types[] = {call->node->input[0]->type, call->node->input[1]->type, call->node->output[0]->type};
+    float *block = call->scratch, *room = room_from(block, attributes->sums ? 2 * width : 0);
     bool first = !call->add;
     if (attributes->sums)
         memset(block, 0, (size_t)width * 2 * sizeof *block);
-    for (int64_t row = 0; row < rows; row++, dy += width, x += width, dx += width, figures += size[2]) {
+    for (int64_t row = 0; row < rows; row++, figures += size[2]) {
+        const float *dy = row_in(call->input[0], types[0], row * width, width, room);
+        const float *x = row_in(call->input[1], types[1], row * width, width, room_from(room, width));
+        float *dx = row_out(call->output[0], types[2], row * width, room);
         if (attributes->sums)
             add_row(block, block + width, dy, x, width, size[2] == 2 ? figures[0] : 0, figures[size[2] - 1]);
         row_back(dx, dy, x, gamma, width, figures, &attributes->layer);
+        row_done(call->output[0], types[2], row * width, width, dx);
         if (attributes->sums && ++held == BLOCK_ROWS) {
             flush(call, block, width, first);
             first = false;

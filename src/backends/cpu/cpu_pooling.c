@@ -1,8 +1,10 @@
 /* cpu_pooling.c - pooling and its gradients, channels last, channels as vectors.
 
    Max windows of 2x2 that neither overlap nor reach into padding have a path of their own; all others go window cell
-   by window cell. */
+   by window cell. Small floats pass through f32 line by line, or cell by cell; not where gradients of windows that
+   overlap are added up. */
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_rows.h"
 #include "ops/ops.h"
 
 /* Where windows' cells begin in one sample, and how far a window's row and plane reach. */
@@ -53,13 +55,37 @@ static bool is_two_by_two(const struct pool_sizes *s)
     return plain;
 }
 
+/* Floats that small ones pass through: two lines of x and one of y, or two cells; 0: none can. */
+static int64_t room_floats(const struct node *node)
+{
+    struct pool_sizes s;
+    pool_sizes_of(&s, node);
+    bool lines = (node->op == &op_max_pool || node->op == &op_max_pool_gradient) && is_two_by_two(&s) && s.x[0] == 1;
+    if (lines)
+        return (2 * s.x[2] + s.y[2]) * s.channels;
+    return node->op == &op_max_pool || node->op == &op_average_pool ? 2 * s.channels : 0;
+}
+
 MAKER(make_pool)
 {
     (void)error;
-    if (request->node->input[0]->type == TYPE_F32)
-        out->kernel.run = entry->run;
+    const struct node *node = request->node;
+    enum type type = node->input[0]->type;
+    int64_t floats = cpu_small_type(type) ? room_floats(node) : 0;
+    if (type != TYPE_F32 && floats == 0)
+        return PLIM_OK;
+    out->kernel.scratch_bytes = (size_t)floats * sizeof(float);
+    out->kernel.run = entry->run;
     return PLIM_OK;
 }
+
+/* A sample's operand: of any type of floats, from element `first` on. */
+struct sample {
+    void *data;
+    enum type type;
+    int64_t first;
+    float *room;
+};
 
 /* x: the window's upper left cell; below: the row under it. */
 static void best_of_four(float *restrict y, uint8_t *restrict index, const float *restrict x,
@@ -80,16 +106,19 @@ static void best_of_four(float *restrict y, uint8_t *restrict index, const float
 }
 
 /* One plane of rows and columns. */
-static void max_two_by_two(float *y, uint8_t *index, const float *x, const struct pool_sizes *s)
+static void max_two_by_two(const struct sample *y, uint8_t *index, const struct sample *x, const struct pool_sizes *s)
 {
-    int64_t line = s->x[2] * s->channels;
-    for (int64_t row = 0; row < s->y[1]; row++)
+    int64_t line = s->x[2] * s->channels, made = s->y[2] * s->channels;
+    for (int64_t row = 0; row < s->y[1]; row++) {
+        const float *at = row_in(x->data, x->type, x->first + 2 * row * line, 2 * line, x->room);
+        float *to = row_out(y->data, y->type, y->first + row * made, room_from(x->room, 2 * line));
         for (int64_t column = 0; column < s->y[2]; column++) {
-            const float *at = x + 2 * row * line + 2 * column * s->channels;
-            best_of_four(y, index, at, at + line, s->channels);
-            y += s->channels;
+            best_of_four(to + column * s->channels, index, at, at + line, s->channels);
+            at += 2 * s->channels;
             index += s->channels;
         }
+        row_done(y->data, y->type, y->first + row * made, made, to);
+    }
 }
 
 static void better_byte(float *restrict y, uint8_t *restrict index, const float *restrict x, int64_t channels,
@@ -113,20 +142,23 @@ static void better_wide(float *restrict y, int32_t *restrict index, const float 
 }
 
 /* index: bytes or, wide, 32 bits. */
-static void max_windows(float *y, void *index, bool wide, const float *x, const struct pool_sizes *s)
+static void max_windows(const struct sample *y, void *index, bool wide, const struct sample *x,
+                        const struct pool_sizes *s)
 {
     int64_t outputs = s->y[0] * s->y[1] * s->y[2], channels = s->channels;
     for (int64_t o = 0; o < outputs; o++) {
         struct cells w = cells_of(s, o);
-        float *to = y + o * channels;
+        float *to = row_out(y->data, y->type, y->first + o * channels, room_from(x->room, channels));
         bool first = true;
         FOR_CELLS(s, w, at, place, {
+            const float *cell = row_in(x->data, x->type, x->first + at, channels, x->room);
             if (wide)
-                better_wide(to, (int32_t *)index + o * channels, x + at, channels, place, first);
+                better_wide(to, (int32_t *)index + o * channels, cell, channels, place, first);
             else
-                better_byte(to, (uint8_t *)index + o * channels, x + at, channels, place, first);
+                better_byte(to, (uint8_t *)index + o * channels, cell, channels, place, first);
             first = false;
         })
+        row_done(y->data, y->type, y->first + o * channels, channels, to);
     }
 }
 
@@ -138,13 +170,13 @@ RUNNER(run_max_pool)
     bool wide = call->node->output[1]->type != TYPE_U8, two_by_two = is_two_by_two(&s) && s.x[0] == 1;
     int64_t index_row = y_row * (wide ? 4 : 1);
     for (int64_t n = 0; n < rows; n++) {
-        float *y = (float *)call->output[0] + n * y_row;
+        const struct sample y = {call->output[0], call->node->output[0]->type, n * y_row, NULL};
+        const struct sample x = {call->input[0], call->node->input[0]->type, n * x_row, call->scratch};
         uint8_t *index = (uint8_t *)call->output[1] + n * index_row;
-        const float *x = (const float *)call->input[0] + n * x_row;
         if (two_by_two)
-            max_two_by_two(y, index, x, &s);
+            max_two_by_two(&y, index, &x, &s);
         else
-            max_windows(y, index, wide, x, &s);
+            max_windows(&y, index, wide, &x, &s);
     }
 }
 
@@ -169,21 +201,26 @@ static void spread_to_four(float *dx, float *below, const float *dy, const uint8
 }
 
 /* Every cell of dx is written once: those outside all windows get 0. */
-static void spread_two_by_two(float *dx, const float *dy, const uint8_t *index, const struct pool_sizes *s)
+static void spread_two_by_two(const struct sample *dx, const struct sample *dy, const uint8_t *index,
+                              const struct pool_sizes *s)
 {
-    int64_t line = s->x[2] * s->channels, rest = (s->x[2] - 2 * s->y[2]) * s->channels;
+    int64_t line = s->x[2] * s->channels, rest = (s->x[2] - 2 * s->y[2]) * s->channels, made = s->y[2] * s->channels;
     for (int64_t row = 0; row < s->y[1]; row++) {
-        float *at = dx + 2 * row * line;
+        const float *from = row_in(dy->data, dy->type, dy->first + row * made, made, room_from(dx->room, 2 * line));
+        float *lines = row_out(dx->data, dx->type, dx->first + 2 * row * line, dx->room), *at = lines;
         for (int64_t column = 0; column < s->y[2]; column++) {
-            spread_to_four(at, at + line, dy, index, s->channels);
+            spread_to_four(at, at + line, from, index, s->channels);
             at += 2 * s->channels;
-            dy += s->channels;
+            from += s->channels;
             index += s->channels;
         }
         memset(at, 0, (size_t)rest * sizeof *at);
         memset(at + line, 0, (size_t)rest * sizeof *at);
+        row_done(dx->data, dx->type, dx->first + 2 * row * line, 2 * line, lines);
     }
-    memset(dx + 2 * s->y[1] * line, 0, (size_t)((s->x[1] - 2 * s->y[1]) * line) * sizeof *dx);
+    size_t each = type_bytes(dx->type);
+    memset((char *)dx->data + (size_t)(dx->first + 2 * s->y[1] * line) * each, 0,
+           (size_t)((s->x[1] - 2 * s->y[1]) * line) * each);
 }
 
 static void add_where_byte(float *restrict dx, const float *restrict dy, const uint8_t *restrict index, int32_t place,
@@ -243,8 +280,10 @@ RUNNER(run_max_pool_gradient)
         float *dx = (float *)call->output[0] + n * x_row;
         const float *dy = (const float *)call->input[0] + n * y_row;
         const uint8_t *index = (const uint8_t *)call->input[1] + n * index_row;
+        const struct sample to = {call->output[0], call->node->output[0]->type, n * x_row, call->scratch};
+        const struct sample from = {call->input[0], call->node->input[0]->type, n * y_row, NULL};
         if (two_by_two)
-            spread_two_by_two(dx, dy, index, &s);
+            spread_two_by_two(&to, &from, index, &s);
         else if (wide)
             spread_wide(dx, dy, (const int32_t *)index, &s);
         else
@@ -277,18 +316,20 @@ static void scale_cell(float *y, float factor, int64_t channels)
 RUNNER(run_average_pool)
 {
     struct pool_sizes s;
+    enum type from = call->node->input[0]->type, to = call->node->output[0]->type;
     pool_sizes_of(&s, call->node);
     int64_t outputs = s.y[0] * s.y[1] * s.y[2], channels = s.channels, rows = cpu_rows(kernel, call);
     for (int64_t i = 0; i < rows * outputs; i++) {
         struct cells w = cells_of(&s, i % outputs);
-        const float *x = (const float *)call->input[0] + i / outputs * x_row_of(&s);
-        float *y = (float *)call->output[0] + i * channels;
+        int64_t x = i / outputs * x_row_of(&s);
+        float *room = call->scratch, *y = row_out(call->output[0], to, i * channels, room_from(room, channels));
         memset(y, 0, (size_t)channels * sizeof *y);
         FOR_CELLS(&s, w, at, place, {
             (void)place;
-            add_cell(y, x + at, channels);
+            add_cell(y, row_in(call->input[0], from, x + at, channels, room), channels);
         })
         scale_cell(y, share_of(&w), channels);
+        row_done(call->output[0], to, i * channels, channels, y);
     }
 }
 

@@ -14,8 +14,8 @@ struct axis {
 struct walk {
     int operands, axes;
     struct axis axis[MOST_AXES];
-    bool in[MOST_SPREAD], out; /* a truth value: a byte an element */
-    bool straight;             /* all of it is one line of f32, as it lies */
+    enum type in[MOST_SPREAD], out; /* f32, a small float, or a truth value: a byte an element */
+    bool straight;                  /* all of it is one line of f32, as it lies */
 };
 
 /* Axes that every operand walks alike are one. */
@@ -45,10 +45,15 @@ static void find_axes(struct walk *out, const struct spread *spread)
     }
 }
 
-static bool takes(const struct tensor *tensor, bool *truth)
+static bool is_truth(enum type type)
 {
-    *truth = tensor->type == TYPE_BOOL || tensor->type == TYPE_U8;
-    return *truth || tensor->type == TYPE_F32;
+    return type == TYPE_BOOL || type == TYPE_U8;
+}
+
+static bool takes(const struct tensor *tensor, enum type *type)
+{
+    *type = tensor->type;
+    return is_truth(*type) || *type == TYPE_F32 || cpu_small_type(*type);
 }
 
 MAKER(make_spread)
@@ -62,9 +67,9 @@ MAKER(make_spread)
     if (!fits || !spread_of(&spread, (const struct tensor *const *)node->input, node->input_count))
         return PLIM_OK;
     find_axes(&walk, &spread);
-    walk.straight = walk.axes == 1 && !walk.out;
+    walk.straight = walk.axes == 1 && walk.out == TYPE_F32;
     for (int i = 0; i < walk.operands; i++)
-        walk.straight = walk.straight && !walk.in[i] && walk.axis[0].step[i] == 1;
+        walk.straight = walk.straight && walk.in[i] == TYPE_F32 && walk.axis[0].step[i] == 1;
     struct walk *own = arena_take(&request->backend->arena, sizeof *own);
     if (!own)
         return arena_refused(&request->backend->arena, error);
@@ -87,24 +92,44 @@ static void to_truth(uint8_t *restrict to, const float *restrict from, int64_t c
         to[i] = from[i] != 0;
 }
 
-/* `lines` of `count` elements, `down` and `along` apart, one after another. */
-static void lay_out(float *to, const void *from, bool truth, int64_t lines, int64_t count, int64_t down, int64_t along)
+/* One line. */
+static void lay_line(float *to, const void *from, enum type type, int64_t count, int64_t along)
 {
     const float *real = from;
     const uint8_t *byte = from;
-    for (int64_t line = 0; line < lines; line++, to += count) {
-        if (truth && along == 1)
-            from_truth(to, byte + line * down, count);
-        else if (truth)
-            for (int64_t i = 0; i < count; i++)
-                to[i] = byte[line * down + i * along];
-        else if (along == 0)
-            for (int64_t i = 0; i < count; i++)
-                to[i] = real[line * down];
-        else
-            for (int64_t i = 0; i < count; i++)
-                to[i] = real[line * down + i * along];
+    if (cpu_small_type(type) && along == 1) {
+        VARIANT(widen)(to, from, type, count);
+    } else if (cpu_small_type(type)) {
+        float one = 0;
+        for (int64_t i = 0; i < count; i++) {
+            if (i == 0 || along)
+                VARIANT(widen)(&one, (const uint16_t *)from + i * along, type, 1);
+            to[i] = one;
+        }
+    } else if (is_truth(type) && along == 1) {
+        from_truth(to, byte, count);
+    } else if (is_truth(type)) {
+        for (int64_t i = 0; i < count; i++)
+            to[i] = byte[i * along];
+    } else if (along == 0) {
+        for (int64_t i = 0; i < count; i++)
+            to[i] = real[0];
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            to[i] = real[i * along];
     }
+}
+
+/* `lines` of `count` elements, `down` and `along` apart, one after another. */
+static void lay_out(float *to, const char *from, enum type type, int64_t lines, int64_t count, int64_t down,
+                    int64_t along)
+{
+    if (along == 1 && down == count) { /* as they lie */
+        count *= lines;
+        lines = 1;
+    }
+    for (int64_t line = 0; line < lines; line++)
+        lay_line(to + line * count, from + line * down * (int64_t)type_bytes(type), type, count, along);
 }
 
 struct plane {
@@ -126,9 +151,9 @@ static void run_block(struct plane *plane, int64_t line, int64_t lines, int64_t 
     for (int i = 0; i < walk->operands; i++) {
         int64_t down = plane->down[i], along = plane->along[i];
         int64_t first = plane->at[i] + line * down + column * along;
-        const char *from = (const char *)plane->call->input[i] + first * (walk->in[i] ? 1 : (int64_t)sizeof(float));
+        const char *from = (const char *)plane->call->input[i] + first * (int64_t)type_bytes(walk->in[i]);
         float *room = scratch + i * BLOCK;
-        bool lies = !walk->in[i] && along == 1 && (lines == 1 || down == count);
+        bool lies = walk->in[i] == TYPE_F32 && along == 1 && (lines == 1 || down == count);
         in[i] = lies ? (const float *)from : room;
         if (lies || plane->laid[i] >= lines)
             continue;
@@ -138,17 +163,20 @@ static void run_block(struct plane *plane, int64_t line, int64_t lines, int64_t 
             plane->laid[i] = lines;
     }
     int64_t to = plane->at[MOST_SPREAD] + line * plane->count + column;
-    float *made = walk->out ? scratch + MOST_SPREAD * BLOCK : (float *)plane->call->output[0] + to;
+    char *out = (char *)plane->call->output[0] + to * (int64_t)type_bytes(walk->out);
+    float *made = walk->out == TYPE_F32 ? (float *)out : scratch + MOST_SPREAD * BLOCK;
     plane->loop(made, in[0], in[1], in[2], lines * count, plane->call->node->attributes);
-    if (walk->out)
-        to_truth((uint8_t *)plane->call->output[0] + to, made, lines * count);
+    if (cpu_small_type(walk->out))
+        VARIANT(narrow)(out, made, walk->out, lines * count);
+    else if (walk->out != TYPE_F32)
+        to_truth((uint8_t *)out, made, lines * count);
 }
 
 static bool lies_straight(const struct plane *plane)
 {
-    bool straight = !plane->walk->out;
+    bool straight = plane->walk->out == TYPE_F32;
     for (int i = 0; i < plane->walk->operands; i++)
-        straight = straight && !plane->walk->in[i] && plane->along[i] == 1;
+        straight = straight && plane->walk->in[i] == TYPE_F32 && plane->along[i] == 1;
     return straight;
 }
 

@@ -12,7 +12,7 @@
 typedef void spread_loop(float *y, const float *a, const float *b, const float *c, int64_t count,
                          const void *attributes);
 
-/* Operands are f32 or truth values. */
+/* Operands are f32, small floats or truth values. */
 MAKER(make_spread);
 void VARIANT(spread_walk)(const struct kernel *kernel, const struct call *call, spread_loop *loop);
 

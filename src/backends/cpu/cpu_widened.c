@@ -1,8 +1,11 @@
 /* cpu_widened.c - nodes with operands of the small floats, through the kernels of f32.
 
-   The node has a twin in which every small operand is f32; its kernel does the work. What is cut is copied to f32
-   slice by slice, what is read whole once an instruction (pack), and results are rounded on their way back. Sums over
-   slices are f32 in the graph already. */
+   The node has a twin in which every small operand is f32; its kernel does the work. What is cut is copied to f32, what
+   is read whole once an instruction (pack), and results are rounded on their way back. Sums over slices are f32 in the
+   graph already.
+
+   Where the kernel takes elements alone, or does little with each of a row, a slice goes through in pieces whose copies
+   stay in the nearest cache. */
 #include "backends/cpu/cpu.h"
 
 #include <string.h>
@@ -11,8 +14,10 @@
 #include "base/status.h"
 #include "ops/ops.h"
 
-#define LINE       64
-#define PACK_UNITS 16
+#define LINE        64
+#define PACK_UNITS  16
+#define PIECE       2048 /* elements of a piece */
+#define LITTLE_WORK 32   /* multiply-adds an element, at most, of what goes in pieces of rows */
 
 /* Where the f32 copy of an operand lies. */
 enum where { AS_IT_IS, IN_SCRATCH, IN_PACK };
@@ -28,7 +33,10 @@ struct widened {
     struct node node; /* the twin */
     struct tensor tensor[MOST_INPUTS + MOST_OUTPUTS];
     struct copy input[MOST_INPUTS], output[MOST_OUTPUTS];
-    uint64_t inner_scratch, inner_pack;                                         /* where the twin's own begin */
+    struct cut cut;
+    struct cpu_kernel each;             /* of kernels that take elements alone: the same for rows of one element */
+    int64_t piece;                      /* rows that go through at once */
+    uint64_t inner_scratch, inner_pack; /* where the twin's own begin */
     void (*round_back)(const struct widened *widened, const struct call *call); /* of outputs that are written whole */
 };
 
@@ -150,28 +158,28 @@ static bool find_round_back(struct widened *widened, const struct node *node, co
 
 /* ---- making --------------------------------------------------------------- */
 
-static void place_copy(struct copy *copy, const struct tensor *tensor, enum part part, int64_t slice, uint64_t *scratch,
-                       uint64_t *pack)
+static void place_copy(struct copy *copy, const struct widened *widened, const struct tensor *tensor, enum part part,
+                       uint64_t *scratch, uint64_t *pack)
 {
+    bool cut = part == PART_CUT;
+    copy->row = tensor && !widened->each.flat ? shape_row(&tensor->shape) : 1;
     if (!tensor || !cpu_small_type(tensor->type))
         return;
-    bool cut = part == PART_CUT;
-    int64_t count = cut ? slice * shape_row(&tensor->shape) : shape_count(&tensor->shape);
+    int64_t count = cut ? widened->piece * copy->row : shape_count(&tensor->shape);
     uint64_t *at = cut ? scratch : pack;
     copy->where = cut ? IN_SCRATCH : IN_PACK;
-    copy->row = shape_row(&tensor->shape);
     copy->at = *at;
     *at += round_up((uint64_t)count * sizeof(float), LINE);
 }
 
 /* False where an output is neither cut nor one whose written part is known, or is a sum in a small type. */
-static bool place_copies(struct widened *widened, const struct node *node, const struct cut *cut, int64_t slice)
+static bool place_copies(struct widened *widened, const struct node *node, const struct cut *cut)
 {
     for (int i = 0; i < node->input_count; i++)
-        place_copy(&widened->input[i], node->input[i], cut->input[i], slice, &widened->inner_scratch,
+        place_copy(&widened->input[i], widened, node->input[i], cut->input[i], &widened->inner_scratch,
                    &widened->inner_pack);
     for (int k = 0; k < node->output_count; k++) {
-        place_copy(&widened->output[k], node->output[k], cut->output[k], slice, &widened->inner_scratch,
+        place_copy(&widened->output[k], widened, node->output[k], cut->output[k], &widened->inner_scratch,
                    &widened->inner_pack);
         bool small = widened->output[k].where != AS_IT_IS;
         if (small &&
@@ -179,7 +187,7 @@ static bool place_copies(struct widened *widened, const struct node *node, const
             return false;
     }
     for (int i = 0; i < node->input_count; i++)
-        if (node->op->updates >> i & 1 && widened->input[i].where == IN_PACK)
+        if (node->op->updates >> i & 1 && widened->input[i].where == IN_PACK && cut->extent > 1)
             return false;
     return true;
 }
@@ -195,11 +203,60 @@ static bool same_cut(const struct cut *a, const struct node *twin)
            memcmp(a->output, b.output, sizeof b.output) == 0;
 }
 
+static const struct tensor *rows_tensor(const struct node *node)
+{
+    return node->output_count ? node->output[0] : node->input[0];
+}
+
+/* Every operand is cut and as large as any other. */
+static bool all_alike(const struct node *node, const struct cut *cut)
+{
+    const struct shape *shape = &rows_tensor(node)->shape;
+    bool alike = true;
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i])
+            alike = alike && cut->input[i] == PART_CUT && shape_equal(&node->input[i]->shape, shape);
+    for (int k = 0; k < node->output_count; k++)
+        alike = alike && cut->output[k] == PART_CUT && shape_equal(&node->output[k]->shape, shape);
+    return alike;
+}
+
+/* Rows of the largest operand that is cut, of which a piece takes as many as fit; at least one grain. */
+static int64_t rows_of_piece(const struct node *node, const struct cut *cut, int64_t slice)
+{
+    int64_t most = 1;
+    bool cuts = true;
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i] && cut->input[i] == PART_CUT && shape_row(&node->input[i]->shape) > most)
+            most = shape_row(&node->input[i]->shape);
+    for (int k = 0; k < node->output_count; k++) {
+        cuts = cuts && cut->output[k] != PART_WHOLE;
+        if (cut->output[k] == PART_CUT && shape_row(&node->output[k]->shape) > most)
+            most = shape_row(&node->output[k]->shape);
+    }
+    int64_t grains = PIECE / most / cut->grain, rows = (grains > 1 ? grains : 1) * cut->grain;
+    return !cuts || cut->work > LITTLE_WORK * (double)(most * cut->extent) || rows > slice ? slice : rows;
+}
+
+/* What goes through at once: elements, some rows, or the slice. */
+static void choose_piece(struct widened *widened, const struct node *node, int64_t slice)
+{
+    const struct cpu_kernel *inner = cpu_kernel_of(widened->inner);
+    bool plain = inner->kernel.implementation == widened->variant->implementation && !inner->kernel.pack_bytes;
+    widened->piece = plain ? rows_of_piece(node, &widened->cut, slice) : slice;
+    if (!inner->flat || !plain || !all_alike(node, &widened->cut))
+        return;
+    widened->each = *inner;
+    widened->each.by_sample = false;
+    widened->each.size[0] = 1;
+    widened->inner = &widened->each.kernel;
+    widened->piece = PIECE;
+}
+
 plim_status cpu_make_widened(struct cpu_kernel *out, const struct cpu_request *request, plim_error *error)
 {
     const struct node *node = request->node;
     struct cpu_backend *backend = request->backend;
-    struct cut cut;
     if (!any_small(node))
         return PLIM_OK;
     struct widened *widened = arena_take(&backend->arena, sizeof *widened);
@@ -207,12 +264,15 @@ plim_status cpu_make_widened(struct cpu_kernel *out, const struct cpu_request *r
         return budget_refused(backend->budget, TAG_PLANNER, sizeof *widened, error);
     widened->variant = backend->variant;
     make_twin(widened, node);
-    node->op->cut(&cut, node);
-    if (!same_cut(&cut, &widened->node) || !place_copies(widened, node, &cut, request->slice))
+    node->op->cut(&widened->cut, node);
+    if (!same_cut(&widened->cut, &widened->node))
         return PLIM_OK;
     TRY(cpu_prepare(&widened->inner, &backend->backend, &widened->node, request->slice, request->short_rows,
                     request->short_count, error));
     if (strcmp(widened->inner->implementation, "reference") == 0)
+        return PLIM_OK;
+    choose_piece(widened, node, request->slice);
+    if (!place_copies(widened, node, &widened->cut))
         return PLIM_OK;
     out->own = widened;
     out->kernel.implementation = widened->inner->implementation;
@@ -267,12 +327,28 @@ static void pack_widened(const struct kernel *kernel, const struct call *whole, 
         widened->inner->pack(widened->inner, &twin, part, (char *)pack + widened->inner_pack);
 }
 
-static void run_widened(const struct kernel *kernel, const struct call *call)
+/* Operands that are cut, from row `row` of the slice on. */
+static struct call piece_of(const struct widened *widened, const struct call *call, int64_t row)
 {
-    const struct widened *widened = cpu_kernel_of(kernel)->own;
+    const struct cut *cut = &widened->cut;
+    struct call piece = *call;
+    for (int i = 0; i < call->node->input_count; i++)
+        if (call->input[i] && cut->input[i] == PART_CUT)
+            piece.input[i] =
+                (char *)call->input[i] + row * widened->input[i].row * (int64_t)type_bytes(call->node->input[i]->type);
+    for (int k = 0; k < call->node->output_count; k++)
+        if (cut->output[k] == PART_CUT)
+            piece.output[k] = (char *)call->output[k] +
+                              row * widened->output[k].row * (int64_t)type_bytes(call->node->output[k]->type);
+    piece.begin = widened->each.flat ? 0 : call->begin + row;
+    piece.add = call->add || row > 0;
+    return piece;
+}
+
+static void run_piece(const struct widened *widened, const struct call *call, int64_t rows)
+{
     const struct node *node = call->node;
     struct call twin = twin_call(widened, call, call->pack);
-    int64_t rows = cpu_rows(kernel, call);
     for (int i = 0; i < node->input_count; i++)
         if (widened->input[i].where == IN_SCRATCH)
             widened->variant->widen(twin.input[i], call->input[i], node->input[i]->type, rows * widened->input[i].row);
@@ -284,6 +360,26 @@ static void run_widened(const struct kernel *kernel, const struct call *call)
         if (widened->output[k].where == IN_SCRATCH)
             widened->variant->narrow(call->output[k], twin.output[k], node->output[k]->type,
                                      rows * widened->output[k].row);
+}
+
+static void run_widened(const struct kernel *kernel, const struct call *call)
+{
+    const struct widened *widened = cpu_kernel_of(kernel)->own;
+    int64_t rows = cpu_rows(kernel, call);
+    if (widened->each.flat)
+        rows *= shape_row(&rows_tensor(call->node)->shape);
+    for (int64_t row = 0; row == 0 || row < rows; row += widened->piece) {
+        struct call piece = piece_of(widened, call, row);
+        int64_t some = rows - row < widened->piece ? rows - row : widened->piece;
+        piece.end = row + widened->piece < rows || widened->each.flat ? piece.begin + some : call->end;
+        run_piece(widened, &piece, some);
+    }
     if (widened->round_back)
         widened->round_back(widened, call);
+    for (int i = 0; i < call->node->input_count; i++) { /* updates of what is read whole, in one slice */
+        const struct tensor *x = call->node->input[i];
+        if (call->node->op->updates >> i & 1 && widened->input[i].where == IN_PACK)
+            widened->variant->narrow(call->input[i], (const float *)((const char *)call->pack + widened->input[i].at),
+                                     x->type, shape_count(&x->shape));
+    }
 }
