@@ -97,7 +97,7 @@ static void run_all(struct fixture *fixture, struct backend *backend, int64_t sl
         void *scratch = budget_take(fixture->budget, TAG_SCRATCH, kernel->scratch_bytes);
         void *pack = budget_take(fixture->budget, TAG_SCRATCH, kernel->pack_bytes);
         fixture_call(&call, fixture, node, 0, cut.extent, fixture->graph.batch);
-        for (int unit = 0; unit < kernel->pack_units; unit++)
+        for (int unit = kernel->pack_units - 1; unit >= 0; unit--)
             kernel->pack(kernel, &call, unit, pack);
         for (int64_t begin = 0; begin < cut.extent; begin += step) {
             int64_t end = begin + step < cut.extent ? begin + step : cut.extent;

@@ -54,7 +54,7 @@ static const struct kernel *kernel_of(struct bench *bench, const struct node *no
     return kernel;
 }
 
-/* As the executor does it: pack once, then slice after slice. */
+/* As the executor does it: pack once, then slice after slice. Threads pack in any order: the last first here. */
 static void run_kernel(struct bench *bench, struct fixture *fixture, const struct node *node, int64_t slice,
                        int64_t count)
 {
@@ -69,7 +69,7 @@ static void run_kernel(struct bench *bench, struct fixture *fixture, const struc
     memset(pack, POISON, kernel->pack_bytes);
     uint64_t takes = budget_figures(bench->budget).takes;
     fixture_call(&call, fixture, node, 0, end, count);
-    for (int unit = 0; unit < kernel->pack_units; unit++)
+    for (int unit = kernel->pack_units - 1; unit >= 0; unit--)
         kernel->pack(kernel, &call, unit, pack);
     for (int64_t begin = 0; begin < end; begin += step) {
         fixture_call(&call, fixture, node, begin, begin + step < end ? begin + step : end, count);

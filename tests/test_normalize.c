@@ -48,7 +48,7 @@ static void run_fast(struct fixture *fixture, int64_t slice, int64_t count)
         void *scratch = budget_take(fixture->budget, TAG_SCRATCH, kernel->scratch_bytes);
         void *pack = budget_take(fixture->budget, TAG_SCRATCH, kernel->pack_bytes);
         fixture_call(&call, fixture, node, 0, end, count);
-        for (int unit = 0; unit < kernel->pack_units; unit++)
+        for (int unit = kernel->pack_units - 1; unit >= 0; unit--)
             kernel->pack(kernel, &call, unit, pack);
         for (int64_t begin = 0; begin < end; begin += step) {
             fixture_call(&call, fixture, node, begin, begin + step < end ? begin + step : end, count);

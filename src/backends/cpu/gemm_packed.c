@@ -182,20 +182,28 @@ static void pack_panel(float *to, const struct gemm *g, int64_t from, int64_t k,
             to[s * line + j] = b[s * g->b_step + j * g->b_column];
 }
 
-/* a[row.., from..] into one tile of k lines. Lines are written in order and with whole vectors: what a line
-   spills, the next one covers. */
+/* a[row.., from..] into one tile of k lines. Lines are written in order and with whole vectors: what a line spills, the
+   next one covers. The last one does not spill: the tile behind it is another thread's. */
 static void pack_tile(float *to, const struct gemm *g, int64_t row, int64_t from, int64_t k)
 {
     int height = (int)smaller(g->m - row, TALL);
     const float *a = g->a + row * g->a_row + from * g->a_step;
+    float last[LANES * TALL + LANES];
     int64_t s = 0;
     if (g->a_row == 1) {
-        for (; s < k; s++)
+        for (; s + 1 < k; s++)
             vector_store(to + s * TALL, load_columns(a + s * g->a_step, 0, height));
+        if (s < k)
+            store_columns(to + s * TALL, load_columns(a + s * g->a_step, 0, height), 0, TALL);
         return;
     }
-    for (; g->a_step == 1 && s + LANES <= k; s += LANES)
+    for (; g->a_step == 1 && s + LANES < k; s += LANES)
         VARIANT(transpose_tile)(to + s * TALL, TALL, a + s, g->a_row, height);
+    if (g->a_step == 1 && s + LANES == k) {
+        VARIANT(transpose_tile)(last, TALL, a + s, g->a_row, height);
+        memcpy(to + s * TALL, last, LANES * TALL * sizeof *to);
+        return;
+    }
     for (; s < k; s++)
         for (int i = 0; i < height; i++)
             to[s * TALL + i] = a[i * g->a_row + s * g->a_step];
