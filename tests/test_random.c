@@ -101,13 +101,18 @@ static void check_bijection(uint64_t n, uint64_t seed)
     assert_true(permutation.left * permutation.right >= n);
     assert_true(permutation.right == 1ull << permutation.shift);
     unsigned char *seen = calloc(n, 1);
-    assert_non_null(seen);
+    int64_t *many = calloc(n, sizeof *many);
+    assert_true(seen && many);
+    for (uint64_t i = 0; i < n; i++)
+        many[i] = (int64_t)i;
+    permutation_map(&permutation, many, (int64_t)n);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t to = permutation_at(&permutation, i);
-        assert_true(to < n);
+        assert_true(to < n && (int64_t)to == many[i]);
         assert_int_equal(seen[to], 0);
         seen[to] = 1;
     }
+    free(many);
     free(seen);
 }
 

@@ -100,20 +100,51 @@ static inline uint64_t multiply_high(uint64_t a, uint64_t b)
     return (uint64_t)((unsigned __int128)a * b >> 64);
 }
 
+/* Two rounds of the network. */
+static inline void mix_halves(uint64_t *l, uint64_t *r, const struct permutation *permutation, int round)
+{
+    const uint64_t left = permutation->left;
+    *l += multiply_high(round_hash(*r, permutation->key[round]), left);
+    *l -= *l >= left ? left : 0;
+    *r = (*r + (round_hash(*l, permutation->key[round + 1]) >> 32)) & (permutation->right - 1);
+}
+
 uint64_t permutation_at(const struct permutation *permutation, uint64_t i)
 {
-    const uint64_t left = permutation->left, mask = permutation->right - 1;
+    const uint64_t mask = permutation->right - 1;
     const int shift = permutation->shift;
     if (permutation->n < 2)
         return 0;
     do {
         uint64_t l = i >> shift, r = i & mask;
-        for (int round = 0; round < 8; round += 2) {
-            l += multiply_high(round_hash(r, permutation->key[round]), left);
-            l -= l >= left ? left : 0;
-            r = (r + (round_hash(l, permutation->key[round + 1]) >> 32)) & mask;
-        }
+        for (int round = 0; round < 8; round += 2)
+            mix_halves(&l, &r, permutation, round);
         i = l << shift | r;
     } while (i >= permutation->n);
     return i;
+}
+
+#define TOGETHER 4
+
+void permutation_map(const struct permutation *permutation, int64_t *positions, int64_t count)
+{
+    const uint64_t mask = permutation->right - 1;
+    const int shift = permutation->shift;
+    int64_t first = 0;
+    for (; permutation->n > 1 && first + TOGETHER <= count; first += TOGETHER) {
+        uint64_t l[TOGETHER], r[TOGETHER];
+        for (int k = 0; k < TOGETHER; k++) {
+            l[k] = (uint64_t)positions[first + k] >> shift;
+            r[k] = (uint64_t)positions[first + k] & mask;
+        }
+        for (int round = 0; round < 8; round += 2)
+            for (int k = 0; k < TOGETHER; k++)
+                mix_halves(&l[k], &r[k], permutation, round);
+        for (int k = 0; k < TOGETHER; k++) {
+            uint64_t to = l[k] << shift | r[k];
+            positions[first + k] = (int64_t)(to < permutation->n ? to : permutation_at(permutation, to));
+        }
+    }
+    for (; first < count; first++)
+        positions[first] = (int64_t)permutation_at(permutation, (uint64_t)positions[first]);
 }

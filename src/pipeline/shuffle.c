@@ -30,13 +30,15 @@ static plim_status shuffle_build(struct dataset *dataset, plim_error *error)
 static void shuffle_locate(struct stage_state *state, const struct dataset *dataset, int64_t *position, uint64_t *epoch,
                            int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0, run; i < count; i += run) {
         if (!state->ready || state->epoch != epoch[i]) {
             permutation_init(&state->permutation, (uint64_t)dataset->cardinality, shuffle_key(dataset, epoch[i]), 0);
             state->epoch = epoch[i];
             state->ready = true;
         }
-        position[i] = (int64_t)permutation_at(&state->permutation, (uint64_t)position[i]);
+        for (run = 1; i + run < count && epoch[i + run] == epoch[i];)
+            run++;
+        permutation_map(&state->permutation, position + i, run);
     }
 }
 
