@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#define GROUPS_HELD 2 /* at most: the group that is given, and the one that is read meanwhile */
+#define GROUPS_HELD 3 /* at most: the group that is given, the next, and one that keeps the disk busy until then */
 
 /* ---- how much ---- */
 
@@ -68,7 +68,7 @@ int held_most(const struct dataset *dataset)
 {
     int64_t rows, count;
     bool any = blocks_node(&rows, &count, dataset) && count <= MOST_PLACES / GROUPS_HELD && rows >= 2;
-    return any ? 1 + (int)count : 0;
+    return any ? 1 + (int)count * (GROUPS_HELD - 1) : 0;
 }
 
 static int64_t places_of(int64_t group, int held)

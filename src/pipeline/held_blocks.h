@@ -1,7 +1,7 @@
 /* held_blocks.h - blocks of neighbouring rows in memory, for a shuffle that takes rows from a few blocks at a time.
 
    Rows that are read one by one cost a system call each. Where a shuffle mixes blocks (shuffle_blocks.c), the blocks of
-   the group being given and of the next one are read whole and rows are copied from there. What is held changes
+   the group being given and of the next ones are read whole and rows are copied from there. What is held changes
    the time, never the rows: what finds no place is read from the source as ever. */
 #ifndef PIPELINE_HELD_BLOCKS_H
 #define PIPELINE_HELD_BLOCKS_H
@@ -10,10 +10,10 @@
 
 struct held_blocks;
 
-/* How much is held, as a grant says it: 1 is the blocks of one group, each one more is a block of the next group that
+/* How much is held, as a grant says it: 1 is the blocks of one group, each one more is a block of the next groups that
    is read while rows of this one are given. */
 
-/* The most that is of use: all of the next group; 0: this dataset has no blocks that could be held. */
+/* The most that is of use: all of the next two groups; 0: this dataset has no blocks that could be held. */
 int held_most(const struct dataset *dataset);
 /* What held_open takes (tag pipeline); 0: none. */
 uint64_t held_bytes(const struct dataset *dataset, int held);

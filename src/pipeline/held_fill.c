@@ -176,11 +176,11 @@ static void read_now(struct held_blocks *held, int p)
     pthread_cond_broadcast(&held->arrived);
 }
 
-/* NOWHERE: none is in this state. */
-static int find_state(const struct held_blocks *held, int count, enum place_state state)
+/* NOWHERE: none is left to who needs it. */
+static int find_later(const struct held_blocks *held)
 {
-    for (int p = 0; count && p < held->place_count; p++)
-        if (held->place[p].block != NOWHERE && held->place[p].state == state)
+    for (int p = 0; held->later_count && p < held->place_count; p++)
+        if (held->place[p].block != NOWHERE && held->place[p].state == PLACE_LATER)
             return p;
     return NOWHERE;
 }
@@ -199,16 +199,22 @@ static int spare_block(struct held_blocks *held)
     if (held->rows_given < held->block_rows)
         return NOWHERE;
     held->rows_given = 0;
-    return find_state(held, held->later_count, PLACE_LATER);
+    return find_later(held);
 }
 
-/* The disk is asked for blocks of a later turn when those of this one have come: it would share its time. */
+/* The disk is asked for blocks of a later turn when those of this one have come: it would share its time. Those that
+   are needed first come first. */
 static int new_block(const struct held_blocks *held)
 {
-    for (int p = 0; held->new_count && p < held->place_count; p++)
-        if (held->place[p].state == PLACE_FLIGHT && held->place[p].turn <= held->next_turn)
+    int first = NOWHERE;
+    for (int p = 0; held->new_count && p < held->place_count; p++) {
+        const struct place *place = &held->place[p];
+        if (place->state == PLACE_FLIGHT && place->turn <= held->next_turn)
             return NOWHERE;
-    return find_state(held, held->new_count, PLACE_NEW);
+        if (place->state == PLACE_NEW && (first == NOWHERE || place->turn < held->place[first].turn))
+            first = p;
+    }
+    return first;
 }
 
 void held_fill(struct held_blocks *held, const struct found *found)

@@ -6,9 +6,10 @@
    random place among the others. */
 #include "pipeline/shuffle.h"
 
-#define BLOCK_BYTES ((uint64_t)256 * 1024) /* two groups of them are held, where the budget allows it */
+#define BLOCK_BYTES ((uint64_t)256 * 1024) /* three groups of them are held, where the budget allows it */
 #define BLOCK_GROUP 12
 #define MOST_KEPT   ((int64_t)(sizeof((struct stage_state *)0)->block / sizeof(int64_t)))
+#define LOOK_AHEAD  2    /* groups: the next one is read while this one is given, and the disk has work until then */
 #define VALUE_BLOCK 1024 /* elements, where their bytes are not known beforehand */
 
 static plim_status blocks_build(struct dataset *dataset, plim_error *error)
@@ -121,7 +122,7 @@ static void begin_epoch(struct stage_state *state, const struct order *order, ui
     state->ready = true;
 }
 
-/* The blocks of the group that is read and of the next one, as soon as it is known: the disk works a group ahead. */
+/* The blocks of the group that is read and of the next ones, as soon as they are known: the disk works ahead. */
 static int blocks_coming(struct coming out[MOST_COMING], struct stage_state *state, const struct dataset *dataset,
                          int64_t position, uint64_t epoch)
 {
@@ -130,16 +131,24 @@ static int blocks_coming(struct coming out[MOST_COMING], struct stage_state *sta
     int count = 0;
     begin_epoch(state, &order, key, epoch);
     int64_t inside, group = group_at(&inside, &order, position);
-    if (state->announced == group + 1)
-        return 0;
-    int64_t place = (state->announced != group ? group : group + 1) * order.group, end = (group + 2) * order.group;
+    int64_t next = state->announced >= group && state->announced <= group + LOOK_AHEAD ? state->announced + 1 : group;
+    int64_t place = next * order.group, end = (group + LOOK_AHEAD + 1) * order.group;
     for (; place < end && place < order.places && count < MOST_COMING; place++) {
         bool odd = place == order.odd;
         int64_t first = (odd ? order.full : block_at(state, &order, place)) * order.rows;
         out[count++] = (struct coming){first, odd ? order.short_rows : order.rows, place / order.group};
     }
-    state->announced = group + 1;
+    state->announced = group + LOOK_AHEAD;
     return count;
+}
+
+/* How many of these lie in one group, whose first row is at `begin`. */
+static int64_t run_of_group(const int64_t *position, const uint64_t *epoch, int64_t count, int64_t begin, int64_t rows)
+{
+    int64_t run = 1;
+    while (run < count && epoch[run] == epoch[0] && position[run] >= begin && position[run] - begin < rows)
+        run++;
+    return run;
 }
 
 static void blocks_locate(struct stage_state *state, const struct dataset *dataset, int64_t *position, uint64_t *epoch,
@@ -147,16 +156,21 @@ static void blocks_locate(struct stage_state *state, const struct dataset *datas
 {
     struct order order = {0};
     uint64_t key = 0;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0, run; i < count; i += run) {
         if (!i || epoch[i] != epoch[i - 1]) {
             key = shuffle_key(dataset, epoch[i]);
             order = order_of(dataset, key);
         }
         begin_epoch(state, &order, key, epoch[i]);
-        int64_t inside, group = group_at(&inside, &order, position[i]);
+        int64_t inside, group = group_at(&inside, &order, position[i]), begin = position[i] - inside;
         if (group != state->group)
             begin_group(state, &order, key, group);
-        position[i] = row_of(state, &order, group, (int64_t)permutation_at(&state->inner, (uint64_t)inside));
+        run = run_of_group(position + i, epoch + i, count - i, begin, group_rows(&order, group));
+        for (int64_t k = i; k < i + run; k++)
+            position[k] -= begin;
+        permutation_map(&state->inner, position + i, run);
+        for (int64_t k = i; k < i + run; k++)
+            position[k] = row_of(state, &order, group, position[k]);
     }
 }
 

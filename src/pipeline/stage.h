@@ -26,7 +26,7 @@ struct stage_state {
     bool ready;
 };
 
-#define MOST_COMING 64
+#define MOST_COMING 96
 
 /* Neighbours, and which group of runs they belong to: groups come in this order. */
 struct coming {
