@@ -1,4 +1,5 @@
-/* test_held_blocks.c - blocks of files in memory: the same rows as ever, however many fit and however they are read. */
+/* test_held_blocks.c - rows of files that are not in memory: the same as ever, whether blocks of them are held, however
+   many fit and however they are read, or rows from anywhere are asked for beforehand. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -78,17 +79,28 @@ static void run(uint64_t out[2], uint64_t *direct, struct dataset *dataset, stru
     iterator_close(iterator);
 }
 
-static struct source *open_kind(struct budget *budget, int kind)
+static void make_kind(int kind)
+{
+    make_cold("a.npy", kind == 2 ? ">i4" : "<i4", WIDTH, kind == 2);
+    make_cold("b.npy", "<f4", 1, false);
+}
+
+static struct source *open_made(struct budget *budget, int kind)
 {
     static const struct npy_range ranges[] = {{"x", 0, WIDTH - 1, false}, {"y", WIDTH - 1, WIDTH, true}};
     static const struct npy_range few[] = {{"x", 3, 5, false}};
     struct source *source;
-    const char *paths[2] = {make_cold("a.npy", kind == 2 ? ">i4" : "<i4", WIDTH, kind == 2),
-                            make_cold("b.npy", "<f4", 1, false)};
+    const char *paths[2] = {path_of("a.npy"), path_of("b.npy")};
     int count = kind == 1 ? 2 : 1;
     const struct npy_range *cut = kind == 0 ? ranges : kind == 3 ? few : NULL;
     assert_int_equal(npy_open(&source, budget, paths, count, cut, kind == 0 ? 2 : kind == 3, NULL), PLIM_OK);
     return source;
+}
+
+static struct source *open_kind(struct budget *budget, int kind)
+{
+    make_kind(kind);
+    return open_made(budget, kind);
 }
 
 /* One file in parts, two files, big-endian, a few columns of many: by any number of places and threads. */
@@ -98,11 +110,11 @@ static void rows_are_the_same(void **state)
     (void)state;
     for (int kind = 0; kind < 4; kind++)
         for (int threads = 0; threads < 3; threads++)
-            for (int held = 1; held <= 6; held += 1 + (held > 1)) {
+            for (int held = 1; held <= 11; held += 1 + 2 * (held > 1)) {
                 uint64_t plain[2], mine[2], direct;
                 struct dataset *dataset = shuffled(open_kind(budget, kind), 170, 5);
                 struct grant grant = {.slots = 4, .workers = threads};
-                assert_int_equal(held_most(dataset), 6);
+                assert_int_equal(held_most(dataset), 11);
                 grant.held = held;
                 run(mine, &direct, dataset, budget, grant);
                 assert_int_equal(direct > 0, kind != 3); /* whole rows would be ten times the columns */
@@ -128,7 +140,7 @@ static void faults(void **state)
     uint64_t plain[2], mine[2], direct;
     (void)state;
     struct dataset *dataset = shuffled(open_kind(budget, 0), 170, 5);
-    struct grant grant = {.slots = 4, .workers = 1, .held = 6};
+    struct grant grant = {.slots = 4, .workers = 1, .held = 11};
     run(plain, &direct, dataset, budget, grant);
     for (int kind = 0; kind < 3; kind++)
         for (int nth = 1; nth < 40; nth += 1 + nth / 8) {
@@ -151,7 +163,7 @@ static void a_file_that_is_cut(void **state)
     for (int threads = 0; threads < 2; threads++) {
         struct budget *budget = new_budget();
         struct dataset *dataset = shuffled(open_kind(budget, 0), 170, 5);
-        struct grant grant = {.slots = 4, .workers = threads, .held = 6};
+        struct grant grant = {.slots = 4, .workers = threads, .held = 11};
         struct iterator *iterator;
         struct batch *batch;
         plim_error error = {0};
@@ -172,10 +184,47 @@ static void a_file_that_is_cut(void **state)
     }
 }
 
+/* Ten batches, then two epochs; whether rows had to be waited for after the one and after the other. */
+static void run_exact(uint64_t out[2], bool waits[2], struct source *source, struct budget *budget, int threads)
+{
+    struct iterator *iterator;
+    const struct grant grant = {.slots = 4, .workers = threads};
+    struct dataset *dataset = dataset_batch(dataset_shuffle(dataset_from_source(source), 3), 8, false);
+    dataset = dataset_prefetch(dataset, 4);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, 1, 0, 0, NULL), PLIM_OK);
+    out[0] = digest_of(iterator, dataset, 10);
+    waits[0] = source->type->waits(source);
+    out[1] = digest_of(iterator, dataset, 2 * (ROWS / 8 + 2));
+    waits[1] = source->type->waits(source);
+    iterator_close(iterator);
+    dataset_unref(dataset);
+}
+
+/* Rows from anywhere are asked for beforehand while the file is not in memory, and no longer. */
+static void exact_from_a_cold_file(void **state)
+{
+    struct budget *budget = new_budget();
+    (void)state;
+    for (int kind = 0; kind < 3; kind++)
+        for (int threads = 0; threads < 3; threads++) {
+            uint64_t cold[2], warm[2];
+            bool waits[2];
+            run_exact(cold, waits, open_kind(budget, kind), budget, threads);
+            assert_true(waits[0] && !waits[1]);
+            run_exact(warm, waits, open_made(budget, kind), budget, threads);
+            assert_false(waits[0] || waits[1]);
+            assert_memory_equal(cold, warm, sizeof cold);
+        }
+    unlink(path_of("a.npy"));
+    unlink(path_of("b.npy"));
+    end_budget(budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_the_same),
+        cmocka_unit_test(exact_from_a_cold_file),
         cmocka_unit_test(faults),
         cmocka_unit_test(a_file_that_is_cut),
     };

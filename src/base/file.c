@@ -44,6 +44,7 @@ struct file {
     atomic_int owed; /* an injected fault that a read which cannot fail has met */
     atomic_bool always_waits; /* the file system cannot tell what is in memory */
     atomic_bool random; /* the kernel was told so */
+    atomic_int late; /* reads to come before it is forgotten that one would have had to wait */
     atomic_int lost; /* the error number of a failed write-back, or 0 */
     atomic_ullong bytes_read;
     char path[];
@@ -483,6 +484,17 @@ void file_drop(struct file *file, uint64_t offset, uint64_t bytes)
     posix_fadvise(file->descriptor, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
 }
 
+#define LATE_READS 4096 /* what is read ahead is there in time: that must not look as if nothing needed to be */
+
+static void note_late(struct file *file, bool late)
+{
+    int before = atomic_load_explicit(&file->late, memory_order_relaxed);
+    if (late)
+        atomic_store_explicit(&file->late, LATE_READS, memory_order_relaxed);
+    else if (before > 0)
+        atomic_store_explicit(&file->late, before - 1, memory_order_relaxed);
+}
+
 bool file_read_ready(struct file *file, uint64_t offset, void *to, size_t bytes)
 {
     struct iovec part = {.iov_base = to, .iov_len = bytes};
@@ -495,7 +507,13 @@ bool file_read_ready(struct file *file, uint64_t offset, void *to, size_t bytes)
     ssize_t got = syscall(SYS_preadv2, file->descriptor, &part, 1L, (long)offset, (long)(offset >> 32), RWF_NOWAIT);
     if (got < 0 && errno != EAGAIN && errno != EINTR) /* a file system that does not know the question */
         atomic_store_explicit(&file->always_waits, true, memory_order_relaxed);
+    note_late(file, got != (ssize_t)bytes);
     return got == (ssize_t)bytes;
+}
+
+bool file_waits(const struct file *file)
+{
+    return atomic_load_explicit(&file->late, memory_order_relaxed) > 0;
 }
 
 void file_will_need(struct file *file, uint64_t offset, uint64_t bytes)

@@ -49,6 +49,8 @@ void file_drop(struct file *file, uint64_t offset, uint64_t bytes);
 /* file_read where no disk has to be waited for; false: it would have to be, or it failed (file_read says how). Not
    counted by file_bytes_read: threads that read small rows would wait for each other's counting. */
 bool file_read_ready(struct file *file, uint64_t offset, void *to, size_t bytes);
+/* Lately some of these would have had to wait: what comes next is worth asking for beforehand. */
+bool file_waits(const struct file *file);
 /* This range will be read soon: the disk may begin. Advice: never fails, never waits for the data. */
 void file_will_need(struct file *file, uint64_t offset, uint64_t bytes);
 /* Reads will jump about: reading ahead is of no use. Advice: never fails; said again it costs nothing. */

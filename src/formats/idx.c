@@ -251,6 +251,15 @@ static void idx_expect(struct source *source, int64_t first, int64_t count)
             rows_expect(&idx->file[i].rows, first, count);
 }
 
+static bool idx_waits(const struct source *source)
+{
+    const struct idx_source *idx = (const struct idx_source *)source;
+    for (int i = 0; i < idx->file_count; i++)
+        if (!idx->file[i].packed && file_waits(idx->file[i].rows.file))
+            return true;
+    return false;
+}
+
 static bool idx_layout(struct row_layout *out, const struct source *source)
 {
     const struct idx_source *idx = (const struct idx_source *)source;
@@ -270,8 +279,13 @@ static void idx_close(struct source *source)
     budget_give(source->budget, TAG_FORMATS, idx, sizeof *idx);
 }
 
-static const struct source_type idx_type = {
-    .name = "idx", .start = idx_start, .read = idx_read, .expect = idx_expect, .layout = idx_layout, .close = idx_close};
+static const struct source_type idx_type = {.name = "idx",
+                                            .start = idx_start,
+                                            .read = idx_read,
+                                            .expect = idx_expect,
+                                            .waits = idx_waits,
+                                            .layout = idx_layout,
+                                            .close = idx_close};
 
 plim_status idx_open(struct source **out, struct budget *budget, const char *const *paths, int count, plim_error *error)
 {

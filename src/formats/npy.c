@@ -56,6 +56,15 @@ static void npy_expect(struct source *source, int64_t first, int64_t count)
             rows_expect(&npy->rows[i], first, count);
 }
 
+static bool npy_waits(const struct source *source)
+{
+    const struct npy_source *npy = (const struct npy_source *)source;
+    for (int i = 0; i < npy->file_count; i++)
+        if (!npy->fortran[i].item && file_waits(npy->rows[i].file))
+            return true;
+    return false;
+}
+
 static bool npy_layout(struct row_layout *out, const struct source *source)
 {
     const struct npy_source *npy = (const struct npy_source *)source;
@@ -79,8 +88,12 @@ static void npy_close(struct source *source)
     budget_give(source->budget, TAG_FORMATS, npy, sizeof *npy);
 }
 
-static const struct source_type npy_type = {
-    .name = "npy", .read = npy_read, .expect = npy_expect, .layout = npy_layout, .close = npy_close};
+static const struct source_type npy_type = {.name = "npy",
+                                            .read = npy_read,
+                                            .expect = npy_expect,
+                                            .waits = npy_waits,
+                                            .layout = npy_layout,
+                                            .close = npy_close};
 
 /* A column for each range of the second axis. */
 static plim_status add_ranges(struct npy_source *npy, const struct npy_header *header, const struct npy_range *ranges,

@@ -86,6 +86,8 @@ struct source_type {
                                const struct row_target *target, plim_error *error);
     /* Elements first..first + count will be asked for soon, in any order: the disk may begin. Advice; may be NULL. */
     void (*expect)(struct source *source, int64_t first, int64_t count);
+    /* Lately reads had to wait for the disk: it had better begin with what comes next. May be NULL: they never do. */
+    bool (*waits)(const struct source *source);
     /* Where the rows lie; false: they are not in files as they are. May be NULL. */
     bool (*layout)(struct row_layout *out, const struct source *source);
 

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "formats/rows.h"
 #include "pipeline/held_blocks.h"
 #include "pipeline/labels.h"
 
@@ -56,6 +57,7 @@ struct shape_of_flow {
 struct flow {
     struct shape_of_flow shape;
     struct budget *budget;
+    int beside;                             /* flows at work, this one among them; 0: nothing is asked for beforehand */
     struct held_blocks *held;               /* of all flows of an iterator; NULL: rows come from the source itself */
     struct locate_step locate[MOST_STAGES]; /* from the last stage to the first */
     struct map_step *map;                   /* from the first to the last */
@@ -225,6 +227,15 @@ plim_status flow_start(struct flow *flow, const struct dataset *dataset, struct 
 void flow_hold(struct flow *flow, struct held_blocks *held)
 {
     flow->held = held;
+}
+
+void flow_beside(struct flow *flow, int flows)
+{
+    const struct source *source = flow->shape.first->source;
+    bool told = flow->shape.indexed && !flow->held && source->type->waits && source->type->expect;
+    for (int s = 0; s < flow->shape.locate_count; s++)
+        told = told && !flow->locate[s].node->stage->coming; /* it says more than we know */
+    flow->beside = told && flow->shape.locate_count ? flows : 0;
 }
 
 void flow_stop(struct flow *flow)
@@ -477,6 +488,28 @@ static void locate(struct flow *flow, int64_t count)
     }
 }
 
+/* The rows that this flow is given next, most likely: of the rows at hand the disk is asked for the last ones when the
+   first are there already, and would have ever less to do. `first`: where the rows at hand begin. */
+static void ask_ahead(struct flow *flow, int64_t first, uint64_t epoch, int64_t count)
+{
+    struct source *source = flow->shape.first->source;
+    int64_t position[FLOW_ROWS], all = flow->shape.dataset->cardinality;
+    uint64_t epochs[FLOW_ROWS];
+    first += count * flow->beside;
+    if (all >= 0 && count > all - first)
+        count = all - first;
+    for (int64_t i = 0; i < count; i++) {
+        position[i] = first + i;
+        epochs[i] = epoch;
+    }
+    for (int s = 0; s < flow->shape.locate_count && count > 0; s++)
+        flow->locate[s].node->stage->locate(&flow->locate[s].state, flow->locate[s].node, position, epochs, count);
+    for (int64_t i = 0, run; i < count; i += run) {
+        run = run_length(position + i, count - i);
+        source->type->expect(source, position[i], run);
+    }
+}
+
 /* Elements first..end from the source, as many as fit the room; *end is set to where they end. */
 static plim_status read_rows(struct flow *flow, const struct flow_target *target, int64_t first, int64_t *end,
                              plim_error *error)
@@ -513,6 +546,8 @@ plim_status flow_finish(int64_t *done, struct flow *flow, const struct flow_targ
     int64_t stop = count;
     choose_timed(&flow->clock, &flow->clock.turn, count);
     flow->clock.timed += flow->clock.on ? (uint64_t)count : 0;
+    if (flow->beside && flow->shape.first->source->type->waits(flow->shape.first->source))
+        ask_ahead(flow, flow->position[0], flow->epoch[0], count);
     if (flow->shape.indexed)
         locate(flow, count);
     for (int64_t first = 0; first < count; first = stop) {

@@ -31,6 +31,9 @@ uint64_t flow_cost(const struct dataset *dataset);
 /* In a zeroed block of flow_bytes; the dataset must outlive it. */
 plim_status flow_start(struct flow *flow, const struct dataset *dataset, struct budget *budget, uint64_t seed,
                        plim_error *error);
+/* So many calls of flow_finish go on at a time: where rows have to be waited for, those that come after them are asked
+   for. */
+void flow_beside(struct flow *flow, int flows);
 /* Rows come from here instead of the source, from now on. */
 struct held_blocks;
 void flow_hold(struct flow *flow, struct held_blocks *held);

@@ -63,6 +63,7 @@ static plim_status start_flows(struct iterator *iterator, struct grant grant, ui
         worker->flow = (struct flow *)((uint8_t *)iterator + flows_at(grant) + (uint64_t)w * each);
         TRY(flow_start(worker->flow, iterator->dataset, iterator->budget, seed, error));
         flow_hold(worker->flow, iterator->held);
+        flow_beside(worker->flow, iterator->worker_count);
     }
     return PLIM_OK;
 }
