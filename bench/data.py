@@ -204,7 +204,7 @@ def drop(path):
 
 
 def measure_cold(b):
-    """The depth: each thread that reads has the rows of one batch in flight."""
+    """The depth: each thread that reads has the rows of one batch in flight, on average: those of the next are asked for as they come."""
     row, path = f"cold npy, {b.a.rows:,} rows", npy_file(b, b.a.rows)
     exact, blocks = "shuffle: exact, take: %d" % min(COLD_ROWS, b.a.rows), "shuffle: blocks"
     threads = 1 + b.plim("data", "explain", b.job(NPY.format(file=path, stages=exact, epochs=1)))["chosen"]["workers"]
