@@ -24,7 +24,7 @@ struct permutation {
 void permutation_init(struct permutation *permutation, uint64_t n, uint64_t seed, uint64_t stream);
 /* Where position `i` < n goes. A bijection of [0, n). */
 uint64_t permutation_at(const struct permutation *permutation, uint64_t i);
-/* The same of many: each is replaced by where it goes. Several are on their way at once, which takes half the time. */
+/* The same of many: each is replaced by where it goes. Several on their way at once take a third of the time less. */
 void permutation_map(const struct permutation *permutation, int64_t *positions, int64_t count);
 
 #endif
