@@ -1,21 +1,27 @@
 /* cpu_batch_normalize.c - batch normalisation over rows of channels.
 
    Packs hold tables of what belongs to a channel (cpu_channels.h), made once an
-   instruction. x, y and their gradients are f32 or bf16 (size[3]); what belongs to channels is f32. */
+   instruction. x, y and their gradients are f32, or bf16 as it lies (size[3], cpu_batch_normalize_pairs.c); what
+   belongs to channels is f32. */
 #include <math.h>
 
-#include "backends/cpu/cpu_channels.h"
+#include "backends/cpu/cpu_batch_normalize_pairs.h"
 #include "ops/ops.h"
 
 /* The first `data` inputs and the output are f32, or all bf16; the others are f32. */
 static bool takes(struct cpu_kernel *out, const struct node *node, int data, bool output)
 {
+    const struct shape *x = &node->input[0]->shape;
     enum type type = node->input[0]->type;
     for (int i = 0; i < node->input_count; i++)
         if (node->input[i] && node->input[i]->type != (i < data ? type : TYPE_F32))
             return false;
+    set_sizes(out, node->input[0]);
     out->size[3] = type == TYPE_BF16;
-    return (type == TYPE_F32 || type == TYPE_BF16) && (!output || node->output[0]->type == type);
+    if (type == TYPE_BF16)
+        out->size[2] = paired_run(x->dim[x->rank - 1]);
+    return (type == TYPE_F32 || (type == TYPE_BF16 && out->size[2] <= LONGEST_PAIRED)) &&
+           (!output || node->output[0]->type == type);
 }
 
 /* ---- moments and statistics --------------------------------------------- */
@@ -25,7 +31,6 @@ MAKER(make_batch_moments)
     (void)error;
     if (!takes(out, request->node, 1, false))
         return PLIM_OK;
-    set_sizes(out, request->node->input[0]);
     out->kernel.scratch_bytes = (size_t)out->size[2] * 2 * sizeof(double);
     out->kernel.run = entry->run;
     return PLIM_OK;
@@ -84,6 +89,12 @@ RUNNER(run_batch_moving)
 
 /* ---- tables -------------------------------------------------------------- */
 
+static void put(float *tables, enum table table, const int64_t *size, int64_t channel, double value)
+{
+    for (int64_t i = channel; i < size[2]; i += size[1])
+        tables[table * size[2] + (size[3] ? pair_place(i) : i)] = (float)value;
+}
+
 /* Inputs from x on: x, mean, variance, gamma, beta. */
 static double scale_of(const struct call *call, int x, int64_t channel)
 {
@@ -97,9 +108,9 @@ static void fill_tables(const struct kernel *kernel, const struct call *call, in
     const int64_t *size = cpu_kernel_of(kernel)->size;
     const float *mean = call->input[x + 1], *beta = call->input[x + 4];
     for (int64_t k = 0; k < size[1]; k++) {
-        put_table(tables, TABLE_MEAN, size, k, mean[k]);
-        put_table(tables, TABLE_SCALE, size, k, scale_of(call, x, k));
-        put_table(tables, TABLE_SHIFT, size, k, beta ? beta[k] : 0);
+        put(tables, TABLE_MEAN, size, k, mean[k]);
+        put(tables, TABLE_SCALE, size, k, scale_of(call, x, k));
+        put(tables, TABLE_SHIFT, size, k, beta ? beta[k] : 0);
     }
 }
 
@@ -126,8 +137,8 @@ static void pack_backward(const struct kernel *kernel, const struct call *whole,
     fill_tables(kernel, whole, 1, pack);
     for (int64_t k = 0; k < size[1]; k++) {
         double scale = scale_of(whole, 1, k), rate = 1 / sqrt((double)variance[k] + attributes->epsilon);
-        put_table(pack, TABLE_SLOPE, size, k, dgamma ? -scale * rate * (double)dgamma[k] / values : 0);
-        put_table(pack, TABLE_OFFSET, size, k, dbeta ? -scale * (double)dbeta[k] / values : 0);
+        put(pack, TABLE_SLOPE, size, k, dgamma ? -scale * rate * (double)dgamma[k] / values : 0);
+        put(pack, TABLE_OFFSET, size, k, dbeta ? -scale * (double)dbeta[k] / values : 0);
     }
 }
 
@@ -138,7 +149,6 @@ MAKER(make_batch_normalize)
     (void)error;
     if (!takes(out, request->node, 1, true))
         return PLIM_OK;
-    set_sizes(out, request->node->input[0]);
     out->kernel.pack = pack_forward;
     out->kernel.pack_units = 1;
     out->kernel.pack_bytes = (size_t)out->size[2] * (TABLE_SHIFT + 1) * sizeof(float);
@@ -155,40 +165,42 @@ INLINE float activated(float z, enum activation activation)
     return z;
 }
 
-INLINE void normalize(void *y, const void *x, const float *tables, int64_t run, int64_t length, enum activation act,
-                      const bool small)
+INLINE void normalize(float *y, const float *x, const float *tables, int64_t run, int64_t count, enum activation act)
 {
     const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
-    INDEPENDENT
-    for (int64_t k = 0; k < length; k++)
-        element_put(y, k, activated(madd(element_at(x, k, small) - mean[k], scale[k], shift[k]), act), small);
+    for (int64_t i = 0; i < count; i += run, x += run, y += run) {
+        int64_t length = count - i < run ? count - i : run;
+        INDEPENDENT
+        for (int64_t k = 0; k < length; k++)
+            y[k] = activated(madd(x[k] - mean[k], scale[k], shift[k]), act);
+    }
 }
 
-/* One run, with the activation as a constant. */
-INLINE void normalize_run(const struct call *call, int64_t at, int64_t run, int64_t length, const bool small)
+static void normalize_small(const struct call *call, int64_t run, int64_t count)
 {
     const struct batch_normalize_attributes *attributes = call->node->attributes;
-    void *y = (void *)element_of(call->output[0], at, small);
-    const void *x = element_of(call->input[0], at, small);
-    if (attributes->activation == ACTIVATION_RELU)
-        normalize(y, x, call->pack, run, length, ACTIVATION_RELU, small);
-    else if (attributes->activation == ACTIVATION_RELU6)
-        normalize(y, x, call->pack, run, length, ACTIVATION_RELU6, small);
-    else
-        normalize(y, x, call->pack, run, length, ACTIVATION_NONE, small);
+    enum activation act = attributes->activation;
+    uint16_t *y = call->output[0];
+    const uint16_t *x = call->input[0];
+    for (int64_t i = 0; i < count; i += run)
+        VARIANT(normalize_pairs)(y + i, x + i, call->pack, run, count - i < run ? count - i : run, act);
 }
 
 RUNNER(run_batch_normalize)
 {
+    const struct batch_normalize_attributes *attributes = call->node->attributes;
     const int64_t *size = cpu_kernel_of(kernel)->size;
-    int64_t run = size[2], count = cpu_rows(kernel, call) * size[0];
-    for (int64_t i = 0; i < count; i += run) {
-        int64_t length = count - i < run ? count - i : run;
-        if (size[3])
-            normalize_run(call, i, run, length, true);
-        else
-            normalize_run(call, i, run, length, false);
+    int64_t count = cpu_rows(kernel, call) * size[0];
+    if (size[3]) {
+        normalize_small(call, size[2], count);
+        return;
     }
+    if (attributes->activation == ACTIVATION_RELU)
+        normalize(call->output[0], call->input[0], call->pack, size[2], count, ACTIVATION_RELU);
+    else if (attributes->activation == ACTIVATION_RELU6)
+        normalize(call->output[0], call->input[0], call->pack, size[2], count, ACTIVATION_RELU6);
+    else
+        normalize(call->output[0], call->input[0], call->pack, size[2], count, ACTIVATION_NONE);
 }
 
 /* ---- backward ------------------------------------------------------------ */
@@ -210,7 +222,6 @@ MAKER(make_batch_normalize_sums)
     (void)error;
     if (!takes(out, request->node, 2, false))
         return PLIM_OK;
-    set_sizes(out, request->node->input[1]);
     out->kernel.scratch_bytes = (size_t)out->size[2] * 2 * (sizeof(float) + sizeof(double));
     out->kernel.pack_units = 1;
     out->kernel.pack_bytes = (size_t)out->size[2] * (TABLE_SHIFT + 1) * sizeof(float);
@@ -219,29 +230,38 @@ MAKER(make_batch_normalize_sums)
     return PLIM_OK;
 }
 
-INLINE void add_run(float *restrict direct, float *restrict centred, const void *dy, const void *x, const float *tables,
-                    int64_t run, int64_t length, enum activation act, const bool small)
+INLINE void add_run(float *restrict direct, float *restrict centred, const float *dy, const float *x,
+                    const float *tables, int64_t run, int64_t length, enum activation act)
 {
     const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
     for (int64_t k = 0; k < length; k++) {
-        float a = element_at(x, k, small);
-        float dz = behind(element_at(dy, k, small), a, mean[k], scale[k], shift[k], act);
+        float dz = behind(dy[k], x[k], mean[k], scale[k], shift[k], act);
         direct[k] += dz;
-        centred[k] = madd(dz, a - mean[k], centred[k]);
+        centred[k] = madd(dz, x[k] - mean[k], centred[k]);
     }
 }
 
-/* Elements at..at + length into block[0, run) and block[run, 2 run). */
-INLINE void add_runs(float *block, const struct call *call, int64_t at, int64_t run, int64_t length, const bool small)
+static void add_runs(float *direct, float *centred, const float *dy, const float *x, const float *tables, int64_t run,
+                     int64_t length, enum activation act)
+{
+    if (act == ACTIVATION_RELU)
+        add_run(direct, centred, dy, x, tables, run, length, ACTIVATION_RELU);
+    else if (act == ACTIVATION_RELU6)
+        add_run(direct, centred, dy, x, tables, run, length, ACTIVATION_RELU6);
+    else
+        add_run(direct, centred, dy, x, tables, run, length, ACTIVATION_NONE);
+}
+
+/* Elements i... of a slice. */
+static void add_elements(float *block, const struct call *call, int64_t i, int64_t run, int64_t length, bool small)
 {
     const struct batch_normalize_attributes *attributes = call->node->attributes;
-    const void *dy = element_of(call->input[0], at, small), *x = element_of(call->input[1], at, small);
-    if (attributes->activation == ACTIVATION_RELU)
-        add_run(block, block + run, dy, x, call->pack, run, length, ACTIVATION_RELU, small);
-    else if (attributes->activation == ACTIVATION_RELU6)
-        add_run(block, block + run, dy, x, call->pack, run, length, ACTIVATION_RELU6, small);
+    enum activation act = attributes->activation;
+    const void *dy = element_of(call->input[0], i, small), *x = element_of(call->input[1], i, small);
+    if (small)
+        VARIANT(add_pairs_of_sums)(block, dy, x, call->pack, run, length, act);
     else
-        add_run(block, block + run, dy, x, call->pack, run, length, ACTIVATION_NONE, small);
+        add_runs(block, block + run, dy, x, call->pack, run, length, act);
 }
 
 /* totals[0, run): of dz; [run, 2 run): of dz (x - mean). */
@@ -250,16 +270,21 @@ static void sum_slice(double *totals, float *block, const struct call *call, int
     memset(totals, 0, (size_t)run * 2 * sizeof *totals);
     for (int64_t i = 0; i < count;) {
         memset(block, 0, (size_t)run * 2 * sizeof *block);
-        for (int r = 0; r < BLOCK_RUNS && i < count; r++, i += run) {
-            int64_t length = count - i < run ? count - i : run;
-            if (small)
-                add_runs(block, call, i, run, length, true);
-            else
-                add_runs(block, call, i, run, length, false);
-        }
+        for (int r = 0; r < BLOCK_RUNS && i < count; r++, i += run)
+            add_elements(block, call, i, run, count - i < run ? count - i : run, small);
         for (int64_t k = 0; k < 2 * run; k++)
             totals[k] += (double)block[k];
     }
+}
+
+static double total_of(const double *sum, const int64_t *size, int64_t channel)
+{
+    double total = 0;
+    if (!size[3])
+        return folded(sum, channel, size[1], size[2]);
+    for (int64_t i = channel; i < size[2]; i += size[1])
+        total += sum[pair_place(i)];
+    return total;
 }
 
 RUNNER(run_batch_normalize_sums)
@@ -273,8 +298,8 @@ RUNNER(run_batch_normalize_sums)
     sum_slice(totals, (float *)(totals + 2 * run), call, run, cpu_rows(kernel, call) * size[0], size[3] != 0);
     for (int64_t k = 0; k < width; k++) {
         double rate = 1 / sqrt((double)variance[k] + attributes->epsilon);
-        dgamma[k] = (call->add ? dgamma[k] : 0) + (float)(folded(totals + run, k, width, run) * rate);
-        dbeta[k] = (call->add ? dbeta[k] : 0) + (float)folded(totals, k, width, run);
+        dgamma[k] = (call->add ? dgamma[k] : 0) + (float)(total_of(totals + run, size, k) * rate);
+        dbeta[k] = (call->add ? dbeta[k] : 0) + (float)total_of(totals, size, k);
     }
 }
 
@@ -283,7 +308,6 @@ MAKER(make_batch_normalize_gradient)
     (void)error;
     if (!takes(out, request->node, 2, true))
         return PLIM_OK;
-    set_sizes(out, request->node->input[1]);
     out->kernel.pack = pack_backward;
     out->kernel.pack_units = 1;
     out->kernel.pack_bytes = (size_t)out->size[2] * TABLES * sizeof(float);
@@ -291,41 +315,46 @@ MAKER(make_batch_normalize_gradient)
     return PLIM_OK;
 }
 
-INLINE void gradient(void *dx, const void *dy, const void *x, const float *tables, int64_t run, int64_t length,
-                     enum activation act, const bool small)
+INLINE void gradient_run(float *dx, const float *dy, const float *x, const float *tables, int64_t run, int64_t length,
+                         enum activation act)
 {
     const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
     const float *slope = tables + TABLE_SLOPE * run, *offset = tables + TABLE_OFFSET * run;
     INDEPENDENT
     for (int64_t k = 0; k < length; k++) {
-        float a = element_at(x, k, small);
-        float dz = behind(element_at(dy, k, small), a, mean[k], scale[k], shift[k], act);
-        element_put(dx, k, madd(scale[k], dz, madd(slope[k], a - mean[k], offset[k])), small);
+        float dz = behind(dy[k], x[k], mean[k], scale[k], shift[k], act);
+        dx[k] = madd(scale[k], dz, madd(slope[k], x[k] - mean[k], offset[k]));
     }
 }
 
-INLINE void gradient_run(const struct call *call, int64_t at, int64_t run, int64_t length, const bool small)
+static void gradient_small(const struct call *call, int64_t run, int64_t count)
 {
     const struct batch_normalize_attributes *attributes = call->node->attributes;
-    void *dx = (void *)element_of(call->output[0], at, small);
-    const void *dy = element_of(call->input[0], at, small), *x = element_of(call->input[1], at, small);
-    if (attributes->activation == ACTIVATION_RELU)
-        gradient(dx, dy, x, call->pack, run, length, ACTIVATION_RELU, small);
-    else if (attributes->activation == ACTIVATION_RELU6)
-        gradient(dx, dy, x, call->pack, run, length, ACTIVATION_RELU6, small);
-    else
-        gradient(dx, dy, x, call->pack, run, length, ACTIVATION_NONE, small);
+    enum activation act = attributes->activation;
+    uint16_t *dx = call->output[0];
+    const uint16_t *dy = call->input[0], *x = call->input[1];
+    for (int64_t i = 0; i < count; i += run)
+        VARIANT(gradient_pairs)(dx + i, dy + i, x + i, call->pack, run, count - i < run ? count - i : run, act);
 }
 
 RUNNER(run_batch_normalize_gradient)
 {
+    const struct batch_normalize_attributes *attributes = call->node->attributes;
     const int64_t *size = cpu_kernel_of(kernel)->size;
     int64_t run = size[2], count = cpu_rows(kernel, call) * size[0];
+    const float *dy = call->input[0], *x = call->input[1];
+    float *dx = call->output[0];
+    if (size[3]) {
+        gradient_small(call, run, count);
+        return;
+    }
     for (int64_t i = 0; i < count; i += run) {
         int64_t length = count - i < run ? count - i : run;
-        if (size[3])
-            gradient_run(call, i, run, length, true);
+        if (attributes->activation == ACTIVATION_RELU)
+            gradient_run(dx + i, dy + i, x + i, call->pack, run, length, ACTIVATION_RELU);
+        else if (attributes->activation == ACTIVATION_RELU6)
+            gradient_run(dx + i, dy + i, x + i, call->pack, run, length, ACTIVATION_RELU6);
         else
-            gradient_run(call, i, run, length, false);
+            gradient_run(dx + i, dy + i, x + i, call->pack, run, length, ACTIVATION_NONE);
     }
 }

@@ -17,15 +17,11 @@
 enum part_of { SINGLE, EVEN, ODD };
 #define UNIT(part) ((part) == SINGLE ? LANES : 2 * LANES)
 
-typedef uint32_t vector_bits __attribute__((vector_size(LANES * 4)));
-
 INLINE vector load_part(const void *from, int64_t i, const enum part_of part)
 {
-    vector_bits bits;
     if (part == SINGLE)
         return vector_load((const float *)from + i);
-    memcpy(&bits, (const uint16_t *)from + i, sizeof bits);
-    return (vector)(part == EVEN ? bits << 16 : bits & 0xffff0000);
+    return part == EVEN ? bf16_even((const uint16_t *)from + i) : bf16_odd((const uint16_t *)from + i);
 }
 
 /* Channels rounded up to whole pairs of vectors. */
@@ -47,20 +43,16 @@ INLINE vector load_floats(const float *from, const enum part_of part)
 
 INLINE void store_part(void *to, int64_t i, vector x, const enum part_of part)
 {
-    vector_bits bits = (vector_bits)x;
     if (part == SINGLE) {
         vector_store((float *)to + i, x);
         return;
     }
-    vector_bits none = (vector_bits)(x != x), near = bits + 0x7fff + (bits >> 16 & 1);
-    bits = ((bits | 0x400000) & none) | (near & ~none);
+    vector_bits bits = part == EVEN ? bf16_near(x) >> 16 : bf16_near(x);
 #if LANES == 16
-    _mm512_mask_storeu_epi16((uint16_t *)to + i, part == EVEN ? 0x55555555 : 0xaaaaaaaa,
-                             (__m512i)(part == EVEN ? bits >> 16 : bits));
+    _mm512_mask_storeu_epi16((uint16_t *)to + i, part == EVEN ? 0x55555555 : 0xaaaaaaaa, (__m512i)bits);
 #else
-    vector_bits old;
-    memcpy(&old, (uint16_t *)to + i, sizeof old);
-    bits = part == EVEN ? (bits >> 16) | (old & 0xffff0000) : (bits & 0xffff0000) | (old & 0xffff);
+    vector_bits old = bf16_words((uint16_t *)to + i);
+    bits = part == EVEN ? bits | (old & 0xffff0000) : (bits & 0xffff0000) | (old & 0xffff);
     memcpy((uint16_t *)to + i, &bits, sizeof bits);
 #endif
 }

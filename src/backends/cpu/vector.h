@@ -56,6 +56,10 @@ INLINE vector vector_max(vector a, vector b)
 {
     return _mm512_max_ps(a, b);
 }
+INLINE vector vector_min(vector a, vector b)
+{
+    return _mm512_min_ps(a, b);
+}
 
 #elif defined(__AVX2__) && defined(__FMA__)
 
@@ -97,6 +101,10 @@ INLINE vector vector_madd(vector a, vector b, vector c)
 INLINE vector vector_max(vector a, vector b)
 {
     return _mm256_max_ps(a, b);
+}
+INLINE vector vector_min(vector a, vector b)
+{
+    return _mm256_min_ps(a, b);
 }
 
 #else
@@ -141,6 +149,11 @@ INLINE vector vector_max(vector a, vector b)
 {
     return (vector){a[0] > b[0] ? a[0] : b[0], a[1] > b[1] ? a[1] : b[1], a[2] > b[2] ? a[2] : b[2],
                     a[3] > b[3] ? a[3] : b[3]};
+}
+INLINE vector vector_min(vector a, vector b)
+{
+    return (vector){a[0] < b[0] ? a[0] : b[0], a[1] < b[1] ? a[1] : b[1], a[2] < b[2] ? a[2] : b[2],
+                    a[3] < b[3] ? a[3] : b[3]};
 }
 
 #endif
