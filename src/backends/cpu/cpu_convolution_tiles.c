@@ -285,11 +285,30 @@ static void run_rows(struct pass *pass, const uint16_t *planes, uint16_t *y, int
     }
 }
 
+/* Outputs that no kernel cell meets: the bias, or 0. */
+static void put_nothing(const struct pass *pass, uint16_t *y)
+{
+    static const float zeros[TILE_BLOCK];
+    const struct layout *l = pass->l;
+    for (int64_t t = pass->first; t < pass->first + pass->rows; t++)
+        for (int64_t u = 0; u < pass->across.count; u++) {
+            int64_t row = pass->down.out + t * pass->down.out_step, cell = pass->across.out + u * pass->across.out_step;
+            uint16_t *to = y + (row * l->result[1] + cell) * l->columns;
+            for (int64_t j = 0; pass->bias && j < l->columns; j += TILE_BLOCK)
+                tile_put_row(to + j, zeros, pass->bias + j, pass->relu,
+                             l->columns - j < TILE_BLOCK ? l->columns - j : TILE_BLOCK);
+            if (!pass->bias)
+                memset(to, 0, (size_t)l->columns * sizeof *to);
+        }
+}
+
 static void run_pass(struct pass *pass, const uint16_t *packed)
 {
     const struct layout *l = pass->l;
     int64_t panel = panel_of(l, pass->steps.steps), each = l->result[0] * l->result[1] * l->columns;
-    for (int64_t column = 0; column < l->columns; column += TILE_BLOCK) {
+    for (int64_t n = 0; n < pass->samples && !pass->steps.steps; n++)
+        put_nothing(pass, pass->y + n * each);
+    for (int64_t column = 0; pass->steps.steps && column < l->columns; column += TILE_BLOCK) {
         pass->steps.b = packed + column / TILE_BLOCK * panel;
         for (int64_t n = 0; n < pass->samples; n++)
             run_rows(pass, pass->planes + n * pass->sample_planes, pass->y + n * each, column);

@@ -260,6 +260,18 @@ static void put_sums(const struct share *h, int64_t y, int64_t x, int64_t from, 
     }
 }
 
+/* Lines of dk come while the tiles work. */
+static void fetch_rows(const struct share *h, int64_t y, int64_t x, int64_t from, int64_t column)
+{
+    const struct conv_sizes *s = &h->l->s;
+    int64_t rows = smaller(TILE_BLOCK, h->l->elements - from);
+    const float *to = h->dk + ((y * s->k[2] + x) * s->in + from) * s->out + column;
+    for (int64_t i = 0; i < rows && !h->l->planes.joined; i++) {
+        __builtin_prefetch(to + i * s->out, 1);
+        __builtin_prefetch(to + i * s->out + TILE_SIDE, 1);
+    }
+}
+
 /* Cells from the first turned one to the first that kernel cell (y, x) meets. */
 static int64_t tap_cell(const struct share *h, int64_t y, int64_t x)
 {
@@ -280,6 +292,7 @@ static void run_panel(const struct share *h, int64_t from, int64_t count)
             for (int64_t x = 0; x < l->taps; x++)
                 for (int64_t c = 0; c < count; c += TILE_BLOCK) {
                     t.a = h->turned + c * h->turned_row + tap_cell(h, y, x);
+                    fetch_rows(h, y, x, from + c, column);
                     tile_steps_run(h->sums, &t);
                     put_sums(h, y, x, from + c, column);
                 }

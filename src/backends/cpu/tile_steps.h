@@ -53,16 +53,26 @@ INLINE __m256i tile_rounded(__m512 x)
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(near, 16));
 }
 
+INLINE __m512 tile_finished(__m512 x, const float *bias, __mmask16 mask, bool relu)
+{
+    if (bias)
+        x = _mm512_add_ps(x, _mm512_maskz_loadu_ps(mask, bias));
+    return relu ? _mm512_max_ps(_mm512_setzero_ps(), x) : x; /* what is not a number stays so */
+}
+
 /* to[j] = act(sums[j] + bias[j]) for j < width <= 32; bias may be NULL. */
 INLINE void tile_put_row(uint16_t *to, const float *sums, const float *bias, bool relu, int64_t width)
 {
+    if (width == TILE_BLOCK) { /* a whole line */
+        __m512 low = tile_finished(_mm512_loadu_ps(sums), bias, 0xffff, relu);
+        __m512 high = tile_finished(_mm512_loadu_ps(sums + TILE_SIDE), bias ? bias + TILE_SIDE : NULL, 0xffff, relu);
+        __m512i line = _mm512_castsi256_si512(tile_rounded(low));
+        _mm512_storeu_si512(to, _mm512_inserti64x4(line, tile_rounded(high), 1));
+        return;
+    }
     for (int64_t j = 0; j < width; j += TILE_SIDE) {
         __mmask16 mask = width - j >= TILE_SIDE ? 0xffff : (__mmask16)((1u << (width - j)) - 1);
-        __m512 x = _mm512_loadu_ps(sums + j);
-        if (bias)
-            x = _mm512_add_ps(x, _mm512_maskz_loadu_ps(mask, bias + j));
-        if (relu) /* what is not a number stays so */
-            x = _mm512_max_ps(_mm512_setzero_ps(), x);
+        __m512 x = tile_finished(_mm512_loadu_ps(sums + j), bias ? bias + j : NULL, mask, relu);
         _mm256_mask_storeu_epi16(to + j, mask, tile_rounded(x));
     }
 }
