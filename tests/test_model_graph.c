@@ -275,7 +275,7 @@ static void means_count_what_the_mask_leaves(void **state)
 }
 
 /* Text of 64 tokens a sample, and the next token at each place: 256 in a batch. */
-static void build_language(struct bench *bench, const char *model, bool accuracy)
+static void build_language_in(struct bench *bench, const char *model, bool accuracy, enum type compute)
 {
     const struct column_spec columns[] = {
         {.name = "tokens", .type = TYPE_I32, .shape = shape_of(1, (int64_t[]){64})},
@@ -284,7 +284,13 @@ static void build_language(struct bench *bench, const char *model, bool accuracy
     train_with(bench, LOSS_SPARSE_CATEGORICAL, "sgd");
     bench->training.accuracy = accuracy;
     good(bench, read_model(bench, model));
+    model_set_policy(bench->model, compute);
     good(bench, build(bench, columns, COUNT(columns)));
+}
+
+static void build_language(struct bench *bench, const char *model, bool accuracy)
+{
+    build_language_in(bench, model, accuracy, TYPE_F32);
 }
 
 static bool by_blocks(const struct bench *bench)
@@ -316,6 +322,42 @@ static void scores_of_many_classes_are_made_by_blocks(void **state)
     assert_true(by_blocks(bench));
     assert_int_equal(bench->model->weight_count, 3);
     assert_int_equal(nodes_of(&bench->graph, &op_matmul), 2); /* middle, and its dx */
+    build_language_in(bench, tied, false, TYPE_BF16);
+    assert_true(by_blocks(bench)); /* through the cast that the loss reads them by */
+    build_language_in(bench, dense, false, TYPE_F16);
+    assert_true(by_blocks(bench));
+    build_language_in(bench, dense, true, TYPE_BF16);
+    assert_false(by_blocks(bench));
+}
+
+/* 400 x 400 floats of a kernel are a copy of 320,000 bytes in bf16. */
+static void copies_of_weights_are_not_kept(void **state)
+{
+    struct bench *bench = *state;
+    const struct column_spec columns[] = {{.name = "x", .type = TYPE_F32, .shape = shape_of(1, (int64_t[]){400})},
+                                          {.name = "y", .type = TYPE_I32, .shape = {.rank = 0}}};
+    struct chains chains;
+    train_with(bench, LOSS_SPARSE_CATEGORICAL, "sgd");
+    good(bench, read_model(bench, "[Dense: 400, Dense: 400, Dense: 400, Dense: {units: 3, activation: softmax}]"));
+    model_set_policy(bench->model, TYPE_BF16);
+    good(bench, build(bench, columns, COUNT(columns)));
+    good(bench, chain_find(&chains, &bench->graph, &bench->error));
+    int waiting = 0, most = 0, large = 0;
+    for (int n = 0; n < chains.node_count; n++) {
+        const struct node *node = chains.order[n];
+        const struct tensor *x = node->input_count ? node->input[0] : NULL;
+        bool copy = node->op == &op_cast && x->kind == KIND_WEIGHT && shape_count(&x->shape) == 160000;
+        large += copy;
+        waiting += copy;
+        for (int i = 0; i < node->input_count; i++)
+            waiting -= node->input[i] && node->input[i]->producer && node->input[i]->producer->op == &op_cast &&
+                       node->input[i]->producer->input[0]->kind == KIND_WEIGHT &&
+                       shape_count(&node->input[i]->shape) == 160000;
+        most = waiting > most ? waiting : most;
+    }
+    assert_int_equal(large, 5); /* three in forward, and again for the dx of the last two */
+    assert_int_equal(waiting, 0);
+    assert_int_equal(most, 1);
 }
 
 /* ---- what is refused ---- */
@@ -525,6 +567,7 @@ int main(void)
         TEST(steps_share_the_layer),
         TEST(means_count_what_the_mask_leaves),
         TEST(scores_of_many_classes_are_made_by_blocks),
+        TEST(copies_of_weights_are_not_kept),
         TEST(bad_graphs_are_refused),
         TEST(shapes_name_layer_and_inputs),
         TEST(a_bomb_of_models_is_refused),

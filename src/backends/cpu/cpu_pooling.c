@@ -3,6 +3,7 @@
    Max windows of 2x2 that neither overlap nor reach into padding have a path of their own; all others go window cell
    by window cell. Small floats pass through f32 line by line, or cell by cell; not where gradients of windows that
    overlap are added up. */
+#include "backends/cpu/cpu_math.h"
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_rows.h"
 #include "ops/ops.h"
@@ -131,6 +132,17 @@ static void better_byte(float *restrict y, uint8_t *restrict index, const float 
     }
 }
 
+static void better_bf16(float *restrict y, uint8_t *restrict index, const uint16_t *restrict x, int64_t channels,
+                        int64_t place, bool first)
+{
+    for (int64_t c = 0; c < channels; c++) {
+        float here = float_of((uint32_t)x[c] << 16);
+        bool better = first || here > y[c];
+        y[c] = better ? here : y[c];
+        index[c] = better ? (uint8_t)place : index[c];
+    }
+}
+
 static void better_wide(float *restrict y, int32_t *restrict index, const float *restrict x, int64_t channels,
                         int64_t place, bool first)
 {
@@ -139,6 +151,21 @@ static void better_wide(float *restrict y, int32_t *restrict index, const float 
         y[c] = better ? x[c] : y[c];
         index[c] = better ? (int32_t)place : index[c];
     }
+}
+
+/* The cell at x[at] joins the window whose channels begin at `o`. */
+INLINE void take_cell(float *y, void *index, bool wide, const struct sample *x, int64_t o, int64_t at, int64_t channels,
+                      int64_t place, bool first)
+{
+    if (!wide && x->type == TYPE_BF16) {
+        better_bf16(y, (uint8_t *)index + o, (const uint16_t *)x->data + x->first + at, channels, place, first);
+        return;
+    }
+    const float *cell = row_in(x->data, x->type, x->first + at, channels, x->room);
+    if (wide)
+        better_wide(y, (int32_t *)index + o, cell, channels, place, first);
+    else
+        better_byte(y, (uint8_t *)index + o, cell, channels, place, first);
 }
 
 /* index: bytes or, wide, 32 bits. */
@@ -151,11 +178,7 @@ static void max_windows(const struct sample *y, void *index, bool wide, const st
         float *to = row_out(y->data, y->type, y->first + o * channels, room_from(x->room, channels));
         bool first = true;
         FOR_CELLS(s, w, at, place, {
-            const float *cell = row_in(x->data, x->type, x->first + at, channels, x->room);
-            if (wide)
-                better_wide(to, (int32_t *)index + o * channels, cell, channels, place, first);
-            else
-                better_byte(to, (uint8_t *)index + o * channels, cell, channels, place, first);
+            take_cell(to, index, wide, x, o * channels, at, channels, place, first);
             first = false;
         })
         row_done(y->data, y->type, y->first + o * channels, channels, to);
