@@ -72,6 +72,7 @@ static plim_status forward_infer(struct graph *graph, struct node *node, plim_er
     TRY(need_operands(node, BIAS, error));
     for (int k = 0; k < 2; k++)
         output_of(graph, node, k, wide_type(h->type), shape_of(h->shape.rank - 1, h->shape.dim), true);
+    output_of(graph, node, 2, TYPE_F32, shape_of(h->shape.rank - 1, h->shape.dim), true);
     return PLIM_OK;
 }
 
@@ -87,7 +88,7 @@ static void forward_cut(struct cut *cut, const struct node *node)
                         .work = product_work(node)};
     for (int i = 0; i < node->input_count; i++)
         cut->input[i] = PART_WHOLE;
-    cut->output[0] = cut->output[1] = PART_WHOLE;
+    cut->output[0] = cut->output[1] = cut->output[2] = PART_WHOLE;
 }
 
 /* w[v, i], where the slice sees classes from `first` on. */
@@ -118,8 +119,12 @@ static void forward_reference(const struct call *call)
     int64_t classes = classes_of(call->node), all = call->count * sample_tokens(call->node);
     for (int64_t token = call->begin; token < call->end && token < all; token++) {
         double most = -INFINITY, sum = 0, label = get(call, 2, token);
-        for (int64_t v = 0; v < classes; v++)
-            most = fmax(most, logit(call, token, v, 0, BIAS));
+        int64_t best = 0;
+        for (int64_t v = 0; v < classes; v++) {
+            double z = logit(call, token, v, 0, BIAS);
+            best = z > most ? v : best;
+            most = fmax(most, z);
+        }
         for (int64_t v = 0; v < classes; v++)
             sum += exp(logit(call, token, v, 0, BIAS) - most);
         double logsum = most + log(sum), loss = NAN;
@@ -129,14 +134,15 @@ static void forward_reference(const struct call *call)
             loss = logsum - logit(call, token, (int64_t)label, 0, BIAS);
         set(call, 0, token, loss);
         set(call, 1, token, logsum);
+        set(call, 2, token, (double)best == label);
     }
 }
 
 static void forward_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
                          struct tensor **d_input)
 {
-    if (d_output[1]) {
-        graph_fail(graph, PLIM_UNSUPPORTED, "vocabulary_crossentropy: no gradient flows from the sums of scores");
+    if (d_output[1] || d_output[2]) {
+        graph_fail(graph, PLIM_UNSUPPORTED, "vocabulary_crossentropy: gradients flow from the loss alone");
         return;
     }
     struct tensor *inputs[] = {node->input[0],  node->input[1], node->input[2],
@@ -195,7 +201,7 @@ static struct tensor *forward_example(struct graph *graph, int variant, enum typ
 const struct op op_vocabulary_crossentropy = {
     .name = "vocabulary_crossentropy",
     .inputs = 4,
-    .outputs = 2,
+    .outputs = 3,
     .optional = 1 << BIAS,
     .attributes_bytes = sizeof(struct vocabulary_attributes),
     .infer = forward_infer,

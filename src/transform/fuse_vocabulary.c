@@ -3,15 +3,13 @@
    MiB.
 
    The price is that backward makes them again (a third more work in that layer), so few tokens or few classes keep
-   their logits; and so do those whose logits somebody else reads, such as a metric. Logits of small floats are taken
-   through the cast that a loss reads them by: those that never exist are not rounded either. */
+   their logits; and so do those whose logits somebody else reads, but for the accuracy, which the op tells too. Logits
+   of small floats are taken through the cast that a loss reads them by: those that never exist are not rounded either.
+ */
 #include "transform/fuse_own.h"
 
 #define LEAST_CLASSES 8192
 #define LEAST_TOKENS  256
-
-/* NEEDSWORK: with `metrics: [accuracy]` the logits are read twice and stay; the op could tell each token's best class.
- */
 
 /* Between the two nothing writes what the matmul reads: it will read it later. */
 static bool reads_the_same(const struct graph *graph, const struct node *dense, const struct node *loss)
@@ -25,12 +23,31 @@ static bool reads_the_same(const struct graph *graph, const struct node *dense, 
     return true;
 }
 
-/* The cast that makes logits of small floats what a loss reads (f32), if nobody else reads it; or NULL. */
-static struct node *cast_before(const struct fusion *fusion, const struct node *loss)
+/* The accuracy of the same scores and labels, behind the loss; or NULL. */
+static struct node *accuracy_beside(const struct fusion *fusion, const struct node *loss)
+{
+    for (int n = loss->id + 1; n < fusion->graph->node_count; n++) {
+        struct node *node = fusion->graph->node[n];
+        if (node && node->op == &op_sparse_accuracy && node->input[0] == loss->input[0] &&
+            node->input[1] == loss->input[1])
+            return node;
+    }
+    return NULL;
+}
+
+/* What the loss reads is read by nobody else, but for that accuracy. */
+static bool read_here_only(const struct fusion *fusion, const struct node *loss)
 {
     const struct tensor *logits = loss->input[0];
-    struct node *cast = logits->producer;
-    bool goes = cast && cast->op == &op_cast && logits->type == TYPE_F32 && read_once(fusion, logits);
+    int readers = accuracy_beside(fusion, loss) ? 2 : 1;
+    return logits->kind == KIND_VALUE && fusion->readers[logits->id] == readers;
+}
+
+/* The cast that makes logits of small floats what a loss reads (f32); or NULL. */
+static struct node *cast_before(const struct node *loss)
+{
+    struct node *cast = loss->input[0]->producer;
+    bool goes = cast && cast->op == &op_cast && loss->input[0]->type == TYPE_F32;
     enum type from = goes ? cast->input[0]->type : TYPE_F32;
     return from == TYPE_F16 || from == TYPE_BF16 ? cast : NULL;
 }
@@ -38,10 +55,10 @@ static struct node *cast_before(const struct fusion *fusion, const struct node *
 /* The matmul whose output these logits are, if it may go. */
 static struct node *dense_before(const struct fusion *fusion, const struct node *loss)
 {
-    const struct node *cast = cast_before(fusion, loss);
+    const struct node *cast = cast_before(loss);
     const struct tensor *logits = cast ? cast->input[0] : loss->input[0], *label = loss->input[1];
     struct node *dense = logits->producer;
-    if (!dense || dense->op != &op_matmul || !read_once(fusion, logits))
+    if (!dense || dense->op != &op_matmul || !read_here_only(fusion, loss) || (cast && !read_once(fusion, logits)))
         return NULL;
     const struct matmul_attributes *attributes = dense->attributes;
     const struct tensor *h = dense->input[0], *w = dense->input[1];
@@ -54,8 +71,9 @@ static struct node *dense_before(const struct fusion *fusion, const struct node 
     return large && fits && reads_the_same(fusion->graph, dense, loss) ? dense : NULL;
 }
 
-/* The new node stands where the loss stood, and makes the tensor that others hold. */
-static plim_status take_place(struct fusion *fusion, struct node *loss, const struct node *dense)
+/* The new node stands where the loss stood, and makes the tensors that others hold. */
+static plim_status take_place(struct fusion *fusion, struct node *loss, const struct node *dense,
+                              const struct node *accuracy)
 {
     struct graph *graph = fusion->graph;
     const struct matmul_attributes *product = dense->attributes;
@@ -76,6 +94,12 @@ static plim_status take_place(struct fusion *fusion, struct node *loss, const st
     node->id = loss->id;
     graph->node[node->id] = node;
     graph->node_count--;
+    if (accuracy) {
+        node->output[2]->producer = NULL;
+        node->output[2] = accuracy->output[0];
+        node->output[2]->producer = node;
+        graph->node[accuracy->id] = NULL;
+    }
     return PLIM_OK;
 }
 
@@ -95,8 +119,8 @@ plim_status fuse_vocabulary(struct fusion *fusion)
         struct node *dense = loss && loss->op == &op_softmax_crossentropy ? dense_before(fusion, loss) : NULL;
         if (!dense)
             continue;
-        const struct node *cast = cast_before(fusion, loss);
-        TRY(take_place(fusion, loss, dense));
+        const struct node *cast = cast_before(loss);
+        TRY(take_place(fusion, loss, dense, accuracy_beside(fusion, loss)));
         take_away(graph, dense);
         if (cast)
             take_away(graph, cast);

@@ -50,6 +50,7 @@ static bool is_ignored(const struct call *call, double label)
 struct forward_room {
     float most[TOKEN_ROWS], sum[TOKEN_ROWS], right[TOKEN_ROWS];
     int64_t label[TOKEN_ROWS]; /* -1: none */
+    int64_t best[TOKEN_ROWS];
     float logits[TOKEN_ROWS * LOGIT_ROW];
     bool ignored[TOKEN_ROWS];
     float gemm[GEMM_ROOM];
@@ -63,6 +64,7 @@ static void take_labels(struct forward_room *room, const struct call *call, int6
         double label = element_get(call->input[2], call->node->input[2]->type, token + i);
         room->label[i] = label >= 0 && label < (double)classes ? (int64_t)label : -1;
         room->ignored[i] = is_ignored(call, label);
+        room->best[i] = 0;
         room->most[i] = -3.0e38f;
         room->sum[i] = 0;
         room->right[i] = float_of(0x7fc00000); /* NaN until the label's block comes */
@@ -75,6 +77,11 @@ static void join_sums(struct forward_room *room, int64_t row, int64_t first, int
     float *x = room->logits + row * LOGIT_ROW, most = room->most[row], before = most;
     for (int64_t i = 0; i < count; i++)
         most = x[i] > most ? x[i] : most;
+    for (int64_t i = 0; most > before && i < count; i++)
+        if (x[i] == most) {
+            room->best[row] = first + i;
+            break;
+        }
     if (room->label[row] >= first && room->label[row] < first + count)
         room->right[row] = x[room->label[row] - first];
     INDEPENDENT
@@ -118,6 +125,7 @@ static void run_tokens(const struct kernel *kernel, const struct call *call, int
         float logsum = room->most[i] + log_of(room->sum[i]);
         ((float *)call->output[0])[token + i] = room->ignored[i] ? 0 : logsum - room->right[i];
         ((float *)call->output[1])[token + i] = logsum;
+        ((float *)call->output[2])[token + i] = room->best[i] == room->label[i];
     }
 }
 

@@ -46,6 +46,7 @@ static void set_classes(struct tile_gemm *g, const struct kernel *kernel, const 
 struct token_rows {
     float most[TOKEN_ROWS], sum[TOKEN_ROWS], right[TOKEN_ROWS];
     int64_t label[TOKEN_ROWS]; /* -1: none */
+    int32_t best[TOKEN_ROWS];
     bool ignored[TOKEN_ROWS];
 };
 
@@ -75,6 +76,7 @@ static void take_labels(struct token_rows *tokens, const struct call *call, int6
     for (int64_t i = 0; i < rows; i++) {
         tokens->label[i] = label_of(call, token + i, classes);
         tokens->ignored[i] = is_ignored(call, element_get(call->input[2], call->node->input[2]->type, token + i));
+        tokens->best[i] = 0;
         tokens->most[i] = -3.0e38f;
         tokens->sum[i] = 0;
         tokens->right[i] = float_of(0x7fc00000); /* NaN until the label's block comes */
@@ -86,12 +88,14 @@ static void join_sums(struct forward_room *room, const float *bias, int64_t rows
 {
     struct token_rows *tokens = &room->tokens;
     float most[TOKEN_ROWS];
+    int32_t *best = tokens->best;
     memcpy(most, tokens->most, (size_t)rows * sizeof *most);
     for (int64_t c = 0; c < count; c++) {
         float *x = room->logits + c * FORWARD_ROW, more = bias ? bias[first + c] : 0;
         INDEPENDENT
         for (int64_t i = 0; i < rows; i++) {
             x[i] += more;
+            best[i] = x[i] > most[i] ? (int32_t)(first + c) : best[i];
             most[i] = x[i] > most[i] ? x[i] : most[i];
         }
     }
@@ -137,6 +141,7 @@ static void run_tokens(const struct kernel *kernel, const struct call *call, int
         float logsum = room->tokens.most[i] + log_of(room->tokens.sum[i]);
         ((float *)call->output[0])[token + i] = room->tokens.ignored[i] ? 0 : logsum - room->tokens.right[i];
         ((float *)call->output[1])[token + i] = logsum;
+        ((float *)call->output[2])[token + i] = room->tokens.best[i] == room->tokens.label[i];
     }
 }
 
@@ -155,8 +160,8 @@ static bool take_sizes(struct cpu_kernel *out, const struct node *node)
     out->size[1] = w->dim[columns ? 1 : 0];
     out->size[2] = out->size[0] ? shape_row(&node->input[0]->shape) / out->size[0] : 0;
     const struct tensor *bias = node->op == &op_vocabulary_crossentropy ? node->input[3] : node->input[5];
-    return node->input[0]->type == TYPE_BF16 && (!bias || bias->type == TYPE_F32) && out->size[0] > 0 &&
-           out->size[1] > 0 && out->size[2] > 0 && tiles_allowed();
+    return node->input[0]->type == TYPE_BF16 && out->size[1] <= INT32_MAX && (!bias || bias->type == TYPE_F32) &&
+           out->size[0] > 0 && out->size[1] > 0 && out->size[2] > 0 && tiles_allowed();
 }
 
 MAKER(make_vocabulary_tiles)
