@@ -3,7 +3,6 @@
    Max windows of 2x2 that neither overlap nor reach into padding have a path of their own; all others go window cell
    by window cell. Small floats pass through f32 line by line, or cell by cell; not where gradients of windows that
    overlap are added up. */
-#include "backends/cpu/cpu_math.h"
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_rows.h"
 #include "ops/ops.h"
@@ -122,25 +121,60 @@ static void max_two_by_two(const struct sample *y, uint8_t *index, const struct 
     }
 }
 
-static void better_byte(float *restrict y, uint8_t *restrict index, const float *restrict x, int64_t channels,
-                        int64_t place, bool first)
+/* A window's cells inside the sample: where their channels begin, and their numbers in the window. */
+#define MOST_CELLS 256 /* whose numbers are bytes */
+struct window {
+    int count;
+    int64_t at[MOST_CELLS];
+    uint8_t place[MOST_CELLS];
+};
+
+typedef uint16_t vector_half __attribute__((vector_size(LANES * 2)));
+typedef uint32_t vector_bits __attribute__((vector_size(LANES * 4)));
+
+INLINE vector load_floats(const struct sample *x, int64_t at)
 {
-    for (int64_t c = 0; c < channels; c++) {
-        bool better = first || x[c] > y[c];
-        y[c] = better ? x[c] : y[c];
-        index[c] = better ? (uint8_t)place : index[c];
+    float wide[LANES];
+    vector_half half;
+    if (x->type == TYPE_F32)
+        return vector_load((const float *)x->data + x->first + at);
+    if (x->type == TYPE_BF16) {
+        memcpy(&half, (const uint16_t *)x->data + x->first + at, sizeof half);
+        return (vector)(__builtin_convertvector(half, vector_bits) << 16);
     }
+    VARIANT(widen)(wide, (const uint16_t *)x->data + x->first + at, x->type, LANES);
+    return vector_load(wide);
 }
 
-static void better_bf16(float *restrict y, uint8_t *restrict index, const uint16_t *restrict x, int64_t channels,
-                        int64_t place, bool first)
+/* LANES channels from c on: the first largest of the cells stays in registers. */
+INLINE void best_of_lanes(float *y, uint8_t *index, const struct sample *x, const struct window *w, int64_t c)
 {
-    for (int64_t c = 0; c < channels; c++) {
-        float here = float_of((uint32_t)x[c] << 16);
-        bool better = first || here > y[c];
-        y[c] = better ? here : y[c];
-        index[c] = better ? (uint8_t)place : index[c];
+    vector best = load_floats(x, w->at[0] + c);
+    vector_whole place = (vector_whole){0} + w->place[0];
+    for (int k = 1; k < w->count; k++) {
+        vector here = load_floats(x, w->at[k] + c);
+        vector_whole better = (vector_whole)(here > best);
+        best = (vector)(((vector_whole)here & better) | ((vector_whole)best & ~better));
+        place = (((vector_whole){0} + w->place[k]) & better) | (place & ~better);
     }
+    vector_byte bytes = __builtin_convertvector(place, vector_byte);
+    vector_store(y + c, best);
+    memcpy(index + c, &bytes, sizeof bytes);
+}
+
+INLINE void best_of_cells(float *y, uint8_t *index, const struct sample *x, const struct window *w, int64_t channels)
+{
+    int64_t c = 0;
+    for (; c + LANES <= channels; c += LANES)
+        best_of_lanes(y, index, x, w, c);
+    for (; c < channels; c++)
+        for (int k = 0; k < w->count; k++) {
+            float here;
+            here = *row_in(x->data, x->type, x->first + w->at[k] + c, 1, &here);
+            bool better = k == 0 || here > y[c];
+            y[c] = better ? here : y[c];
+            index[c] = better ? w->place[k] : index[c];
+        }
 }
 
 static void better_wide(float *restrict y, int32_t *restrict index, const float *restrict x, int64_t channels,
@@ -153,24 +187,27 @@ static void better_wide(float *restrict y, int32_t *restrict index, const float 
     }
 }
 
-/* The cell at x[at] joins the window whose channels begin at `o`. */
-INLINE void take_cell(float *y, void *index, bool wide, const struct sample *x, int64_t o, int64_t at, int64_t channels,
-                      int64_t place, bool first)
+/* Windows of at most MOST_CELLS. */
+static void max_windows(const struct sample *y, uint8_t *index, const struct sample *x, const struct pool_sizes *s)
 {
-    if (!wide && x->type == TYPE_BF16) {
-        better_bf16(y, (uint8_t *)index + o, (const uint16_t *)x->data + x->first + at, channels, place, first);
-        return;
+    int64_t outputs = s->y[0] * s->y[1] * s->y[2], channels = s->channels;
+    struct window window;
+    for (int64_t o = 0; o < outputs; o++) {
+        struct cells w = cells_of(s, o);
+        float *to = row_out(y->data, y->type, y->first + o * channels, room_from(x->room, channels));
+        window.count = 0;
+        FOR_CELLS(s, w, at, place, {
+            window.at[window.count] = at;
+            window.place[window.count++] = (uint8_t)place;
+        })
+        if (window.count > 0)
+            best_of_cells(to, index + o * channels, x, &window, channels);
+        row_done(y->data, y->type, y->first + o * channels, channels, to);
     }
-    const float *cell = row_in(x->data, x->type, x->first + at, channels, x->room);
-    if (wide)
-        better_wide(y, (int32_t *)index + o, cell, channels, place, first);
-    else
-        better_byte(y, (uint8_t *)index + o, cell, channels, place, first);
 }
 
-/* index: bytes or, wide, 32 bits. */
-static void max_windows(const struct sample *y, void *index, bool wide, const struct sample *x,
-                        const struct pool_sizes *s)
+/* Larger ones. */
+static void max_wide_windows(const struct sample *y, int32_t *index, const struct sample *x, const struct pool_sizes *s)
 {
     int64_t outputs = s->y[0] * s->y[1] * s->y[2], channels = s->channels;
     for (int64_t o = 0; o < outputs; o++) {
@@ -178,7 +215,8 @@ static void max_windows(const struct sample *y, void *index, bool wide, const st
         float *to = row_out(y->data, y->type, y->first + o * channels, room_from(x->room, channels));
         bool first = true;
         FOR_CELLS(s, w, at, place, {
-            take_cell(to, index, wide, x, o * channels, at, channels, place, first);
+            const float *cell = row_in(x->data, x->type, x->first + at, channels, x->room);
+            better_wide(to, index + o * channels, cell, channels, place, first);
             first = false;
         })
         row_done(y->data, y->type, y->first + o * channels, channels, to);
@@ -198,8 +236,10 @@ RUNNER(run_max_pool)
         uint8_t *index = (uint8_t *)call->output[1] + n * index_row;
         if (two_by_two)
             max_two_by_two(&y, index, &x, &s);
+        else if (wide)
+            max_wide_windows(&y, (int32_t *)index, &x, &s);
         else
-            max_windows(&y, index, wide, &x, &s);
+            max_windows(&y, index, &x, &s);
     }
 }
 
