@@ -139,8 +139,8 @@ enum read_queue_answer read_queue_add(struct read_queue *queue, struct file *fil
 {
     int f = find_file(queue, file);
     uint64_t first = offset & ~(READ_QUEUE_ALIGNMENT - 1), end;
-    if (f < 0 || !bytes || !add_u64(&end, offset, bytes) || end > INT64_MAX - READ_QUEUE_ALIGNMENT ||
-        atomic_load(&queue->slow) >= READ_QUEUE_SLOW)
+    if (f < 0 || atomic_load(&queue->gone) || !bytes || !add_u64(&end, offset, bytes) ||
+        end > INT64_MAX - READ_QUEUE_ALIGNMENT || atomic_load(&queue->slow) >= READ_QUEUE_SLOW)
         return READ_DECLINED;
     if (is_cached(file, offset, bytes))
         return READ_CACHED;
@@ -209,6 +209,8 @@ int read_queue_wait(struct read_done done[READ_QUEUE_DEPTH], struct read_queue *
                                                     clock_ns() - atomic_load(&queue->busy_since)));
     if (count > 0)
         atomic_fetch_sub(&queue->in_flight, count);
+    else if (count < 0)
+        atomic_store(&queue->gone, true);
     return count;
 }
 

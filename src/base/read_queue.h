@@ -34,6 +34,7 @@ struct read_queue {
     atomic_ullong done_bytes; /* since then */
     atomic_ullong bytes;      /* all that was read */
     atomic_int slow;
+    atomic_bool gone; /* the kernel does not know it: this process was forked */
 };
 
 enum read_queue_answer {
@@ -59,7 +60,8 @@ uint64_t read_queue_room(uint64_t bytes);
    to + offset % READ_QUEUE_ALIGNMENT. Thread-safe. */
 enum read_queue_answer read_queue_add(struct read_queue *queue, struct file *file, uint64_t offset, void *to,
                                       uint64_t bytes, uint64_t tag);
-/* Waits for the next that are done; how many. Only where reads are in flight; one thread at a time. */
+/* Waits for the next that are done; how many. Only where reads are in flight; one thread at a time. Below 0: none will
+   come, and all that is added is declined from now on. */
 int read_queue_wait(struct read_done done[READ_QUEUE_DEPTH], struct read_queue *queue);
 /* Bytes that were read past the page cache so far. */
 uint64_t read_queue_bytes(const struct read_queue *queue);

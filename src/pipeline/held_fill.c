@@ -120,6 +120,18 @@ static void land(struct held_blocks *held, struct place *place)
     pthread_cond_broadcast(&held->arrived);
 }
 
+/* The queue is another process's, which this one was forked from: nothing is on its way here. */
+static void abandon_flight(struct held_blocks *held)
+{
+    for (int p = 0; p < held->place_count; p++) {
+        struct place *place = &held->place[p];
+        if (place->block == NOWHERE || place->state != PLACE_FLIGHT)
+            continue;
+        place->pins--;
+        held_state(held, place, PLACE_LATER);
+    }
+}
+
 static void reap(struct held_blocks *held)
 {
     struct read_done done[READ_QUEUE_DEPTH];
@@ -128,6 +140,8 @@ static void reap(struct held_blocks *held)
     int count = read_queue_wait(done, &held->queue);
     pthread_mutex_lock(&held->lock);
     held->reaping = false;
+    if (count < 0)
+        abandon_flight(held);
     for (int i = 0; i < count; i++) {
         struct place *place = &held->place[done[i].tag];
         place->failed |= !done[i].whole;
@@ -154,6 +168,7 @@ static void start(struct held_blocks *held, struct place *place)
         place->failed |= failed;
         place->parts_left -= held->layout.part_count - taken;
         land(held, place);
+        pthread_cond_broadcast(&held->arrived); /* who wants it waits for the queue now, not for this thread */
         return;
     }
     place->pins--;
