@@ -90,6 +90,9 @@ static void share_out(struct layout *l)
     l->group = l->flat || all > rows ? 1 : rows / (all + l->planes.reach);
     l->group = l->group < 1 ? 1 : l->group;
     l->band = all < rows && all > 0 ? all : rows;
+    /* The first band has a whole block: none begins in front of x. */
+    while (l->in_place && (l->band - 1) * l->planes.across + l->result[1] < TILE_BLOCK)
+        l->band++;
 }
 
 /* samples: of a call. */
