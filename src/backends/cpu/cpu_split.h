@@ -10,7 +10,10 @@ static inline void split_in_two(uint16_t *restrict high, uint16_t *restrict low,
     for (int64_t i = 0; i < count; i++) {
         uint32_t bits = bits_of(x[i]), upper = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
         upper = x[i] == x[i] ? upper : bits | 0x400000;
-        uint32_t rest = bits_of(x[i] - float_of(upper));
+        /* What would round beyond the largest is cut off; an infinity is all in the first. */
+        bool beyond = (upper & 0x7f800000) == 0x7f800000;
+        upper = beyond && x[i] == x[i] ? bits & 0xffff0000 : upper;
+        uint32_t rest = bits_of((bits & 0x7fffffff) == 0x7f800000 ? 0 : x[i] - float_of(upper));
         high[i] = (uint16_t)(upper >> 16);
         low[i] = (uint16_t)((rest + 0x7fff + (rest >> 16 & 1)) >> 16);
     }
