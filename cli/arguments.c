@@ -23,7 +23,7 @@ static const struct option {
     {"--checkpoint", "DIR", "where checkpoints are kept", TAKES_TRAIN, TEXT, AT(job.checkpoint)},
     {"--disk", "SIZE", "most bytes of unpacked sources and caches", TAKES_DISK, TEXT, AT(job.disk)},
     {"--scratch", "DIR", "where they lie", TAKES_DISK, TEXT, AT(job.scratch)},
-    {"--steps", "N", "how many; 1000 unless told", TAKES_STEPS, NUMBER, AT(steps)},
+    {"--steps", "N", "how many; ten seconds' worth, at most 1000, unless told", TAKES_STEPS, NUMBER, AT(steps)},
     {"--output", "PATH", "convert: X.tfrecord, X.npy, X.tar, a folder; shard: a prefix", TAKES_OUTPUT, TEXT, AT(output)},
     {"--shards", "N", "how many files", TAKES_SHARDS, NUMBER, AT(shards)},
     {"--plan", NULL, "explain: without running anything", TAKES_PLAN, FLAG, AT(plan)},
@@ -149,7 +149,7 @@ static plim_status read_option(struct arguments *out, const struct command *comm
 
 plim_status arguments_read(struct arguments *out, const struct command *command, int count, char **values, plim_error *error)
 {
-    *out = (struct arguments){.steps = 1000};
+    *out = (struct arguments){0};
     out->job.overrides = out->overrides;
     for (int i = 0; i < count; i++) {
         if (values[i][0] == '-') {

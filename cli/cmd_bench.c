@@ -39,7 +39,7 @@ const struct command command_bench = {
     .name = "bench",
     .usage = "plim bench JOB.yaml [--steps N] [options] | plim bench kernels [PATTERN...]",
     .summary = "times the training step of a job, or the kernels of every op",
-    .help = "A job: takes one batch and runs the training step on it N times (1,000).\n"
+    .help = "A job: takes one batch and runs the training step on it N times, or for ten seconds.\n"
             "kernels: runs every op in sizes that models have, or stretched examples, on one thread; says which kernel ran\n"
             "and what share it reached of what bounds it: of multiply-adds in registers, or of bytes through memory, both\n"
             "measured in the same run. An op that fell back to plain C is marked. Takes --json and --memory.\n\n"

@@ -185,7 +185,7 @@ typedef struct plim_step_figures {
     uint64_t predicted_peak_bytes, peak_rss_bytes;
 } plim_step_figures;
 
-/* Takes one batch and runs the training step on it again and again. */
+/* Takes one batch and runs the training step on it again and again; 0 steps: for ten seconds, 3 to 1,000. */
 PLIM_API plim_status plim_job_bench_step(plim_step_figures *figures, plim_job *job, int64_t steps, plim_error *error);
 
 /* ---- kernels ---------------------------------------------------------- */

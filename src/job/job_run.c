@@ -75,6 +75,12 @@ plim_status plim_job_summary(const char **text, const char **json, plim_job *job
 
 /* ---- measuring ---- */
 
+/* Where nobody says how many. */
+#define USUAL_STEPS 1000
+#define LEAST_STEPS 3
+#define USUAL_NS    ((uint64_t)10 * 1000 * 1000 * 1000)
+#define WARM_NS     ((uint64_t)1000 * 1000 * 1000)
+
 static plim_status open_iterator(struct iterator **out, struct plim_job *job, plim_error *error)
 {
     return iterator_open(out, job->train.dataset, job->budget, &job->scratch, job->train_grant, job->seed, 0, 0, error);
@@ -98,20 +104,30 @@ static void step_figures(plim_step_figures *figures, double *seconds, int64_t st
     figures->median_seconds = seconds[steps / 2];
 }
 
-static plim_status time_steps(plim_step_figures *figures, struct trainer *trainer, const struct batch *batch, int64_t steps, plim_error *error)
+/* One step to begin with, four more where they are short. */
+static void warm_up(struct trainer *trainer, const struct batch *batch)
 {
-    size_t bytes = (size_t)steps * sizeof(double);
+    uint64_t begin = clock_ns();
+    for (int i = 0; i < 5 && (i == 0 || clock_ns() - begin < WARM_NS); i++)
+        machine_run(&trainer->machine, PHASE_TRAIN, batch);
+}
+
+static plim_status time_steps(plim_step_figures *figures, struct trainer *trainer, const struct batch *batch,
+                              int64_t steps, plim_error *error)
+{
+    int64_t most = steps ? steps : USUAL_STEPS, done = 0;
+    size_t bytes = (size_t)most * sizeof(double);
     double *seconds = budget_take(trainer->budget, TAG_PLANNER, bytes);
     if (!seconds)
         return budget_refused(trainer->budget, TAG_PLANNER, bytes, error);
-    for (int64_t i = 0; i < 5; i++)
-        machine_run(&trainer->machine, PHASE_TRAIN, batch);
-    for (int64_t i = 0; i < steps; i++) {
+    warm_up(trainer, batch);
+    uint64_t first = clock_ns();
+    while (done < most && (steps || done < LEAST_STEPS || clock_ns() - first < USUAL_NS)) {
         uint64_t begin = clock_ns();
         machine_run(&trainer->machine, PHASE_TRAIN, batch);
-        seconds[i] = (double)(clock_ns() - begin) * 1e-9;
+        seconds[done++] = (double)(clock_ns() - begin) * 1e-9;
     }
-    step_figures(figures, seconds, steps);
+    step_figures(figures, seconds, done);
     budget_give(trainer->budget, TAG_PLANNER, seconds, bytes);
     return PLIM_OK;
 }
@@ -123,7 +139,7 @@ plim_status plim_job_bench_step(plim_step_figures *out, plim_job *job, int64_t s
     struct batch *batch;
     struct usage usage = {0};
     plim_step_figures figures = {0};
-    if (steps < 1 || steps > 1000000)
+    if (steps < 0 || steps > 1000000)
         return fail(error, PLIM_USAGE, "steps must be in 1..1000000");
     job->verb = "bench";
     TRY(prepare(job, error));
