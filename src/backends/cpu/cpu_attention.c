@@ -63,7 +63,7 @@ static void soften(const struct forward_head *f, int64_t query, int64_t row, int
     INDEPENDENT
     for (int64_t i = 0; i < seen; i++)
         x[i] = exp_of(x[i] - most);
-    float sum = total_of(x, seen);
+    float sum = row_total(x, seen);
     if (key > 0) {
         float scale = exp_of(before - most), *out = f->out + t * h->z.heads * h->z.value_depth;
         room->sum[row] *= scale;

@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu_math.h"
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_philox.h"
+#include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/gemm.h"
 #include "ops/ops.h"
 
@@ -100,17 +101,6 @@ INLINE float largest_of(const float *x, int64_t count)
     for (; i < count; i++)
         all = x[i] > all ? x[i] : all;
     return all;
-}
-
-INLINE float total_of(const float *x, int64_t count)
-{
-    vector sum = vector_all(0);
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        sum += vector_load(x + i);
-    if (i < count)
-        sum += vector_load_part(x + i, (int)(count - i));
-    return vector_sum(sum);
 }
 
 /* keep[i]: what dropout multiplies p of (t, key + i) with. key is a multiple of LANES, not of a chunk. */

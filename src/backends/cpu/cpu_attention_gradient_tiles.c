@@ -27,40 +27,29 @@ struct backward_room {
     char *gemm;
 };
 
-static void *room_at(char *scratch, size_t *at, int64_t bytes)
-{
-    void *here = scratch ? scratch + *at : NULL;
-    *at += ((size_t)bytes + 63) / 64 * 64;
-    return here;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Returns the bytes; without a scratch there is nothing else to know. */
 static size_t lay_room(struct backward_room *room, char *scratch, const struct attention_sizes *z)
 {
     size_t at = 0;
     int64_t keys = tile_padded(z->keys), queries = tile_padded(z->queries);
     int64_t d = tile_padded(z->depth), e = tile_padded(z->value_depth);
-    room->p = room_at(scratch, &at, PART * 4);
-    room->ds = room_at(scratch, &at, PART * 4);
-    room->p_parts = room_at(scratch, &at, 2 * PART * 2);
-    room->ds_parts = room_at(scratch, &at, 2 * PART * 2);
-    room->keep = room_at(scratch, &at, KEY_BLOCK * 4);
-    room->keys_right = room_at(scratch, &at, keys * d * 2);
-    room->values_right = room_at(scratch, &at, keys * e * 2);
-    room->keys = room_at(scratch, &at, keys * d * 2);
-    room->queries = room_at(scratch, &at, queries * d * 2);
-    room->gradients = room_at(scratch, &at, queries * e * 2);
-    room->mean = room_at(scratch, &at, queries * 4);
-    room->dq = room_at(scratch, &at, z->queries * z->depth * 4);
-    room->dk = room_at(scratch, &at, z->keys * z->depth * 4);
-    room->dv = room_at(scratch, &at, z->keys * z->value_depth * 4);
-    room->rows = room_at(scratch, &at, 2 * e * 4);
-    room->gemm = room_at(scratch, &at, tile_room_bytes(TILE_BLOCK, larger(KEY_BLOCK, larger(d, e)), true));
+    room->p = tile_room_at(scratch, &at, (size_t)(PART * 4));
+    room->ds = tile_room_at(scratch, &at, (size_t)(PART * 4));
+    room->p_parts = tile_room_at(scratch, &at, (size_t)(2 * PART * 2));
+    room->ds_parts = tile_room_at(scratch, &at, (size_t)(2 * PART * 2));
+    room->keep = tile_room_at(scratch, &at, (size_t)(KEY_BLOCK * 4));
+    room->keys_right = tile_room_at(scratch, &at, (size_t)(keys * d * 2));
+    room->values_right = tile_room_at(scratch, &at, (size_t)(keys * e * 2));
+    room->keys = tile_room_at(scratch, &at, (size_t)(keys * d * 2));
+    room->queries = tile_room_at(scratch, &at, (size_t)(queries * d * 2));
+    room->gradients = tile_room_at(scratch, &at, (size_t)(queries * e * 2));
+    room->mean = tile_room_at(scratch, &at, (size_t)(queries * 4));
+    room->dq = tile_room_at(scratch, &at, (size_t)(z->queries * z->depth * 4));
+    room->dk = tile_room_at(scratch, &at, (size_t)(z->keys * z->depth * 4));
+    room->dv = tile_room_at(scratch, &at, (size_t)(z->keys * z->value_depth * 4));
+    room->rows = tile_room_at(scratch, &at, (size_t)(2 * e * 4));
+    room->gemm = tile_room_at(scratch, &at,
+                              (size_t)(tile_room_bytes(TILE_BLOCK, tile_larger(KEY_BLOCK, tile_larger(d, e)), true)));
     return at;
 }
 

@@ -83,7 +83,7 @@ static void soften(const struct forward_head *f, int64_t query, int64_t row, int
     INDEPENDENT
     for (int64_t i = 0; i < seen; i++)
         x[i] = exp_of(x[i] - most);
-    float sum = total_of(x, seen), scale = exp_of(before - most);
+    float sum = row_total(x, seen), scale = exp_of(before - most);
     for (int64_t i = 0; key > 0 && i < h->z.value_depth; i++)
         out[i] *= scale;
     room->most[row] = most;

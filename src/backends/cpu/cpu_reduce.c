@@ -2,6 +2,7 @@
 
    size[0]: elements of a sample, size[1]: extent of the last axis. */
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_row_sums.h"
 #include "base/status.h"
 #include "backends/cpu/gemm.h"
 
@@ -35,18 +36,6 @@ MAKER(make_sum_rows)
     return PLIM_OK;
 }
 
-/* LANES partial sums, then their sum: one fixed order. */
-static float sum_of(const float *x, int64_t count)
-{
-    vector sum = vector_all(0);
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        sum += vector_load(x + i);
-    if (i < count)
-        sum += vector_load_part(x + i, (int)(count - i));
-    return vector_sum(sum);
-}
-
 /* A product with a row of ones: [1, groups] . [groups, width]. */
 RUNNER(run_sum_rows)
 {
@@ -55,7 +44,7 @@ RUNNER(run_sum_rows)
     const struct gemm g = {
         .m = 1, .n = width, .k = groups, .a = &one, .b = x, .b_step = width, .c = y, .add = call->add};
     if (width == 1)
-        *y = (call->add ? *y : 0) + sum_of(x, groups);
+        *y = (call->add ? *y : 0) + row_total(x, groups);
     else
         VARIANT(gemm)(&g);
 }
@@ -64,7 +53,7 @@ RUNNER(run_sum_last)
 {
     OPERANDS;
     for (int64_t group = 0; group < groups; group++)
-        y[group] = sum_of(x + group * width, width);
+        y[group] = row_total(x + group * width, width);
 }
 
 RUNNER(run_spread_last)
@@ -78,7 +67,7 @@ RUNNER(run_spread_last)
 RUNNER(run_batch_mean)
 {
     float *y = call->output[0];
-    float sum = sum_of(call->input[0], cpu_rows(kernel, call));
+    float sum = row_total(call->input[0], cpu_rows(kernel, call));
     *y = (call->add ? *y : 0) + sum / (float)call->count;
 }
 

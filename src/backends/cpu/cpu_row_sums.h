@@ -1,5 +1,5 @@
-/* cpu_row_sums.h - sums over a row of floats: vectors of f32 within a block, f64
-   from block to block, so that long rows lose no digits. Compiled once an instruction set. */
+/* cpu_row_sums.h - sums over a row of floats, compiled once an instruction set: row_total in f32 for short rows; the
+   others by vectors of f32 within a block and f64 from block to block, so that long rows lose no digits. */
 #ifndef CPU_ROW_SUMS_H
 #define CPU_ROW_SUMS_H
 
@@ -7,6 +7,18 @@
 
 #define SUM_BLOCK 2048 /* elements that are added in f32 */
 #define WAYS      4    /* independent sums */
+
+/* LANES partial sums, then their sum: one fixed order. */
+INLINE float row_total(const float *x, int64_t count)
+{
+    vector sum = vector_all(0);
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        sum += vector_load(x + i);
+    if (i < count)
+        sum += vector_load_part(x + i, (int)(count - i));
+    return vector_sum(sum);
+}
 
 INLINE vector all_ways(const vector sum[WAYS])
 {

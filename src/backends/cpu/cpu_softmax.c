@@ -4,6 +4,7 @@
    behind it. The last axis is a line; another is done for columns that lie side by side. */
 #include "backends/cpu/cpu_math.h"
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_row_sums.h"
 #include "ops/ops.h"
 
 #define OPERANDS                                                                                                       \
@@ -46,18 +47,6 @@ static float max_of(const float *x, int64_t count)
     return largest;
 }
 
-/* LANES partial sums, then their sum: one fixed order. */
-static float sum_of(const float *x, int64_t count)
-{
-    vector sum = vector_all(0);
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        sum += vector_load(x + i);
-    if (i < count)
-        sum += vector_load_part(x + i, (int)(count - i));
-    return vector_sum(sum);
-}
-
 static float dot_of(const float *x, const float *y, int64_t count)
 {
     vector sum = vector_all(0);
@@ -76,7 +65,7 @@ static void softmax_line(float *y, const float *x, const float *unused, int64_t 
     INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         y[i] = exp_of(x[i] - most);
-    float scale = 1.0f / sum_of(y, count);
+    float scale = 1.0f / row_total(y, count);
     INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         y[i] *= scale;
@@ -90,7 +79,7 @@ static void log_softmax_line(float *y, const float *x, const float *unused, int6
     INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         y[i] = exp_of(x[i] - most);
-    float low = log_full_of(sum_of(y, count));
+    float low = log_full_of(row_total(y, count));
     INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         y[i] = x[i] - most - low;
@@ -108,7 +97,7 @@ static void softmax_gradient_line(float *to, const float *d, const float *y, int
 /* dx = dy - exp(y) sum(dy) */
 static void log_softmax_gradient_line(float *to, const float *d, const float *y, int64_t count)
 {
-    float sum = sum_of(d, count);
+    float sum = row_total(d, count);
     INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         to[i] = d[i] - exp_full_of(y[i]) * sum;

@@ -3,98 +3,52 @@
    Forward: TOKEN_ROWS tokens against one block of classes after another, largest score and sum on the way.
    Backward: all tokens against the classes of a slice; h is packed twice before: as the left side of h . w^T and as the
    right side of dy^T . h. */
-#include "backends/cpu/cpu_math.h"
-#include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_row_sums.h"
+#include "backends/cpu/cpu_vocabulary.h"
 #include "backends/cpu/gemm.h"
-#include "ops/ops.h"
 
-#define CLASSES    VOCABULARY_CLASS_GRAIN
-#define LOGIT_ROW  (CLASSES + 16) /* keeps the rows of a tile out of one another's cache sets */
-#define TOKEN_ROWS VOCABULARY_TOKEN_GRAIN
+/* size[3]: floats of h packed as a left side (forward: of one block of tokens). */
 
-/* size[0]: features, size[1]: classes, size[2]: tokens a sample, size[3]: floats of h packed as a left side (forward:
-   of one block of tokens). */
-static int64_t all_tokens(const struct kernel *kernel, const struct call *call)
-{
-    return call->count * cpu_kernel_of(kernel)->size[2];
-}
-
-INLINE int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static bool by_columns(const struct call *call)
-{
-    return ((const struct vocabulary_attributes *)call->node->attributes)->columns;
-}
+#define LOGIT_ROW (CLASSES + SPREAD)
 
 /* The weights of class `at` of those that the slice sees, as the right side of h . w. */
 static void set_classes(struct gemm *g, const struct kernel *kernel, const struct call *call, int64_t at)
 {
     int64_t d = cpu_kernel_of(kernel)->size[0], classes = cpu_kernel_of(kernel)->size[1];
-    bool columns = by_columns(call);
+    bool columns = by_columns(call->node);
     g->b = (const float *)call->input[1] + (columns ? at : at * d);
     g->b_step = columns ? classes : 1;
     g->b_column = columns ? 1 : d;
 }
 
-static bool is_ignored(const struct call *call, double label)
-{
-    const struct vocabulary_attributes *attributes = call->node->attributes;
-    return attributes->ignores && label == attributes->ignored;
-}
-
 /* ---- forward -------------------------------------------------------------- */
 
 struct forward_room {
-    float most[TOKEN_ROWS], sum[TOKEN_ROWS], right[TOKEN_ROWS];
-    int64_t label[TOKEN_ROWS]; /* -1: none */
-    int64_t best[TOKEN_ROWS];
+    struct token_rows tokens;
     float logits[TOKEN_ROWS * LOGIT_ROW];
-    bool ignored[TOKEN_ROWS];
     float gemm[GEMM_ROOM];
     float packed[]; /* the tokens, as tiles */
 };
 
-static void take_labels(struct forward_room *room, const struct call *call, int64_t token, int64_t rows,
-                        int64_t classes)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        double label = element_get(call->input[2], call->node->input[2]->type, token + i);
-        room->label[i] = label >= 0 && label < (double)classes ? (int64_t)label : -1;
-        room->ignored[i] = is_ignored(call, label);
-        room->best[i] = 0;
-        room->most[i] = -3.0e38f;
-        room->sum[i] = 0;
-        room->right[i] = float_of(0x7fc00000); /* NaN until the label's block comes */
-    }
-}
-
 /* Logits of classes first..first + count join the sums of one token. */
 static void join_sums(struct forward_room *room, int64_t row, int64_t first, int64_t count)
 {
-    float *x = room->logits + row * LOGIT_ROW, most = room->most[row], before = most;
+    struct token_rows *tokens = &room->tokens;
+    float *x = room->logits + row * LOGIT_ROW, most = tokens->most[row], before = most;
     for (int64_t i = 0; i < count; i++)
         most = x[i] > most ? x[i] : most;
     for (int64_t i = 0; most > before && i < count; i++)
         if (x[i] == most) {
-            room->best[row] = first + i;
+            tokens->best[row] = (int32_t)(first + i);
             break;
         }
-    if (room->label[row] >= first && room->label[row] < first + count)
-        room->right[row] = x[room->label[row] - first];
+    if (tokens->label[row] >= first && tokens->label[row] < first + count)
+        tokens->right[row] = x[tokens->label[row] - first];
     INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         x[i] = exp_of(x[i] - most);
-    vector sum = vector_all(0);
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        sum += vector_load(x + i);
-    if (i < count)
-        sum += vector_load_part(x + i, (int)(count - i));
-    room->sum[row] = (first > 0 ? room->sum[row] * exp_of(before - most) : 0) + vector_sum(sum);
-    room->most[row] = most;
+    tokens->sum[row] = (first > 0 ? tokens->sum[row] * exp_of(before - most) : 0) + row_total(x, count);
+    tokens->most[row] = most;
 }
 
 static void run_tokens(const struct kernel *kernel, const struct call *call, int64_t token, int64_t rows)
@@ -111,7 +65,7 @@ static void run_tokens(const struct kernel *kernel, const struct call *call, int
                      .c = room->logits,
                      .c_row = LOGIT_ROW,
                      .room = room->gemm};
-    take_labels(room, call, token, rows, classes);
+    take_labels(&room->tokens, call, token, rows, classes);
     VARIANT(gemm_pack_a)(room->packed, &g, 0, 1);
     for (int64_t first = 0; first < classes; first += CLASSES) {
         g.n = least(classes - first, CLASSES);
@@ -121,12 +75,7 @@ static void run_tokens(const struct kernel *kernel, const struct call *call, int
         for (int64_t row = 0; row < rows; row++)
             join_sums(room, row, first, g.n);
     }
-    for (int64_t i = 0; i < rows; i++) {
-        float logsum = room->most[i] + log_of(room->sum[i]);
-        ((float *)call->output[0])[token + i] = room->ignored[i] ? 0 : logsum - room->right[i];
-        ((float *)call->output[1])[token + i] = logsum;
-        ((float *)call->output[2])[token + i] = room->best[i] == room->label[i];
-    }
+    give_losses(&room->tokens, call, token, rows);
 }
 
 static void run_forward(const struct kernel *kernel, const struct call *call)
@@ -136,20 +85,10 @@ static void run_forward(const struct kernel *kernel, const struct call *call)
         run_tokens(kernel, call, token, least(end - token, TOKEN_ROWS));
 }
 
-static bool take_sizes(struct cpu_kernel *out, const struct node *node)
-{
-    const struct shape *w = &node->input[1]->shape;
-    bool columns = ((const struct vocabulary_attributes *)node->attributes)->columns;
-    out->size[0] = w->dim[columns ? 0 : 1];
-    out->size[1] = w->dim[columns ? 1 : 0];
-    out->size[2] = out->size[0] ? shape_row(&node->input[0]->shape) / out->size[0] : 0;
-    return node->input[0]->type == TYPE_F32 && out->size[0] > 0 && out->size[1] > 0 && out->size[2] > 0;
-}
-
 MAKER(make_vocabulary_crossentropy)
 {
     (void)entry, (void)error;
-    if (!take_sizes(out, request->node))
+    if (!take_vocabulary_sizes(out, request->node, TYPE_F32))
         return PLIM_OK;
     out->size[3] = gemm_a_floats(TOKEN_ROWS, out->size[0]);
     out->kernel.scratch_bytes = sizeof(struct forward_room) + (size_t)out->size[3] * sizeof(float);
@@ -170,7 +109,7 @@ static struct gemm logits_of(const struct kernel *kernel, const struct call *cal
 static struct gemm weights_of(const struct kernel *kernel, const struct call *call)
 {
     int64_t d = cpu_kernel_of(kernel)->size[0], tokens = all_tokens(kernel, call);
-    if (by_columns(call))
+    if (by_columns(call->node))
         return (struct gemm){.m = d,
                              .k = tokens,
                              .a = call->input[0],
@@ -195,7 +134,7 @@ static void pack_hidden(const struct kernel *kernel, const struct call *whole, i
     const struct gemm left = logits_of(kernel, whole), other = weights_of(kernel, whole);
     float *behind = (float *)pack + cpu_kernel_of(kernel)->size[3];
     VARIANT(gemm_pack_a)(pack, &left, unit, kernel->pack_units);
-    if (by_columns(whole))
+    if (by_columns(whole->node))
         VARIANT(gemm_pack_a)(behind, &other, unit, kernel->pack_units);
     else
         VARIANT(gemm_pack_b)(behind, &other, unit, kernel->pack_units);
@@ -205,7 +144,7 @@ static void pack_hidden(const struct kernel *kernel, const struct call *whole, i
 static void differ(float *x, const struct call *call, int64_t token, int64_t first, int64_t count)
 {
     float logsum = ((const float *)call->input[3])[token], d = ((const float *)call->input[4])[token];
-    double label = element_get(call->input[2], call->node->input[2]->type, token);
+    double label = label_of(call, token);
     if (is_ignored(call, label)) {
         memset(x, 0, (size_t)count * sizeof *x);
         return;
@@ -232,7 +171,7 @@ static void weight_gradient(const struct kernel *kernel, const struct call *call
 {
     struct gemm dw = weights_of(kernel, call);
     const float *packed = (const float *)call->pack + cpu_kernel_of(kernel)->size[3];
-    if (by_columns(call)) {
+    if (by_columns(call->node)) {
         dw.n = count;
         dw.b = dy;
         dw.a_packed = packed;
@@ -254,7 +193,7 @@ static void hidden_gradient(const struct kernel *kernel, const struct call *call
     int64_t d = cpu_kernel_of(kernel)->size[0];
     struct gemm classes = {0},
                 dh = {.m = all_tokens(kernel, call), .n = d, .k = count, .c = call->output[0], .c_row = d};
-    set_classes(&classes, kernel, call, at + (by_columns(call) ? call->begin : 0));
+    set_classes(&classes, kernel, call, at + (by_columns(call->node) ? call->begin : 0));
     dh.b = classes.b;
     dh.b_step = classes.b_column;
     dh.b_column = classes.b_step;
@@ -275,7 +214,7 @@ static void run_classes(const struct kernel *kernel, const struct call *call, in
     float *room = call->scratch, *dy = room + GEMM_ROOM, *panels = dy + tokens * LOGIT_ROW;
     const float *bias = call->input[5];
     struct gemm logits = logits_of(kernel, call);
-    set_classes(&logits, kernel, call, at + (by_columns(call) ? call->begin : 0));
+    set_classes(&logits, kernel, call, at + (by_columns(call->node) ? call->begin : 0));
     logits.n = count;
     logits.bias = bias ? bias + at : NULL;
     logits.c = dy;
@@ -298,7 +237,7 @@ static void run_backward(const struct kernel *kernel, const struct call *call)
 MAKER(make_vocabulary_crossentropy_gradient)
 {
     (void)entry, (void)error;
-    if (!take_sizes(out, request->node))
+    if (!take_vocabulary_sizes(out, request->node, TYPE_F32))
         return PLIM_OK;
     int64_t tokens = request->node->input[0]->shape.dim[0] * out->size[2], d = out->size[0];
     out->size[3] = gemm_a_floats(tokens, d);

@@ -4,51 +4,24 @@
    token is done to those of its neighbours at once. Gradients of logits are not bf16: each is the sum of two of them
    (16 bits of a float's 24), and what they are multiplied with is multiplied twice.
 
-   size[0]: features, size[1]: classes, size[2]: tokens a sample, size[3]: elements of h packed for logits. */
-#include "backends/cpu/cpu_math.h"
+   size[3]: elements of h packed for logits. */
 #include "backends/cpu/cpu_matmul_tiles.h"
+#include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/cpu_split.h"
+#include "backends/cpu/cpu_vocabulary.h"
 #include "backends/cpu/gemm_tiles.h"
-#include "ops/ops.h"
 
 #if LANES == 16
-
-#define CLASSES    VOCABULARY_CLASS_GRAIN
-#define TOKEN_ROWS VOCABULARY_TOKEN_GRAIN
-#define SPREAD     16 /* elements between rows that keep them out of one another's cache sets */
-
-static int64_t all_tokens(const struct kernel *kernel, const struct call *call)
-{
-    return call->count * cpu_kernel_of(kernel)->size[2];
-}
-
-INLINE int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static bool by_columns(const struct call *call)
-{
-    return ((const struct vocabulary_attributes *)call->node->attributes)->columns;
-}
 
 /* The weights of class `at` of those that the slice sees, as the left side of w . h^T. */
 static void set_classes(struct tile_gemm *g, const struct kernel *kernel, const struct call *call, int64_t at)
 {
     int64_t d = cpu_kernel_of(kernel)->size[0], classes = cpu_kernel_of(kernel)->size[1];
-    bool columns = by_columns(call);
+    bool columns = by_columns(call->node);
     g->a = (const uint16_t *)call->input[1] + (columns ? at : at * d);
     g->a_row = columns ? 1 : d;
     g->a_step = columns ? classes : 1;
 }
-
-/* Tokens of the slice, their labels, and what is known of them so far. */
-struct token_rows {
-    float most[TOKEN_ROWS], sum[TOKEN_ROWS], right[TOKEN_ROWS];
-    int64_t label[TOKEN_ROWS]; /* -1: none */
-    int32_t best[TOKEN_ROWS];
-    bool ignored[TOKEN_ROWS];
-};
 
 struct forward_room {
     struct token_rows tokens;
@@ -57,31 +30,6 @@ struct forward_room {
 
 #define FORWARD_ROW   (TOKEN_ROWS + SPREAD)
 #define FORWARD_BYTES ((sizeof(struct forward_room) + 63) / 64 * 64)
-
-static bool is_ignored(const struct call *call, double label)
-{
-    const struct vocabulary_attributes *attributes = call->node->attributes;
-    return attributes->ignores && label == attributes->ignored;
-}
-
-static int64_t label_of(const struct call *call, int64_t token, int64_t classes)
-{
-    double label = element_get(call->input[2], call->node->input[2]->type, token);
-    return label >= 0 && label < (double)classes ? (int64_t)label : -1;
-}
-
-static void take_labels(struct token_rows *tokens, const struct call *call, int64_t token, int64_t rows,
-                        int64_t classes)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        tokens->label[i] = label_of(call, token + i, classes);
-        tokens->ignored[i] = is_ignored(call, element_get(call->input[2], call->node->input[2]->type, token + i));
-        tokens->best[i] = 0;
-        tokens->most[i] = -3.0e38f;
-        tokens->sum[i] = 0;
-        tokens->right[i] = float_of(0x7fc00000); /* NaN until the label's block comes */
-    }
-}
 
 /* Logits of classes first..first + count join the sums of all tokens. */
 static void join_sums(struct forward_room *room, const float *bias, int64_t rows, int64_t first, int64_t count)
@@ -137,12 +85,7 @@ static void run_tokens(const struct kernel *kernel, const struct call *call, int
         gemm_tiles(&g);
         join_sums(room, call->input[3], rows, first, g.m);
     }
-    for (int64_t i = 0; i < rows; i++) {
-        float logsum = room->tokens.most[i] + log_of(room->tokens.sum[i]);
-        ((float *)call->output[0])[token + i] = room->tokens.ignored[i] ? 0 : logsum - room->tokens.right[i];
-        ((float *)call->output[1])[token + i] = logsum;
-        ((float *)call->output[2])[token + i] = room->tokens.best[i] == room->tokens.label[i];
-    }
+    give_losses(&room->tokens, call, token, rows);
 }
 
 static void run_forward(const struct kernel *kernel, const struct call *call)
@@ -154,14 +97,8 @@ static void run_forward(const struct kernel *kernel, const struct call *call)
 
 static bool take_sizes(struct cpu_kernel *out, const struct node *node)
 {
-    const struct shape *w = &node->input[1]->shape;
-    bool columns = ((const struct vocabulary_attributes *)node->attributes)->columns;
-    out->size[0] = w->dim[columns ? 0 : 1];
-    out->size[1] = w->dim[columns ? 1 : 0];
-    out->size[2] = out->size[0] ? shape_row(&node->input[0]->shape) / out->size[0] : 0;
     const struct tensor *bias = node->op == &op_vocabulary_crossentropy ? node->input[3] : node->input[5];
-    return node->input[0]->type == TYPE_BF16 && out->size[1] <= INT32_MAX && (!bias || bias->type == TYPE_F32) &&
-           out->size[0] > 0 && out->size[1] > 0 && out->size[2] > 0 && tiles_allowed();
+    return take_vocabulary_sizes(out, node, TYPE_BF16) && (!bias || bias->type == TYPE_F32) && tiles_allowed();
 }
 
 MAKER(make_vocabulary_tiles)
@@ -190,30 +127,18 @@ struct backward_room {
     size_t bytes;
 };
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static void *room_at(char *scratch, size_t *at, size_t bytes)
-{
-    void *here = scratch ? scratch + *at : NULL;
-    *at += (bytes + 63) / 64 * 64;
-    return here;
-}
-
 /* scratch NULL: for its bytes. */
 static struct backward_room room_of(char *scratch, int64_t tokens, int64_t d, bool columns)
 {
     struct backward_room room = {.row = tile_padded(tokens) + SPREAD};
     size_t row = (size_t)room.row;
-    int64_t products = larger(tile_room_bytes(tokens, d, true), tile_room_bytes(d, 2 * CLASSES, true));
-    products = larger(products, tile_room_bytes(columns ? CLASSES : d, tokens, !columns));
-    room.logits = room_at(scratch, &room.bytes, CLASSES * row * sizeof(float));
-    room.dy = room_at(scratch, &room.bytes, 2 * CLASSES * row * sizeof(uint16_t));
-    room.w = room_at(scratch, &room.bytes, 2 * CLASSES * (size_t)tile_padded(d) * sizeof(uint16_t));
-    room.d = room_at(scratch, &room.bytes, row * sizeof(float));
-    room.gemm = room_at(scratch, &room.bytes, (size_t)products);
+    int64_t products = tile_larger(tile_room_bytes(tokens, d, true), tile_room_bytes(d, 2 * CLASSES, true));
+    products = tile_larger(products, tile_room_bytes(columns ? CLASSES : d, tokens, !columns));
+    room.logits = tile_room_at(scratch, &room.bytes, CLASSES * row * sizeof(float));
+    room.dy = tile_room_at(scratch, &room.bytes, 2 * CLASSES * row * sizeof(uint16_t));
+    room.w = tile_room_at(scratch, &room.bytes, 2 * CLASSES * (size_t)tile_padded(d) * sizeof(uint16_t));
+    room.d = tile_room_at(scratch, &room.bytes, row * sizeof(float));
+    room.gemm = tile_room_at(scratch, &room.bytes, (size_t)products);
     return room;
 }
 
@@ -240,17 +165,6 @@ static void differ(float *x, const float *logsum, const float *d, float bias, in
         x[i] = exp_of(x[i] + bias - logsum[i]) * d[i];
 }
 
-static float total(const float *x, int64_t count)
-{
-    vector sum = vector_all(0);
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        sum += vector_load(x + i);
-    if (i < count)
-        sum += vector_load_part(x + i, (int)(count - i));
-    return vector_sum(sum);
-}
-
 /* Gradients of the logits of classes `at`.. of the slice, in two parts; the bias's on the way. */
 static void make_gradients(const struct backward_room *room, const struct kernel *kernel, const struct call *call,
                            int64_t at, int64_t count)
@@ -261,12 +175,12 @@ static void make_gradients(const struct backward_room *room, const struct kernel
     for (int64_t c = 0; c < count; c++)
         differ(room->logits + c * room->row, call->input[3], d, bias ? bias[at + c] : 0, tokens);
     for (int64_t i = 0; i < tokens; i++) {
-        int64_t label = label_of(call, i, cpu_kernel_of(kernel)->size[1]);
-        if (label >= first && label < first + count)
-            room->logits[(label - first) * room->row + i] -= d[i];
+        double label = label_of(call, i);
+        if (label >= (double)first && label < (double)(first + count))
+            room->logits[((int64_t)label - first) * room->row + i] -= d[i];
     }
     for (int64_t c = 0; c < count; c++) {
-        dbias[c] = total(room->logits + c * room->row, tokens);
+        dbias[c] = row_total(room->logits + c * room->row, tokens);
         split_in_two(room->dy + c * room->row, room->dy + (padded + c) * room->row, room->logits + c * room->row,
                      tokens);
     }
@@ -284,7 +198,7 @@ static void weight_gradient(const struct backward_room *room, const struct kerne
     struct tile_gemm g = {.k = all_tokens(kernel, call), .c_wide = true, .room = room->gemm};
     for (int part = 0; part < 2; part++) {
         const uint16_t *dy = room->dy + part * tile_padded(count) * room->row;
-        if (by_columns(call)) {
+        if (by_columns(call->node)) {
             g.m = d, g.a = call->input[0], g.a_row = 1, g.a_step = d;
             g.n = count, g.b = dy, g.b_step = 1, g.b_column = room->row;
             g.c = (float *)call->output[1] + call->begin + at, g.c_row = classes;
@@ -304,7 +218,7 @@ static void hidden_gradient(const struct backward_room *room, const struct kerne
 {
     int64_t d = cpu_kernel_of(kernel)->size[0], padded = tile_padded(count);
     struct tile_gemm w = {0};
-    set_classes(&w, kernel, call, at + (by_columns(call) ? call->begin : 0));
+    set_classes(&w, kernel, call, at + (by_columns(call->node) ? call->begin : 0));
     for (int64_t column = 0; column < d; column += TILE_BLOCK) {
         struct tile_gemm some = {
             .n = least(d - column, TILE_BLOCK), .k = count, .b_step = w.a_row, .b_column = w.a_step};
@@ -332,7 +246,7 @@ static void run_classes(const struct backward_room *room, const struct kernel *k
                         int64_t at, int64_t count)
 {
     struct tile_gemm logits = hidden_of(kernel, call, 0);
-    set_classes(&logits, kernel, call, at + (by_columns(call) ? call->begin : 0));
+    set_classes(&logits, kernel, call, at + (by_columns(call->node) ? call->begin : 0));
     logits.m = count;
     logits.b_packed = call->pack;
     logits.c = room->logits;
@@ -348,10 +262,10 @@ static void run_classes(const struct backward_room *room, const struct kernel *k
 static void run_backward(const struct kernel *kernel, const struct call *call)
 {
     int64_t tokens = all_tokens(kernel, call);
-    const struct backward_room room = room_of(call->scratch, tokens, cpu_kernel_of(kernel)->size[0], by_columns(call));
+    const struct backward_room room =
+        room_of(call->scratch, tokens, cpu_kernel_of(kernel)->size[0], by_columns(call->node));
     for (int64_t i = 0; i < tokens; i++) {
-        bool ignored = is_ignored(call, element_get(call->input[2], call->node->input[2]->type, i));
-        room.d[i] = ignored ? 0 : ((const float *)call->input[4])[i];
+        room.d[i] = is_ignored(call, label_of(call, i)) ? 0 : ((const float *)call->input[4])[i];
     }
     for (int64_t at = 0; at < call->end - call->begin; at += CLASSES)
         run_classes(&room, kernel, call, at, least(call->end - call->begin - at, CLASSES));
@@ -364,7 +278,7 @@ MAKER(make_vocabulary_gradient_tiles)
     bool wide = node->input[3]->type == TYPE_F32 && node->input[4]->type == TYPE_F32;
     if (!wide || !take_sizes(out, node))
         return PLIM_OK;
-    bool columns = ((const struct vocabulary_attributes *)node->attributes)->columns;
+    bool columns = by_columns(node);
     int64_t tokens = node->input[0]->shape.dim[0] * out->size[2], d = out->size[0];
     out->size[3] = tile_padded(tokens) * tile_padded(d);
     out->kernel.pack = pack_hidden;

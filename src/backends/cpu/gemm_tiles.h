@@ -38,6 +38,19 @@ static inline int64_t tile_columns(int64_t n, int64_t k)
     return some < TILE_BLOCK ? TILE_BLOCK : some < all ? some : all;
 }
 
+static inline int64_t tile_larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A part of a worker's room, at a cache line. Without a scratch: *at alone moves on, to what all take. */
+static inline void *tile_room_at(char *scratch, size_t *at, size_t bytes)
+{
+    void *here = scratch ? scratch + *at : NULL;
+    *at += (bytes + 63) / 64 * 64;
+    return here;
+}
+
 /* Enough for every product of at most n columns and k steps: of fewer steps more columns are packed at once, never more
    than TILE_PACKED elements where that is more than one block. */
 static inline int64_t tile_room_bytes(int64_t n, int64_t k, bool b_packed)
