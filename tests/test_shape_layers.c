@@ -95,72 +95,72 @@ static void layers_make_keras_shapes(void **state)
     }
 }
 
+static const struct {
+    const char *text;
+    const struct shape *from;
+    plim_status code;
+    const char *where, *message;
+} refused[] = {
+    {"- Reshape: [5, -1]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "cannot become"},
+    {"- Reshape: [-1, -1]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:12", "only one -1"},
+    {"- Reshape", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "'target_shape' is missing"},
+    {"- Reshape: [0, 12]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "cannot become"},
+    {"- Permute: [1, 1]", &STEPS, PLIM_BAD_JOB, "job.yaml:1:12", "each of 1 to 2"},
+    {"- Permute: [2, 1]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "2 dims for"},
+    {"- RepeatVector: 0", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:17", "at least 1"},
+    {"- RepeatVector: 2", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "(batch, features)"},
+    {"- Cropping2D: 4", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "leaves nothing"},
+    {"- Cropping2D: [1, 2, 3]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:15", "a list of 3"},
+    {"- ZeroPadding2D: -1", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:18", "at least 0"},
+    {"- ZeroPadding2D: {pading: 1}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:19", "unknown key 'pading'"},
+    {"- UpSampling2D: {interpolation: bilnear}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:33", "bilnear"},
+    {"- UpSampling2D: {interpolation: lanczos3}", &PICTURE, PLIM_UNSUPPORTED, "job.yaml:1:33", "not supported yet"},
+    {"- UpSampling2D: {data_format: channels_first}", &PICTURE, PLIM_UNSUPPORTED, "job.yaml:1:31", "channels_last"},
+    {"- UpSampling2D: 2000000000", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", ""},
+    {"- Resizing: {height: 3}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "'width' is missing"},
+    {"- Resizing: {height: 3, width: 3, antialias: true}", &PICTURE, PLIM_UNSUPPORTED, "job.yaml:1:46", "antialias"},
+    {"- LSTM", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "'units' is missing"},
+    {"- LSTM: 4", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "(None, 12)"},
+    {"- LSTM: {units: 4, return_state: true}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:34", "return_state"},
+    {"- GRU: {units: 4, stateful: true}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:29", "stateful"},
+    {"- GRU: {units: 4, activation: mish}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:31", "'mish'"},
+    {"- GRU: {units: 4, unit_forget_bias: true}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:19", "unit_forget_bias"},
+    {"- LSTM: {units: 4, dropout: 1}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "[0, 1)"},
+    {"- RNN: 4", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:3", "not supported yet"},
+    {"- Bidirectional: {layer: {Dense: 4}}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "no recurrent layer"},
+    {"- Bidirectional: {layer: {LSTM: 4}, merge_mode: null}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:49", "several"},
+    {"- Bidirectional: {layer: {LSTM: 4}, backward_layer: {LSTM: 4}}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3",
+     "the same way"},
+    {"- Dropout: 1.5", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:12", "from 0 to 1"},
+    {"- Dropout", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "'rate' is missing"},
+    {"- GaussianDropout: 1", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:20", "below 1"},
+    {"- GaussianNoise: -1", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:18", "at least 0"},
+    {"- Dropout: {rate: 0.5, noise_shape: [null, 4]}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "noise_shape"},
+    {"- SpatialDropout2D: 0.5", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "(None, 5, 3)"},
+    {"- Embedding: 5", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "'output_dim' is missing"},
+    {"- CategoryEncoding: {num_tokens: 9, output_mode: int}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:50", "'int'"},
+    {"- Discretization: {bin_boundaries: [1, 0]}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "must rise"},
+    {"- Discretization: {num_bins: 3}", &FEATURES, PLIM_UNSUPPORTED, "job.yaml:1:30", "num_bins"},
+    {"- RandomFlip: sideways", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:15", "'sideways'"},
+    {"- RandomRotation: 2", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:19", "from -1 to 1"},
+    {"- RandomContrast: [-0.5, 0]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:19", "from 0 to 1"},
+    {"- RandomTranslation: 0.1", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "'width_factor' is missing"},
+    {"- RandomZoom: {height_factor: 0.1, fill_mode: mirror}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:47", "'mirror'"},
+    {"- RandomBrightness: {factor: 0.1, value_range: 3}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:48", "two numbers"},
+    {"- RandomCrop: 5", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "'width' is missing"},
+    {"- RandomFlip", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "(None, 5, 3)"},
+    {"- Concatenate: {axis: 0}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "the batch"},
+    {"- Concatenate: {axis: 5}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "not there"},
+};
+
 static void what_does_not_fit_is_refused(void **state)
 {
-    static const struct {
-        const char *text;
-        const struct shape *from;
-        plim_status code;
-        const char *where, *message;
-    } cases[] = {
-        {"- Reshape: [5, -1]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "cannot become"},
-        {"- Reshape: [-1, -1]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:12", "only one -1"},
-        {"- Reshape", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "'target_shape' is missing"},
-        {"- Reshape: [0, 12]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "cannot become"},
-        {"- Permute: [1, 1]", &STEPS, PLIM_BAD_JOB, "job.yaml:1:12", "each of 1 to 2"},
-        {"- Permute: [2, 1]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "2 dims for"},
-        {"- RepeatVector: 0", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:17", "at least 1"},
-        {"- RepeatVector: 2", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "(batch, features)"},
-        {"- Cropping2D: 4", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "leaves nothing"},
-        {"- Cropping2D: [1, 2, 3]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:15", "a list of 3"},
-        {"- ZeroPadding2D: -1", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:18", "at least 0"},
-        {"- ZeroPadding2D: {pading: 1}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:19", "unknown key 'pading'"},
-        {"- UpSampling2D: {interpolation: bilnear}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:33", "bilnear"},
-        {"- UpSampling2D: {interpolation: lanczos3}", &PICTURE, PLIM_UNSUPPORTED, "job.yaml:1:33", "not supported yet"},
-        {"- UpSampling2D: {data_format: channels_first}", &PICTURE, PLIM_UNSUPPORTED, "job.yaml:1:31", "channels_last"},
-        {"- UpSampling2D: 2000000000", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", ""},
-        {"- Resizing: {height: 3}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "'width' is missing"},
-        {"- Resizing: {height: 3, width: 3, antialias: true}", &PICTURE, PLIM_UNSUPPORTED, "job.yaml:1:46",
-         "antialias"},
-        {"- LSTM", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "'units' is missing"},
-        {"- LSTM: 4", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "(None, 12)"},
-        {"- LSTM: {units: 4, return_state: true}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:34", "return_state"},
-        {"- GRU: {units: 4, stateful: true}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:29", "stateful"},
-        {"- GRU: {units: 4, activation: mish}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:31", "'mish'"},
-        {"- GRU: {units: 4, unit_forget_bias: true}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:19", "unit_forget_bias"},
-        {"- LSTM: {units: 4, dropout: 1}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "[0, 1)"},
-        {"- RNN: 4", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:3", "not supported yet"},
-        {"- Bidirectional: {layer: {Dense: 4}}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "no recurrent layer"},
-        {"- Bidirectional: {layer: {LSTM: 4}, merge_mode: null}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:49", "several"},
-        {"- Bidirectional: {layer: {LSTM: 4}, backward_layer: {LSTM: 4}}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3",
-         "the same way"},
-        {"- Dropout: 1.5", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:12", "from 0 to 1"},
-        {"- Dropout", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "'rate' is missing"},
-        {"- GaussianDropout: 1", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:20", "below 1"},
-        {"- GaussianNoise: -1", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:18", "at least 0"},
-        {"- Dropout: {rate: 0.5, noise_shape: [null, 4]}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "noise_shape"},
-        {"- SpatialDropout2D: 0.5", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "(None, 5, 3)"},
-        {"- Embedding: 5", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "'output_dim' is missing"},
-        {"- CategoryEncoding: {num_tokens: 9, output_mode: int}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:50", "'int'"},
-        {"- Discretization: {bin_boundaries: [1, 0]}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "must rise"},
-        {"- Discretization: {num_bins: 3}", &FEATURES, PLIM_UNSUPPORTED, "job.yaml:1:30", "num_bins"},
-        {"- RandomFlip: sideways", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:15", "'sideways'"},
-        {"- RandomRotation: 2", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:19", "from -1 to 1"},
-        {"- RandomContrast: [-0.5, 0]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:19", "from 0 to 1"},
-        {"- RandomTranslation: 0.1", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "'width_factor' is missing"},
-        {"- RandomZoom: {height_factor: 0.1, fill_mode: mirror}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:47", "'mirror'"},
-        {"- RandomBrightness: {factor: 0.1, value_range: 3}", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:48", "two numbers"},
-        {"- RandomCrop: 5", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "'width' is missing"},
-        {"- RandomFlip", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "(None, 5, 3)"},
-        {"- Concatenate: {axis: 0}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "the batch"},
-        {"- Concatenate: {axis: 5}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "not there"},
-    };
     struct bench *bench = *state;
-    for (int i = 0; i < LENGTH(cases); i++) {
-        plim_status status = build_list(bench, cases[i].text, *cases[i].from, true);
-        if (status != cases[i].code || !strstr(bench->error.where, cases[i].where) ||
-            !strstr(bench->error.message, cases[i].message))
-            fail_msg("%s: %s \"%s\": %s", cases[i].text, plim_status_name(status), bench->error.where,
+    for (int i = 0; i < LENGTH(refused); i++) {
+        plim_status status = build_list(bench, refused[i].text, *refused[i].from, true);
+        if (status != refused[i].code || !strstr(bench->error.where, refused[i].where) ||
+            !strstr(bench->error.message, refused[i].message))
+            fail_msg("%s: %s \"%s\": %s", refused[i].text, plim_status_name(status), bench->error.where,
                      bench->error.message);
     }
 }
