@@ -140,7 +140,7 @@ plim_status plim_job_bench_step(plim_step_figures *out, plim_job *job, int64_t s
     struct usage usage = {0};
     plim_step_figures figures = {0};
     if (steps < 0 || steps > 1000000)
-        return fail(error, PLIM_USAGE, "steps must be in 1..1000000");
+        return fail(error, PLIM_USAGE, "steps must be in 0..1000000");
     job->verb = "bench";
     TRY(prepare(job, error));
     TRY(open_trainer(&trainer, job, error));
