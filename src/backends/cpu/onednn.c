@@ -1,4 +1,4 @@
-/* onednn.c - convolutions through oneDNN 2.x.
+/* onednn.c - convolutions through oneDNN, 2.x or 3.x (onednn_calls.h).
 
    1. One thread: the OpenMP setting of the calling thread is 1 around every
       call that makes or runs something, and what it was before afterwards.
@@ -7,12 +7,8 @@
    3. A run allocates nothing of ours: memory objects are made beforehand,
       one set a context; a context is taken for the time of one call.
    4. The library does not survive a failed allocation: we ask for room
-      before each call that makes something.
-
-   NEEDSWORK: oneDNN 3.x has other names and opaque descriptors; a second table
-   of functions would take it. Until then a machine with only 3.x has no fast
-   convolution. */
-#include "backends/cpu/onednn_library.h"
+      before each call that makes something. */
+#include "backends/cpu/onednn_calls.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -26,7 +22,7 @@
 struct length {
     int64_t samples;
     dnnl_primitive_t primitive;
-    dnnl_memory_desc_t x, y, scratch;
+    struct layout x, y, scratch;
 };
 
 enum shared_memory { MEMORY_WEIGHTS, MEMORY_PLAIN, MEMORY_BIAS, SHARED_COUNT };
@@ -43,7 +39,7 @@ struct context {
 struct convolution {
     struct onednn *library;
     struct convolution_sizes sizes;
-    dnnl_memory_desc_t weights, plain, bias;
+    struct layout any, weights, plain, bias;   /* weights: any of the library's choice, then that choice */
     dnnl_primitive_t pack, unpack, unpack_add; /* those that the direction needs */
     struct length length[MOST_LENGTHS];
     int length_count;
@@ -74,9 +70,9 @@ static dnnl_status_t attributes_make(dnnl_primitive_attr_t *out, const struct on
     if (status == dnnl_success && (relu || sum))
         status = o->dnnl_post_ops_create(&post);
     if (status == dnnl_success && relu)
-        status = o->dnnl_post_ops_append_eltwise(post, 1.0f, dnnl_eltwise_relu, 0, 0);
+        status = post_relu(o, post);
     if (status == dnnl_success && sum)
-        status = o->dnnl_post_ops_append_sum(post, 1.0f);
+        status = post_add(o, post);
     if (status == dnnl_success && post)
         status = o->dnnl_primitive_attr_set_post_ops(*out, post);
     if (post)
@@ -112,8 +108,8 @@ static bool data_descriptors(struct convolution *c, struct length *length)
     dnnl_dims_t x, y;
     data_dims(x, s, length->samples, s->in, s->x);
     data_dims(y, s, length->samples, s->out, s->y);
-    return o->dnnl_memory_desc_init_by_tag(&length->x, axes + 2, x, dnnl_f32, tag) == dnnl_success &&
-           o->dnnl_memory_desc_init_by_tag(&length->y, axes + 2, y, dnnl_f32, tag) == dnnl_success;
+    return layout_make(&length->x, o, axes + 2, x, tag) == dnnl_success &&
+           layout_make(&length->y, o, axes + 2, y, tag) == dnnl_success;
 }
 
 /* (groups where there are several, out and in of a group, the axes). */
@@ -131,58 +127,44 @@ static bool weight_descriptors(struct convolution *c)
     weights[rank++] = s->in / s->groups;
     for (int i = 0; i < axes; i++)
         weights[rank++] = s->k[MOST_SPACE - axes + i];
-    return o->dnnl_memory_desc_init_by_tag(&c->weights, rank, weights, dnnl_f32, dnnl_format_tag_any) == dnnl_success &&
-           o->dnnl_memory_desc_init_by_tag(&c->plain, rank, weights, dnnl_f32, plain) == dnnl_success &&
-           o->dnnl_memory_desc_init_by_tag(&c->bias, 1, bias, dnnl_f32, dnnl_a) == dnnl_success;
+    return layout_make(&c->any, o, rank, weights, dnnl_format_tag_any) == dnnl_success &&
+           layout_make(&c->plain, o, rank, weights, plain) == dnnl_success &&
+           layout_make(&c->bias, o, 1, bias, dnnl_a) == dnnl_success;
 }
 
-static dnnl_status_t describe(dnnl_convolution_desc_t *out, const struct convolution *c, const struct length *length,
-                              enum direction direction)
+static void lay_out(struct convolution_layouts *out, const struct convolution *c, const struct length *length,
+                    const struct layout *weights)
 {
-    const struct onednn *o = c->library;
     const struct conv_sizes *s = &c->sizes.of;
-    const dnnl_memory_desc_t *bias = c->sizes.bias ? &c->bias : NULL;
-    dnnl_dims_t strides = {0}, gaps = {0}, before = {0}, after = {0}; /* arrays of a fixed length, by declaration */
+    *out = (struct convolution_layouts){
+        .x = &length->x, .weights = weights, .bias = c->sizes.bias ? &c->bias : NULL, .y = &length->y};
     for (int i = 0, axes = axes_of(s); i < axes; i++) {
         int from = MOST_SPACE - axes + i;
-        strides[i] = s->stride[from];
-        gaps[i] = s->gap[from];
-        before[i] = s->before[from];
-        after[i] = s->after[from];
+        out->strides[i] = s->stride[from];
+        out->gaps[i] = s->gap[from];
+        out->before[i] = s->before[from];
+        out->after[i] = s->after[from];
     }
-    if (direction == BACKWARD_DATA)
-        return o->dnnl_dilated_convolution_backward_data_desc_init(
-            out, dnnl_convolution_direct, &length->x, &c->weights, &length->y, strides, gaps, before, after);
-    if (direction == BACKWARD_WEIGHTS)
-        return o->dnnl_dilated_convolution_backward_weights_desc_init(
-            out, dnnl_convolution_direct, &length->x, &c->weights, bias, &length->y, strides, gaps, before, after);
-    return o->dnnl_dilated_convolution_forward_desc_init(out, dnnl_forward_training, dnnl_convolution_direct,
-                                                         &length->x, &c->weights, bias, &length->y, strides, gaps,
-                                                         before, after);
 }
 
-/* Backward descriptors want the forward one as a hint. */
+/* The first length is free to choose a layout of the weights, the others are not. */
 static dnnl_status_t descriptor_make(dnnl_primitive_desc_t *out, const struct convolution *c,
                                      const struct length *length)
 {
     const struct onednn *o = c->library;
-    dnnl_convolution_desc_t description;
+    struct convolution_layouts of;
     dnnl_primitive_desc_t forward = NULL;
     dnnl_primitive_attr_t attributes;
     dnnl_status_t status = attributes_make(&attributes, o, c->sizes.relu, false);
     if (status != dnnl_success)
         return status;
     if (c->sizes.direction != FORWARD) {
-        struct convolution any = *c;
-        any.weights.format_kind = dnnl_format_kind_any;
-        status = describe(&description, &any, length, FORWARD);
-        if (status == dnnl_success)
-            status = o->dnnl_primitive_desc_create(&forward, &description, NULL, o->engine, NULL);
+        lay_out(&of, c, length, &c->any);
+        status = convolution_describe(&forward, o, FORWARD, &of, NULL, NULL);
     }
+    lay_out(&of, c, length, length == c->length ? &c->any : &c->weights);
     if (status == dnnl_success)
-        status = describe(&description, c, length, c->sizes.direction);
-    if (status == dnnl_success)
-        status = o->dnnl_primitive_desc_create(out, &description, attributes, o->engine, forward);
+        status = convolution_describe(out, o, c->sizes.direction, &of, attributes, forward);
     if (forward)
         o->dnnl_primitive_desc_destroy(forward);
     o->dnnl_primitive_attr_destroy(attributes);
@@ -190,17 +172,20 @@ static dnnl_status_t descriptor_make(dnnl_primitive_desc_t *out, const struct co
 }
 
 /* What the descriptor says of its length, and for the first one of the whole convolution. */
-static void length_read(struct convolution *c, struct length *length, dnnl_primitive_desc_t descriptor)
+static dnnl_status_t length_read(struct convolution *c, struct length *length, dnnl_primitive_desc_t descriptor)
 {
     const struct onednn *o = c->library;
     const char *name = "";
-    c->weights = *o->dnnl_primitive_desc_query_md(descriptor, roles[c->sizes.direction].weights, 0);
-    length->scratch = *o->dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0);
-    size_t bytes = o->dnnl_memory_desc_get_size(&length->scratch);
+    dnnl_status_t status = layout_query(&length->scratch, o, descriptor, dnnl_query_scratchpad_md);
+    if (status != dnnl_success)
+        return status;
+    size_t bytes = o->dnnl_memory_desc_get_size(layout_described(&length->scratch));
     c->scratch_bytes = bytes > c->scratch_bytes ? bytes : c->scratch_bytes;
+    if (length != c->length)
+        return dnnl_success;
     o->dnnl_primitive_desc_query(descriptor, dnnl_query_impl_info_str, 0, &name);
-    if (length == c->length)
-        snprintf(c->implementation, sizeof c->implementation, "onednn %s", name);
+    snprintf(c->implementation, sizeof c->implementation, "onednn %s", name);
+    return layout_query(&c->weights, o, descriptor, roles[c->sizes.direction].weights);
 }
 
 /* Gives the descriptor up. */
@@ -213,7 +198,6 @@ static plim_status primitive_make(dnnl_primitive_t *out, const struct onednn *o,
     return status;
 }
 
-/* The first length chooses the layout of the weights; the others obey. */
 static plim_status length_make(struct convolution *c, struct length *length)
 {
     dnnl_primitive_desc_t descriptor;
@@ -221,21 +205,25 @@ static plim_status length_make(struct convolution *c, struct length *length)
     if (!data_descriptors(c, length))
         return PLIM_UNSUPPORTED;
     TRY(onednn_said(descriptor_make(&descriptor, c, length)));
-    length_read(c, length, descriptor);
+    dnnl_status_t status = length_read(c, length, descriptor);
+    if (status != dnnl_success) {
+        c->library->dnnl_primitive_desc_destroy(descriptor);
+        return onednn_said(status);
+    }
     return primitive_make(&length->primitive, c->library, descriptor);
 }
 
 /* A reorder that wants no scratchpad: pack() has none to give. */
-static plim_status reorder_make(dnnl_primitive_t *out, const struct convolution *c, const dnnl_memory_desc_t *from,
-                                const dnnl_memory_desc_t *to, bool add)
+static plim_status reorder_make(dnnl_primitive_t *out, const struct convolution *c, const struct layout *from,
+                                const struct layout *to, bool add)
 {
     const struct onednn *o = c->library;
     dnnl_primitive_attr_t attributes;
     dnnl_primitive_desc_t descriptor;
     TRY(onednn_room());
     TRY(onednn_said(attributes_make(&attributes, o, false, add)));
-    dnnl_status_t status =
-        o->dnnl_reorder_primitive_desc_create(&descriptor, from, o->engine, to, o->engine, attributes);
+    dnnl_status_t status = o->dnnl_reorder_primitive_desc_create(&descriptor, layout_described(from), o->engine,
+                                                                 layout_described(to), o->engine, attributes);
     o->dnnl_primitive_attr_destroy(attributes);
     TRY(onednn_said(status));
     if (o->dnnl_memory_desc_get_size(o->dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0)) == 0)
@@ -252,9 +240,9 @@ static plim_status reorders_make(struct convolution *c)
     return reorder_make(&c->unpack_add, c, &c->weights, &c->plain, true);
 }
 
-static plim_status memory_make(dnnl_memory_t *out, const struct onednn *o, const dnnl_memory_desc_t *descriptor)
+static plim_status memory_make(dnnl_memory_t *out, const struct onednn *o, const struct layout *layout)
 {
-    return onednn_said(o->dnnl_memory_create(out, descriptor, o->engine, DNNL_MEMORY_NONE));
+    return onednn_said(o->dnnl_memory_create(out, layout_described(layout), o->engine, DNNL_MEMORY_NONE));
 }
 
 static plim_status context_make(struct context *context, const struct convolution *c)
@@ -296,7 +284,7 @@ static plim_status build(struct convolution *c, const int64_t *lengths, int leng
         TRY(length_make(c, &c->length[i]));
     }
     TRY(reorders_make(c));
-    c->layout_bytes = c->library->dnnl_memory_desc_get_size(&c->weights);
+    c->layout_bytes = c->library->dnnl_memory_desc_get_size(layout_described(&c->weights));
     TRY(onednn_room());
     for (int i = 0; i < c->context_count; i++)
         TRY(context_make(&c->context[i], c));
@@ -329,6 +317,15 @@ plim_status convolution_make(struct convolution **out, struct onednn *library, c
     return PLIM_OK;
 }
 
+static void length_release(struct length *length, const struct onednn *o)
+{
+    if (length->primitive)
+        o->dnnl_primitive_destroy(length->primitive);
+    layout_release(&length->x, o);
+    layout_release(&length->y, o);
+    layout_release(&length->scratch, o);
+}
+
 void convolution_free(struct convolution *c)
 {
     if (!c)
@@ -341,8 +338,10 @@ void convolution_free(struct convolution *c)
         if (reorders[i])
             o->dnnl_primitive_destroy(reorders[i]);
     for (int i = 0; i < c->length_count; i++)
-        if (c->length[i].primitive)
-            o->dnnl_primitive_destroy(c->length[i].primitive);
+        length_release(&c->length[i], o);
+    struct layout *layouts[] = {&c->any, &c->weights, &c->plain, &c->bias};
+    for (int i = 0; i < 4; i++)
+        layout_release(layouts[i], o);
     if (c->context)
         budget_give(o->budget, TAG_PLANNER, c->context, (size_t)c->context_count * sizeof *c->context);
     budget_give(o->budget, TAG_PLANNER, c, sizeof *c);

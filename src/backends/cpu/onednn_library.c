@@ -13,9 +13,15 @@
 
 #include "base/status.h"
 
-#define LIBRARY_NAME   "libdnnl.so.2"
-#define LIBRARY_BYTES  ((size_t)48 << 20) /* of mappings, with the libraries that it needs */
-#define CREATE_BYTES   ((size_t)8 << 20)  /* more than one call takes while it makes something */
+/* The library whose headers this was built with: another major version has other types. */
+#if DNNL_VERSION_MAJOR >= 3
+#define LIBRARY_NAME  "libdnnl.so.3"
+#define LIBRARY_BYTES ((size_t)96 << 20) /* of mappings, with the libraries that it needs */
+#else
+#define LIBRARY_NAME  "libdnnl.so.2"
+#define LIBRARY_BYTES ((size_t)48 << 20)
+#endif
+#define CREATE_BYTES   ((size_t)8 << 20) /* more than one call takes while it makes something */
 #define MEMORY_MISSING "raise the limit on address space (ulimit -v), or end other programs"
 
 static bool find_functions(struct onednn *library)
@@ -25,7 +31,7 @@ static bool find_functions(struct onednn *library)
         void **to;
     } functions[] = {
 #define X(name) {#name, (void **)&library->name},
-        FUNCTIONS(X)
+        FUNCTIONS(X) VERSION_FUNCTIONS(X)
 #undef X
         /* Its own OpenMP; a library built without one needs neither. */
         {"omp_set_num_threads", (void **)&library->set_threads},

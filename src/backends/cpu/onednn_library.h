@@ -6,6 +6,7 @@
 
 #include "backends/cpu/onednn.h"
 
+/* What has the same name and meaning in 2.x and 3.x; what has not is in VERSION_FUNCTIONS. */
 #define FUNCTIONS(X)                                                                                                   \
     X(dnnl_version)                                                                                                    \
     X(dnnl_get_primitive_cache_capacity)                                                                               \
@@ -14,14 +15,10 @@
     X(dnnl_engine_destroy)                                                                                             \
     X(dnnl_stream_create)                                                                                              \
     X(dnnl_stream_destroy)                                                                                             \
-    X(dnnl_memory_desc_init_by_tag)                                                                                    \
     X(dnnl_memory_desc_get_size)                                                                                       \
     X(dnnl_memory_create)                                                                                              \
     X(dnnl_memory_destroy)                                                                                             \
     X(dnnl_memory_set_data_handle)                                                                                     \
-    X(dnnl_dilated_convolution_forward_desc_init)                                                                      \
-    X(dnnl_dilated_convolution_backward_data_desc_init)                                                                \
-    X(dnnl_dilated_convolution_backward_weights_desc_init)                                                             \
     X(dnnl_reorder_primitive_desc_create)                                                                              \
     X(dnnl_primitive_attr_create)                                                                                      \
     X(dnnl_primitive_attr_destroy)                                                                                     \
@@ -31,13 +28,29 @@
     X(dnnl_post_ops_destroy)                                                                                           \
     X(dnnl_post_ops_append_eltwise)                                                                                    \
     X(dnnl_post_ops_append_sum)                                                                                        \
-    X(dnnl_primitive_desc_create)                                                                                      \
     X(dnnl_primitive_desc_destroy)                                                                                     \
     X(dnnl_primitive_desc_query)                                                                                       \
     X(dnnl_primitive_desc_query_md)                                                                                    \
     X(dnnl_primitive_create)                                                                                           \
     X(dnnl_primitive_destroy)                                                                                          \
     X(dnnl_primitive_execute)
+
+#if DNNL_VERSION_MAJOR >= 3
+#define VERSION_FUNCTIONS(X)                                                                                           \
+    X(dnnl_memory_desc_create_with_tag)                                                                                \
+    X(dnnl_memory_desc_clone)                                                                                          \
+    X(dnnl_memory_desc_destroy)                                                                                        \
+    X(dnnl_convolution_forward_primitive_desc_create)                                                                  \
+    X(dnnl_convolution_backward_data_primitive_desc_create)                                                            \
+    X(dnnl_convolution_backward_weights_primitive_desc_create)
+#else
+#define VERSION_FUNCTIONS(X)                                                                                           \
+    X(dnnl_memory_desc_init_by_tag)                                                                                    \
+    X(dnnl_dilated_convolution_forward_desc_init)                                                                      \
+    X(dnnl_dilated_convolution_backward_data_desc_init)                                                                \
+    X(dnnl_dilated_convolution_backward_weights_desc_init)                                                             \
+    X(dnnl_primitive_desc_create)
+#endif
 
 struct onednn {
     struct budget *budget;
@@ -48,6 +61,7 @@ struct onednn {
     char version[16];
 #define X(name) __typeof__(name) *name;
     FUNCTIONS(X)
+    VERSION_FUNCTIONS(X)
 #undef X
 };
 
