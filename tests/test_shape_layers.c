@@ -82,6 +82,8 @@ static void layers_make_keras_shapes(void **state)
         {"- RandomContrast: 0.1", &PICTURE, {3, {8, 6, 2}}},
         {"- RandomCrop: {height: 5, width: 4}", &PICTURE, {3, {5, 4, 2}}},
         {"- RandomCrop: {height: 5, width: 9}", &PICTURE, {3, {5, 9, 2}}},
+        {"- Identity", &VOLUME, {4, {3, 4, 5, 2}}},
+        {"- ActivityRegularization: {l1: 0.1, l2: 0.2}", &STEPS, {2, {5, 3}}},
         {"- SpatialDropout3D: 0.5", &VOLUME, {4, {3, 4, 5, 2}}},
     };
     struct bench *bench = *state;
@@ -107,6 +109,9 @@ static const struct {
     {"- Reshape: [0, 12]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "cannot become"},
     {"- Permute: [1, 1]", &STEPS, PLIM_BAD_JOB, "job.yaml:1:12", "each of 1 to 2"},
     {"- Permute: [2, 1]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "2 dims for"},
+    {"- Identity: 3", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "takes no argument"},
+    {"- ActivityRegularization: {l1: -1}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "l1 must not be negative, got -1"},
+    {"- ActivityRegularization: {l3: 1}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:28", "unknown key 'l3'"},
     {"- RepeatVector: 0", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:17", "at least 1"},
     {"- RepeatVector: 2", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "(batch, features)"},
     {"- Cropping2D: 4", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "leaves nothing"},
@@ -283,6 +288,22 @@ static void cells_have_keras_weights(void **state)
     }
 }
 
+/* A penalty for each use, and one where the word stands at a layer; what it is about is what the activation makes. */
+static void penalties_are_of_what_comes_out(void **state)
+{
+    struct bench *bench = *state;
+    int penalties = 0;
+    if (read_model(bench, "- ActivityRegularization: {l1: 0.1, name: a}\n- a\n- ActivityRegularization: 0\n"
+                          "- Dense: {units: 3, activation: softmax, activity_regularizer: l2}\n") ||
+        build(bench, FEATURES, true))
+        fail_msg("%s", bench->error.message);
+    for (int i = 0; i < bench->graph.node_count; i++)
+        penalties += bench->graph.node[i]->op == &op_penalty;
+    assert_int_equal(penalties, 3);
+    assert_false(bench->model->from_logits);
+    assert_ptr_equal(bench->tensors.output->producer->op, &op_softmax);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_adam, tear_down)
 
 int main(void)
@@ -295,6 +316,7 @@ int main(void)
         TEST(noise_shapes_are_axes),
         TEST(many_inputs_are_joined_in_layers),
         TEST(cells_have_keras_weights),
+        TEST(penalties_are_of_what_comes_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,8 @@ struct tensor *activation_apply(struct layer *layer, struct graph *graph, const 
     struct model *model = layer->model;
     if (!type || !type->op)
         return x;
-    if (layer_is_last(layer) && type->has_logits && model->training && model->training->loss == type->loss) {
+    bool left = layer_is_last(layer) && type->has_logits && !layer_has_activity_penalty(layer);
+    if (left && model->training && model->training->loss == type->loss) {
         model->from_logits = true;
         return x;
     }

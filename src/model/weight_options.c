@@ -210,6 +210,19 @@ static bool is_penalty(const struct weight_option *option)
     return option && (option->penalty.l1 != 0.0 || option->penalty.l2 != 0.0);
 }
 
+static bool is_activity_penalty(const struct weight_option *option)
+{
+    return is_penalty(option) && strcmp(option->weight, "activity") == 0;
+}
+
+bool layer_has_activity_penalty(const struct layer *layer)
+{
+    const struct weight_option *option = layer->weight_option;
+    while (option && !is_activity_penalty(option))
+        option = option->next;
+    return option != NULL;
+}
+
 struct tensor *penalties_add(struct graph *graph, const struct model *model, struct tensor *loss)
 {
     for (int i = 0; i < model->weight_count; i++) {
@@ -219,7 +232,7 @@ struct tensor *penalties_add(struct graph *graph, const struct model *model, str
     }
     for (int i = 0; i < model->use_count; i++)
         for (const struct weight_option *option = model->use[i].layer->weight_option; option; option = option->next)
-            if (is_penalty(option) && strcmp(option->weight, "activity") == 0)
+            if (is_activity_penalty(option))
                 loss = add_penalty(graph, loss, model->use[i].output, &option->penalty);
     return loss;
 }

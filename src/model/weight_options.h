@@ -23,6 +23,8 @@ struct weight_option {
 /* All of them in a layer's map, into layer->weight_option. */
 plim_status weight_options_read(struct layer *layer, const struct yaml *map, plim_error *error);
 
+/* The layer says activity_regularizer:, which is about what its activation makes. */
+bool layer_has_activity_penalty(const struct layer *layer);
 /* The loss with all penalties of the model added to it. */
 struct tensor *penalties_add(struct graph *graph, const struct model *model, struct tensor *loss);
 /* After an update of a weight. */
