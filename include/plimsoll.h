@@ -92,7 +92,7 @@ typedef struct plim_plan_report {
     const char *json; /* the plan object of the contract, one line */
 } plim_plan_report;
 
-#define PLIM_MOST_METRICS 8
+#define PLIM_MOST_METRICS 64
 
 typedef struct plim_progress {
     int64_t epoch, epochs;          /* epoch counts from 1 */
@@ -573,6 +573,10 @@ typedef struct plim_layers plim_layers;
 PLIM_API plim_layers *plim_layers_read(plim_graph *graph, const char *text);
 /* The output of the layers over these values. Again: with the same weights. */
 PLIM_API plim_value *plim_layers_apply(plim_graph *graph, plim_layers *layers, plim_value *const *inputs, int count);
+/* All of them, of layers with `outputs: [a, b]`: outputs has room for output_count, which is plim_layers_outputs. */
+PLIM_API int plim_layers_outputs(const plim_layers *layers);
+PLIM_API void plim_layers_apply_all(plim_value **outputs, int output_count, plim_graph *graph, plim_layers *layers,
+                                    plim_value *const *inputs, int count);
 /* The loss, and what the regularisers of all layers so far ask for. */
 PLIM_API plim_value *plim_layers_penalties(plim_graph *graph, plim_value *loss);
 

@@ -37,16 +37,22 @@ def finish():
     return results[False] > 0
 
 
-def train(plim, weights, model, arrays, batch, steps, memory="1GiB", **words):
+def train(plim, weights, model, arrays, batch, steps, memory="1GiB", validation=None, before=None, **words):
     """weights: plim's names to arrays; None: those of the model's file. arrays: columns in order, or by name. words: of the job's
-    part `train`. Returns losses by step, the epoch's event and weights afterwards; None when plim fails."""
+    part `train`. validation: arrays by name for another split; before: makes files in the folder. Returns losses by step, the epoch's event and weights afterwards; None when plim fails."""
     source = {"npz": "data.npz"} if isinstance(arrays, dict) else {"npy": [f"{i}.npy" for i in range(len(arrays))]}
     job = {"memory": memory, "seed": 1, "model": model,
            "data": {"train": {**source, "pipeline": [{"repeat": -1}, {"batch": batch}]}},
            "train": {"epochs": 1, "steps_per_epoch": steps, "save_weights": "after.safetensors", **words}}
     if weights is not None:
         job["train"]["load_weights"] = "before.safetensors"
+    if validation:
+        job["data"]["validation"] = {"npz": "validation.npz", "pipeline": [{"batch": batch}]}
     with tempfile.TemporaryDirectory() as folder:
+        if before:
+            before(folder)
+        if validation:
+            np.savez(f"{folder}/validation.npz", **validation)
         if isinstance(arrays, dict):
             np.savez(f"{folder}/data.npz", **arrays)
         else:

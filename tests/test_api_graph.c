@@ -161,6 +161,42 @@ static void ops_train_like_a_job(void **state)
     unlink(theirs);
 }
 
+/* Two outputs, each with a loss: the sum trains the trunk. */
+static void layers_of_two_outputs(void **state)
+{
+    static const char text[] =
+        "{outputs: [a, b], layers: [Dense: {units: 4, name: trunk}, "
+        "Dense: {units: 3, activation: softmax, name: a}, Dense: {units: 1, name: b, inputs: trunk}]}";
+    plim_budget *budget = budget_of(32 * MIB);
+    plim_graph *graph = graph_of(budget, 8, true);
+    plim_value *weights[8], *gradients[8], *y[2];
+    plim_error refused = {0};
+    int64_t shape[PLIM_MOST_AXES];
+    (void)state;
+    plim_value *x = plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(6));
+    plim_value *label = plim_graph_input(graph, "label", PLIM_INT32, SCALAR);
+    plim_value *number = plim_graph_input(graph, "number", PLIM_FLOAT32, SCALAR);
+    plim_layers *layers = plim_layers_read(graph, text);
+    assert_int_equal(plim_layers_outputs(layers), 2);
+    plim_layers_apply_all(y, 2, graph, layers, &x, 1);
+    assert_true(plim_value_shape(shape, y[0]) == 2 && shape[1] == 3);
+    assert_true(plim_value_shape(shape, y[1]) == 2 && shape[1] == 1);
+    plim_value *loss = plim_op(
+        graph, "add",
+        LIST(plim_loss(graph, "sparse_categorical_crossentropy", y[0], label), plim_loss(graph, "mse", y[1], number)),
+        NULL);
+    int count = plim_graph_weights(weights, 8, graph);
+    assert_int_equal(count, 6);
+    good(plim_graph_gradients(gradients, graph, loss, weights, count, &told));
+    for (int i = 0; i < count; i++)
+        assert_non_null(gradients[i]);
+    assert_null(plim_layers_apply(graph, layers, &x, 1)); /* takes one output */
+    assert_int_equal(plim_graph_check(graph, &refused), PLIM_USAGE);
+    assert_non_null(strstr(refused.message, "2 outputs"));
+    plim_graph_free(graph);
+    plim_budget_free(budget);
+}
+
 /* ---- gradients ---- */
 
 static double loss_at(plim_program *program, plim_value *w, plim_value *loss, const float *weights, plim_batch *batch)
@@ -620,6 +656,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_train_like_a_job),
         cmocka_unit_test(ops_train_like_a_job),
+        cmocka_unit_test(layers_of_two_outputs),
         cmocka_unit_test(gradients_are_slopes),
         cmocka_unit_test(graphs_share_weights),
         cmocka_unit_test(players_take_turns),

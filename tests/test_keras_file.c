@@ -55,11 +55,11 @@ static void leave(struct desk *desk)
 
 static plim_status read_text(struct desk *desk, const char *text, size_t bytes)
 {
-    struct yaml *words = NULL;
+    struct yaml *words = NULL, *compiled = NULL;
     struct column_spec columns[4];
     struct model_tensors tensors;
     int count;
-    TRY(keras_config_read(&words, &desk->arena, "config.json", text, bytes, &desk->error));
+    TRY(keras_config_read(&words, &compiled, &desk->arena, "config.json", text, bytes, &desk->error));
     TRY(model_read(&desk->model, desk->budget, "config.json", words, &desk->error));
     TRY(model_input_columns(columns, &count, COUNT(columns), desk->model, &desk->error));
     return model_build(&tensors, &desk->graph, desk->model, columns, count, NULL, false, &desk->error);
@@ -318,11 +318,11 @@ static uint64_t steps_for(int count)
 {
     struct long_text text = {0};
     struct desk desk;
-    struct yaml *words = NULL;
+    struct yaml *words = NULL, *compiled = NULL;
     uint64_t steps = 0;
     enter(&desk);
     say_model(&text, count);
-    if (keras_config_count(&words, &steps, &desk.arena, "config.json", text.text, text.bytes, &desk.error) != PLIM_OK)
+    if (keras_config_count(&words, &compiled, &steps, &desk.arena, "config.json", text.text, text.bytes, &desk.error) != PLIM_OK)
         fail_msg("%s: %s", desk.error.where, desk.error.message);
     free(text.text);
     leave(&desk);

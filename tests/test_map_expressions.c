@@ -248,8 +248,8 @@ static void wrong_columns_are_refused(void **state)
     refused_at("- rename: {z: y}\n", PLIM_BAD_JOB, "job.yaml:1:12", "'z'", "");
     refused_at("- rename: {i: y}\n", PLIM_BAD_JOB, "job.yaml:1:3", "second column 'y'", "");
     refused_at("- rename: y\n", PLIM_BAD_JOB, "job.yaml:1:11", "{old: new}", "");
-    refused_at("- inputs: [i, image]\n  label: y\n", PLIM_UNSUPPORTED, "job.yaml:1:11", "more than one input",
-               "inputs: [i]");
+    refused_at("- inputs: [i, image]\n  label: {a: y, b: y}\n", PLIM_BAD_JOB, "job.yaml:1:3", "twice", "copy");
+    refused_at("- inputs: [i]\n  label: {a: yy}\n", PLIM_BAD_JOB, "job.yaml:1:3", "'yy'", "'y'");
     refused_at("- inputs: [i]\n  label: i\n", PLIM_BAD_JOB, "job.yaml:1:3", "twice", "copy");
     refused_at("- inputs: [i]\n  lable: y\n", PLIM_BAD_JOB, "job.yaml:2:3", "'lable'", "'label'");
     refused_at("- label: y\n", PLIM_BAD_JOB, "job.yaml:1:3", "'inputs:' is missing", "");

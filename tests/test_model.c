@@ -541,7 +541,7 @@ static void bad_words_of_training(void **state)
         expect(bench, loss_read(&loss, &kind, "job.yaml", parse(bench, losses[i].text), &bench->error), &losses[i]);
     for (int i = 0; i < COUNT(metrics); i++) {
         struct training training = {0};
-        expect(bench, metrics_read(&training, "job.yaml", parse(bench, metrics[i].text), &bench->error), &metrics[i]);
+        expect(bench, metrics_read(&training, 0, NULL, &bench->arena, "job.yaml", parse(bench, metrics[i].text), &bench->error), &metrics[i]);
     }
     for (int i = 0; i < COUNT(layers); i++)
         expect(bench, read_model(bench, layers[i].text), &layers[i]);

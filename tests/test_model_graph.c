@@ -91,7 +91,7 @@ static void a_layer_used_again_shares_its_weights(void **state)
     /* Columns by name. */
     assert_int_equal(bench->model->feed[0].tensor->column, 2);
     assert_int_equal(bench->model->feed[1].tensor->column, 1);
-    assert_int_equal(bench->tensors.label->column, 0);
+    assert_int_equal(bench->tensors.output[0].label->column, 0);
 }
 
 /* Keras draws anew at each use; a model inside that is used twice is no other case. */
@@ -204,7 +204,7 @@ static void masks_travel_with_their_tensors(void **state)
     assert_ptr_equal(mean->input[1], made->output[0]);
     assert_int_equal(made->output[0]->type, TYPE_BOOL);
     assert_null(bench->model->use[2].mask);
-    assert_null(bench->tensors.mask);
+    assert_null(bench->tensors.output[0].mask);
     /* What does not know masks loses them; without one every step counts. */
     good(bench, read_model(bench, "[Masking, Flatten, Dense: 1]"));
     good(bench, build(bench, columns, COUNT(columns)));

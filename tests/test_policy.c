@@ -94,7 +94,7 @@ static void weights_stay_wide(void **state)
         }
     assert_true(gradients >= 10);
     assert_int_equal(bench->tensors.loss->type, TYPE_F32);
-    assert_int_equal(bench->tensors.output->type, TYPE_F32);
+    assert_int_equal(bench->tensors.output[0].value->type, TYPE_F32);
 }
 
 static void a_weight_is_cast_once(void **state)

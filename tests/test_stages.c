@@ -159,7 +159,6 @@ static void what_comes_later_is_refused_by_name(void **state)
 {
     (void)state;
     refused("- interleave: {cycle_length: 4}\n", PLIM_UNSUPPORTED, "job.yaml:1:3", "'interleave'", "");
-    refused("- inputs: [image, i]\n  label: y\n", PLIM_UNSUPPORTED, "job.yaml:1:11", "more than one input", "");
     refused("- map: [decode_jpeg]\n", PLIM_BAD_JOB, "job.yaml:1:9", "not the bytes of an image", "");
     refused("- map: [random_flip: sideways]\n", PLIM_BAD_JOB, "job.yaml:1:22", "'sideways'", "");
     refused("- batch: 3\n- shuffle: exact\n", PLIM_UNSUPPORTED, "job.yaml:2:3", "one after another", "");

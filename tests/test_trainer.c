@@ -218,7 +218,6 @@ static plim_status run_trainer(struct told *told, struct rig *rig, const struct 
         .validation = setup->validation ? rig->validation : NULL,
         .scratch = &scratch,
         .stop = &told->stop,
-        .metric = {"accuracy"},
         .options = {.epochs = setup->epochs,
                     .steps_per_epoch = setup->steps_per_epoch,
                     .validation_steps = setup->validation_steps,

@@ -62,24 +62,46 @@ static plim_status apply(struct tensor **out, plim_graph *graph, struct plim_lay
     return PLIM_OK;
 }
 
-plim_value *plim_layers_apply(plim_graph *graph, plim_layers *layers, plim_value *const *inputs, int count)
+static bool can_apply(plim_graph *graph, const plim_layers *layers)
 {
-    struct tensor *made = NULL;
-    plim_error error = {0};
-    if (!api_usable_all(graph, "layers", inputs, count))
-        return NULL;
-    if (!layers) {
+    if (!layers)
         graph_fail(&graph->inner, PLIM_USAGE, "there are no layers to apply");
-        return NULL;
-    }
-    if (layers->owner != graph) {
+    else if (layers->owner != graph)
         graph_fail(&graph->inner, PLIM_USAGE,
                    "these layers are of another graph; read them into this one too, with the same "
                    "names");
-        return NULL;
+    return !graph->inner.failed;
+}
+
+int plim_layers_outputs(const plim_layers *layers)
+{
+    return layers ? layers->model->output_count : 0;
+}
+
+void plim_layers_apply_all(plim_value **outputs, int output_count, plim_graph *graph, plim_layers *layers,
+                           plim_value *const *inputs, int count)
+{
+    struct tensor *made[MOST_MODEL_OUTPUTS] = {0};
+    plim_error error = {0};
+    for (int i = 0; i < output_count; i++)
+        outputs[i] = NULL;
+    if (!api_usable_all(graph, "layers", inputs, count) || !can_apply(graph, layers))
+        return;
+    if (output_count != layers->model->output_count) {
+        graph_fail(&graph->inner, PLIM_USAGE, "%s has %d outputs, there is room for %d; plim_layers_outputs says it",
+                   layers->model->name, layers->model->output_count, output_count);
+        return;
     }
-    api_keep_error(graph, apply(&made, graph, layers, inputs, count, &error), &error);
-    return value_of(graph->inner.failed ? NULL : made);
+    api_keep_error(graph, apply(made, graph, layers, inputs, count, &error), &error);
+    for (int i = 0; !graph->inner.failed && i < output_count; i++)
+        outputs[i] = value_of(made[i]);
+}
+
+plim_value *plim_layers_apply(plim_graph *graph, plim_layers *layers, plim_value *const *inputs, int count)
+{
+    plim_value *output = NULL;
+    plim_layers_apply_all(&output, 1, graph, layers, inputs, count);
+    return output;
 }
 
 plim_value *plim_layers_penalties(plim_graph *graph, plim_value *loss)

@@ -149,17 +149,21 @@ plim_status job_data_trains(struct plim_job *job, const struct job_data *data, p
 {
     struct spec spec;
     struct column_spec columns[MOST_COLUMNS];
-    int feed[MOST_COLUMNS] = {0}, label = 0, feeds = job->model->feed_count;
+    struct label_columns labels;
+    int feed[MOST_COLUMNS] = {0}, feeds = job->model->feed_count;
     dataset_sample_spec(&spec, data->dataset);
     if (spec.column_count < 2)
         return job_bad(job, data->yaml, "the data has one column; training needs an input and a label", error);
     if (feeds > MOST_COLUMNS)
         return job_bad(job, data->yaml, "the model has more inputs than data can have columns", error);
-    TRY(model_columns(feed, &label, job->model, columns, job_columns(columns, &spec), error));
+    TRY(model_columns(feed, &labels, job->model, &job->training, columns, job_columns(columns, &spec), error));
     for (int i = 0; i < feeds; i++)
         if (column_has_values(&spec.column[feed[i]]))
             return no_numbers(job, data, &spec.column[feed[i]], error);
-    return column_has_values(&spec.column[label]) ? no_numbers(job, data, &spec.column[label], error) : PLIM_OK;
+    for (int i = 0; i < job->model->output_count; i++)
+        if (labels.label[i] >= 0 && column_has_values(&spec.column[labels.label[i]]))
+            return no_numbers(job, data, &spec.column[labels.label[i]], error);
+    return PLIM_OK;
 }
 
 /* ---- both splits together ---- */
@@ -188,11 +192,12 @@ static plim_status check_alike(struct plim_job *job, plim_error *error)
         return PLIM_OK;
     struct spec train, validation;
     struct column_spec columns[MOST_COLUMNS];
-    int first[MOST_COLUMNS] = {0}, second[MOST_COLUMNS] = {0}, label;
+    struct label_columns labels;
+    int first[MOST_COLUMNS] = {0}, second[MOST_COLUMNS] = {0};
     dataset_sample_spec(&train, job->train.dataset);
     dataset_sample_spec(&validation, job->validation.dataset);
-    TRY(model_columns(first, &label, job->model, columns, job_columns(columns, &train), error));
-    TRY(model_columns(second, &label, job->model, columns, job_columns(columns, &validation), error));
+    TRY(model_columns(first, &labels, job->model, &job->training, columns, job_columns(columns, &train), error));
+    TRY(model_columns(second, &labels, job->model, &job->training, columns, job_columns(columns, &validation), error));
     for (int i = 0; i < job->model->feed_count; i++)
         if (!shape_equal(&train.column[first[i]].shape, &validation.column[second[i]].shape))
             return bad_data_words(job, &job->validation,

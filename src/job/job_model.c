@@ -33,9 +33,11 @@ static plim_status of_the_model(plim_error *error, plim_status status)
 static plim_status read_config(struct model **out, struct arena *arena, const char *name, const char *text, size_t bytes,
                                plim_error *error)
 {
-    struct yaml *words = NULL;
-    TRY(keras_config_read(&words, arena, name, text, bytes, error));
-    return of_the_model(error, model_read(out, arena->budget, name, words, error));
+    struct yaml *words = NULL, *compiled = NULL;
+    TRY(keras_config_read(&words, &compiled, arena, name, text, bytes, error));
+    TRY(of_the_model(error, model_read(out, arena->budget, name, words, error)));
+    (*out)->compiled = compiled;
+    return PLIM_OK;
 }
 
 static plim_status read_keras(struct model **out, struct arena *arena, const char *path, plim_error *error)

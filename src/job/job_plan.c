@@ -111,11 +111,14 @@ void job_unplan(struct plim_job *job)
 /* A label that names no class would train to NaN without a word. */
 static plim_status expect_labels(struct plim_job *job, struct dataset *dataset, const struct model_tensors *tensors, plim_error *error)
 {
-    bool classes = loss_type_of(&job->training.loss_words, job->training.loss)->sparse && !job->training.loss_words.ignores;
-    if (!dataset)
-        return PLIM_OK;
-    const struct tensor *output = tensors->output;
-    return dataset_expect_labels(dataset, tensors->label->column, classes ? output->shape.dim[output->shape.rank - 1] : LABELS_ARE_NUMBERS, error);
+    for (int i = 0; dataset && i < job->model->output_count; i++) {
+        struct output_loss loss = training_loss(&job->training, i);
+        bool classes = !loss.none && loss_type_of(&loss.loss, loss.kind)->sparse && !loss.loss.ignores;
+        const struct tensor *output = tensors->output[i].value, *label = tensors->output[i].label;
+        if (label)
+            TRY(dataset_expect_labels(dataset, label->column, classes ? output->shape.dim[output->shape.rank - 1] : LABELS_ARE_NUMBERS, error));
+    }
+    return PLIM_OK;
 }
 
 /* Graphs and plan for the job's own batch. Made twice: the search for the largest

@@ -27,7 +27,7 @@ static const struct setting top_settings[] = {
 };
 
 struct train_words {
-    const struct yaml *optimizer, *metrics, *callbacks, *loss, *precision, *policy;
+    const struct yaml *optimizer, *metrics, *callbacks, *loss, *loss_weights, *precision, *policy;
     const char *save_weights, *load_weights;
     int64_t epochs, steps_per_epoch, validation_steps;
 };
@@ -35,6 +35,7 @@ struct train_words {
 static const struct setting train_settings[] = {
     {"optimizer", SETTING_NODE, offsetof(struct train_words, optimizer), 0},
     {"loss", SETTING_NODE, offsetof(struct train_words, loss), 0},
+    {"loss_weights", SETTING_NODE, offsetof(struct train_words, loss_weights), 0},
     {"metrics", SETTING_NODE, offsetof(struct train_words, metrics), 0},
     {"callbacks", SETTING_NODE, offsetof(struct train_words, callbacks), 0},
     {"precision", SETTING_NODE, offsetof(struct train_words, precision), 0},
@@ -180,18 +181,32 @@ static plim_status read_policy(struct plim_job *job, const struct yaml *word, pl
     return PLIM_OK;
 }
 
+/* What the job says, or else the model's file. */
+static struct compile_word compile_word(const struct plim_job *job, const struct yaml *said, const char *word,
+                                        bool of_file)
+{
+    const struct yaml *compiled = job->model->compiled;
+    if (said || !compiled || !of_file)
+        return (struct compile_word){said, job->path};
+    return (struct compile_word){yaml_get(compiled, word), job->model->job};
+}
+
 static plim_status read_train(struct plim_job *job, const struct yaml *yaml, plim_error *error)
 {
     struct train_words words = {.epochs = 1};
     TRY(settings_read(&words, train_settings, COUNT(train_settings), job->path, yaml, error));
-    if (!words.loss)
+    const struct compile_word optimizer = compile_word(job, words.optimizer, "optimizer", true);
+    const struct compile_words compile = {
+        .loss = compile_word(job, words.loss, "loss", true),
+        .loss_weights = compile_word(job, words.loss_weights, "loss_weights", !words.loss),
+        .metrics = compile_word(job, words.metrics, "metrics", !words.loss),
+    };
+    if (!compile.loss.node)
         return missing(job, "train.loss", "train: {loss: sparse_categorical_crossentropy}", error);
-    if (!words.optimizer)
+    if (!optimizer.node)
         return missing(job, "train.optimizer", "train: {optimizer: adam}", error);
-    TRY(loss_read(&job->training.loss_words, &job->training.loss, job->path, words.loss, error));
-    TRY(optimizer_read(&job->training.optimizer, job->path, words.optimizer, error));
-    if (words.metrics)
-        TRY(metrics_read(&job->training, job->path, words.metrics, error));
+    TRY(compile_read(&job->training, job->model, &job->arena, &compile, error));
+    TRY(optimizer_read(&job->training.optimizer, optimizer.job, optimizer.node, error));
     if (words.callbacks)
         TRY(read_callbacks(job, words.callbacks, error));
     TRY(read_policy(job, words.precision ? words.precision : words.policy, error));

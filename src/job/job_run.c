@@ -20,8 +20,6 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
         .predicted_peak = job->prediction.peak,
         .budget_bytes = job->memory_bytes,
     };
-    for (int m = 0; m < job->training.metric_count; m++)
-        trainer->metric[m] = job->training.metric[m].name;
     job_digest(trainer->options.job_digest, job);
     trainer->options.train_grant = job->train_grant;
     trainer->options.validation_grant = job->validation_grant;

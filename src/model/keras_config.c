@@ -349,24 +349,55 @@ static plim_status translate_root(struct yaml **out, const struct translation *t
     return layer_options(out, t, root, class);
 }
 
-plim_status keras_config_count(struct yaml **out, uint64_t *steps, struct arena *arena, const char *name,
+/* Words of compile(). A loss of null says that the output has none. */
+static plim_status translate_compiled(struct yaml **out, const struct translation *t, const struct yaml *root)
+{
+    static const char *const words[] = {"optimizer", "loss", "loss_weights", "metrics"};
+    const struct yaml *config = root->kind == YAML_MAP ? yaml_get(root, "compile_config") : NULL;
+    struct yaml *value = NULL;
+    if (!config || config->kind != YAML_MAP)
+        return PLIM_OK;
+    TRY(node_make(out, t, YAML_MAP, config));
+    for (int i = 0; i < LENGTH(words); i++) {
+        const struct yaml *word = yaml_get(config, words[i]);
+        if (node_is_null(word))
+            continue;
+        TRY(translate(&value, t, word));
+        TRY(node_append(t, *out, words[i], value));
+        bool map = strcmp(words[i], "loss") == 0 && word->kind == YAML_MAP && !yaml_get(word, "class_name");
+        for (const struct yaml *entry = map ? word->first : NULL; entry; entry = entry->next) {
+            struct yaml *null = NULL;
+            if (!node_is_null(entry))
+                continue;
+            TRY(node_text(&null, t, "", entry));
+            null->is_null = true;
+            TRY(node_append(t, value, entry->key, null));
+        }
+    }
+    return PLIM_OK;
+}
+
+plim_status keras_config_count(struct yaml **out, struct yaml **compiled, uint64_t *steps, struct arena *arena, const char *name,
                                const char *text, size_t bytes, plim_error *error)
 {
     struct arena work;
     const struct translation t = {.arena = arena, .work = &work, .steps = steps, .name = name, .error = error};
     struct yaml *root = NULL;
     *steps = 0;
+    *compiled = NULL;
     arena_init(&work, arena->budget, TAG_PLANNER);
     plim_status status = json_tree(&root, &work, name, text, bytes, error);
     if (status == PLIM_OK)
         status = translate_root(out, &t, root);
+    if (status == PLIM_OK)
+        status = translate_compiled(compiled, &t, root);
     arena_release(&work);
     return status;
 }
 
-plim_status keras_config_read(struct yaml **out, struct arena *arena, const char *name, const char *text, size_t bytes,
+plim_status keras_config_read(struct yaml **out, struct yaml **compiled, struct arena *arena, const char *name, const char *text, size_t bytes,
                               plim_error *error)
 {
     uint64_t steps;
-    return keras_config_count(out, &steps, arena, name, text, bytes, error);
+    return keras_config_count(out, compiled, &steps, arena, name, text, bytes, error);
 }

@@ -100,8 +100,8 @@ struct tensor *activation_apply(struct layer *layer, struct graph *graph, const 
     if (!type || !type->op)
         return x;
     bool left = layer_is_last(layer) && type->has_logits && !layer_has_activity_penalty(layer);
-    if (left && model->training && model->training->loss == type->loss) {
-        model->from_logits = true;
+    if (left && model->training && training_loss(model->training, model->now->output_index).kind == type->loss) {
+        model->now->logits = true;
         return x;
     }
     return activation_add(graph, type, x);

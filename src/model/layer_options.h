@@ -83,8 +83,8 @@ const struct activation_type *activation_named(const char *name);
 const char *activation_name(int i);
 extern const int activations_count;
 struct tensor *activation_add(struct graph *graph, const struct activation_type *type, struct tensor *x);
-/* Applies it, or leaves it to the loss (model->from_logits) when the layer
-   is the last one and the loss wants logits. type NULL: linear. */
+/* Applies it, or leaves it to the loss (use->logits) when the layer
+   makes an output and its loss wants logits. type NULL: linear. */
 struct tensor *activation_apply(struct layer *layer, struct graph *graph, const struct activation_type *type,
                                 struct tensor *x);
 

@@ -1,4 +1,4 @@
-/* losses.c - Keras's losses over the model's output.
+/* losses.c - Keras's losses over one output.
 
    Where the output is a softmax or a sigmoid, cross-entropies take the logits, as
    Keras does on TensorFlow: the same value, computed without loss of digits.
@@ -370,24 +370,4 @@ struct tensor *loss_add(struct graph *graph, const struct loss *loss, const stru
     if (operands->weight)
         values = binary(graph, &op_weigh, values, operands->weight);
     return reduce(graph, loss, values, count);
-}
-
-void losses_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *x,
-                struct tensor *label)
-{
-    struct loss loss = model->training->loss_words;
-    struct loss_operands operands = {.output = x,
-                                     .label = label,
-                                     .mask = out->mask,
-                                     .weight = out->weight,
-                                     .logits = model->from_logits,
-                                     .layer = model->use[model->use_count - 1].layer->name};
-    loss.type = loss_type_of(&loss, model->training->loss);
-    graph->layer = "loss";
-    struct tensor *mean = loss_add(graph, &loss, &operands);
-    if (!mean)
-        return;
-    out->loss = penalties_add(graph, model, mean);
-    graph_result(graph, out->loss, "loss");
-    metrics_add(out, graph, model, x, label);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/layer_options.h"
+#include "model/op_words.h"
 #include "ops/ops.h"
 
 typedef struct tensor *metric_values(struct graph *graph, const struct metric *metric, struct tensor *x,
@@ -118,6 +119,7 @@ static plim_status read_words(struct metric *out, const char *job, const struct 
 {
     const struct setting settings[] = {
         {"name", SETTING_WORD, offsetof(struct metric, name), 0},
+        {"dtype", SETTING_ELSEWHERE, 0, 0}, /* float32, whatever the policy */
         {"k", SETTING_WHOLE, offsetof(struct metric, k), 1},
         {"threshold", SETTING_NUMBER, offsetof(struct metric, threshold), 0},
     };
@@ -150,21 +152,27 @@ static plim_status read_metric(struct metric *out, const char *job, const struct
     return map ? read_words(out, job, yaml->first, error) : PLIM_OK;
 }
 
-plim_status metrics_read(struct training *out, const char *job, const struct yaml *yaml, plim_error *error)
+/* "a_accuracy" of output a. */
+static plim_status name_metric(struct metric *metric, const char *prefix, struct arena *arena, plim_error *error)
+{
+    if (!prefix)
+        return PLIM_OK;
+    metric->name = arena_format(arena, "%s_%s", prefix, metric->name);
+    return metric->name ? PLIM_OK : arena_refused(arena, error);
+}
+
+plim_status metrics_read(struct training *out, int output, const char *prefix, struct arena *arena, const char *job,
+                         const struct yaml *yaml, plim_error *error)
 {
     char where[256];
-    yaml_place(where, job, yaml);
-    if (yaml->kind == YAML_MAP)
-        return hint(error,
-                    fail_at(error, PLIM_BAD_JOB, where, "metrics: expected a list of names, got '%s'",
-                            yaml->first ? yaml->first->key : ""),
-                    "metrics: [accuracy]");
     for (const struct yaml *entry = yaml->kind == YAML_LIST ? yaml->first : yaml; entry; entry = entry->next) {
         yaml_place(where, job, entry);
-        if (out->metric_count == MOST_METRICS - 1)
-            return fail_at(error, PLIM_UNSUPPORTED, where, "metrics: at most %d", MOST_METRICS - 1);
+        if (out->metric_count == MOST_METRICS)
+            return fail_at(error, PLIM_UNSUPPORTED, where, "metrics: at most %d", MOST_METRICS);
         struct metric *metric = &out->metric[out->metric_count];
         TRY(read_metric(metric, job, entry, error));
+        TRY(name_metric(metric, prefix, arena, error));
+        metric->output = output;
         for (int i = 0; i < out->metric_count; i++)
             if (strcmp(out->metric[i].name, metric->name) == 0)
                 return fail_at(error, PLIM_BAD_JOB, where, "two metrics are named '%s'", metric->name);
@@ -177,22 +185,32 @@ plim_status metrics_read(struct training *out, const char *job, const struct yam
 
 /* ---- into the graph ----------------------------------------------------- */
 
+/* One output, as its metrics see it. */
+struct output {
+    struct tensor *x, *label;
+    const char *layer;
+    bool logits;         /* x comes before the activation, */
+    enum loss_kind kind; /* which is this loss's */
+};
+
 /* What the activation would have made, where it was left to the loss. */
-static struct tensor *probabilities(struct graph *graph, const struct model *model, struct tensor *x)
+static struct tensor *probabilities(struct graph *graph, const struct output *output)
 {
-    if (!model->from_logits)
-        return x;
-    return unary(graph, model->training->loss == LOSS_BINARY ? &op_sigmoid : &op_softmax, x);
+    if (!output->logits)
+        return output->x;
+    return unary(graph, output->kind == LOSS_BINARY ? &op_sigmoid : &op_softmax, output->x);
 }
 
-static struct tensor *loss_values(struct graph *graph, const struct model *model, const struct loss *loss,
-                                  struct tensor *x, struct tensor *label)
+static struct tensor *loss_values(struct graph *graph, const struct loss *loss, const struct output *output)
 {
     struct scale_attributes negative = {-1.0};
-    if (!loss_fits(graph, model->use[model->use_count - 1].layer->name, loss->type, x, label))
+    if (!loss_fits(graph, output->layer, loss->type, output->x, output->label))
         return NULL;
-    bool logits = model->from_logits && loss->type->kind == model->training->loss;
-    struct tensor *values = loss->type->values(graph, loss, logits ? x : probabilities(graph, model, x), label, logits);
+    bool logits = output->logits && loss->type->kind == output->kind;
+    struct tensor *x = logits ? output->x : probabilities(graph, output);
+    if (!output->logits && !loss->from_logits)
+        x = before_activation(&logits, loss->type, x);
+    struct tensor *values = loss->type->values(graph, loss, x, output->label, logits || loss->from_logits);
     if (loss->type->row != ROW_COSINE || !values) /* as a loss its sign is the other one */
         return values;
     return graph_add(graph, &op_scale, &values, 1, &negative, sizeof negative);
@@ -206,30 +224,40 @@ static struct tensor *mean(struct graph *graph, struct tensor *values)
     return graph_add(graph, &op_loss_mean, &values, 1, &attributes, sizeof attributes);
 }
 
+static struct output output_of_model(const struct model_tensors *tensors, const struct model *model, int i)
+{
+    const struct use *use = &model->use[model->output[i]];
+    return (struct output){.x = tensors->output[i].value,
+                           .label = tensors->output[i].label,
+                           .layer = use->layer->name,
+                           .logits = use->logits,
+                           .kind = training_loss(model->training, i).kind};
+}
+
 static void add_metric(struct model_tensors *out, struct graph *graph, const struct model *model,
-                       const struct metric *metric, struct tensor *x, struct tensor *label)
+                       const struct metric *metric)
 {
     struct tensor *values;
+    struct output output = output_of_model(out, model, metric->output);
     graph->layer = metric->name;
     if (metric->type)
         values =
-            metric->type->values(graph, metric, x, label, model->from_logits && model->training->loss == LOSS_BINARY);
+            metric->type->values(graph, metric, output.x, output.label, output.logits && output.kind == LOSS_BINARY);
     else
-        values = loss_values(graph, model, &metric->loss, x, label);
+        values = loss_values(graph, &metric->loss, &output);
     if (graph->failed)
         return;
     struct tensor *result = mean(graph, values);
     graph_result(graph, result, metric->name);
-    out->metric[out->metric_count++] = result;
+    out->metric[out->metric_count++] = (struct metric_tensor){.tensor = result, .name = metric->name};
 }
 
-void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model, struct tensor *x,
-                 struct tensor *label)
+void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model)
 {
     static const struct metric plain = {.type = &metrics[0], .name = "accuracy", .k = 5, .threshold = 0.5};
     const struct training *training = model->training;
     if (training->accuracy)
-        add_metric(out, graph, model, &plain, x, label);
+        add_metric(out, graph, model, &plain);
     for (int i = 0; i < training->metric_count && !graph->failed; i++)
-        add_metric(out, graph, model, &training->metric[i], x, label);
+        add_metric(out, graph, model, &training->metric[i]);
 }

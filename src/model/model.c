@@ -74,7 +74,7 @@ static struct tensor *input_of(struct graph *graph, struct model *model, const s
 bool layer_is_last(const struct layer *layer)
 {
     const struct model *model = layer->model;
-    return model->now && model->now->layer == layer && model->now == &model->use[model->use_count - 1];
+    return model->now && model->now->layer == layer && model->now->output_index >= 0 && !model->now->read;
 }
 
 struct tensor *layer_mask(const struct layer *layer, int i)
@@ -157,8 +157,10 @@ static struct tensor *build_use(struct graph *graph, struct model *model, struct
 
 static void forget_values(struct model *model)
 {
-    for (int i = 0; i < model->use_count; i++)
+    for (int i = 0; i < model->use_count; i++) {
         model->use[i].output = model->use[i].real = model->use[i].mask = NULL;
+        model->use[i].logits = false;
+    }
     for (int i = 0; i < model->feed_count; i++)
         model->feed[i].tensor = model->feed[i].real = NULL;
 }
@@ -176,6 +178,17 @@ static void forget_last_build(struct model *model)
     forget_values(model);
 }
 
+/* What losses and metrics read, and people, is float32. */
+static void take_outputs(struct tensor **out, struct graph *graph, const struct model *model)
+{
+    graph->layer = "output";
+    for (int i = 0; i < model->output_count; i++) {
+        struct tensor *made = model->use[model->output[i]].output;
+        out[i] = made->type == TYPE_F16 || made->type == TYPE_BF16 ? policy_cast(graph, made, TYPE_F32) : made;
+    }
+}
+
+/* out has room for all outputs. */
 static plim_status build_layers(struct tensor **out, struct graph *graph, struct model *model, plim_error *error)
 {
     for (int i = 0; i < model->use_count; i++) {
@@ -192,8 +205,8 @@ static plim_status build_layers(struct tensor **out, struct graph *graph, struct
         layer->output = use->output->shape;
         layer->output_bytes = (uint64_t)shape_count(&layer->output) * type_bytes(use->output->type);
     }
-    *out = model->use[model->use_count - 1].output;
-    return PLIM_OK;
+    take_outputs(out, graph, model);
+    return failed_at(graph, model, &model->use[model->output[0]], error);
 }
 
 static plim_status take_gradients(struct tensor ***out, struct graph *graph, struct model *model, struct tensor *loss,
@@ -227,29 +240,33 @@ static plim_status build_backward(struct model_tensors *out, struct graph *graph
     return rederive(graph, error);
 }
 
-/* A column of weights: the one named so, or one behind the label. */
-static int weight_column(const struct model *model, const struct column_spec *columns, int count, int label)
+/* "label", or with the output's name where there are several. */
+static struct tensor *label_input(struct graph *graph, const struct model *model, int output, int column,
+                                  const struct column_spec *spec)
 {
-    for (int c = 0; c < count; c++)
-        if (columns[c].name && strcmp(columns[c].name, "sample_weight") == 0)
-            return c;
-    return label == model->feed_count && count == model->feed_count + 2 ? label + 1 : -1;
+    const char *name =
+        model->output_count == 1 ? "label" : arena_format(&graph->arena, "%s_label", output_name(model, output));
+    if (!name)
+        graph_refused(graph, 0);
+    return name ? column_input(graph, name, column, spec) : NULL;
 }
 
 static plim_status feed_model(struct model_tensors *out, struct graph *graph, struct model *model,
                               const struct column_spec *columns, int count, plim_error *error)
 {
-    int *feed = arena_array(&graph->arena, (size_t)model->feed_count, sizeof *feed), y = 0;
+    int *feed = arena_array(&graph->arena, (size_t)model->feed_count, sizeof *feed);
+    struct label_columns labels;
     if (!feed)
         return arena_refused(&graph->arena, error);
     for (int i = 0; !model->training && i < model->feed_count; i++)
         feed[i] = i;
     if (model->training) {
-        TRY(model_columns(feed, &y, model, columns, count, error));
-        out->label = column_input(graph, "label", y, &columns[y]);
-        int weight = weight_column(model, columns, count, y);
-        if (weight >= 0)
-            out->weight = column_input(graph, "sample_weight", weight, &columns[weight]);
+        TRY(model_columns(feed, &labels, model, model->training, columns, count, error));
+        for (int i = 0; i < model->output_count; i++)
+            if (labels.label[i] >= 0)
+                out->output[i].label = label_input(graph, model, i, labels.label[i], &columns[labels.label[i]]);
+        if (labels.weight >= 0)
+            out->weight = column_input(graph, "sample_weight", labels.weight, &columns[labels.weight]);
     }
     for (int i = 0; i < model->feed_count; i++)
         model->feed[i].tensor =
@@ -262,18 +279,18 @@ static plim_status build(struct model_tensors *out, struct graph *graph, struct 
                          const struct column_spec *columns, int count, bool backward, plim_error *error)
 {
     struct model_tensors tensors = {0};
-    struct use *last = &model->use[model->use_count - 1];
+    struct tensor *made[MOST_MODEL_OUTPUTS];
     TRY(feed_model(&tensors, graph, model, columns, count, error));
-    TRY(build_layers(&tensors.output, graph, model, error));
-    tensors.mask = last->mask;
-    graph->layer = "output"; /* what losses and metrics read, and people, is float32 */
-    if (tensors.output->type == TYPE_F16 || tensors.output->type == TYPE_BF16)
-        tensors.output = policy_cast(graph, tensors.output, TYPE_F32);
+    TRY(build_layers(made, graph, model, error));
+    for (int i = 0; i < model->output_count; i++) {
+        tensors.output[i].value = made[i];
+        tensors.output[i].mask = model->use[model->output[i]].mask;
+    }
     *out = tensors;
     if (!model->training)
         return PLIM_OK;
-    losses_add(&tensors, graph, model, tensors.output, tensors.label);
-    TRY(failed_at(graph, model, last, error));
+    losses_add(&tensors, graph, model);
+    TRY(failed_at(graph, model, &model->use[model->output[0]], error));
     TRY(fuse(graph, error));
     if (backward)
         TRY(build_backward(&tensors, graph, model, error));
@@ -286,7 +303,6 @@ plim_status model_build(struct model_tensors *out, struct graph *graph, struct m
                         plim_error *error)
 {
     model->weight_count = 0;
-    model->from_logits = false;
     model->iteration = NULL;
     model->fitting = backward;
     model->training = training;
@@ -306,17 +322,11 @@ plim_status model_apply(struct tensor **out, struct graph *graph, struct model *
     if (!model->builds)
         forget_last_build(model);
     forget_values(model);
-    model->from_logits = false;
     model->fitting = fitting;
     model->training = training;
     for (int i = 0; i < count; i++)
         model->feed[i].tensor = x[i];
     plim_status status = build_layers(out, graph, model, error);
-    graph->layer = "output";
-    if (status == PLIM_OK && ((*out)->type == TYPE_F16 || (*out)->type == TYPE_BF16)) {
-        *out = policy_cast(graph, *out, TYPE_F32);
-        status = graph_check(graph, error);
-    }
     model->training = NULL; /* the caller's */
     model->now = NULL;
     graph->layer = NULL;

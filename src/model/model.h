@@ -104,7 +104,10 @@ struct use {
     int input_count;
     const int *input; /* uses before this one; FEED(i): what the model is fed */
     bool reverse;     /* Keras's layer(x, reverse=True) */
+    int output_index; /* which of the model's outputs it makes; -1: none */
+    bool read;        /* by another use */
     /* While building: */
+    bool logits; /* its activation was left to the loss */
     struct tensor *output, *real; /* real: the same as float32 */
     struct tensor *mask;          /* bool [N, T], or NULL */
 };
@@ -116,16 +119,21 @@ struct feed {
     struct tensor *tensor, *real; /* while building */
 };
 
+#define MOST_MODEL_OUTPUTS 16
+
 struct scope; /* model_scope.h: the entries of a list of layers */
 
 struct model {
     struct arena arena;
     const char *name;
     const char *job;          /* file name for error places */
+    const struct yaml *compiled; /* of a file that Keras wrote: its compile_config in a job's words, or NULL. Not the model's */
     struct layer *layer;      /* each once, in the order of reading */
     int layer_count;
-    struct use *use;          /* in running order: the last one is the model's output */
+    struct use *use;          /* in running order */
     int use_count;
+    int output[MOST_MODEL_OUTPUTS]; /* uses */
+    int output_count;
     struct feed *feed;
     int feed_count;
     struct scope *scope;      /* for the summary */
@@ -139,7 +147,6 @@ struct model {
     struct use *now;  /* the use that is being built */
     const struct training *training;
     bool fitting;     /* the graph of a training step: Dropout drops, BatchNormalization takes the batch's figures */
-    bool from_logits; /* the last activation was left to the loss */
     struct tensor *iteration; /* made when first asked for */
 };
 
@@ -160,7 +167,7 @@ void layer_place(char out[256], const struct layer *layer);
 
 /* A layer inside another, from `Dense: 10` or `Dense: {...}`: "time_distributed/dense". Its weights count as the outer one's. */
 plim_status layer_read_inner(struct layer **out, struct layer *outer, const struct yaml *entry, plim_error *error);
-/* For a layer's build: the layer makes the model's output, which nobody else reads. */
+/* For a layer's build: the layer makes one of the model's outputs, which nobody else reads. */
 bool layer_is_last(const struct layer *layer);
 /* For a layer's build: the mask (bool [N, T]: true where there is something) that came with input i, or NULL; and the mask
    of what it makes: NULL for none. */
@@ -189,28 +196,45 @@ struct metric_type;
 struct metric {
     const struct metric_type *type; /* NULL: a loss */
     struct loss loss;
-    const char *name; /* as Keras shows it */
+    int output;       /* of the model: whose */
+    const char *name; /* as Keras shows it: "accuracy"; of several outputs "a_accuracy" */
     int64_t k;
     double threshold;
 };
-#define MOST_METRICS 8
+#define MOST_METRICS 64 /* losses of the outputs, where there are several, among them */
+/* What the loss adds to the model's, of one output. */
+struct output_loss {
+    enum loss_kind kind;
+    struct loss loss;
+    bool none;     /* Keras's loss None */
+    double weight; /* Keras's loss_weights */
+};
 struct training {
-    enum loss_kind loss;
+    enum loss_kind loss; /* of every output, unless output_loss says it */
     struct loss loss_words;
-    bool accuracy; /* before the other metrics */
-    struct metric metric[MOST_METRICS - 1];
+    struct output_loss output_loss[MOST_MODEL_OUTPUTS];
+    int output_count; /* 0: the same loss for all, with weight 1 */
+    bool accuracy; /* of the first output, before the other metrics */
+    struct metric metric[MOST_METRICS];
     int metric_count;
     uint64_t seed; /* of the job: what is drawn in a step hangs on it */
     struct optimizer optimizer;
 };
+struct output_tensors {
+    struct tensor *value; /* predictions; logits where the loss takes them */
+    struct tensor *label; /* NULL: neither a loss nor a metric asks for one */
+    struct tensor *mask;  /* bool [N, T], or NULL */
+};
+struct metric_tensor {
+    struct tensor *tensor; /* RESULT [1]: a mean over the batch */
+    const char *name;
+};
 struct model_tensors {
-    struct tensor *loss;   /* RESULT [1]: mean over the batch */
-    struct tensor *metric[MOST_METRICS]; /* RESULT [1] each: means over the batch */
+    struct tensor *loss;   /* RESULT [1]: mean over the batch, of all outputs */
+    struct metric_tensor metric[MOST_METRICS]; /* in the order of reports: metrics, then losses of outputs */
     int metric_count;
+    struct output_tensors output[MOST_MODEL_OUTPUTS];
     struct tensor *weight; /* a column of weights of samples, or NULL */
-    struct tensor *output;   /* predictions; logits where the loss takes them */
-    struct tensor *label;
-    struct tensor *mask;     /* of the output, bool [N, T], or NULL */
     struct tensor *learning_rate, *iteration; /* STATE, training graph only */
 };
 /* A column of the batch. */
@@ -219,9 +243,13 @@ struct column_spec {
     enum type type;
     struct shape shape; /* of one element */
 };
-/* Which column feeds what: by the names of Input layers where they are names of columns, else in order, the label behind
-   them. feed has room for model->feed_count. */
-plim_status model_columns(int *feed, int *label, const struct model *model, const struct column_spec *columns, int count, plim_error *error);
+struct label_columns {
+    int label[MOST_MODEL_OUTPUTS]; /* by output; -1: it needs none */
+    int weight;                    /* of weights of samples; -1: there is none */
+};
+/* Which column feeds what: by the names of Input layers where they are names of columns, else in order, the labels behind
+   them: by the names of outputs, else in order. feed has room for model->feed_count. */
+plim_status model_columns(int *feed, struct label_columns *labels, const struct model *model, const struct training *training, const struct column_spec *columns, int count, plim_error *error);
 /* What a model's Input layers say they are fed, for its shapes without data. */
 plim_status model_input_columns(struct column_spec *columns, int *count, int most, const struct model *model, plim_error *error);
 /* training NULL: no label, no loss. backward: with gradients and updates. Fuses before taking gradients. The graph is not
@@ -229,14 +257,28 @@ plim_status model_input_columns(struct column_spec *columns, int *count, int mos
 plim_status model_build(struct model_tensors *out, struct graph *graph, struct model *model, const struct column_spec *columns, int count, const struct training *training, bool backward, plim_error *error);
 
 /* The layers over tensors that the graph has already, `count` of them in the order of the model's Input layers. Called again
-   for the same graph it uses the same weights. model->iteration is the caller's to set, where randomness needs one. */
+   for the same graph it uses the same weights. model->iteration is the caller's to set, where randomness needs one. out has
+   room for model->output_count. */
 plim_status model_apply(struct tensor **out, struct graph *graph, struct model *model, struct tensor *const *x, int count, const struct training *training, bool fitting, plim_error *error);
 
-/* losses.c: the loss and the accuracy of output x, for model_build. */
-/* metrics.c: `accuracy`, `[accuracy, {TopKCategoricalAccuracy: {k: 3}}]`. */
-plim_status metrics_read(struct training *out, const char *job, const struct yaml *yaml, plim_error *error);
-void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model, struct tensor *x, struct tensor *label);
-void losses_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *x, struct tensor *label);
+/* output_losses.c: losses, penalties and metrics of all outputs, for model_build. */
+void losses_add(struct model_tensors *out, struct graph *graph, struct model *model);
+struct output_loss training_loss(const struct training *training, int output);
+const char *output_name(const struct model *model, int output);
+/* metrics.c: `accuracy`, `[accuracy, {TopKCategoricalAccuracy: {k: 3}}]` of one output. prefix: what comes before the name
+   and a '_', or NULL; then the names lie in the arena. */
+plim_status metrics_read(struct training *out, int output, const char *prefix, struct arena *arena, const char *job, const struct yaml *yaml, plim_error *error);
+void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model);
+
+/* compile.c: the words of Keras's compile() for a model, each of one output, of all, a list or a map by output. */
+struct compile_word {
+    const struct yaml *node; /* NULL: not said */
+    const char *job;         /* the file's name, for places */
+};
+struct compile_words {
+    struct compile_word loss, loss_weights, metrics;
+};
+plim_status compile_read(struct training *out, const struct model *model, struct arena *arena, const struct compile_words *words, plim_error *error);
 
 /* The mean of a loss or metric over the batch: of values [N], or of [N, T] where every step counts, under a mask those that
    are there. RESULT-to-be [1]. */

@@ -1,8 +1,10 @@
-/* model_columns.c - which column of the batch feeds which input of a model, and which is the label. */
+/* model_columns.c - which column of the batch feeds which input of a model, and which is the label of which output. */
 #include <stdio.h>
 #include <string.h>
 
 #include "model/layer_options.h"
+
+#define MOST_CHOSEN 64 /* columns that data has at most */
 
 static int column_named(const struct column_spec *columns, int count, const char *name)
 {
@@ -25,51 +27,173 @@ static plim_status no_column(const struct model *model, const char *input, const
     return hint(error, status, "columns are %s; `- rename: {old: %.40s}` in the pipeline names one", names, input);
 }
 
-/* The column that no Input takes: the one named label, or the only one left. */
-static plim_status label_column(int *label, const int *feed, const struct model *model,
-                                const struct column_spec *columns, int count, plim_error *error)
+/* ---- labels ---- */
+
+/* What an output is compared with, if anything. */
+static bool needs_label(const struct training *training, int output)
 {
-    int left = 0;
-    for (int c = 0; c < count; c++) {
-        bool taken = false;
-        for (int i = 0; i < model->feed_count; i++)
-            taken = taken || feed[i] == c;
-        if (taken)
-            continue;
-        *label = c;
-        left++;
-        if (columns[c].name && strcmp(columns[c].name, "label") == 0)
-            return PLIM_OK;
-    }
-    if (left == 1)
-        return PLIM_OK;
-    return hint(error,
-                fail_at(error, PLIM_BAD_JOB, model->job,
-                        "%d columns are left besides the model's inputs: one is the label", left),
-                "pipeline: [inputs: [...], label: NAME]");
+    for (int i = 0; i < training->metric_count; i++)
+        if (training->metric[i].output == output)
+            return true;
+    return (training->accuracy && output == 0) || !training_loss(training, output).none;
 }
 
-plim_status model_columns(int *feed, int *label, const struct model *model, const struct column_spec *columns,
-                          int count, plim_error *error)
+/* Columns that no Input takes, and that are no weights; the names of outputs. */
+struct choice {
+    const struct model *model;
+    const struct training *training;
+    const struct column_spec *columns;
+    bool taken[MOST_CHOSEN];
+    int count;
+    int needed; /* labels */
+    plim_error *error;
+};
+
+static int next_free(const struct choice *choice, int c)
 {
-    int named = 0;
-    for (int i = 0; i < model->feed_count; i++) {
-        feed[i] = model->feed[i].name ? column_named(columns, count, model->feed[i].name) : -1;
-        named += feed[i] >= 0;
+    while (c < choice->count && choice->taken[c])
+        c++;
+    return c;
+}
+
+static int count_free(const struct choice *choice)
+{
+    int left = 0;
+    for (int c = 0; c < choice->count; c++)
+        left += !choice->taken[c];
+    return left;
+}
+
+static int free_named(const struct choice *choice, const char *name)
+{
+    int c = column_named(choice->columns, choice->count, name);
+    return c >= 0 && !choice->taken[c] ? c : -1;
+}
+
+/* By the names of outputs, where a column has one: then all of them do. */
+static plim_status labels_by_name(bool *named, struct label_columns *out, const struct choice *choice)
+{
+    const struct model *model = choice->model;
+    const char *missing = NULL;
+    for (int i = 0; i < model->output_count; i++) {
+        if (!needs_label(choice->training, i))
+            continue;
+        out->label[i] = free_named(choice, output_name(model, i));
+        *named = *named || out->label[i] >= 0;
+        if (out->label[i] < 0)
+            missing = output_name(model, i);
     }
-    for (int i = 0; named && i < model->feed_count; i++)
+    if (!*named || !missing)
+        return PLIM_OK;
+    return hint(choice->error,
+                fail_at(choice->error, PLIM_BAD_JOB, model->job, "the data has no column for the output '%s'", missing),
+                "`- rename: {old: %.60s}` in the pipeline names one", missing);
+}
+
+static plim_status labels_left(const struct choice *choice, int left)
+{
+    const struct model *model = choice->model;
+    if (model->output_count == 1)
+        return hint(choice->error,
+                    fail_at(choice->error, PLIM_BAD_JOB, model->job,
+                            "%d columns are left besides the model's inputs: one is the label", left),
+                    "pipeline: [inputs: [...], label: NAME]");
+    return hint(choice->error,
+                fail_at(choice->error, PLIM_BAD_JOB, model->job,
+                        "%d columns are left besides the model's inputs, %d outputs want a label", left,
+                        choice->needed),
+                "pipeline: [inputs: [...], label: {%.60s: NAME, ...}]", output_name(model, 0));
+}
+
+/* In order: a column an output, or one for each that needs it, and perhaps weights behind them. */
+static plim_status labels_in_order(struct label_columns *out, struct choice *choice)
+{
+    const struct model *model = choice->model;
+    int left = count_free(choice), c = 0;
+    bool all = left == model->output_count, more = out->weight < 0 && left == choice->needed + 1 && !all;
+    if (!all && !more && left != choice->needed)
+        return labels_left(choice, left);
+    for (int i = 0; i < model->output_count; i++) {
+        bool needed = needs_label(choice->training, i);
+        if (!needed && !all)
+            continue;
+        c = next_free(choice, c);
+        out->label[i] = needed ? c : -1;
+        c++;
+    }
+    if (more)
+        out->weight = next_free(choice, c);
+    return PLIM_OK;
+}
+
+/* Of one output: the column with its name, the one named label, the first behind inputs in order, or the only one. */
+static plim_status one_label(struct label_columns *out, struct choice *choice, bool inputs_named)
+{
+    int left = count_free(choice), own = free_named(choice, output_name(choice->model, 0));
+    int label = free_named(choice, "label"), first = next_free(choice, 0);
+    if (own >= 0 || (inputs_named && label >= 0))
+        out->label[0] = own >= 0 ? own : label;
+    else if (left == 1 || (left && !inputs_named))
+        out->label[0] = first;
+    else
+        return labels_left(choice, left);
+    if (!inputs_named && out->weight < 0 && left == 2 && out->label[0] == first)
+        out->weight = next_free(choice, first + 1);
+    return PLIM_OK;
+}
+
+static plim_status choose_labels(struct label_columns *out, struct choice *choice, bool inputs_named)
+{
+    bool named = false;
+    for (int i = 0; i < MOST_MODEL_OUTPUTS; i++)
+        out->label[i] = -1;
+    out->weight = free_named(choice, "sample_weight");
+    if (out->weight >= 0)
+        choice->taken[out->weight] = true;
+    for (int i = 0; i < choice->model->output_count; i++)
+        choice->needed += needs_label(choice->training, i);
+    if (choice->model->output_count == 1)
+        return one_label(out, choice, inputs_named);
+    TRY(labels_by_name(&named, out, choice));
+    return named ? PLIM_OK : labels_in_order(out, choice);
+}
+
+/* ---- inputs ---- */
+
+static plim_status choose_inputs(int *feed, bool *by_name, const struct choice *choice)
+{
+    const struct model *model = choice->model;
+    for (int i = 0; i < model->feed_count; i++) {
+        feed[i] = model->feed[i].name ? column_named(choice->columns, choice->count, model->feed[i].name) : -1;
+        *by_name = *by_name || feed[i] >= 0;
+    }
+    for (int i = 0; *by_name && i < model->feed_count; i++)
         if (feed[i] < 0)
-            return no_column(model, model->feed[i].name ? model->feed[i].name : "input", columns, count, error);
-    if (named)
-        return label_column(label, feed, model, columns, count, error);
-    if (count <= model->feed_count)
-        return fail_at(error, PLIM_BAD_JOB, model->job,
+            return no_column(model, model->feed[i].name ? model->feed[i].name : "input", choice->columns, choice->count,
+                             choice->error);
+    if (*by_name)
+        return PLIM_OK;
+    if (choice->count <= model->feed_count)
+        return fail_at(choice->error, PLIM_BAD_JOB, model->job,
                        "the model has %d input%s and a label; the data has %d column%s", model->feed_count,
-                       model->feed_count == 1 ? "" : "s", count, count == 1 ? "" : "s");
+                       model->feed_count == 1 ? "" : "s", choice->count, choice->count == 1 ? "" : "s");
     for (int i = 0; i < model->feed_count; i++)
         feed[i] = i;
-    *label = model->feed_count;
     return PLIM_OK;
+}
+
+plim_status model_columns(int *feed, struct label_columns *labels, const struct model *model,
+                          const struct training *training, const struct column_spec *columns, int count,
+                          plim_error *error)
+{
+    struct choice choice = {.model = model, .training = training, .columns = columns, .count = count, .error = error};
+    bool by_name = false;
+    if (count > MOST_CHOSEN)
+        return fail_at(error, PLIM_UNSUPPORTED, model->job, "%d columns; at most %d", count, MOST_CHOSEN);
+    TRY(choose_inputs(feed, &by_name, &choice));
+    for (int i = 0; i < model->feed_count; i++)
+        choice.taken[feed[i]] = true;
+    return choose_labels(labels, &choice, by_name);
 }
 
 plim_status model_input_columns(struct column_spec *columns, int *count, int most, const struct model *model,

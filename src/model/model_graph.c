@@ -173,30 +173,57 @@ static plim_status put_in_order(const struct model_reader *reader, struct scope 
 
 /* ---- outputs ---- */
 
-static plim_status find_output(const struct model_reader *reader, struct scope *scope)
+/* NEEDSWORK: a model inside another has one output: an entry makes one value. */
+static plim_status count_outputs(const struct model_reader *reader, const struct yaml *outputs)
 {
-    const struct yaml *outputs = scope->outputs;
     char where[256];
-    scope->output = scope->count - 1;
-    if (!outputs)
+    int count = outputs->kind == YAML_LIST ? outputs->count : 1, most = reader->depth ? 1 : MOST_MODEL_OUTPUTS;
+    if (count <= most)
         return PLIM_OK;
-    if (outputs->kind == YAML_LIST && outputs->count > 1) {
-        yaml_place(where, reader->model->job, outputs);
-        return fail_at(reader->error, PLIM_UNSUPPORTED, where, "outputs: %d of them; one is supported so far",
-                       outputs->count);
-    }
-    return find_input(&scope->output, reader, scope, "outputs",
-                      outputs->kind == YAML_LIST && outputs->first ? outputs->first : outputs);
+    yaml_place(where, reader->model->job, outputs);
+    return fail_at(reader->error, PLIM_UNSUPPORTED, where, "outputs: %d of them; %s %d", count,
+                   reader->depth ? "a model inside another has" : "at most", most);
 }
 
-/* Every entry leads to the output: what does not was written for nothing. */
+static plim_status add_output(const struct model_reader *reader, struct scope *scope, const struct yaml *node)
+{
+    char where[256];
+    int output;
+    TRY(find_input(&output, reader, scope, "outputs", node));
+    yaml_place(where, reader->model->job, node);
+    for (int i = 0; i < scope->output_count; i++)
+        if (scope->output[i] == output)
+            return hint(reader->error,
+                        fail_at(reader->error, PLIM_UNSUPPORTED, where, "outputs: '%s' twice", node->text),
+                        "name it once");
+    scope->output[scope->output_count++] = output;
+    return PLIM_OK;
+}
+
+static plim_status find_outputs(const struct model_reader *reader, struct scope *scope)
+{
+    const struct yaml *outputs = scope->outputs;
+    if (!outputs) {
+        scope->output[scope->output_count++] = scope->count - 1;
+        return PLIM_OK;
+    }
+    TRY(count_outputs(reader, outputs));
+    if (outputs->kind != YAML_LIST || !outputs->first)
+        return add_output(reader, scope, outputs);
+    for (const struct yaml *node = outputs->first; node; node = node->next)
+        TRY(add_output(reader, scope, node));
+    return PLIM_OK;
+}
+
+/* Every entry leads to an output: what does not was written for nothing. */
 static plim_status all_are_used(const struct model_reader *reader, const struct scope *scope, struct arena *work)
 {
     char where[256];
     bool *used = arena_array(work, (size_t)scope->count, sizeof *used);
     if (!used)
         return arena_refused(work, reader->error);
-    used[scope->output] = true;
+    for (int i = 0; i < scope->output_count; i++)
+        used[scope->output[i]] = true;
     for (int i = scope->count; i-- > 0;) {
         const struct entry *entry = &scope->entry[scope->order[i]];
         for (int k = 0; used[scope->order[i]] && k < entry->input_count; k++)
@@ -207,9 +234,9 @@ static plim_status all_are_used(const struct model_reader *reader, const struct 
         if (used[i])
             continue;
         entry_place(where, reader, &scope->entry[i]);
-        plim_status status =
-            fail_at(reader->error, PLIM_BAD_JOB, where, "nothing that leads to the output '%s' reads layer '%s'",
-                    scope->entry[scope->output].name, scope->entry[i].name);
+        plim_status status = fail_at(
+            reader->error, PLIM_BAD_JOB, where, "nothing that leads to the output '%s'%s reads layer '%s'",
+            scope->entry[scope->output[0]].name, scope->output_count > 1 ? " or another" : "", scope->entry[i].name);
         return hint(reader->error, status, "take it out, or name it in `inputs:` of another or in `outputs:`");
     }
     return PLIM_OK;
@@ -220,7 +247,7 @@ plim_status scope_connect(struct model_reader *reader, struct scope *scope)
     struct arena work;
     for (int i = 0; i < scope->count; i++)
         TRY(connect(reader, scope, &scope->entry[i]));
-    TRY(find_output(reader, scope));
+    TRY(find_outputs(reader, scope));
     arena_init(&work, reader->model->arena.budget, TAG_PLANNER);
     plim_status status = put_in_order(reader, scope, &work);
     if (status == PLIM_OK)
@@ -271,7 +298,7 @@ static plim_status lay_out(struct model_reader *reader, struct scope *scope, con
             return reader_no_room(reader);
         if (entry->inside) {
             TRY(lay_out(reader, entry->inside, input, capacity));
-            entry->use = entry->inside->entry[entry->inside->output].use;
+            entry->use = entry->inside->entry[entry->inside->output[0]].use;
             continue;
         }
         TRY(use_room(reader, capacity));
@@ -283,7 +310,28 @@ static plim_status lay_out(struct model_reader *reader, struct scope *scope, con
                                               .name = entry->name,
                                               .input = input,
                                               .input_count = entry->input_count,
-                                              .reverse = entry->reverse};
+                                              .reverse = entry->reverse,
+                                              .output_index = -1};
+        for (int k = 0; k < entry->input_count; k++)
+            if (input[k] >= 0)
+                model->use[input[k]].read = true;
+    }
+    return PLIM_OK;
+}
+
+/* A model inside passes on what another layer makes: then both are the same value. */
+static plim_status set_outputs(struct model_reader *reader, const struct scope *scope)
+{
+    struct model *model = reader->model;
+    char where[256];
+    for (int i = 0; i < scope->output_count; i++) {
+        const struct entry *entry = &scope->entry[scope->output[i]];
+        entry_place(where, reader, entry);
+        if (model->use[entry->use].output_index >= 0)
+            return fail_at(reader->error, PLIM_UNSUPPORTED, where, "outputs: '%s' is another output too", entry->name);
+        model->use[entry->use].output_index = model->output_count;
+        model->use[entry->use].name = entry->name;
+        model->output[model->output_count++] = entry->use;
     }
     return PLIM_OK;
 }
@@ -302,5 +350,6 @@ plim_status model_lay_out(struct model_reader *reader, struct scope *scope)
     for (int i = 0; i < scope->count; i++)
         if (is_input(&scope->entry[i]))
             model->feed[FEED(scope->entry[i].input[0])].name = scope->entry[i].name;
-    return lay_out(reader, scope, feeds, &capacity);
+    TRY(lay_out(reader, scope, feeds, &capacity));
+    return set_outputs(reader, scope);
 }

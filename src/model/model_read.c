@@ -420,6 +420,8 @@ static plim_status make_model(struct model **out, struct budget *budget, const c
 /* A list in which each layer reads the one before it is Keras's Sequential. */
 static bool is_list(const struct scope *scope)
 {
+    if (scope->output_count > 1)
+        return false;
     for (int i = 0; i < scope->count; i++) {
         const struct entry *entry = &scope->entry[i];
         if (entry->definition != i || entry->input_count != 1 || entry->input[0] != (i ? i - 1 : FEED(0)))

@@ -34,7 +34,8 @@ struct scope {
     int count;
     int *order; /* entries so that each comes behind its inputs */
     const struct yaml *outputs;
-    int output; /* an entry */
+    int output[MOST_MODEL_OUTPUTS]; /* entries; of a model inside another there is one */
+    int output_count;
     int feed_count;
     int first_layer, layer_count; /* in the model's table: its own and those of models inside */
     int *slots;                   /* names of entries, hashed: index + 1 */

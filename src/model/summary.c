@@ -45,7 +45,7 @@ static bool is_shown(const struct model *model, const struct entry *entry)
 static const struct layer *maker_of(const struct entry *entry)
 {
     while (entry->inside)
-        entry = &entry->inside->entry[entry->inside->output];
+        entry = &entry->inside->entry[entry->inside->output[0]];
     return entry->layer;
 }
 

@@ -262,8 +262,8 @@ struct dataset *dataset_list_files(struct budget *budget, const char *const *pat
 /* Keeps the first error; returns a dataset that carries it. */
 struct dataset *dataset_failed(struct budget *budget, const plim_error *error);
 
-/* From now on a batch of this dataset is refused (BAD_DATA, naming the element) when its label column
-   holds anything but whole numbers from 0 to classes - 1; LABELS_ARE_NUMBERS: anything but numbers. For the
+/* From now on a batch of this dataset is refused (BAD_DATA, naming the element) when this column of
+   labels holds anything but whole numbers from 0 to classes - 1; LABELS_ARE_NUMBERS: anything but numbers. For the
    dataset that iterators are opened on, before they are; stages put around it do not inherit it. */
 plim_status dataset_expect_labels(struct dataset *dataset, int column, int64_t classes, plim_error *error);
 #define LABELS_ARE_NUMBERS 0

@@ -534,10 +534,11 @@ static plim_status read_rows(struct flow *flow, const struct flow_target *target
 static plim_status check_labels(const struct flow *flow, const struct flow_target *target, int64_t count,
                                 plim_error *error)
 {
-    const struct label_rule *rule = &flow->shape.dataset->labels;
-    if (!rule->checked)
-        return PLIM_OK;
-    return labels_check(flow->shape.dataset, target->column[rule->column], flow->position, count, error);
+    const struct dataset *dataset = flow->shape.dataset;
+    for (int i = 0; i < dataset->label_count; i++)
+        TRY(labels_check(dataset, &dataset->labels[i], target->column[dataset->labels[i].column], flow->position, count,
+                         error));
+    return PLIM_OK;
 }
 
 plim_status flow_finish(int64_t *done, struct flow *flow, const struct flow_target *target, int64_t count,

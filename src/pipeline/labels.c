@@ -9,7 +9,13 @@ plim_status dataset_expect_labels(struct dataset *dataset, int column, int64_t c
     TRY(dataset_error(dataset, error));
     if (column < 0 || column >= dataset->spec->column_count)
         return fail(error, PLIM_INTERNAL, "labels: column %d of %d", column, dataset->spec->column_count);
-    dataset->labels = (struct label_rule){.checked = true, .column = column, .classes = classes};
+    int at = 0;
+    while (at < dataset->label_count && dataset->labels[at].column != column)
+        at++;
+    if (at == MOST_LABEL_RULES)
+        return fail(error, PLIM_INTERNAL, "labels: more than %d columns of them", MOST_LABEL_RULES);
+    dataset->labels[at] = (struct label_rule){.column = column, .classes = classes};
+    dataset->label_count += at == dataset->label_count;
     return PLIM_OK;
 }
 
@@ -31,10 +37,9 @@ static plim_status refuse(const struct column *column, int64_t index, double val
 }
 
 /* `count` values, `each` of them of one element. */
-static plim_status check_values(const struct dataset *dataset, const void *values, const int64_t *index, int64_t count,
+static plim_status check_values(const struct dataset *dataset, const struct label_rule *rule, const void *values, const int64_t *index, int64_t count,
                                 int64_t each, plim_error *error)
 {
-    const struct label_rule *rule = &dataset->labels;
     const struct column *column = &dataset->spec->column[rule->column];
     for (int64_t i = 0; i < count; i++) {
         double value = element_get(values, column->type, i);
@@ -44,18 +49,18 @@ static plim_status check_values(const struct dataset *dataset, const void *value
     return PLIM_OK;
 }
 
-plim_status labels_check(const struct dataset *dataset, const void *rows, const int64_t *index, int64_t count,
+plim_status labels_check(const struct dataset *dataset, const struct label_rule *rule, const void *rows, const int64_t *index, int64_t count,
                          plim_error *error)
 {
-    const struct column *column = &dataset->spec->column[dataset->labels.column];
+    const struct column *column = &dataset->spec->column[rule->column];
     if (!column_is_variable(column)) {
         int64_t each = shape_count(&column->shape);
-        return check_values(dataset, rows, index, count * each, each, error);
+        return check_values(dataset, rule, rows, index, count * each, each, error);
     }
     for (int64_t i = 0; i < count; i++) { /* elements that are batches */
         const struct cell *cell = (const struct cell *)rows + i;
         int64_t each = value_count(column, cell);
-        TRY(check_values(dataset, cell->data, index + i, each, each, error));
+        TRY(check_values(dataset, rule, cell->data, index + i, each, each, error));
     }
     return PLIM_OK;
 }

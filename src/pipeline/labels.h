@@ -4,8 +4,8 @@
 
 #include "pipeline/stage.h"
 
-/* `count` packed rows of the dataset's label column; index: their source indices. The dataset has a rule. */
-plim_status labels_check(const struct dataset *dataset, const void *rows, const int64_t *index, int64_t count,
+/* `count` packed rows of the rule's column; index: their source indices. */
+plim_status labels_check(const struct dataset *dataset, const struct label_rule *rule, const void *rows, const int64_t *index, int64_t count,
                          plim_error *error);
 
 #endif

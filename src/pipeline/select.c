@@ -3,7 +3,7 @@
    select: [image, age]                these alone, in this order
    rename: {old: new}
    inputs: [image]                     what the model is fed, and
-   label: kind                         what the loss gets: the first column and the second */
+   label: kind                         what the loss gets: behind them; of several outputs a list, or {output: column} */
 #include <stdio.h>
 #include <string.h>
 
@@ -186,16 +186,30 @@ static plim_status rename_read(struct dataset **dataset, const char *job, const 
     return PLIM_OK;
 }
 
+/* A column, a list of them in the order of the model's outputs, or {output: column}. */
+static plim_status read_labels(struct select_options *options, const char *job, const struct yaml *value,
+                               plim_error *error)
+{
+    const struct setting setting = {"label", SETTING_WORD, 0, 0};
+    const char *name = NULL;
+    if (value->kind != YAML_MAP)
+        return read_names(options, job, value, error);
+    for (const struct yaml *entry = value->first; entry; entry = entry->next) {
+        TRY(setting_value(&name, &setting, job, entry, error));
+        TRY(choose(options, name, entry->key, error));
+    }
+    return PLIM_OK;
+}
+
 /* The whole entry: `inputs:` and, mostly, `label:`. */
 static plim_status inputs_read(struct dataset **dataset, const char *job, const struct yaml *entry, uint64_t seed,
                                plim_error *error)
 {
     struct {
-        const struct yaml *inputs;
-        const char *label;
+        const struct yaml *inputs, *label;
     } words = {0};
     static const struct setting settings[] = {{"inputs", SETTING_NODE, 0, 0},
-                                              {"label", SETTING_WORD, sizeof(void *), 0}};
+                                              {"label", SETTING_NODE, sizeof(void *), 0}};
     struct select_options options = {.word = "inputs"};
     char where[256];
     (void)seed;
@@ -204,12 +218,8 @@ static plim_status inputs_read(struct dataset **dataset, const char *job, const 
     if (!words.inputs)
         return hint(error, fail_at(error, PLIM_BAD_JOB, where, "'inputs:' is missing"), "inputs: [x]");
     TRY(read_names(&options, job, words.inputs, error));
-    if (options.count > 1)
-        return hint(
-            error, fail_at(error, PLIM_UNSUPPORTED, where, "inputs: models of more than one input are not offered yet"),
-            "inputs: [%s]", options.choice[0].column);
     if (words.label)
-        TRY(choose(&options, words.label, words.label, error));
+        TRY(read_labels(&options, job, words.label, error));
     *dataset = dataset_map(*dataset, &select_function, &options);
     return PLIM_OK;
 }

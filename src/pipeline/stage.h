@@ -69,10 +69,10 @@ struct stage {
 
 /* What dataset_expect_labels said. */
 struct label_rule {
-    bool checked;
     int column;
     int64_t classes;
 };
+#define MOST_LABEL_RULES 16
 
 struct dataset {
     const struct stage *stage; /* NULL: a source, or a failed one */
@@ -108,7 +108,8 @@ struct dataset {
     /* What changes after building. */
     bool started; /* source only: start() has been called */
     bool kept;    /* an optional cache: the budget has room for it */
-    struct label_rule labels;
+    struct label_rule labels[MOST_LABEL_RULES];
+    int label_count;
 };
 
 /* What a stage that makes batches, windows and the like of elements makes of their columns: one more axis in front,

@@ -50,7 +50,7 @@ static uint64_t written_bytes(const char *name)
 static uint64_t header_bytes(const struct program *program)
 {
     const uint64_t words = sizeof "\"\":{\"dtype\":\"BOOL\",\"shape\":[],\"data_offsets\":[,]},";
-    uint64_t bytes = 2048, offset = digits(program->persistent_bytes);
+    uint64_t bytes = 2048 + 48 * MOST_METRICS, offset = digits(program->persistent_bytes);
     for (int i = 0; i < program->persistent_count; i++) {
         const struct tensor *tensor = program->persistent[i];
         bytes += written_bytes(tensor->name) + words + 2 * offset;

@@ -7,7 +7,7 @@ plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_erro
     const float *loss = machine_data(&trainer->machine, PHASE_EVALUATE, tensors->loss);
     const float *metric[MOST_METRICS] = {0};
     for (int m = 0; m < tensors->metric_count; m++)
-        metric[m] = machine_data(&trainer->machine, PHASE_EVALUATE, tensors->metric[m]);
+        metric[m] = machine_data(&trainer->machine, PHASE_EVALUATE, tensors->metric[m].tensor);
     struct batch *batch;
     TRY(iterator_seek(trainer->validation_iterator, 0, 0, error));
     for (int64_t i = 0; !trainer->options.validation_steps || i < trainer->options.validation_steps; i++) {

@@ -385,8 +385,8 @@ static plim_status prepare(struct run *run, plim_error *error)
     const struct model_tensors *tensors = &trainer->train_tensors;
     run->progress.metric_count = tensors->metric_count;
     for (int m = 0; m < tensors->metric_count; m++) {
-        run->progress.metric[m] = trainer->metric[m];
-        run->metric[m] = machine_data(&trainer->machine, PHASE_TRAIN, tensors->metric[m]);
+        run->progress.metric[m] = tensors->metric[m].name;
+        run->metric[m] = machine_data(&trainer->machine, PHASE_TRAIN, tensors->metric[m].tensor);
     }
     run->progress.budget_bytes = trainer->budget_bytes;
     run->loss = machine_data(&trainer->machine, PHASE_TRAIN, trainer->train_tensors.loss);

@@ -142,7 +142,6 @@ struct trainer {
     struct checkpoint_folder checkpoints;
     const volatile int *stop; /* set by a signal handler */
     uint64_t predicted_peak, budget_bytes;
-    const char *metric[MOST_METRICS]; /* names, in the order of the tensors */
     char note[768];     /* what is to be said of this run: what a resume found, data too short; "": nothing */
 };
 /* Calls listener with BEGIN, STEP, EPOCH and END events. */

@@ -1,0 +1,94 @@
+/* output_losses.c - what a model is trained by: the weighted sum of its outputs' losses, and penalties. */
+#include "model/layer_options.h"
+#include "model/op_words.h"
+#include "ops/ops.h"
+
+const char *output_name(const struct model *model, int output)
+{
+    return model->use[model->output[output]].name;
+}
+
+struct output_loss training_loss(const struct training *training, int output)
+{
+    if (training->output_count)
+        return training->output_loss[output];
+    return (struct output_loss){.kind = training->loss, .loss = training->loss_words, .weight = 1.0};
+}
+
+/* Keras shows them where there are several. */
+static bool is_shown(const struct model *model)
+{
+    int count = 0;
+    for (int i = 0; i < model->output_count; i++)
+        count += !training_loss(model->training, i).none;
+    return count > 1;
+}
+
+/* The loss of one output, before its weight; NULL: it has failed. */
+static struct tensor *one_loss(const struct model_tensors *tensors, struct graph *graph, const struct model *model,
+                               int output, const struct output_loss *words)
+{
+    const struct output_tensors *of = &tensors->output[output];
+    const struct use *use = &model->use[model->output[output]];
+    struct loss loss = words->loss;
+    struct loss_operands operands = {.output = of->value,
+                                     .label = of->label,
+                                     .mask = of->mask,
+                                     .weight = tensors->weight,
+                                     .logits = use->logits,
+                                     .layer = use->layer->name};
+    loss.type = loss_type_of(&loss, words->kind);
+    if (!use->logits && !loss.from_logits) /* others read the output too: the logits are there beside it */
+        operands.output = before_activation(&operands.logits, loss.type, of->value);
+    return loss_add(graph, &loss, &operands);
+}
+
+/* Named "a_loss" among the metrics. */
+static void show(struct model_tensors *out, struct graph *graph, const struct model *model, struct tensor **losses)
+{
+    for (int i = 0; i < model->output_count && !graph->failed; i++) {
+        if (!losses[i])
+            continue;
+        if (out->metric_count == MOST_METRICS) {
+            graph_fail(graph, PLIM_UNSUPPORTED, "metrics: with the losses of %d outputs at most %d",
+                       model->output_count, MOST_METRICS);
+            return;
+        }
+        out->metric[out->metric_count++] = (struct metric_tensor){.tensor = losses[i], .name = losses[i]->name};
+    }
+}
+
+static const char *loss_layer(struct graph *graph, const struct model *model, int output, bool shown)
+{
+    const char *name = shown ? arena_format(&graph->arena, "%s_loss", output_name(model, output)) : "loss";
+    if (!name)
+        graph_refused(graph, 0);
+    return name;
+}
+
+void losses_add(struct model_tensors *out, struct graph *graph, struct model *model)
+{
+    struct tensor *losses[MOST_MODEL_OUTPUTS] = {0}, *sum = NULL;
+    bool shown = is_shown(model);
+    for (int i = 0; i < model->output_count; i++) {
+        struct output_loss words = training_loss(model->training, i);
+        struct scale_attributes weight = {words.weight};
+        if (words.none || !(graph->layer = loss_layer(graph, model, i, shown)))
+            continue;
+        struct tensor *loss = one_loss(out, graph, model, i, &words);
+        if (shown && loss) {
+            graph_result(graph, loss, graph->layer);
+            losses[i] = loss;
+        }
+        if (words.weight != 1.0)
+            loss = graph_add(graph, &op_scale, &loss, 1, &weight, sizeof weight);
+        sum = sum && loss ? binary(graph, &op_add, sum, loss) : loss;
+        if (graph->failed)
+            return;
+    }
+    graph->layer = "loss";
+    out->loss = penalties_add(graph, model, sum);
+    graph_result(graph, out->loss, "loss");
+    metrics_add(out, graph, model);
+    show(out, graph, model, losses);
+}

@@ -1,0 +1,197 @@
+/* test_outputs.c - models of several outputs: which column is whose label, what is trained and reported, and what is
+   refused. Values are compared with Keras in interop/outputs.py. */
+#include "model_bench.h"
+#include "ops/ops.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+static const char two[] = "layers:\n"
+                          "- Input: {shape: [5], name: x}\n"
+                          "- Dense: {units: 4, name: stem}\n"
+                          "- Dense: {units: 3, activation: softmax, name: kind}\n"
+                          "- Dense: {units: 1, activation: sigmoid, name: flag, inputs: stem}\n"
+                          "outputs: [kind, flag]\n";
+
+static void good(struct bench *bench, plim_status status)
+{
+    if (status != PLIM_OK)
+        fail_msg("%s: %s; %s", bench->error.where, bench->error.message, bench->error.hint);
+}
+
+/* {loss: ..., loss_weights: ..., metrics: ...} */
+static plim_status compile(struct bench *bench, const char *text)
+{
+    const struct yaml *words = parse(bench, text);
+    const struct compile_words compiled = {.loss = {yaml_get(words, "loss"), "job.yaml"},
+                                           .loss_weights = {yaml_get(words, "loss_weights"), "job.yaml"},
+                                           .metrics = {yaml_get(words, "metrics"), "job.yaml"}};
+    bench->training = (struct training){0};
+    TRY(optimizer_read(&bench->training.optimizer, "job.yaml", parse(bench, "sgd"), &bench->error));
+    return compile_read(&bench->training, bench->model, &bench->arena, &compiled, &bench->error);
+}
+
+static struct column_spec column(const char *name)
+{
+    struct column_spec spec = {.name = name, .type = TYPE_F32};
+    if (strcmp(name, "x") == 0)
+        spec.shape = shape_of(1, (int64_t[]){5});
+    return spec;
+}
+
+static plim_status build(struct bench *bench, const char *const *names, int count)
+{
+    struct column_spec columns[8];
+    for (int i = 0; i < count; i++)
+        columns[i] = column(names[i]);
+    graph_release(&bench->graph);
+    graph_init(&bench->graph, bench->budget, 4);
+    return model_build(&bench->tensors, &bench->graph, bench->model, columns, count, &bench->training, true,
+                       &bench->error);
+}
+#define BUILD(bench, ...) build(bench, (const char *[]){__VA_ARGS__}, COUNT(((const char *[]){__VA_ARGS__})))
+
+static int nodes_of(const struct graph *graph, const struct op *op)
+{
+    int count = 0;
+    for (int i = 0; i < graph->node_count; i++)
+        count += graph->node[i]->op == op;
+    return count;
+}
+
+static void losses_are_added_and_reported(void **state)
+{
+    struct bench *bench = *state;
+    static const char *const names[] = {"kind_accuracy", "flag_mse", "kind_loss", "flag_loss"};
+    good(bench, read_model(bench, two));
+    good(bench, compile(bench, "loss: {kind: sparse_categorical_crossentropy, flag: bce}\n"
+                               "loss_weights: [1, 0.5]\n"
+                               "metrics: {kind: [accuracy], flag: mse}\n"));
+    good(bench, BUILD(bench, "x", "kind", "flag"));
+    assert_int_equal(bench->tensors.metric_count, COUNT(names));
+    for (int i = 0; i < COUNT(names); i++)
+        assert_string_equal(bench->tensors.metric[i].name, names[i]);
+    assert_int_equal(bench->model->output_count, 2);
+    /* Both activations are left to the losses; mse wants a probability. */
+    assert_int_equal(nodes_of(&bench->graph, &op_softmax), 0);
+    assert_int_equal(nodes_of(&bench->graph, &op_sigmoid), 1);
+    assert_int_equal(nodes_of(&bench->graph, &op_sgd), 6);
+}
+
+static void labels_by_name_or_in_order(void **state)
+{
+    struct bench *bench = *state;
+    const struct output_tensors *output = bench->tensors.output;
+    good(bench, read_model(bench, two));
+    good(bench, compile(bench, "loss: [sparse_categorical_crossentropy, bce]\n"));
+    good(bench, BUILD(bench, "flag", "x", "kind"));
+    assert_true(output[0].label->column == 2 && output[1].label->column == 0);
+    good(bench, BUILD(bench, "x", "p", "q"));
+    assert_true(output[0].label->column == 1 && output[1].label->column == 2 && !bench->tensors.weight);
+    good(bench, BUILD(bench, "x", "p", "q", "w"));
+    assert_int_equal(bench->tensors.weight->column, 3);
+    good(bench, BUILD(bench, "x", "sample_weight", "p", "q"));
+    assert_true(output[1].label->column == 3 && bench->tensors.weight->column == 1);
+    /* A column an output, or one for each that needs it. */
+    good(bench, compile(bench, "loss: [null, bce]\n"));
+    good(bench, BUILD(bench, "x", "p"));
+    assert_true(!output[0].label && output[1].label->column == 1);
+    good(bench, BUILD(bench, "x", "p", "q"));
+    assert_true(!output[0].label && output[1].label->column == 2);
+    assert_int_equal(bench->tensors.metric_count, 0);
+}
+
+static void an_output_without_a_loss_trains_nothing(void **state)
+{
+    struct bench *bench = *state;
+    good(bench, read_model(bench, two));
+    good(bench, compile(bench, "loss: {kind: null, flag: bce}\nmetrics: [accuracy, null]\n"));
+    good(bench, BUILD(bench, "x", "kind", "flag"));
+    assert_int_equal(bench->tensors.metric_count, 1);
+    assert_int_equal(nodes_of(&bench->graph, &op_sgd), 4); /* not those of kind */
+}
+
+/* The probabilities have another reader: they are made, and the loss takes the logits all the same. */
+static void an_output_that_others_read(void **state)
+{
+    struct bench *bench = *state;
+    good(bench, read_model(bench, "layers:\n"
+                                  "- Dense: {units: 1, activation: sigmoid, name: flag}\n"
+                                  "- Dense: {units: 1, name: size}\n"
+                                  "outputs: [flag, size]\n"));
+    good(bench, compile(bench, "loss: [bce, mse]\n"));
+    good(bench, BUILD(bench, "x", "p", "q"));
+    assert_int_equal(nodes_of(&bench->graph, &op_sigmoid), 1);
+    assert_int_equal(nodes_of(&bench->graph, &op_sigmoid_crossentropy), 1);
+}
+
+struct refusal {
+    const char *text;
+    plim_status code;
+    const char *where, *message, *hint;
+};
+
+static void expect(const struct bench *bench, plim_status status, const struct refusal *refusal)
+{
+    const plim_error *error = &bench->error;
+    if (status != refusal->code || !strstr(error->where, refusal->where) || !strstr(error->message, refusal->message) ||
+        !strstr(error->hint, refusal->hint))
+        fail_msg("%s\n  gave %s \"%s\": \"%s\"; \"%s\"", refusal->text, plim_status_name(status), error->where,
+                 error->message, error->hint);
+}
+
+static void bad_words_are_refused(void **state)
+{
+    static const struct refusal
+        words[] =
+            {
+                {"loss: [mse]", PLIM_BAD_JOB, "job.yaml:1:7", "1 of them, the model has 2 outputs", "kind"},
+                {"loss: {kind: mse}", PLIM_BAD_JOB, "job.yaml:1:7", "nothing is said of output 'flag'", "flag: null"},
+                {"loss: {kind: mse, flg: mse}", PLIM_BAD_JOB, "job.yaml:1:19", "no output 'flg'", "'flag'"},
+                {"loss: {mse: {}, mae: {}}", PLIM_BAD_JOB, "job.yaml:1:8", "no output 'mse'", "kind"},
+                {"loss: [null, null]", PLIM_BAD_JOB, "job.yaml:1:7", "no output has one", "loss:"},
+                {"loss: mse\nloss_weights: 2", PLIM_BAD_JOB, "job.yaml:2:15", "2 outputs", "{kind: 2"},
+                {"loss: mse\nloss_weights: [1]", PLIM_BAD_JOB, "job.yaml:2:15", "1 of them", "kind"},
+                {"loss: mse\nloss_weights: {kind: much, flag: 1}", PLIM_BAD_JOB, "job.yaml:2", "number", ""},
+                {"loss: mse\nmetrics: [accuracy]", PLIM_BAD_JOB, "job.yaml:2:10", "1 of them", "kind"},
+                {"loss: mse\nmetrics: accuracy", PLIM_BAD_JOB, "job.yaml:2:10", "2 outputs", "{kind: [accuracy]}"},
+                {"loss: mse\nmetrics: {knd: mse}", PLIM_BAD_JOB, "job.yaml:2:11", "no output 'knd'", "'kind'"},
+            },
+        models[] =
+            {
+                {"layers: [Dense: {units: 3, name: a}]\noutputs: [a, a]", PLIM_UNSUPPORTED, "job.yaml:2:14",
+                 "'a' twice", "once"},
+                {"- Functional: {outputs: [a, b], layers: [Dense: {units: 3, name: a}, Dense: {units: 1, name: b}]}",
+                 PLIM_UNSUPPORTED, "job.yaml:1", "inside another has 1", ""},
+            },
+        columns[] = {
+            {"kind", PLIM_BAD_JOB, "job.yaml", "no column for the output 'flag'", "rename"},
+            {"p", PLIM_BAD_JOB, "job.yaml", "1 columns are left", "label: {kind"},
+        };
+    struct bench *bench = *state;
+    for (int i = 0; i < COUNT(models); i++)
+        expect(bench, read_model(bench, models[i].text), &models[i]);
+    good(bench, read_model(bench, two));
+    for (int i = 0; i < COUNT(words); i++) {
+        bench->error = (plim_error){0};
+        expect(bench, compile(bench, words[i].text), &words[i]);
+    }
+    good(bench, compile(bench, "loss: mse"));
+    for (int i = 0; i < COUNT(columns); i++) {
+        bench->error = (plim_error){0};
+        expect(bench, BUILD(bench, "x", columns[i].text), &columns[i]);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(losses_are_added_and_reported),
+        TEST(labels_by_name_or_in_order),
+        TEST(an_output_without_a_loss_trains_nothing),
+        TEST(an_output_that_others_read),
+        TEST(bad_words_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
