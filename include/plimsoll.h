@@ -498,6 +498,8 @@ typedef struct plim_batch {
     int64_t count;                   /* samples */
     void *column[PLIM_MOST_COLUMNS]; /* row 0; rows are packed, each of the shape that plim_iterator_shape tells */
     int64_t epoch, step;
+    const void *origin; /* of an iterator's batch: plim_program_run compares its columns with the graph's inputs. NULL in
+                           one of your own, whose bytes are taken for what the graph says */
 } plim_batch;
 
 typedef struct plim_iterator plim_iterator;
@@ -612,7 +614,8 @@ PLIM_API void plim_program_free(plim_program *program);
 /* What it holds of the budget; nothing is added while it runs. */
 PLIM_API uint64_t plim_program_bytes(const plim_program *program);
 /* Runs a graph (0 is the first) on a batch: count samples, a column for each input of the graph, in the order in which they were
-   made. A plim_iterator's batches fit. */
+   made. PLIM_USAGE when a plim_iterator's batch has other types, or more or fewer elements a row, than these; a batch of your own (origin NULL) is
+   taken at your word. Labels and ids are to be in the range of what reads them: others make nan. */
 PLIM_API plim_status plim_program_run(plim_program *program, int graph, const plim_batch *batch, plim_error *error);
 /* A result of the graph that ran last, a weight or a state; of results with a batch so many whole rows as asked for. */
 PLIM_API plim_status plim_program_read(void *data, size_t bytes, const plim_program *program, const plim_value *value,

@@ -73,6 +73,46 @@ static void same_files(const char *a, const char *b)
     unlink(b);
 }
 
+/* A graph over x and label, and the first batch of data that may have other columns. */
+static plim_status run_first(plim_type label_type, int64_t width, const char *data)
+{
+    plim_budget *budget = budget_of(32 * MIB);
+    plim_graph *graph = graph_of(budget, 32, false);
+    plim_program *program;
+    plim_iterator *iterator;
+    const plim_batch *batch;
+    plim_value *inputs[2] = {plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(width)),
+                             plim_graph_input(graph, "label", label_type, SCALAR)};
+    plim_graph_result(graph, plim_op(graph, "sum", inputs, 1, NULL), "sum");
+    plim_graph_result(graph, plim_op(graph, "cast", inputs + 1, 1, "float32"), "labels");
+    good(plim_program_make(&program, &graph, 1, NULL, &told));
+    plim_dataset *dataset = plim_dataset_read(budget, data, 7);
+    good(plim_iterator_open(&iterator, dataset, budget, NULL, &told));
+    good(plim_iterator_next(&batch, iterator, &told));
+    plim_status status = plim_program_run(program, 0, batch, &told);
+    plim_iterator_close(iterator);
+    plim_dataset_unref(dataset);
+    plim_program_free(program);
+    plim_graph_free(graph);
+    plim_budget_free(budget);
+    return status;
+}
+
+static void batches_that_do_not_fit_are_refused(void **state)
+{
+    static const char data[] = "{random: {elements: 64, shape: [10], classes: 3}, pipeline: [batch: 32]}";
+    (void)state;
+    good(run_first(PLIM_INT32, 10, data));
+    assert_int_equal(run_first(PLIM_INT32, 100000, data), PLIM_USAGE);
+    assert_non_null(strstr(told.message, "(None, 100000)"));
+    assert_non_null(strstr(told.message, "(None, 10)"));
+    assert_int_equal(run_first(PLIM_INT32, 9, data), PLIM_USAGE);
+    assert_int_equal(run_first(PLIM_FLOAT32, 10, data), PLIM_USAGE);
+    assert_non_null(strstr(told.message, "int32"));
+    assert_int_equal(run_first(PLIM_INT32, 10, "{range: [0, 64], pipeline: [batch: 32]}"), PLIM_USAGE);
+    good(run_first(PLIM_INT32, 10, "{random: {elements: 64, shape: [5, 2], classes: 3}, pipeline: [batch: 32]}"));
+}
+
 /* Layers, loss and optimizer by the words of the job: the same bits. */
 static void layers_train_like_a_job(void **state)
 {
@@ -655,6 +695,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_train_like_a_job),
+        cmocka_unit_test(batches_that_do_not_fit_are_refused),
         cmocka_unit_test(ops_train_like_a_job),
         cmocka_unit_test(layers_of_two_outputs),
         cmocka_unit_test(gradients_are_slopes),

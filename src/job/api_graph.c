@@ -139,7 +139,9 @@ plim_value *plim_graph_input(plim_graph *graph, const char *name, plim_type type
         graph_fail(&graph->inner, PLIM_USAGE, "%s: at most %d inputs", name, MOST_COLUMNS);
         return NULL;
     }
-    return value_of(graph_input(&graph->inner, name, graph->columns++, inner, whole));
+    struct tensor *input = graph_input(&graph->inner, name, graph->columns, inner, whole);
+    graph->input[graph->columns++] = input;
+    return value_of(input);
 }
 
 /* Keras's: in and out of a matrix, times what a window covers. */

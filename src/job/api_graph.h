@@ -25,6 +25,7 @@ struct plim_graph {
     bool training;
     struct training words; /* what layers ask of a job: its seed */
     int columns;
+    const struct tensor *input[MOST_COLUMNS]; /* so many */
     int *unnamed;             /* numbers of layers without a name */
     struct tensor *iteration; /* steps done, once anybody asked */
     struct api_weight *weight, **last_weight;

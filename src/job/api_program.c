@@ -172,6 +172,29 @@ uint64_t plim_program_bytes(const plim_program *program)
 
 /* ---- running ---- */
 
+/* An iterator's rows are read as the graph says: they have to hold as many elements of that type. */
+static plim_status check_column(const struct tensor *input, const struct iterator *iterator, plim_error *error)
+{
+    char wanted[96], given[96];
+    const struct spec *spec = iterator_spec(iterator);
+    if (input->column >= spec->column_count)
+        return fail(error, PLIM_USAGE, "%s: column %d of the batch, which has %d", input->name, input->column,
+                    spec->column_count);
+    const struct column *column = &spec->column[input->column];
+    struct shape shape = iterator_shape(iterator, input->column);
+    bool packed = true; /* numbers, not cells of any extent */
+    for (int axis = 0; axis < shape.rank; axis++)
+        packed &= shape.dim[axis] >= 0;
+    if (column->type == input->type && packed && shape_row(&shape) == shape_row(&input->shape))
+        return PLIM_OK;
+    shape_text(wanted, sizeof wanted, &input->shape, true);
+    shape_text(given, sizeof given, &shape, true);
+    fail(error, PLIM_USAGE, "%s: the graph takes %s %s, column %d ('%s') of the batch is %s %s", input->name,
+         type_name(input->type), wanted, input->column, column->name,
+         column->type == TYPE_STRING ? "string" : type_name(column->type), given);
+    return hint(error, PLIM_USAGE, "plim_dataset_spec tells what the columns are");
+}
+
 plim_status plim_program_run(plim_program *program, int graph, const plim_batch *batch, plim_error *error)
 {
     if (graph < 0 || graph >= program->count)
@@ -183,6 +206,8 @@ plim_status plim_program_run(plim_program *program, int graph, const plim_batch 
     for (int c = 0; c < runs->columns; c++)
         if (!batch->column[c])
             return fail(error, PLIM_USAGE, "column %d of the batch is NULL, the graph has %d", c, runs->columns);
+    for (int c = 0; batch->origin && c < runs->columns; c++)
+        TRY(check_column(runs->input[c], batch->origin, error));
     program->last = graph;
     machine_run(&program->machine, phases[graph], (const struct batch *)batch);
     return backend_check(program->backend, error);

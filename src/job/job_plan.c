@@ -108,15 +108,22 @@ void job_unplan(struct plim_job *job)
     job->planned = job->data_planned = false;
 }
 
-/* A label that names no class would train to NaN without a word. */
-static plim_status expect_labels(struct plim_job *job, struct dataset *dataset, const struct model_tensors *tensors, plim_error *error)
+/* A label that names no class, or an id without a row, would train to NaN without a word. */
+static plim_status expect(struct plim_job *job, struct dataset *dataset, const struct graph *graph,
+                          const struct model_tensors *tensors, plim_error *error)
 {
+    for (int t = 0; dataset && t < graph->tensor_count; t++) {
+        const struct tensor *input = graph->tensor[t];
+        if (input->kind == KIND_INPUT && input->below)
+            TRY(dataset_expect(dataset, input->column, EXPECT_IDS, input->below, error));
+    }
     for (int i = 0; dataset && i < job->model->output_count; i++) {
         struct output_loss loss = training_loss(&job->training, i);
         bool classes = !loss.none && loss_type_of(&loss.loss, loss.kind)->sparse && !loss.loss.ignores;
         const struct tensor *output = tensors->output[i].value, *label = tensors->output[i].label;
         if (label)
-            TRY(dataset_expect_labels(dataset, label->column, classes ? output->shape.dim[output->shape.rank - 1] : LABELS_ARE_NUMBERS, error));
+            TRY(dataset_expect(dataset, label->column, classes ? EXPECT_CLASSES : EXPECT_NUMBERS,
+                               classes ? output->shape.dim[output->shape.rank - 1] : 0, error));
     }
     return PLIM_OK;
 }
@@ -130,8 +137,8 @@ static plim_status build(struct plim_job *job, plim_error *error)
     job_release_program(job);
     job->graphs_built = true;
     TRY(job_graphs(&job->train_graph, &job->evaluate_graph, &job->train_tensors, &job->evaluate_tensors, job, batch, evaluate_batch, error));
-    TRY(expect_labels(job, job->train.dataset, &job->train_tensors, error));
-    TRY(expect_labels(job, job->validation.dataset, &job->evaluate_tensors, error));
+    TRY(expect(job, job->train.dataset, &job->train_graph, &job->train_tensors, error));
+    TRY(expect(job, job->validation.dataset, &job->evaluate_graph, &job->evaluate_tensors, error));
     return make_program(job, error);
 }
 

@@ -21,10 +21,13 @@ static struct shape deeper(const struct shape *ids, int64_t depth)
 
 static plim_status embedding_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    const struct tensor *ids = node->input[0], *w = node->input[1];
+    struct tensor *ids = node->input[0];
+    const struct tensor *w = node->input[1];
     TRY(need_index(node, 0, error));
     TRY(need_real(node, 1, error));
     TRY(need_rank(node, 1, 2, error));
+    if (ids->kind == KIND_INPUT && (!ids->below || w->shape.dim[0] < ids->below))
+        ids->below = w->shape.dim[0];
     if (w->batched || ids->shape.rank >= MOST_AXES)
         return misfit(node, error, "ids of %d axes; at most %d, and a table without a batch", ids->shape.rank,
                       MOST_AXES - 1);

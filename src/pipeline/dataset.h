@@ -14,7 +14,7 @@
 #include "formats/source.h"
 
 struct yaml;
-struct dataset; /* counted, immutable once built (but for expect_labels); a failed one carries its error */
+struct dataset; /* counted, immutable once built (but for expect); a failed one carries its error */
 
 /* Each takes over the reference it is given. */
 struct dataset *dataset_from_source(struct source *source); /* takes the source over, too */
@@ -262,11 +262,12 @@ struct dataset *dataset_list_files(struct budget *budget, const char *const *pat
 /* Keeps the first error; returns a dataset that carries it. */
 struct dataset *dataset_failed(struct budget *budget, const plim_error *error);
 
-/* From now on a batch of this dataset is refused (BAD_DATA, naming the element) when this column of
-   labels holds anything but whole numbers from 0 to classes - 1; LABELS_ARE_NUMBERS: anything but numbers. For the
-   dataset that iterators are opened on, before they are; stages put around it do not inherit it. */
-plim_status dataset_expect_labels(struct dataset *dataset, int column, int64_t classes, plim_error *error);
-#define LABELS_ARE_NUMBERS 0
+enum expected { EXPECT_NUMBERS, EXPECT_CLASSES, EXPECT_IDS };
+/* From now on a batch of this dataset is refused (BAD_DATA, naming the element) when this column holds anything but
+   whole numbers from 0 to below - 1 (classes of a loss, ids of an embedding); EXPECT_NUMBERS: anything but numbers. For the
+   dataset that iterators are opened on, before they are; stages put around it do not inherit it. Of several rules of a
+   column the last holds. */
+plim_status dataset_expect(struct dataset *dataset, int column, enum expected kind, int64_t below, plim_error *error);
 
 /* How large a value, with all that is made of it on its way, may become: instead of what source and functions expect.
    For a dataset fresh from its source, before stages are put around it. */
@@ -314,6 +315,7 @@ struct batch {
     int64_t count;              /* samples */
     void *column[MOST_COLUMNS]; /* row 0; rows are packed */
     int64_t epoch, step;        /* which batch this is */
+    const void *origin;         /* the iterator that gave it */
 };
 
 struct iterator;
@@ -329,6 +331,7 @@ plim_status iterator_next(struct batch **batch, struct iterator *iterator, plim_
 /* The shape of a column of the batch given last, samples first: where they were padded, how far. Samples of different
    shapes (-1) are cells. */
 struct shape iterator_shape(const struct iterator *iterator, int column);
+const struct spec *iterator_spec(const struct iterator *iterator);
 /* Goes on at another batch (validation starts from 0 each time). */
 plim_status iterator_seek(struct iterator *iterator, int64_t epoch, int64_t step, plim_error *error);
 

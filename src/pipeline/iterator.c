@@ -159,6 +159,7 @@ static struct batch *next_element(struct iterator *iterator)
     iterator->element.epoch = iterator->source->epoch;
     iterator->element.step = iterator->source->step * iterator->rows + iterator->in_slot++;
     iterator->element.count = 1;
+    iterator->element.origin = iterator;
     return &iterator->element;
 }
 
@@ -183,6 +184,11 @@ plim_status iterator_next(struct batch **batch, struct iterator *iterator, plim_
         return iterator_next(batch, iterator, error);
     *batch = next_element(iterator);
     return PLIM_OK;
+}
+
+const struct spec *iterator_spec(const struct iterator *iterator)
+{
+    return iterator->dataset->spec;
 }
 
 struct shape iterator_shape(const struct iterator *iterator, int column)

@@ -32,6 +32,7 @@ static plim_status take_ring(struct iterator *iterator, plim_error *error)
         uint8_t *base = ring + (uint64_t)s * iterator->slot_bytes;
         for (int c = 0; c < iterator->dataset->spec->column_count; c++)
             iterator->slot[s].batch.column[c] = base + iterator->column_at[c];
+        iterator->slot[s].batch.origin = iterator;
         room_init(&iterator->slot[s].room, base + iterator->slot_bytes - iterator->room_bytes, iterator->room_bytes);
     }
     return PLIM_OK;

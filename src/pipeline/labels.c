@@ -1,10 +1,10 @@
-/* labels.c - the column that a loss reads, looked at before it reaches the loss: a class that there is not, or
-   not a number, would end as weights that are not numbers. */
+/* labels.c - columns that a loss or an embedding reads, looked at before they reach it: a class or an id that there is
+   not, or not a number, would end as weights that are not numbers. */
 #include "pipeline/labels.h"
 
 #include <math.h>
 
-plim_status dataset_expect_labels(struct dataset *dataset, int column, int64_t classes, plim_error *error)
+plim_status dataset_expect(struct dataset *dataset, int column, enum expected kind, int64_t below, plim_error *error)
 {
     TRY(dataset_error(dataset, error));
     if (column < 0 || column >= dataset->spec->column_count)
@@ -14,43 +14,48 @@ plim_status dataset_expect_labels(struct dataset *dataset, int column, int64_t c
         at++;
     if (at == MOST_LABEL_RULES)
         return fail(error, PLIM_INTERNAL, "labels: more than %d columns of them", MOST_LABEL_RULES);
-    dataset->labels[at] = (struct label_rule){.column = column, .classes = classes};
+    dataset->labels[at] = (struct label_rule){.column = column, .kind = kind, .below = below};
     dataset->label_count += at == dataset->label_count;
     return PLIM_OK;
 }
 
-static bool is_allowed(double value, int64_t classes)
+static bool is_allowed(const struct label_rule *rule, double value)
 {
-    if (classes == LABELS_ARE_NUMBERS)
+    if (rule->kind == EXPECT_NUMBERS)
         return !isnan(value);
-    return value >= 0 && value < (double)classes && value == trunc(value);
+    return value >= 0 && value < (double)rule->below && value == trunc(value);
 }
 
-static plim_status refuse(const struct column *column, int64_t index, double value, int64_t classes, plim_error *error)
+static plim_status refuse(const struct column *column, const struct label_rule *rule, int64_t index, double value,
+                          plim_error *error)
 {
+    bool ids = rule->kind == EXPECT_IDS;
     if (isnan(value))
         return fail(error, PLIM_BAD_DATA, "element %lld: column '%s' is not a number", (long long)index, column->name);
-    fail(error, PLIM_BAD_DATA, "element %lld: column '%s' is %.15g, not one of %lld classes from 0", (long long)index,
-         column->name, value, (long long)classes);
+    fail(error, PLIM_BAD_DATA, "element %lld: column '%s' is %.15g, not one of %lld %s from 0", (long long)index,
+         column->name, value, (long long)rule->below, ids ? "ids" : "classes");
+    if (ids)
+        return hint(error, PLIM_BAD_DATA, "an Embedding of input_dim %lld takes whole numbers from 0 to %lld",
+                    (long long)rule->below, (long long)rule->below - 1);
     return hint(error, PLIM_BAD_DATA, "labels are whole numbers from 0 to %lld, one for each output of the model",
-                (long long)classes - 1);
+                (long long)rule->below - 1);
 }
 
 /* `count` values, `each` of them of one element. */
-static plim_status check_values(const struct dataset *dataset, const struct label_rule *rule, const void *values, const int64_t *index, int64_t count,
-                                int64_t each, plim_error *error)
+static plim_status check_values(const struct dataset *dataset, const struct label_rule *rule, const void *values,
+                                const int64_t *index, int64_t count, int64_t each, plim_error *error)
 {
     const struct column *column = &dataset->spec->column[rule->column];
     for (int64_t i = 0; i < count; i++) {
         double value = element_get(values, column->type, i);
-        if (!is_allowed(value, rule->classes))
-            return refuse(column, index[i / each], value, rule->classes, error);
+        if (!is_allowed(rule, value))
+            return refuse(column, rule, index[i / each], value, error);
     }
     return PLIM_OK;
 }
 
-plim_status labels_check(const struct dataset *dataset, const struct label_rule *rule, const void *rows, const int64_t *index, int64_t count,
-                         plim_error *error)
+plim_status labels_check(const struct dataset *dataset, const struct label_rule *rule, const void *rows,
+                         const int64_t *index, int64_t count, plim_error *error)
 {
     const struct column *column = &dataset->spec->column[rule->column];
     if (!column_is_variable(column)) {

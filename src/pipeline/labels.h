@@ -1,4 +1,4 @@
-/* labels.h - the check that dataset_expect_labels asks for, on rows of a batch. */
+/* labels.h - the check that dataset_expect asks for, on rows of a batch. */
 #ifndef PIPELINE_LABELS_H
 #define PIPELINE_LABELS_H
 

@@ -67,12 +67,13 @@ struct stage {
                         plim_error *error);
 };
 
-/* What dataset_expect_labels said. */
+/* What dataset_expect said. */
 struct label_rule {
     int column;
-    int64_t classes;
+    enum expected kind;
+    int64_t below;
 };
-#define MOST_LABEL_RULES 16
+#define MOST_LABEL_RULES 32
 
 struct dataset {
     const struct stage *stage; /* NULL: a source, or a failed one */
