@@ -42,7 +42,8 @@ const struct command command_bench = {
     .help = "A job: takes one batch and runs the training step on it N times, or for ten seconds.\n"
             "kernels: runs every op in sizes that models have, or stretched examples, on one thread; says which kernel ran\n"
             "and what share it reached of what bounds it: of multiply-adds in registers, or of bytes through memory, both\n"
-            "measured in the same run. An op that fell back to plain C is marked. Takes --json and --memory.\n\n"
+            "measured in the same run, and the share of multiply-adds that memory allows (roof). An op that fell back to plain\n"
+            "C is marked. Takes --json and --memory.\n\n"
             "  plim bench examples/mlp.yaml --steps 2000\n"
             "  plim bench kernels 'conv2d*' matmul --memory 200MiB\n",
     .takes = TAKES_JOB | TAKES_STEPS,

@@ -200,12 +200,14 @@ typedef struct plim_kernel_figures {
     bool memory_bound;          /* at the machine's best, moving its bytes would take longer than its arithmetic */
     double seconds, gflops, gb_per_s; /* a multiply-add is two operations */
     double share;                     /* of the peak that binds it: 1 is all that the machine has */
+    double peak_gflops;               /* multiply-adds in registers, measured around this line */
+    double roof;                      /* the share of peak_gflops that moving its bytes once leaves: 1 when not bound by memory */
     uint64_t needed_bytes;            /* for its operands */
     uint64_t done, total;             /* ops so far, this one among them, and of how many */
 } plim_kernel_figures;
 
-/* What the machine does at best, on one thread: a loop of multiply-adds in registers, one through memory; and how it
-   went. */
+/* What the machine does at best, on one thread: a loop of multiply-adds in registers, one through memory (the best of
+   those measured so far); and how it went. */
 typedef struct plim_kernel_totals {
     char features[32]; /* instruction set: "avx512" */
     double peak_gflops, peak_gb_per_s;

@@ -502,6 +502,10 @@ class Kernels(Case):
             self.assertFalse(line["reference"])
             self.assertIn(line["bound"], ("compute", "memory"))
             self.assertGreater(min(line["seconds"], line["gflops"], line["gb_per_s"], line["share"]), 0, line)
+            self.assertGreater(line["peak_gflops"], 0)
+            self.assertEqual(line["roof"] < 1, line["bound"] == "memory", line)
+            self.assertFalse(line["large"] and line["roof"] < 1, line)
+        self.assertTrue([line for line in lines if line["large"]])
         for model in ("gpt2 ", "mlp ", "resnet50 ", "mobilenetv2 "):
             self.assertTrue([line for line in lines if line["size"].startswith(model)], model)
         if not SANITIZED:

@@ -10,7 +10,7 @@
 
 #define MOST_TENSORS 64
 #define MOST_SLICES  4096 /* of longer ops the rest is left out, and counted as what was run */
-#define LEAST_RUNS   3
+#define LEAST_RUNS   5
 #define MOST_RUNS    1000
 #define SLOW_RUNS    4 /* a first run may take so many times line_ns; then its first slices stand for all */
 
