@@ -396,6 +396,61 @@ static void convolutions_are_compiled(void **state)
     bench_close(&bench);
 }
 
+/* ---- kernels of one cell and many channels ------------------------------- */
+
+struct point_case {
+    int64_t height, width, stride_down, stride, in, out;
+    bool bias;
+};
+
+static void build_points(struct fixture *fixture, const struct op *op, const struct point_case *c)
+{
+    struct graph *graph = &fixture->graph;
+    struct conv_gradient_attributes back = {
+        {{c->stride_down, c->stride}, {0}, {0}, ACTIVATION_NONE}, {c->height, c->width}, {1, 1}, true, 1};
+    fixture_begin(fixture, 3);
+    struct tensor *k = graph_weight(graph, "k", TYPE_F32, SHAPE(1, 1, c->in, c->out), true);
+    struct tensor *bias = graph_weight(graph, "bias", TYPE_F32, SHAPE(c->in), true);
+    struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(3, c->height, c->width, c->in));
+    struct tensor *dy =
+        graph_input(graph, "dy", 1, TYPE_F32, SHAPE(3, c->height / c->stride_down, c->width / c->stride, c->out));
+    if (op == &op_conv2d_input_gradient)
+        graph_add(graph, op, (struct tensor *[]){dy, k, bias}, c->bias ? 3 : 2, &back, sizeof back);
+    else
+        graph_add(graph, op, (struct tensor *[]){x, dy}, 2, &back, sizeof back);
+    fixture_end(fixture);
+}
+
+/* Runs as long as tiles, shorter and longer; ragged channels; more steps than a block has. */
+static void points_of_many_channels(void **state)
+{
+    (void)state;
+    static const struct point_case cases[] = {
+        {4, 6, 2, 2, 520, 1030, false},
+        {7, 2, 1, 1, 1030, 520, true},
+        {2, 34, 2, 2, 512, 1024, true},
+        {6, 5, 3, 1, 800, 700, false},
+    };
+    struct bench bench;
+    struct fixture fast, exact;
+    for (int v = 0; v < cpu_choices_count; v++) {
+        if (!cpu_choices[v].supported())
+            continue;
+        bench_open(&bench, cpu_choices[v].variant);
+        for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+            const struct op *op = i % 2 ? &op_conv2d_weight_gradient : &op_conv2d_input_gradient;
+            build_points(&fast, op, &cases[i / 2]);
+            build_points(&exact, op, &cases[i / 2]);
+            assert_string_equal(kernel_of(&bench, fast.node, 2, 3)->implementation,
+                                cpu_choices[v].variant->implementation);
+            check_pair(&bench, &fast, &exact, 2, i < 2 ? 2 : 3);
+            fixture_release(&fast);
+            fixture_release(&exact);
+        }
+        bench_close(&bench);
+    }
+}
+
 /* What runs where there is no oneDNN: every convolution's examples, with the library out of the way. */
 static void columns_take_every_convolution(void **state)
 {
@@ -707,6 +762,7 @@ int main(void)
         cmocka_unit_test(cuts_keep_bits),
         cmocka_unit_test(convolutions_are_compiled),
         cmocka_unit_test(threads_share_a_convolution),
+        cmocka_unit_test(points_of_many_channels),
         cmocka_unit_test(columns_take_every_convolution),
         cmocka_unit_test(models_run_on_fast_kernels),
         cmocka_unit_test(models_in_bf16_are_the_same_as_they_lie),

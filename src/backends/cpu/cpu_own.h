@@ -279,6 +279,8 @@ MAKER(make_attention_gradient);
 
 MAKER(make_columns);
 MAKER(make_columns_input_gradient);
+MAKER(make_points_input_gradient);
+MAKER(make_points_weight_gradient);
 MAKER(make_point_weight_gradient);
 RUNNER(run_columns);
 RUNNER(run_columns_input_gradient);

@@ -1,0 +1,163 @@
+/* cpu_points.c - gradients of convolutions whose kernels are one cell and many channels, as matrix products over the
+   cells that they meet:
+
+     gradient of x    dx[cells, in]  = dy[cells, out] . k^T[out, in], and 0 where the stride leaves cells out
+     gradient of k    dk[in, out]   += x[cells, in]^T . dy[cells, out]
+
+   Kernels are packed once for all slices; cells of all samples of a slice are rows of one product, and with a stride
+   those of a line of the image are a run of rows (gemm.h). */
+#include "backends/cpu/cpu_own.h"
+#include "backends/cpu/gemm.h"
+#include "ops/ops.h"
+
+#define PACK_UNITS 4
+/* Weights from which on this is quicker than oneDNN (dx), than products without copies (dk): they are more than a cache
+   of one core holds. Forward oneDNN is as good. */
+#define HEAVY_BACKWARD ((int64_t)512 * 1024)
+#define HEAVY_WEIGHTS  ((int64_t)256 * 1024)
+
+struct points {
+    int64_t in, out, cells;     /* cells of y, a sample */
+    int64_t x_cells;            /* of x */
+    int64_t run, between, jump; /* of cells of x that are met: in a run, floats between two, between two runs */
+};
+
+/* Whether every sample's cells follow the last one's as its own lines do: then all are one sequence of runs. */
+static bool points_of(struct points *p, const struct node *node)
+{
+    struct conv_sizes s;
+    conv_sizes_of(&s, node);
+    *p = (struct points){.in = s.in, .out = s.out, .cells = 1, .x_cells = 1};
+    for (int i = 0; i < MOST_SPACE; i++) {
+        if (s.k[i] != 1 || s.before[i] || s.after[i] || s.y[i] * s.stride[i] != s.x[i])
+            return false;
+        p->cells *= s.y[i];
+        p->x_cells *= s.x[i];
+    }
+    bool apart = s.stride[0] > 1 || s.stride[1] > 1 || s.stride[2] > 1;
+    p->run = apart ? s.y[2] : 0;
+    p->between = s.stride[2] * s.in;
+    p->jump = s.stride[1] * s.x[2] * s.in;
+    return s.groups == 1 && s.stride[0] == 1 && (s.in > 1 || !apart);
+}
+
+static bool all_f32(const struct node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i] && node->input[i]->type != TYPE_F32)
+            return false;
+    return true;
+}
+
+/* ---- the gradient of x -------------------------------------------------- */
+
+static struct gemm backward(const struct points *p, const struct call *call)
+{
+    return (struct gemm){
+        .n = p->in,
+        .k = p->out,
+        .a = call->input[0],
+        .a_row = p->out,
+        .a_step = 1,
+        .b = call->input[1],
+        .b_step = 1,
+        .b_column = p->out,
+        .c = call->output[0],
+        .c_row = p->between,
+        .bias = call->input[2],
+        .room = call->scratch,
+        .b_packed = call->pack,
+        .run = p->run,
+        .a_jump = p->run * p->out,
+        .c_jump = p->jump,
+    };
+}
+
+static void pack_backward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    struct points p;
+    points_of(&p, whole->node);
+    const struct gemm g = backward(&p, whole);
+    VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
+}
+
+/* What no cell of dy reaches. */
+static void fill(float *dx, const float *bias, int64_t cells, int64_t channels)
+{
+    if (!bias)
+        memset(dx, 0, (size_t)(cells * channels) * sizeof *dx);
+    for (int64_t i = 0; bias && i < cells; i++)
+        memcpy(dx + i * channels, bias, (size_t)channels * sizeof *dx);
+}
+
+static void run_backward(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
+    struct gemm g = backward(&p, call);
+    int64_t rows = cpu_rows(kernel, call);
+    if (p.run)
+        fill(call->output[0], call->input[2], rows * p.x_cells, p.in);
+    g.m = rows * p.cells;
+    VARIANT(gemm_packed)(&g);
+}
+
+MAKER(make_points_input_gradient)
+{
+    (void)entry, (void)error;
+    struct points p;
+    if (!all_f32(request->node) || !points_of(&p, request->node) || p.in * p.out < HEAVY_BACKWARD)
+        return PLIM_OK;
+    out->kernel.run = run_backward;
+    out->kernel.pack = pack_backward;
+    out->kernel.pack_units = PACK_UNITS;
+    out->kernel.pack_bytes = (size_t)gemm_b_floats(p.out, p.in) * sizeof(float);
+    out->kernel.scratch_bytes = GEMM_ROWS_ROOM * sizeof(float);
+    return PLIM_OK;
+}
+
+/* ---- the gradient of k -------------------------------------------------- */
+
+static void run_weights(const struct kernel *kernel, const struct call *call)
+{
+    const struct conv_gradient_attributes *attributes = call->node->attributes;
+    struct points p;
+    points_of(&p, call->node);
+    const float *dy = call->input[1];
+    float *dbias = call->output[1];
+    int64_t cells = cpu_rows(kernel, call) * p.cells;
+    const struct gemm g = {
+        .m = p.in,
+        .n = p.out,
+        .k = cells,
+        .a = call->input[0],
+        .a_row = 1,
+        .a_step = p.between,
+        .b = dy,
+        .b_step = p.out,
+        .b_column = 1,
+        .c = call->output[0],
+        .c_row = p.out,
+        .add = call->add,
+        .room = call->scratch,
+        .step_run = p.run,
+        .step_jump = p.jump,
+    };
+    VARIANT(gemm_packed)(&g);
+    if (!call->add)
+        memset(dbias, 0, (size_t)p.out * sizeof *dbias);
+    for (int64_t i = 0; attributes->bias && i < cells; i++)
+        for (int64_t j = 0; j < p.out; j++)
+            dbias[j] += dy[i * p.out + j];
+}
+
+MAKER(make_points_weight_gradient)
+{
+    (void)entry, (void)error;
+    struct points p;
+    if (!all_f32(request->node) || !points_of(&p, request->node) || p.in * p.out < HEAVY_WEIGHTS)
+        return PLIM_OK;
+    out->kernel.run = run_weights;
+    out->kernel.scratch_bytes = GEMM_ROOM * sizeof(float);
+    return PLIM_OK;
+}
