@@ -1,7 +1,7 @@
 """Graphs of layers: several inputs, layers used again, models inside models, frozen layers, merging layers, masks; and the
 same models read from the .keras files that Keras writes. Compared with Keras as in compare.py: the gradient of every weight
 through one step of SGD with learning rate 1, then steps of Adam. Prints 'N passed, N failed' last."""
-import os, sys, tempfile
+import glob, importlib, os, sys, tempfile
 import numpy as np
 import tensorflow as tf
 import keras
@@ -10,6 +10,7 @@ from plim_side import check, error, finish, path_inside, run_plim
 
 tf.get_logger().setLevel("ERROR")
 plim = sys.argv[1]
+HERE = os.path.dirname(os.path.abspath(__file__))
 rng = np.random.default_rng(1)
 ROUNDING = 1e-6  # beside the largest gradient: what single precision leaves of one that cancels
 
@@ -218,5 +219,9 @@ for entries in (50, 8300):  # few: the scores are there as a whole; many: by blo
             continue  # never by blocks; and its gradients are too small to be seen in differences of float32 weights
         compare(f"a language model of {entries} entries, {what}", language(entries, head), None, text[:, :-1], text[:, 1:],
                 "sparse_categorical_crossentropy", bar=1e-4, adam=False)
+
+# A family a file: models_NAME.py with cases(compare, rng).
+for name in sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(HERE, "models_*.py"))):
+    importlib.import_module(name).cases(compare, rng)
 
 sys.exit(finish())

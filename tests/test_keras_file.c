@@ -139,6 +139,15 @@ static void a_graph_is_connected(void **state)
     "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": ["                                     \
     "{\"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": [null, 3]}}, " layers "]}}"
 
+#define GRAPH_OF(history)                                                                                              \
+    "{\"class_name\": \"Functional\", \"config\": {\"layers\": [{\"class_name\": \"InputLayer\", \"name\": \"x\", "    \
+    "\"config\": "                                                                                                     \
+    "{\"batch_shape\": [null, 4], \"name\": \"x\"}, \"inbound_nodes\": []}, {\"class_name\": \"Dense\", \"name\": "    \
+    "\"d\", "                                                                                                          \
+    "\"config\": {\"units\": 3, \"name\": \"d\"}, \"inbound_nodes\": [[" history                                       \
+    "]]}], \"input_layers\": [[\"x\", 0, 0]], "                                                                        \
+    "\"output_layers\": [[\"d\", 0, 0]]}}"
+
 static void hostile_configs_are_refused(void **state)
 {
     static const struct {
@@ -178,6 +187,10 @@ static void hostile_configs_are_refused(void **state)
          "\"config\": {\"units\": 3, \"name\": \"d\"}, \"inbound_nodes\": [[[\"d\", 0, 0, {}]]]}], "
          "\"output_layers\": [[\"d\", 0, 0]]}}",
          PLIM_BAD_JOB, "circle"},
+        {GRAPH_OF("[\"x\", 0, 1, {}]"), PLIM_BAD_JOB, "layer 'x' has 1 output, no 'x/1'"},
+        {GRAPH_OF("[\"x\", 0, -1, {}]"), PLIM_BAD_MODEL, "output -1 of layer 'x'"},
+        {GRAPH_OF("[\"x\", 0, 99999999999999999999, {}]"), PLIM_BAD_MODEL, "[layer, node, tensor]"},
+        {GRAPH_OF("[\"x\", 0, 9999999999, {}]"), PLIM_BAD_JOB, "no 'x/9999999999'"},
     };
     (void)state;
     for (int i = 0; i < COUNT(cases); i++) {

@@ -203,12 +203,12 @@ static void masks_travel_with_their_tensors(void **state)
     assert_non_null(mean);
     assert_ptr_equal(mean->input[1], made->output[0]);
     assert_int_equal(made->output[0]->type, TYPE_BOOL);
-    assert_null(bench->model->use[2].mask);
+    assert_null(bench->model->use[2].made.mask);
     assert_null(bench->tensors.output[0].mask);
     /* What does not know masks loses them; without one every step counts. */
     good(bench, read_model(bench, "[Masking, Flatten, Dense: 1]"));
     good(bench, build(bench, columns, COUNT(columns)));
-    assert_null(bench->model->use[1].mask);
+    assert_null(bench->model->use[1].made.mask);
     good(bench, read_model(bench, "[ReLU, {GlobalAveragePooling1D: {keepdims: true}}, Flatten, Dense: 1]"));
     good(bench, build(bench, columns, COUNT(columns)));
     assert_null(node_of(&bench->graph, &op_sum_time)->input[1]);
@@ -458,6 +458,108 @@ static void a_bomb_of_models_is_refused(void **state)
     text_release(&text);
 }
 
+/* ---- several outputs ---- */
+
+#define SEQUENCES "- Input: {shape: [7, 5], name: source}\n- Input: {shape: [6, 3], name: target}\n"
+
+static plim_status build_sequences(struct bench *bench)
+{
+    const struct column_spec columns[] = {
+        spec("source", 2, (int64_t[]){7, 5}), spec("target", 2, (int64_t[]){6, 3}), {.name = "y", .type = TYPE_I32}};
+    train_with(bench, LOSS_SPARSE_CATEGORICAL, "sgd");
+    return build(bench, columns, COUNT(columns));
+}
+
+/* Gradients flow through both states: every weight of the encoder has one. */
+static void states_go_from_layer_to_layer(void **state)
+{
+    struct bench *bench = *state;
+    struct text text;
+    text_init(&text, bench->budget, TAG_PLANNER);
+    good(bench, read_model(bench, SEQUENCES "- LSTM: {units: 4, return_state: true, name: encoder, inputs: source}\n"
+                                            "- LSTM: {units: 4, inputs: [target, encoder/1, encoder/2]}\n"
+                                            "- Dense: {units: 3, activation: softmax}\n"));
+    good(bench, build_sequences(bench));
+    assert_int_equal(bench->model->layer[2].outputs, 3);
+    assert_int_equal(nodes_of(&bench->graph, &op_lstm), 2);
+    assert_int_equal(nodes_of(&bench->graph, &op_lstm_gradient), 2);
+    assert_true(bench->model->use[3].input[1].part == 1 && bench->model->use[3].input[2].part == 2);
+    good(bench, model_summary(&text, bench->model, 120));
+    assert_non_null(strstr(text.data, "[(None, 4), (None, 4), (None, 4)]"));
+    assert_non_null(strstr(text.data, "encoder[0][2]"));
+    text_release(&text);
+}
+
+/* Outputs of the model may be states: a label for each. */
+static void states_may_be_outputs(void **state)
+{
+    struct bench *bench = *state;
+    const struct column_spec columns[] = {spec("x", 2, (int64_t[]){7, 5}), spec("a", 1, (int64_t[]){4}),
+                                          spec("b", 1, (int64_t[]){4})};
+    good(bench,
+         read_model(bench, "layers: [{LSTM: {units: 4, return_state: true, name: rnn}}]\noutputs: [rnn/2, rnn]"));
+    train_with(bench, LOSS_BINARY, "sgd");
+    bench->training.accuracy = false;
+    good(bench, build(bench, columns, COUNT(columns)));
+    assert_string_equal(output_name(bench->model, 0), "rnn/2");
+    assert_string_equal(output_name(bench->model, 1), "rnn");
+    assert_ptr_not_equal(bench->tensors.output[0].value, bench->tensors.output[1].value);
+    assert_int_equal(nodes_of(&bench->graph, &op_lstm_gradient), 1);
+}
+
+/* What a model inside makes is called likewise; each use of it has outputs of its own. */
+static void models_inside_have_several_outputs(void **state)
+{
+    struct bench *bench = *state;
+    good(bench,
+         read_model(bench, SEQUENCES
+                    "- Functional: {name: encoder, inputs: source, outputs: [rnn/2, rnn/1],\n"
+                    "    layers: [{Input: {shape: [7, 5]}}, {LSTM: {units: 4, return_state: true, name: rnn}}]}\n"
+                    "- encoder: source\n"
+                    "- LSTM: {units: 4, name: decoder, inputs: [target, 'encoder:1/1', encoder/0]}\n"
+                    "- Dense: {units: 3, activation: softmax}\n"));
+    good(bench, build_sequences(bench));
+    const struct use *decoder = &bench->model->use[6];
+    assert_string_equal(decoder->name, "decoder");
+    assert_int_equal(decoder->input[1].from, 5);
+    assert_int_equal(decoder->input[1].part, 1);
+    assert_int_equal(decoder->input[2].from, 3);
+    assert_int_equal(decoder->input[2].part, 2);
+}
+
+static void outputs_that_are_not_there_are_refused(void **state)
+{
+    static const struct refusal refusals[] = {
+        {"- Dense: {units: 3, name: a}\n- Dense: {units: 3, inputs: a/1}", PLIM_BAD_JOB, "job.yaml:2:29",
+         "layer 'a' has 1 output, no 'a/1'", ""},
+        {"- LSTM: {units: 3, name: a, return_state: true}\n- Dense: {units: 3, inputs: a/3}", PLIM_BAD_JOB,
+         "job.yaml:2:29", "layer 'a' has 3 outputs, no 'a/3'", "the last one is a/2"},
+        {"- GRU: {units: 3, name: a, return_state: true}\n- Dense: {units: 3, inputs: a/-1}", PLIM_BAD_JOB,
+         "job.yaml:2:29", "no 'a/-1'", ""},
+        {"- GRU: {units: 3, name: a, return_state: true}\n- Dense: {units: 3, inputs: a/99999999999999999999}",
+         PLIM_BAD_JOB, "job.yaml:2:29", "no layer named", ""},
+        {"- GRU: {units: 3, name: a, return_state: true}\n- Dense: {units: 3, inputs: b/1}", PLIM_BAD_JOB,
+         "job.yaml:2:29", "no layer named 'b'", ""},
+        {"layers: [{GRU: {units: 3, name: a, return_state: true}}]\noutputs: [a, a/0]", PLIM_UNSUPPORTED,
+         "job.yaml:2:14", "outputs: 'a/0' twice", ""},
+    };
+    static const struct refusal misfits[] = {
+        {SEQUENCES "- LSTM: {units: 4, return_state: true, name: encoder, inputs: source}\n"
+                   "- LSTM: {units: 5, name: decoder, inputs: [target, encoder/1, encoder/2]}\n- Dense: 3",
+         PLIM_BAD_JOB, "job.yaml:4:3", "decoder: a state must be (batch, 5), got encoder/1 (None, 4)", ""},
+        {SEQUENCES "- LSTM: {units: 4, return_state: true, name: encoder, inputs: source}\n"
+                   "- LSTM: {units: 4, name: decoder, inputs: [target, encoder/1]}\n- Dense: 3",
+         PLIM_BAD_JOB, "job.yaml:4:3", "decoder: takes a sequence, or one and 2 states, got 2 inputs", ""},
+    };
+    struct bench *bench = *state;
+    for (int i = 0; i < COUNT(refusals); i++)
+        expect(bench, read_model(bench, refusals[i].text), &refusals[i]);
+    for (int i = 0; i < COUNT(misfits); i++) {
+        good(bench, read_model(bench, misfits[i].text));
+        expect(bench, build_sequences(bench), &misfits[i]);
+    }
+}
+
 /* ---- size ---- */
 
 /* Written backwards, so that the order has to be found from the far end. */
@@ -572,6 +674,10 @@ int main(void)
         TEST(copies_of_weights_are_not_kept),
         TEST(bad_graphs_are_refused),
         TEST(shapes_name_layer_and_inputs),
+        TEST(states_go_from_layer_to_layer),
+        TEST(states_may_be_outputs),
+        TEST(models_inside_have_several_outputs),
+        TEST(outputs_that_are_not_there_are_refused),
         TEST(a_bomb_of_models_is_refused),
         TEST(many_layers_are_quick),
         TEST(five_thousand_layers_are_planned),

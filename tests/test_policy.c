@@ -116,7 +116,7 @@ static void values_are_small(void **state)
     make_model(bench, MODEL, TYPE_F16);
     for (int i = 0; i < bench->model->use_count; i++) {
         bool last = i == bench->model->use_count - 1;
-        assert_int_equal(bench->model->use[i].output->type, last ? TYPE_F32 : TYPE_F16);
+        assert_int_equal(bench->model->use[i].made.output->type, last ? TYPE_F32 : TYPE_F16);
     }
     for (int n = 0; n < bench->graph.node_count; n++) {
         const struct node *node = bench->graph.node[n];

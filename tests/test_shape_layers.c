@@ -126,14 +126,17 @@ static const struct {
     {"- Resizing: {height: 3, width: 3, antialias: true}", &PICTURE, PLIM_UNSUPPORTED, "job.yaml:1:46", "antialias"},
     {"- LSTM", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "'units' is missing"},
     {"- LSTM: 4", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "(None, 12)"},
-    {"- LSTM: {units: 4, return_state: true}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:34", "return_state"},
     {"- GRU: {units: 4, stateful: true}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:29", "stateful"},
     {"- GRU: {units: 4, activation: mish}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:31", "'mish'"},
     {"- GRU: {units: 4, unit_forget_bias: true}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:19", "unit_forget_bias"},
     {"- LSTM: {units: 4, dropout: 1}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "[0, 1)"},
     {"- RNN: 4", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:3", "not supported yet"},
     {"- Bidirectional: {layer: {Dense: 4}}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "no recurrent layer"},
-    {"- Bidirectional: {layer: {LSTM: 4}, merge_mode: null}", &STEPS, PLIM_UNSUPPORTED, "job.yaml:1:49", "several"},
+    {"- Bidirectional: {layer: {LSTM: 4}, merge_mode: [sum]}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:49",
+     "a word, or null"},
+    {"- Bidirectional: {layer: {LSTM: {units: 4, return_state: true}}, backward_layer: {LSTM: {units: 4, go_backwards: "
+     "true}}}",
+     &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "differ in return_state"},
     {"- Bidirectional: {layer: {LSTM: 4}, backward_layer: {LSTM: 4}}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3",
      "the same way"},
     {"- Dropout: 1.5", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:12", "from 0 to 1"},
@@ -300,8 +303,8 @@ static void penalties_are_of_what_comes_out(void **state)
     for (int i = 0; i < bench->graph.node_count; i++)
         penalties += bench->graph.node[i]->op == &op_penalty;
     assert_int_equal(penalties, 3);
-    assert_false(bench->model->from_logits);
-    assert_ptr_equal(bench->tensors.output->producer->op, &op_softmax);
+    assert_false(bench->model->use[3].logits);
+    assert_ptr_equal(bench->tensors.output[0].value->producer->op, &op_softmax);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_adam, tear_down)

@@ -92,13 +92,16 @@ plim_status value_name(struct yaml **out, const struct translation *t, const str
     if (!name || !third || !second->text || !third->text || !setting_whole(&node, second->text) ||
         !setting_whole(&tensor, third->text))
         return node_refuse(t, history, PLIM_BAD_MODEL, "expected [layer, node, tensor]");
-    if (tensor != 0)
-        return node_refuse(t, history, PLIM_UNSUPPORTED, "output %lld of layer '%s' is not supported yet",
-                           (long long)tensor, name);
+    if (tensor < 0)
+        return node_refuse(t, history, PLIM_BAD_MODEL, "output %lld of layer '%.100s'", (long long)tensor, name);
     if (node > 0 && counts_itself(index, name))
         node--;
-    char value[300];
-    snprintf(value, sizeof value, node > 0 ? "%.200s:%lld" : "%.200s", name, (long long)node);
+    char value[300], use[32] = "", part[32] = "";
+    if (node > 0)
+        snprintf(use, sizeof use, ":%lld", (long long)node);
+    if (tensor > 0)
+        snprintf(part, sizeof part, "/%lld", (long long)tensor);
+    snprintf(value, sizeof value, "%.200s%s%s", name, use, part);
     return node_text(out, t, value, history);
 }
 

@@ -1,4 +1,5 @@
-/* layer_bidirectional.c - Bidirectional: a recurrent layer forwards, another one backwards, and both outputs made one.
+/* layer_bidirectional.c - Bidirectional: a recurrent layer forwards, another one backwards, and both outputs made one,
+   or with merge_mode null two outputs. With return_state the states of the first, then of the second follow.
 
    As in Keras the layer itself is read twice, the second time the other way round, unless backward_layer says which one
    that is; outputs of masked steps are 0 where sequences are returned. */
@@ -7,7 +8,7 @@
 #include "model/layer_recurrent.h"
 #include "ops/ops.h"
 
-enum merge_mode { MERGE_CONCAT, MERGE_SUM, MERGE_MUL, MERGE_AVE };
+enum merge_mode { MERGE_CONCAT, MERGE_SUM, MERGE_MUL, MERGE_AVE, MERGE_NONE };
 
 struct bidirectional {
     struct layer_words words;
@@ -32,9 +33,12 @@ static plim_status read_mode(struct layer *layer, plim_error *error)
     if (!node)
         return PLIM_OK;
     yaml_place(where, layer->model->job, node);
-    if (node->kind != YAML_SCALAR || node->is_null)
-        return fail_at(error, PLIM_UNSUPPORTED, where,
-                       "Bidirectional: merge_mode null gives several outputs, which is not supported yet");
+    if (node->kind != YAML_SCALAR)
+        return fail_at(error, PLIM_BAD_JOB, where, "merge_mode: expected a word, or null");
+    if (node->is_null)
+        options->mode = MERGE_NONE;
+    if (node->is_null)
+        return PLIM_OK;
     for (int i = 0; i < LENGTH(modes); i++)
         if (strcmp(node->text, modes[i]) == 0) {
             options->mode = i;
@@ -87,7 +91,19 @@ static plim_status check_pair(const struct layer *layer, plim_error *error)
     if (a->return_sequences != b->return_sequences)
         return fail_at(error, PLIM_BAD_JOB, where,
                        "Bidirectional: layer and backward_layer differ in return_sequences");
+    if (a->return_state != b->return_state)
+        return fail_at(error, PLIM_BAD_JOB, where, "Bidirectional: layer and backward_layer differ in return_state");
     return PLIM_OK;
+}
+
+static plim_status count_outputs(struct layer *layer, plim_error *error)
+{
+    const struct bidirectional *options = layer->options;
+    const struct recurrent *forward = options->forward->options;
+    int outputs = options->mode == MERGE_NONE ? 2 : 1;
+    if (forward->return_state)
+        outputs += recurrent_states(options->forward) + recurrent_states(options->backward);
+    return outputs > 1 ? layer_several_outputs(layer, outputs, error) : PLIM_OK;
 }
 
 static plim_status read_inner(struct layer **out, struct layer *layer, const struct yaml *word, const char *part,
@@ -122,19 +138,32 @@ static plim_status bidirectional_read(struct layer *layer, const struct yaml *ya
         TRY(name_inner(options->backward, "backward_", error));
     }
     TRY(name_inner(options->forward, "forward_", error));
-    return check_pair(layer, error);
+    TRY(check_pair(layer, error));
+    return count_outputs(layer, error);
 }
 
 static struct tensor *merge_pair(const struct layer *layer, struct graph *graph, struct tensor *a, struct tensor *b)
 {
     const struct bidirectional *options = layer->options;
     struct scale_attributes half = {0.5};
-    if (!a || !b)
-        return NULL;
+    if (!a || !b || options->mode == MERGE_NONE)
+        return b ? a : NULL;
     if (options->mode == MERGE_CONCAT)
         return concatenate(graph, (struct tensor *[]){a, b}, 2, a->shape.rank - 1);
     struct tensor *y = binary(graph, options->mode == MERGE_MUL ? &op_multiply : &op_add, a, b);
     return options->mode == MERGE_AVE ? graph_add(graph, &op_scale, &y, 1, &half, sizeof half) : y;
+}
+
+/* Those behind the first. */
+static void set_outputs(struct layer *layer, struct tensor *second, struct tensor *const states[2][MOST_STATES])
+{
+    const struct bidirectional *options = layer->options;
+    const struct recurrent *forward = options->forward->options;
+    int next = 1, of_first = recurrent_states(options->forward);
+    if (options->mode == MERGE_NONE)
+        layer_set_output(layer, next++, second, forward->return_sequences ? layer_mask(layer, 0) : NULL);
+    for (int i = 0; next < layer->outputs; i++)
+        layer_set_output(layer, next++, i < of_first ? states[0][i] : states[1][i - of_first], NULL);
 }
 
 /* x: the sequence, and states of both layers where they begin with some: half of them each. Both sequences lie in time,
@@ -154,12 +183,14 @@ static struct tensor *bidirectional_merge(struct layer *layer, struct graph *gra
         first[1 + i] = x[1 + i];
         second[1 + i] = x[1 + half + i];
     }
-    struct tensor *a = recurrent_run(options->forward, graph, first, 1 + half, !forward->go_backwards);
-    struct tensor *b = recurrent_run(options->backward, graph, second, 1 + half, !forward->go_backwards);
+    struct tensor *states[2][MOST_STATES] = {{NULL}};
+    struct tensor *a = recurrent_run(states[0], options->forward, graph, first, 1 + half, !forward->go_backwards);
+    struct tensor *b = recurrent_run(states[1], options->backward, graph, second, 1 + half, !forward->go_backwards);
     if (b && forward->go_backwards && forward->return_sequences)
         b = reverse_axis(graph, b, 1);
     if (!forward->return_sequences)
         layer_set_mask(layer, NULL);
+    set_outputs(layer, b, states);
     return merge_pair(layer, graph, a, b);
 }
 

@@ -23,7 +23,7 @@
         {"recurrent_constraint", SETTING_ELSEWHERE, 0, 0}, {"bias_constraint", SETTING_ELSEWHERE, 0, 0},               \
         {"dropout", SETTING_NUMBER, AT(dropout), 0}, {"recurrent_dropout", SETTING_NUMBER, AT(recurrent_dropout), 0},  \
         {"seed", SETTING_NODE, AT(seed_word), 0}, {"return_sequences", SETTING_BOOL, AT(return_sequences), 0},         \
-        {"return_state", SETTING_NODE, AT(return_state), 0}, {"go_backwards", SETTING_BOOL, AT(go_backwards), 0},      \
+        {"return_state", SETTING_BOOL, AT(return_state), 0}, {"go_backwards", SETTING_BOOL, AT(go_backwards), 0},      \
         {"stateful", SETTING_NODE, AT(stateful), 0}, {"unroll", SETTING_BOOL, AT(unroll), 0},                          \
         {"zero_output_for_mask", SETTING_BOOL, AT(zero_output_for_mask), 0},                                           \
         {"implementation", SETTING_WHOLE, AT(implementation), 0}, {"use_cudnn", SETTING_NODE, AT(cudnn), 0},           \
@@ -90,8 +90,7 @@ static plim_status read_rest(struct layer *layer, plim_error *error)
     TRY(option_initializer(&options->bias, layer, "bias_initializer", options->bias_word, error));
     TRY(check_rate(layer, "dropout", options->dropout, error));
     TRY(check_rate(layer, "recurrent_dropout", options->recurrent_dropout, error));
-    /* NEEDSWORK: states as further outputs, and from one batch to the next. */
-    TRY(option_default(owner, job, "return_state", "false", options->return_state, error));
+    /* NEEDSWORK: states from one batch to the next. */
     TRY(option_default(owner, job, "stateful", "false", options->stateful, error));
     if (!options->seed_word || options->seed_word->is_null)
         return PLIM_OK;
@@ -116,7 +115,8 @@ static plim_status recurrent_read(struct layer *layer, const struct setting *set
     snprintf(example, sizeof example, "%s: {units: 64}", layer->type->name);
     if (!options->units)
         return layer_missing(layer, "units", example, error);
-    return read_rest(layer, error);
+    TRY(read_rest(layer, error));
+    return options->return_state ? layer_several_outputs(layer, 1 + recurrent_states(layer), error) : PLIM_OK;
 }
 
 static plim_status simple_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
@@ -201,7 +201,7 @@ static struct cell_weights weights_of(struct layer *layer, struct graph *graph, 
 static bool inputs_fit(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count, int states)
 {
     const struct recurrent *options = layer->options;
-    char shape[96];
+    char shape[96], name[96];
     if (!x[0] || !layer_needs_rank(layer, graph, x[0], 3))
         return false;
     if (count != 1 && count != 1 + states) {
@@ -214,8 +214,9 @@ static bool inputs_fit(const struct layer *layer, struct graph *graph, struct te
             return false;
         shape_text(shape, sizeof shape, &x[i]->shape, true);
         if (x[i]->shape.rank != 2 || x[i]->shape.dim[1] != options->units) {
-            graph_fail(graph, PLIM_BAD_JOB, "%s: a state must be (batch, %lld), got %s", layer->name,
-                       (long long)options->units, shape);
+            input_name(name, layer, i);
+            graph_fail(graph, PLIM_BAD_JOB, "%s: a state must be (batch, %lld), got %s %s", layer->name,
+                       (long long)options->units, name, shape);
             return false;
         }
     }
@@ -240,9 +241,9 @@ static struct tensor *mask_of(const struct layer *layer, int count)
     return count == 1 ? layer_mask(layer, 0) : NULL;
 }
 
-/* The states of all steps. */
-static struct tensor *run_cell(struct layer *layer, struct graph *graph, const struct cell *cell,
-                               struct tensor *const *x, int count)
+/* The states of all steps; false: what failed has been said. */
+static bool run_cell(struct tensor *all[MOST_STATES], struct layer *layer, struct graph *graph, const struct cell *cell,
+                     struct tensor *const *x, int count)
 {
     const struct recurrent *options = layer->options;
     struct cell_weights w = weights_of(layer, graph, cell, x[0]->shape.dim[2]);
@@ -267,7 +268,11 @@ static struct tensor *run_cell(struct layer *layer, struct graph *graph, const s
         inputs[RECURRENT_ITERATION] = model_iteration(layer->model, graph);
     }
     struct tensor *y = graph_add(graph, cell->op, inputs, RECURRENT_INPUTS, &attributes, sizeof attributes);
-    return y && cell->kind != RECURRENT_SIMPLE ? graph_output(y, RECURRENT_H) : y;
+    if (!y || graph->failed)
+        return false;
+    all[0] = cell->kind == RECURRENT_SIMPLE ? y : graph_output(y, RECURRENT_H);
+    all[1] = cell->states > 1 ? graph_output(y, RECURRENT_EXTRA) : NULL;
+    return true;
 }
 
 bool layer_is_recurrent(const struct layer *layer)
@@ -275,30 +280,46 @@ bool layer_is_recurrent(const struct layer *layer)
     return layer->type == &layer_lstm || layer->type == &layer_gru || layer->type == &layer_simple_rnn;
 }
 
-struct tensor *recurrent_run(struct layer *layer, struct graph *graph, struct tensor *const *x, int count, bool in_time)
+int recurrent_states(const struct layer *layer)
+{
+    return cell_of(layer).states;
+}
+
+/* Behind the last step. */
+static struct tensor *last_of(const struct layer *layer, struct graph *graph, struct tensor *all)
+{
+    const struct recurrent *options = layer->options;
+    int64_t last = options->go_backwards ? 0 : all->shape.dim[1] - 1;
+    return reshape(graph, slice_axis(graph, all, 1, last, 1, 1), shape_of(1, &options->units));
+}
+
+struct tensor *recurrent_run(struct tensor *state[MOST_STATES], struct layer *layer, struct graph *graph,
+                             struct tensor *const *x, int count, bool in_time)
 {
     const struct recurrent *options = layer->options;
     struct cell cell = cell_of(layer);
-    if (!inputs_fit(layer, graph, x, count, cell.states))
+    struct tensor *all[MOST_STATES], *mask = mask_of(layer, count);
+    if (!inputs_fit(layer, graph, x, count, cell.states) || !run_cell(all, layer, graph, &cell, x, count))
         return NULL;
-    struct tensor *h = run_cell(layer, graph, &cell, x, count), *mask = mask_of(layer, count);
-    int64_t steps = x[0]->shape.dim[1];
-    if (mask && options->zero_output_for_mask)
-        h = binary(graph, &op_mask_rows, h, mask);
+    bool zeroes = mask && options->zero_output_for_mask;
+    for (int i = 0; options->return_state && i < cell.states; i++)
+        state[i] = last_of(layer, graph, all[i]);
+    struct tensor *h = zeroes ? binary(graph, &op_mask_rows, all[0], mask) : all[0];
     if (!h || graph->failed)
         return NULL;
     if (options->return_sequences)
         return options->go_backwards && !in_time ? reverse_axis(graph, h, 1) : h;
-    return reshape(graph, slice_axis(graph, h, 1, options->go_backwards ? 0 : steps - 1, 1, 1),
-                   shape_of(1, &options->units));
+    return options->return_state && !zeroes ? state[0] : last_of(layer, graph, h);
 }
 
 static struct tensor *recurrent_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     const struct recurrent *options = layer->options;
-    struct tensor *y = recurrent_run(layer, graph, x, count, false);
+    struct tensor *state[MOST_STATES] = {NULL}, *y = recurrent_run(state, layer, graph, x, count, false);
     if (!options->return_sequences)
         layer_set_mask(layer, NULL);
+    for (int i = 1; i < layer->outputs; i++)
+        layer_set_output(layer, i, state[i - 1], NULL);
     return y;
 }
 

@@ -226,7 +226,7 @@ static struct tensor *mean(struct graph *graph, struct tensor *values)
 
 static struct output output_of_model(const struct model_tensors *tensors, const struct model *model, int i)
 {
-    const struct use *use = &model->use[model->output[i]];
+    const struct use *use = &model->use[model->output[i].from];
     return (struct output){.x = tensors->output[i].value,
                            .label = tensors->output[i].label,
                            .layer = use->layer->name,

@@ -62,13 +62,13 @@ static struct tensor *as_real(struct graph *graph, struct tensor **real, struct 
 
 static struct tensor *input_of(struct graph *graph, struct model *model, const struct use *use, int i)
 {
-    int from = use->input[i];
-    if (from < 0) {
-        struct feed *feed = &model->feed[FEED(from)];
+    struct link link = use->input[i];
+    if (link.from < 0) {
+        struct feed *feed = &model->feed[FEED(link.from)];
         return as_real(graph, &feed->real, feed->tensor, use->layer);
     }
-    struct use *other = &model->use[from];
-    return as_real(graph, &other->real, other->output, use->layer);
+    struct made *made = use_made(&model->use[link.from], link.part);
+    return as_real(graph, &made->real, made->output, use->layer);
 }
 
 bool layer_is_last(const struct layer *layer)
@@ -80,31 +80,61 @@ bool layer_is_last(const struct layer *layer)
 struct tensor *layer_mask(const struct layer *layer, int i)
 {
     const struct use *now = layer->model->now;
-    return now && i < now->input_count && now->input[i] >= 0 ? layer->model->use[now->input[i]].mask : NULL;
+    if (!now || i >= now->input_count || now->input[i].from < 0)
+        return NULL;
+    return use_made(&layer->model->use[now->input[i].from], now->input[i].part)->mask;
 }
 
 void layer_set_mask(struct layer *layer, struct tensor *mask)
 {
     if (layer->model->now)
-        layer->model->now->mask = mask;
+        layer->model->now->made.mask = mask;
+}
+
+plim_status layer_several_outputs(struct layer *layer, int outputs, plim_error *error)
+{
+    layer->outputs = outputs;
+    layer->further = arena_array(&layer->model->arena, (size_t)outputs, sizeof *layer->further);
+    return layer->further ? PLIM_OK : arena_refused(&layer->model->arena, error);
+}
+
+void layer_set_output(struct layer *layer, int part, struct tensor *y, struct tensor *mask)
+{
+    if (layer->model->now && part < layer->outputs)
+        layer->model->now->further[part - 1] = (struct made){.output = y, .mask = mask};
 }
 
 /* ---- errors ---- */
 
+/* As `inputs:` call it: "encoder/1". */
+static void link_name(char out[96], const struct model *model, struct link link)
+{
+    const char *name = link.from < 0 ? model->feed[FEED(link.from)].name : model->use[link.from].name;
+    snprintf(out, 96, "%.60s%s%.0d", name ? name : "the data", link.part ? "/" : "", link.part);
+}
+
+void input_name(char out[96], const struct layer *layer, int i)
+{
+    const struct use *now = layer->model->now;
+    snprintf(out, 96, "input %d", i);
+    if (now && i < now->input_count)
+        link_name(out, layer->model, now->input[i]);
+}
+
 /* "dense, fed with a (None, 3) and b (None, 4)". */
 static void add_inputs(char *out, size_t capacity, const struct model *model, const struct use *use)
 {
-    char shape[96];
+    char shape[96], name[96];
     for (int i = 0; i < use->input_count && i < 4; i++) {
-        int from = use->input[i];
-        const struct tensor *x = from < 0 ? model->feed[FEED(from)].tensor : model->use[from].output;
-        const char *name = from < 0 ? (model->feed[FEED(from)].name ? model->feed[FEED(from)].name : "the data")
-                                    : model->use[from].name;
+        struct link link = use->input[i];
+        const struct tensor *x =
+            link.from < 0 ? model->feed[FEED(link.from)].tensor : use_made(&model->use[link.from], link.part)->output;
         if (!x)
             continue;
+        link_name(name, model, link);
         shape_text(shape, sizeof shape, &x->shape, true);
         size_t length = strlen(out);
-        snprintf(out + length, capacity - length, "%s%.60s %s", i ? " and " : "", name, shape);
+        snprintf(out + length, capacity - length, "%s%s %s", i ? " and " : "", name, shape);
     }
 }
 
@@ -158,7 +188,8 @@ static struct tensor *build_use(struct graph *graph, struct model *model, struct
 static void forget_values(struct model *model)
 {
     for (int i = 0; i < model->use_count; i++) {
-        model->use[i].output = model->use[i].real = model->use[i].mask = NULL;
+        for (int k = 0; k == 0 || k < model->use[i].layer->outputs; k++)
+            *use_made(&model->use[i], k) = (struct made){0};
         model->use[i].logits = false;
     }
     for (int i = 0; i < model->feed_count; i++)
@@ -183,8 +214,23 @@ static void take_outputs(struct tensor **out, struct graph *graph, const struct 
 {
     graph->layer = "output";
     for (int i = 0; i < model->output_count; i++) {
-        struct tensor *made = model->use[model->output[i]].output;
+        struct tensor *made = use_made(&model->use[model->output[i].from], model->output[i].part)->output;
         out[i] = made->type == TYPE_F16 || made->type == TYPE_BF16 ? policy_cast(graph, made, TYPE_F32) : made;
+    }
+}
+
+/* What the summary says of a layer is what its first use made. */
+static void note_outputs(struct layer *layer, struct use *use)
+{
+    if (layer->output.rank)
+        return;
+    layer->output = use->made.output->shape;
+    layer->output_bytes = 0;
+    for (int k = 0; k == 0 || k < layer->outputs; k++) {
+        const struct tensor *y = use_made(use, k)->output;
+        layer->output_bytes += (uint64_t)shape_count(&y->shape) * type_bytes(y->type);
+        if (k)
+            layer->further[k - 1] = y->shape;
     }
 }
 
@@ -195,18 +241,19 @@ static plim_status build_layers(struct tensor **out, struct graph *graph, struct
         struct use *use = model->now = &model->use[i];
         struct layer *layer = use->layer;
         graph->layer = layer->name;
-        use->mask = layer->type->keeps_mask ? layer_mask(layer, 0) : NULL;
-        use->output = in_its_type(graph, layer, build_use(graph, model, use));
-        TRY(failed_at(graph, model, use, error));
-        if (!use->output)
-            return fail(error, PLIM_INTERNAL, "%s: made nothing", layer->name);
-        if (layer->output.rank)
-            continue; /* used before */
-        layer->output = use->output->shape;
-        layer->output_bytes = (uint64_t)shape_count(&layer->output) * type_bytes(use->output->type);
+        use->made.mask = layer->type->keeps_mask ? layer_mask(layer, 0) : NULL;
+        use->made.output = build_use(graph, model, use);
+        for (int k = 0; k == 0 || k < layer->outputs; k++) {
+            struct made *made = use_made(use, k);
+            made->output = in_its_type(graph, layer, made->output);
+            TRY(failed_at(graph, model, use, error));
+            if (!made->output)
+                return fail(error, PLIM_INTERNAL, "%s: made nothing", layer->name);
+        }
+        note_outputs(layer, use);
     }
     take_outputs(out, graph, model);
-    return failed_at(graph, model, &model->use[model->output[0]], error);
+    return failed_at(graph, model, &model->use[model->output[0].from], error);
 }
 
 static plim_status take_gradients(struct tensor ***out, struct graph *graph, struct model *model, struct tensor *loss,
@@ -284,13 +331,13 @@ static plim_status build(struct model_tensors *out, struct graph *graph, struct 
     TRY(build_layers(made, graph, model, error));
     for (int i = 0; i < model->output_count; i++) {
         tensors.output[i].value = made[i];
-        tensors.output[i].mask = model->use[model->output[i]].mask;
+        tensors.output[i].mask = use_made(&model->use[model->output[i].from], model->output[i].part)->mask;
     }
     *out = tensors;
     if (!model->training)
         return PLIM_OK;
     losses_add(&tensors, graph, model);
-    TRY(failed_at(graph, model, &model->use[model->output[0]], error));
+    TRY(failed_at(graph, model, &model->use[model->output[0].from], error));
     TRY(fuse(graph, error));
     if (backward)
         TRY(build_backward(&tensors, graph, model, error));

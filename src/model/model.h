@@ -87,8 +87,10 @@ struct layer {
     int line, column; /* in the job file */
     bool used;
     int first_use;    /* in the model's table */
+    int outputs;      /* set by read where there are several, layer_several_outputs; else 0 */
     struct shape output; /* after build, of its first use; axis 0 is the batch */
-    uint64_t output_bytes; /* of a whole batch */
+    struct shape *further; /* the same of the outputs behind the first */
+    uint64_t output_bytes; /* of a whole batch, of all outputs */
     int64_t parameters, trainable_parameters;
     int first_weight, weight_count; /* in the model's table, after build */
     int build; /* which build of the model these are of */
@@ -97,21 +99,35 @@ struct layer {
     struct weight_option *weight_option; /* regularisers and constraints, by weight */
 };
 
-/* One application of a layer to the outputs of others. A layer with several uses shares its weights among them. */
-struct use {
-    struct layer *layer;
-    const char *name; /* what `inputs:` call its output */
-    int input_count;
-    const int *input; /* uses before this one; FEED(i): what the model is fed */
-    bool reverse;     /* Keras's layer(x, reverse=True) */
-    int output_index; /* which of the model's outputs it makes; -1: none */
-    bool read;        /* by another use */
-    /* While building: */
-    bool logits; /* its activation was left to the loss */
+/* What is read: output `part` of a use (of an entry, model_scope.h); FEED(i): what the model is fed. */
+struct link {
+    int from, part;
+};
+#define FEED(i) (-1 - (i))
+
+/* One output of a use, while building. */
+struct made {
     struct tensor *output, *real; /* real: the same as float32 */
     struct tensor *mask;          /* bool [N, T], or NULL */
 };
-#define FEED(i) (-1 - (i))
+
+/* One application of a layer to the outputs of others. A layer with several uses shares its weights among them. */
+struct use {
+    struct layer *layer;
+    const char *name; /* what `inputs:` call its output; the outputs behind the first are NAME/1, NAME/2, ... */
+    int input_count;
+    const struct link *input; /* uses before this one */
+    bool reverse;     /* Keras's layer(x, reverse=True) */
+    int output_index; /* which of the model's outputs its first one is; -1: none */
+    bool read;        /* by another use */
+    /* While building: */
+    bool logits; /* its activation was left to the loss */
+    struct made made, *further; /* the first output; those behind it */
+};
+static inline struct made *use_made(struct use *use, int part)
+{
+    return part ? &use->further[part - 1] : &use->made;
+}
 
 /* What a model is fed: a column of the batch for each Input layer; one column where there is none. */
 struct feed {
@@ -132,7 +148,8 @@ struct model {
     int layer_count;
     struct use *use;          /* in running order */
     int use_count;
-    int output[MOST_MODEL_OUTPUTS]; /* uses */
+    struct link output[MOST_MODEL_OUTPUTS];
+    const char *output_name[MOST_MODEL_OUTPUTS]; /* the layer's, or NAME/1 */
     int output_count;
     struct feed *feed;
     int feed_count;
@@ -169,10 +186,16 @@ void layer_place(char out[256], const struct layer *layer);
 plim_status layer_read_inner(struct layer **out, struct layer *outer, const struct yaml *entry, plim_error *error);
 /* For a layer's build: the layer makes one of the model's outputs, which nobody else reads. */
 bool layer_is_last(const struct layer *layer);
+/* For a layer's errors: what `inputs:` call its input i. */
+void input_name(char out[96], const struct layer *layer, int i);
 /* For a layer's build: the mask (bool [N, T]: true where there is something) that came with input i, or NULL; and the mask
    of what it makes: NULL for none. */
 struct tensor *layer_mask(const struct layer *layer, int i);
 void layer_set_mask(struct layer *layer, struct tensor *mask);
+/* For a layer's read: it makes so many outputs; then for its build, which returns the first: output `part` of the others, with
+   its mask. */
+plim_status layer_several_outputs(struct layer *layer, int outputs, plim_error *error);
+void layer_set_output(struct layer *layer, int part, struct tensor *y, struct tensor *mask);
 /* For a layer's build: a weight "dense_1/kernel". */
 struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape, struct initializer initializer);
 /* The same in the type that the layer computes in; model_weight is always float32. For what an op takes only in the type

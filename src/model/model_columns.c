@@ -206,8 +206,8 @@ plim_status model_input_columns(struct column_spec *columns, int *count, int mos
         columns[i].shape.rank = -1;
     for (int i = 0; i < model->use_count; i++) {
         const struct use *use = &model->use[i];
-        if (use->layer->type == &layer_input && use->input[0] < 0)
-            input_spec(&columns[FEED(use->input[0])], use->layer);
+        if (use->layer->type == &layer_input && use->input[0].from < 0)
+            input_spec(&columns[FEED(use->input[0].from)], use->layer);
     }
     for (int i = 0; i < model->feed_count; i++) {
         if (columns[i].shape.rank < 0)

@@ -24,16 +24,37 @@ static plim_status unknown_name(const struct model_reader *reader, const struct 
     return near ? hint(reader->error, status, "did you mean '%s'?", near) : status;
 }
 
-static plim_status find_input(int *out, const struct model_reader *reader, const struct scope *scope, const char *word,
-                              const struct yaml *node)
+static int outputs_of(const struct entry *entry)
 {
-    char where[256];
-    if (node->kind != YAML_SCALAR || node->is_null) {
-        yaml_place(where, reader->model->job, node);
+    if (entry->inside)
+        return entry->inside->output_count;
+    return entry->layer->outputs ? entry->layer->outputs : 1;
+}
+
+/* `encoder`, or `encoder/2`: the output of that number, from 0. Names have no '/'. */
+static plim_status find_input(struct link *out, const struct model_reader *reader, const struct scope *scope,
+                              const char *word, const struct yaml *node)
+{
+    char where[256], name[512];
+    int64_t part = 0;
+    yaml_place(where, reader->model->job, node);
+    if (node->kind != YAML_SCALAR || node->is_null)
         return fail_at(reader->error, PLIM_BAD_JOB, where, "%s: expected the names of layers", word);
-    }
-    *out = scope_find(scope, node->text);
-    return *out < 0 ? unknown_name(reader, scope, word, node, node->text) : PLIM_OK;
+    const char *slash = strrchr(node->text, '/');
+    if (slash && !setting_whole(&part, slash + 1))
+        slash = NULL;
+    size_t length = slash ? (size_t)(slash - node->text) : strlen(node->text);
+    snprintf(name, sizeof name, "%.*s", (int)length, node->text);
+    out->from = length < sizeof name ? scope_find(scope, name) : -1;
+    if (out->from < 0)
+        return unknown_name(reader, scope, word, node, name);
+    int outputs = outputs_of(&scope->entry[out->from]);
+    out->part = (int)part;
+    if (part >= 0 && part < outputs)
+        return PLIM_OK;
+    plim_status status = fail_at(reader->error, PLIM_BAD_JOB, where, "%s: layer '%s' has %d output%s, no '%s'", word,
+                                 name, outputs, outputs > 1 ? "s" : "", node->text);
+    return outputs > 1 ? hint(reader->error, status, "the last one is %s/%d", name, outputs - 1) : status;
 }
 
 static plim_status take_inputs(struct model_reader *reader, const struct scope *scope, struct entry *entry, int count)
@@ -71,7 +92,7 @@ static plim_status take_feed(struct model_reader *reader, struct scope *scope, s
         return fail_at(reader->error, PLIM_BAD_JOB, where, "%s: an Input reads the data, not another layer",
                        entry->name);
     TRY(take_inputs(reader, scope, entry, 1));
-    entry->input[0] = FEED(scope->feed_count);
+    entry->input[0].from = FEED(scope->feed_count);
     scope->feed_count++;
     return PLIM_OK;
 }
@@ -98,7 +119,7 @@ static plim_status connect(struct model_reader *reader, struct scope *scope, str
                        wanted ? "" : "at least one", wanted, wanted == 1 || !wanted ? "" : "s", count);
     TRY(take_inputs(reader, scope, entry, count));
     if (!entry->inputs)
-        entry->input[0] = here - 1;
+        entry->input[0].from = here - 1;
     return PLIM_OK;
 }
 
@@ -143,7 +164,7 @@ static plim_status place_entry(const struct model_reader *reader, struct scope *
             walk->state[walk->stack[top--]] = 2;
             continue;
         }
-        int input = entry->input[walk->next[top]++];
+        int input = entry->input[walk->next[top]++].from;
         if (input < 0 || walk->state[input] == 2)
             continue;
         if (walk->state[input] == 1)
@@ -173,26 +194,25 @@ static plim_status put_in_order(const struct model_reader *reader, struct scope 
 
 /* ---- outputs ---- */
 
-/* NEEDSWORK: a model inside another has one output: an entry makes one value. */
 static plim_status count_outputs(const struct model_reader *reader, const struct yaml *outputs)
 {
     char where[256];
-    int count = outputs->kind == YAML_LIST ? outputs->count : 1, most = reader->depth ? 1 : MOST_MODEL_OUTPUTS;
-    if (count <= most)
+    int count = outputs->kind == YAML_LIST ? outputs->count : 1;
+    if (count <= MOST_MODEL_OUTPUTS)
         return PLIM_OK;
     yaml_place(where, reader->model->job, outputs);
-    return fail_at(reader->error, PLIM_UNSUPPORTED, where, "outputs: %d of them; %s %d", count,
-                   reader->depth ? "a model inside another has" : "at most", most);
+    return fail_at(reader->error, PLIM_UNSUPPORTED, where, "outputs: %d of them; at most %d", count,
+                   MOST_MODEL_OUTPUTS);
 }
 
 static plim_status add_output(const struct model_reader *reader, struct scope *scope, const struct yaml *node)
 {
     char where[256];
-    int output;
+    struct link output = {0};
     TRY(find_input(&output, reader, scope, "outputs", node));
     yaml_place(where, reader->model->job, node);
     for (int i = 0; i < scope->output_count; i++)
-        if (scope->output[i] == output)
+        if (scope->output[i].from == output.from && scope->output[i].part == output.part)
             return hint(reader->error,
                         fail_at(reader->error, PLIM_UNSUPPORTED, where, "outputs: '%s' twice", node->text),
                         "name it once");
@@ -204,7 +224,7 @@ static plim_status find_outputs(const struct model_reader *reader, struct scope 
 {
     const struct yaml *outputs = scope->outputs;
     if (!outputs) {
-        scope->output[scope->output_count++] = scope->count - 1;
+        scope->output[scope->output_count++].from = scope->count - 1;
         return PLIM_OK;
     }
     TRY(count_outputs(reader, outputs));
@@ -223,20 +243,21 @@ static plim_status all_are_used(const struct model_reader *reader, const struct 
     if (!used)
         return arena_refused(work, reader->error);
     for (int i = 0; i < scope->output_count; i++)
-        used[scope->output[i]] = true;
+        used[scope->output[i].from] = true;
     for (int i = scope->count; i-- > 0;) {
         const struct entry *entry = &scope->entry[scope->order[i]];
         for (int k = 0; used[scope->order[i]] && k < entry->input_count; k++)
-            if (entry->input[k] >= 0)
-                used[entry->input[k]] = true;
+            if (entry->input[k].from >= 0)
+                used[entry->input[k].from] = true;
     }
     for (int i = 0; i < scope->count; i++) {
         if (used[i])
             continue;
         entry_place(where, reader, &scope->entry[i]);
-        plim_status status = fail_at(
-            reader->error, PLIM_BAD_JOB, where, "nothing that leads to the output '%s'%s reads layer '%s'",
-            scope->entry[scope->output[0]].name, scope->output_count > 1 ? " or another" : "", scope->entry[i].name);
+        plim_status status =
+            fail_at(reader->error, PLIM_BAD_JOB, where, "nothing that leads to the output '%s'%s reads layer '%s'",
+                    scope->entry[scope->output[0].from].name, scope->output_count > 1 ? " or another" : "",
+                    scope->entry[i].name);
         return hint(reader->error, status, "take it out, or name it in `inputs:` of another or in `outputs:`");
     }
     return PLIM_OK;
@@ -277,62 +298,108 @@ static plim_status use_room(struct model_reader *reader, int *capacity)
     return PLIM_OK;
 }
 
-/* An entry's inputs as uses. */
-static int *inputs_of(struct model_reader *reader, const struct scope *scope, const struct entry *entry,
-                      const int *feeds)
+/* What an entry made, once it is laid out, as an output of a use. */
+static struct link value_of(const struct scope *scope, struct link link, const struct link *feeds)
 {
-    int *input = arena_array(&reader->model->arena, (size_t)entry->input_count, sizeof *input);
+    if (link.from < 0)
+        return feeds[FEED(link.from)];
+    const struct entry *entry = &scope->entry[link.from];
+    return entry->inside ? entry->made[link.part] : (struct link){entry->use, link.part};
+}
+
+/* An entry's inputs as uses. */
+static struct link *inputs_of(struct model_reader *reader, const struct scope *scope, const struct entry *entry,
+                              const struct link *feeds)
+{
+    struct link *input = arena_array(&reader->model->arena, (size_t)entry->input_count, sizeof *input);
     for (int i = 0; input && i < entry->input_count; i++)
-        input[i] = entry->input[i] < 0 ? feeds[FEED(entry->input[i])] : scope->entry[entry->input[i]].use;
+        input[i] = value_of(scope, entry->input[i], feeds);
     return input;
 }
 
-/* Calls itself for models inside, at most MOST_NESTED_MODELS deep. */
-static plim_status lay_out(struct model_reader *reader, struct scope *scope, const int *feeds, int *capacity)
+static plim_status lay_out(struct model_reader *reader, struct scope *scope, const struct link *feeds, int *capacity);
+
+static plim_status lay_out_inside(struct model_reader *reader, struct entry *entry, const struct link *feeds,
+                                  int *capacity)
+{
+    const struct scope *inside = entry->inside;
+    TRY(lay_out(reader, entry->inside, feeds, capacity));
+    if (!entry->made)
+        entry->made = arena_array(&reader->model->arena, (size_t)inside->output_count, sizeof *entry->made);
+    if (!entry->made)
+        return reader_no_room(reader);
+    for (int i = 0; i < inside->output_count; i++)
+        entry->made[i] = value_of(inside, inside->output[i], feeds);
+    return PLIM_OK;
+}
+
+static plim_status lay_out_use(struct model_reader *reader, struct entry *entry, const struct link *input,
+                               int *capacity)
 {
     struct model *model = reader->model;
+    struct layer *layer = entry->layer;
+    TRY(use_room(reader, capacity));
+    entry->use = model->use_count++;
+    if (!layer->used)
+        layer->first_use = entry->use;
+    layer->used = true;
+    struct use *use = &model->use[entry->use];
+    *use = (struct use){.layer = layer,
+                        .name = entry->name,
+                        .input = input,
+                        .input_count = entry->input_count,
+                        .reverse = entry->reverse,
+                        .output_index = -1};
+    for (int k = 0; k < entry->input_count; k++)
+        if (input[k].from >= 0)
+            model->use[input[k].from].read = true;
+    if (layer->outputs)
+        use->further = arena_array(&model->arena, (size_t)layer->outputs, sizeof *use->further);
+    return layer->outputs && !use->further ? reader_no_room(reader) : PLIM_OK;
+}
+
+/* Calls itself for models inside, at most MOST_NESTED_MODELS deep. */
+static plim_status lay_out(struct model_reader *reader, struct scope *scope, const struct link *feeds, int *capacity)
+{
     for (int i = 0; i < scope->count; i++) {
         struct entry *entry = &scope->entry[scope->order[i]];
-        int *input = inputs_of(reader, scope, entry, feeds);
+        struct link *input = inputs_of(reader, scope, entry, feeds);
         if (!input)
             return reader_no_room(reader);
-        if (entry->inside) {
-            TRY(lay_out(reader, entry->inside, input, capacity));
-            entry->use = entry->inside->entry[entry->inside->output[0]].use;
-            continue;
-        }
-        TRY(use_room(reader, capacity));
-        entry->use = model->use_count++;
-        if (!entry->layer->used)
-            entry->layer->first_use = entry->use;
-        entry->layer->used = true;
-        model->use[entry->use] = (struct use){.layer = entry->layer,
-                                              .name = entry->name,
-                                              .input = input,
-                                              .input_count = entry->input_count,
-                                              .reverse = entry->reverse,
-                                              .output_index = -1};
-        for (int k = 0; k < entry->input_count; k++)
-            if (input[k] >= 0)
-                model->use[input[k]].read = true;
+        TRY(entry->inside ? lay_out_inside(reader, entry, input, capacity)
+                          : lay_out_use(reader, entry, input, capacity));
     }
     return PLIM_OK;
 }
 
-/* A model inside passes on what another layer makes: then both are the same value. */
-static plim_status set_outputs(struct model_reader *reader, const struct scope *scope)
+/* Outputs are called as their entries are; the use that makes one is called so, too. */
+static plim_status add_model_output(struct model_reader *reader, const struct entry *entry, struct link link,
+                                    struct link value)
 {
     struct model *model = reader->model;
+    struct use *use = &model->use[value.from];
     char where[256];
-    for (int i = 0; i < scope->output_count; i++) {
-        const struct entry *entry = &scope->entry[scope->output[i]];
-        entry_place(where, reader, entry);
-        if (model->use[entry->use].output_index >= 0)
+    entry_place(where, reader, entry);
+    for (int i = 0; i < model->output_count; i++) /* a model inside passes on what another layer makes */
+        if (model->output[i].from == value.from && model->output[i].part == value.part)
             return fail_at(reader->error, PLIM_UNSUPPORTED, where, "outputs: '%s' is another output too", entry->name);
-        model->use[entry->use].output_index = model->output_count;
-        model->use[entry->use].name = entry->name;
-        model->output[model->output_count++] = entry->use;
+    const char *name = link.part ? arena_format(&model->arena, "%s/%d", entry->name, link.part) : entry->name;
+    if (!name)
+        return reader_no_room(reader);
+    if (value.part == 0) {
+        use->output_index = model->output_count;
+        use->name = name;
     }
+    model->output[model->output_count] = value;
+    model->output_name[model->output_count++] = name;
+    return PLIM_OK;
+}
+
+static plim_status set_outputs(struct model_reader *reader, const struct scope *scope, const struct link *feeds)
+{
+    for (int i = 0; i < scope->output_count; i++)
+        TRY(add_model_output(reader, &scope->entry[scope->output[i].from], scope->output[i],
+                             value_of(scope, scope->output[i], feeds)));
     return PLIM_OK;
 }
 
@@ -342,14 +409,14 @@ plim_status model_lay_out(struct model_reader *reader, struct scope *scope)
     int capacity = 0;
     model->feed_count = scope->feed_count;
     model->feed = arena_array(&model->arena, (size_t)scope->feed_count, sizeof *model->feed);
-    int *feeds = arena_array(&model->arena, (size_t)scope->feed_count, sizeof *feeds);
+    struct link *feeds = arena_array(&model->arena, (size_t)scope->feed_count, sizeof *feeds);
     if (!model->feed || !feeds)
         return reader_no_room(reader);
     for (int i = 0; i < scope->feed_count; i++)
-        feeds[i] = FEED(i);
+        feeds[i].from = FEED(i);
     for (int i = 0; i < scope->count; i++)
         if (is_input(&scope->entry[i]))
-            model->feed[FEED(scope->entry[i].input[0])].name = scope->entry[i].name;
+            model->feed[FEED(scope->entry[i].input[0].from)].name = scope->entry[i].name;
     TRY(lay_out(reader, scope, feeds, &capacity));
-    return set_outputs(reader, scope);
+    return set_outputs(reader, scope, feeds);
 }

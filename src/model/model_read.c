@@ -424,7 +424,8 @@ static bool is_list(const struct scope *scope)
         return false;
     for (int i = 0; i < scope->count; i++) {
         const struct entry *entry = &scope->entry[i];
-        if (entry->definition != i || entry->input_count != 1 || entry->input[0] != (i ? i - 1 : FEED(0)))
+        if (entry->definition != i || entry->input_count != 1 || entry->input[0].from != (i ? i - 1 : FEED(0)) ||
+            entry->input[0].part)
             return false;
     }
     return true;

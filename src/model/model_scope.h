@@ -1,7 +1,7 @@
 /* model_scope.h - a list of layers as it was read, before it is laid out as uses: model_read.c (words), model_graph.c
    (names, order), model_summary.
 
-   An entry makes one value. It defines a layer or a nested model, or uses one again that an entry above it defined. */
+   An entry makes a value, or several that are called NAME, NAME/1, NAME/2, ... It defines a layer or a nested model, or uses one again that an entry above it defined. */
 #ifndef MODEL_MODEL_SCOPE_H
 #define MODEL_MODEL_SCOPE_H
 
@@ -18,11 +18,12 @@ struct entry {
     struct layer *layer; /* or a nested model: */
     struct scope *inside;
     const struct yaml *inputs; /* as written, or NULL: the entry before */
-    int *input;                /* entries of this scope, or FEED(i) */
+    struct link *input;        /* entries of this scope, or FEED(i) */
     int input_count;
     bool reverse; /* of this use */
     int line, column;
-    int use; /* the use that makes its value, when it was laid out last */
+    int use;           /* the use that makes its values, when it was laid out last */
+    struct link *made; /* of a nested model: its outputs as uses, when it was laid out last */
 };
 
 struct scope {
@@ -34,7 +35,7 @@ struct scope {
     int count;
     int *order; /* entries so that each comes behind its inputs */
     const struct yaml *outputs;
-    int output[MOST_MODEL_OUTPUTS]; /* entries; of a model inside another there is one */
+    struct link output[MOST_MODEL_OUTPUTS]; /* entries */
     int output_count;
     int feed_count;
     int first_layer, layer_count; /* in the model's table: its own and those of models inside */

@@ -5,7 +5,7 @@
 
 const char *output_name(const struct model *model, int output)
 {
-    return model->use[model->output[output]].name;
+    return model->output_name[output];
 }
 
 struct output_loss training_loss(const struct training *training, int output)
@@ -29,7 +29,7 @@ static struct tensor *one_loss(const struct model_tensors *tensors, struct graph
                                int output, const struct output_loss *words)
 {
     const struct output_tensors *of = &tensors->output[output];
-    const struct use *use = &model->use[model->output[output]];
+    const struct use *use = &model->use[model->output[output].from];
     struct loss loss = words->loss;
     struct loss_operands operands = {.output = of->value,
                                      .label = of->label,

@@ -45,7 +45,7 @@ static bool is_shown(const struct model *model, const struct entry *entry)
 static const struct layer *maker_of(const struct entry *entry)
 {
     while (entry->inside)
-        entry = &entry->inside->entry[entry->inside->output[0]];
+        entry = &entry->inside->entry[entry->inside->output[0].from];
     return entry->layer;
 }
 
@@ -59,6 +59,19 @@ static int64_t parameters_of(const struct model *model, const struct entry *entr
     return sum;
 }
 
+/* "(None, 5)", or of several outputs "[(None, 7, 5), (None, 5)]". */
+static void shapes_text(char *out, size_t capacity, const struct layer *layer)
+{
+    char shape[96];
+    shape_text(shape, sizeof shape, &layer->output, true);
+    snprintf(out, capacity, "%s%s", layer->outputs ? "[" : "", shape);
+    for (int k = 1; k < layer->outputs; k++) {
+        size_t length = strlen(out);
+        shape_text(shape, sizeof shape, &layer->further[k - 1], true);
+        snprintf(out + length, capacity - length, ", %s%s", shape, k + 1 == layer->outputs ? "]" : "");
+    }
+}
+
 static void fill_row(struct row *row, const struct model *model, const struct entry *entry)
 {
     const struct layer *maker = maker_of(entry);
@@ -68,7 +81,7 @@ static void fill_row(struct row *row, const struct model *model, const struct en
              !entry->layer                ? entry->inside->type_name
              : entry->layer->type->hidden ? entry->layer->type->alias
                                           : entry->layer->type->name);
-    shape_text(row->cell[SHAPE_COLUMN], sizeof row->cell[0], &maker->output, true);
+    shapes_text(row->cell[SHAPE_COLUMN], sizeof row->cell[0], maker);
     text_count(count, parameters_of(model, entry));
     snprintf(row->cell[PARAM_COLUMN], sizeof row->cell[0], "%s", count);
     keras_size(row->cell[BYTES_COLUMN], sizeof row->cell[0], (double)maker->output_bytes);
@@ -87,12 +100,12 @@ static bool connection(char out[160], const struct model *model, const struct en
             k -= use->input_count;
             continue;
         }
-        if (use->input[k] < 0) {
+        if (use->input[k].from < 0) {
             snprintf(out, 160, "-");
             return true;
         }
-        const struct entry *from = &scope->entry[use->input[k]];
-        snprintf(out, 160, "%.100s[%d][0]", scope->entry[from->definition].name, from->node);
+        const struct entry *from = &scope->entry[use->input[k].from];
+        snprintf(out, 160, "%.100s[%d][%d]", scope->entry[from->definition].name, from->node, use->input[k].part);
         return true;
     }
     return false;
@@ -215,7 +228,7 @@ static void totals(int64_t *all, int64_t *trainable, uint64_t *bytes, const stru
 
 static int64_t batch_of(const struct model *model)
 {
-    const struct shape *shape = &model->use[model->use_count - 1].layer->output;
+    const struct shape *shape = &model->use[model->output[0].from].layer->output;
     return shape->rank ? shape->dim[0] : 0;
 }
 
@@ -264,8 +277,8 @@ static void layer_json(struct json_writer *json, const struct layer *layer)
     json_uint(json, "activation_bytes", layer->output_bytes);
     json_array(json, "inputs");
     for (int i = 0; i < use->input_count; i++)
-        if (use->input[i] >= 0)
-            json_string(json, NULL, layer->model->use[use->input[i]].layer->name);
+        if (use->input[i].from >= 0)
+            json_string(json, NULL, layer->model->use[use->input[i].from].layer->name);
     json_end_array(json);
     json_end_object(json);
 }

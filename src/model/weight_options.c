@@ -232,8 +232,8 @@ struct tensor *penalties_add(struct graph *graph, const struct model *model, str
     }
     for (int i = 0; i < model->use_count; i++)
         for (const struct weight_option *option = model->use[i].layer->weight_option; option; option = option->next)
-            if (is_activity_penalty(option))
-                loss = add_penalty(graph, loss, model->use[i].output, &option->penalty);
+            for (int k = 0; is_activity_penalty(option) && (k == 0 || k < model->use[i].layer->outputs); k++)
+                loss = add_penalty(graph, loss, use_made(&model->use[i], k)->output, &option->penalty);
     return loss;
 }
 
