@@ -75,6 +75,32 @@ def masked(kind, words):
         {"Dense": {"units": 4, "activation": "softmax", "name": "out"}}]
 
 
+def cells(words, mask, **walk):
+    """RNN of one cell, or of several; states of all of them into another RNN."""
+    def make(name):
+        made = [getattr(layers, kind)(**w, name=f"c{i}") for i, (kind, w) in enumerate(words)]
+        return layers.RNN(layers.StackedRNNCells(made, name="stack") if len(words) > 1 else made[0], name=name, return_state=True, **walk)
+
+    def build():
+        i = keras.Input((7, 5), name="source")
+        x = layers.Masking(name="m")(i) if mask else i
+        y, *states = make("rnn")(x)
+        z, *_ = make("then")(i, initial_state=states)
+        flat = [layers.Flatten(name="flat")(y), layers.Flatten(name="flatter")(z), keras.tree.flatten(states)[-1]]
+        return keras.Model(i, layers.Dense(4, activation="softmax", name="out")(layers.Concatenate(name="all")(flat)))
+    states = sum(2 if kind == "LSTMCell" else 1 for kind, _ in words)
+    ours = [{kind: {**w, "name": f"c{i}"}} for i, (kind, w) in enumerate(words)]
+
+    def rnn(name):
+        return {"cell": {"StackedRNNCells": {"cells": ours, "name": "stack"}} if len(words) > 1 else ours[0], "name": name, "return_state": True, **walk}
+    return build, [
+        {"Input": {"shape": [7, 5], "name": "source"}}, *([{"Masking": {"name": "m"}}] if mask else []),
+        {"RNN": rnn("rnn")}, {"RNN": {**rnn("then"), "inputs": ["source", *[f"rnn/{i + 1}" for i in range(states)]]}},
+        {"Flatten": {"name": "flat", "inputs": "rnn"}}, {"Flatten": {"name": "flatter", "inputs": "then"}},
+        {"Concatenate": {"inputs": ["flat", "flatter", f"rnn/{states}"], "name": "all"}},
+        {"Dense": {"units": 4, "activation": "softmax", "name": "out"}}]
+
+
 def cases(compare, rng):
     x = {"source": rng.standard_normal((40, 7, 5), dtype=np.float32), "target": rng.standard_normal((40, 6, 3), dtype=np.float32)}
     y, steps = rng.integers(0, 4, 40).astype(np.int32), rng.integers(0, 4, (40, 6)).astype(np.int32)
@@ -89,3 +115,7 @@ def cases(compare, rng):
     for kind, words in (("LSTM", {"return_sequences": True}), ("GRU", {}), ("SimpleRNN", {"go_backwards": True}),
                         ("LSTM", {"return_sequences": True, "zero_output_for_mask": True})):
         compare(f"states of {kind} {words} under a mask", *masked(kind, words), source, y, LABELS, bar=1e-4)
+    some = [("LSTMCell", {"units": 6}), ("GRUCell", {"units": 4, "reset_after": False}), ("LSTMCell", {"units": 3, "use_bias": False})]
+    for words, mask, walk in ((some, False, {}), (some, True, {"return_sequences": True, "go_backwards": True}), ([("SimpleRNNCell", {"units": 5})], True, {}),
+                              ([("GRUCell", {"units": 5, "recurrent_regularizer": None})], False, {"return_sequences": True})):
+        compare(f"RNN of {[kind for kind, _ in words]} {walk}, {'masked' if mask else 'no mask'}", *cells(words, mask, **walk), source, y, LABELS, bar=1e-4)

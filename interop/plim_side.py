@@ -23,11 +23,12 @@ def error(a, b, beside=0):
 
 
 def path_inside(layer, weight):
-    """What plim calls a weight of a layer that has layers inside: cells of recurrent layers go by their class."""
+    """What plim calls a weight of a layer that has layers inside: cells of recurrent layers go by their class, but for those of RNN."""
+    of_class = {} if type(layer).__name__ in ("RNN", "StackedRNNCells") else {
+        "LSTMCell": "lstm_cell", "GRUCell": "gru_cell", "SimpleRNNCell": "simple_rnn_cell"}
     for inner in layer._flatten_layers(include_self=False, recursive=False):
         if any(w is weight for w in inner.weights):
-            kind = type(inner).__name__
-            name = {"LSTMCell": "lstm_cell", "GRUCell": "gru_cell", "SimpleRNNCell": "simple_rnn_cell"}.get(kind, inner.name)
+            name = of_class.get(type(inner).__name__, inner.name)
             return f"{name}/{path_inside(inner, weight)}"
     return weight.name
 

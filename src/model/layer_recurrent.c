@@ -1,33 +1,25 @@
-/* layer_recurrent.c - SimpleRNN, GRU, LSTM: x . kernel of all steps in one product, then the steps (ops/recurrent.h).
-
-   Inputs are Keras's call: the sequence, and the states to begin with where there are any. Steps that the mask hides
-   leave the state as it is; their output is the one before (0 before the first), or 0 with zero_output_for_mask.
-   Dropout of the input draws one mask for all gates; Keras draws one for each gate where recurrent_dropout is there
-   too. */
+/* layer_recurrent.c - SimpleRNN, GRU, LSTM, and their cells for RNN: words. What they make: layer_recurrent_run.c. */
 #include "model/layer_recurrent.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "model/shape_options.h"
 #include "ops/ops.h"
 
 #define AT(field) offsetof(struct recurrent, field)
-#define COMMON_WORDS                                                                                                   \
+#define CELL_WORDS                                                                                                     \
     {"activation", SETTING_NODE, AT(activation_word), 0}, {"use_bias", SETTING_BOOL, AT(use_bias), 0},                 \
         {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0},                                                      \
         {"recurrent_initializer", SETTING_NODE, AT(recurrent_word), 0},                                                \
         {"bias_initializer", SETTING_NODE, AT(bias_word), 0}, {"kernel_regularizer", SETTING_ELSEWHERE, 0, 0},         \
         {"recurrent_regularizer", SETTING_ELSEWHERE, 0, 0}, {"bias_regularizer", SETTING_ELSEWHERE, 0, 0},             \
-        {"activity_regularizer", SETTING_ELSEWHERE, 0, 0}, {"kernel_constraint", SETTING_ELSEWHERE, 0, 0},             \
-        {"recurrent_constraint", SETTING_ELSEWHERE, 0, 0}, {"bias_constraint", SETTING_ELSEWHERE, 0, 0},               \
-        {"dropout", SETTING_NUMBER, AT(dropout), 0}, {"recurrent_dropout", SETTING_NUMBER, AT(recurrent_dropout), 0},  \
-        {"seed", SETTING_NODE, AT(seed_word), 0}, {"return_sequences", SETTING_BOOL, AT(return_sequences), 0},         \
-        {"return_state", SETTING_BOOL, AT(return_state), 0}, {"go_backwards", SETTING_BOOL, AT(go_backwards), 0},      \
-        {"stateful", SETTING_NODE, AT(stateful), 0}, {"unroll", SETTING_BOOL, AT(unroll), 0},                          \
-        {"zero_output_for_mask", SETTING_BOOL, AT(zero_output_for_mask), 0},                                           \
-        {"implementation", SETTING_WHOLE, AT(implementation), 0}, {"use_cudnn", SETTING_NODE, AT(cudnn), 0},           \
-        LAYER_WORDS
+        {"kernel_constraint", SETTING_ELSEWHERE, 0, 0}, {"recurrent_constraint", SETTING_ELSEWHERE, 0, 0},             \
+        {"bias_constraint", SETTING_ELSEWHERE, 0, 0}, {"dropout", SETTING_NUMBER, AT(dropout), 0},                     \
+        {"recurrent_dropout", SETTING_NUMBER, AT(recurrent_dropout), 0}, {"seed", SETTING_NODE, AT(seed_word), 0},     \
+        {"implementation", SETTING_WHOLE, AT(implementation), 0}, LAYER_WORDS
+#define LAYER_AND_CELL_WORDS                                                                                           \
+    {"activity_regularizer", SETTING_ELSEWHERE, 0, 0}, {"use_cudnn", SETTING_NODE, AT(cudnn), 0},                      \
+        RECURRENT_WALK_WORDS(AT), CELL_WORDS
 #define UNITS                                                                                                          \
     {                                                                                                                  \
         "units", SETTING_WHOLE, AT(units), 1                                                                           \
@@ -36,12 +28,21 @@
     {                                                                                                                  \
         "recurrent_activation", SETTING_NODE, AT(recurrent_activation_word), 0                                         \
     }
+#define RESET_WORD                                                                                                     \
+    {                                                                                                                  \
+        "reset_after", SETTING_BOOL, AT(reset_after), 0                                                                \
+    }
+#define FORGET_WORD                                                                                                    \
+    {                                                                                                                  \
+        "unit_forget_bias", SETTING_BOOL, AT(unit_forget_bias), 0                                                      \
+    }
 
-static const struct setting simple_settings[] = {UNITS, COMMON_WORDS};
-static const struct setting gru_settings[] = {
-    UNITS, GATE_WORD, {"reset_after", SETTING_BOOL, AT(reset_after), 0}, COMMON_WORDS};
-static const struct setting lstm_settings[] = {
-    UNITS, GATE_WORD, {"unit_forget_bias", SETTING_BOOL, AT(unit_forget_bias), 0}, COMMON_WORDS};
+static const struct setting simple_settings[] = {UNITS, LAYER_AND_CELL_WORDS},
+                            simple_cell_settings[] = {UNITS, CELL_WORDS};
+static const struct setting gru_settings[] = {UNITS, GATE_WORD, RESET_WORD, LAYER_AND_CELL_WORDS},
+                            gru_cell_settings[] = {UNITS, GATE_WORD, RESET_WORD, CELL_WORDS};
+static const struct setting lstm_settings[] = {UNITS, GATE_WORD, FORGET_WORD, LAYER_AND_CELL_WORDS},
+                            lstm_cell_settings[] = {UNITS, GATE_WORD, FORGET_WORD, CELL_WORDS};
 
 /* ---- reading ---- */
 
@@ -79,7 +80,7 @@ static plim_status check_rate(const struct layer *layer, const char *word, doubl
 static plim_status read_rest(struct layer *layer, plim_error *error)
 {
     struct recurrent *options = layer->options;
-    const char *owner = layer->type->name, *job = layer->model->job;
+    const char *job = layer->model->job;
     const struct setting seed = {"seed", SETTING_WHOLE, 0, 0};
     TRY(option_extent(layer, "units", options->units, error));
     TRY(read_activation(&options->activation, layer, "activation", options->activation_word, error));
@@ -90,8 +91,7 @@ static plim_status read_rest(struct layer *layer, plim_error *error)
     TRY(option_initializer(&options->bias, layer, "bias_initializer", options->bias_word, error));
     TRY(check_rate(layer, "dropout", options->dropout, error));
     TRY(check_rate(layer, "recurrent_dropout", options->recurrent_dropout, error));
-    /* NEEDSWORK: states from one batch to the next. */
-    TRY(option_default(owner, job, "stateful", "false", options->stateful, error));
+    TRY(recurrent_read_walk(layer, error));
     if (!options->seed_word || options->seed_word->is_null)
         return PLIM_OK;
     return setting_value(&options->seed, &seed, job, options->seed_word, error);
@@ -115,215 +115,44 @@ static plim_status recurrent_read(struct layer *layer, const struct setting *set
     snprintf(example, sizeof example, "%s: {units: 64}", layer->type->name);
     if (!options->units)
         return layer_missing(layer, "units", example, error);
-    TRY(read_rest(layer, error));
+    options->self = layer;
+    options->cell = &options->self;
+    options->cell_count = 1;
+    return read_rest(layer, error);
+}
+
+plim_status recurrent_read_walk(struct layer *layer, plim_error *error)
+{
+    const struct recurrent *options = layer->options;
+    /* NEEDSWORK: states from one batch to the next. */
+    TRY(option_default(layer->type->name, layer->model->job, "stateful", "false", options->stateful, error));
     return options->return_state ? layer_several_outputs(layer, 1 + recurrent_states(layer), error) : PLIM_OK;
 }
 
-static plim_status simple_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return recurrent_read(layer, simple_settings, LENGTH(simple_settings), yaml, error);
-}
-
-static plim_status gru_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return recurrent_read(layer, gru_settings, LENGTH(gru_settings), yaml, error);
-}
-
-static plim_status lstm_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return recurrent_read(layer, lstm_settings, LENGTH(lstm_settings), yaml, error);
-}
-
-/* ---- weights ---- */
-
-/* What a layer's type makes of it. */
-struct cell {
-    const struct op *op;
-    enum recurrent_kind kind;
-    int64_t gates;
-    const char *kernel, *recurrent, *bias; /* names */
-    int states;
-};
-
-static struct cell cell_of(const struct layer *layer)
-{
-    const struct recurrent *options = layer->options;
-    if (layer->type == &layer_lstm)
-        return (struct cell){
-            &op_lstm, RECURRENT_LSTM, 4, "lstm_cell/kernel", "lstm_cell/recurrent_kernel", "lstm_cell/bias", 2};
-    if (layer->type == &layer_gru)
-        return (struct cell){&op_gru,
-                             options->reset_after ? RECURRENT_GRU : RECURRENT_GRU_BEFORE,
-                             3,
-                             "gru_cell/kernel",
-                             "gru_cell/recurrent_kernel",
-                             "gru_cell/bias",
-                             1};
-    return (struct cell){&op_simple_rnn,
-                         RECURRENT_SIMPLE,
-                         1,
-                         "simple_rnn_cell/kernel",
-                         "simple_rnn_cell/recurrent_kernel",
-                         "simple_rnn_cell/bias",
-                         1};
-}
-
-static struct tensor *matrix(struct layer *layer, struct graph *graph, const char *name, int64_t in, int64_t out,
-                             struct initializer initializer)
-{
-    initializer.fan_in = in;
-    initializer.fan_out = out;
-    return model_weight(layer, graph, name, shape_of(2, (int64_t[]){in, out}), initializer);
-}
-
-struct cell_weights {
-    struct tensor *kernel, *recurrent, *bias;
-};
-
-static struct cell_weights weights_of(struct layer *layer, struct graph *graph, const struct cell *cell, int64_t in)
-{
-    const struct recurrent *options = layer->options;
-    int64_t columns = cell->gates * options->units;
-    struct cell_weights w = {.kernel = matrix(layer, graph, cell->kernel, in, columns, options->kernel)};
-    w.recurrent = matrix(layer, graph, cell->recurrent, options->units, columns, options->recurrent);
-    struct initializer bias = options->bias;
-    bias.fan_in = bias.fan_out = columns;
-    bias.forget = cell->kind == RECURRENT_LSTM && options->unit_forget_bias;
-    if (options->use_bias && cell->kind == RECURRENT_GRU)
-        w.bias = matrix(layer, graph, cell->bias, 2, columns, bias);
-    else if (options->use_bias)
-        w.bias = model_weight(layer, graph, cell->bias, shape_of(1, &columns), bias);
-    return w;
-}
-
-/* ---- building ---- */
-
-static bool inputs_fit(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count, int states)
-{
-    const struct recurrent *options = layer->options;
-    char shape[96], name[96];
-    if (!x[0] || !layer_needs_rank(layer, graph, x[0], 3))
-        return false;
-    if (count != 1 && count != 1 + states) {
-        graph_fail(graph, PLIM_BAD_JOB, "%s: takes a sequence, or one and %d state%s, got %d inputs", layer->name,
-                   states, states > 1 ? "s" : "", count);
-        return false;
+#define READER(name)                                                                                                   \
+    static plim_status name##_read(struct layer *layer, const struct yaml *yaml, plim_error *error)                    \
+    {                                                                                                                  \
+        return recurrent_read(layer, name##_settings, LENGTH(name##_settings), yaml, error);                           \
     }
-    for (int i = 1; i < count; i++) {
-        if (!x[i])
-            return false;
-        shape_text(shape, sizeof shape, &x[i]->shape, true);
-        if (x[i]->shape.rank != 2 || x[i]->shape.dim[1] != options->units) {
-            input_name(name, layer, i);
-            graph_fail(graph, PLIM_BAD_JOB, "%s: a state must be (batch, %lld), got %s %s", layer->name,
-                       (long long)options->units, name, shape);
-            return false;
-        }
-    }
-    return true;
-}
+READER(simple)
+READER(gru)
+READER(lstm)
+READER(simple_cell)
+READER(gru_cell)
+READER(lstm_cell)
 
-/* One mask for all steps. */
-static struct tensor *drop_input(struct layer *layer, struct graph *graph, struct tensor *x)
+/* ---- layers ---- */
+
+/* A cell is what an RNN goes through a sequence with. */
+static struct tensor *cell_build(struct layer *layer, struct graph *graph, struct tensor *x)
 {
-    const struct recurrent *options = layer->options;
-    struct dropout_attributes attributes = {.rate = options->dropout, .scale = 1 / (1 - options->dropout), .shared = 2};
-    if (!layer->model->fitting || options->dropout == 0.0)
-        return x;
-    attributes.seed = layer_seed(layer, options->seed);
-    struct tensor *inputs[2] = {x, model_iteration(layer->model, graph)};
-    return graph_add(graph, &op_dropout, inputs, 2, &attributes, sizeof attributes);
+    (void)x;
+    graph_fail(graph, PLIM_BAD_JOB, "%s: a %s is no layer by itself: `RNN: {cell: {%s: ...}}`", layer->name,
+               layer->type->name, layer->type->name);
+    return NULL;
 }
 
-/* As in Keras, whose layers look for a mask only where there is one input. */
-static struct tensor *mask_of(const struct layer *layer, int count)
-{
-    return count == 1 ? layer_mask(layer, 0) : NULL;
-}
-
-/* The states of all steps; false: what failed has been said. */
-static bool run_cell(struct tensor *all[MOST_STATES], struct layer *layer, struct graph *graph, const struct cell *cell,
-                     struct tensor *const *x, int count)
-{
-    const struct recurrent *options = layer->options;
-    struct cell_weights w = weights_of(layer, graph, cell, x[0]->shape.dim[2]);
-    bool apart = cell->kind == RECURRENT_GRU; /* its bias is the cell's */
-    struct matmul_attributes plain = {.transposed = false};
-    struct tensor *product[3] = {drop_input(layer, graph, x[0]), w.kernel, apart ? NULL : w.bias};
-    struct recurrent_attributes attributes = {.kind = cell->kind,
-                                              .reverse = options->go_backwards,
-                                              .activation = options->activation,
-                                              .recurrent_activation = options->recurrent_activation};
-    struct tensor *inputs[RECURRENT_INPUTS] = {
-        [RECURRENT_Z] = graph_add(graph, &op_matmul, product, 3, &plain, sizeof plain),
-        [RECURRENT_KERNEL] = w.recurrent,
-        [RECURRENT_BIAS] = apart ? w.bias : NULL,
-        [RECURRENT_MASK] = mask_of(layer, count),
-        [RECURRENT_H0] = count > 1 ? x[1] : NULL,
-        [RECURRENT_C0] = count > 2 ? x[2] : NULL,
-    };
-    if (layer->model->fitting && options->recurrent_dropout > 0) {
-        attributes.dropout = options->recurrent_dropout;
-        attributes.seed = layer_seed(layer, options->seed + 1);
-        inputs[RECURRENT_ITERATION] = model_iteration(layer->model, graph);
-    }
-    struct tensor *y = graph_add(graph, cell->op, inputs, RECURRENT_INPUTS, &attributes, sizeof attributes);
-    if (!y || graph->failed)
-        return false;
-    all[0] = cell->kind == RECURRENT_SIMPLE ? y : graph_output(y, RECURRENT_H);
-    all[1] = cell->states > 1 ? graph_output(y, RECURRENT_EXTRA) : NULL;
-    return true;
-}
-
-bool layer_is_recurrent(const struct layer *layer)
-{
-    return layer->type == &layer_lstm || layer->type == &layer_gru || layer->type == &layer_simple_rnn;
-}
-
-int recurrent_states(const struct layer *layer)
-{
-    return cell_of(layer).states;
-}
-
-/* Behind the last step. */
-static struct tensor *last_of(const struct layer *layer, struct graph *graph, struct tensor *all)
-{
-    const struct recurrent *options = layer->options;
-    int64_t last = options->go_backwards ? 0 : all->shape.dim[1] - 1;
-    return reshape(graph, slice_axis(graph, all, 1, last, 1, 1), shape_of(1, &options->units));
-}
-
-struct tensor *recurrent_run(struct tensor *state[MOST_STATES], struct layer *layer, struct graph *graph,
-                             struct tensor *const *x, int count, bool in_time)
-{
-    const struct recurrent *options = layer->options;
-    struct cell cell = cell_of(layer);
-    struct tensor *all[MOST_STATES], *mask = mask_of(layer, count);
-    if (!inputs_fit(layer, graph, x, count, cell.states) || !run_cell(all, layer, graph, &cell, x, count))
-        return NULL;
-    bool zeroes = mask && options->zero_output_for_mask;
-    for (int i = 0; options->return_state && i < cell.states; i++)
-        state[i] = last_of(layer, graph, all[i]);
-    struct tensor *h = zeroes ? binary(graph, &op_mask_rows, all[0], mask) : all[0];
-    if (!h || graph->failed)
-        return NULL;
-    if (options->return_sequences)
-        return options->go_backwards && !in_time ? reverse_axis(graph, h, 1) : h;
-    return options->return_state && !zeroes ? state[0] : last_of(layer, graph, h);
-}
-
-static struct tensor *recurrent_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
-{
-    const struct recurrent *options = layer->options;
-    struct tensor *state[MOST_STATES] = {NULL}, *y = recurrent_run(state, layer, graph, x, count, false);
-    if (!options->return_sequences)
-        layer_set_mask(layer, NULL);
-    for (int i = 1; i < layer->outputs; i++)
-        layer_set_output(layer, i, state[i - 1], NULL);
-    return y;
-}
-
-#define RECURRENT_LAYER(variable, keras, small, groups)                                                                \
+#define RECURRENT_LAYER(variable, keras, small, reader, groups)                                                        \
     const struct layer_type layer_##variable = {                                                                       \
         .name = keras,                                                                                                 \
         .snake = small,                                                                                                \
@@ -331,17 +160,26 @@ static struct tensor *recurrent_merge(struct layer *layer, struct graph *graph, 
         .keeps_mask = true,                                                                                            \
         .saved_groups = groups,                                                                                        \
         .options_bytes = sizeof(struct recurrent),                                                                     \
-        .read = reader_of_##variable,                                                                                  \
-        .merge = recurrent_merge,                                                                                      \
+        .read = reader,                                                                                                \
+        .merge = recurrent_build,                                                                                      \
     }
-#define reader_of_simple_rnn simple_read
-#define reader_of_gru        gru_read
-#define reader_of_lstm       lstm_read
+#define RECURRENT_CELL(variable, keras, small, reader)                                                                 \
+    const struct layer_type layer_##variable = {                                                                       \
+        .name = keras,                                                                                                 \
+        .snake = small,                                                                                                \
+        .wide = true,                                                                                                  \
+        .options_bytes = sizeof(struct recurrent),                                                                     \
+        .read = reader,                                                                                                \
+        .build = cell_build,                                                                                           \
+    }
 
 static const char *const simple_groups[] = {"simple_rnn_cell", "cell", NULL};
 static const char *const gru_groups[] = {"gru_cell", "cell", NULL};
 static const char *const lstm_groups[] = {"lstm_cell", "cell", NULL};
 
-RECURRENT_LAYER(simple_rnn, "SimpleRNN", "simple_rnn", simple_groups);
-RECURRENT_LAYER(gru, "GRU", "gru", gru_groups);
-RECURRENT_LAYER(lstm, "LSTM", "lstm", lstm_groups);
+RECURRENT_LAYER(simple_rnn, "SimpleRNN", "simple_rnn", simple_read, simple_groups);
+RECURRENT_LAYER(gru, "GRU", "gru", gru_read, gru_groups);
+RECURRENT_LAYER(lstm, "LSTM", "lstm", lstm_read, lstm_groups);
+RECURRENT_CELL(simple_rnn_cell, "SimpleRNNCell", "simple_rnn_cell", simple_cell_read);
+RECURRENT_CELL(gru_cell, "GRUCell", "gru_cell", gru_cell_read);
+RECURRENT_CELL(lstm_cell, "LSTMCell", "lstm_cell", lstm_cell_read);

@@ -1,23 +1,41 @@
-/* layer_recurrent.h - SimpleRNN, GRU and LSTM, for those that hold them: Bidirectional. */
+/* layer_recurrent.h - SimpleRNN, GRU, LSTM, RNN and what RNN is made of, for those that hold them: Bidirectional. */
 #ifndef MODEL_LAYER_RECURRENT_H
 #define MODEL_LAYER_RECURRENT_H
 
 #include "model/layer_options.h"
 
+#define STATES_OF_CELL 2 /* at most: h; of LSTM h and c */
+#define MOST_CELLS     32
+#define MOST_STATES    (STATES_OF_CELL * MOST_CELLS) /* of one layer */
+
+/* A layer, a cell, or both in one: LSTM is its own cell. */
 struct recurrent {
     struct layer_words words;
+    /* Of a cell: */
     int64_t units, seed, implementation;
     int64_t activation, recurrent_activation; /* enum recurrent_activation */
     double dropout, recurrent_dropout;
-    bool use_bias, unit_forget_bias, reset_after, return_sequences, return_state, go_backwards, unroll,
-        zero_output_for_mask;
+    bool use_bias, unit_forget_bias, reset_after;
     struct initializer kernel, recurrent, bias;
+    /* Of a layer: the way through the sequence, and the cells one behind the other. */
+    bool return_sequences, return_state, go_backwards, unroll, zero_output_for_mask;
+    struct layer **cell, *self;
+    int cell_count;
     /* Nodes of the job file: */
     const struct yaml *activation_word, *recurrent_activation_word, *kernel_word, *recurrent_word, *bias_word,
-        *seed_word, *stateful, *cudnn;
+        *seed_word, *stateful, *cudnn, *cell_word;
 };
 
-#define MOST_STATES 2 /* of one layer: h; of LSTM h and c */
+/* Words of any recurrent layer, for its table. */
+#define RECURRENT_WALK_WORDS(at)                                                                                       \
+    {"return_sequences", SETTING_BOOL, at(return_sequences), 0}, {"return_state", SETTING_BOOL, at(return_state), 0},  \
+        {"go_backwards", SETTING_BOOL, at(go_backwards), 0}, {"stateful", SETTING_NODE, at(stateful), 0},              \
+        {"unroll", SETTING_BOOL, at(unroll), 0},                                                                       \
+    {                                                                                                                  \
+        "zero_output_for_mask", SETTING_BOOL, at(zero_output_for_mask), 0                                              \
+    }
+/* Behind the table: what they say. The cells have been read. */
+plim_status recurrent_read_walk(struct layer *layer, plim_error *error);
 
 bool layer_is_recurrent(const struct layer *layer);
 int recurrent_states(const struct layer *layer);
@@ -26,5 +44,7 @@ int recurrent_states(const struct layer *layer);
    layer goes. state: where return_state says so, the states behind the last step. */
 struct tensor *recurrent_run(struct tensor *state[MOST_STATES], struct layer *layer, struct graph *graph,
                              struct tensor *const *x, int count, bool in_time);
+/* A layer's merge: the same, with its further outputs set. */
+struct tensor *recurrent_build(struct layer *layer, struct graph *graph, struct tensor *const *x, int count);
 
 #endif

@@ -83,6 +83,7 @@ struct layer {
     void *options;
     struct model *model;
     struct layer *outer; /* the layer that holds this one (TimeDistributed), or NULL */
+    struct layer *next_inner; /* of the model's layers inside others */
     const char *saved_part; /* of a layer inside another: its group in .keras files; NULL: "layer" */
     int line, column; /* in the job file */
     bool used;
@@ -146,6 +147,7 @@ struct model {
     const struct yaml *compiled; /* of a file that Keras wrote: its compile_config in a job's words, or NULL. Not the model's */
     struct layer *layer;      /* each once, in the order of reading */
     int layer_count;
+    struct layer *inner;      /* those inside others, from the last one on */
     struct use *use;          /* in running order */
     int use_count;
     struct link output[MOST_MODEL_OUTPUTS];

@@ -181,7 +181,8 @@ plim_status layer_read_inner(struct layer **out, struct layer *outer, const stru
         return fail_at(error, PLIM_BAD_JOB, where, "name: '%s' is empty, or has a '/' or a control character",
                        words->name);
     words->trainable = words->trainable && outer_words->trainable;
-    *out = inner;
+    inner->next_inner = model->inner;
+    *out = model->inner = inner;
     return PLIM_OK;
 }
 
@@ -441,6 +442,9 @@ static plim_status read_model(struct model_reader *reader, const struct yaml *ya
         return reader_no_room(reader);
     scope->prefix = "";
     TRY(read_scope(reader, scope, yaml));
+    for (struct layer *inner = model->inner; inner; inner = inner->next_inner)
+        if (!layer_full_name(inner))
+            return reader_no_room(reader);
     model->listed = is_list(scope);
     scope->type_name = model_words[model->listed ? 0 : FUNCTIONAL].word;
     if (!scope->name)

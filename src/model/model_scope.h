@@ -61,6 +61,9 @@ plim_status scope_connect(struct model_reader *reader, struct scope *scope);
 /* The uses of the whole model. */
 plim_status model_lay_out(struct model_reader *reader, struct scope *scope);
 
+/* model_weight.c: a layer inside another has its name behind the other's. NULL: no room. */
+const char *layer_full_name(struct layer *layer);
+
 plim_status reader_no_room(const struct model_reader *reader);
 void entry_place(char out[256], const struct model_reader *reader, const struct entry *entry);
 

@@ -1,15 +1,14 @@
 /* model_weight.c - the weights of layers while a graph is built: names, sharing, counting. */
 #include <string.h>
 
-#include "model/layer_options.h"
+#include "model/model_scope.h"
 
-/* A layer inside another has its name behind the other's. */
-static const char *name_of(struct layer *layer)
+const char *layer_full_name(struct layer *layer)
 {
     if (layer->name)
         return layer->name;
     const struct layer_words *words = layer->options;
-    const char *outer = name_of(layer->outer);
+    const char *outer = layer_full_name(layer->outer);
     if (outer)
         layer->name =
             arena_format(&layer->model->arena, "%s/%s", outer, words->name ? words->name : layer->type->snake);
@@ -19,7 +18,7 @@ static const char *name_of(struct layer *layer)
 /* The name of weight number `i`: the same in every build. */
 static const char *weight_name(struct model *model, int i, struct layer *layer, const char *suffix)
 {
-    const char *own = name_of(layer), *old = i < model->weight_capacity ? model->weight[i].name : NULL;
+    const char *own = layer_full_name(layer), *old = i < model->weight_capacity ? model->weight[i].name : NULL;
     size_t length = own ? strlen(own) : 0;
     if (!own)
         return NULL;
