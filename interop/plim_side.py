@@ -60,7 +60,7 @@ def train(plim, weights, model, arrays, batch, steps, memory="1GiB", validation=
             for i, a in enumerate(arrays):
                 np.save(f"{folder}/{i}.npy", a)
         if weights is not None:
-            save_file({k: np.ascontiguousarray(w) for k, w in weights.items()}, f"{folder}/before.safetensors")
+            save_file({k: np.ascontiguousarray(w).reshape(np.shape(w)) for k, w in weights.items()}, f"{folder}/before.safetensors")
         with open(f"{folder}/job.yaml", "w") as f:
             json.dump(job, f)
         r = subprocess.run([plim, "train", f"{folder}/job.yaml", "--json=steps"], capture_output=True, text=True, timeout=600)

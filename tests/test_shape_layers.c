@@ -79,6 +79,8 @@ static void layers_make_keras_shapes(void **state)
          {2, {5, 2}}},
         {"- RNN: {cell: {StackedRNNCells: {cells: [{SimpleRNNCell: 6}]}}, return_state: true}", &STEPS, {1, {6}}},
         {"- Bidirectional: {layer: {RNN: {cell: [{GRUCell: 4}, {GRUCell: 3}]}}}", &STEPS, {1, {6}}},
+        {"- Attention: {use_scale: true, score_mode: concat, dropout: 0.1}", &STEPS, {2, {5, 3}}},
+        {"- AdditiveAttention: {use_causal_mask: true}", &STEPS, {2, {5, 3}}},
         {"- Dropout: 0.5", &STEPS, {2, {5, 3}}},
         {"- RandomFlip: horizontal", &PICTURE, {3, {8, 6, 2}}},
         {"- RandomRotation: 0.1", &PICTURE, {3, {8, 6, 2}}},
@@ -115,6 +117,14 @@ static const struct {
     {"- Reshape: [0, 12]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "cannot become"},
     {"- Permute: [1, 1]", &STEPS, PLIM_BAD_JOB, "job.yaml:1:12", "each of 1 to 2"},
     {"- Permute: [2, 1]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "2 dims for"},
+    {"- Attention: {score_mode: concta}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:27", "unknown score_mode 'concta'"},
+    {"- Attention: {dropout: 1}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "[0, 1)"},
+    {"- AdditiveAttention: {score_mode: dot}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:23", "unknown key 'score_mode'"},
+    {"- AdditiveAttention", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "got (None, 12)"},
+    {"- Dense: {units: 4, name: a}\n- Dense: {units: 5, name: b, inputs: a}\n- AdditiveAttention: {inputs: [a, b], "
+     "name: "
+     "c}",
+     &STEPS, PLIM_BAD_JOB, "job.yaml:3:3", "c: the query a (None, 5, 4) and the key b (None, 5, 5) differ in features"},
     {"- Identity: 3", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "takes no argument"},
     {"- ActivityRegularization: {l1: -1}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "l1 must not be negative, got -1"},
     {"- ActivityRegularization: {l3: 1}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:28", "unknown key 'l3'"},
@@ -327,6 +337,27 @@ static void penalties_are_of_what_comes_out(void **state)
     assert_ptr_equal(bench->tensors.output[0].value->producer->op, &op_softmax);
 }
 
+/* Keras's numbers of one: a weight without axes. */
+static void attention_has_keras_weights(void **state)
+{
+    static const struct {
+        const char *text;
+        int weights, rank;
+    } cases[] = {{"- Attention: {use_scale: true}", 1, 0},
+                 {"- Attention: {use_scale: true, score_mode: concat}", 2, 0},
+                 {"- Attention: {score_mode: concat}", 1, 0},
+                 {"- AdditiveAttention", 1, 1},
+                 {"- AdditiveAttention: {use_scale: false}", 0, 0}};
+    struct bench *bench = *state;
+    for (int i = 0; i < LENGTH(cases); i++) {
+        if (build_list(bench, cases[i].text, STEPS, true))
+            fail_msg("%s: %s", cases[i].text, bench->error.message);
+        assert_int_equal(bench->model->weight_count, cases[i].weights + 2);
+        if (cases[i].weights)
+            assert_int_equal(bench->model->weight[0].tensor->shape.rank, cases[i].rank);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_adam, tear_down)
 
 int main(void)
@@ -339,6 +370,7 @@ int main(void)
         TEST(noise_shapes_are_axes),
         TEST(many_inputs_are_joined_in_layers),
         TEST(cells_have_keras_weights),
+        TEST(attention_has_keras_weights),
         TEST(penalties_are_of_what_comes_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

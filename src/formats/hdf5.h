@@ -22,7 +22,7 @@ enum hdf5_filter { HDF5_DEFLATE = 1, HDF5_SHUFFLE = 2, HDF5_FLETCHER32 = 3 };
 struct hdf5_dataset {
     enum type type;
     bool big_endian;
-    struct shape shape; /* rank >= 1, no axis of length 0 */
+    struct shape shape; /* no axis of length 0; rank 0: a single value */
     uint64_t bytes;     /* of all of it */
     enum hdf5_layout layout;
     uint64_t at; /* contiguous: the data; chunked: their index, or the only chunk */

@@ -15,8 +15,8 @@ static plim_status take_dataspace(struct hdf5_dataset *out, struct hdf5 *hdf5, c
     size_t at = version == 1 ? 8 : 4;
     if ((version != 1 && version != 2) || message->bytes < at + 8 * rank)
         return hdf5_bad(hdf5, error, message->at, "not a data space");
-    if (rank == 0)
-        return hdf5_bad(hdf5, error, message->at, "a single value has no elements to iterate over");
+    if (version == 2 && data[3] == 2)
+        return hdf5_bad(hdf5, error, message->at, "a data space without a single value");
     if (rank > MOST_AXES)
         return hdf5_bad(hdf5, error, message->at, "%u axes: at most %d are supported", rank, MOST_AXES);
     out->shape.rank = (int)rank;
@@ -297,6 +297,8 @@ plim_status hdf5_check_dataset(struct hdf5_dataset *dataset, uint32_t seen, stru
         return hdf5_bad(hdf5, error, at, "more bytes than any file has");
     if (dataset->at == HDF5_UNDEFINED)
         return hdf5_bad(hdf5, error, at, "nothing was ever written to it");
+    if (dataset->layout == HDF5_CHUNKED && dataset->shape.rank == 0)
+        return hdf5_bad(hdf5, error, at, "chunks of a single value");
     if (dataset->layout == HDF5_CHUNKED)
         TRY(check_chunks(dataset, hdf5, at, error));
     else if (dataset->bytes < bytes || dataset->at > hdf5->file_bytes || bytes > hdf5->file_bytes - dataset->at)

@@ -114,6 +114,9 @@ static plim_status add_part(struct hdf5_source *self, const char *path, const ch
     TRY(hdf5_find(&part->dataset, self->hdf5, path, error));
     if (spec_find(&self->base.spec, name) >= 0)
         return fail_at(error, PLIM_BAD_JOB, file, "a second column '%.63s'", name);
+    if (dataset->shape.rank == 0)
+        return fail_at(error, PLIM_BAD_DATA, file, "data set '%.200s': a single value has no elements to iterate over",
+                       path);
     if (self->part_count == 0)
         self->base.count = dataset->shape.dim[0];
     if (dataset->shape.dim[0] != self->base.count) {

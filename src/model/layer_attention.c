@@ -1,22 +1,11 @@
-/* layer_attention.c - MultiHeadAttention, GroupQueryAttention, Attention.
+/* layer_attention.c - MultiHeadAttention, GroupQueryAttention; what they share with Attention.
 
    Inputs are Keras's call: query, value, key; one input is all three, two are query and value (which is the key too).
    The mask that came with the value (or the key) hides those keys. Rows of the output that the query's mask hides are
    whatever attention makes of them: their mask goes on with them. */
-#include "base/random.h"
-#include "model/layer_options.h"
-#include "ops/ops.h"
+#include "model/layer_attention.h"
 
-struct attention {
-    struct layer_words words;
-    int64_t heads, groups, key_dim, value_dim, output, seed;
-    double dropout, scale;
-    bool use_bias, causal, use_scale;
-    struct initializer kernel, bias;
-    /* Nodes of the job file: */
-    const struct yaml *value_word, *output_word, *axes_word, *flash, *kernel_word, *bias_word, *seed_word, *gate,
-        *window, *score_mode;
-};
+#include "ops/ops.h"
 
 #define AT(field) offsetof(struct attention, field)
 #define COMMON_WORDS                                                                                                   \
@@ -42,12 +31,6 @@ static const struct setting group_settings[] = {
     COMMON_WORDS,
 };
 
-static const struct setting plain_settings[] = {
-    {"use_scale", SETTING_BOOL, AT(use_scale), 0},    {"score_mode", SETTING_NODE, AT(score_mode), 0},
-    {"dropout", SETTING_NUMBER, AT(dropout), 0},      {"seed", SETTING_NODE, AT(seed_word), 0},
-    {"use_causal_mask", SETTING_BOOL, AT(causal), 0}, LAYER_WORDS,
-};
-
 /* ---- reading ---- */
 
 /* A whole number that may be null, or a list of one. */
@@ -67,12 +50,11 @@ static plim_status read_unsupported(const struct attention *a, const struct laye
     const char *owner = layer->type->name, *job = layer->model->job;
     TRY(option_default(owner, job, "attention_axes", "1", a->axes_word, error));
     TRY(option_default(owner, job, "use_gate", "false", a->gate, error));
-    TRY(option_default(owner, job, "sliding_window", "null", a->window, error));
-    return option_default(owner, job, "score_mode", "dot", a->score_mode, error);
+    return option_default(owner, job, "sliding_window", "null", a->window, error);
 }
 
-static plim_status read_common(struct layer *layer, const struct setting *settings, int count, const struct yaml *yaml,
-                               plim_error *error)
+plim_status attention_read(struct layer *layer, const struct setting *settings, int count, const struct yaml *yaml,
+                           plim_error *error)
 {
     struct attention *a = layer->options;
     char where[256];
@@ -103,7 +85,7 @@ static plim_status multi_head_read(struct layer *layer, const struct yaml *yaml,
 {
     struct attention *a = layer->options;
     const char *example = "MultiHeadAttention: {num_heads: 8, key_dim: 64}";
-    TRY(read_common(layer, multi_head_settings, LENGTH(multi_head_settings), yaml, error));
+    TRY(attention_read(layer, multi_head_settings, LENGTH(multi_head_settings), yaml, error));
     if (!a->heads || !a->key_dim)
         return layer_missing(layer, a->heads ? "key_dim" : "num_heads", example, error);
     a->groups = a->heads;
@@ -118,7 +100,7 @@ static plim_status group_read(struct layer *layer, const struct yaml *yaml, plim
     struct attention *a = layer->options;
     char where[256];
     const char *example = "GroupQueryAttention: {head_dim: 64, num_query_heads: 8, num_key_value_heads: 2}";
-    TRY(read_common(layer, group_settings, LENGTH(group_settings), yaml, error));
+    TRY(attention_read(layer, group_settings, LENGTH(group_settings), yaml, error));
     if (!a->heads || !a->key_dim || !a->groups)
         return layer_missing(layer,
                              !a->key_dim ? "head_dim"
@@ -133,24 +115,11 @@ static plim_status group_read(struct layer *layer, const struct yaml *yaml, plim
     return check_extents(layer, error);
 }
 
-static plim_status plain_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct attention *a = layer->options;
-    char where[256];
-    a->scale = 1;
-    TRY(read_common(layer, plain_settings, LENGTH(plain_settings), yaml, error));
-    layer_place(where, layer);
-    /* NEEDSWORK: use_scale (a learned factor of the scores) and score_mode concat. */
-    if (a->use_scale)
-        return fail_at(error, PLIM_UNSUPPORTED, where, "Attention: use_scale is not supported yet");
-    return PLIM_OK;
-}
-
 /* ---- building ---- */
 
 /* query, value, key from 1 to 3 inputs; false: what does not fit has been said. */
-static bool take_inputs(struct tensor *out[3], const struct layer *layer, struct graph *graph, struct tensor *const *x,
-                        int count)
+bool attention_inputs(struct tensor *out[3], const struct layer *layer, struct graph *graph, struct tensor *const *x,
+                      int count)
 {
     char shapes[3][96];
     if (count < 1 || count > 3) {
@@ -178,14 +147,14 @@ static bool take_inputs(struct tensor *out[3], const struct layer *layer, struct
 }
 
 /* Which keys are there: the value's mask, or the key's. */
-static struct tensor *key_mask(const struct layer *layer, int count)
+struct tensor *attention_key_mask(const struct layer *layer, int count)
 {
     struct tensor *mask = layer_mask(layer, count > 1 ? 1 : 0);
     return mask || count < 3 ? mask : layer_mask(layer, 2);
 }
 
-static struct tensor *attend(struct layer *layer, struct graph *graph, struct tensor *const heads[3],
-                             struct tensor *mask)
+struct tensor *attention_attend(struct layer *layer, struct graph *graph, struct tensor *const heads[3],
+                                struct tensor *mask)
 {
     const struct attention *a = layer->options;
     struct attention_attributes attributes = {.scale = a->scale, .causal = a->causal};
@@ -224,7 +193,7 @@ static struct tensor *heads_merge(struct layer *layer, struct graph *graph, stru
 {
     const struct attention *a = layer->options;
     struct tensor *in[3];
-    if (!take_inputs(in, layer, graph, x, count))
+    if (!attention_inputs(in, layer, graph, x, count))
         return NULL;
     int64_t output = a->output ? a->output : in[0]->shape.dim[2];
     struct tensor *q = project(layer, graph, in[0], "query/kernel", "query/bias",
@@ -233,36 +202,9 @@ static struct tensor *heads_merge(struct layer *layer, struct graph *graph, stru
                                (int64_t[]){in[2]->shape.dim[2], a->groups, a->key_dim}, 1);
     struct tensor *v = project(layer, graph, in[1], "value/kernel", "value/bias",
                                (int64_t[]){in[1]->shape.dim[2], a->groups, a->value_dim}, 1);
-    struct tensor *y = attend(layer, graph, (struct tensor *[]){q, k, v}, key_mask(layer, count));
+    struct tensor *y = attention_attend(layer, graph, (struct tensor *[]){q, k, v}, attention_key_mask(layer, count));
     return project(layer, graph, y, "attention_output/kernel", "attention_output/bias",
                    (int64_t[]){a->heads, a->value_dim, output}, 2);
-}
-
-static struct tensor *reshaped(struct graph *graph, struct tensor *x, int rank, const int64_t *row)
-{
-    struct unflatten_attributes attributes = {.row = shape_of(rank, row)};
-    return graph_add(graph, &op_unflatten, &x, 1, &attributes, sizeof attributes);
-}
-
-/* One head, scores as they are. The query's mask, where there is one, zeroes rows of the output as Keras does. */
-static struct tensor *plain_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
-{
-    struct tensor *in[3], *heads[3];
-    static const int order[3] = {0, 2, 1}; /* query, key, value */
-    if (!take_inputs(in, layer, graph, x, count))
-        return NULL;
-    if (in[0]->shape.dim[2] != in[2]->shape.dim[2]) {
-        graph_fail(graph, PLIM_BAD_JOB, "%s: queries of %lld features and keys of %lld", layer->name,
-                   (long long)in[0]->shape.dim[2], (long long)in[2]->shape.dim[2]);
-        return NULL;
-    }
-    for (int i = 0; i < 3; i++) {
-        const int64_t *dim = in[order[i]]->shape.dim;
-        heads[i] = reshaped(graph, in[order[i]], 3, (int64_t[]){dim[1], 1, dim[2]});
-    }
-    struct tensor *y = attend(layer, graph, heads, key_mask(layer, count)), *mask = layer_mask(layer, 0);
-    y = reshaped(graph, y, 2, (int64_t[]){in[0]->shape.dim[1], in[1]->shape.dim[2]});
-    return mask ? binary(graph, &op_mask_rows, y, mask) : y;
 }
 
 /* Layers of their own in Keras, and groups in its files. */
@@ -288,13 +230,4 @@ const struct layer_type layer_group_query_attention = {
     .options_bytes = sizeof(struct attention),
     .read = group_read,
     .merge = heads_merge,
-};
-
-const struct layer_type layer_attention = {
-    .name = "Attention",
-    .snake = "attention",
-    .keeps_mask = true,
-    .options_bytes = sizeof(struct attention),
-    .read = plain_read,
-    .merge = plain_merge,
 };

@@ -29,6 +29,12 @@ static bool take_tables(struct chain_work *work)
     return chains->order && chains->local && work->cut && work->chain_of && work->readers && work->last && work->homed;
 }
 
+/* A number without axes is one row. */
+static int64_t rows_of(const struct tensor *tensor)
+{
+    return tensor->shape.rank ? tensor->shape.dim[0] : 1;
+}
+
 static plim_status check_cut(const struct node *node, const struct cut *cut, plim_error *error)
 {
     if (cut->extent < 1 || cut->grain < 1)
@@ -36,11 +42,11 @@ static plim_status check_cut(const struct node *node, const struct cut *cut, pli
                     (long long)cut->extent, (long long)cut->grain);
     for (int i = 0; i < node->input_count; i++) {
         const struct tensor *tensor = node->input[i];
-        if (tensor && (cut->input[i] == PART_SUM || (cut->input[i] == PART_CUT && tensor->shape.dim[0] != cut->extent)))
+        if (tensor && (cut->input[i] == PART_SUM || (cut->input[i] == PART_CUT && rows_of(tensor) != cut->extent)))
             return fail(error, PLIM_INTERNAL, "%s %s: input %d cannot be cut like this", node->op->name, node->name, i);
     }
     for (int k = 0; k < node->output_count; k++) {
-        if (cut->output[k] == PART_CUT && node->output[k]->shape.dim[0] != cut->extent)
+        if (cut->output[k] == PART_CUT && rows_of(node->output[k]) != cut->extent)
             return fail(error, PLIM_INTERNAL, "%s %s: output %d cannot be cut like this", node->op->name, node->name,
                         k);
     }
