@@ -117,6 +117,9 @@ static const struct {
     {"- Reshape: [0, 12]", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "cannot become"},
     {"- Permute: [1, 1]", &STEPS, PLIM_BAD_JOB, "job.yaml:1:12", "each of 1 to 2"},
     {"- Permute: [2, 1]", &PICTURE, PLIM_BAD_JOB, "job.yaml:1:3", "2 dims for"},
+    {"- Masking\n- TimeDistributed: {layer: {RepeatVector: 2}, name: twice}\n- BatchNormalization: {name: bn}", &STEPS,
+     PLIM_BAD_JOB, "job.yaml:3:3",
+     "bn: a mask (None, 5) goes with (batch, steps, channels), got twice (None, 5, 2, 3)"},
     {"- Attention: {score_mode: concta}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:27", "unknown score_mode 'concta'"},
     {"- Attention: {dropout: 1}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:3", "[0, 1)"},
     {"- AdditiveAttention: {score_mode: dot}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:23", "unknown key 'score_mode'"},
@@ -337,6 +340,26 @@ static void penalties_are_of_what_comes_out(void **state)
     assert_ptr_equal(bench->tensors.output[0].value->producer->op, &op_softmax);
 }
 
+/* The batch's figures leave masked steps out; the moving ones know no mask. */
+static void figures_of_a_batch_are_masked(void **state)
+{
+    struct bench *bench = *state;
+    for (int fitting = 0; fitting < 2; fitting++) {
+        int counts = 0, moving = 0, plain = 0;
+        if (build_list(bench, "- Masking\n- BatchNormalization", STEPS, fitting))
+            fail_msg("%s", bench->error.message);
+        for (int i = 0; i < bench->graph.node_count; i++) {
+            const struct op *op = bench->graph.node[i]->op;
+            counts += op == &op_mask_count;
+            moving += op == &op_batch_moving;
+            plain += op == &op_batch_normalize;
+        }
+        assert_int_equal(counts, fitting);
+        assert_int_equal(moving, fitting);
+        assert_int_equal(plain, !fitting);
+    }
+}
+
 /* Keras's numbers of one: a weight without axes. */
 static void attention_has_keras_weights(void **state)
 {
@@ -370,6 +393,7 @@ int main(void)
         TEST(noise_shapes_are_axes),
         TEST(many_inputs_are_joined_in_layers),
         TEST(cells_have_keras_weights),
+        TEST(figures_of_a_batch_are_masked),
         TEST(attention_has_keras_weights),
         TEST(penalties_are_of_what_comes_out),
     };
