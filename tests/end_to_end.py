@@ -520,6 +520,10 @@ class Kernels(Case):
         self.assertEqual([line for line in lines if line["type"] == "float32" and line.get("reference")], [])
         self.assertEqual(end["skipped"], 0)
 
+    def test_one_number_is_no_slow_kernel(self):
+        job = self.job(MLP.replace("optimizer: adam", "optimizer: {adam: {global_clipnorm: 1}}"))
+        self.assertNotIn("plain C", self.run_plim("plan", job).output)
+
     def test_people_see_a_table(self):
         run = self.run_plim("bench", "kernels", "softmax")
         self.assertRegex(run.output, r"one thread: at best [0-9.]+ GFLOP/s")
@@ -771,6 +775,20 @@ class BadInput(Case):
     def test_labels_beyond_the_classes(self):
         r = self.run_plim("train", self.job(CNN.replace("classes: 10", "classes: 11"), "bad.yaml"), code=3)
         self.assertRegex(r.error, "bad.yaml: element [0-9]+: column 'y' is 10")
+
+    def test_ids_beyond_the_table(self):
+        ids = b"".join(i.to_bytes(4, "little", signed=True) for i in range(49))
+        for bad in (50, -1):
+            with open(os.path.join(self.folder.name, "ids.npy"), "wb") as f:
+                f.write(npy_header("<i4", "(50,)") + ids + bad.to_bytes(4, "little", signed=True))
+            with open(os.path.join(self.folder.name, "y.npy"), "wb") as f:
+                f.write(npy_header("<f4", "(50,)") + bytes(200))
+            text = """
+data: {train: {npy: [ids.npy, y.npy], pipeline: [batch: 10]}}
+model: [Embedding: {input_dim: 50, output_dim: 4}, Dense: 1]
+train: {optimizer: sgd, loss: mse, epochs: 1, callbacks: [checkpoint: none]}
+"""
+            self.refused(text, 3, "element 49: column 'x' is %d, not one of 50 ids" % bad, "from 0 to 49")
 
     def test_checkpoint_of_another_job(self):
         job = self.job(MLP, "bad.yaml")

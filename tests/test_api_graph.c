@@ -74,7 +74,7 @@ static void same_files(const char *a, const char *b)
 }
 
 /* A graph over x and label, and the first batch of data that may have other columns. */
-static plim_status run_first(plim_type label_type, int64_t width, const char *data)
+static plim_status run_first(plim_error *error, plim_type label_type, int64_t width, const char *data)
 {
     plim_budget *budget = budget_of(32 * MIB);
     plim_graph *graph = graph_of(budget, 32, false);
@@ -89,7 +89,7 @@ static plim_status run_first(plim_type label_type, int64_t width, const char *da
     plim_dataset *dataset = plim_dataset_read(budget, data, 7);
     good(plim_iterator_open(&iterator, dataset, budget, NULL, &told));
     good(plim_iterator_next(&batch, iterator, &told));
-    plim_status status = plim_program_run(program, 0, batch, &told);
+    plim_status status = plim_program_run(program, 0, batch, error);
     plim_iterator_close(iterator);
     plim_dataset_unref(dataset);
     plim_program_free(program);
@@ -101,16 +101,18 @@ static plim_status run_first(plim_type label_type, int64_t width, const char *da
 static void batches_that_do_not_fit_are_refused(void **state)
 {
     static const char data[] = "{random: {elements: 64, shape: [10], classes: 3}, pipeline: [batch: 32]}";
+    plim_error error = {0};
     (void)state;
-    good(run_first(PLIM_INT32, 10, data));
-    assert_int_equal(run_first(PLIM_INT32, 100000, data), PLIM_USAGE);
-    assert_non_null(strstr(told.message, "(None, 100000)"));
-    assert_non_null(strstr(told.message, "(None, 10)"));
-    assert_int_equal(run_first(PLIM_INT32, 9, data), PLIM_USAGE);
-    assert_int_equal(run_first(PLIM_FLOAT32, 10, data), PLIM_USAGE);
-    assert_non_null(strstr(told.message, "int32"));
-    assert_int_equal(run_first(PLIM_INT32, 10, "{range: [0, 64], pipeline: [batch: 32]}"), PLIM_USAGE);
-    good(run_first(PLIM_INT32, 10, "{random: {elements: 64, shape: [5, 2], classes: 3}, pipeline: [batch: 32]}"));
+    assert_int_equal(PLIM_OK, run_first(&error, PLIM_INT32, 10, data));
+    assert_int_equal(run_first(&error, PLIM_INT32, 100000, data), PLIM_USAGE);
+    assert_non_null(strstr(error.message, "(None, 100000)"));
+    assert_non_null(strstr(error.message, "(None, 10)"));
+    assert_int_equal(run_first(&error, PLIM_INT32, 9, data), PLIM_USAGE);
+    assert_int_equal(run_first(&error, PLIM_FLOAT32, 10, data), PLIM_USAGE);
+    assert_non_null(strstr(error.message, "int32"));
+    assert_int_equal(run_first(&error, PLIM_INT32, 10, "{range: 64, pipeline: [batch: 32]}"), PLIM_USAGE);
+    assert_int_equal(PLIM_OK, run_first(&error, PLIM_INT32, 10,
+                                        "{random: {elements: 64, shape: [5, 2], classes: 3}, pipeline: [batch: 32]}"));
 }
 
 /* Layers, loss and optimizer by the words of the job: the same bits. */

@@ -503,9 +503,9 @@ static void labels_of_a_column_that_is_not_there(void **state)
     struct budget *budget = open_budget();
     struct dataset *dataset = plain(budget), *failed = dataset_take(counting(budget, 9), -2);
     (void)state;
-    assert_int_equal(dataset_expect_labels(dataset, -1, TEN, NULL), PLIM_INTERNAL);
-    assert_int_equal(dataset_expect_labels(dataset, 3, TEN, NULL), PLIM_INTERNAL);
-    assert_int_equal(dataset_expect_labels(failed, 0, TEN, NULL), PLIM_BAD_JOB);
+    assert_int_equal(dataset_expect(dataset, -1, EXPECT_CLASSES, TEN, NULL), PLIM_INTERNAL);
+    assert_int_equal(dataset_expect(dataset, 3, EXPECT_CLASSES, TEN, NULL), PLIM_INTERNAL);
+    assert_int_equal(dataset_expect(failed, 0, EXPECT_CLASSES, TEN, NULL), PLIM_BAD_JOB);
     dataset_unref(dataset);
     dataset_unref(failed);
     close_budget(budget);

@@ -67,7 +67,7 @@ static struct tensor *input_of(struct graph *graph, struct model *model, const s
         struct feed *feed = &model->feed[FEED(link.from)];
         return as_real(graph, &feed->real, feed->tensor, use->layer);
     }
-    struct made *made = use_made(&model->use[link.from], link.part);
+    struct use_output *made = use_made(&model->use[link.from], link.part);
     return as_real(graph, &made->real, made->output, use->layer);
 }
 
@@ -101,7 +101,7 @@ plim_status layer_several_outputs(struct layer *layer, int outputs, plim_error *
 void layer_set_output(struct layer *layer, int part, struct tensor *y, struct tensor *mask)
 {
     if (layer->model->now && part < layer->outputs)
-        layer->model->now->further[part - 1] = (struct made){.output = y, .mask = mask};
+        layer->model->now->further[part - 1] = (struct use_output){.output = y, .mask = mask};
 }
 
 /* ---- errors ---- */
@@ -189,7 +189,7 @@ static void forget_values(struct model *model)
 {
     for (int i = 0; i < model->use_count; i++) {
         for (int k = 0; k == 0 || k < model->use[i].layer->outputs; k++)
-            *use_made(&model->use[i], k) = (struct made){0};
+            *use_made(&model->use[i], k) = (struct use_output){0};
         model->use[i].logits = false;
     }
     for (int i = 0; i < model->feed_count; i++)
@@ -244,7 +244,7 @@ static plim_status build_layers(struct tensor **out, struct graph *graph, struct
         use->made.mask = layer->type->keeps_mask ? layer_mask(layer, 0) : NULL;
         use->made.output = build_use(graph, model, use);
         for (int k = 0; k == 0 || k < layer->outputs; k++) {
-            struct made *made = use_made(use, k);
+            struct use_output *made = use_made(use, k);
             made->output = in_its_type(graph, layer, made->output);
             TRY(failed_at(graph, model, use, error));
             if (!made->output)

@@ -107,7 +107,7 @@ struct link {
 #define FEED(i) (-1 - (i))
 
 /* One output of a use, while building. */
-struct made {
+struct use_output {
     struct tensor *output, *real; /* real: the same as float32 */
     struct tensor *mask;          /* bool [N, T], or NULL */
 };
@@ -123,9 +123,9 @@ struct use {
     bool read;        /* by another use */
     /* While building: */
     bool logits; /* its activation was left to the loss */
-    struct made made, *further; /* the first output; those behind it */
+    struct use_output made, *further; /* the first output; those behind it */
 };
-static inline struct made *use_made(struct use *use, int part)
+static inline struct use_output *use_made(struct use *use, int part)
 {
     return part ? &use->further[part - 1] : &use->made;
 }

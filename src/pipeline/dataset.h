@@ -262,12 +262,12 @@ struct dataset *dataset_list_files(struct budget *budget, const char *const *pat
 /* Keeps the first error; returns a dataset that carries it. */
 struct dataset *dataset_failed(struct budget *budget, const plim_error *error);
 
-enum expected { EXPECT_NUMBERS, EXPECT_CLASSES, EXPECT_IDS };
+enum expectation { EXPECT_NUMBERS, EXPECT_CLASSES, EXPECT_IDS };
 /* From now on a batch of this dataset is refused (BAD_DATA, naming the element) when this column holds anything but
    whole numbers from 0 to below - 1 (classes of a loss, ids of an embedding); EXPECT_NUMBERS: anything but numbers. For the
    dataset that iterators are opened on, before they are; stages put around it do not inherit it. Of several rules of a
    column the last holds. */
-plim_status dataset_expect(struct dataset *dataset, int column, enum expected kind, int64_t below, plim_error *error);
+plim_status dataset_expect(struct dataset *dataset, int column, enum expectation kind, int64_t below, plim_error *error);
 
 /* How large a value, with all that is made of it on its way, may become: instead of what source and functions expect.
    For a dataset fresh from its source, before stages are put around it. */

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-plim_status dataset_expect(struct dataset *dataset, int column, enum expected kind, int64_t below, plim_error *error)
+plim_status dataset_expect(struct dataset *dataset, int column, enum expectation kind, int64_t below, plim_error *error)
 {
     TRY(dataset_error(dataset, error));
     if (column < 0 || column >= dataset->spec->column_count)

@@ -70,7 +70,7 @@ struct stage {
 /* What dataset_expect said. */
 struct label_rule {
     int column;
-    enum expected kind;
+    enum expectation kind;
     int64_t below;
 };
 #define MOST_LABEL_RULES 32

@@ -89,6 +89,15 @@ static plim_status make_from(struct cpu_kernel *out, const struct cpu_entry *ent
     return PLIM_OK;
 }
 
+/* Norms and counts of a whole step: one number of each operand, which no kernel could add sooner. */
+static bool is_of_one_number(const struct node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i] && shape_count(&node->input[i]->shape) != 1)
+            return false;
+    return shape_count(&node->output[0]->shape) == 1;
+}
+
 static plim_status make_kernel(struct cpu_kernel *out, const struct cpu_request *request, plim_error *error)
 {
     const struct cpu_variant *variant = request->backend->variant;
@@ -101,7 +110,7 @@ static plim_status make_kernel(struct cpu_kernel *out, const struct cpu_request 
     if (!out->kernel.run)
         TRY(cpu_make_widened(out, request, error));
     if (!out->kernel.run) {
-        out->kernel.implementation = "reference";
+        out->kernel.implementation = is_of_one_number(request->node) ? "one number" : "reference";
         out->kernel.run = run_reference;
     }
     return PLIM_OK;
