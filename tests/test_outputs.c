@@ -141,32 +141,29 @@ static void expect(const struct bench *bench, plim_status status, const struct r
 
 static void bad_words_are_refused(void **state)
 {
-    static const struct refusal
-        words[] =
-            {
-                {"loss: [mse]", PLIM_BAD_JOB, "job.yaml:1:7", "1 of them, the model has 2 outputs", "kind"},
-                {"loss: {kind: mse}", PLIM_BAD_JOB, "job.yaml:1:7", "nothing is said of output 'flag'", "flag: null"},
-                {"loss: {kind: mse, flg: mse}", PLIM_BAD_JOB, "job.yaml:1:19", "no output 'flg'", "'flag'"},
-                {"loss: {mse: {}, mae: {}}", PLIM_BAD_JOB, "job.yaml:1:8", "no output 'mse'", "kind"},
-                {"loss: [null, null]", PLIM_BAD_JOB, "job.yaml:1:7", "no output has one", "loss:"},
-                {"loss: mse\nloss_weights: 2", PLIM_BAD_JOB, "job.yaml:2:15", "2 outputs", "{kind: 2"},
-                {"loss: mse\nloss_weights: [1]", PLIM_BAD_JOB, "job.yaml:2:15", "1 of them", "kind"},
-                {"loss: mse\nloss_weights: {kind: much, flag: 1}", PLIM_BAD_JOB, "job.yaml:2", "number", ""},
-                {"loss: mse\nmetrics: [accuracy]", PLIM_BAD_JOB, "job.yaml:2:10", "1 of them", "kind"},
-                {"loss: mse\nmetrics: accuracy", PLIM_BAD_JOB, "job.yaml:2:10", "2 outputs", "{kind: [accuracy]}"},
-                {"loss: mse\nmetrics: {knd: mse}", PLIM_BAD_JOB, "job.yaml:2:11", "no output 'knd'", "'kind'"},
-            },
-        models[] =
-            {
-                {"layers: [Dense: {units: 3, name: a}]\noutputs: [a, a]", PLIM_UNSUPPORTED, "job.yaml:2:14",
-                 "'a' twice", "once"},
-                {"- Functional: {outputs: [a, b], layers: [Dense: {units: 3, name: a}, Dense: {units: 1, name: b}]}",
-                 PLIM_UNSUPPORTED, "job.yaml:1", "inside another has 1", ""},
-            },
-        columns[] = {
-            {"kind", PLIM_BAD_JOB, "job.yaml", "no column for the output 'flag'", "rename"},
-            {"p", PLIM_BAD_JOB, "job.yaml", "1 columns are left", "label: {kind"},
-        };
+    static const struct refusal words[] =
+        {
+            {"loss: [mse]", PLIM_BAD_JOB, "job.yaml:1:7", "1 of them, the model has 2 outputs", "kind"},
+            {"loss: {kind: mse}", PLIM_BAD_JOB, "job.yaml:1:7", "nothing is said of output 'flag'", "flag: null"},
+            {"loss: {kind: mse, flg: mse}", PLIM_BAD_JOB, "job.yaml:1:19", "no output 'flg'", "'flag'"},
+            {"loss: {mse: {}, mae: {}}", PLIM_BAD_JOB, "job.yaml:1:8", "no output 'mse'", "kind"},
+            {"loss: [null, null]", PLIM_BAD_JOB, "job.yaml:1:7", "no output has one", "loss:"},
+            {"loss: mse\nloss_weights: 2", PLIM_BAD_JOB, "job.yaml:2:15", "2 outputs", "{kind: 2"},
+            {"loss: mse\nloss_weights: [1]", PLIM_BAD_JOB, "job.yaml:2:15", "1 of them", "kind"},
+            {"loss: mse\nloss_weights: {kind: much, flag: 1}", PLIM_BAD_JOB, "job.yaml:2", "number", ""},
+            {"loss: mse\nmetrics: [accuracy]", PLIM_BAD_JOB, "job.yaml:2:10", "1 of them", "kind"},
+            {"loss: mse\nmetrics: accuracy", PLIM_BAD_JOB, "job.yaml:2:10", "2 outputs", "{kind: [accuracy]}"},
+            {"loss: mse\nmetrics: {knd: mse}", PLIM_BAD_JOB, "job.yaml:2:11", "no output 'knd'", "'kind'"},
+        },
+                                models[] =
+                                    {
+                                        {"layers: [Dense: {units: 3, name: a}]\noutputs: [a, a]", PLIM_UNSUPPORTED,
+                                         "job.yaml:2:14", "'a' twice", "once"},
+                                    },
+                                columns[] = {
+                                    {"kind", PLIM_BAD_JOB, "job.yaml", "no column for the output 'flag'", "rename"},
+                                    {"p", PLIM_BAD_JOB, "job.yaml", "1 columns are left", "label: {kind"},
+                                };
     struct bench *bench = *state;
     for (int i = 0; i < COUNT(models); i++)
         expect(bench, read_model(bench, models[i].text), &models[i]);
