@@ -11,6 +11,7 @@
 #include "ops/ops.h"
 
 #define PACK_UNITS 4
+#define ROOM_TILES 4 /* of x, whose rows are kilobytes apart: what is read of each is some lines of the cache */
 /* Weights from which on this is quicker than oneDNN (dx), than products without copies (dk): they are more than a cache
    of one core holds. Forward oneDNN is as good. */
 #define HEAVY_BACKWARD ((int64_t)512 * 1024)
@@ -140,6 +141,7 @@ static void run_weights(const struct kernel *kernel, const struct call *call)
         .c_row = p.out,
         .add = call->add,
         .room = call->scratch,
+        .room_tiles = ROOM_TILES,
         .step_run = p.run,
         .step_jump = p.jump,
     };
@@ -158,6 +160,6 @@ MAKER(make_points_weight_gradient)
     if (!all_f32(request->node) || !points_of(&p, request->node) || p.in * p.out < HEAVY_WEIGHTS)
         return PLIM_OK;
     out->kernel.run = run_weights;
-    out->kernel.scratch_bytes = GEMM_ROOM * sizeof(float);
+    out->kernel.scratch_bytes = (GEMM_ROOM + (ROOM_TILES - 1) * GEMM_TILE_ROOM) * sizeof(float);
     return PLIM_OK;
 }

@@ -26,6 +26,7 @@ struct gemm {
     bool relu;
     /* gemm_packed only: */
     float *room;           /* GEMM_ROOM floats; GEMM_ROWS_ROOM where b_packed is given */
+    int64_t room_tiles;    /* of A that are copied at once, where nothing is packed: GEMM_TILE_ROOM more each; 0: 1 */
     const float *a_packed; /* all of A by gemm_pack_a, or NULL */
     const float *b_packed; /* all of B by gemm_pack_b, or NULL; never both */
     bool a_in_place;       /* A is read where it lies (then with b_packed, and no room): it is in a cache anyway */
@@ -40,10 +41,10 @@ void VARIANT(gemm)(const struct gemm *g);
 
 /* The same product, the same bits, B by any strides too. Rows of A are copied in
    tiles and B in panels: here, into `room`, or before, by those who use them again. */
-#define GEMM_K_BLOCK       512                               /* steps */
-#define GEMM_MOST_STEPS    (GEMM_K_BLOCK + GEMM_K_BLOCK / 2) /* of a last block */
-#define GEMM_BLOCK_COLUMNS 256                               /* of B: a third of the second-level cache */
-#define GEMM_BLOCK_ROWS    (8 * GEMM_TALL)                   /* of A, where B is packed already */
+#define GEMM_K_BLOCK       512                                    /* steps */
+#define GEMM_MOST_STEPS    (GEMM_K_BLOCK + GEMM_K_BLOCK / 2 + 16) /* of a last block; 16 samples of 7 x 7 are one */
+#define GEMM_BLOCK_COLUMNS 256                                    /* of B: a third of the second-level cache */
+#define GEMM_BLOCK_ROWS    (8 * GEMM_TALL)                        /* of A, where B is packed already */
 #define GEMM_PANEL         (2 * LANES)
 #if LANES == 16
 #define GEMM_TALL 14 /* 28 sums, 2 of B, 1 of A: 31 of 32 registers */
@@ -54,6 +55,7 @@ void VARIANT(gemm)(const struct gemm *g);
 #endif
 #define GEMM_ROWS_ROOM (GEMM_MOST_STEPS * GEMM_BLOCK_ROWS + LANES)
 #define GEMM_ROOM      (GEMM_MOST_STEPS * (GEMM_TALL + GEMM_BLOCK_COLUMNS) + LANES)
+#define GEMM_TILE_ROOM (GEMM_MOST_STEPS * GEMM_TALL)
 void VARIANT(gemm_packed)(const struct gemm *g);
 
 /* Floats of a packed A[m, k], of a packed B[k, n]. */

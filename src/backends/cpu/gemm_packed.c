@@ -21,9 +21,12 @@
 struct packed_tile {
     const float *a, *b, *bias;
     float *c;
-    const float *next; /* where the next tile's c begins: fetched ahead */
+    const float *next;  /* where the next tile's c begins: fetched ahead */
+    const float *ahead; /* a line a step of what the next block of columns reads: fetched into the second-level cache */
     int64_t c_row, k;
     int64_t a_row, a_step; /* of a tile that lies elsewhere than in a pack */
+    const float *later;    /* of run_piece: what `ahead` is for the first panel, */
+    int64_t later_panel;   /* and floats from there to that of the next one; 0: the first only */
     int width;             /* columns of c that are there */
     bool first, last, add, relu;
 };
@@ -67,6 +70,7 @@ INLINE void packed_tile(const struct packed_tile *t, const int rows, const int v
     const float *a0 = t->a, *a4 = a0 + 4 * row, *a8 = a4 + 4 * row, *a12 = a8 + 4 * row, *b = t->b;
     for (int64_t s = 0; s < t->k; s++, a0 += step, a4 += step, a8 += step, a12 += step, b += vectors * LANES) {
         vector line[PANEL_VECTORS];
+        __builtin_prefetch(t->ahead + s * LINE, 0, 2);
         UNROLL
         for (int j = 0; j < vectors; j++)
             line[j] = vector_load(b + j * LANES);
@@ -188,20 +192,24 @@ INLINE int64_t row_at(const struct gemm *g, int64_t row, int64_t between, int64_
     return g->run ? row / g->run * jump + row % g->run * between : row * between;
 }
 
-/* Steps that lie apart: from.. of the columns from a on. */
-static void pack_steps(float *to, const struct gemm *g, const float *a, int height, int64_t from, int64_t k)
+/* Columns of A that lie together, `rows` of them into tiles one behind another: each step is read once, in one piece.
+ */
+static void pack_steps(float *to, const struct gemm *g, int64_t row, int64_t rows, int64_t from, int64_t k)
 {
     int64_t run = g->step_run ? g->step_run : g->k + 1, left = run - from % run;
-    a += from / run * g->step_jump + from % run * g->a_step;
+    const float *a = g->a + row + from / run * g->step_jump + from % run * g->a_step;
     for (int64_t s = 0; s < k; s++, a += g->a_step) {
         if (left-- == 0) {
             a += g->step_jump - run * g->a_step;
             left = run - 1;
         }
-        if (s + 1 < k)
-            vector_store(to + s * TALL, load_columns(a, 0, height));
-        else
-            store_columns(to + s * TALL, load_columns(a, 0, height), 0, TALL);
+        for (int64_t i = 0; i < rows; i += TALL) {
+            vector x = load_columns(a + i, 0, (int)smaller(rows - i, TALL));
+            if (s + 1 < k)
+                vector_store(to + i * k + s * TALL, x);
+            else
+                store_columns(to + i * k + s * TALL, x, 0, TALL);
+        }
     }
 }
 
@@ -229,7 +237,7 @@ static void pack_tile(float *to, const struct gemm *g, int64_t row, int64_t from
     float last[LANES * TALL + LANES];
     int64_t s = 0;
     if (g->a_row == 1) {
-        pack_steps(to, g, g->a + row, height, from, k);
+        pack_steps(to, g, row, height, from, k);
         return;
     }
     if (g->run && row % g->run + height > g->run && g->a_jump != g->run * g->a_row) {
@@ -246,6 +254,16 @@ static void pack_tile(float *to, const struct gemm *g, int64_t row, int64_t from
     for (; s < k; s++)
         for (int i = 0; i < height; i++)
             to[s * TALL + i] = a[i * g->a_row + s * g->a_step];
+}
+
+/* At most GEMM_BLOCK_ROWS, tile after tile. */
+static void pack_tiles(float *to, const struct gemm *g, int64_t row, int64_t rows, int64_t from, int64_t k)
+{
+    if (g->a_row == 1)
+        pack_steps(to, g, row, rows, from, k);
+    else
+        for (int64_t i = 0; i < rows; i += TALL)
+            pack_tile(to + i * k, g, row + i, from, k);
 }
 
 void VARIANT(gemm_pack_a)(float *to, const struct gemm *g, int unit, int units)
@@ -281,6 +299,7 @@ static void run_piece(const struct gemm *g, struct packed_tile *t, const float *
         t->b = b + j * t->k;
         t->c = c + j;
         t->next = left > PANEL ? c + j + PANEL : below;
+        t->ahead = t->later && (j == 0 || t->later_panel) ? t->later + j / PANEL * t->later_panel : t->b;
         t->width = (int)smaller(left, PANEL);
         t->bias = g->bias ? g->bias + column + j : NULL;
         run_panel(t, by_height[g->a_in_place][panel_vectors(left) - 1], height, g->a_in_place ? g->a_row : 1);
@@ -318,15 +337,17 @@ static struct packed_tile tile_of(const struct gemm *g, int64_t from, int64_t k)
 /* Steps from..from + k of one block of columns of B, copied here. */
 static void run_columns(const struct gemm *g, int64_t from, int64_t k, int64_t column, int64_t columns)
 {
-    float *panels = g->room, *tile = g->room + k * padded(columns, LANES);
+    float *panels = g->room, *tiles = g->room + k * padded(columns, LANES);
+    int64_t some = g->room_tiles > 1 ? g->room_tiles * TALL : TALL;
     const float *a = g->a_packed ? g->a_packed + from * padded(g->m, TALL) : NULL;
     struct packed_tile t = tile_of(g, from, k);
     for (int64_t j = 0; j < columns; j += PANEL)
         pack_panel(panels + j * k, g, from, k, column + j);
     for (int64_t row = 0; row < g->m; row += TALL) {
-        if (!a)
-            pack_tile(tile, g, row, from, k);
-        t.a = a ? a + row * k : tile;
+        if (!a && row % some == 0)
+            pack_tiles(tiles, g, row, smaller(g->m - row, some), from, k);
+        t.a = a ? a + row * k : tiles + row % some * k;
+        t.later = a && row + TALL < g->m ? t.a + TALL * k : NULL;
         run_tile(g, &t, panels, TALL, row, column, columns);
     }
 }
@@ -339,10 +360,14 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
     const float *a = g->a_in_place ? g->a + from * g->a_step : g->room;
     int64_t a_row = g->a_in_place ? 0 : k, tiles = padded(rows, TALL) / TALL;    /* in place: run_tile knows the row */
     int64_t tall = g->a_in_place && !g->run ? (rows + tiles - 1) / tiles : TALL; /* even: a low last tile is slow */
-    for (int64_t i = 0; i < rows && !g->a_in_place; i += TALL)
-        pack_tile(g->room + i * k, g, row + i, from, k);
+    if (!g->a_in_place)
+        pack_tiles(g->room, g, row, rows, from, k);
     for (int64_t column = 0; column < g->n; column += BLOCK_COLUMNS)
         for (int64_t i = 0; i < rows; i += tall) {
+            int64_t others = (rows - i - 1) / tall; /* tiles behind this one: the last two fetch a half each */
+            bool more = others < 2 && column + BLOCK_COLUMNS < g->n;
+            t.later = more ? b + (column + BLOCK_COLUMNS) * k + others * k * LINE : NULL;
+            t.later_panel = PANEL * k;
             t.a = a + i * a_row;
             run_tile(g, &t, b + column * k, tall, row + i, column, smaller(g->n - column, BLOCK_COLUMNS));
         }
