@@ -41,6 +41,17 @@ struct call {
 
 #define NO_INPUT (-1)
 
+/* What a node could read in place of an input of which it needs a few bits an element: what `encode` makes of that
+   input (one input, one output by sample, the attributes below). `reader`, with the same attributes, then takes the
+   node's place: the same inputs and outputs, the bits where that input was; its results have the same bits. */
+#define MOST_ENCODING_BYTES 64
+struct encoded_input {
+    int input;
+    const struct op *encode, *reader;
+    size_t attributes_bytes;
+    unsigned char attributes[MOST_ENCODING_BYTES];
+};
+
 /* One line of the speed table (plim bench kernels), of ops that say which sizes models have. */
 struct speed {
     char name[80]; /* "resnet50 3x3/1 64 -> 64, 56" */
@@ -72,6 +83,9 @@ struct op {
     /* Output 0 may take over the bytes of this input, when no later node reads
        it, the two have equally many bytes and the input is a value; or NO_INPUT. */
     int in_place;
+
+    /* Of gradients, optional: whether the node could do with less than one of its inputs, and how (transform/encode.c). */
+    bool (*encoding)(struct encoded_input *out, const struct node *node);
 
     void (*cut)(struct cut *cut, const struct node *node);
 

@@ -363,6 +363,7 @@ plim_status api_graph_finish(plim_graph *graph, plim_error *error)
         binary(inner, &op_count_step, graph->iteration, NULL);
     graph->counts = true;
     TRY(prune(inner, error));
+    TRY(encode_kept(inner, error));
     TRY(rederive(inner, error));
     graph->finished = true;
     return PLIM_OK;

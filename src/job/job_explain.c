@@ -17,13 +17,18 @@ static int64_t count_kept(const struct program *program)
     return kept;
 }
 
-/* Max-pooling keeps a byte a window instead of the tensor it looked at. */
+/* Bytes that a forward node made and a backward one reads: places in windows, bits of slopes. */
 static int64_t count_encoded(const struct program *program)
 {
     const struct graph *graph = program->phase[PHASE_TRAIN].graph;
     int64_t encoded = 0;
-    for (int i = 0; graph && i < graph->node_count; i++)
-        encoded += graph->node[i]->output_count == 2 && graph->node[i]->output[1]->type == TYPE_U8;
+    for (int n = 0; graph && n < graph->node_count; n++) {
+        const struct node *node = graph->node[n];
+        for (int i = 0; i < node->input_count && node->backward; i++) {
+            const struct tensor *tensor = node->input[i];
+            encoded += tensor && tensor->type == TYPE_U8 && tensor->producer && !tensor->producer->backward;
+        }
+    }
     return encoded;
 }
 
@@ -81,7 +86,8 @@ static void techniques_text(struct text *out, const struct plim_job *job)
     text_add(out, "\n");
     int slow = program_kernels(job->program, "reference");
     if (slow)
-        text_add(out, "  %d kernel%s run in plain C: right, and very slow (is libdnnl installed?)\n", slow, slow == 1 ? "" : "s");
+        text_add(out, "  %d kernel%s run in plain C: right, and very slow (is libdnnl installed?)\n", slow,
+                 slow == 1 ? "" : "s");
 }
 
 static void plan_text(struct text *out, const struct plim_job *job)
@@ -92,8 +98,8 @@ static void plan_text(struct text *out, const struct plim_job *job)
     text_size(peak, report->predicted_peak_bytes);
     text_size(least, report->smallest_budget_bytes);
     long long batch = (long long)dataset_batch_size(job->train.dataset);
-    text_add(out, "%s \xc2\xb7 batch %lld \xc2\xb7 %d thread%s \xc2\xb7 cpu %s\n", job->model->name, batch, job->program->threads,
-             job->program->threads == 1 ? "" : "s", job->backend->type->features(job->backend));
+    text_add(out, "%s \xc2\xb7 batch %lld \xc2\xb7 %d thread%s \xc2\xb7 cpu %s\n", job->model->name, batch,
+             job->program->threads, job->program->threads == 1 ? "" : "s", job->backend->type->features(job->backend));
     size_t line = out->length;
     text_add(out, "budget %s (%s)   predicted peak %s, at ", budget, report->budget_source, peak);
     text_add_cut(out, job->prediction.peak_at, LINE_COLUMNS - (int)(out->length - line));
@@ -164,7 +170,7 @@ plim_status job_explain(struct plim_job *job, plim_error *error)
 
 /* A command to paste; `instead` when there is not room for all of it. */
 __attribute__((format(printf, 4, 5))) static plim_status hint_command(plim_error *error, plim_status status,
-                                                                     const char *instead, const char *format, ...)
+                                                                      const char *instead, const char *format, ...)
 {
     char command[sizeof error->hint];
     va_list list;
@@ -188,9 +194,12 @@ plim_status job_refuse(const struct plim_job *job, plim_error *error)
     text_size(stated, job->report.budget_bytes);
     text_size(least, job->report.smallest_budget_bytes);
     if (job->obstacle)
-        return hint(error, fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s; %s leaves less than that", least, job->obstacle),
-                    "raise that limit, or a smaller batch");
-    plim_status status = fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s, the budget is %s (%s)", least, stated, job->report.budget_source);
+        return hint(
+            error,
+            fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s; %s leaves less than that", least, job->obstacle),
+            "raise that limit, or a smaller batch");
+    plim_status status = fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s, the budget is %s (%s)", least, stated,
+                                 job->report.budget_source);
     snprintf(option, sizeof option, "--memory %lluKiB", (unsigned long long)kib);
     return hint_command(error, status, option, "plim %s %s %s", job->verb, option, job->command);
 }

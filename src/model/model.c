@@ -284,6 +284,7 @@ static plim_status build_backward(struct model_tensors *out, struct graph *graph
     graph->backward = true;
     updates_add(out, graph, model, gradients, scale);
     graph->backward = false;
+    TRY(encode_kept(graph, error));
     return rederive(graph, error);
 }
 

@@ -78,6 +78,7 @@ const struct op op_relu_gradient = {
     .infer = infer_alike,
     .no_gradient = NO_SECOND,
     .in_place = 0,
+    .encoding = relu_encoding,
     .cut = cut_elementwise,
     .reference = relu_gradient_reference,
     .example = relu_gradient_example,

@@ -16,6 +16,7 @@
 #include "ops/mask.h"
 #include "ops/noise.h"
 #include "ops/normalize.h"
+#include "ops/packed.h"
 #include "ops/pooling.h"
 #include "ops/random_warp.h"
 #include "ops/recurrent.h"

@@ -3,8 +3,7 @@
 
 #include "ops/helpers.h"
 
-#define MOST_BYTE_WINDOW 255 /* cells whose number fits in a byte */
-#define MOST_SIZE        ((int64_t)1 << 30)
+#define MOST_SIZE ((int64_t)1 << 30)
 
 static bool is_gradient(const struct node *node)
 {
@@ -44,6 +43,27 @@ void pool_sizes_of(struct pool_sizes *s, const struct node *node)
         s->y[MOST_SPACE - (y->rank - 2) + i] = y->dim[1 + i];
 }
 
+/* The most cells that a window can have. */
+static double most_cells(const struct pool_sizes *s)
+{
+    double cells = 1;
+    for (int i = 0; i < MOST_SPACE; i++)
+        cells *= (double)(s->adaptive ? s->x[i] / s->y[i] + (s->x[i] % s->y[i] ? 2 : 0) : s->window[i]);
+    return cells;
+}
+
+int pool_index_bits(const struct pool_sizes *s)
+{
+    static const struct {
+        int cells, bits;
+    } kinds[] = {{2, 1}, {4, 2}, {16, 4}, {255, 8}};
+    double cells = most_cells(s);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (cells <= kinds[i].cells)
+            return kinds[i].bits;
+    return 32;
+}
+
 /* ---- shapes ------------------------------------------------------------ */
 
 /* Padding below the window's size: no window lies in padding alone. */
@@ -67,8 +87,8 @@ static plim_status check_axis(const struct node *node, const struct pool_sizes *
     return PLIM_OK;
 }
 
-/* Extents of y, and the most cells that a window can have. */
-static plim_status output_sizes(struct pool_sizes *s, double *cells, const struct node *node, plim_error *error)
+/* With the extents of y. */
+static plim_status output_sizes(struct pool_sizes *s, const struct node *node, plim_error *error)
 {
     const struct pool_attributes *pool = attributes_of(node);
     TRY(need_real(node, 0, error));
@@ -77,13 +97,13 @@ static plim_status output_sizes(struct pool_sizes *s, double *cells, const struc
     if (axes < 1 || axes > MOST_SPACE)
         return misfit(node, error, "an input of %d axes; pooling takes 3 to 5", axes + 2);
     input_sizes(s, node);
-    *cells = 1;
     for (int i = MOST_SPACE - axes; i < MOST_SPACE; i++) {
         int64_t after = pool->pad[2 * (i - MOST_SPACE + axes) + 1];
         TRY(check_axis(node, s, i, after, error));
         s->y[i] = s->adaptive ? s->window[i] : (s->x[i] + s->before[i] + after - s->window[i]) / s->stride[i] + 1;
-        *cells *= (double)(s->adaptive ? s->x[i] / s->y[i] + 2 : s->window[i]);
     }
+    if (most_cells(s) > (double)INT32_MAX)
+        return misfit(node, error, "a window of %.0f cells", most_cells(s));
     return PLIM_OK;
 }
 
@@ -95,16 +115,29 @@ static struct shape data_shape(const struct node *node, const int64_t extents[MO
     return shape;
 }
 
+static int64_t y_row_of(const struct pool_sizes *s)
+{
+    return s->y[0] * s->y[1] * s->y[2] * s->channels;
+}
+
+static enum type index_type(const struct pool_sizes *s)
+{
+    return pool_index_bits(s) > 8 ? TYPE_I32 : TYPE_U8;
+}
+
+static struct shape index_shape(const struct node *node, const struct pool_sizes *s)
+{
+    int bits = pool_index_bits(s);
+    return bits >= 8 ? data_shape(node, s->y) : shape_2(node->input[0]->shape.dim[0], packed_bytes(y_row_of(s), bits));
+}
+
 static plim_status pool_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     struct pool_sizes s;
-    double cells;
-    TRY(output_sizes(&s, &cells, node, error));
+    TRY(output_sizes(&s, node, error));
     output_of(graph, node, 0, node->input[0]->type, data_shape(node, s.y), true);
     if (node->op == &op_max_pool)
-        output_of(graph, node, 1, cells <= MOST_BYTE_WINDOW ? TYPE_U8 : TYPE_I32, data_shape(node, s.y), true);
-    if (cells > (double)INT32_MAX)
-        return misfit(node, error, "a window of %.0f cells", cells);
+        output_of(graph, node, 1, index_type(&s), index_shape(node, &s), true);
     return PLIM_OK;
 }
 
@@ -112,14 +145,13 @@ static plim_status pool_gradient_infer(struct graph *graph, struct node *node, p
 {
     const struct tensor *dy = node->input[0], *index = node->input_count > 1 ? node->input[1] : NULL;
     struct pool_sizes s;
-    double cells;
-    TRY(output_sizes(&s, &cells, node, error));
-    struct shape expected = data_shape(node, s.y);
+    TRY(output_sizes(&s, node, error));
+    struct shape expected = data_shape(node, s.y), packed = index_shape(node, &s);
     if (index) {
-        TRY(need_type(node, 1, cells <= MOST_BYTE_WINDOW ? TYPE_U8 : TYPE_I32, error));
+        TRY(need_type(node, 1, index_type(&s), error));
         TRY(need_batched(node, 1, error));
     }
-    if (!shape_equal(&dy->shape, &expected) || (index && !shape_equal(&index->shape, &expected)))
+    if (!shape_equal(&dy->shape, &expected) || (index && !shape_equal(&index->shape, &packed)))
         return misfit(node, error, "gradient, index and output sizes differ");
     output_of(graph, node, 0, dy->type, data_shape(node, s.x), true);
     return PLIM_OK;
@@ -173,6 +205,27 @@ static int64_t window_element(int64_t *place, const struct pool_sizes *s, const 
     return at * s->channels + i % s->channels;
 }
 
+/* ---- places in windows, by element of y ---------------------------------- */
+
+static int64_t place_at(const struct call *call, const struct pool_sizes *s, int64_t i)
+{
+    int bits = pool_index_bits(s);
+    int64_t row = y_row_of(s);
+    const uint8_t *packed = call->input[1];
+    return bits >= 8 ? (int64_t)get(call, 1, i) : packed_get(packed + i / row * packed_bytes(row, bits), bits, i % row);
+}
+
+static void set_place(const struct call *call, const struct pool_sizes *s, int64_t i, int64_t place)
+{
+    int bits = pool_index_bits(s);
+    int64_t row = y_row_of(s);
+    uint8_t *packed = call->output[1];
+    if (bits >= 8)
+        set(call, 1, i, (double)place);
+    else
+        packed_set(packed + i / row * packed_bytes(row, bits), bits, i % row, (int)place);
+}
+
 /* ---- max_pool ---------------------------------------------------------- */
 
 static void max_pool_reference(const struct call *call)
@@ -192,7 +245,7 @@ static void max_pool_reference(const struct call *call)
             }
         }
         set(call, 0, i, best);
-        set(call, 1, i, (double)best_place);
+        set_place(call, &s, i, best_place);
     }
 }
 
@@ -214,27 +267,29 @@ static void max_pool_back(struct graph *graph, struct node *node, struct tensor 
 }
 
 /* Rests under the stride, overlap, padding on one side, a window to the rim; one and three axes; more cells than a
-   byte counts; windows that differ. index: what an index can be. */
+   byte counts; windows that differ. */
 struct example_case {
     int axes;
     int64_t x[MOST_SPACE], channels;
     struct pool_attributes pool;
-    const char *index;
 };
 static const struct example_case cases[] = {
-    {2, {4, 6}, 3, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}, "index:4"},
-    {2, {5, 7}, 2, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}, "index:4"},
-    {2, {6, 5}, 17, {{3, 2}, {1, 2}, {1, 0, 0, 1}, 0}, "index:6"},
-    {2, {15, 17}, 1, {{15, 17}, {1, 1}, {0, 0, 0, 0}, 0}, "index:255"},
-    {2, {9, 8}, 33, {{3, 3}, {2, 2}, {1, 1, 0, 1}, 0}, "index:9"},
-    {1, {11}, 5, {{3}, {2}, {1, 1}, 0}, "index:3"},
-    {3, {4, 3, 5}, 2, {{2, 3, 2}, {2, 1, 1}, {0, 0, 1, 1, 1, 0}, 0}, "index:12"},
-    {2, {16, 17}, 3, {{16, 17}, {1, 1}, {0, 0, 0, 0}, 0}, "index:272"},
-    {2, {7, 5}, 2, {{3, 5}, {0}, {0}, 1}, "index:3"},
-    {2, {7, 5}, 18, {{2, 3}, {0}, {0}, 1}, "index:8"},
-    {1, {300}, 2, {{1}, {0}, {0}, 1}, "index:300"},
+    {2, {4, 6}, 3, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}},
+    {2, {5, 7}, 2, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}},
+    {2, {6, 5}, 17, {{3, 2}, {1, 2}, {1, 0, 0, 1}, 0}},
+    {2, {15, 17}, 1, {{15, 17}, {1, 1}, {0, 0, 0, 0}, 0}},
+    {2, {9, 8}, 33, {{3, 3}, {2, 2}, {1, 1, 0, 1}, 0}},
+    {1, {11}, 5, {{3}, {2}, {1, 1}, 0}},
+    {3, {4, 3, 5}, 2, {{2, 3, 2}, {2, 1, 1}, {0, 0, 1, 1, 1, 0}, 0}},
+    {2, {16, 17}, 3, {{16, 17}, {1, 1}, {0, 0, 0, 0}, 0}},
+    {2, {7, 5}, 2, {{3, 5}, {0}, {0}, 1}},
+    {2, {7, 5}, 18, {{2, 3}, {0}, {0}, 1}},
+    {1, {300}, 2, {{1}, {0}, {0}, 1}},
+    {1, {9}, 3, {{2}, {2}, {0, 1}, 0}},
+    {2, {6, 6}, 8, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}},
 };
 #define CASES (int)(sizeof(cases) / sizeof(cases[0]))
+static const struct example_case any_place = {2, {6, 5}, 7, {{3, 2}, {1, 2}, {1, 0, 0, 1}, 0}};
 
 static struct tensor *example_x(struct graph *graph, const struct example_case *c, enum type type)
 {
@@ -293,7 +348,7 @@ static void spread_to_largest(const struct scatter *scatter)
         struct window w = window_of(&s, i);
         for (int64_t cell = 0; cell < w.cells; cell++) {
             int64_t place, at = window_element(&place, &s, &w, cell, i);
-            if ((double)place == get(call, 1, i)) /* an index into padding is nobody's */
+            if (place == place_at(call, &s, i)) /* an index into padding is nobody's */
                 scatter_add(scatter, at, get(call, 0, i));
         }
     }
@@ -313,16 +368,19 @@ static struct pool_gradient_attributes example_backward(const struct example_cas
     return back;
 }
 
+/* With the places that max_pool finds, and once with any that fit in the bits: some lie in padding, some nowhere. */
 static struct tensor *max_pool_gradient_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= CASES)
+    if (variant > CASES)
         return NULL;
-    const struct example_case *c = &cases[variant];
+    const struct example_case *c = variant < CASES ? &cases[variant] : &any_place;
     struct pool_gradient_attributes back = example_backward(c);
-    bool wide = variant == 7 || variant == 10;
-    struct tensor *inputs[] = {example_dy(graph, c, "dy", type),
-                               example_dy(graph, c, c->index, wide ? TYPE_I32 : TYPE_U8)};
-    return graph_add(graph, &op_max_pool_gradient, inputs, 2, &back, sizeof(back));
+    struct tensor *dy = example_dy(graph, c, "dy", type), *x = variant < CASES ? example_x(graph, c, type) : NULL;
+    if (!dy)
+        return NULL;
+    struct tensor *index = x ? graph_output(graph_add(graph, &op_max_pool, &x, 1, &c->pool, sizeof(c->pool)), 1)
+                             : example_input(graph, "index:256", TYPE_U8, ROW(packed_bytes(shape_row(&dy->shape), 4)));
+    return graph_add(graph, &op_max_pool_gradient, (struct tensor *[]){dy, index}, 2, &back, sizeof(back));
 }
 
 const struct op op_max_pool_gradient = {

@@ -1,7 +1,8 @@
 /* pooling.h - pooling over one, two or three axes: data [N, ..., c], by sample.
 
    max_pool: outputs y and index: the place of the maximum in its window, cells counted with the last axis fastest, the
-     first maximum wins; u8 while windows have at most 255 cells, else i32. Padded cells never win.
+     first maximum wins. Padded cells never win. Windows of at most 2, 4 and 16 cells: numbers of 1, 2 and 4 bits in
+     u8 [N, bytes of a sample] (packed.h); then u8 of y's shape up to 255 cells, else i32.
    max_pool_gradient: dx from dy, index. Backward reads the index alone, never x or y.
    average_pool: the mean of the window's cells, padded ones not counted.
    average_pool_gradient: dx from dy.
@@ -32,6 +33,8 @@ struct pool_sizes {
 };
 /* Of a node that was inferred, forward or gradient. */
 void pool_sizes_of(struct pool_sizes *sizes, const struct node *node);
+/* Bits of a place in such a window: 1, 2, 4, 8 or 32. */
+int pool_index_bits(const struct pool_sizes *sizes);
 
 /* The window of output o along an axis: the cells begin..end of x that lie inside; cell `begin` is number `skipped`
    of `width` along that axis. */

@@ -88,6 +88,33 @@ static void flat_back(struct graph *graph, struct node *node, struct tensor *con
         d_input[0] = graph_add(graph, &op_scale, d_output, 1, &nothing, sizeof(nothing));
 }
 
+/* Slopes of which there are two or three, that change where what they read rises above `low` and reaches `high`. */
+static bool numbers_encoding(struct encoded_input *out, const struct node *node)
+{
+    const struct numbers_attributes *n = node->attributes;
+    struct slope_attributes slopes = {.high = 1, .bits = 1, .product = 1};
+    if (node->op == &op_rectify_gradient) {
+        slopes = (struct slope_attributes){0, n->b, {n->a, 1, 0}, n->a == 0 ? 1 : 2, 1};
+        if (n->a == 0 && signbit(n->a)) /* 0 with a sign is a third slope */
+            return false;
+    } else if (node->op == &op_hard_sigmoid_gradient) {
+        slopes.slope[1] = 1.0 / 6;
+    } else if (node->op == &op_sparse_sigmoid_gradient) {
+        slopes.slope[1] = 0.5;
+    } else if (node->op == &op_hard_tanh_gradient) {
+        slopes.low = -1;
+        slopes.slope[1] = 1;
+    } else if (node->op == &op_threshold_gradient) {
+        slopes.low = n->a;
+        slopes.high = NAN;
+        slopes.slope[1] = 1;
+    } else {
+        return false;
+    }
+    slope_encoding(out, &slopes);
+    return true;
+}
+
 /* ---- examples ------------------------------------------------------------ */
 
 static struct tensor *example_of(struct graph *graph, int variant, enum type type, const struct op *op,
@@ -177,6 +204,7 @@ static struct tensor *example_gradient(struct graph *graph, int variant, enum ty
         .infer = numbers_infer,                                                                                        \
         .no_gradient = NO_SECOND,                                                                                      \
         .in_place = 0,                                                                                                 \
+        .encoding = numbers_encoding,                                                                                  \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_gradient_reference,                                                                        \
         .example = word##_gradient_example,                                                                            \

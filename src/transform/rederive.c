@@ -10,10 +10,9 @@
 #include <limits.h>
 
 #include "ops/ops.h"
-#include "transform/transform.h"
+#include "transform/rederive_own.h"
 
-#define MOST_WORK   4         /* multiply-adds an element of the output */
-#define LEAST_BYTES (1 << 18) /* of the output; less is not worth a node */
+#define MOST_WORK 4 /* multiply-adds an element of the output */
 
 struct rederivation {
     struct graph *graph;
@@ -60,14 +59,14 @@ static bool made_of_weights(const struct node *node)
     return weights;
 }
 
-static bool is_cheap(const struct node *node)
+bool is_cheap_again(const struct node *node)
 {
     const struct tensor *y = node->output[0];
     struct cut cut;
     node->op->cut(&cut, node);
     int64_t count = shape_count(&y->shape);
     return (cut.by_sample || made_of_weights(node)) && cut.output[0] == PART_CUT &&
-           cut.work <= MOST_WORK * (double)count && count * (int64_t)type_bytes(y->type) >= LEAST_BYTES;
+           cut.work <= MOST_WORK * (double)count && count * (int64_t)type_bytes(y->type) >= LEAST_KEPT_BYTES;
 }
 
 /* Made before anything in backward reads it, from what is still there and still the same then. */
@@ -84,7 +83,7 @@ static bool can_be_made_again(const struct rederivation *r, const struct node *n
         if (x && (!r->kept[x->id] || r->written[x->id] < first))
             return false;
     }
-    return is_cheap(node);
+    return is_cheap_again(node);
 }
 
 /* The value as backward gets it: made here, with what it is made of, unless it was before. */

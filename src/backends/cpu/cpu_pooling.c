@@ -2,8 +2,9 @@
 
    Max windows of 2x2 that neither overlap nor reach into padding have a path of their own; all others go window cell
    by window cell. Small floats pass through f32 line by line, or cell by cell; not where gradients of windows that
-   overlap are added up. */
-#include "backends/cpu/cpu_own.h"
+   overlap are added up. Places in windows are bytes here, and packed line by line of y where a line ends with a byte.
+ */
+#include "backends/cpu/cpu_packed.h"
 #include "backends/cpu/cpu_rows.h"
 #include "ops/ops.h"
 
@@ -66,17 +67,87 @@ static int64_t room_floats(const struct node *node)
     return node->op == &op_max_pool || node->op == &op_average_pool ? 2 * s.channels : 0;
 }
 
+/* Places of a sample as bytes: where they lie (u8), or in a room for a line, or for all lines. */
+struct places {
+    uint8_t *packed; /* the sample's */
+    uint8_t *room;   /* NULL: they lie in `packed` */
+    int bits;
+    int64_t line, lines; /* elements of a line of y; lines of a sample */
+    bool by_line;
+};
+
+static struct places places_of(const struct pool_sizes *s)
+{
+    struct places p = {.bits = pool_index_bits(s), .line = s->y[2] * s->channels, .lines = s->y[0] * s->y[1]};
+    p.by_line = p.line * p.bits % 8 == 0;
+    return p;
+}
+
+static int64_t places_room(const struct places *p)
+{
+    return p->bits >= 8 ? 0 : p->by_line ? p->line : p->line * p->lines;
+}
+
+static int64_t places_row(const struct places *p)
+{
+    return packed_bytes(p->line * p->lines, p->bits);
+}
+
+/* To be written: the bytes of a line; then places_done. */
+static uint8_t *places_to(const struct places *p, int64_t line)
+{
+    return p->room ? p->room + (p->by_line ? 0 : line * p->line) : p->packed + line * p->line;
+}
+
+static void places_done(const struct places *p, int64_t line)
+{
+    if (p->room && p->by_line)
+        pack_bits(p->packed + line * p->line * p->bits / 8, p->room, p->bits, p->line);
+    else if (p->room && line == p->lines - 1)
+        pack_bits(p->packed, p->room, p->bits, p->line * p->lines);
+}
+
+/* To be read, lines in order. */
+static const uint8_t *places_from(const struct places *p, int64_t line)
+{
+    if (p->room && p->by_line)
+        unpack_bits(p->room, p->packed + line * p->line * p->bits / 8, p->bits, p->line);
+    else if (p->room && line == 0)
+        unpack_bits(p->room, p->packed, p->bits, p->line * p->lines);
+    return places_to(p, line);
+}
+
+static bool has_places(const struct node *node)
+{
+    return node->op == &op_max_pool || node->op == &op_max_pool_gradient;
+}
+
+/* size[0]: where the room for places begins in the scratch, in bytes. */
 MAKER(make_pool)
 {
     (void)error;
     const struct node *node = request->node;
     enum type type = node->input[0]->type;
     int64_t floats = cpu_small_type(type) ? room_floats(node) : 0;
+    struct pool_sizes s;
     if (type != TYPE_F32 && floats == 0)
         return PLIM_OK;
-    out->kernel.scratch_bytes = (size_t)floats * sizeof(float);
+    pool_sizes_of(&s, node);
+    struct places places = places_of(&s);
+    out->size[0] = floats * (int64_t)sizeof(float);
+    out->kernel.scratch_bytes = (size_t)(out->size[0] + (has_places(node) ? places_room(&places) : 0));
     out->kernel.run = entry->run;
     return PLIM_OK;
+}
+
+/* Those of sample n. */
+static struct places sample_places(const struct kernel *kernel, const struct call *call, const struct pool_sizes *s,
+                                   void *index, int64_t n)
+{
+    struct places p = places_of(s);
+    p.packed = (uint8_t *)index + n * places_row(&p);
+    p.room = p.bits < 8 ? (uint8_t *)call->scratch + cpu_kernel_of(kernel)->size[0] : NULL;
+    return p;
 }
 
 /* A sample's operand: of any type of floats, from element `first` on. */
@@ -106,17 +177,20 @@ static void best_of_four(float *restrict y, uint8_t *restrict index, const float
 }
 
 /* One plane of rows and columns. */
-static void max_two_by_two(const struct sample *y, uint8_t *index, const struct sample *x, const struct pool_sizes *s)
+static void max_two_by_two(const struct sample *y, const struct places *places, const struct sample *x,
+                           const struct pool_sizes *s)
 {
     int64_t line = s->x[2] * s->channels, made = s->y[2] * s->channels;
     for (int64_t row = 0; row < s->y[1]; row++) {
         const float *at = row_in(x->data, x->type, x->first + 2 * row * line, 2 * line, x->room);
         float *to = row_out(y->data, y->type, y->first + row * made, room_from(x->room, 2 * line));
+        uint8_t *index = places_to(places, row);
         for (int64_t column = 0; column < s->y[2]; column++) {
             best_of_four(to + column * s->channels, index, at, at + line, s->channels);
             at += 2 * s->channels;
             index += s->channels;
         }
+        places_done(places, row);
         row_done(y->data, y->type, y->first + row * made, made, to);
     }
 }
@@ -188,11 +262,13 @@ static void better_wide(float *restrict y, int32_t *restrict index, const float 
 }
 
 /* Windows of at most MOST_CELLS. */
-static void max_windows(const struct sample *y, uint8_t *index, const struct sample *x, const struct pool_sizes *s)
+static void max_windows(const struct sample *y, const struct places *places, const struct sample *x,
+                        const struct pool_sizes *s)
 {
     int64_t outputs = s->y[0] * s->y[1] * s->y[2], channels = s->channels;
     struct window window;
     for (int64_t o = 0; o < outputs; o++) {
+        int64_t line = o / s->y[2], column = o % s->y[2];
         struct cells w = cells_of(s, o);
         float *to = row_out(y->data, y->type, y->first + o * channels, room_from(x->room, channels));
         window.count = 0;
@@ -201,7 +277,9 @@ static void max_windows(const struct sample *y, uint8_t *index, const struct sam
             window.place[window.count++] = (uint8_t)place;
         })
         if (window.count > 0)
-            best_of_cells(to, index + o * channels, x, &window, channels);
+            best_of_cells(to, places_to(places, line) + column * channels, x, &window, channels);
+        if (column == s->y[2] - 1)
+            places_done(places, line);
         row_done(y->data, y->type, y->first + o * channels, channels, to);
     }
 }
@@ -229,17 +307,16 @@ RUNNER(run_max_pool)
     pool_sizes_of(&s, call->node);
     int64_t x_row = x_row_of(&s), y_row = y_row_of(&s), rows = cpu_rows(kernel, call);
     bool wide = call->node->output[1]->type != TYPE_U8, two_by_two = is_two_by_two(&s) && s.x[0] == 1;
-    int64_t index_row = y_row * (wide ? 4 : 1);
     for (int64_t n = 0; n < rows; n++) {
         const struct sample y = {call->output[0], call->node->output[0]->type, n * y_row, NULL};
         const struct sample x = {call->input[0], call->node->input[0]->type, n * x_row, call->scratch};
-        uint8_t *index = (uint8_t *)call->output[1] + n * index_row;
+        const struct places places = sample_places(kernel, call, &s, call->output[1], n);
         if (two_by_two)
-            max_two_by_two(&y, index, &x, &s);
+            max_two_by_two(&y, &places, &x, &s);
         else if (wide)
-            max_wide_windows(&y, (int32_t *)index, &x, &s);
+            max_wide_windows(&y, (int32_t *)call->output[1] + n * y_row, &x, &s);
         else
-            max_windows(&y, index, &x, &s);
+            max_windows(&y, &places, &x, &s);
     }
 }
 
@@ -264,13 +341,14 @@ static void spread_to_four(float *dx, float *below, const float *dy, const uint8
 }
 
 /* Every cell of dx is written once: those outside all windows get 0. */
-static void spread_two_by_two(const struct sample *dx, const struct sample *dy, const uint8_t *index,
+static void spread_two_by_two(const struct sample *dx, const struct sample *dy, const struct places *places,
                               const struct pool_sizes *s)
 {
     int64_t line = s->x[2] * s->channels, rest = (s->x[2] - 2 * s->y[2]) * s->channels, made = s->y[2] * s->channels;
     for (int64_t row = 0; row < s->y[1]; row++) {
         const float *from = row_in(dy->data, dy->type, dy->first + row * made, made, room_from(dx->room, 2 * line));
         float *lines = row_out(dx->data, dx->type, dx->first + 2 * row * line, dx->room), *at = lines;
+        const uint8_t *index = places_from(places, row);
         for (int64_t column = 0; column < s->y[2]; column++) {
             spread_to_four(at, at + line, from, index, s->channels);
             at += 2 * s->channels;
@@ -299,14 +377,17 @@ static void add_where_byte(float *restrict dx, const float *restrict dy, const u
 }
 
 /* Cell by cell of the window, every channel: a few vectors, where the places are scattered. */
-static void spread_bytes(float *dx, const float *dy, const uint8_t *index, const struct pool_sizes *s)
+static void spread_bytes(float *dx, const float *dy, const struct places *places, const struct pool_sizes *s)
 {
-    int64_t outputs = s->y[0] * s->y[1] * s->y[2], channels = s->channels;
+    int64_t channels = s->channels;
     memset(dx, 0, (size_t)x_row_of(s) * sizeof *dx);
-    for (int64_t o = 0; o < outputs; o++) {
-        struct cells w = cells_of(s, o);
-        FOR_CELLS(s, w, at, place,
-                  add_where_byte(dx + at, dy + o * channels, index + o * channels, (int32_t)place, channels))
+    for (int64_t line = 0; line < places->lines; line++) {
+        const uint8_t *index = places_from(places, line);
+        for (int64_t o = line * s->y[2]; o < (line + 1) * s->y[2]; o++) {
+            struct cells w = cells_of(s, o);
+            FOR_CELLS(s, w, at, place, add_where_byte(dx + at, dy + o * channels, index, (int32_t)place, channels))
+            index += channels;
+        }
     }
 }
 
@@ -338,19 +419,18 @@ RUNNER(run_max_pool_gradient)
     pool_sizes_of(&s, call->node);
     int64_t x_row = x_row_of(&s), y_row = y_row_of(&s), rows = cpu_rows(kernel, call);
     bool wide = call->node->input[1]->type != TYPE_U8, two_by_two = is_two_by_two(&s) && s.x[0] == 1;
-    int64_t index_row = y_row * (wide ? 4 : 1);
     for (int64_t n = 0; n < rows; n++) {
         float *dx = (float *)call->output[0] + n * x_row;
         const float *dy = (const float *)call->input[0] + n * y_row;
-        const uint8_t *index = (const uint8_t *)call->input[1] + n * index_row;
+        const struct places places = sample_places(kernel, call, &s, call->input[1], n);
         const struct sample to = {call->output[0], call->node->output[0]->type, n * x_row, call->scratch};
         const struct sample from = {call->input[0], call->node->input[0]->type, n * y_row, NULL};
         if (two_by_two)
-            spread_two_by_two(&to, &from, index, &s);
+            spread_two_by_two(&to, &from, &places, &s);
         else if (wide)
-            spread_wide(dx, dy, (const int32_t *)index, &s);
+            spread_wide(dx, dy, (const int32_t *)call->input[1] + n * y_row, &s);
         else
-            spread_bytes(dx, dy, index, &s);
+            spread_bytes(dx, dy, &places, &s);
     }
 }
 

@@ -54,6 +54,8 @@ static const struct cpu_entry entries[] = {
     ENTRY(average_pool_gradient, make_pool, run_average_pool_gradient),
     ENTRY(relu, make_each, run_relu),
     ENTRY(relu_gradient, make_each, run_relu_gradient),
+    ENTRY(slope_bits, make_slope, run_slope_bits),
+    ENTRY(slope_gradient, make_slope, run_slope_gradient),
     ENTRY(sigmoid, make_each, run_sigmoid),
     ENTRY(sigmoid_gradient, make_each, run_sigmoid_gradient),
     ENTRY(softmax, make_axis, run_softmax),
