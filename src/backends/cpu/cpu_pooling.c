@@ -4,7 +4,7 @@
    by window cell. Small floats pass through f32 line by line, or cell by cell; not where gradients of windows that
    overlap are added up. Places in windows are bytes here, and packed line by line of y where a line ends with a byte.
  */
-#include "backends/cpu/cpu_packed.h"
+#include "backends/cpu/cpu_few_bits.h"
 #include "backends/cpu/cpu_rows.h"
 #include "ops/ops.h"
 

@@ -1,4 +1,4 @@
-/* packed.h - whole numbers of 1, 2 or 4 bits, as backward reads them again: which slope, which cell of a window.
+/* few_bits.h - whole numbers of 1, 2 or 4 bits, as backward reads them again: which slope, which cell of a window.
 
    A row (a sample) begins at a byte, so that slices never share one: element i of a row lies in byte i * bits / 8, from
    bit i * bits % 8 upwards. What is left of the last byte is 0.
@@ -9,8 +9,8 @@
      Nothing is >= a high that is NaN, and NaN lies in piece 0.
    slope_gradient: inputs dy, bits -> dx = dy * slope[piece]; without `product` dy where the piece is not 0, else 0.
    Both by sample. */
-#ifndef OPS_PACKED_H
-#define OPS_PACKED_H
+#ifndef OPS_FEW_BITS_H
+#define OPS_FEW_BITS_H
 
 #include "graph/op.h"
 

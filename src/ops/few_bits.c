@@ -1,5 +1,5 @@
-/* packed.c - which piece of a line that bends: a bit or two instead of a number (packed.h). */
-#include "ops/packed.h"
+/* few_bits.c - which piece of a line that bends: a bit or two instead of a number (few_bits.h). */
+#include "ops/few_bits.h"
 
 #include <math.h>
 #include <string.h>
