@@ -4,8 +4,8 @@
      gradient of x    dx[cells, in]  = dy[cells, out] . k^T[out, in], and 0 where the stride leaves cells out
      gradient of k    dk[in, out]   += x[cells, in]^T . dy[cells, out]
 
-   Kernels are packed once for all slices; cells of all samples of a slice are rows of one product, and with a stride
-   those of a line of the image are a run of rows (gemm.h). */
+   Kernels are packed once for all slices; cells of all samples of a slice are rows of one product. With a stride those
+   of a line of the image are a run. */
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/gemm.h"
 #include "ops/ops.h"
@@ -64,13 +64,10 @@ static struct gemm backward(const struct points *p, const struct call *call)
         .b_step = 1,
         .b_column = p->out,
         .c = call->output[0],
-        .c_row = p->between,
+        .c_row = p->in,
         .bias = call->input[2],
         .room = call->scratch,
         .b_packed = call->pack,
-        .run = p->run,
-        .a_jump = p->run * p->out,
-        .c_jump = p->jump,
     };
 }
 
@@ -91,16 +88,31 @@ static void fill(float *dx, const float *bias, int64_t cells, int64_t channels)
         memcpy(dx + i * channels, bias, (size_t)channels * sizeof *dx);
 }
 
+/* Rows of a product to the cells that the stride leaves in. */
+static void put(float *dx, const struct points *p, const float *from, int64_t first, int64_t count)
+{
+    for (int64_t i = first; i < first + count; i++, from += p->in)
+        memcpy(dx + i / p->run * p->jump + i % p->run * p->between, from, (size_t)p->in * sizeof *dx);
+}
+
 static void run_backward(const struct kernel *kernel, const struct call *call)
 {
     struct points p;
     points_of(&p, call->node);
     struct gemm g = backward(&p, call);
-    int64_t rows = cpu_rows(kernel, call);
-    if (p.run)
-        fill(call->output[0], call->input[2], rows * p.x_cells, p.in);
-    g.m = rows * p.cells;
-    VARIANT(gemm_packed)(&g);
+    int64_t rows = cpu_rows(kernel, call), cells = rows * p.cells;
+    g.m = cells;
+    if (!p.run) {
+        VARIANT(gemm_packed)(&g);
+        return;
+    }
+    fill(call->output[0], call->input[2], rows * p.x_cells, p.in);
+    g.c = (float *)call->scratch + GEMM_ROWS_ROOM;
+    for (int64_t first = 0; first < cells; first += g.m, g.a += g.m * p.out) {
+        g.m = cells - first < GEMM_BLOCK_ROWS ? cells - first : GEMM_BLOCK_ROWS;
+        VARIANT(gemm_packed)(&g);
+        put(call->output[0], &p, g.c, first, g.m);
+    }
 }
 
 MAKER(make_points_input_gradient)
@@ -113,7 +125,7 @@ MAKER(make_points_input_gradient)
     out->kernel.pack = pack_backward;
     out->kernel.pack_units = PACK_UNITS;
     out->kernel.pack_bytes = (size_t)gemm_b_floats(p.out, p.in) * sizeof(float);
-    out->kernel.scratch_bytes = GEMM_ROWS_ROOM * sizeof(float);
+    out->kernel.scratch_bytes = (size_t)(GEMM_ROWS_ROOM + (p.run ? GEMM_BLOCK_ROWS * p.in : 0)) * sizeof(float);
     return PLIM_OK;
 }
 

@@ -30,10 +30,8 @@ struct gemm {
     const float *a_packed; /* all of A by gemm_pack_a, or NULL */
     const float *b_packed; /* all of B by gemm_pack_b, or NULL; never both */
     bool a_in_place;       /* A is read where it lies (then with b_packed, and no room): it is in a cache anyway */
-    /* Rows of A and C lie in runs, as the cells of a strided convolution do: a_jump (c_jump) floats between the
-       beginnings of two runs, a_row (c_row) inside. Not with a_packed. 0: all are one run. */
-    int64_t run, a_jump, c_jump;
-    /* The same for steps of A, where a_row is 1. */
+    /* Steps of A lie in runs, as the cells of a strided convolution do (then a_row is 1): step_jump floats between the
+       beginnings of two runs, a_step inside. 0: all are one run. */
     int64_t step_run, step_jump;
 };
 

@@ -25,7 +25,7 @@ struct packed_tile {
     const float *ahead; /* a line a step of what the next block of columns reads: fetched into the second-level cache */
     int64_t c_row, k;
     int64_t a_row, a_step; /* of a tile that lies elsewhere than in a pack */
-    const float *later;    /* of run_piece: what `ahead` is for the first panel, */
+    const float *later;    /* of run_tile: what `ahead` is for the first panel, */
     int64_t later_panel;   /* and floats from there to that of the next one; 0: the first only */
     int width;             /* columns of c that are there */
     bool first, last, add, relu;
@@ -186,12 +186,6 @@ static void pack_panel(float *to, const struct gemm *g, int64_t from, int64_t k,
             to[s * line + j] = b[s * g->b_step + j * g->b_column];
 }
 
-/* Floats from the first row of A (of C) to this one. */
-INLINE int64_t row_at(const struct gemm *g, int64_t row, int64_t between, int64_t jump)
-{
-    return g->run ? row / g->run * jump + row % g->run * between : row * between;
-}
-
 /* Columns of A that lie together, `rows` of them into tiles one behind another: each step is read once, in one piece.
  */
 static void pack_steps(float *to, const struct gemm *g, int64_t row, int64_t rows, int64_t from, int64_t k)
@@ -213,35 +207,16 @@ static void pack_steps(float *to, const struct gemm *g, int64_t row, int64_t row
     }
 }
 
-/* Rows of two runs: LANES steps of them are brought together, then turned. */
-static void pack_runs(float *to, const struct gemm *g, int64_t row, int height, int64_t from, int64_t k)
-{
-    float together[LANES * LANES], turned[LANES * TALL + LANES];
-    for (int64_t s = 0; s < k; s += LANES) {
-        int width = (int)smaller(k - s, LANES);
-        for (int i = 0; i < height; i++) {
-            const float *a = g->a + row_at(g, row + i, g->a_row, g->a_jump) + from + s;
-            vector_store(together + i * LANES, load_columns(a, 0, width));
-        }
-        VARIANT(transpose_tile)(turned, TALL, together, LANES, height);
-        memcpy(to + s * TALL, turned, (size_t)(width * TALL) * sizeof *to);
-    }
-}
-
 /* a[row.., from..] into one tile of k lines. Lines are written in order and with whole vectors: what a line spills, the
    next one covers. The last one does not spill: the tile behind it is another thread's. */
 static void pack_tile(float *to, const struct gemm *g, int64_t row, int64_t from, int64_t k)
 {
     int height = (int)smaller(g->m - row, TALL);
-    const float *a = g->a + row_at(g, row, g->a_row, g->a_jump) + from * g->a_step;
+    const float *a = g->a + row * g->a_row + from * g->a_step;
     float last[LANES * TALL + LANES];
     int64_t s = 0;
     if (g->a_row == 1) {
         pack_steps(to, g, row, height, from, k);
-        return;
-    }
-    if (g->run && row % g->run + height > g->run && g->a_jump != g->run * g->a_row) {
-        pack_runs(to, g, row, height, from, k);
         return;
     }
     for (; g->a_step == 1 && s + LANES < k; s += LANES)
@@ -288,12 +263,13 @@ void VARIANT(gemm_pack_b)(float *to, const struct gemm *g, int unit, int units)
 
 /* ---- the product --------------------------------------------------------- */
 
-/* Rows row..row + height, all of one run, against the panels of a block. b: the block's first panel. */
-static void run_piece(const struct gemm *g, struct packed_tile *t, const float *b, int64_t height, int64_t row,
-                      int64_t column, int64_t columns)
+/* A tile of at most `tall` rows against the panels of a block. b: the block's first panel. */
+static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b, int64_t tall, int64_t row,
+                     int64_t column, int64_t columns)
 {
-    float *c = g->c + row_at(g, row, g->c_row, g->c_jump) + column;
-    const float *below = row + height < g->m ? g->c + row_at(g, row + height, g->c_row, g->c_jump) + column : c;
+    int64_t height = smaller(g->m - row, tall);
+    float *c = g->c + row * g->c_row + column;
+    const float *below = row + height < g->m ? c + height * g->c_row : c;
     for (int64_t j = 0; j < columns; j += PANEL) {
         int64_t left = columns - j;
         t->b = b + j * t->k;
@@ -304,20 +280,6 @@ static void run_piece(const struct gemm *g, struct packed_tile *t, const float *
         t->bias = g->bias ? g->bias + column + j : NULL;
         run_panel(t, by_height[g->a_in_place][panel_vectors(left) - 1], height, g->a_in_place ? g->a_row : 1);
     }
-}
-
-/* A tile of at most `tall` rows. Of those that lie in two runs each run has a piece. */
-static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b, int64_t tall, int64_t row,
-                     int64_t column, int64_t columns)
-{
-    int64_t end = row + smaller(g->m - row, tall), height;
-    const float *a = t->a;
-    for (int64_t i = row; i < end; i += height) {
-        height = g->run ? smaller(end - i, g->run - i % g->run) : end - i;
-        t->a = g->a_in_place ? a + row_at(g, i, g->a_row, g->a_jump) : a + (i - row);
-        run_piece(g, t, b, height, i, column, columns);
-    }
-    t->a = a;
 }
 
 static struct packed_tile tile_of(const struct gemm *g, int64_t from, int64_t k)
@@ -357,9 +319,9 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
 {
     const float *b = g->b_packed + from * padded(g->n, LANES);
     struct packed_tile t = tile_of(g, from, k);
-    const float *a = g->a_in_place ? g->a + from * g->a_step : g->room;
-    int64_t a_row = g->a_in_place ? 0 : k, tiles = padded(rows, TALL) / TALL;    /* in place: run_tile knows the row */
-    int64_t tall = g->a_in_place && !g->run ? (rows + tiles - 1) / tiles : TALL; /* even: a low last tile is slow */
+    const float *a = g->a_in_place ? g->a + row * g->a_row + from * g->a_step : g->room;
+    int64_t a_row = g->a_in_place ? g->a_row : k, tiles = padded(rows, TALL) / TALL;
+    int64_t tall = g->a_in_place ? (rows + tiles - 1) / tiles : TALL; /* even ones: a low tile at the end is slow */
     if (!g->a_in_place)
         pack_tiles(g->room, g, row, rows, from, k);
     for (int64_t column = 0; column < g->n; column += BLOCK_COLUMNS)
