@@ -27,19 +27,19 @@ def words_of(units, activation, more=None):
     return [{"Dense": first}, {"Dense": second}]
 
 
-def compare(what, model, layer_list, arrays, loss, optimizer, batch, steps, bar, metrics=(), metric_bar=1e-6):
+def compare(what, model, layer_list, arrays, loss, optimizer, batch, steps, bar, metrics=(), metric_bar=1e-6, class_weight=None):
     """loss, optimizer, metrics: (plim's words, Keras's objects)."""
     if only and not any(word in what for word in only):
         return
     x, y, *weight = arrays
     names = {f"{layer.name}/{w.name}": w for layer in model.layers for w in layer.weights}
     before = {k: w.numpy().copy() for k, w in names.items()}
-    ours = train(plim, before, layer_list, arrays, batch, steps, loss=loss[0], optimizer=optimizer[0], metrics=[m[0] for m in metrics])
+    ours = train(plim, before, layer_list, arrays, batch, steps, loss=loss[0], optimizer=optimizer[0], metrics=[m[0] for m in metrics], **({"class_weight": class_weight} if class_weight else {}))
     model.compile(optimizer=optimizer[1], loss=loss[1], metrics=[m[1] for m in metrics])
     theirs = []
     for i in range(steps):
         rows = np.arange(i * batch, (i + 1) * batch) % len(x)
-        logs = model.train_on_batch(x[rows], y[rows], *(w[rows] for w in weight), return_dict=True)
+        logs = model.train_on_batch(x[rows], y[rows], *(w[rows] for w in weight), class_weight=class_weight, return_dict=True)
         theirs.append(float(logs["loss"]))
         model.reset_metrics()
     if ours is None:
@@ -117,6 +117,13 @@ for what, names, labels, activation, loss in [
     objects = [m if isinstance(m, str) else getattr(keras.metrics, *m)(**list(m.values())[0]) for m in names]
     compare(f"metrics {what}", model_of(4, activation), words_of(4, activation), (x, labels), (loss, loss),
             ({"sgd": 1.0}, keras.optimizers.SGD(1.0)), 40, 1, 2e-5, list(zip(names, objects)), 1e-5)
+
+# ---- weights of classes ----
+factors = {0: 0.5, 1: 3.0, 3: 1.5}
+for what, labels, loss in [("class numbers", classes, "sparse_categorical_crossentropy"), ("one-hot targets", one_hot, "categorical_crossentropy"),
+                           ("class numbers of shape (N, 1)", classes[:, None], "sparse_categorical_crossentropy")]:
+    compare(f"class_weight, {what}", model_of(4, "softmax"), words_of(4, "softmax"), (x, labels), (loss, loss),
+            ({"sgd": 1.0}, keras.optimizers.SGD(1.0)), 40, 1, 2e-5, [("accuracy", "accuracy")], class_weight=factors)
 
 # ---- regularisers and constraints ----
 for what, words, objects in [

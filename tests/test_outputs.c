@@ -24,7 +24,8 @@ static plim_status compile(struct bench *bench, const char *text)
     const struct yaml *words = parse(bench, text);
     const struct compile_words compiled = {.loss = {yaml_get(words, "loss"), "job.yaml"},
                                            .loss_weights = {yaml_get(words, "loss_weights"), "job.yaml"},
-                                           .metrics = {yaml_get(words, "metrics"), "job.yaml"}};
+                                           .metrics = {yaml_get(words, "metrics"), "job.yaml"},
+                                           .class_weight = {yaml_get(words, "class_weight"), "job.yaml"}};
     bench->training = (struct training){0};
     TRY(optimizer_read(&bench->training.optimizer, "job.yaml", parse(bench, "sgd"), &bench->error));
     return compile_read(&bench->training, bench->model, &bench->arena, &compiled, &bench->error);
@@ -124,6 +125,23 @@ static void an_output_that_others_read(void **state)
     assert_int_equal(nodes_of(&bench->graph, &op_sigmoid_crossentropy), 1);
 }
 
+/* Of training steps alone, with labels of both kinds. */
+static void classes_have_weights(void **state)
+{
+    struct bench *bench = *state;
+    good(bench, read_model(bench, "- Dense: {units: 3, activation: softmax}\n"));
+    good(bench, compile(bench, "loss: sparse_categorical_crossentropy\nclass_weight: {0: 2, 2: 0.5}\n"));
+    assert_int_equal(bench->training.class_weight->count, 3);
+    assert_true(bench->training.class_weight->factor[1] == 1.0F && bench->training.class_weight->factor[2] == 0.5F);
+    good(bench, BUILD(bench, "x", "y"));
+    assert_int_equal(nodes_of(&bench->graph, &op_class_weight), 1);
+    assert_int_equal(BUILD(bench, "x", "y", "w"), PLIM_BAD_JOB);
+    assert_non_null(strstr(bench->error.message, "weights of samples too"));
+    assert_int_equal(compile(bench, "loss: mse\nclass_weight: {cat: 2}\n"), PLIM_BAD_JOB);
+    assert_non_null(strstr(bench->error.message, "'cat' is no class"));
+    assert_int_equal(compile(bench, "loss: mse\nclass_weight: 2\n"), PLIM_BAD_JOB);
+}
+
 struct refusal {
     const char *text;
     plim_status code;
@@ -141,29 +159,31 @@ static void expect(const struct bench *bench, plim_status status, const struct r
 
 static void bad_words_are_refused(void **state)
 {
-    static const struct refusal words[] =
-        {
-            {"loss: [mse]", PLIM_BAD_JOB, "job.yaml:1:7", "1 of them, the model has 2 outputs", "kind"},
-            {"loss: {kind: mse}", PLIM_BAD_JOB, "job.yaml:1:7", "nothing is said of output 'flag'", "flag: null"},
-            {"loss: {kind: mse, flg: mse}", PLIM_BAD_JOB, "job.yaml:1:19", "no output 'flg'", "'flag'"},
-            {"loss: {mse: {}, mae: {}}", PLIM_BAD_JOB, "job.yaml:1:8", "no output 'mse'", "kind"},
-            {"loss: [null, null]", PLIM_BAD_JOB, "job.yaml:1:7", "no output has one", "loss:"},
-            {"loss: mse\nloss_weights: 2", PLIM_BAD_JOB, "job.yaml:2:15", "2 outputs", "{kind: 2"},
-            {"loss: mse\nloss_weights: [1]", PLIM_BAD_JOB, "job.yaml:2:15", "1 of them", "kind"},
-            {"loss: mse\nloss_weights: {kind: much, flag: 1}", PLIM_BAD_JOB, "job.yaml:2", "number", ""},
-            {"loss: mse\nmetrics: [accuracy]", PLIM_BAD_JOB, "job.yaml:2:10", "1 of them", "kind"},
-            {"loss: mse\nmetrics: accuracy", PLIM_BAD_JOB, "job.yaml:2:10", "2 outputs", "{kind: [accuracy]}"},
-            {"loss: mse\nmetrics: {knd: mse}", PLIM_BAD_JOB, "job.yaml:2:11", "no output 'knd'", "'kind'"},
-        },
-                                models[] =
-                                    {
-                                        {"layers: [Dense: {units: 3, name: a}]\noutputs: [a, a]", PLIM_UNSUPPORTED,
-                                         "job.yaml:2:14", "'a' twice", "once"},
-                                    },
-                                columns[] = {
-                                    {"kind", PLIM_BAD_JOB, "job.yaml", "no column for the output 'flag'", "rename"},
-                                    {"p", PLIM_BAD_JOB, "job.yaml", "1 columns are left", "label: {kind"},
-                                };
+    static const struct refusal
+        words[] =
+            {
+                {"loss: [mse]", PLIM_BAD_JOB, "job.yaml:1:7", "1 of them, the model has 2 outputs", "kind"},
+                {"loss: {kind: mse}", PLIM_BAD_JOB, "job.yaml:1:7", "nothing is said of output 'flag'", "flag: null"},
+                {"loss: {kind: mse, flg: mse}", PLIM_BAD_JOB, "job.yaml:1:19", "no output 'flg'", "'flag'"},
+                {"loss: {mse: {}, mae: {}}", PLIM_BAD_JOB, "job.yaml:1:8", "no output 'mse'", "kind"},
+                {"loss: [null, null]", PLIM_BAD_JOB, "job.yaml:1:7", "no output has one", "loss:"},
+                {"loss: mse\nloss_weights: 2", PLIM_BAD_JOB, "job.yaml:2:15", "2 outputs", "{kind: 2"},
+                {"loss: mse\nloss_weights: [1]", PLIM_BAD_JOB, "job.yaml:2:15", "1 of them", "kind"},
+                {"loss: mse\nloss_weights: {kind: much, flag: 1}", PLIM_BAD_JOB, "job.yaml:2", "number", ""},
+                {"loss: mse\nmetrics: [accuracy]", PLIM_BAD_JOB, "job.yaml:2:10", "1 of them", "kind"},
+                {"loss: mse\nmetrics: accuracy", PLIM_BAD_JOB, "job.yaml:2:10", "2 outputs", "{kind: [accuracy]}"},
+                {"loss: mse\nclass_weight: {0: 2}", PLIM_BAD_JOB, "job.yaml:2:15", "2 outputs", "sample_weight"},
+                {"loss: mse\nmetrics: {knd: mse}", PLIM_BAD_JOB, "job.yaml:2:11", "no output 'knd'", "'kind'"},
+            },
+        models[] =
+            {
+                {"layers: [Dense: {units: 3, name: a}]\noutputs: [a, a]", PLIM_UNSUPPORTED, "job.yaml:2:14",
+                 "'a' twice", "once"},
+            },
+        columns[] = {
+            {"kind", PLIM_BAD_JOB, "job.yaml", "no column for the output 'flag'", "rename"},
+            {"p", PLIM_BAD_JOB, "job.yaml", "1 columns are left", "label: {kind"},
+        };
     struct bench *bench = *state;
     for (int i = 0; i < COUNT(models); i++)
         expect(bench, read_model(bench, models[i].text), &models[i]);
@@ -188,6 +208,7 @@ int main(void)
         TEST(labels_by_name_or_in_order),
         TEST(an_output_without_a_loss_trains_nothing),
         TEST(an_output_that_others_read),
+        TEST(classes_have_weights),
         TEST(bad_words_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,7 @@ void job_digest(char out[65], const struct plim_job *job)
     add_node(&sha, yaml_get(train, "optimizer"));
     add_node(&sha, yaml_get(train, "loss"));
     add_node(&sha, yaml_get(train, "loss_weights"));
+    add_node(&sha, yaml_get(train, "class_weight"));
     add_node(&sha, yaml_get(train, "steps_per_epoch"));
     add_node(&sha, yaml_get(train, yaml_get(train, "precision") ? "precision" : "policy"));
     add_data(&sha, job->train.yaml);

@@ -27,7 +27,7 @@ static const struct setting top_settings[] = {
 };
 
 struct train_words {
-    const struct yaml *optimizer, *metrics, *callbacks, *loss, *loss_weights, *precision, *policy;
+    const struct yaml *optimizer, *metrics, *callbacks, *loss, *loss_weights, *class_weight, *precision, *policy;
     const char *save_weights, *load_weights;
     int64_t epochs, steps_per_epoch, validation_steps;
 };
@@ -36,6 +36,7 @@ static const struct setting train_settings[] = {
     {"optimizer", SETTING_NODE, offsetof(struct train_words, optimizer), 0},
     {"loss", SETTING_NODE, offsetof(struct train_words, loss), 0},
     {"loss_weights", SETTING_NODE, offsetof(struct train_words, loss_weights), 0},
+    {"class_weight", SETTING_NODE, offsetof(struct train_words, class_weight), 0},
     {"metrics", SETTING_NODE, offsetof(struct train_words, metrics), 0},
     {"callbacks", SETTING_NODE, offsetof(struct train_words, callbacks), 0},
     {"precision", SETTING_NODE, offsetof(struct train_words, precision), 0},
@@ -200,6 +201,7 @@ static plim_status read_train(struct plim_job *job, const struct yaml *yaml, pli
         .loss = compile_word(job, words.loss, "loss", true),
         .loss_weights = compile_word(job, words.loss_weights, "loss_weights", !words.loss),
         .metrics = compile_word(job, words.metrics, "metrics", !words.loss),
+        .class_weight = {words.class_weight, job->path},
     };
     if (!compile.loss.node)
         return missing(job, "train.loss", "train: {loss: sparse_categorical_crossentropy}", error);

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "model/layer_options.h"
+#include "ops/tally.h"
 
 struct reader {
     struct training *out;
@@ -177,6 +178,51 @@ static plim_status read_metrics(const struct reader *reader, const struct yaml *
     return PLIM_OK;
 }
 
+/* ---- weights of classes ---- */
+
+static plim_status read_class(struct class_weight_attributes *out, const struct reader *reader,
+                              const struct yaml *entry)
+{
+    static const struct setting number = {"class_weight", SETTING_NUMBER, 0, 0};
+    char where[256];
+    int64_t class;
+    double factor = 1.0;
+    yaml_key_place(where, reader->job, entry);
+    if (!setting_whole(&class, entry->key) || class < 0 || class >= MOST_CLASS_WEIGHTS)
+        return hint(reader->error,
+                    fail_at(reader->error, PLIM_BAD_JOB, where, "class_weight: '%s' is no class from 0 to %d",
+                            entry->key, MOST_CLASS_WEIGHTS - 1),
+                    "class_weight: {0: 1.0, 1: 2.5}");
+    TRY(setting_value(&factor, &number, reader->job, entry, reader->error));
+    for (; out->count <= class; out->count++)
+        out->factor[out->count] = 1.0F;
+    out->factor[class] = (float)factor;
+    return PLIM_OK;
+}
+
+/* As Keras: of one output. */
+static plim_status read_classes(const struct reader *reader, const struct yaml *node)
+{
+    char where[256];
+    yaml_place(where, reader->job, node);
+    if (node->kind != YAML_MAP || !node->first)
+        return hint(reader->error,
+                    fail_at(reader->error, PLIM_BAD_JOB, where, "class_weight: expected factors by class"),
+                    "class_weight: {0: 1.0, 1: 2.5}");
+    if (reader->model->output_count > 1)
+        return hint(reader->error,
+                    fail_at(reader->error, PLIM_BAD_JOB, where, "class_weight: the model has %d outputs; it is for one",
+                            reader->model->output_count),
+                    "give the data a column `sample_weight`");
+    struct class_weight_attributes *classes = arena_take(reader->arena, sizeof *classes);
+    if (!classes)
+        return arena_refused(reader->arena, reader->error);
+    for (const struct yaml *entry = node->first; entry; entry = entry->next)
+        TRY(read_class(classes, reader, entry));
+    reader->out->class_weight = classes;
+    return PLIM_OK;
+}
+
 plim_status compile_read(struct training *out, const struct model *model, struct arena *arena,
                          const struct compile_words *words, plim_error *error)
 {
@@ -185,6 +231,9 @@ plim_status compile_read(struct training *out, const struct model *model, struct
     reader.job = words->loss_weights.job;
     if (words->loss_weights.node && !is_null(words->loss_weights.node))
         TRY(read_weights(&reader, words->loss_weights.node));
+    reader.job = words->class_weight.job;
+    if (words->class_weight.node && !is_null(words->class_weight.node))
+        TRY(read_classes(&reader, words->class_weight.node));
     reader.job = words->metrics.job;
     return words->metrics.node && !is_null(words->metrics.node) ? read_metrics(&reader, words->metrics.node) : PLIM_OK;
 }

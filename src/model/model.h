@@ -239,6 +239,7 @@ struct training {
     struct loss loss_words;
     struct output_loss output_loss[MOST_MODEL_OUTPUTS];
     int output_count; /* 0: the same loss for all, with weight 1 */
+    const struct class_weight_attributes *class_weight; /* of training steps alone; NULL: none */
     bool accuracy; /* of the first output, before the other metrics */
     struct metric metric[MOST_METRICS];
     int metric_count;
@@ -302,6 +303,7 @@ struct compile_word {
 };
 struct compile_words {
     struct compile_word loss, loss_weights, metrics;
+    struct compile_word class_weight; /* fit()'s: {0: 1.5, 3: 0.5} */
 };
 plim_status compile_read(struct training *out, const struct model *model, struct arena *arena, const struct compile_words *words, plim_error *error);
 

@@ -24,6 +24,23 @@ static bool is_shown(const struct model *model)
     return count > 1;
 }
 
+/* What a sample counts by: the data's weights, or those of its class while fitting, as Keras: not both. */
+static struct tensor *sample_weights(const struct model_tensors *tensors, struct graph *graph,
+                                     const struct model *model, const struct loss_type *type, struct tensor *label)
+{
+    const struct class_weight_attributes *classes = model->training->class_weight;
+    const struct shape *shape = &label->shape;
+    if (!classes)
+        return tensors->weight;
+    if (tensors->weight)
+        graph_fail(graph, PLIM_BAD_JOB, "class_weight: the data has weights of samples too; take one of them out");
+    else if (shape->rank > 2 || (type->sparse && shape->rank == 2 && shape->dim[1] != 1))
+        graph_fail(graph, PLIM_UNSUPPORTED, "class_weight: labels are one class a sample; give weights of samples");
+    if (!model->fitting || graph->failed)
+        return NULL;
+    return graph_add(graph, &op_class_weight, &label, 1, classes, sizeof *classes);
+}
+
 /* The loss of one output, before its weight; NULL: it has failed. */
 static struct tensor *one_loss(const struct model_tensors *tensors, struct graph *graph, const struct model *model,
                                int output, const struct output_loss *words)
@@ -31,15 +48,12 @@ static struct tensor *one_loss(const struct model_tensors *tensors, struct graph
     const struct output_tensors *of = &tensors->output[output];
     const struct use *use = &model->use[model->output[output].from];
     struct loss loss = words->loss;
-    struct loss_operands operands = {.output = of->value,
-                                     .label = of->label,
-                                     .mask = of->mask,
-                                     .weight = tensors->weight,
-                                     .logits = use->logits,
-                                     .layer = use->layer->name};
+    struct loss_operands operands = {
+        .output = of->value, .label = of->label, .mask = of->mask, .logits = use->logits, .layer = use->layer->name};
     loss.type = loss_type_of(&loss, words->kind);
     if (!use->logits && !loss.from_logits) /* others read the output too: the logits are there beside it */
         operands.output = before_activation(&operands.logits, loss.type, of->value);
+    operands.weight = sample_weights(tensors, graph, model, loss.type, of->label);
     return loss_add(graph, &loss, &operands);
 }
 

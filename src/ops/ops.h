@@ -24,6 +24,7 @@
 #include "ops/remap.h"
 #include "ops/resample.h"
 #include "ops/schedule.h"
+#include "ops/tally.h"
 #include "ops/update.h"
 #include "ops/vocabulary_loss.h"
 

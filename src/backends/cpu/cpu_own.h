@@ -181,6 +181,9 @@ RUNNER(run_count_valid);
 RUNNER(run_count_others);
 RUNNER(run_binary_accuracy);
 RUNNER(run_ranked_accuracy);
+MAKER(make_tally);
+RUNNER(run_class_weight);
+RUNNER(run_tally);
 
 MAKER(make_penalty);
 RUNNER(run_penalty);

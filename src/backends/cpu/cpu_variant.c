@@ -180,6 +180,8 @@ static const struct cpu_entry entries[] = {
     ENTRY(count_others, make_values, run_count_others),
     ENTRY(binary_accuracy, make_loss, run_binary_accuracy),
     ENTRY(ranked_accuracy, make_loss, run_ranked_accuracy),
+    ENTRY(class_weight, make_tally, run_class_weight),
+    ENTRY(tally, make_tally, run_tally),
     ENTRY(penalty, make_penalty, run_penalty),
     ENTRY(penalty_gradient, make_penalty, run_penalty_gradient),
     ENTRY(constrain, make_constrain, run_constrain),

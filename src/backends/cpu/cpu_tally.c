@@ -1,0 +1,153 @@
+/* cpu_tally.c - sums over samples that metrics are made of, and weights of classes. size[0]: columns of the scores. */
+#include <math.h>
+#include <string.h>
+
+#include "backends/cpu/cpu_own.h"
+#include "ops/ops.h"
+
+MAKER(make_tally)
+{
+    (void)error;
+    const struct node *node = request->node;
+    const struct tensor *scores = node->input[0];
+    if (node->op == &op_tally && scores->type != TYPE_F32)
+        return PLIM_OK;
+    out->size[0] = scores->shape.rank > 1 ? scores->shape.dim[scores->shape.rank - 1] : 1;
+    out->size[1] = shape_row(&scores->shape) / out->size[0]; /* rows a sample */
+    out->kernel.run = entry->run;
+    return PLIM_OK;
+}
+
+static double label_at(const struct call *call, int64_t i)
+{
+    return element_get(call->input[1], call->node->input[1]->type, i);
+}
+
+static int64_t largest_label(const struct call *call, int64_t first, int64_t count)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; i++)
+        best = label_at(call, first + i) > label_at(call, first + best) ? i : best;
+    return best;
+}
+
+static int64_t largest_score(const float *x, int64_t count)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; i++)
+        best = x[i] > x[best] ? i : best;
+    return best;
+}
+
+/* Fewer than `top` scores of the row come before x[i]. */
+static bool is_top(const float *x, int64_t width, int64_t i, int64_t top)
+{
+    int64_t before = 0;
+    for (int64_t k = 0; k < width; k++)
+        before += x[k] > x[i] || (x[k] == x[i] && k < i);
+    return before < top;
+}
+
+static int64_t passed(const struct tally_attributes *a, float score)
+{
+    if (!a->even)
+        return score > (float)a->threshold;
+    float clipped = score > 1 ? 1 : score > 0 ? score : 0;
+    int64_t count = (int64_t)ceilf(clipped * (float)(a->size - 1));
+    return a->lowest && count < 1 ? 1 : count;
+}
+
+static void add_thresholds(const struct call *call, const float *x, int64_t row, int64_t width)
+{
+    const struct tally_attributes *a = call->node->attributes;
+    double *sums = call->output[0];
+    int64_t begin = a->only < 0 ? 0 : a->only, end = a->only < 0 ? width : a->only + 1;
+    for (int64_t i = begin; i < end; i++) {
+        float score = a->top && !is_top(x, width, i, a->top) ? (float)TALLY_NOTHING : x[i];
+        bool positive = label_at(call, row * width + i) != 0;
+        sums[(positive ? a->size + 1 : 0) + passed(a, score)] += 1;
+    }
+}
+
+static void add_classes(const struct call *call, const float *x, int64_t row, int64_t width)
+{
+    const struct tally_attributes *a = call->node->attributes;
+    double *sums = call->output[0];
+    float most = x[largest_score(x, width)];
+    for (int64_t i = 0; i < width; i++) {
+        double target = label_at(call, row * width + i);
+        bool chosen = a->limited ? x[i] > (float)a->threshold : x[i] >= most && fabs((double)x[i]) > 1e-9;
+        sums[i] += chosen ? target : 0;
+        sums[width + i] += chosen ? 1 - target : 0;
+        sums[2 * width + i] += chosen ? 0 : target;
+    }
+}
+
+static void add_squares(const struct call *call, const float *x, int64_t row, int64_t width)
+{
+    double *sums = call->output[0];
+    for (int64_t i = 0; i < width; i++) {
+        double target = label_at(call, row * width + i), far = target - (double)x[i];
+        sums[i] += target;
+        sums[width + i] += target * target;
+        sums[2 * width + i] += far * far;
+        sums[3 * width + i] += 1;
+    }
+}
+
+static int64_t class_of(double value, int64_t classes)
+{
+    return value > -1 && value < (double)classes ? (int64_t)value : -1;
+}
+
+static void add_confusion(const struct call *call, const float *x, int64_t sample, int64_t width)
+{
+    const struct tally_attributes *a = call->node->attributes;
+    const struct shape *shape = &call->node->input[1]->shape;
+    double *sums = call->output[0];
+    int64_t labels = a->sparse_labels ? 1 : shape->dim[shape->rank - 1], row, column;
+    if (a->binary)
+        column = x[0] >= (float)a->threshold;
+    else
+        column = a->sparse_scores ? class_of((double)x[0], a->size) : largest_score(x, width);
+    row = a->sparse_labels ? class_of(label_at(call, sample), a->size) : largest_label(call, sample * labels, labels);
+    bool counts = row >= 0 && column >= 0 && row < a->size && column < a->size;
+    if (counts && !(a->ignores && (double)row == a->ignored))
+        sums[row * a->size + column] += 1;
+}
+
+RUNNER(run_tally)
+{
+    const struct tally_attributes *a = call->node->attributes;
+    bool single = a->formula == TALLY_CONFUSION && (a->sparse_scores || a->binary);
+    int64_t columns = cpu_kernel_of(kernel)->size[0], width = single ? 1 : columns;
+    int64_t rows = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[1] * (columns / width);
+    static void (*const add[TALLY_FORMULA_COUNT])(const struct call *, const float *, int64_t,
+                                                  int64_t) = {[TALLY_THRESHOLDS] = add_thresholds,
+                                                              [TALLY_CLASSES] = add_classes,
+                                                              [TALLY_CONFUSION] = add_confusion,
+                                                              [TALLY_SQUARES] = add_squares};
+    const float *x = call->input[0];
+    if (!call->add)
+        memset(call->output[0], 0, (size_t)shape_count(&call->node->output[0]->shape) * sizeof(double));
+    for (int64_t row = 0; row < rows; row++, x += width)
+        add[a->formula](call, x, row, width);
+}
+
+RUNNER(run_class_weight)
+{
+    const struct class_weight_attributes *attributes = call->node->attributes;
+    enum type type = call->node->input[0]->type;
+    int64_t rows = cpu_rows(kernel, call), width = cpu_kernel_of(kernel)->size[0];
+    float *y = call->output[0];
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t best = 0;
+        for (int64_t i = 1; i < width; i++)
+            if (element_get(call->input[0], type, row * width + i) >
+                element_get(call->input[0], type, row * width + best))
+                best = i;
+        double class = width > 1 ? (double)best : rint(element_get(call->input[0], type, row));
+        bool said = class >= 0 && class < (double)attributes->count;
+        y[row] = said ? attributes->factor[(int64_t) class] : 1.0F;
+    }
+}

@@ -1,0 +1,262 @@
+/* tally.c - counts and sums over samples: tally.h says which. */
+#include <math.h>
+
+#include "ops/helpers.h"
+
+#define NO_GRADIENT "it counts"
+
+static void tally_cut(struct cut *cut, const struct node *node)
+{
+    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
+}
+
+/* The first largest of `count` values from `first` on. */
+static int64_t first_largest(const struct call *call, int input, int64_t first, int64_t count)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; i++)
+        if (get(call, input, first + i) > get(call, input, first + best))
+            best = i;
+    return best;
+}
+
+/* ---- class_weight ------------------------------------------------------- */
+
+static plim_status class_weight_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *labels = node->input[0];
+    TRY(need_batched(node, 0, error));
+    if (!is_label(labels->type) || labels->shape.rank > 2)
+        return misfit(node, error, "labels are one class a sample: numbers, or rows of targets");
+    output_of(graph, node, 0, TYPE_F32, shape_1(labels->shape.dim[0]), true);
+    return PLIM_OK;
+}
+
+static void class_weight_reference(const struct call *call)
+{
+    const struct class_weight_attributes *attributes = call->node->attributes;
+    const struct tensor *labels = call->node->input[0];
+    int64_t rows = call_rows(call, labels), width = shape_row(&labels->shape);
+    for (int64_t row = 0; row < rows; row++) {
+        double class = width > 1 ? (double)first_largest(call, 0, row * width, width) : rint(get(call, 0, row));
+        bool said = class >= 0 && class < (double)attributes->count;
+        set(call, 0, row, said ? (double)attributes->factor[(int64_t) class] : 1.0);
+    }
+}
+
+static struct tensor *class_weight_example(struct graph *graph, int variant, enum type type)
+{
+    struct class_weight_attributes attributes = {.count = 3, .factor = {0.5F, 3.0F, 0.0F}};
+    struct tensor *labels = NULL;
+    (void)type;
+    if (variant == 0)
+        labels = example_input(graph, "label:5", TYPE_I64, 0, NULL);
+    else if (variant == 1)
+        labels = example_input(graph, "label:4", TYPE_U8, ROW(1));
+    else if (variant == 2)
+        labels = example_input(graph, "targets", TYPE_F32, ROW(5));
+    return labels ? graph_add(graph, &op_class_weight, &labels, 1, &attributes, sizeof(attributes)) : NULL;
+}
+
+const struct op op_class_weight = {
+    .name = "class_weight",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct class_weight_attributes),
+    .infer = class_weight_infer,
+    .no_gradient = NO_GRADIENT,
+    .in_place = NO_INPUT,
+    .cut = tally_cut,
+    .reference = class_weight_reference,
+    .example = class_weight_example,
+};
+
+/* ---- tally -------------------------------------------------------------- */
+
+/* How many scores, and labels, make one class of confusion. */
+static int64_t scores_each(const struct node *node)
+{
+    const struct tally_attributes *a = node->attributes;
+    return a->sparse_scores || a->binary ? 1 : last_dim(node->input[0]);
+}
+
+static int64_t labels_each(const struct node *node)
+{
+    const struct tally_attributes *a = node->attributes;
+    return a->sparse_labels ? 1 : last_dim(node->input[1]);
+}
+
+static bool labels_fit(const struct node *node)
+{
+    const struct tally_attributes *a = node->attributes;
+    const struct shape *scores = &node->input[0]->shape, *labels = &node->input[1]->shape;
+    if (scores->rank < 2 || !is_label(node->input[1]->type) || labels->dim[0] != scores->dim[0])
+        return false;
+    if (a->formula == TALLY_CONFUSION)
+        return shape_count(scores) / scores_each(node) == shape_count(labels) / labels_each(node);
+    return shape_count(scores) == shape_count(labels) && (a->formula != TALLY_SQUARES || scores->rank == 2);
+}
+
+static plim_status tally_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tally_attributes *a = node->attributes;
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    TRY(need_batched(node, 1, error));
+    if (!labels_fit(node))
+        return misfit(node, error, "labels do not fit the outputs");
+    int64_t width = last_dim(node->input[0]);
+    if (a->only >= width || a->top > width)
+        return misfit(node, error, "class %lld, or the top %lld, of %lld outputs", (long long)a->only,
+                      (long long)a->top, (long long)width);
+    struct shape shape = a->formula == TALLY_THRESHOLDS  ? shape_2(2, a->size + 1)
+                         : a->formula == TALLY_CONFUSION ? shape_2(a->size, a->size)
+                         : a->formula == TALLY_CLASSES   ? shape_2(3, width)
+                                                         : shape_2(4, width);
+    output_of(graph, node, 0, TYPE_F64, shape, false);
+    return PLIM_OK;
+}
+
+/* Scores of the row that come before score i. */
+static int64_t rank_of(const struct call *call, int64_t row, int64_t width, int64_t i)
+{
+    double score = get(call, 0, row * width + i);
+    int64_t before = 0;
+    for (int64_t k = 0; k < width; k++) {
+        double other = get(call, 0, row * width + k);
+        before += other > score || (other == score && k < i);
+    }
+    return before;
+}
+
+static int64_t passed(const struct tally_attributes *a, double score)
+{
+    if (!a->even)
+        return (float)score > (float)a->threshold;
+    float clipped = score > 1 ? 1 : score > 0 ? (float)score : 0;
+    int64_t count = (int64_t)ceilf(clipped * (float)(a->size - 1));
+    return a->lowest && count < 1 ? 1 : count;
+}
+
+static void add_thresholds(const struct call *call, int64_t row, int64_t width)
+{
+    const struct tally_attributes *a = call->node->attributes;
+    for (int64_t i = 0; i < width; i++) {
+        bool positive = get(call, 1, row * width + i) != 0;
+        double score = get(call, 0, row * width + i);
+        if (a->only >= 0 && i != a->only)
+            continue;
+        if (a->top && rank_of(call, row, width, i) >= a->top)
+            score = TALLY_NOTHING;
+        int64_t at = (positive ? a->size + 1 : 0) + passed(a, score);
+        set(call, 0, at, element_get(call->output[0], TYPE_F64, at) + 1);
+    }
+}
+
+static void add_to(const struct call *call, int64_t at, double value)
+{
+    set(call, 0, at, element_get(call->output[0], TYPE_F64, at) + value);
+}
+
+static void add_classes(const struct call *call, int64_t row, int64_t width)
+{
+    const struct tally_attributes *a = call->node->attributes;
+    double most = get(call, 0, row * width + first_largest(call, 0, row * width, width));
+    for (int64_t i = 0; i < width; i++) {
+        double score = get(call, 0, row * width + i), target = get(call, 1, row * width + i);
+        bool chosen = a->limited ? (float)score > (float)a->threshold : score >= most && fabs(score) > 1e-9;
+        add_to(call, i, chosen ? target : 0);
+        add_to(call, width + i, chosen ? 1 - target : 0);
+        add_to(call, 2 * width + i, chosen ? 0 : target);
+    }
+}
+
+static void add_squares(const struct call *call, int64_t row, int64_t width)
+{
+    for (int64_t i = 0; i < width; i++) {
+        double target = get(call, 1, row * width + i), far = target - get(call, 0, row * width + i);
+        add_to(call, i, target);
+        add_to(call, width + i, target * target);
+        add_to(call, 2 * width + i, far * far);
+        add_to(call, 3 * width + i, 1);
+    }
+}
+
+/* The class that a value is, towards 0; -1: none. */
+static int64_t class_of(double value, int64_t classes)
+{
+    return value > -1 && value < (double)classes ? (int64_t)value : -1;
+}
+
+static void add_confusion(const struct call *call, int64_t sample)
+{
+    const struct tally_attributes *a = call->node->attributes;
+    int64_t scores = scores_each(call->node), labels = labels_each(call->node), column, row;
+    double score = get(call, 0, sample * scores), label = get(call, 1, sample * labels);
+    if (a->binary)
+        column = (float)score >= (float)a->threshold;
+    else
+        column = a->sparse_scores ? class_of(score, a->size) : first_largest(call, 0, sample * scores, scores);
+    row = a->sparse_labels ? class_of(label, a->size) : first_largest(call, 1, sample * labels, labels);
+    bool counts = row >= 0 && column >= 0 && row < a->size && column < a->size;
+    if (counts && !(a->ignores && (double)row == a->ignored))
+        add_to(call, row * a->size + column, 1);
+}
+
+static void tally_reference(const struct call *call)
+{
+    const struct tally_attributes *a = call->node->attributes;
+    const struct tensor *x = call->node->input[0], *y = call->node->output[0];
+    int64_t width = a->formula == TALLY_CONFUSION ? scores_each(call->node) : last_dim(x);
+    int64_t rows = call_rows(call, x) * (shape_row(&x->shape) / width);
+    for (int64_t i = 0; !call->add && i < shape_count(&y->shape); i++)
+        set(call, 0, i, 0);
+    for (int64_t row = 0; row < rows; row++) {
+        if (a->formula == TALLY_THRESHOLDS)
+            add_thresholds(call, row, width);
+        else if (a->formula == TALLY_CLASSES)
+            add_classes(call, row, width);
+        else if (a->formula == TALLY_SQUARES)
+            add_squares(call, row, width);
+        else
+            add_confusion(call, row);
+    }
+}
+
+static struct tensor *tally_example(struct graph *graph, int variant, enum type type)
+{
+    static const struct tally_attributes cases[] = {
+        {.formula = TALLY_THRESHOLDS, .size = 1, .threshold = 0.25, .only = -1},
+        {.formula = TALLY_THRESHOLDS, .size = 5, .even = true, .lowest = true, .only = -1},
+        {.formula = TALLY_THRESHOLDS, .size = 5, .even = true, .only = 2},
+        {.formula = TALLY_THRESHOLDS, .size = 1, .threshold = TALLY_NOTHING, .top = 2, .only = -1},
+        {.formula = TALLY_CLASSES, .only = -1},
+        {.formula = TALLY_CLASSES, .limited = true, .threshold = 0.1, .only = -1},
+        {.formula = TALLY_SQUARES, .only = -1},
+        {.formula = TALLY_CONFUSION, .size = 3, .only = -1, .sparse_labels = true, .ignores = true, .ignored = 1},
+        {.formula = TALLY_CONFUSION, .size = 3, .only = -1},
+        {.formula = TALLY_CONFUSION, .size = 2, .only = -1, .binary = true, .sparse_labels = true},
+        {.formula = TALLY_CONFUSION, .size = 2, .only = -1, .sparse_scores = true, .sparse_labels = true},
+    };
+    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+        return NULL;
+    const struct tally_attributes *a = &cases[variant];
+    bool rows = a->formula == TALLY_CONFUSION && a->sparse_labels && !a->binary && !a->sparse_scores;
+    struct tensor *inputs[2] = {example_input(graph, "scores", type, ROW(3)),
+                                rows ? example_input(graph, "label:4", TYPE_I64, 0, NULL)
+                                     : example_input(graph, "label:2", variant % 2 ? TYPE_F32 : TYPE_U8, ROW(3))};
+    return graph_add(graph, &op_tally, inputs, 2, a, sizeof(*a));
+}
+
+const struct op op_tally = {
+    .name = "tally",
+    .inputs = 2,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct tally_attributes),
+    .infer = tally_infer,
+    .no_gradient = NO_GRADIENT,
+    .in_place = NO_INPUT,
+    .cut = tally_cut,
+    .reference = tally_reference,
+    .example = tally_example,
+};
