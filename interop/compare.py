@@ -124,7 +124,7 @@ both("bytes, Rescaling, sigmoid inside", seeded(lambda: keras.Sequential([layers
 
 x, y = rng.random((20, 9), dtype=np.float32), rng.integers(0, 2, (20, 3)).astype(np.float32)
 both("three binary outputs, labels of rank 2", seeded(lambda: keras.Sequential([layers.Input((9,)), layers.Dense(3, activation="sigmoid")])),
-     [{"Dense": {"units": 3, "activation": "sigmoid"}}], x, y, "binary_crossentropy", 20, 1e-5, metrics=())
+     [{"Dense": {"units": 3, "activation": "sigmoid"}}], x, y, "binary_crossentropy", 20, 1e-5)
 
 x, y = rng.random((20, 9)), rng.integers(0, 2, 20).astype(np.float64)
 both("float64 arrays", seeded(lambda: keras.Sequential([layers.Input((9,)), layers.Dense(4, activation="relu"), layers.Dense(1, activation="sigmoid")])),

@@ -38,12 +38,12 @@ def finish():
     return results[False] > 0
 
 
-def train(plim, weights, model, arrays, batch, steps, memory="1GiB", validation=None, before=None, **words):
+def train(plim, weights, model, arrays, batch, steps, memory="1GiB", validation=None, before=None, repeat=True, **words):
     """weights: plim's names to arrays; None: those of the model's file. arrays: columns in order, or by name. words: of the job's
     part `train`. validation: arrays by name for another split; before: makes files in the folder. Returns losses by step, the epoch's event and weights afterwards; None when plim fails."""
     source = {"npz": "data.npz"} if isinstance(arrays, dict) else {"npy": [f"{i}.npy" for i in range(len(arrays))]}
     job = {"memory": memory, "seed": 1, "model": model,
-           "data": {"train": {**source, "pipeline": [{"repeat": -1}, {"batch": batch}]}},
+           "data": {"train": {**source, "pipeline": [{"repeat": -1}, {"batch": batch}] if repeat else [{"batch": batch}]}},
            "train": {"epochs": 1, "steps_per_epoch": steps, "save_weights": "after.safetensors", **words}}
     if weights is not None:
         job["train"]["load_weights"] = "before.safetensors"

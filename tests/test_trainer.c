@@ -179,6 +179,8 @@ static void make_rig(struct rig *rig, const struct setup *setup)
     arena_init(&rig->arena, rig->budget, TAG_PLANNER);
     assert_int_equal(model_read(&rig->model, rig->budget, "job.yaml", parse(rig, setup->model), NULL), PLIM_OK);
     assert_int_equal(optimizer_read(&rig->training.optimizer, "job.yaml", parse(rig, setup->optimizer), NULL), PLIM_OK);
+    const struct yaml *words = parse(rig, "[{MeanIoU: {num_classes: 4, sparse_y_pred: false}}]"); /* sums over the epoch */
+    assert_int_equal(metrics_read(&rig->training, 0, NULL, &rig->arena, "job.yaml", words, NULL), PLIM_OK);
     rig->train = data(rig, setup->elements, setup->batch, 1, true);
     rig->validation = data(rig, 50, 20, 1, false);
     build(&rig->evaluate_graph, &rig->evaluate_tensors, rig, 20, false);
@@ -416,10 +418,13 @@ static void resuming_anywhere_is_the_same_run(void **state)
         const plim_progress *a = &whole.epoch[2], *b = &rest.epoch[2];
         assert_true(a->loss == b->loss && a->metric_value[0] == b->metric_value[0] && a->samples == b->samples);
         assert_true(a->val_loss == b->val_loss && a->val_metric_value[0] == b->val_metric_value[0]);
+        assert_true(a->metric_count == 2 && a->metric_value[1] > 0 && a->metric_value[1] == b->metric_value[1]);
+        assert_true(a->val_metric_value[1] > 0 && a->val_metric_value[1] == b->val_metric_value[1]);
         assert_int_equal(a->total_steps, b->total_steps);
         const plim_progress *cut = &rest.epoch[(stops[i] - 1) / USUAL_STEPS],
                             *uncut = &whole.epoch[(stops[i] - 1) / USUAL_STEPS];
         assert_true(cut->loss == uncut->loss && cut->metric_value[0] == uncut->metric_value[0]);
+        assert_true(cut->metric_value[1] == uncut->metric_value[1]);
     }
 }
 

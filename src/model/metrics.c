@@ -1,19 +1,12 @@
-/* metrics.c - Keras's metrics over the model's output: a mean over the batch
-   each, which the trainer averages over an epoch. Losses are metrics too. */
+/* metrics.c - Keras's metrics over the model's outputs: a mean over the batch
+   each, which the trainer averages over an epoch, or sums that a step adds to
+   (metric_sums.c). Losses are metrics too. */
+#include <math.h>
 #include <string.h>
 
-#include "model/layer_options.h"
+#include "model/metric_types.h"
 #include "model/op_words.h"
 #include "ops/ops.h"
-
-typedef struct tensor *metric_values(struct graph *graph, const struct metric *metric, struct tensor *x,
-                                     struct tensor *label, bool logits);
-
-struct metric_type {
-    const char *name, *alias;
-    bool sparse; /* labels are class numbers */
-    metric_values *values;
-};
 
 /* A probability of 0.5 is a logit of 0. */
 static struct tensor *binary_accuracy(struct graph *graph, const struct metric *metric, struct tensor *x,
@@ -77,40 +70,25 @@ static struct tensor *accuracy(struct graph *graph, const struct metric *metric,
 }
 
 static const struct metric_type metrics[] = {
-    {"accuracy", "acc", false, accuracy},
-    {"binary_accuracy", NULL, false, binary_accuracy},
-    {"categorical_accuracy", NULL, false, categorical_accuracy},
-    {"sparse_categorical_accuracy", NULL, true, sparse_accuracy},
-    {"top_k_categorical_accuracy", NULL, false, top_k},
-    {"sparse_top_k_categorical_accuracy", NULL, true, sparse_top_k},
+    {.name = "accuracy", .alias = "acc", .values = accuracy},
+    {.name = "binary_accuracy", .values = binary_accuracy},
+    {.name = "categorical_accuracy", .values = categorical_accuracy},
+    {.name = "sparse_categorical_accuracy", .values = sparse_accuracy},
+    {.name = "top_k_categorical_accuracy", .values = top_k},
+    {.name = "sparse_top_k_categorical_accuracy", .values = sparse_top_k},
+};
+
+/* Losses by another name. */
+static const struct {
+    const char *name, *loss, *shown;
+    bool root;
+} other_names[] = {
+    {"root_mean_squared_error", "mean_squared_error", "root_mean_squared_error", true},
+    {"log_cosh_error", "log_cosh", "logcosh", false},
 };
 
 static const char *const keras_metrics[] = {
-    "precision",
-    "recall",
-    "auc",
-    "f1_score",
-    "fbeta_score",
-    "mean_iou",
-    "binary_iou",
-    "iou",
-    "one_hot_iou",
-    "one_hot_mean_iou",
-    "r2_score",
-    "root_mean_squared_error",
-    "true_positives",
-    "true_negatives",
-    "false_positives",
-    "false_negatives",
-    "precision_at_recall",
-    "recall_at_precision",
-    "sensitivity_at_specificity",
-    "specificity_at_sensitivity",
-    "mean",
-    "sum",
-    "concordance_correlation",
-    "pearson_correlation",
-    "log_cosh_error",
+    "mean", "sum", "mean_metric_wrapper", "concordance_correlation", "pearson_correlation",
 };
 
 /* ---- reading ------------------------------------------------------------ */
@@ -128,28 +106,81 @@ static plim_status read_words(struct metric *out, const char *job, const struct 
     return settings_read(out, settings, LENGTH(settings), job, yaml, error);
 }
 
+/* A loss's arguments, and a name. */
+static plim_status read_loss_words(struct metric *out, const char *job, const struct yaml *yaml, plim_error *error)
+{
+    const struct setting word = {"name", SETTING_WORD, 0, 0};
+    if (yaml->kind == YAML_SCALAR && yaml->is_null)
+        return PLIM_OK;
+    TRY(loss_read_arguments(&out->loss, job, yaml, error));
+    const struct yaml *name = yaml->kind == YAML_MAP ? yaml_get(yaml, "name") : NULL;
+    return name ? setting_value(&out->name, &word, job, name, error) : PLIM_OK;
+}
+
+static bool is_named(const struct metric_type *type, const char *name)
+{
+    return same_word(name, type->name) || (type->alias && same_word(name, type->alias));
+}
+
+/* *shown: what it is called unless it has a name of its own. */
+static bool find_metric(struct metric *out, const char **shown, const char *name)
+{
+    const char *loss = name;
+    for (int i = 0; i < LENGTH(metrics) + summed_metrics_count; i++) {
+        const struct metric_type *type = i < LENGTH(metrics) ? &metrics[i] : &summed_metrics[i - LENGTH(metrics)];
+        if (is_named(type, name)) {
+            out->type = type;
+            *shown = type->name;
+            return true;
+        }
+    }
+    *shown = NULL;
+    for (int i = 0; i < LENGTH(other_names); i++)
+        if (same_word(name, other_names[i].name)) {
+            loss = other_names[i].loss;
+            *shown = other_names[i].shown;
+            out->root = other_names[i].root;
+        }
+    out->loss.type = loss_named(loss);
+    if (out->loss.type && !*shown)
+        *shown = out->loss.type->name;
+    return out->loss.type != NULL;
+}
+
+#define MOST_NAMES 96
+
+static plim_status unknown_metric(const char *name, const char *where, plim_error *error)
+{
+    const char *names[MOST_NAMES];
+    int count = 0;
+    for (int i = 0; i < LENGTH(metrics); i++)
+        names[count++] = metrics[i].name;
+    for (int i = 0; i < summed_metrics_count && count < MOST_NAMES; i++)
+        names[count++] = summed_metrics[i].name;
+    for (int i = 0; i < losses_count && count < MOST_NAMES; i++)
+        names[count++] = loss_name(i);
+    return option_unknown("metric", name, where, names, count, keras_metrics, LENGTH(keras_metrics), error);
+}
+
 static plim_status read_metric(struct metric *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
-    const char *names[LENGTH(metrics)];
     char where[256];
     bool map = yaml->kind == YAML_MAP && yaml->count == 1;
-    const char *name = map ? yaml->first->key : yaml->text;
+    const char *name = map ? yaml->first->key : yaml->text, *shown;
     yaml_place(where, job, yaml);
     if (!map && (yaml->kind != YAML_SCALAR || yaml->is_null))
         return hint(error, fail_at(error, PLIM_BAD_JOB, where, "metrics: expected names"), "metrics: [accuracy]");
     *out = (struct metric){.k = 5, .threshold = 0.5, .name = name};
-    for (int i = 0; i < LENGTH(metrics); i++) {
-        names[i] = metrics[i].name;
-        if (same_word(name, metrics[i].name) || (metrics[i].alias && same_word(name, metrics[i].alias)))
-            out->type = &metrics[i];
-    }
-    out->loss.type = out->type ? NULL : loss_named(name);
-    if (!out->type && !out->loss.type)
-        return option_unknown("metric", name, where, names, LENGTH(names), keras_metrics, LENGTH(keras_metrics), error);
+    if (!find_metric(out, &shown, name))
+        return unknown_metric(name, where, error);
     loss_standards(&out->loss);
-    if (map && out->type)
-        out->name = out->type->name;
-    return map ? read_words(out, job, yaml->first, error) : PLIM_OK;
+    if (map)
+        out->name = shown;
+    if (out->type && out->type->read)
+        return out->type->read(out, job, map ? yaml->first : NULL, where, error);
+    if (!map)
+        return PLIM_OK;
+    return (out->type ? read_words : read_loss_words)(out, job, yaml->first, error);
 }
 
 /* "a_accuracy" of output a. */
@@ -234,12 +265,63 @@ static struct output output_of_model(const struct model_tensors *tensors, const 
                            .kind = training_loss(model->training, i).kind};
 }
 
+#define TRAINING_STATES   "metric/"
+#define VALIDATION_STATES "validation_metric/"
+
+bool is_metric_state(const char *name)
+{
+    return strncmp(name, TRAINING_STATES, strlen(TRAINING_STATES)) == 0 ||
+           strncmp(name, VALIDATION_STATES, strlen(VALIDATION_STATES)) == 0;
+}
+
+/* A state that each step adds to. */
+static struct tensor *add_sums(struct graph *graph, const struct model *model, const struct metric *metric,
+                               const struct output *output)
+{
+    struct assign_attributes adds = {1};
+    struct tensor *x = probabilities(graph, output);
+    if (metric->from_logits)
+        x = unary(graph, &op_sigmoid, x);
+    struct tensor *inputs[2] = {x, output->label};
+    struct tensor *sums = graph_add(graph, &op_tally, inputs, 2, &metric->sums, sizeof metric->sums);
+    if (!sums)
+        return NULL;
+    const char *name =
+        arena_format(&graph->arena, "%s%s", model->fitting ? TRAINING_STATES : VALIDATION_STATES, metric->name);
+    if (!name) {
+        graph_refused(graph, 0);
+        return NULL;
+    }
+    struct tensor *pair[2] = {graph_state(graph, name, TYPE_F64, sums->shape), sums};
+    graph_add(graph, &op_assign, pair, 2, &adds, sizeof adds);
+    return pair[0];
+}
+
+bool metric_has_sums(const struct metric_tensor *metric)
+{
+    return metric->metric && metric->metric->type && metric->metric->type->result;
+}
+
+double metric_value(const struct metric_tensor *metric, const void *sums, double mean)
+{
+    if (metric_has_sums(metric))
+        return metric->metric->type->result(metric->metric, sums, &metric->tensor->shape);
+    return metric->metric && metric->metric->root ? sqrt(mean) : mean;
+}
+
 static void add_metric(struct model_tensors *out, struct graph *graph, const struct model *model,
                        const struct metric *metric)
 {
     struct tensor *values;
     struct output output = output_of_model(out, model, metric->output);
+    struct metric_tensor *made = &out->metric[out->metric_count];
+    *made = (struct metric_tensor){.name = metric->name, .metric = metric};
     graph->layer = metric->name;
+    if (metric_has_sums(made)) {
+        made->tensor = add_sums(graph, model, metric, &output);
+        out->metric_count++;
+        return;
+    }
     if (metric->type)
         values =
             metric->type->values(graph, metric, output.x, output.label, output.logits && output.kind == LOSS_BINARY);
@@ -247,9 +329,9 @@ static void add_metric(struct model_tensors *out, struct graph *graph, const str
         values = loss_values(graph, &metric->loss, &output);
     if (graph->failed)
         return;
-    struct tensor *result = mean(graph, values);
-    graph_result(graph, result, metric->name);
-    out->metric[out->metric_count++] = (struct metric_tensor){.tensor = result, .name = metric->name};
+    made->tensor = mean(graph, values);
+    graph_result(graph, made->tensor, metric->name);
+    out->metric_count++;
 }
 
 void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model)

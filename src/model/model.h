@@ -9,6 +9,7 @@
 #include "model/loss_types.h"
 #include "model/optimizer.h"
 #include "model/weight_options.h"
+#include "ops/tally.h"
 
 enum initializer_kind {
     INITIAL_ZEROS,
@@ -218,6 +219,7 @@ bool model_computes_in(const struct model *model, enum type type);
 struct tensor *policy_cast(struct graph *graph, struct tensor *x, enum type type);
 
 struct metric_type;
+#define MOST_TARGETS 256
 struct metric {
     const struct metric_type *type; /* NULL: a loss */
     struct loss loss;
@@ -225,6 +227,13 @@ struct metric {
     const char *name; /* as Keras shows it: "accuracy"; of several outputs "a_accuracy" */
     int64_t k;
     double threshold;
+    bool root; /* of the mean: RootMeanSquaredError */
+    /* Of those that are no means (metric_sums.c): */
+    struct tally_attributes sums;
+    double value; /* a bound, or beta */
+    int curve, method;
+    bool from_logits;
+    bool targeted, target[MOST_TARGETS]; /* classes that count */
 };
 #define MOST_METRICS 64 /* losses of the outputs, where there are several, among them */
 /* What the loss adds to the model's, of one output. */
@@ -252,8 +261,9 @@ struct output_tensors {
     struct tensor *mask;  /* bool [N, T], or NULL */
 };
 struct metric_tensor {
-    struct tensor *tensor; /* RESULT [1]: a mean over the batch */
+    struct tensor *tensor; /* RESULT [1]: a mean over the batch; or STATE f64: sums since they were last set to 0 */
     const char *name;
+    const struct metric *metric; /* of the training; NULL: the loss of an output */
 };
 struct model_tensors {
     struct tensor *loss;   /* RESULT [1]: mean over the batch, of all outputs */
@@ -295,6 +305,11 @@ const char *output_name(const struct model *model, int output);
    and a '_', or NULL; then the names lie in the arena. */
 plim_status metrics_read(struct training *out, int output, const char *prefix, struct arena *arena, const char *job, const struct yaml *yaml, plim_error *error);
 void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model);
+/* Whether the tensor is a state; and the number to report: of the state's bytes, or of the mean over all samples. */
+bool metric_has_sums(const struct metric_tensor *metric);
+double metric_value(const struct metric_tensor *metric, const void *sums, double mean);
+/* A state of metrics, by its name: it is no optimizer's, and a checkpoint may lack it. */
+bool is_metric_state(const char *name);
 
 /* compile.c: the words of Keras's compile() for a model, each of one output, of all, a list or a map by output. */
 struct compile_word {

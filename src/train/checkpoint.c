@@ -285,6 +285,8 @@ static plim_status check_tensor(const struct safetensors *file, const struct ten
 {
     char wanted[96], got[96];
     const struct safetensors_entry *entry = safetensors_find(file, tensor->name);
+    if (!entry && is_metric_state(tensor->name)) /* another metric than before: it counts from here on */
+        return PLIM_OK;
     if (!entry)
         return fail_at(error, PLIM_BAD_DATA, path, "it has no tensor '%s', the model has one", tensor->name);
     if (entry->type == tensor->type && shape_equal(&entry->shape, &tensor->shape))
@@ -312,7 +314,8 @@ static plim_status check_tensors(const struct safetensors *file, const struct pr
             TRY(check_tensor(file, program->persistent[i], path, error));
     for (int i = 0; i < safetensors_count(file); i++) {
         const char *name = safetensors_at(file, i)->name;
-        bool other = strcmp(name, SEAL) == 0 || (weights_only && strncmp(name, "optimizer/", 10) == 0);
+        bool other = strcmp(name, SEAL) == 0 || is_metric_state(name) ||
+                     (weights_only && strncmp(name, "optimizer/", 10) == 0);
         if (!other && !is_persistent(program, name))
             return fail_at(error, PLIM_BAD_DATA, path, "it has a tensor '%s', the model has none", name);
     }
@@ -341,6 +344,8 @@ static plim_status read_tensors(struct safetensors *file, struct machine *machin
         if (weights_only && tensor->kind != KIND_WEIGHT)
             continue;
         const struct safetensors_entry *entry = safetensors_find(file, tensor->name);
+        if (!entry) /* of a metric */
+            continue;
         TRY(safetensors_read(file, entry, 0, persistent_data(machine, i), entry->bytes, error));
     }
     return PLIM_OK;

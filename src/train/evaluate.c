@@ -1,13 +1,26 @@
-/* evaluate.c - loss and metric over the validation data. */
+/* evaluate.c - loss and metrics over the validation data. */
+#include <string.h>
+
 #include "train/trainer.h"
+#include "transform/in_place.h"
+
+void clear_sums(struct trainer *trainer, int phase, const struct model_tensors *tensors)
+{
+    for (int m = 0; m < tensors->metric_count; m++)
+        if (metric_has_sums(&tensors->metric[m]))
+            memset(machine_data(&trainer->machine, phase, tensors->metric[m].tensor), 0,
+                   tensor_bytes(tensors->metric[m].tensor));
+}
 
 plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_error *error)
 {
     const struct model_tensors *tensors = &trainer->evaluate_tensors;
     const float *loss = machine_data(&trainer->machine, PHASE_EVALUATE, tensors->loss);
-    const float *metric[MOST_METRICS] = {0};
+    const void *metric[MOST_METRICS] = {0};
+    double sum[MOST_METRICS] = {0};
     for (int m = 0; m < tensors->metric_count; m++)
         metric[m] = machine_data(&trainer->machine, PHASE_EVALUATE, tensors->metric[m].tensor);
+    clear_sums(trainer, PHASE_EVALUATE, tensors);
     struct batch *batch;
     TRY(iterator_seek(trainer->validation_iterator, 0, 0, error));
     for (int64_t i = 0; !trainer->options.validation_steps || i < trainer->options.validation_steps; i++) {
@@ -19,7 +32,10 @@ plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_erro
         sums->samples += batch->count;
         sums->loss += (double)*loss * (double)batch->count;
         for (int m = 0; m < tensors->metric_count; m++)
-            sums->metric[m] += (double)*metric[m] * (double)batch->count;
+            if (!metric_has_sums(&tensors->metric[m]))
+                sum[m] += (double)*(const float *)metric[m] * (double)batch->count;
     }
+    for (int m = 0; m < tensors->metric_count; m++)
+        sums->metric[m] = metric_value(&tensors->metric[m], metric[m], sum[m] / (double)sums->samples);
     return PLIM_OK;
 }

@@ -38,7 +38,7 @@ static int next_in_order(const struct program *program, enum kind kind, const ch
     int best = -1;
     for (int i = 0; i < program->persistent_count; i++) {
         const struct tensor *tensor = program->persistent[i];
-        if (tensor->kind != kind || (last && strcmp(tensor->name, last) <= 0))
+        if (tensor->kind != kind || is_metric_state(tensor->name) || (last && strcmp(tensor->name, last) <= 0))
             continue;
         if (best < 0 || strcmp(tensor->name, program->persistent[best]->name) < 0)
             best = i;

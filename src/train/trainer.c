@@ -23,7 +23,8 @@ struct run {
     plim_listener *listener;
     void *context;
     plim_progress progress;
-    const float *loss, *metric[MOST_METRICS]; /* of the training step, in the arena */
+    const float *loss;                 /* of the training step, in the arena */
+    const void *metric[MOST_METRICS]; /* a mean of the step, or sums of the epoch */
 
     uint64_t begin_ns, epoch_ns;
     uint64_t epoch_first_ns; /* end of the epoch's first step here; 0: not yet */
@@ -106,7 +107,10 @@ static void show(struct run *run, plim_event_kind kind, uint64_t now_ns)
                                      : progress->seconds;
     progress->loss = position->epoch_samples ? position->loss_sum / samples : NAN;
     for (int m = 0; m < progress->metric_count; m++)
-        progress->metric_value[m] = position->epoch_samples ? position->metric_sum[m] / samples : NAN;
+        progress->metric_value[m] = position->epoch_samples
+                                        ? metric_value(&run->trainer->train_tensors.metric[m], run->metric[m],
+                                                       position->metric_sum[m] / samples)
+                                        : NAN;
     send(run, kind, NULL);
 }
 
@@ -208,7 +212,8 @@ static plim_status step(struct run *run, const struct batch *batch, plim_error *
     position->epoch_samples += batch->count;
     position->loss_sum += (double)*run->loss * (double)batch->count;
     for (int m = 0; m < run->progress.metric_count; m++)
-        position->metric_sum[m] += (double)*run->metric[m] * (double)batch->count;
+        if (!metric_has_sums(&trainer->train_tensors.metric[m]))
+            position->metric_sum[m] += (double)*(const float *)run->metric[m] * (double)batch->count;
     run->progress.step_loss = (double)*run->loss;
     tell_nan(run);
     tell_skipped(run);
@@ -259,7 +264,7 @@ static plim_status validate(struct run *run, plim_error *error)
     run->progress.validated = status == PLIM_OK && sums.samples;
     run->progress.val_loss = sums.loss / (double)sums.samples;
     for (int m = 0; m < run->progress.metric_count; m++)
-        run->progress.val_metric_value[m] = sums.metric[m] / (double)sums.samples;
+        run->progress.val_metric_value[m] = sums.metric[m];
     return status;
 }
 
@@ -324,6 +329,7 @@ static plim_status run_epoch(struct run *run, plim_error *error)
     position->step = position->epoch_samples = 0;
     position->loss_sum = 0.0;
     memset(position->metric_sum, 0, sizeof position->metric_sum);
+    clear_sums(trainer, PHASE_TRAIN, &trainer->train_tensors);
     return trainer_saves(trainer) ? save(run, error) : PLIM_OK;
 }
 

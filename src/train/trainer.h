@@ -152,8 +152,11 @@ plim_status trainer_initialize(struct trainer *trainer, plim_error *error);
 /* For trainer.c: ---- evaluate.c, resume.c ---- */
 struct evaluation {
     int64_t samples;
-    double loss, metric[MOST_METRICS]; /* sums over samples */
+    double loss;                 /* sum over samples */
+    double metric[MOST_METRICS]; /* as they are reported */
 };
+/* Sums of metrics begin anew. */
+void clear_sums(struct trainer *trainer, int phase, const struct model_tensors *tensors);
 /* The validation data from its start; ends early when a stop is asked for. */
 plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_error *error);
 /* Position and tensors of the checkpoint when options.resume finds one, else
