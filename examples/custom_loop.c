@@ -135,6 +135,7 @@ int main(void)
         plim_budget_free(budget);
     }
     if (status != PLIM_OK)
-        fprintf(stderr, "custom_loop: %s: %s\n", error.where, error.message);
+        fprintf(stderr, "custom_loop: %s%s%s%s%s\n", error.where, *error.where ? ": " : "", error.message,
+                *error.hint ? "; try: " : "", error.hint);
     return plim_status_exit(status);
 }

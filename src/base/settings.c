@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/habits.h"
 #include "base/numbers.h"
-#include "base/text.h"
 
 bool setting_whole(int64_t *out, const char *text)
 {
@@ -118,8 +118,10 @@ static plim_status unknown(const struct setting *settings, int count, const char
     for (int i = 0; i < count && used < 64; i++)
         words[used++] = settings[i].word;
     yaml_key_place(where, job, entry);
-    const char *near = text_nearest(entry->key, words, used);
+    const char *near = habit_word(entry->key, words, used), *instead = near ? NULL : habit_place(entry->key);
     plim_status status = fail_at(error, PLIM_BAD_JOB, where, "unknown key '%s'", entry->key);
+    if (instead)
+        return hint(error, status, "%s", instead);
     return near ? hint(error, status, "did you mean '%s'?", near) : status;
 }
 

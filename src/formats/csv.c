@@ -310,6 +310,14 @@ static enum outcome parse_record(const char **behind, struct parse *parse)
     return parse->trouble.what ? RECORD_BAD : RECORD_GOOD;
 }
 
+static int64_t count_lines(const char *text, size_t bytes)
+{
+    int64_t lines = 0;
+    for (size_t i = 0; i < bytes; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
 static plim_status bad_record(const struct csv *csv, const struct trouble *trouble, plim_error *error)
 {
     char shown[SHOWN_BYTES + 1], column[64] = "";
@@ -319,8 +327,12 @@ static plim_status bad_record(const struct csv *csv, const struct trouble *troub
     shown[bytes] = 0;
     if (trouble->column >= 0)
         snprintf(column, sizeof column, "field %lld ", (long long)trouble->column);
+    char line[32] = "";
+    if (csv->lines >= 0)
+        snprintf(line, sizeof line, "line %lld, ",
+                 (long long)(1 + csv->lines + count_lines(csv->buffer, (size_t)(trouble->at - csv->buffer))));
     return byte_stream_fail(csv->stream, csv->base + (uint64_t)(trouble->at - csv->buffer), error,
-                            "record %lld: %s%s%s", (long long)csv->record, column, trouble->what, shown);
+                            "%srecord %lld: %s%s%s", line, (long long)csv->record, column, trouble->what, shown);
 }
 
 /* What is left goes to the front, and as much as fits follows it. */
@@ -332,6 +344,8 @@ static plim_status refill(struct csv *csv, plim_error *error)
                          csv->capacity);
         return hint(error, PLIM_BAD_DATA, "is a quote not closed? Otherwise give the reader a larger buffer");
     }
+    if (csv->lines >= 0)
+        csv->lines += count_lines(csv->buffer, csv->next);
     memmove(csv->buffer, csv->buffer + csv->next, left);
     csv->base += csv->next;
     csv->next = 0;
@@ -435,6 +449,7 @@ plim_status csv_seek(struct csv *csv, uint64_t position, int64_t record, plim_er
     csv->at_end = false;
     TRY(byte_stream_seek(csv->stream, position, error));
     csv->base = position;
+    csv->lines = position ? -1 : 0;
     csv->record = record;
     return PLIM_OK;
 }

@@ -24,6 +24,7 @@ struct csv {
     char *buffer;
     size_t capacity, next, end;
     uint64_t base; /* position of buffer[0] */
+    int64_t lines; /* line ends before buffer[0]; -1: not known */
     int64_t record;
     bool at_end;
     char delimiter;

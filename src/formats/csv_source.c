@@ -84,7 +84,9 @@ static void free_csv(struct source *base)
     file_source_free(base);
 }
 
-static const struct source_type csv_type = {.name = "csv", FILE_SOURCE_READER, .close = free_csv};
+#define CSV_ADVICE "`plim data convert JOB.yaml --output X.npy` once"
+
+static const struct source_type csv_type = {.name = "csv", .index_advice = CSV_ADVICE, FILE_SOURCE_READER, .close = free_csv};
 
 static size_t text_size_of(const char *text)
 {

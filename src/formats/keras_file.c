@@ -12,15 +12,24 @@ struct keras_file {
     struct file *unpacked; /* NULL: the weights are read in the zip itself */
 };
 
+/* What Keras wrote before .keras, and still does for ".weights.h5". */
+static plim_status refuse_hdf5(const char *path, plim_error *error)
+{
+    return hint(error, fail_at(error, PLIM_UNSUPPORTED, path, "an HDF5 file: as a model or as weights it is not read"),
+                "in Keras: model.save('model.keras'), then model: {file: model.keras}; or weights as .safetensors");
+}
+
 plim_status keras_file_is(bool *out, struct budget *budget, const char *path, plim_error *error)
 {
     struct file *file;
-    uint8_t head[4] = {0};
+    uint8_t head[8] = {0};
     size_t got = 0;
     TRY(file_open(&file, budget, path, FILE_READ, error));
     plim_status status = file_read_some(&got, file, 0, head, sizeof head, error);
     file_close(file);
-    *out = got == sizeof head && memcmp(head, "PK\3\4", sizeof head) == 0;
+    if (status == PLIM_OK && got == sizeof head && memcmp(head, "\x89HDF\r\n\x1a\n", sizeof head) == 0)
+        return refuse_hdf5(path, error);
+    *out = got == sizeof head && memcmp(head, "PK\3\4", 4) == 0;
     return status;
 }
 

@@ -73,6 +73,7 @@ struct row_layout {
 
 struct source_type {
     const char *name; /* the job file's word: "idx", "npy", "random", "range" */
+    const char *index_advice; /* of a stream: what would make its elements readable by number; NULL: nothing */
     /* Called once before the first read, after the plan was accepted:
        unpacks, takes buffers. May be NULL. */
     plim_status (*start)(struct source *source, struct scratch *scratch, plim_error *error);

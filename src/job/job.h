@@ -137,6 +137,10 @@ plim_status job_data_prepare(struct plim_job *job, plim_error *error);
 /* job_files.c: the text of a job over these files; in the job's arena. */
 plim_status job_files_text(const char **out, struct plim_job *job, plim_error *error);
 
+/* job_callbacks.c: refuses a callback of Keras's that there is not; PLIM_OK for any other word. */
+plim_status job_callback_check(const struct plim_job *job, const struct yaml *entry, const char *word,
+                               plim_error *error);
+
 /* job_weights.c: load_weights fits the model (sets load_bytes); save_weights is no file that the job reads. */
 plim_status job_weights_load(struct plim_job *job, plim_error *error);
 plim_status job_weights_save(struct plim_job *job, plim_error *error);

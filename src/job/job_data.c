@@ -101,9 +101,10 @@ plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_erro
     struct split_words words;
     char where[256];
     TRY(read_split(&words, job, data->yaml, error));
-    if (words.pipeline ? words.pipeline->kind != YAML_LIST : !job->data_only)
-        return job_bad(job, words.pipeline ? words.pipeline : data->yaml,
-                       "'pipeline:' must be a list of stages, as in [batch: 32]", error);
+    if (!words.pipeline && !job->data_only)
+        return hint(error, job_bad(job, data->yaml, "'pipeline:' is missing", error), "pipeline: [batch: 32]");
+    if (words.pipeline && words.pipeline->kind != YAML_LIST)
+        return job_bad(job, words.pipeline, "'pipeline:' must be a list of stages, as in [batch: 32]", error);
     TRY(open_source(&data->dataset, job, &words, error));
     yaml_place(where, job->path, words.pipeline ? words.pipeline : data->yaml);
     plim_status status = add_stages(&data->dataset, job, &words, error);

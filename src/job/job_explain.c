@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define MIB (1024.0 * 1024.0)
 
@@ -189,10 +190,14 @@ plim_status job_hint_resume(const struct plim_job *job, plim_error *error)
 
 plim_status job_refuse(const struct plim_job *job, plim_error *error)
 {
-    char stated[16], least[16], option[48];
+    char stated[32], least[32], option[48];
     uint64_t kib = (job->report.smallest_budget_bytes + 1023) / 1024;
     text_size(stated, job->report.budget_bytes);
     text_size(least, job->report.smallest_budget_bytes);
+    if (strcmp(stated, least) == 0) { /* they differ by less than these digits show */
+        snprintf(stated, sizeof stated, "%llu KiB", (unsigned long long)(job->report.budget_bytes / 1024));
+        snprintf(least, sizeof least, "%llu KiB", (unsigned long long)kib);
+    }
     if (job->obstacle)
         return hint(
             error,

@@ -63,16 +63,6 @@ static plim_status missing(const struct plim_job *job, const char *word, const c
     return hint(error, status, "add %s", example);
 }
 
-static plim_status refuse_word(const struct plim_job *job, const struct yaml *at, plim_status code, const char *what,
-                               const char *offered, plim_error *error)
-{
-    char where[256];
-    yaml_place(where, job->path, at);
-    plim_status status = fail_at(error, code, where, "%s '%s' is not offered", what,
-                                 at->kind == YAML_SCALAR ? at->text : at->first && at->first->key ? at->first->key : "?");
-    return hint(error, status, "%s", offered);
-}
-
 /* ---- threads ---- */
 
 #define MOST_THREADS 256
@@ -160,10 +150,8 @@ static plim_status read_callbacks(struct plim_job *job, const struct yaml *list,
     const struct setting settings[] = {{"checkpoint", SETTING_NODE, 0, 0}};
     for (const struct yaml *entry = list->first; entry; entry = entry->next) {
         const char *word = entry->kind == YAML_MAP && entry->first ? entry->first->key : entry->text;
-        static const char *const later[] = {"early_stopping", "tensorboard", "csv_logger", "reduce_lr_on_plateau"};
-        for (int i = 0; i < COUNT(later); i++)
-            if (word && strcmp(word, later[i]) == 0)
-                return refuse_word(job, entry, PLIM_UNSUPPORTED, "callback", "offered: checkpoint", error);
+        if (word)
+            TRY(job_callback_check(job, entry, word, error));
     }
     TRY(settings_read(&checkpoint, settings, COUNT(settings), job->path, list, error));
     return checkpoint ? read_checkpoint(job, checkpoint, error) : PLIM_OK;

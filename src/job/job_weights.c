@@ -6,6 +6,7 @@
 
 #include <fnmatch.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct yaml *word_of(const struct plim_job *job, const char *word)
 {
@@ -77,10 +78,27 @@ static plim_status check_split(struct plim_job *job, const struct yaml *split, p
     return PLIM_OK;
 }
 
+/* A name that promises another format would deceive whoever opens the file. */
+static plim_status check_suffix(const struct plim_job *job, plim_error *error)
+{
+    static const char *const others[] = {".h5", ".hdf5", ".keras", ".npz", ".pt", ".pth", ".ckpt"};
+    const char *path = job->options.save_weights, *dot = strrchr(path, '.');
+    char where[256];
+    for (size_t i = 0; dot && i < sizeof others / sizeof *others; i++) {
+        if (strcasecmp(dot, others[i]) != 0)
+            continue;
+        yaml_place(where, job->path, word_of(job, "save_weights"));
+        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "save_weights: only safetensors is written, not %s", dot),
+                    "save_weights: weights.safetensors");
+    }
+    return PLIM_OK;
+}
+
 plim_status job_weights_save(struct plim_job *job, plim_error *error)
 {
     if (!job->options.save_weights)
         return PLIM_OK;
+    TRY(check_suffix(job, error));
     TRY(check_path(job, job->path, error));
     TRY(check_split(job, job->train.yaml, error));
     return check_split(job, job->validation.yaml, error);

@@ -45,6 +45,15 @@ static bool targets_fit(const struct shape *x, const struct shape *label)
     return (shorter || label->rank == x->rank) && begins_alike(x, label, label->rank);
 }
 
+/* Class numbers where a row of shares is asked for: the most frequent slip. */
+static void refuse_targets(struct graph *graph, const char *layer, const struct loss_type *type, const struct tensor *x,
+                           const struct tensor *label)
+{
+    refuse(graph, layer, type->name, x, label, "there must be a label for each output");
+    if (strncmp(type->name, "categorical", 11) == 0 && sparse_fits(&x->shape, &label->shape))
+        hint(&graph->error, PLIM_BAD_JOB, "of class numbers: loss: sparse_categorical_crossentropy");
+}
+
 bool loss_fits(struct graph *graph, const char *layer, const struct loss_type *type, const struct tensor *x,
                const struct tensor *label)
 {
@@ -56,7 +65,7 @@ bool loss_fits(struct graph *graph, const char *layer, const struct loss_type *t
     else if (type->sparse && !sparse_fits(&x->shape, &label->shape))
         refuse(graph, layer, type->name, x, label, "labels must be class numbers, one a sample");
     else if (!type->sparse && !targets_fit(&x->shape, &label->shape))
-        refuse(graph, layer, type->name, x, label, "there must be a label for each output");
+        refuse_targets(graph, layer, type, x, label);
     return !graph->failed;
 }
 

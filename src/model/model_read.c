@@ -26,7 +26,7 @@ plim_status reader_no_room(const struct model_reader *reader)
 
 void entry_place(char out[256], const struct model_reader *reader, const struct entry *entry)
 {
-    struct yaml at = {.line = entry->line, .column = entry->column};
+    struct yaml at = {.line = entry->line, .column = entry->column, .origin = entry->origin};
     yaml_place(out, reader->model->job, &at);
 }
 
@@ -312,7 +312,15 @@ static plim_status read_entry(struct model_reader *reader, struct scope *scope, 
     entry->definition = (int)(entry - scope->entry);
     entry->line = map ? yaml->first->key_line : yaml->line;
     entry->column = map ? yaml->first->key_column : yaml->column;
+    entry->origin = (map ? yaml->first : yaml)->origin;
     entry_place(where, reader, entry);
+    if (!map && yaml->kind == YAML_MAP && yaml->count > 1) {
+        yaml_key_place(where, reader->model->job, yaml->first->next);
+        return hint(reader->error,
+                    fail_at(reader->error, PLIM_BAD_JOB, where, "expected one layer an entry: '%s' stands beside '%s'",
+                            yaml->first->next->key, yaml->first->key),
+                    "begin each layer with '- '; an option stands inside: - %s: {...}", yaml->first->key);
+    }
     if (!map && (yaml->kind != YAML_SCALAR || yaml->is_null))
         return hint(reader->error, fail_at(reader->error, PLIM_BAD_JOB, where, "expected one layer an entry"),
                     "- Dense: {units: 10}");

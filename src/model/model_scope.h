@@ -22,6 +22,7 @@ struct entry {
     int input_count;
     bool reverse; /* of this use */
     int line, column;
+    const char *origin; /* the override that wrote it, or NULL */
     int use;           /* the use that makes its values, when it was laid out last */
     struct link *made; /* of a nested model: its outputs as uses, when it was laid out last */
 };

@@ -50,12 +50,14 @@ static struct dataset *without_index(struct dataset *dataset, enum shuffle_kind 
     plim_error error = {0};
     const char *word = kind == SHUFFLE_BLOCKS ? "blocks" : "exact";
     bool stream = dataset->source->type->reader_open != NULL;
+    const char *advice = dataset->source->type->index_advice;
     fail(&error, PLIM_UNSUPPORTED, "shuffle: '%s' needs data with an index; here elements come one after another%s",
          word, dataset->batch_size || dataset->stacked ? ", after batch" : "");
     if (dataset->batch_size || dataset->stacked)
         hint(&error, PLIM_UNSUPPORTED, "put shuffle before batch, or shuffle batches with {buffer_size: 100}");
     else if (stream)
-        hint(&error, PLIM_UNSUPPORTED, "shuffle: {buffer_size: 10000}, or `plim data index FILE` once");
+        hint(&error, PLIM_UNSUPPORTED, advice ? "shuffle: 10000 (a buffer), or %s" : "shuffle: 10000 (a buffer)",
+             advice);
     else
         hint(&error, PLIM_UNSUPPORTED, "put shuffle right behind the source, or use {buffer_size: 10000}");
     struct dataset *failed = dataset_failed(dataset->budget, &error);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/habits.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -36,7 +36,7 @@ plim_status stage_unknown(const char *what, const char *word, const char *const 
     for (size_t i = 0; i < not_yet_count; i++)
         if (strcmp(word, not_yet[i]) == 0)
             return fail_at(error, PLIM_UNSUPPORTED, where, "%s '%s' is not offered yet", what, word);
-    const char *near = text_nearest(word, offered, count);
+    const char *near = habit_word(word, offered, count);
     fail_at(error, PLIM_BAD_JOB, where, "unknown %s '%s'", what, word);
     return near ? hint(error, PLIM_BAD_JOB, "did you mean '%s'?", near) : PLIM_BAD_JOB;
 }

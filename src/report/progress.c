@@ -42,6 +42,10 @@ static void add_rate(struct text *line, double seconds_per_step)
 static void add_value(struct text *line, const char *prefix, const char *name, double value)
 {
     bool small = value != 0 && fabs(value) < 1e-3;
+    if (isnan(value)) { /* its sign means nothing */
+        text_add(line, " - %s%s: nan", prefix, name);
+        return;
+    }
     text_add(line, small ? " - %s%s: %.4e" : " - %s%s: %.4f", prefix, name, value);
 }
 
@@ -162,7 +166,7 @@ static void end_line(struct plim_report *report, const plim_end *end)
     if (report->open)
         text_add(&report->line, "\n");
     report->open = false;
-    if (end->note && end->steps == 0)
+    if (end->note && end->steps == 0 && !report->begun)
         text_add(&report->line, "note: %s\n", end->note);
     if (end->steps == 0 && strcmp(end->status, "done") == 0)
         text_add(&report->line, "nothing left to do: all epochs are done; raise train.epochs to go on\n");
@@ -183,6 +187,7 @@ void progress_event(struct plim_report *report, const plim_event *event, bool te
                  (long long)event->progress->epochs);
         report_flush(report);
         report->drawn_ns = 0;
+        report->begun = true;
     } else if (event->kind == PLIM_EVENT_EPOCH) {
         draw_epoch(report, event->progress, terminal);
     } else if (event->kind == PLIM_EVENT_END) {

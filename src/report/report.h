@@ -16,6 +16,7 @@ struct plim_report {
     uint64_t drawn_ns;     /* when the progress line was drawn last */
     bool plain;            /* no colours: NO_COLOR is set */
     bool open;             /* a progress line stands there without its newline */
+    bool begun;            /* what is to be told of the beginning was told */
     int lost;              /* error number of the first line that did not arrive, or 0 */
     struct text line;      /* REPORT_LINE_BYTES long from the start */
 };

@@ -1,0 +1,135 @@
+"""end_to_end_habits.py PLIM [TEST...] - what is said to people who write what they know from elsewhere: each message has a
+next step."""
+import os, struct, subprocess, sys, tempfile, unittest
+
+PLIM = os.path.abspath(sys.argv.pop(1))
+MEMORY = "16GiB" if "SANITIZED" in os.environ else "64MiB"
+JOB = """memory: %s
+data:
+  train: {npy: [x.npy, y.npy], pipeline: [batch: 8]}
+model:
+  - Dense: {units: 4, activation: relu}
+  - Dense: {units: 3, activation: softmax}
+train: {optimizer: adam, loss: sparse_categorical_crossentropy, epochs: 1}
+""" % MEMORY
+CSV = "data.train.csv={files: t.csv, label: label}"
+
+
+def npy(path, descr, shape, data):
+    header = ("{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)).encode()
+    header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
+
+
+class Habits(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        path = self.folder.name
+        npy(path + "/x.npy", "<f4", (32, 5), struct.pack("<160f", *(i % 7 for i in range(160))))
+        npy(path + "/nan.npy", "<f4", (32, 5), struct.pack("<160f", *[float("nan")] * 160))
+        npy(path + "/y.npy", "<i4", (32,), struct.pack("<32i", *(i % 3 for i in range(32))))
+        with open(path + "/job.yaml", "w") as f:
+            f.write(JOB)
+        with open(path + "/t.csv", "w") as f:
+            f.write("age,score,label\n" + "".join(f"{20 + i},{i / 8},{i % 2}\n" for i in range(32)))
+
+    def run_job(self, *changes, command=("train",), job="job.yaml"):
+        sets = [word for change in changes for word in ("--set", change)]
+        return subprocess.run([PLIM, *command, job, *sets], cwd=self.folder.name, capture_output=True, text=True)
+
+    def refused(self, wanted, *changes, job="job.yaml", code=2):
+        ran = self.run_job(*changes, job=job)
+        self.assertEqual(ran.returncode, code, ran.stderr)
+        self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
+        for words in wanted:
+            self.assertIn(words, ran.stderr)
+        return ran.stderr
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder.name, name), "wb" if isinstance(text, bytes) else "w") as f:
+            f.write(text)
+
+    def test_words_of_others_lead_to_ours(self):
+        self.refused(["'lr'", "did you mean 'learning_rate'"], "train.optimizer={adam: {lr: 0.1}}")
+        self.refused(["'batch_size'", "did you mean 'batch'"], "data.train.pipeline=[batch_size: 8]")
+        self.refused(["'sample_weight'", "npy: [x.npy, y.npy, w.npy]"], "train.sample_weight=w.npy")
+        self.refused(["'validation_split'", "validation: {"], "train.validation_split=0.1")
+        self.refused(["optimizer: {adam: {gradient_accumulation_steps"], "train.gradient_accumulation_steps=4")
+
+    def test_callbacks_are_refused_by_name(self):
+        for name in ("EarlyStopping", "ReduceLROnPlateau", "early_stopping", "ModelCheckpoint"):
+            said = self.refused([f"'{name}' is not supported yet", "; try: "], "train.callbacks=[%s: {patience: 3}]" % name)
+            self.assertNotIn("unknown", said)
+
+    def test_what_is_not_there_names_what_is(self):
+        self.refused(["'ctc' is not supported yet", "doc/training.md"], "train.loss=ctc")
+        self.refused(["'muon' is not supported yet", "; try: "], "train.optimizer=muon")
+        self.refused(["'ConvLSTM2D' is not supported yet", "'Conv2D'"], "model.0=ConvLSTM2D")
+
+    def test_an_override_is_the_place_of_its_error(self):
+        self.refused(["--set model.0.LSTM.units=3: ", "'LSTM' stands beside 'Dense'"], "model.0.LSTM.units=3")
+        self.refused(["--set model.0={Dens: 3}: "], "model.0={Dens: 3}")
+
+    def test_a_missing_pipeline_is_missing(self):
+        self.write("job.yaml", JOB.replace(", pipeline: [batch: 8]", ""))
+        self.refused(["'pipeline:' is missing"])
+
+    def test_csv_without_index(self):
+        self.write("job.yaml", JOB.replace("npy: [x.npy, y.npy]", "csv: {files: t.csv, label: label}"))
+        said = self.refused(["'exact' needs data with an index", "shuffle: 10000"],
+                            "data.train.pipeline=[shuffle: exact, batch: 8]")
+        self.assertNotIn("data index", said)
+        self.refused(["dense: wants", "columns: {x: [age, score], y: label}"])
+        self.write("job.yaml", JOB.replace("npy: [x.npy, y.npy]", "csv: {files: t.csv, columns: {x: [age, score], y: label}}"))
+        ran = self.run_job("data.train.pipeline=[shuffle: 16, batch: 8]")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def test_csv_errors_name_the_line(self):
+        with open(self.folder.name + "/t.csv", "a") as f:
+            f.write("30,seven,1\n")
+        self.write("job.yaml", JOB.replace("npy: [x.npy, y.npy]", "csv: {files: t.csv, columns: {x: [age, score], y: label}, "
+                                           "num_rows_for_inference: 8}"))
+        self.refused(["line 34, record "], code=3)
+
+    def test_hdf5_is_not_read_or_written_as_weights(self):
+        self.write("old.h5", b"\x89HDF\r\n\x1a\n" + bytes(100))
+        for change in ("model=old.h5", "train.load_weights=old.h5"):
+            self.refused(["old.h5: an HDF5 file", ".keras", "safetensors"], change)
+        for name in ("w.weights.h5", "w.keras"):
+            self.refused(["only safetensors is written", "weights.safetensors"], "train.save_weights=" + name)
+            self.assertFalse(os.path.exists(os.path.join(self.folder.name, name)))
+
+    def test_a_folder_without_classes(self):
+        os.mkdir(self.folder.name + "/photos")
+        self.write("photos/1.jpg", b"")
+        self.write("job.yaml", JOB.replace("npy: [x.npy, y.npy]", "images: photos"))
+        self.refused(["no sub-folders: each of them is a class", "cat"], code=3)
+
+    def test_the_budgets_differ_in_what_is_said(self):
+        if "SANITIZED" in os.environ:
+            self.skipTest("no memory figure means anything")
+        said = self.run_job("memory=1MiB").stderr
+        least = int(said.split("--memory ")[1].split("KiB")[0])
+        needs, states = self.refused(["needs ", "the budget is "], f"memory={least - 1}KiB", code=4).split("the budget is ")
+        self.assertNotEqual(needs.split("needs ")[1].split(",")[0], states.split(" (")[0])
+
+    def test_nan_has_no_sign(self):
+        ran = self.run_job("data.train.npy=[nan.npy, y.npy]")
+        self.assertIn("loss: nan", ran.stdout)
+        self.assertNotIn("-nan", ran.stdout)
+
+    def test_the_note_of_an_earlier_run_comes_once(self):
+        self.assertEqual(self.run_job().returncode, 0)
+        npy(self.folder.name + "/y.npy", "<i4", (32,), struct.pack("<32i", *[9] * 32))
+        ran = self.run_job()
+        self.assertEqual(ran.returncode, 3, ran.stderr)
+        self.assertEqual((ran.stdout + ran.stderr).count("of an earlier run is kept"), 1, ran.stdout + ran.stderr)
+
+    def test_class_numbers_want_the_sparse_loss(self):
+        self.refused(["categorical_crossentropy", "sparse_categorical_crossentropy"], "train.loss=categorical_crossentropy")
+
+
+if __name__ == "__main__":
+    unittest.main()
