@@ -127,6 +127,22 @@ class Habits(unittest.TestCase):
         self.assertEqual(ran.returncode, 3, ran.stderr)
         self.assertEqual((ran.stdout + ran.stderr).count("of an earlier run is kept"), 1, ran.stdout + ran.stderr)
 
+    def test_the_graphs_of_the_documents_train(self):
+        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        pixels, labels = 8 * 32 * 32, [i % 10 for i in range(8)]
+        npy(self.folder.name + "/p.npy", "<f4", (8, 32, 32, 1), struct.pack(f"<{pixels}f", *(i % 2 for i in range(pixels))))
+        npy(self.folder.name + "/c.npy", "<i4", (8,), struct.pack("<8i", *labels))
+        for page, begin, label, loss in (("doc/layers.md", "  - Input: {shape: [32, 32, 1]", "p.npy", "binary_crossentropy"),
+                                         ("README.md", "  - Conv2D: {filters: 16", "c.npy", "sparse_categorical_crossentropy")):
+            with open(os.path.join(root, page), encoding="utf-8") as f:
+                text = f.read()
+            model = text[text.index(begin):]
+            model = model[:model.index("```")]
+            self.write("graph.yaml", "memory: %s\ndata:\n  train: {npy: [p.npy, %s], pipeline: [batch: 4]}\nmodel:\n%s"
+                       "train: {optimizer: adam, loss: %s}\n" % (MEMORY, label, model, loss))
+            ran = self.run_job(job="graph.yaml")
+            self.assertEqual(ran.returncode, 0, page + ": " + ran.stderr)
+
     def test_class_numbers_want_the_sparse_loss(self):
         self.refused(["categorical_crossentropy", "sparse_categorical_crossentropy"], "train.loss=categorical_crossentropy")
 

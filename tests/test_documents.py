@@ -1,5 +1,5 @@
 """test_documents.py - doc/ops.md and doc/layers.md against the tables: every op and layer once, what the tables say of
-it word for word, arguments that the layer takes.
+it word for word, arguments that the layer takes; every word of training in doc/training.md, every option in doc/plim.1.
 
 usage: test_documents.py PRINT_FACTS [--write]. With --write the columns that the tables decide are written anew."""
 import os, re, subprocess, sys
@@ -77,6 +77,53 @@ def check_arguments(program, path, rows):
     return [f"{path}: layer {layer} takes no {word}" for layer, word in asked if answers.get((layer, word)) != "known"]
 
 
+SOURCE = "src/model/"
+TRAINING = {  # what training.md has to name: a file, where its table begins (it ends with "};"), and how words stand in it
+    "optimizer": ("optimizer_types.c", None, r'\.name = "(\w+)"'),
+    "argument of an optimizer": ("optimizer_types.c", None, r'(?:(?:BETA|NUMBER|TRUTH)\("(\w+)"|\{"(\w+)", AT)'),
+    "argument of all optimizers": ("optimizer.c", "common_settings[] = {", r'\{"(\w+)", SETTING_'),
+    "schedule": ("schedule_read.c", None, r'\{"(\w+)",\s*SCHEDULE_'),
+    "argument of a schedule": ("schedule_read.c", None, r'"(\w+)", SETTING_'),
+    "loss": ("losses.c", "losses[] = {", r'(?:name|alias) = "(\w+)"'),
+    "argument of a loss": ("losses.c", None, r'"(\w+)", SETTING_'),
+    "metric": ("metrics.c", "metric_type metrics[] = {", r'\{(?:\.name = )?"(\w+)"'),
+    "initializer": ("initializer.c", "words[] = {", r'\{"(\w+)"'),
+    "regularizer or constraint": ("weight_options.c", "regularizers[] =", r'\{"(\w+)",\s*(?:NULL|")'),
+}
+
+
+def check_training(path):
+    """Every word of the tables stands in the page."""
+    with open(path, encoding="utf-8") as f:
+        named = set(re.findall(r"`(\w+)`", f.read()))
+    bad = []
+    for kind, (name, begin, word) in TRAINING.items():
+        with open(os.path.join(ROOT, SOURCE, name), encoding="utf-8") as f:
+            text = f.read()
+        if begin:
+            text = text[text.index(begin):]
+            text = text[:text.index("\n};")]
+        words = [match[1] or match[2] if match.re.groups > 1 else match[1] for match in re.finditer(word, text)]
+        if not words:
+            bad.append(f"{name}: no {kind} found: test_documents.py no longer reads it")
+        bad += [f"{path}: {kind} {w} is missing" for w in dict.fromkeys(words) if w not in named]
+    return bad
+
+
+def check_manual(path):
+    """Every option and every command of the program stands in the manual page."""
+    with open(path, encoding="utf-8") as f:
+        manual = f.read().replace("\\-", "-")
+    with open(os.path.join(ROOT, "cli", "arguments.c"), encoding="utf-8") as f:
+        options = re.findall(r'\{"(--\w+)"', f.read())
+    with open(os.path.join(ROOT, "cli", "data_commands.def"), encoding="utf-8") as f:
+        commands = re.findall(r"^DATA_COMMAND\((\w+)\)", f.read(), re.M)
+    bad = [f"{path}: option {o} is missing" for o in dict.fromkeys(options) if o not in manual[manual.index(".SH OPTIONS"):]]
+    synopsis = manual[manual.index(".SH SYNOPSIS"):manual.index(".SH DESCRIPTION")]
+    bad += [f"{path}: the synopsis lacks data {c}" for c in commands if f"plim data {c}" not in synopsis]
+    return bad if options and commands else bad + [f"{path}: no options or commands found to look for"]
+
+
 def main():
     program, write = sys.argv[1], "--write" in sys.argv
     tables = facts(program)
@@ -84,9 +131,10 @@ def main():
     bad, _ = check_page(ops, "op", tables["op"], expected_op, write)
     more, rows = check_page(layers, "layer", tables["layer"], expected_layer, write)
     bad += more + check_arguments(program, layers, rows)
+    bad += check_training(os.path.join(ROOT, "doc", "training.md")) + check_manual(os.path.join(ROOT, "doc", "plim.1"))
     with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as f:
         readme = f.read()
-    bad += [f"README.md does not name {page}" for page in ("doc/ops.md", "doc/layers.md") if page not in readme]
+    bad += [f"README.md does not name {page}" for page in ("doc/ops.md", "doc/layers.md", "doc/training.md") if page not in readme]
     print("\n".join(bad) if bad else f"{len(tables['op'])} ops, {len(tables['layer'])} layers ... ok")
     return 1 if bad else 0
 

@@ -86,7 +86,8 @@ static void free_csv(struct source *base)
 
 #define CSV_ADVICE "`plim data convert JOB.yaml --output X.npy` once"
 
-static const struct source_type csv_type = {.name = "csv", .index_advice = CSV_ADVICE, FILE_SOURCE_READER, .close = free_csv};
+static const struct source_type csv_type = {
+    .name = "csv", .index_advice = CSV_ADVICE, FILE_SOURCE_READER, .close = free_csv};
 
 static size_t text_size_of(const char *text)
 {

@@ -133,8 +133,8 @@ plim_status file_list_classes(struct file_list *list, const char *folder, const 
         TRY(walk_class(&walk, length, label, error));
     if (file_list_class_count(list) == 0)
         return hint(error, fail_at(error, PLIM_BAD_DATA, folder, "no sub-folders: each of them is a class"),
-                    "%.60s/cat/1.jpg, %.60s/dog/2.jpg; for files without labels: {files: \"%.60s/*.jpg\"}", folder, folder,
-                    folder);
+                    "%.60s/cat/1.jpg, %.60s/dog/2.jpg; for files without labels: {files: \"%.60s/*.jpg\"}", folder,
+                    folder, folder);
     if (file_list_count(list) == 0)
         return fail_at(error, PLIM_BAD_DATA, folder, "no files of the kinds looked for in %lld sub-folders",
                        (long long)file_list_class_count(list));

@@ -3,8 +3,8 @@
 
 #include "model/layer_options.h"
 
-#define NONE "checkpoint is the only one: callbacks: [checkpoint: {every: 500}]"
-#define RATE "a schedule: optimizer: {adam: {learning_rate: {CosineDecay: {...}}}}"
+#define NONE  "checkpoint is the only one: callbacks: [checkpoint: {every: 500}]"
+#define RATE  "a schedule: optimizer: {adam: {learning_rate: {CosineDecay: {...}}}}"
 #define LINES "plim train --json writes a line of figures an epoch"
 
 static const char *const later[][2] = {
@@ -31,8 +31,8 @@ plim_status job_callback_check(const struct plim_job *job, const struct yaml *en
         if (!same_word(word, later[i][0]))
             continue;
         yaml_place(where, job->path, entry);
-        return hint(error, fail_at(error, PLIM_UNSUPPORTED, where, "the callback '%s' is not supported yet", word), "%s",
-                    later[i][1]);
+        return hint(error, fail_at(error, PLIM_UNSUPPORTED, where, "the callback '%s' is not supported yet", word),
+                    "%s", later[i][1]);
     }
     return PLIM_OK;
 }

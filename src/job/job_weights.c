@@ -88,7 +88,8 @@ static plim_status check_suffix(const struct plim_job *job, plim_error *error)
         if (strcasecmp(dot, others[i]) != 0)
             continue;
         yaml_place(where, job->path, word_of(job, "save_weights"));
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "save_weights: only safetensors is written, not %s", dot),
+        return hint(error,
+                    fail_at(error, PLIM_BAD_JOB, where, "save_weights: only safetensors is written, not %s", dot),
                     "save_weights: weights.safetensors");
     }
     return PLIM_OK;

@@ -48,7 +48,8 @@ static bool input_fits(const struct layer *layer, struct graph *graph, const str
         return true;
     shape_text(shape, sizeof shape, &x->shape, true);
     graph_fail(graph, PLIM_BAD_JOB, "%s: wants (batch, ..., features), got %s", layer->name, shape);
-    hint(&graph->error, PLIM_BAD_JOB, "numbers of a table become one input so: csv: {files: t.csv, columns: {x: [age, score], y: label}}");
+    hint(&graph->error, PLIM_BAD_JOB,
+         "numbers of a table become one input so: csv: {files: t.csv, columns: {x: [age, score], y: label}}");
     return false;
 }
 

@@ -170,8 +170,7 @@ plim_status option_unknown(const char *what, const char *word, const char *where
                         : hint_offered(what, ours, our_count, later, error);
         }
     plim_status status = fail_at(error, PLIM_BAD_JOB, where, "unknown %s '%s'", what, word);
-    return near ? hint(error, status, "did you mean '%s'?", near)
-                : hint_offered(what, ours, our_count, status, error);
+    return near ? hint(error, status, "did you mean '%s'?", near) : hint_offered(what, ours, our_count, status, error);
 }
 
 plim_status option_padding(bool *same, const struct layer *layer, const struct yaml *node, plim_error *error)
