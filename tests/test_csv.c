@@ -184,8 +184,8 @@ static void errors_name_the_place(void **state)
     static const struct {
         const char *text, *where, *what;
     } rows[] = {
-        {"1,2\n3,x\n", ": byte 6", "record 1: field 1 is not a valid float: x"},
-        {"1,\n", ": byte 2", "record 0: field 1 is required but missing in record!"},
+        {"1,2\n3,x\n", ": byte 6", "line 2, record 1: field 1 is not a valid float: x"},
+        {"1,\n", ": byte 2", "line 1, record 0: field 1 is required but missing in record!"},
         {"1,2\n1\n", ": byte 4", "record 1: has fewer fields than columns"},
         {"1,2,3\n", ": byte 4", "record 0: has more fields than there are columns"},
         {"1,\"2\n", ": byte 2", "record 0: field 1 reached the end of the file"},

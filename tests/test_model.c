@@ -277,7 +277,7 @@ static void bad_layers_are_refused_with_their_place(void **state)
         {"- Rescaling: a", PLIM_BAD_JOB, "job.yaml:1:14", "scale: expected a number, got 'a'", ""},
         {"- Activation", PLIM_BAD_JOB, "job.yaml:1:3", "'activation' is missing", ""},
         {"- [Dense]", PLIM_BAD_JOB, "job.yaml:1:3", "one layer", ""},
-        {"- {Dense: 3, Flatten: }", PLIM_BAD_JOB, "job.yaml:1:3", "one layer", ""},
+        {"- {Dense: 3, Flatten: }", PLIM_BAD_JOB, "job.yaml:1:14", "'Flatten' stands beside 'Dense'", "- Dense"},
         {"- Input: {shape: 3}", PLIM_BAD_JOB, "job.yaml:1", "shape", ""},
         {"[]", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
         {"my_model.keras", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},

@@ -56,8 +56,8 @@ static struct dataset *without_index(struct dataset *dataset, enum shuffle_kind 
     if (dataset->batch_size || dataset->stacked)
         hint(&error, PLIM_UNSUPPORTED, "put shuffle before batch, or shuffle batches with {buffer_size: 100}");
     else if (stream)
-        hint(&error, PLIM_UNSUPPORTED, advice ? "shuffle: 10000 (a buffer), or %s" : "shuffle: 10000 (a buffer)",
-             advice);
+        hint(&error, PLIM_UNSUPPORTED,
+             advice ? "shuffle: {buffer_size: 10000}, or %s" : "shuffle: {buffer_size: 10000}", advice);
     else
         hint(&error, PLIM_UNSUPPORTED, "put shuffle right behind the source, or use {buffer_size: 10000}");
     struct dataset *failed = dataset_failed(dataset->budget, &error);
