@@ -121,6 +121,7 @@ static inline void texts_close(struct source *source)
 
 static const struct source_type texts_indexed = {.name = "texts", .read_values = texts_read, .close = texts_close};
 static const struct source_type texts_stream = {.name = "texts",
+                                                .index_advice = "`plim data index FILE` once",
                                                 .reader_open = texts_reader_open,
                                                 .reader_close = texts_reader_close,
                                                 .reader_rewind = texts_reader_rewind,
