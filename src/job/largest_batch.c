@@ -2,7 +2,9 @@
 
    Plans are cheap, kernels are not: the search plans with a backend that hands
    out the kernels already made for the same node at the job's own batch. Their
-   scratch is by slice, not by batch, so the sizes hold. */
+   scratch is by slice, not by batch, so the sizes hold. A few nodes come and go with
+   the batch (what is too small to be worth it is not kept as bits): those are
+   prepared. */
 #include "job/job.h"
 
 #include <string.h>
@@ -102,9 +104,10 @@ static plim_status sizing_prepare(const struct kernel **out, struct backend *bac
                                   const int64_t *short_rows, int short_count, plim_error *error)
 {
     const struct sizing *sizing = (const struct sizing *)backend;
-    (void)slice, (void)short_rows, (void)short_count;
     *out = find(sizing, node)->kernel;
-    return *out ? PLIM_OK : fail(error, PLIM_INTERNAL, "sizing: node %d has no kernel", node->id);
+    if (*out)
+        return PLIM_OK;
+    return sizing->own->type->prepare(out, sizing->own, node, slice, short_rows, short_count, error);
 }
 
 static const char *sizing_features(const struct backend *backend)
