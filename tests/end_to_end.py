@@ -114,6 +114,20 @@ class Budget(Case):
     def test_mlp(self):
         self.smallest_works(self.job(MLP), "--set", "train.epochs=1")
 
+    def test_batches_at_which_other_nodes_are_worth_it(self):
+        """What is kept as bits depends on its size: the search for the largest batch meets nodes that the job has not."""
+        job = self.job(CNN.split("model:")[0].replace("shape: [64, 64, 3]", "shape: [28, 28, 1]") + """
+model: [Conv2D: {filters: 8, kernel_size: 3, activation: relu}, GlobalAveragePooling2D, Dense: {units: 10, activation: softmax}]
+train: {optimizer: sgd, loss: sparse_categorical_crossentropy}
+""")
+        encoded = set()
+        for batch in (8, 12, 13, 64):
+            plan = self.run_plim("plan", job, "--set", f"data.train.pipeline.batch={batch}", "--memory", "400MiB").output
+            encoded.add(re.search(r"encode (\d)", plan)[1])
+        self.assertEqual(encoded, {"0", "1"})
+        r = self.run_plim("plan", job, "--set", "data.train.pipeline.batch=64", "--memory", "8MiB", code=4)
+        self.assertIn("smallest workable budget", r.output)
+
     def test_cnn(self):
         self.smallest_works(self.job(CNN), "--set", "train.epochs=1")
 
@@ -260,6 +274,13 @@ class SameBits(Case):
 
     def test_cnn(self):
         self.equal_everywhere(CNN)
+
+
+    def test_layers_may_be_named_as_states_are(self):
+        names = MLP.replace("units: 64,", "name: metric, units: 64,").replace("units: 1,", "name: validation_metric, units: 1,")
+        ends = [self.digests(self.job(text), "--set", "train.epochs=1") for text in (names, MLP)]
+        self.assertEqual(len({weights for weights, _ in ends}), 2, "names are part of it")
+        self.assertNotEqual(self.digests(self.job(names))[0], ends[0][0], "so are weights")
 
 
 class Resume(Case):
@@ -789,6 +810,23 @@ model: [Embedding: {input_dim: 50, output_dim: 4}, Dense: 1]
 train: {optimizer: sgd, loss: mse, epochs: 1, callbacks: [checkpoint: none]}
 """
             self.refused(text, 3, "element 49: column 'x' is %d, not one of 50 ids" % bad, "from 0 to 49")
+
+    def test_checkpoint_of_a_file_compiled_otherwise(self):
+        model = {"module": "keras", "class_name": "Sequential", "config": {"name": "m", "layers": [
+            {"module": "keras.layers", "class_name": "InputLayer", "config": {"batch_shape": [None, 100], "name": "x"}},
+            {"module": "keras.layers", "class_name": "Dense", "config": {"name": "a", "units": 1, "activation": "sigmoid"}}]},
+            "compile_config": {"optimizer": {"class_name": "SGD", "module": "keras.optimizers", "config": {"learning_rate": 0.1}},
+                               "loss": "binary_crossentropy"}}
+        path = os.path.join(self.folder.name, "m.json")
+        job = self.job(MLP.split("model:")[0] + "model: m.json\ntrain: {epochs: 2}\n", "bad.yaml")
+        for loss, rate, code in (("binary_crossentropy", 0.1, 0), ("mse", 0.1, 3), ("binary_crossentropy", 5.0, 3)):
+            model["compile_config"]["loss"] = loss
+            model["compile_config"]["optimizer"]["config"]["learning_rate"] = rate
+            with open(path, "w") as f:
+                json.dump(model, f)
+            arguments = ("--resume",) if code else ("--set", "train.epochs=1")
+            r = self.train(job, *arguments, code=code)
+            self.assertIn("another job" if code else "", r.error)
 
     def test_checkpoint_of_another_job(self):
         job = self.job(MLP, "bad.yaml")

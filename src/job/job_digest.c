@@ -53,6 +53,16 @@ static void add_data(struct sha256 *sha, const struct yaml *split)
     }
 }
 
+/* Of the job, or else of the model's file, as job_read.c takes them. */
+static void add_compiled(struct sha256 *sha, const struct plim_job *job, const struct yaml *train)
+{
+    const struct yaml *compiled = job->model->compiled, *loss = yaml_get(train, "loss");
+    const struct yaml *optimizer = yaml_get(train, "optimizer"), *weights = yaml_get(train, "loss_weights");
+    add_node(sha, optimizer || !compiled ? optimizer : yaml_get(compiled, "optimizer"));
+    add_node(sha, loss || !compiled ? loss : yaml_get(compiled, "loss"));
+    add_node(sha, weights || loss || !compiled ? weights : yaml_get(compiled, "loss_weights"));
+}
+
 void job_digest(char out[65], const struct plim_job *job)
 {
     struct sha256 sha;
@@ -61,9 +71,7 @@ void job_digest(char out[65], const struct plim_job *job)
     sha256_init(&sha);
     add_node(&sha, yaml_get(job->yaml, "seed"));
     add_node(&sha, yaml_get(job->yaml, "model"));
-    add_node(&sha, yaml_get(train, "optimizer"));
-    add_node(&sha, yaml_get(train, "loss"));
-    add_node(&sha, yaml_get(train, "loss_weights"));
+    add_compiled(&sha, job, train);
     add_node(&sha, yaml_get(train, "class_weight"));
     add_node(&sha, yaml_get(train, "steps_per_epoch"));
     add_node(&sha, yaml_get(train, yaml_get(train, "precision") ? "precision" : "policy"));

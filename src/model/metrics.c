@@ -204,6 +204,8 @@ plim_status metrics_read(struct training *out, int output, const char *prefix, s
         TRY(read_metric(metric, job, entry, error));
         TRY(name_metric(metric, prefix, arena, error));
         metric->output = output;
+        if (strcmp(metric->name, "loss") == 0)
+            return fail_at(error, PLIM_BAD_JOB, where, "a metric is named 'loss', as the loss is");
         for (int i = 0; i < out->metric_count; i++)
             if (strcmp(out->metric[i].name, metric->name) == 0)
                 return fail_at(error, PLIM_BAD_JOB, where, "two metrics are named '%s'", metric->name);
@@ -265,8 +267,9 @@ static struct output output_of_model(const struct model_tensors *tensors, const 
                            .kind = training_loss(model->training, i).kind};
 }
 
-#define TRAINING_STATES   "metric/"
-#define VALIDATION_STATES "validation_metric/"
+/* No weight of a layer is called so: its name would be empty. */
+#define TRAINING_STATES   "metric//"
+#define VALIDATION_STATES "validation_metric//"
 
 bool is_metric_state(const char *name)
 {

@@ -1,4 +1,6 @@
 /* output_losses.c - what a model is trained by: the weighted sum of its outputs' losses, and penalties. */
+#include <string.h>
+
 #include "model/layer_options.h"
 #include "model/op_words.h"
 #include "ops/ops.h"
@@ -68,6 +70,10 @@ static void show(struct model_tensors *out, struct graph *graph, const struct mo
                        model->output_count, MOST_METRICS);
             return;
         }
+        for (int m = 0; m < out->metric_count; m++)
+            if (strcmp(out->metric[m].name, losses[i]->name) == 0)
+                graph_fail(graph, PLIM_BAD_JOB, "metrics: '%s' is what the loss of the output '%s' is reported as",
+                           losses[i]->name, output_name(model, i));
         out->metric[out->metric_count++] = (struct metric_tensor){.tensor = losses[i], .name = losses[i]->name};
     }
 }

@@ -73,7 +73,7 @@ struct label_rule {
     enum expectation kind;
     int64_t below;
 };
-#define MOST_LABEL_RULES 32
+#define MOST_LABEL_RULES MOST_COLUMNS
 
 struct dataset {
     const struct stage *stage; /* NULL: a source, or a failed one */
