@@ -40,7 +40,7 @@ struct tensor {
     bool gone;            /* a rewrite took it away, or gave it another meaning: no new reader */
     double initial;       /* states only: what every element is before the first step */
     int column;           /* inputs only: which column of the batch */
-    int64_t below;        /* inputs only: who reads it takes whole numbers from 0 that are below this; 0: any values */
+    int32_t below;        /* inputs only: who reads it takes whole numbers from 0 that are below this; 0: any values */
     struct node *producer; /* NULL for inputs, weights and states */
 };
 
