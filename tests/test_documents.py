@@ -87,6 +87,7 @@ TRAINING = {  # what training.md has to name: a file, where its table begins (it
     "loss": ("losses.c", "losses[] = {", r'(?:name|alias) = "(\w+)"'),
     "argument of a loss": ("losses.c", None, r'"(\w+)", SETTING_'),
     "metric": ("metrics.c", "metric_type metrics[] = {", r'\{(?:\.name = )?"(\w+)"'),
+    "metric of sums": ("metric_sums.c", "summed_metrics[] = {", r'(?:\.name = |[A-Z]+\()"(\w+)"'),
     "initializer": ("initializer.c", "words[] = {", r'\{"(\w+)"'),
     "regularizer or constraint": ("weight_options.c", "regularizers[] =", r'\{"(\w+)",\s*(?:NULL|")'),
 }
