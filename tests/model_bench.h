@@ -62,4 +62,48 @@ static inline plim_status read_model(struct bench *bench, const char *text)
     return model_read(&bench->model, bench->budget, "job.yaml", parse(bench, text), &bench->error);
 }
 
+/* One loss for every output, accuracy of the first, and an optimizer. */
+static inline void train_with(struct bench *bench, const char *loss, const char *optimizer)
+{
+    struct training *training = &bench->training;
+    struct output_loss all = {.weight = 1.0};
+    *training = (struct training){0};
+    assert_int_equal(loss_read(&all.loss, &all.kind, "job.yaml", parse(bench, loss), &bench->error), PLIM_OK);
+    for (int i = 0; i < MOST_MODEL_OUTPUTS; i++)
+        training->output_loss[i] = all;
+    assert_int_equal(metrics_read(training, 0, NULL, &bench->arena, "job.yaml", parse(bench, "accuracy"), NULL),
+                     PLIM_OK);
+    assert_int_equal(optimizer_read(&training->optimizer, "job.yaml", parse(bench, optimizer), &bench->error), PLIM_OK);
+}
+
+static inline int nodes_of(const struct graph *graph, const struct op *op)
+{
+    int count = 0;
+    for (int i = 0; i < graph->node_count; i++)
+        count += graph->node[i]->op == op;
+    return count;
+}
+
+static inline void good(const struct bench *bench, plim_status status)
+{
+    if (status != PLIM_OK)
+        fail_msg("%s: %s; %s", bench->error.where, bench->error.message, bench->error.hint);
+}
+
+/* A text that is refused, and parts of what is said of it. */
+struct refusal {
+    const char *text;
+    plim_status code;
+    const char *where, *message, *hint;
+};
+
+static inline void expect(const struct bench *bench, plim_status status, const struct refusal *refusal)
+{
+    const plim_error *error = &bench->error;
+    if (status != refusal->code || !strstr(error->where, refusal->where) || !strstr(error->message, refusal->message) ||
+        !strstr(error->hint, refusal->hint))
+        fail_msg("%s\n  gave %s \"%s\": \"%s\"; \"%s\"", refusal->text, plim_status_name(status), error->where,
+                 error->message, error->hint);
+}
+
 #endif

@@ -23,33 +23,12 @@ static plim_status build(struct bench *bench, const struct column_spec *columns,
                        &bench->error);
 }
 
-static void train_with(struct bench *bench, enum loss_kind loss, const char *optimizer)
-{
-    bench->training = (struct training){.loss = loss, .accuracy = true};
-    struct yaml *yaml = parse(bench, optimizer);
-    assert_int_equal(optimizer_read(&bench->training.optimizer, "job.yaml", yaml, &bench->error), PLIM_OK);
-}
-
 /* x of five numbers, and a label. */
 static plim_status build_plain(struct bench *bench)
 {
     const struct column_spec columns[] = {spec("x", 1, (int64_t[]){5}), spec("y", 0, NULL)};
-    train_with(bench, LOSS_BINARY, "sgd");
+    train_with(bench, "binary_crossentropy", "sgd");
     return build(bench, columns, COUNT(columns));
-}
-
-static int nodes_of(const struct graph *graph, const struct op *op)
-{
-    int count = 0;
-    for (int i = 0; i < graph->node_count; i++)
-        count += graph->node[i]->op == op;
-    return count;
-}
-
-static void good(struct bench *bench, plim_status status)
-{
-    if (status != PLIM_OK)
-        fail_msg("%s: %s; %s", bench->error.where, bench->error.message, bench->error.hint);
 }
 
 /* ---- what is built ---- */
@@ -83,7 +62,7 @@ static void a_layer_used_again_shares_its_weights(void **state)
                                   "- Dense: 1\n"));
     const struct column_spec columns[] = {spec("label", 0, NULL), spec("b", 1, (int64_t[]){5}),
                                           spec("a", 1, (int64_t[]){5})};
-    train_with(bench, LOSS_BINARY, "sgd");
+    train_with(bench, "binary_crossentropy", "sgd");
     good(bench, build(bench, columns, COUNT(columns)));
     assert_int_equal(bench->model->weight_count, 4);
     assert_int_equal(bench->model->layer[2].parameters, 18);
@@ -195,7 +174,7 @@ static void masks_travel_with_their_tensors(void **state)
 {
     struct bench *bench = *state;
     const struct column_spec columns[] = {spec("x", 2, (int64_t[]){7, 3}), spec("y", 0, NULL)};
-    train_with(bench, LOSS_BINARY, "sgd");
+    train_with(bench, "binary_crossentropy", "sgd");
     good(bench, read_model(bench, "[Masking: {mask_value: 2}, ReLU, GlobalAveragePooling1D, Dense: 1]"));
     good(bench, build(bench, columns, COUNT(columns)));
     const struct node *made = node_of(&bench->graph, &op_mask_of), *mean = node_of(&bench->graph, &op_sum_time);
@@ -220,7 +199,7 @@ static void merged_masks(void **state)
 {
     struct bench *bench = *state;
     const struct column_spec columns[] = {spec("x", 2, (int64_t[]){7, 3}), spec("y", 0, NULL)};
-    train_with(bench, LOSS_BINARY, "sgd");
+    train_with(bench, "binary_crossentropy", "sgd");
     good(bench, read_model(bench, "[Input: {shape: [7, 3], name: i}, Masking: {name: a}, "
                                   "Masking: {name: b, inputs: i, mask_value: 1}, Maximum: {inputs: [a, b], name: m}, "
                                   "Add: [m, m], GlobalAveragePooling1D, Dense: 1]"));
@@ -237,7 +216,7 @@ static void steps_share_the_layer(void **state)
 {
     struct bench *bench = *state;
     const struct column_spec columns[] = {spec("x", 3, (int64_t[]){3, 5, 2}), spec("y", 0, NULL)};
-    train_with(bench, LOSS_BINARY, "sgd");
+    train_with(bench, "binary_crossentropy", "sgd");
     good(bench,
          read_model(bench, "[TimeDistributed: {layer: {Conv1D: {filters: 4, kernel_size: 2}}}, "
                            "TimeDistributed: Flatten, TimeDistributed: {layer: {Dense: 2}, name: last}, Flatten, "
@@ -281,8 +260,8 @@ static void build_language_in(struct bench *bench, const char *model, bool accur
         {.name = "tokens", .type = TYPE_I32, .shape = shape_of(1, (int64_t[]){64})},
         {.name = "next", .type = TYPE_I32, .shape = shape_of(1, (int64_t[]){64})},
     };
-    train_with(bench, LOSS_SPARSE_CATEGORICAL, "sgd");
-    bench->training.accuracy = accuracy;
+    train_with(bench, "sparse_categorical_crossentropy", "sgd");
+    bench->training.metric_count = accuracy;
     good(bench, read_model(bench, model));
     model_set_policy(bench->model, compute);
     good(bench, build(bench, columns, COUNT(columns)));
@@ -339,7 +318,7 @@ static void copies_of_weights_are_not_kept(void **state)
     const struct column_spec columns[] = {{.name = "x", .type = TYPE_F32, .shape = shape_of(1, (int64_t[]){400})},
                                           {.name = "y", .type = TYPE_I32, .shape = {.rank = 0}}};
     struct chains chains;
-    train_with(bench, LOSS_SPARSE_CATEGORICAL, "sgd");
+    train_with(bench, "sparse_categorical_crossentropy", "sgd");
     good(bench, read_model(bench, "[Dense: 400, Dense: 400, Dense: 400, Dense: {units: 3, activation: softmax}]"));
     model_set_policy(bench->model, TYPE_BF16);
     good(bench, build(bench, columns, COUNT(columns)));
@@ -363,21 +342,6 @@ static void copies_of_weights_are_not_kept(void **state)
 }
 
 /* ---- what is refused ---- */
-
-struct refusal {
-    const char *text;
-    plim_status code;
-    const char *where, *message, *hint; /* parts of them */
-};
-
-static void expect(const struct bench *bench, plim_status status, const struct refusal *refusal)
-{
-    const plim_error *error = &bench->error;
-    if (status != refusal->code || !strstr(error->where, refusal->where) || !strstr(error->message, refusal->message) ||
-        !strstr(error->hint, refusal->hint))
-        fail_msg("%s\n  gave %s \"%s\": \"%s\"; \"%s\"", refusal->text, plim_status_name(status), error->where,
-                 error->message, error->hint);
-}
 
 static void bad_graphs_are_refused(void **state)
 {
@@ -466,7 +430,7 @@ static plim_status build_sequences(struct bench *bench)
 {
     const struct column_spec columns[] = {
         spec("source", 2, (int64_t[]){7, 5}), spec("target", 2, (int64_t[]){6, 3}), {.name = "y", .type = TYPE_I32}};
-    train_with(bench, LOSS_SPARSE_CATEGORICAL, "sgd");
+    train_with(bench, "sparse_categorical_crossentropy", "sgd");
     return build(bench, columns, COUNT(columns));
 }
 
@@ -498,8 +462,8 @@ static void states_may_be_outputs(void **state)
                                           spec("b", 1, (int64_t[]){4})};
     good(bench,
          read_model(bench, "layers: [{LSTM: {units: 4, return_state: true, name: rnn}}]\noutputs: [rnn/2, rnn]"));
-    train_with(bench, LOSS_BINARY, "sgd");
-    bench->training.accuracy = false;
+    train_with(bench, "binary_crossentropy", "sgd");
+    bench->training.metric_count = 0;
     good(bench, build(bench, columns, COUNT(columns)));
     assert_string_equal(output_name(bench->model, 0), "rnn/2");
     assert_string_equal(output_name(bench->model, 1), "rnn");
@@ -597,7 +561,7 @@ static void five_thousand_layers_are_planned(void **state)
     text_add(&text, "- Dense: 1\n");
     uint64_t begin = clock_ns(), before = budget_figures(bench->budget).now;
     good(bench, read_model(bench, text.data));
-    train_with(bench, LOSS_BINARY, "sgd");
+    train_with(bench, "binary_crossentropy", "sgd");
     good(bench, build(bench, columns, COUNT(columns)));
     good(bench, cpu_backend.open(&backend, bench->budget, &bench->error));
     backend_threads(backend, 2);

@@ -19,9 +19,7 @@ static void make_model(struct bench *bench, const char *text, enum type compute)
                                            {.type = TYPE_I32, .shape = {.rank = 0}}};
     assert_int_equal(read_model(bench, text), PLIM_OK);
     model_set_policy(bench->model, compute);
-    bench->training = (struct training){.loss = LOSS_SPARSE_CATEGORICAL, .accuracy = true};
-    assert_int_equal(optimizer_read(&bench->training.optimizer, "job.yaml", parse(bench, "adam"), &bench->error),
-                     PLIM_OK);
+    train_with(bench, "sparse_categorical_crossentropy", "adam");
     graph_release(&bench->graph);
     graph_init(&bench->graph, bench->budget, 4);
     if (model_build(&bench->tensors, &bench->graph, bench->model, columns, 2, &bench->training, true, &bench->error))

@@ -11,8 +11,9 @@ static int set_up_adam(void **state)
 {
     set_up(state);
     struct bench *bench = *state;
-    bench->training = (struct training){.loss = LOSS_SPARSE_CATEGORICAL, .seed = 3};
-    assert_int_equal(optimizer_read(&bench->training.optimizer, "job.yaml", parse(bench, "adam"), NULL), PLIM_OK);
+    train_with(bench, "sparse_categorical_crossentropy", "adam");
+    bench->training.metric_count = 0;
+    bench->training.seed = 3;
     return 0;
 }
 
@@ -37,71 +38,72 @@ static plim_status build_list(struct bench *bench, const char *text, struct shap
 static const struct shape PICTURE = {3, {8, 6, 2}}, STEPS = {2, {5, 3}}, FEATURES = {1, {12}},
                           VOLUME = {4, {3, 4, 5, 2}};
 
+static const struct {
+    const char *text;
+    const struct shape *from;
+    struct shape to; /* of the first layer, after the batch */
+} shapes[] = {
+    {"- Reshape: [4, -1]", &FEATURES, {2, {4, 3}}},
+    {"- Reshape: {target_shape: [2, 3, 2]}", &FEATURES, {3, {2, 3, 2}}},
+    {"- Permute: [2, 1]", &STEPS, {2, {3, 5}}},
+    {"- RepeatVector: 4", &FEATURES, {2, {4, 12}}},
+    {"- Cropping1D", &STEPS, {2, {3, 3}}},
+    {"- Cropping1D: {cropping: [0, 3]}", &STEPS, {2, {2, 3}}},
+    {"- Cropping2D", &PICTURE, {3, {8, 6, 2}}},
+    {"- Cropping2D: {cropping: [[1, 2], [0, 3]]}", &PICTURE, {3, {5, 3, 2}}},
+    {"- Cropping3D", &VOLUME, {4, {1, 2, 3, 2}}},
+    {"- ZeroPadding1D: 2", &STEPS, {2, {9, 3}}},
+    {"- ZeroPadding2D", &PICTURE, {3, {10, 8, 2}}},
+    {"- ZeroPadding2D: [1, 2]", &PICTURE, {3, {10, 10, 2}}},
+    {"- ZeroPadding3D: {padding: [[1, 0], [0, 0], [0, 2]]}", &VOLUME, {4, {4, 4, 7, 2}}},
+    {"- UpSampling1D", &STEPS, {2, {10, 3}}},
+    {"- UpSampling2D: {size: [1, 3], interpolation: bilinear}", &PICTURE, {3, {8, 18, 2}}},
+    {"- UpSampling3D", &VOLUME, {4, {6, 8, 10, 2}}},
+    {"- Resizing: {height: 3, width: 20}", &PICTURE, {3, {3, 20, 2}}},
+    {"- CenterCrop: {height: 3, width: 4}", &PICTURE, {3, {3, 4, 2}}},
+    {"- CenterCrop: {height: 30, width: 4}", &PICTURE, {3, {30, 4, 2}}},
+    {"- Embedding: {input_dim: 9, output_dim: 7}", &FEATURES, {2, {12, 7}}},
+    {"- CategoryEncoding: {num_tokens: 9}", &FEATURES, {1, {9}}},
+    {"- CategoryEncoding: {num_tokens: 9, output_mode: one_hot}", &FEATURES, {2, {12, 9}}},
+    {"- Discretization: {bin_boundaries: [0, 1]}", &FEATURES, {1, {12}}},
+    {"- Discretization: {bin_boundaries: [0, 1], output_mode: one_hot}", &FEATURES, {2, {12, 3}}},
+    {"- LSTM: 7", &STEPS, {1, {7}}},
+    {"- GRU: {units: 7, return_sequences: true}", &STEPS, {2, {5, 7}}},
+    {"- SimpleRNN: {units: 7, activation: relu, dropout: 0.5, recurrent_dropout: 0.2}", &STEPS, {1, {7}}},
+    {"- Bidirectional: {layer: {LSTM: 7}}", &STEPS, {1, {14}}},
+    {"- Bidirectional: {layer: {GRU: {units: 4, return_sequences: true}}, merge_mode: ave}", &STEPS, {2, {5, 4}}},
+    {"- RNN: {cell: {LSTMCell: 7}}", &STEPS, {1, {7}}},
+    {"- RNN: {cell: [{LSTMCell: 7}, {GRUCell: {units: 4, dropout: 0.5}}, {LSTMCell: 2}], return_sequences: true}",
+     &STEPS,
+     {2, {5, 2}}},
+    {"- RNN: {cell: {StackedRNNCells: {cells: [{SimpleRNNCell: 6}]}}, return_state: true}", &STEPS, {1, {6}}},
+    {"- Bidirectional: {layer: {RNN: {cell: [{GRUCell: 4}, {GRUCell: 3}]}}}", &STEPS, {1, {6}}},
+    {"- Attention: {use_scale: true, score_mode: concat, dropout: 0.1}", &STEPS, {2, {5, 3}}},
+    {"- AdditiveAttention: {use_causal_mask: true}", &STEPS, {2, {5, 3}}},
+    {"- Dropout: 0.5", &STEPS, {2, {5, 3}}},
+    {"- RandomFlip: horizontal", &PICTURE, {3, {8, 6, 2}}},
+    {"- RandomRotation: 0.1", &PICTURE, {3, {8, 6, 2}}},
+    {"- RandomZoom: 0.1", &PICTURE, {3, {8, 6, 2}}},
+    {"- RandomTranslation: {height_factor: 0.1, width_factor: [0, 0.2]}", &PICTURE, {3, {8, 6, 2}}},
+    {"- RandomBrightness: 0.1", &PICTURE, {3, {8, 6, 2}}},
+    {"- RandomContrast: 0.1", &PICTURE, {3, {8, 6, 2}}},
+    {"- RandomCrop: {height: 5, width: 4}", &PICTURE, {3, {5, 4, 2}}},
+    {"- RandomCrop: {height: 5, width: 9}", &PICTURE, {3, {5, 9, 2}}},
+    {"- Identity", &VOLUME, {4, {3, 4, 5, 2}}},
+    {"- ActivityRegularization: {l1: 0.1, l2: 0.2}", &STEPS, {2, {5, 3}}},
+    {"- SpatialDropout3D: 0.5", &VOLUME, {4, {3, 4, 5, 2}}},
+};
+
 static void layers_make_keras_shapes(void **state)
 {
-    static const struct {
-        const char *text;
-        const struct shape *from;
-        struct shape to; /* of the first layer, after the batch */
-    } cases[] = {
-        {"- Reshape: [4, -1]", &FEATURES, {2, {4, 3}}},
-        {"- Reshape: {target_shape: [2, 3, 2]}", &FEATURES, {3, {2, 3, 2}}},
-        {"- Permute: [2, 1]", &STEPS, {2, {3, 5}}},
-        {"- RepeatVector: 4", &FEATURES, {2, {4, 12}}},
-        {"- Cropping1D", &STEPS, {2, {3, 3}}},
-        {"- Cropping1D: {cropping: [0, 3]}", &STEPS, {2, {2, 3}}},
-        {"- Cropping2D", &PICTURE, {3, {8, 6, 2}}},
-        {"- Cropping2D: {cropping: [[1, 2], [0, 3]]}", &PICTURE, {3, {5, 3, 2}}},
-        {"- Cropping3D", &VOLUME, {4, {1, 2, 3, 2}}},
-        {"- ZeroPadding1D: 2", &STEPS, {2, {9, 3}}},
-        {"- ZeroPadding2D", &PICTURE, {3, {10, 8, 2}}},
-        {"- ZeroPadding2D: [1, 2]", &PICTURE, {3, {10, 10, 2}}},
-        {"- ZeroPadding3D: {padding: [[1, 0], [0, 0], [0, 2]]}", &VOLUME, {4, {4, 4, 7, 2}}},
-        {"- UpSampling1D", &STEPS, {2, {10, 3}}},
-        {"- UpSampling2D: {size: [1, 3], interpolation: bilinear}", &PICTURE, {3, {8, 18, 2}}},
-        {"- UpSampling3D", &VOLUME, {4, {6, 8, 10, 2}}},
-        {"- Resizing: {height: 3, width: 20}", &PICTURE, {3, {3, 20, 2}}},
-        {"- CenterCrop: {height: 3, width: 4}", &PICTURE, {3, {3, 4, 2}}},
-        {"- CenterCrop: {height: 30, width: 4}", &PICTURE, {3, {30, 4, 2}}},
-        {"- Embedding: {input_dim: 9, output_dim: 7}", &FEATURES, {2, {12, 7}}},
-        {"- CategoryEncoding: {num_tokens: 9}", &FEATURES, {1, {9}}},
-        {"- CategoryEncoding: {num_tokens: 9, output_mode: one_hot}", &FEATURES, {2, {12, 9}}},
-        {"- Discretization: {bin_boundaries: [0, 1]}", &FEATURES, {1, {12}}},
-        {"- Discretization: {bin_boundaries: [0, 1], output_mode: one_hot}", &FEATURES, {2, {12, 3}}},
-        {"- LSTM: 7", &STEPS, {1, {7}}},
-        {"- GRU: {units: 7, return_sequences: true}", &STEPS, {2, {5, 7}}},
-        {"- SimpleRNN: {units: 7, activation: relu, dropout: 0.5, recurrent_dropout: 0.2}", &STEPS, {1, {7}}},
-        {"- Bidirectional: {layer: {LSTM: 7}}", &STEPS, {1, {14}}},
-        {"- Bidirectional: {layer: {GRU: {units: 4, return_sequences: true}}, merge_mode: ave}", &STEPS, {2, {5, 4}}},
-        {"- RNN: {cell: {LSTMCell: 7}}", &STEPS, {1, {7}}},
-        {"- RNN: {cell: [{LSTMCell: 7}, {GRUCell: {units: 4, dropout: 0.5}}, {LSTMCell: 2}], return_sequences: true}",
-         &STEPS,
-         {2, {5, 2}}},
-        {"- RNN: {cell: {StackedRNNCells: {cells: [{SimpleRNNCell: 6}]}}, return_state: true}", &STEPS, {1, {6}}},
-        {"- Bidirectional: {layer: {RNN: {cell: [{GRUCell: 4}, {GRUCell: 3}]}}}", &STEPS, {1, {6}}},
-        {"- Attention: {use_scale: true, score_mode: concat, dropout: 0.1}", &STEPS, {2, {5, 3}}},
-        {"- AdditiveAttention: {use_causal_mask: true}", &STEPS, {2, {5, 3}}},
-        {"- Dropout: 0.5", &STEPS, {2, {5, 3}}},
-        {"- RandomFlip: horizontal", &PICTURE, {3, {8, 6, 2}}},
-        {"- RandomRotation: 0.1", &PICTURE, {3, {8, 6, 2}}},
-        {"- RandomZoom: 0.1", &PICTURE, {3, {8, 6, 2}}},
-        {"- RandomTranslation: {height_factor: 0.1, width_factor: [0, 0.2]}", &PICTURE, {3, {8, 6, 2}}},
-        {"- RandomBrightness: 0.1", &PICTURE, {3, {8, 6, 2}}},
-        {"- RandomContrast: 0.1", &PICTURE, {3, {8, 6, 2}}},
-        {"- RandomCrop: {height: 5, width: 4}", &PICTURE, {3, {5, 4, 2}}},
-        {"- RandomCrop: {height: 5, width: 9}", &PICTURE, {3, {5, 9, 2}}},
-        {"- Identity", &VOLUME, {4, {3, 4, 5, 2}}},
-        {"- ActivityRegularization: {l1: 0.1, l2: 0.2}", &STEPS, {2, {5, 3}}},
-        {"- SpatialDropout3D: 0.5", &VOLUME, {4, {3, 4, 5, 2}}},
-    };
     struct bench *bench = *state;
-    for (int i = 0; i < LENGTH(cases); i++) {
-        if (build_list(bench, cases[i].text, *cases[i].from, true))
-            fail_msg("%s: %s", cases[i].text, bench->error.message);
+    for (int i = 0; i < LENGTH(shapes); i++) {
+        if (build_list(bench, shapes[i].text, *shapes[i].from, true))
+            fail_msg("%s: %s", shapes[i].text, bench->error.message);
         const struct shape *made = &bench->model->layer[0].output;
         struct shape row = shape_of(made->rank - 1, made->dim + 1);
-        if (!shape_equal(&row, &cases[i].to))
-            fail_msg("%s makes another shape", cases[i].text);
+        if (!shape_equal(&row, &shapes[i].to))
+            fail_msg("%s makes another shape", shapes[i].text);
     }
 }
 

@@ -173,13 +173,16 @@ static void make_rig(struct rig *rig, const struct setup *setup)
     struct program_input input = {
         .threads = setup->threads, .train = &rig->train_graph, .evaluate = &rig->evaluate_graph, .save_buffer_bytes = 4096};
     plim_error error = {0};
-    *rig = (struct rig){.training = {.loss = LOSS_SPARSE_CATEGORICAL, .accuracy = true}};
+    struct output_loss *loss = &rig->training.output_loss[0];
+    *rig = (struct rig){.training.output_loss[0].weight = 1.0};
     rig->shape = setup->model == CNN ? (struct shape){3, {6, 6, 2}} : (struct shape){1, {12}};
     assert_int_equal(budget_make(&rig->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
     arena_init(&rig->arena, rig->budget, TAG_PLANNER);
     assert_int_equal(model_read(&rig->model, rig->budget, "job.yaml", parse(rig, setup->model), NULL), PLIM_OK);
     assert_int_equal(optimizer_read(&rig->training.optimizer, "job.yaml", parse(rig, setup->optimizer), NULL), PLIM_OK);
-    const struct yaml *words = parse(rig, "[{MeanIoU: {num_classes: 4, sparse_y_pred: false}}]"); /* sums over the epoch */
+    const struct yaml *name = parse(rig, "sparse_categorical_crossentropy");
+    assert_int_equal(loss_read(&loss->loss, &loss->kind, "job.yaml", name, NULL), PLIM_OK);
+    const struct yaml *words = parse(rig, "[accuracy, {MeanIoU: {num_classes: 4, sparse_y_pred: false}}]"); /* and sums over the epoch */
     assert_int_equal(metrics_read(&rig->training, 0, NULL, &rig->arena, "job.yaml", words, NULL), PLIM_OK);
     rig->train = data(rig, setup->elements, setup->batch, 1, true);
     rig->validation = data(rig, 50, 20, 1, false);

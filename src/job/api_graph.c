@@ -18,7 +18,7 @@ plim_status plim_graph_make(plim_graph **out, plim_budget *budget, const plim_gr
         return budget_refused(budget->inner, TAG_PLANNER, sizeof *graph, error);
     graph->budget = budget->inner;
     graph->training = options->training;
-    graph->words = (struct training){.loss = LOSS_PLAIN, .seed = options->seed};
+    graph->words = (struct training){.seed = options->seed};
     graph->last_weight = &graph->weight;
     graph->last_layers = &graph->layers;
     graph_init(&graph->inner, budget->inner, options->batch);

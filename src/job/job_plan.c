@@ -118,8 +118,8 @@ static plim_status expect(struct plim_job *job, struct dataset *dataset, const s
             TRY(dataset_expect(dataset, input->column, EXPECT_IDS, input->below, error));
     }
     for (int i = 0; dataset && i < job->model->output_count; i++) {
-        struct output_loss loss = training_loss(&job->training, i);
-        bool classes = !loss.none && loss_type_of(&loss.loss, loss.kind)->sparse && !loss.loss.ignores;
+        const struct output_loss *loss = &job->training.output_loss[i];
+        bool classes = !loss->none && loss->loss.type->sparse && !loss->loss.ignores;
         const struct tensor *output = tensors->output[i].value, *label = tensors->output[i].label;
         if (label)
             TRY(dataset_expect(dataset, label->column, classes ? EXPECT_CLASSES : EXPECT_NUMBERS,

@@ -111,7 +111,6 @@ static plim_status read_losses(const struct reader *reader, const struct yaml *n
     char where[256];
     int trained = 0;
     bool each = node->kind == YAML_LIST || names_outputs(model, node) || (node->kind == YAML_MAP && node->count > 1);
-    reader->out->output_count = model->output_count;
     if (each) {
         TRY(by_output(of, reader, "loss", node));
         TRY(all_said(reader, "loss", "null", of, node));

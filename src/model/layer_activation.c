@@ -100,7 +100,7 @@ struct tensor *activation_apply(struct layer *layer, struct graph *graph, const 
     if (!type || !type->op)
         return x;
     bool left = layer_is_last(layer) && type->has_logits && !layer_has_activity_penalty(layer);
-    if (left && model->training && training_loss(model->training, model->now->output_index).kind == type->loss) {
+    if (left && model->training && model->training->output_loss[model->now->output_index].kind == type->loss) {
         model->now->logits = true;
         return x;
     }

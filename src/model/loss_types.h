@@ -7,7 +7,7 @@
 #include "ops/losses.h"
 
 /* Which activation's logits a loss takes, where the model ends with it. */
-enum loss_kind { LOSS_SPARSE_CATEGORICAL, LOSS_BINARY, LOSS_PLAIN };
+enum loss_kind { LOSS_PLAIN, LOSS_SPARSE_CATEGORICAL, LOSS_BINARY };
 #define LOSS_SOFTMAX LOSS_SPARSE_CATEGORICAL
 
 struct loss_type;
@@ -33,8 +33,6 @@ struct loss_type {
                              bool logits);
 };
 
-/* The type of a loss, also where only its kind was said. */
-const struct loss_type *loss_type_of(const struct loss *loss, enum loss_kind kind);
 /* `mse`, or `{Huber: {delta: 2}}`. */
 plim_status loss_read(struct loss *out, enum loss_kind *kind, const char *job, const struct yaml *yaml,
                       plim_error *error);

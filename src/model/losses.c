@@ -246,11 +246,6 @@ const char *loss_name(int i)
     return losses[i].name;
 }
 
-const struct loss_type *loss_type_of(const struct loss *loss, enum loss_kind kind)
-{
-    return loss->type ? loss->type : &losses[kind == LOSS_BINARY];
-}
-
 const struct loss_type *loss_named(const char *name)
 {
     for (int i = 0; i < LENGTH(losses); i++)

@@ -264,7 +264,7 @@ static struct output output_of_model(const struct model_tensors *tensors, const 
                            .label = tensors->output[i].label,
                            .layer = use->layer->name,
                            .logits = use->logits,
-                           .kind = training_loss(model->training, i).kind};
+                           .kind = model->training->output_loss[i].kind};
 }
 
 /* No weight of a layer is called so: its name would be empty. */
@@ -339,10 +339,7 @@ static void add_metric(struct model_tensors *out, struct graph *graph, const str
 
 void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model)
 {
-    static const struct metric plain = {.type = &metrics[0], .name = "accuracy", .k = 5, .threshold = 0.5};
     const struct training *training = model->training;
-    if (training->accuracy)
-        add_metric(out, graph, model, &plain);
     for (int i = 0; i < training->metric_count && !graph->failed; i++)
         add_metric(out, graph, model, &training->metric[i]);
 }

@@ -244,12 +244,8 @@ struct output_loss {
     double weight; /* Keras's loss_weights */
 };
 struct training {
-    enum loss_kind loss; /* of every output, unless output_loss says it */
-    struct loss loss_words;
     struct output_loss output_loss[MOST_MODEL_OUTPUTS];
-    int output_count; /* 0: the same loss for all, with weight 1 */
     const struct class_weight_attributes *class_weight; /* of training steps alone; NULL: none */
-    bool accuracy; /* of the first output, before the other metrics */
     struct metric metric[MOST_METRICS];
     int metric_count;
     uint64_t seed; /* of the job: what is drawn in a step hangs on it */
@@ -299,7 +295,6 @@ plim_status model_apply(struct tensor **out, struct graph *graph, struct model *
 
 /* output_losses.c: losses, penalties and metrics of all outputs, for model_build. */
 void losses_add(struct model_tensors *out, struct graph *graph, struct model *model);
-struct output_loss training_loss(const struct training *training, int output);
 const char *output_name(const struct model *model, int output);
 /* metrics.c: `accuracy`, `[accuracy, {TopKCategoricalAccuracy: {k: 3}}]` of one output. prefix: what comes before the name
    and a '_', or NULL; then the names lie in the arena. */

@@ -35,7 +35,7 @@ static bool needs_label(const struct training *training, int output)
     for (int i = 0; i < training->metric_count; i++)
         if (training->metric[i].output == output)
             return true;
-    return (training->accuracy && output == 0) || !training_loss(training, output).none;
+    return !training->output_loss[output].none;
 }
 
 /* Columns that no Input takes, and that are no weights; the names of outputs. */

@@ -10,19 +10,12 @@ const char *output_name(const struct model *model, int output)
     return model->output_name[output];
 }
 
-struct output_loss training_loss(const struct training *training, int output)
-{
-    if (training->output_count)
-        return training->output_loss[output];
-    return (struct output_loss){.kind = training->loss, .loss = training->loss_words, .weight = 1.0};
-}
-
 /* Keras shows them where there are several. */
 static bool is_shown(const struct model *model)
 {
     int count = 0;
     for (int i = 0; i < model->output_count; i++)
-        count += !training_loss(model->training, i).none;
+        count += !model->training->output_loss[i].none;
     return count > 1;
 }
 
@@ -52,7 +45,6 @@ static struct tensor *one_loss(const struct model_tensors *tensors, struct graph
     struct loss loss = words->loss;
     struct loss_operands operands = {
         .output = of->value, .label = of->label, .mask = of->mask, .logits = use->logits, .layer = use->layer->name};
-    loss.type = loss_type_of(&loss, words->kind);
     if (!use->logits && !loss.from_logits) /* others read the output too: the logits are there beside it */
         operands.output = before_activation(&operands.logits, loss.type, of->value);
     operands.weight = sample_weights(tensors, graph, model, loss.type, of->label);
@@ -91,16 +83,16 @@ void losses_add(struct model_tensors *out, struct graph *graph, struct model *mo
     struct tensor *losses[MOST_MODEL_OUTPUTS] = {0}, *sum = NULL;
     bool shown = is_shown(model);
     for (int i = 0; i < model->output_count; i++) {
-        struct output_loss words = training_loss(model->training, i);
-        struct scale_attributes weight = {words.weight};
-        if (words.none || !(graph->layer = loss_layer(graph, model, i, shown)))
+        const struct output_loss *words = &model->training->output_loss[i];
+        struct scale_attributes weight = {words->weight};
+        if (words->none || !(graph->layer = loss_layer(graph, model, i, shown)))
             continue;
-        struct tensor *loss = one_loss(out, graph, model, i, &words);
+        struct tensor *loss = one_loss(out, graph, model, i, words);
         if (shown && loss) {
             graph_result(graph, loss, graph->layer);
             losses[i] = loss;
         }
-        if (words.weight != 1.0)
+        if (words->weight != 1.0)
             loss = graph_add(graph, &op_scale, &loss, 1, &weight, sizeof weight);
         sum = sum && loss ? binary(graph, &op_add, sum, loss) : loss;
         if (graph->failed)

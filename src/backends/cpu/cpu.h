@@ -87,6 +87,14 @@ plim_status cpu_make_widened(struct cpu_kernel *out, const struct cpu_request *r
 plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
                         const int64_t *short_rows, int short_count, plim_error *error);
 
+static inline bool cpu_all_f32(const struct node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i] && node->input[i]->type != TYPE_F32)
+            return false;
+    return node->output[0]->type == TYPE_F32;
+}
+
 static inline bool cpu_small_type(enum type type)
 {
     return type == TYPE_F16 || type == TYPE_BF16;

@@ -137,19 +137,11 @@ static void scatter(float *dx, const float *from, const struct columns *c, int64
     }
 }
 
-static bool all_f32(const struct node *node)
-{
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] && node->input[i]->type != TYPE_F32)
-            return false;
-    return true;
-}
-
 MAKER(make_columns)
 {
     (void)error;
     struct columns c = columns_of(request->node);
-    if (!all_f32(request->node))
+    if (!cpu_all_f32(request->node))
         return PLIM_OK;
     out->kernel.run = entry->run;
     if (!c.point)

@@ -82,14 +82,6 @@ static plim_status make(struct cpu_kernel *out, const struct cpu_request *reques
     return PLIM_OK;
 }
 
-static bool is_f32(const struct node *node)
-{
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] && node->input[i]->type != TYPE_F32)
-            return false;
-    return true;
-}
-
 static void note(const struct kernel *kernel, plim_status status)
 {
     if (status != PLIM_OK)
@@ -123,7 +115,7 @@ static plim_status make_forward(struct cpu_kernel *out, const struct cpu_entry *
     const struct conv_attributes *conv = node->attributes;
     struct convolution_sizes sizes = {
         .direction = FORWARD, .bias = node->input[2] != NULL, .relu = conv->activation == ACTIVATION_RELU};
-    if (!is_f32(node))
+    if (!cpu_all_f32(node))
         return PLIM_OK;
     conv_sizes_of(&sizes.of, node);
     return make_packed(out, entry, request, &sizes, error);
@@ -144,7 +136,7 @@ static plim_status make_input_gradient(struct cpu_kernel *out, const struct cpu_
 {
     const struct node *node = request->node;
     struct convolution_sizes sizes = {.direction = BACKWARD_DATA};
-    if (!is_f32(node))
+    if (!cpu_all_f32(node))
         return PLIM_OK;
     conv_sizes_of(&sizes.of, node);
     out->size[BIAS_AT] = shape_row(&node->output[0]->shape);
@@ -180,7 +172,7 @@ static plim_status make_weight_gradient(struct cpu_kernel *out, const struct cpu
     const struct node *node = request->node;
     const struct conv_gradient_attributes *attributes = node->attributes;
     struct convolution_sizes sizes = {.direction = BACKWARD_WEIGHTS, .bias = attributes->bias};
-    if (!is_f32(node))
+    if (!cpu_all_f32(node))
         return PLIM_OK;
     conv_sizes_of(&sizes.of, node);
     TRY(make(out, request, &sizes, error));

@@ -22,11 +22,6 @@ MAKER(make_loss)
     return PLIM_OK;
 }
 
-static double label_at(const struct call *call, int64_t i)
-{
-    return element_get(call->input[1], call->node->input[1]->type, i);
-}
-
 /* The class of a sample, or -1 when there is no such class. */
 static int64_t class_of(const struct call *call, int64_t row, int64_t classes)
 {

@@ -108,11 +108,6 @@ INLINE float focal_slope(float x, float t, const float *k)
 
 /* ---- over elements ------------------------------------------------------ */
 
-static double label_at(const struct call *call, int64_t i)
-{
-    return element_get(call->input[1], call->node->input[1]->type, i);
-}
-
 static void take_numbers(float k[K_COUNT], const struct call *call, int others)
 {
     const struct elementwise_loss_attributes *a = call->node->attributes;

@@ -21,14 +21,6 @@
 #define PACKED_ROWS    64
 #define PACKED_COLUMNS 32
 
-static bool all_f32(const struct node *node)
-{
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] && node->input[i]->type != TYPE_F32)
-            return false;
-    return node->output[0]->type == TYPE_F32;
-}
-
 static const float *input(const struct call *call, int i)
 {
     return call->input[i];
@@ -265,7 +257,7 @@ MAKER(make_matmul)
     (void)entry, (void)error;
     const struct node *node = request->node;
     const struct matmul_attributes *attributes = node->attributes;
-    if (!all_f32(node))
+    if (!cpu_all_f32(node))
         return PLIM_OK;
     struct cut cut;
     node->op->cut(&cut, node);
@@ -387,7 +379,7 @@ MAKER(make_matmul_weight_gradient)
 {
     (void)entry, (void)error;
     const struct node *node = request->node;
-    if (!all_f32(node))
+    if (!cpu_all_f32(node))
         return PLIM_OK;
     struct cut cut;
     node->op->cut(&cut, node);

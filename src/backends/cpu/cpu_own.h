@@ -19,6 +19,13 @@
                               const struct cpu_request *request, plim_error *error)
 #define RUNNER(name) void VARIANT(name)(const struct kernel *kernel, const struct call *call)
 
+/* Label (or weight) i of a loss or a tally, whose second input they are; any
+   type that a column of the data may have. */
+static inline double label_at(const struct call *call, int64_t i)
+{
+    return element_get(call->input[1], call->node->input[1]->type, i);
+}
+
 /* cpu_variant's. */
 void VARIANT(widen)(float *to, const void *from, enum type type, int64_t count);
 void VARIANT(narrow)(void *to, const float *from, enum type type, int64_t count);

@@ -42,14 +42,6 @@ static bool points_of(struct points *p, const struct node *node)
     return s.groups == 1 && s.stride[0] == 1 && (s.in > 1 || !apart);
 }
 
-static bool all_f32(const struct node *node)
-{
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] && node->input[i]->type != TYPE_F32)
-            return false;
-    return true;
-}
-
 /* ---- the gradient of x -------------------------------------------------- */
 
 static struct gemm backward(const struct points *p, const struct call *call)
@@ -119,7 +111,7 @@ MAKER(make_points_input_gradient)
 {
     (void)entry, (void)error;
     struct points p;
-    if (!all_f32(request->node) || !points_of(&p, request->node) || p.in * p.out < HEAVY_BACKWARD)
+    if (!cpu_all_f32(request->node) || !points_of(&p, request->node) || p.in * p.out < HEAVY_BACKWARD)
         return PLIM_OK;
     out->kernel.run = run_backward;
     out->kernel.pack = pack_backward;
@@ -169,7 +161,7 @@ MAKER(make_points_weight_gradient)
 {
     (void)entry, (void)error;
     struct points p;
-    if (!all_f32(request->node) || !points_of(&p, request->node) || p.in * p.out < HEAVY_WEIGHTS)
+    if (!cpu_all_f32(request->node) || !points_of(&p, request->node) || p.in * p.out < HEAVY_WEIGHTS)
         return PLIM_OK;
     out->kernel.run = run_weights;
     out->kernel.scratch_bytes = (GEMM_ROOM + (ROOM_TILES - 1) * GEMM_TILE_ROOM) * sizeof(float);

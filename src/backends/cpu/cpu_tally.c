@@ -18,11 +18,6 @@ MAKER(make_tally)
     return PLIM_OK;
 }
 
-static double label_at(const struct call *call, int64_t i)
-{
-    return element_get(call->input[1], call->node->input[1]->type, i);
-}
-
 static int64_t largest_label(const struct call *call, int64_t first, int64_t count)
 {
     int64_t best = 0;
