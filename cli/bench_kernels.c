@@ -98,10 +98,12 @@ plim_status bench_kernels(struct arguments *arguments, plim_error *error)
     plim_kernel_totals totals;
     plim_kernel_options options = {.memory = arguments->job.memory,
                                    .patterns = arguments->words + 1,
-                                   .pattern_count = (size_t)arguments->word_count - 1};
+                                   .pattern_count = (size_t)arguments->word_count - 1,
+                                   .line_runs = arguments->steps,
+                                   .type = arguments->type};
     if (arguments->job.overrides_count || arguments->job.threads || arguments->job.disk || arguments->job.scratch)
         return bad_usage(error, "plim bench kernels --json --memory 200MiB 'conv2d*'",
-                         "'bench kernels' takes --json and --memory alone%s", "");
+                         "'bench kernels' takes --json, --memory, --steps and --type alone%s", "");
     meter_init(&lines.meter, "kernels", "ops");
     plim_status status = plim_bench_kernels(&totals, &options, tell, &lines, error);
     meter_end(&lines.meter);

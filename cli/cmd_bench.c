@@ -25,6 +25,8 @@ static plim_status bench(struct arguments *arguments, struct reports *reports, p
     (void)reports;
     if (arguments->word_count && strcmp(arguments->words[0], "kernels") == 0)
         return bench_kernels(arguments, error);
+    if (arguments->type)
+        return bad_usage(error, "plim bench kernels --type float32", "a job says its types itself: '%s'", arguments->type);
     plim_status status = open_job(&job, arguments, error);
     if (status != PLIM_OK)
         return status;
@@ -43,7 +45,8 @@ const struct command command_bench = {
             "kernels: runs every op in sizes that models have, or stretched examples, on one thread; says which kernel ran\n"
             "and what share it reached of what bounds it: of multiply-adds in registers, or of bytes through memory, both\n"
             "measured in the same run, and the share of multiply-adds that memory allows (roof). An op that fell back to plain\n"
-            "C is marked. Takes --json and --memory.\n\n"
+            "C is marked. Of the runs of a line, the best of each slice counts; on a machine that is shared, take more of them:\n"
+            "--steps 100. Takes --json, --memory and --type.\n\n"
             "  plim bench examples/mlp.yaml --steps 2000\n"
             "  plim bench kernels 'conv2d*' matmul --memory 200MiB\n",
     .takes = TAKES_JOB | TAKES_STEPS,

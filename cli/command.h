@@ -14,6 +14,7 @@ struct arguments {
     plim_job_options job;
     const char *overrides[MOST_OVERRIDES];
     long long steps;               /* bench */
+    const char *type;              /* bench kernels */
     const char *output;            /* data convert, data shard */
     long long shards;              /* data shard; 0: not given */
     bool plan;                     /* data explain: without running */
@@ -35,7 +36,7 @@ enum {
     TAKES_MEMORY = 4, /* --threads too */
     TAKES_DISK = 8,   /* --scratch too */
     TAKES_TRAIN = 16,
-    TAKES_STEPS = 32,
+    TAKES_STEPS = 32, /* --type too */
     TAKES_OUTPUT = 64,  /* these three: parts of plim data */
     TAKES_SHARDS = 128,
     TAKES_PLAN = 256,

@@ -221,6 +221,8 @@ typedef struct plim_kernel_options {
     const char *const *patterns; /* names of ops with * and ?; none: all */
     size_t pattern_count;
     double line_seconds; /* so long a line is measured; 0: 0.03 */
+    int64_t line_runs;   /* and so often at least; 0: 5. More where others share the machine: the best counts */
+    const char *type;    /* "float32", "bfloat16", "float16" alone; NULL: all three */
 } plim_kernel_options;
 
 /* Called with peaks alone (line NULL), then for each line. false stops it with PLIM_INTERRUPTED. */

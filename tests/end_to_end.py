@@ -545,6 +545,10 @@ class Kernels(Case):
         job = self.job(MLP.replace("optimizer: adam", "optimizer: {adam: {global_clipnorm: 1}}"))
         self.assertNotIn("plain C", self.run_plim("plan", job).output)
 
+    def test_one_type_alone(self):
+        lines, _ = self.lines("softmax", "--type", "bfloat16", "--steps", "7")
+        self.assertEqual({line["type"] for line in lines}, {"bfloat16"})
+
     def test_people_see_a_table(self):
         run = self.run_plim("bench", "kernels", "softmax")
         self.assertRegex(run.output, r"one thread: at best [0-9.]+ GFLOP/s")
@@ -555,6 +559,8 @@ class Kernels(Case):
         self.assertIn("try: softmax", self.run_plim("bench", "kernels", "sofmax", code=2).error)
         self.assertIn("--memory 64MiB", self.run_plim("bench", "kernels", "relu", "--memory", "20MiB", code=4).error)
         self.run_plim("bench", "kernels", "relu", "--set", "train.epochs=1", code=2)
+        self.assertIn("bfloat16", self.run_plim("bench", "kernels", "relu", "--type", "int8", code=2).error)
+        self.assertIn("kernels", self.run_plim("bench", self.job(MLP), "--type", "float32", code=2).error)
 
 
 class Surroundings(Case):

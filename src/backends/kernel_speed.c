@@ -157,13 +157,14 @@ static void run_slices(struct subject *s, bool first, uint64_t until)
 }
 
 /* Nanoseconds of the whole op. */
-static double run_again(struct subject *s, double line_ns)
+static double run_again(struct subject *s, const struct speed_bench *bench)
 {
     double packed = pack_once(s), sum = 0;
-    uint64_t from = clock_ns(), until = from + (uint64_t)(SLOW_RUNS * line_ns);
+    uint64_t from = clock_ns(), until = from + (uint64_t)(SLOW_RUNS * bench->line_ns);
+    int64_t least = bench->least_runs ? bench->least_runs : LEAST_RUNS;
     run_slices(s, true, until);
-    for (int run = 1; run < MOST_RUNS; run++) {
-        if (run >= LEAST_RUNS && (double)(clock_ns() - from) > line_ns)
+    for (int64_t run = 1; run < MOST_RUNS || run < least; run++) {
+        if (run >= least && (double)(clock_ns() - from) > bench->line_ns)
             break;
         double ns = pack_once(s);
         packed = ns < packed ? ns : packed;
@@ -233,7 +234,7 @@ plim_status kernel_speed_node(struct kernel_speed *out, const struct speed_bench
     plim_status status = subject_take(&s, bench->budget, error);
     if (status == PLIM_OK) {
         run_before(&s);
-        out->ns = run_again(&s, bench->line_ns);
+        out->ns = run_again(&s, bench);
         out->implementation = s.kernel->implementation;
         status = backend_check(bench->backend, error);
     }

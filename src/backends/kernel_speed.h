@@ -12,6 +12,7 @@ struct speed_bench {
     struct backend *backend;
     uint64_t room_bytes; /* for operands, scratch and pack of a line together */
     double line_ns;      /* so long a line is run again; the least counts */
+    int64_t least_runs;  /* however long they take; 0: a few */
 };
 
 struct kernel_speed {

@@ -16,6 +16,9 @@
 #define LEAST_ROOM    ((uint64_t)16 << 20)
 #define PROCESS_BYTES ((uint64_t)48 << 20) /* code, and what oneDNN holds for the primitives of one op */
 
+static const enum type types[] = {TYPE_F32, TYPE_BF16, TYPE_F16};
+#define TYPES ((int)(sizeof types / sizeof types[0]))
+
 struct table {
     const plim_kernel_options *options;
     plim_kernel_listener *listener;
@@ -24,6 +27,7 @@ struct table {
     struct speed_bench bench;
     double latest_gflops; /* as it was measured last; totals have the best */
     uint64_t begin, done, total;
+    unsigned left_out; /* bits of `types` */
 };
 
 /* ---- which ops ---- */
@@ -57,6 +61,17 @@ static plim_status check_patterns(struct table *table, plim_error *error)
     }
     for (int i = 0; i < all_ops_count; i++)
         table->total += wanted(table, all_ops[i]->name);
+    return PLIM_OK;
+}
+
+static plim_status check_type(struct table *table, plim_error *error)
+{
+    const char *wanted = table->options->type;
+    for (int t = 0; wanted && t < TYPES; t++)
+        if (strcmp(type_name(types[t]), wanted) != 0)
+            table->left_out |= 1u << t;
+    if (table->left_out == (1u << TYPES) - 1)
+        return hint(error, fail(error, PLIM_USAGE, "no kernels for '%.100s'", wanted), "float32, bfloat16 or float16");
     return PLIM_OK;
 }
 
@@ -119,13 +134,12 @@ static plim_status bench_line(struct table *table, bool *there, const struct op 
 /* A backend for each op: what its kernels hold is gone before the next. */
 static plim_status bench_op(struct table *table, const struct op *op, plim_error *error)
 {
-    static const enum type types[] = {TYPE_F32, TYPE_BF16, TYPE_F16};
     plim_status status = PLIM_OK;
     bool there = true;
     TRY(cpu_backend.open(&table->bench.backend, table->bench.budget, error));
     backend_threads(table->bench.backend, 1);
-    for (int t = 0; t < 3; t++)
-        for (int number = 0; status == PLIM_OK && (there || number == 0); number++)
+    for (int t = 0; t < TYPES; t++)
+        for (int number = 0; !(table->left_out & 1u << t) && status == PLIM_OK && (there || number == 0); number++)
             status = bench_line(table, &there, op, number, types[t], error);
     cpu_backend.close(table->bench.backend);
     return status;
@@ -156,6 +170,7 @@ static plim_status bench_all(struct table *table, plim_error *error)
 {
     struct usage usage = {0};
     TRY(check_patterns(table, error));
+    TRY(check_type(table, error));
     TRY(measure_peaks(table, error));
     TRY(tell(table, NULL, error));
     for (int i = 0; i < all_ops_count; i++) {
@@ -199,6 +214,7 @@ plim_status plim_bench_kernels(plim_kernel_totals *totals, const plim_kernel_opt
     double seconds = table.options->line_seconds > 0 ? table.options->line_seconds : LINE_SECONDS;
     table.begin = clock_ns();
     table.bench.line_ns = seconds * 1e9;
+    table.bench.least_runs = table.options->line_runs;
     TRY(budget_make(&table.bench.budget, BUDGET_UNLIMITED, error));
     plim_status status = enter_budget(&table, error);
     if (status == PLIM_OK) {

@@ -11,7 +11,7 @@
 struct forward_room {
     float *keys, *values; /* panels of k^T [d, S]; of blocks of v [KEY_BLOCK, e] */
     float scores[QUERY_BLOCK * SCORE_ROW];
-    float most[QUERY_BLOCK], sum[QUERY_BLOCK];
+    struct met met[QUERY_BLOCK];
     float keep[KEY_BLOCK];
 };
 
@@ -48,39 +48,6 @@ static void pack_keys(const struct forward_head *f)
     }
 }
 
-/* Products -> p, for one query; what was summed up before is scaled to the new largest score. */
-static void soften(const struct forward_head *f, int64_t query, int64_t row, int64_t key, int64_t width)
-{
-    const struct attention_head *h = &f->h;
-    struct forward_room *room = f->room;
-    float *x = room->scores + row * SCORE_ROW;
-    int64_t t = query + row, seen = seen_keys(h, t, key, width);
-    memset(x + seen, 0, (size_t)(width - seen) * sizeof *x);
-    if (seen == 0)
-        return;
-    make_scores(x, h, t, key, seen);
-    float before = room->most[row], here = largest_of(x, seen), most = here > before ? here : before;
-    INDEPENDENT
-    for (int64_t i = 0; i < seen; i++)
-        x[i] = exp_of(x[i] - most);
-    float sum = row_total(x, seen);
-    if (key > 0) {
-        float scale = exp_of(before - most), *out = f->out + t * h->z.heads * h->z.value_depth;
-        room->sum[row] *= scale;
-        INDEPENDENT
-        for (int64_t i = 0; i < h->z.value_depth; i++)
-            out[i] *= scale;
-    }
-    room->most[row] = most;
-    room->sum[row] = key > 0 ? room->sum[row] + sum : sum;
-    if (h->threshold) {
-        draw_kept(room->keep, h, t, key, seen);
-        INDEPENDENT
-        for (int64_t i = 0; i < seen; i++)
-            x[i] *= room->keep[i];
-    }
-}
-
 /* Queries query..query + rows against keys key..key + width. */
 static void meet(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width)
 {
@@ -97,7 +64,8 @@ static void meet(const struct forward_head *f, int64_t query, int64_t rows, int6
                           .c_row = SCORE_ROW};
     VARIANT(gemm_packed)(&scores);
     for (int64_t row = 0; row < rows; row++)
-        soften(f, query, row, key, width);
+        soften(f->room->scores + row * SCORE_ROW, f->out + (query + row) * z->heads * z->value_depth,
+               f->room->met + row, f->room->keep, &f->h, query + row, key, width);
     struct gemm sums = {.m = rows,
                         .n = z->value_depth,
                         .k = width,
@@ -106,6 +74,7 @@ static void meet(const struct forward_head *f, int64_t query, int64_t rows, int6
                         .a_step = 1,
                         .a_in_place = true,
                         .b_packed = f->room->values + (size_t)key * padded_depth(z->value_depth),
+                        .packed_steps = smaller_of(z->keys - key, KEY_BLOCK),
                         .c = f->out + query * z->heads * z->value_depth,
                         .c_row = z->heads * z->value_depth,
                         .add = key > 0};
@@ -117,11 +86,11 @@ static void finish(const struct forward_head *f, int64_t query, int64_t rows)
 {
     const struct attention_sizes *z = &f->h.z;
     for (int64_t row = 0; row < rows; row++) {
-        float *out = f->out + (query + row) * z->heads * z->value_depth, scale = 1 / f->room->sum[row];
+        float *out = f->out + (query + row) * z->heads * z->value_depth, scale = 1 / f->room->met[row].sum;
         INDEPENDENT
         for (int64_t i = 0; i < z->value_depth; i++)
             out[i] *= scale;
-        f->logsum[query + row] = f->room->most[row] + log_of(f->room->sum[row]);
+        f->logsum[query + row] = f->room->met[row].most + log_of(f->room->met[row].sum);
     }
 }
 
@@ -132,9 +101,9 @@ static void run_head(const struct forward_head *f)
     for (int64_t query = 0; query < z->queries; query += QUERY_BLOCK) {
         int64_t rows = smaller_of(z->queries - query, QUERY_BLOCK);
         for (int64_t row = 0; row < rows; row++)
-            f->room->most[row] = -3.0e38f;
+            f->room->met[row].most = LEAST_SCORE;
         for (int64_t key = 0; key < z->keys && !(f->h.causal && key >= query + rows); key += KEY_BLOCK)
-            meet(f, query, rows, key, smaller_of(z->keys - key, KEY_BLOCK));
+            meet(f, query, rows, key, met_keys(&f->h, query, rows, key));
         finish(f, query, rows);
     }
 }

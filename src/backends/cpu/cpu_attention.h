@@ -12,9 +12,10 @@
 #include "backends/cpu/gemm.h"
 #include "ops/ops.h"
 
-#define KEY_BLOCK  224 /* whole panels, whole tiles */
-#define SCORE_ROW  (KEY_BLOCK + 16)
-#define MOST_DEPTH GEMM_MOST_STEPS /* one block of steps: panels of keys lie one behind another */
+#define KEY_BLOCK   224 /* whole panels, whole tiles */
+#define SCORE_ROW   (KEY_BLOCK + 16)
+#define LEAST_SCORE (-3.0e38f)
+#define MOST_DEPTH  GEMM_MOST_STEPS /* one block of steps: panels of keys lie one behind another */
 
 INLINE int64_t smaller_of(int64_t a, int64_t b)
 {
@@ -65,8 +66,16 @@ INLINE int64_t seen_keys(const struct attention_head *h, int64_t t, int64_t key,
     return t < key ? 0 : smaller_of(t - key + 1, width);
 }
 
-/* x: products of query t with keys key..key + count -> scores. */
-INLINE void make_scores(float *x, const struct attention_head *h, int64_t t, int64_t key, int64_t count)
+/* Keys that any of queries query..query + rows sees, of those from key on: whole panels of what is packed, for others
+   lie behind them. */
+INLINE int64_t met_keys(const struct attention_head *h, int64_t query, int64_t rows, int64_t key)
+{
+    int64_t width = smaller_of(h->z.keys - key, KEY_BLOCK), seen = (query + rows - key + 31) / 32 * 32;
+    return h->causal ? smaller_of(seen, width) : width;
+}
+
+/* x: products of query t with keys key..key + count -> scores. What is left to do with them: a scale to multiply by. */
+INLINE float make_scores(float *x, const struct attention_head *h, int64_t t, int64_t key, int64_t count)
 {
     const float scale = h->scale, none = (float)ATTENTION_HIDDEN;
     int64_t at = t * h->z.mask_query + key;
@@ -82,25 +91,50 @@ INLINE void make_scores(float *x, const struct attention_head *h, int64_t t, int
         INDEPENDENT
         for (int64_t i = 0; i < count; i++)
             x[i] = madd(x[i], scale, mask[i]);
+    } else if (scale > 0) {
+        return scale;
     } else {
         INDEPENDENT
         for (int64_t i = 0; i < count; i++)
             x[i] *= scale;
     }
+    return 1;
 }
 
+/* Of scores that are numbers. */
 INLINE float largest_of(const float *x, int64_t count)
 {
-    vector most = vector_all(-3.0e38f);
+    vector most = vector_all(LEAST_SCORE), other = most;
     int64_t i = 0;
+    for (; i + 2 * LANES <= count; i += 2 * LANES) {
+        most = vector_max(vector_load(x + i), most);
+        other = vector_max(vector_load(x + i + LANES), other);
+    }
     for (; i + LANES <= count; i += LANES)
         most = vector_max(vector_load(x + i), most);
-    float all = -3.0e38f;
-    for (int lane = 0; lane < LANES; lane++)
-        all = most[lane] > all ? most[lane] : all;
+    float all = vector_largest(vector_max(other, most));
     for (; i < count; i++)
         all = x[i] > all ? x[i] : all;
     return all;
+}
+
+/* x = exp(x * scale - most); the sum, as row_total has it. */
+INLINE float exponents(float *x, int64_t count, float scale, float most)
+{
+    const vector by = vector_all(scale), less = vector_all(most);
+    vector sum = vector_all(0);
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        vector y = vector_exp(vector_load(x + i) * by - less);
+        vector_store(x + i, y);
+        sum += y;
+    }
+    if (i < count) {
+        int part = (int)(count - i);
+        vector_store_part(x + i, vector_exp(vector_load_part(x + i, part) * by - less), part);
+        sum += vector_load_part(x + i, part);
+    }
+    return vector_sum(sum);
 }
 
 /* keep[i]: what dropout multiplies p of (t, key + i) with. key is a multiple of LANES, not of a chunk. */
@@ -117,6 +151,40 @@ INLINE void draw_kept(float *keep, const struct attention_head *h, int64_t t, in
     }
 }
 
+/* What a query has met so far. */
+struct met {
+    float most, sum; /* the largest score; the sum of exp(score - most) */
+};
+
+/* Products x with keys key..key + width -> p, for query t; out, summed up before, is scaled to the new largest score.
+   keep: room for a row. */
+INLINE void soften(float *x, float *out, struct met *met, float *keep, const struct attention_head *h, int64_t t,
+                   int64_t key, int64_t width)
+{
+    int64_t seen = seen_keys(h, t, key, width);
+    memset(x + seen, 0, (size_t)(width - seen) * sizeof *x);
+    if (seen == 0)
+        return;
+    float scale = make_scores(x, h, t, key, seen), here = largest_of(x, seen) * scale;
+    float before = met->most, most = here > before ? here : before;
+    float sum = exponents(x, seen, scale, most);
+    if (key > 0 && most > before) {
+        float less = exp_of(before - most);
+        met->sum *= less;
+        INDEPENDENT
+        for (int64_t i = 0; i < h->z.value_depth; i++)
+            out[i] *= less;
+    }
+    met->most = most;
+    met->sum = key > 0 ? met->sum + sum : sum;
+    if (h->threshold) {
+        draw_kept(keep, h, t, key, seen);
+        INDEPENDENT
+        for (int64_t i = 0; i < seen; i++)
+            x[i] *= keep[i];
+    }
+}
+
 /* How a call's heads (or groups) run: first..end; operands begin at the sample `base` of the batch. */
 struct attention_span {
     int64_t first, end, base;
@@ -129,41 +197,69 @@ INLINE struct attention_span attention_span_of(const struct kernel *kernel, cons
     return (struct attention_span){call->begin, smaller_of(call->end, call->count * rows), 0};
 }
 
-/* ds of one query, from products dout . v in ds and scores in p, which becomes p after dropout; keep: room for a row.
- */
+/* ds = p * scale * (ds * keep - mean), p = p * keep, where p = exp(p * by - logsum); keep: NULL is 1. */
+INLINE void differ(float *p, float *ds, const float *keep, int64_t count, const float constants[4])
+{
+    const vector by = vector_all(constants[0]), logsum = vector_all(constants[1]);
+    const vector scale = vector_all(constants[2]), mean = vector_all(constants[3]);
+    for (int64_t i = 0; i < count; i += LANES) {
+        int part = (int)smaller_of(count - i, LANES);
+        bool whole = part == LANES;
+        vector x = whole ? vector_load(p + i) : vector_load_part(p + i, part);
+        vector dp = whole ? vector_load(ds + i) : vector_load_part(ds + i, part);
+        vector made = vector_exp(x * by - logsum), kept = made;
+        if (keep) {
+            vector k = whole ? vector_load(keep + i) : vector_load_part(keep + i, part);
+            dp *= k;
+            kept *= k;
+        }
+        dp = made * scale * (dp - mean);
+        if (whole) {
+            vector_store(p + i, kept);
+            vector_store(ds + i, dp);
+        } else {
+            vector_store_part(p + i, kept, part);
+            vector_store_part(ds + i, dp, part);
+        }
+    }
+}
+
+/* ds of one query, from products dout . v in ds and products q . k in p, which becomes p after dropout; keep: room for
+   a row. */
 INLINE void differ_scores(float *p, float *ds, float *keep, const struct attention_head *h, int64_t t, int64_t key,
                           int64_t width, float logsum, float mean)
 {
     int64_t seen = seen_keys(h, t, key, width);
-    const float scale = h->scale;
     memset(p + seen, 0, (size_t)(width - seen) * sizeof *p);
     memset(ds + seen, 0, (size_t)(width - seen) * sizeof *ds);
-    make_scores(p, h, t, key, seen);
+    float by = make_scores(p, h, t, key, seen);
     if (logsum <= (float)(ATTENTION_HIDDEN / 2)) { /* it sees nothing: a float has no digits left for the mean */
         float even = -log_of((float)seen_keys(h, t, 0, h->z.keys));
         for (int64_t i = 0; i < seen; i++)
             p[i] = even;
         logsum = 0;
+        by = 1;
     }
-    if (h->threshold) {
+    if (h->threshold)
         draw_kept(keep, h, t, key, seen);
-        INDEPENDENT
-        for (int64_t i = 0; i < seen; i++) {
-            float made = exp_of(p[i] - logsum);
-            ds[i] = made * scale * (ds[i] * keep[i] - mean);
-            p[i] = made * keep[i];
-        }
-    } else {
-        INDEPENDENT
-        for (int64_t i = 0; i < seen; i++) {
-            float made = exp_of(p[i] - logsum);
-            ds[i] = made * scale * (ds[i] - mean);
-            p[i] = made;
-        }
-    }
+    differ(p, ds, h->threshold ? keep : NULL, seen, (float[4]){by, logsum, h->scale, mean});
     const uint8_t *mask = h->mask_bytes ? h->mask_bytes + t * h->z.mask_query + key : NULL;
     for (int64_t i = 0; mask && i < seen; i++)
         ds[i] = mask[i] ? ds[i] : 0;
+}
+
+/* sum(a * b), by vectors. */
+INLINE float dot_of(const float *a, const float *b, int64_t count)
+{
+    vector sum = vector_all(0);
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        sum = vector_madd(vector_load(a + i), vector_load(b + i), sum);
+    if (i < count) {
+        int part = (int)(count - i);
+        sum = vector_madd(vector_load_part(a + i, part), vector_load_part(b + i, part), sum);
+    }
+    return vector_sum(sum);
 }
 
 /* All f32 but mask and iteration, and depths that one block of steps holds. */

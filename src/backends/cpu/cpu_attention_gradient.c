@@ -87,17 +87,13 @@ static void pack_head(const struct backward_head *b)
     int64_t row = z->heads * z->value_depth;
     pack_blocks(b->room->queries, b->q, z->queries, z->heads * z->depth, z->depth, QUERY_BLOCK);
     pack_blocks(b->room->gradients, b->dout, z->queries, row, z->value_depth, QUERY_BLOCK);
-    for (int64_t t = 0; t < z->queries; t++) {
-        float sum = 0;
-        for (int64_t i = 0; i < z->value_depth; i++)
-            sum = madd(b->out[t * row + i], b->dout[t * row + i], sum);
-        b->room->mean[t] = sum;
-    }
+    for (int64_t t = 0; t < z->queries; t++)
+        b->room->mean[t] = dot_of(b->out + t * row, b->dout + t * row, z->value_depth);
 }
 
-/* c[m, n] (+)= a . packed, with A where it lies. */
+/* c[m, n] (+)= a . packed, with A where it lies; sizes: m, n, k, and the steps of what is packed. */
 static void multiply(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_step, const float *packed,
-                     const int64_t sizes[3], bool add)
+                     const int64_t sizes[4], bool add)
 {
     const struct gemm g = {.m = sizes[0],
                            .n = sizes[1],
@@ -107,6 +103,7 @@ static void multiply(float *c, int64_t c_row, const float *a, int64_t a_row, int
                            .a_step = a_step,
                            .a_in_place = true,
                            .b_packed = packed,
+                           .packed_steps = sizes[3],
                            .c = c,
                            .c_row = c_row,
                            .add = add};
@@ -121,18 +118,18 @@ static void meet(const struct backward_head *b, int64_t query, int64_t rows, int
     int64_t d = z->depth, e = z->value_depth, q_row = z->heads * d, out_row = z->heads * e;
     int64_t k_row = z->groups * d, v_row = z->groups * e;
     multiply(room->p, SCORE_ROW, b->q + query * q_row, q_row, 1, room->keys_right + key * d,
-             (int64_t[]){rows, width, d}, false);
+             (int64_t[]){rows, width, d, d}, false);
     multiply(room->ds, SCORE_ROW, b->dout + query * out_row, out_row, 1, room->values_right + key * e,
-             (int64_t[]){rows, width, e}, false);
+             (int64_t[]){rows, width, e, e}, false);
     for (int64_t row = 0; row < rows; row++)
         differ_scores(room->p + row * SCORE_ROW, room->ds + row * SCORE_ROW, room->keep, &b->h, query + row, key, width,
                       b->logsum[query + row], room->mean[query + row]);
     multiply(b->dv + key * v_row, v_row, room->p, 1, SCORE_ROW, room->gradients + query * padded_depth(e),
-             (int64_t[]){width, e, rows}, add);
+             (int64_t[]){width, e, rows, rows}, add);
     multiply(b->dk + key * k_row, k_row, room->ds, 1, SCORE_ROW, room->queries + query * padded_depth(d),
-             (int64_t[]){width, d, rows}, add);
+             (int64_t[]){width, d, rows, rows}, add);
     multiply(b->dq + query * q_row, q_row, room->ds, SCORE_ROW, 1, room->keys + key * padded_depth(d),
-             (int64_t[]){rows, d, width}, key > 0);
+             (int64_t[]){rows, d, width, smaller_of(z->keys - key, KEY_BLOCK)}, key > 0);
 }
 
 static void clear_rows(float *x, int64_t rows, int64_t row, int64_t depth)
@@ -141,24 +138,34 @@ static void clear_rows(float *x, int64_t rows, int64_t row, int64_t depth)
         memset(x + i * row, 0, (size_t)depth * sizeof *x);
 }
 
+/* Keys first..end, of which nothing is summed up yet. */
+static void clear_keys(const struct backward_head *b, int64_t first, int64_t end)
+{
+    const struct attention_sizes *z = &b->h.z;
+    int64_t k_row = z->groups * z->depth, v_row = z->groups * z->value_depth;
+    clear_rows(b->dk + first * k_row, end - first, k_row, z->depth);
+    clear_rows(b->dv + first * v_row, end - first, v_row, z->value_depth);
+}
+
 static void run_head(const struct backward_head *b)
 {
     const struct attention_sizes *z = &b->h.z;
     pack_head(b);
     for (int64_t key = 0; key < z->keys; key += KEY_BLOCK) {
-        int64_t width = smaller_of(z->keys - key, KEY_BLOCK);
+        int64_t end = key + smaller_of(z->keys - key, KEY_BLOCK);
         bool met = !b->first;
         for (int64_t query = 0; query < z->queries; query += QUERY_BLOCK) {
             int64_t rows = smaller_of(z->queries - query, QUERY_BLOCK);
             if (b->h.causal && query + rows <= key)
                 continue;
+            int64_t width = met_keys(&b->h, query, rows, key);
             meet(b, query, rows, key, width, met);
+            if (!met) /* the others meet a later query, or none */
+                clear_keys(b, key + width, end);
             met = true;
         }
-        if (!met) { /* keys that no query sees */
-            clear_rows(b->dk + key * z->groups * z->depth, width, z->groups * z->depth, z->depth);
-            clear_rows(b->dv + key * z->groups * z->value_depth, width, z->groups * z->value_depth, z->value_depth);
-        }
+        if (!met)
+            clear_keys(b, key, end);
     }
 }
 

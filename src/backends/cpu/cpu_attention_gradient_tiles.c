@@ -93,18 +93,16 @@ static void pack_head(const struct backward_head *b)
     pack_blocks(b->room->queries, b->q, z->queries, z->heads * z->depth, z->depth, QUERY_BLOCK);
     pack_blocks(b->room->gradients, b->dout, z->queries, row, e, QUERY_BLOCK);
     for (int64_t t = 0; t < z->queries; t++) {
-        float sum = 0;
         VARIANT(widen)(out, b->out + t * row, TYPE_BF16, e);
         VARIANT(widen)(dout, b->dout + t * row, TYPE_BF16, e);
-        for (int64_t i = 0; i < e; i++)
-            sum = madd(out[i], dout[i], sum);
-        b->room->mean[t] = sum;
+        b->room->mean[t] = dot_of(out, dout, e);
     }
 }
 
-/* c (+)= a . packed, where a is in two parts, PART elements apart: as it lies, or turned round. */
+/* c (+)= a . packed, where a is in two parts, PART elements apart: as it lies, or turned round. sizes: m, n, k, and the
+   steps of what is packed. */
 static void multiply(const struct backward_head *b, float *c, const uint16_t *parts, bool turned,
-                     const uint16_t *packed, const int64_t sizes[3], bool add)
+                     const uint16_t *packed, const int64_t sizes[4], bool add)
 {
     struct tile_gemm g = {.m = sizes[0],
                           .n = sizes[1],
@@ -112,6 +110,7 @@ static void multiply(const struct backward_head *b, float *c, const uint16_t *pa
                           .a_row = turned ? 1 : SCORE_ROW,
                           .a_step = turned ? SCORE_ROW : 1,
                           .b_packed = packed,
+                          .packed_steps = sizes[3],
                           .c = c,
                           .c_row = sizes[1],
                           .c_wide = true,
@@ -156,11 +155,11 @@ static void meet(const struct backward_head *b, int64_t query, int64_t rows, int
         split_in_two(room->ds_parts + at, room->ds_parts + PART + at, room->ds + at, width);
     }
     multiply(b, room->dv + key * e, room->p_parts, true, room->gradients + query * packed_e,
-             (int64_t[]){width, e, rows}, true);
-    multiply(b, room->dk + key * d, room->ds_parts, true, room->queries + query * packed_d, (int64_t[]){width, d, rows},
-             true);
-    multiply(b, room->dq + query * d, room->ds_parts, false, room->keys + key * packed_d, (int64_t[]){rows, d, width},
-             key > 0);
+             (int64_t[]){width, e, rows, rows}, true);
+    multiply(b, room->dk + key * d, room->ds_parts, true, room->queries + query * packed_d,
+             (int64_t[]){width, d, rows, rows}, true);
+    multiply(b, room->dq + query * d, room->ds_parts, false, room->keys + key * packed_d,
+             (int64_t[]){rows, d, width, smaller_of(z->keys - key, KEY_BLOCK)}, key > 0);
 }
 
 static void round_rows(uint16_t *to, int64_t row, const float *from, int64_t rows, int64_t depth)
@@ -177,7 +176,7 @@ static void run_head(const struct backward_head *b)
         for (int64_t query = 0; query < z->queries; query += QUERY_BLOCK) {
             int64_t rows = smaller_of(z->queries - query, QUERY_BLOCK);
             if (!b->h.causal || query + rows > key)
-                meet(b, query, rows, key, smaller_of(z->keys - key, KEY_BLOCK));
+                meet(b, query, rows, key, met_keys(&b->h, query, rows, key));
         }
     round_rows(b->dq, z->heads * z->depth, b->room->dq, z->queries, z->depth);
     if (!b->last)

@@ -13,7 +13,7 @@
 struct forward_room {
     float scores[QUERY_BLOCK * SCORE_ROW];
     uint16_t parts[2 * QUERY_BLOCK * SCORE_ROW]; /* of p: the first of all rows, then the second */
-    float most[QUERY_BLOCK], sum[QUERY_BLOCK];
+    struct met met[QUERY_BLOCK];
     float keep[KEY_BLOCK];
     float *out;              /* [QUERY_BLOCK, e] */
     uint16_t *keys, *values; /* packed: k^T [d, S]; blocks of v [KEY_BLOCK, e] */
@@ -68,34 +68,6 @@ static void pack_keys(const struct forward_head *f)
     }
 }
 
-/* Products -> p, for one query; what was summed up before is scaled to the new largest score. */
-static void soften(const struct forward_head *f, int64_t query, int64_t row, int64_t key, int64_t width)
-{
-    const struct attention_head *h = &f->h;
-    struct forward_room *room = f->room;
-    float *x = room->scores + row * SCORE_ROW, *out = room->out + row * h->z.value_depth;
-    int64_t t = query + row, seen = seen_keys(h, t, key, width);
-    memset(x + seen, 0, (size_t)(width - seen) * sizeof *x);
-    if (seen == 0)
-        return;
-    make_scores(x, h, t, key, seen);
-    float before = room->most[row], here = largest_of(x, seen), most = here > before ? here : before;
-    INDEPENDENT
-    for (int64_t i = 0; i < seen; i++)
-        x[i] = exp_of(x[i] - most);
-    float sum = row_total(x, seen), scale = exp_of(before - most);
-    for (int64_t i = 0; key > 0 && i < h->z.value_depth; i++)
-        out[i] *= scale;
-    room->most[row] = most;
-    room->sum[row] = key > 0 ? room->sum[row] * scale + sum : sum;
-    if (h->threshold) {
-        draw_kept(room->keep, h, t, key, seen);
-        INDEPENDENT
-        for (int64_t i = 0; i < seen; i++)
-            x[i] *= room->keep[i];
-    }
-}
-
 /* Queries query..query + rows against keys key..key + width. */
 static void meet(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width)
 {
@@ -115,13 +87,15 @@ static void meet(const struct forward_head *f, int64_t query, int64_t rows, int6
     gemm_tiles(&g);
     for (int64_t row = 0; row < rows; row++) {
         uint16_t *part = room->parts + row * SCORE_ROW;
-        soften(f, query, row, key, width);
+        soften(room->scores + row * SCORE_ROW, room->out + row * z->value_depth, room->met + row, room->keep, &f->h,
+               query + row, key, width);
         split_in_two(part, part + QUERY_BLOCK * SCORE_ROW, room->scores + row * SCORE_ROW, width);
     }
     g.n = z->value_depth;
     g.k = width;
     g.a_row = SCORE_ROW;
     g.b_packed = room->values + key * tile_padded(z->value_depth);
+    g.packed_steps = smaller_of(z->keys - key, KEY_BLOCK);
     g.c = room->out;
     g.c_row = z->value_depth;
     for (int part = 0; part < 2; part++) {
@@ -136,12 +110,12 @@ static void finish(const struct forward_head *f, int64_t query, int64_t rows)
 {
     const struct attention_sizes *z = &f->h.z;
     for (int64_t row = 0; row < rows; row++) {
-        float *out = f->room->out + row * z->value_depth, scale = 1 / f->room->sum[row];
+        float *out = f->room->out + row * z->value_depth, scale = 1 / f->room->met[row].sum;
         INDEPENDENT
         for (int64_t i = 0; i < z->value_depth; i++)
             out[i] *= scale;
         VARIANT(narrow)(f->out + (query + row) * z->heads * z->value_depth, out, TYPE_BF16, z->value_depth);
-        f->logsum[query + row] = f->room->most[row] + log_of(f->room->sum[row]);
+        f->logsum[query + row] = f->room->met[row].most + log_of(f->room->met[row].sum);
     }
 }
 
@@ -151,9 +125,9 @@ static void run_head(const struct forward_head *f)
     for (int64_t query = 0; query < z->queries; query += QUERY_BLOCK) {
         int64_t rows = smaller_of(z->queries - query, QUERY_BLOCK);
         for (int64_t row = 0; row < rows; row++)
-            f->room->most[row] = -3.0e38f;
+            f->room->met[row].most = LEAST_SCORE;
         for (int64_t key = 0; key < z->keys && !(f->h.causal && key >= query + rows); key += KEY_BLOCK)
-            meet(f, query, rows, key, smaller_of(z->keys - key, KEY_BLOCK));
+            meet(f, query, rows, key, met_keys(&f->h, query, rows, key));
         finish(f, query, rows);
     }
 }

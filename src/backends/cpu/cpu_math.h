@@ -45,6 +45,26 @@ INLINE float exp_of(float x)
     return p * float_of((bits_of(shifted) - bits_of(round) + 127) << 23);
 }
 
+/* exp_of of every lane, for loops that must not have a scalar tail. */
+typedef int32_t whole_vector __attribute__((vector_size(LANES * 4)));
+INLINE vector vector_exp(vector x)
+{
+    const vector round = vector_all(12582912.0f);
+    x = vector_max(vector_all(-87.0f), x);
+    x = vector_min(vector_all(88.0f), x);
+    vector shifted = vector_madd(x, vector_all(1.44269504f), round);
+    vector n = shifted - round;
+    vector r = vector_madd(n, vector_all(-LN2_LOW), vector_madd(n, vector_all(-LN2_HIGH), x));
+    vector p = vector_madd(r, vector_all(1.0f / 5040), vector_all(1.0f / 720));
+    p = vector_madd(p, r, vector_all(1.0f / 120));
+    p = vector_madd(p, r, vector_all(1.0f / 24));
+    p = vector_madd(p, r, vector_all(1.0f / 6));
+    p = vector_madd(p, r, vector_all(0.5f));
+    p = vector_madd(p, r * r, r) + vector_all(1.0f);
+    whole_vector power = ((whole_vector)shifted - (whole_vector)round + 127) << 23;
+    return p * (vector)power;
+}
+
 /* 2 atanh(s) = 2 (s + s^3/3 + ...) for |s| <= 1/3, to s^15. */
 INLINE float twice_atanh(float s)
 {

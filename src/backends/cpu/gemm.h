@@ -29,6 +29,7 @@ struct gemm {
     int64_t room_tiles;    /* of A that are copied at once, where nothing is packed: GEMM_TILE_ROOM more each; 0: 1 */
     const float *a_packed; /* all of A by gemm_pack_a, or NULL */
     const float *b_packed; /* all of B by gemm_pack_b, or NULL; never both */
+    int64_t packed_steps;  /* of b_packed, of which the first k are taken: at most GEMM_MOST_STEPS; 0: k */
     bool a_in_place;       /* A is read where it lies (then with b_packed, and no room): it is in a cache anyway */
     /* Steps of A lie in runs, as the cells of a strided convolution do (then a_row is 1): step_jump floats between the
        beginnings of two runs, a_step inside. 0: all are one run. */

@@ -24,6 +24,7 @@ struct packed_tile {
     const float *next;  /* where the next tile's c begins: fetched ahead */
     const float *ahead; /* a line a step of what the next block of columns reads: fetched into the second-level cache */
     int64_t c_row, k;
+    int64_t b_steps;       /* of a panel: k, or more */
     int64_t a_row, a_step; /* of a tile that lies elsewhere than in a pack */
     const float *later;    /* of run_tile: what `ahead` is for the first panel, */
     int64_t later_panel;   /* and floats from there to that of the next one; 0: the first only */
@@ -46,24 +47,68 @@ INLINE void store_columns(float *p, vector x, int at, int width)
         vector_store_part(p + at, x, left);
 }
 
-INLINE vector start(const struct packed_tile *t, int row, int column)
+/* Here and below, rows, vectors and whole are constants where this is expanded. What is asked once a tile is not asked
+   again for each of its sums: of a short product that would be a tenth. */
+INLINE void load_sums(vector sum[TALL][PANEL_VECTORS], const struct packed_tile *t, const int rows, const int vectors,
+                      const bool whole)
 {
-    if (t->add || !t->first)
-        return load_columns(t->c + row * t->c_row, column, t->width);
-    return t->bias ? load_columns(t->bias, column, t->width) : vector_all(0);
-}
-
-/* rows, vectors and placed (A is not packed) are constants where this is expanded. */
-INLINE void packed_tile(const struct packed_tile *t, const int rows, const int vectors, const bool placed)
-{
-    vector sum[TALL][PANEL_VECTORS];
     UNROLL
     for (int i = 0; i < rows; i++) {
         UNROLL
-        for (int j = 0; j < vectors; j++) {
-            sum[i][j] = start(t, i, j * LANES);
+        for (int j = 0; j < vectors; j++)
+            sum[i][j] = load_columns(t->c + i * t->c_row, j * LANES, whole ? vectors * LANES : t->width);
+    }
+}
+
+INLINE void store_sums(vector sum[TALL][PANEL_VECTORS], const struct packed_tile *t, const int rows, const int vectors,
+                       const bool whole)
+{
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int j = 0; j < vectors; j++)
+            store_columns(t->c + i * t->c_row, sum[i][j], j * LANES, whole ? vectors * LANES : t->width);
+    }
+}
+
+/* Where sums start: at 0, at the bias. */
+INLINE void first_sums(vector sum[TALL][PANEL_VECTORS], const struct packed_tile *t, const int rows, const int vectors)
+{
+    UNROLL
+    for (int j = 0; j < vectors; j++) {
+        vector first = t->bias ? load_columns(t->bias, j * LANES, t->width) : vector_all(0);
+        UNROLL
+        for (int i = 0; i < rows; i++)
+            sum[i][j] = first;
+    }
+}
+
+INLINE void relu_sums(vector sum[TALL][PANEL_VECTORS], const int rows, const int vectors)
+{
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int j = 0; j < vectors; j++)
+            sum[i][j] = vector_max(vector_all(0), sum[i][j]);
+    }
+}
+
+/* placed: A is not packed. */
+INLINE void packed_tile(const struct packed_tile *t, const int rows, const int vectors, const bool placed)
+{
+    vector sum[TALL][PANEL_VECTORS];
+    const bool whole = t->width == vectors * LANES;
+    if (t->first && !t->add)
+        first_sums(sum, t, rows, vectors);
+    else if (whole)
+        load_sums(sum, t, rows, vectors, true);
+    else
+        load_sums(sum, t, rows, vectors, false);
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int j = 0; j < vectors; j++)
             __builtin_prefetch(t->next + i * t->c_row + j * LINE, 1, 3);
-        }
     }
     /* Four rows a pointer: an offset for each row would not stay in a register. */
     const int64_t row = placed ? t->a_row : 1, row_3 = 3 * row, step = placed ? t->a_step : TALL;
@@ -83,15 +128,12 @@ INLINE void packed_tile(const struct packed_tile *t, const int rows, const int v
                 sum[i][j] = vector_madd(x, line[j], sum[i][j]);
         }
     }
-    bool relu = t->relu && t->last;
-    UNROLL
-    for (int i = 0; i < rows; i++) {
-        UNROLL
-        for (int j = 0; j < vectors; j++) {
-            vector y = relu ? vector_max(vector_all(0), sum[i][j]) : sum[i][j];
-            store_columns(t->c + i * t->c_row, y, j * LANES, t->width);
-        }
-    }
+    if (t->relu && t->last)
+        relu_sums(sum, rows, vectors);
+    if (whole)
+        store_sums(sum, t, rows, vectors, true);
+    else
+        store_sums(sum, t, rows, vectors, false);
 }
 
 typedef void packed_function(const struct packed_tile *t);
@@ -272,7 +314,7 @@ static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b
     const float *below = row + height < g->m ? c + height * g->c_row : c;
     for (int64_t j = 0; j < columns; j += PANEL) {
         int64_t left = columns - j;
-        t->b = b + j * t->k;
+        t->b = b + j * t->b_steps;
         t->c = c + j;
         t->next = left > PANEL ? c + j + PANEL : below;
         t->ahead = t->later && (j == 0 || t->later_panel) ? t->later + j / PANEL * t->later_panel : t->b;
@@ -287,6 +329,7 @@ static struct packed_tile tile_of(const struct gemm *g, int64_t from, int64_t k)
     return (struct packed_tile){
         .c_row = g->c_row,
         .k = k,
+        .b_steps = g->packed_steps ? g->packed_steps : k,
         .a_row = g->a_row,
         .a_step = g->a_step,
         .first = from == 0,
@@ -328,10 +371,10 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
         for (int64_t i = 0; i < rows; i += tall) {
             int64_t others = (rows - i - 1) / tall; /* tiles behind this one: the last two fetch a half each */
             bool more = others < 2 && column + BLOCK_COLUMNS < g->n;
-            t.later = more ? b + (column + BLOCK_COLUMNS) * k + others * k * LINE : NULL;
-            t.later_panel = PANEL * k;
+            t.later = more ? b + (column + BLOCK_COLUMNS) * t.b_steps + others * k * LINE : NULL;
+            t.later_panel = PANEL * t.b_steps;
             t.a = a + i * a_row;
-            run_tile(g, &t, b + column * k, tall, row + i, column, smaller(g->n - column, BLOCK_COLUMNS));
+            run_tile(g, &t, b + column * t.b_steps, tall, row + i, column, smaller(g->n - column, BLOCK_COLUMNS));
         }
 }
 

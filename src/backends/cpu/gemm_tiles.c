@@ -199,6 +199,11 @@ TILES static void put_away(void)
     _tile_release();
 }
 
+static int64_t packed_steps(const struct tile_gemm *g)
+{
+    return tile_padded(g->packed_steps ? g->packed_steps : g->k);
+}
+
 /* Columns column..end, which are packed at b. */
 static void run_columns(const struct tile_gemm *g, const uint16_t *b, int64_t column, int64_t end, uint32_t *a_room,
                         float *sums)
@@ -206,7 +211,7 @@ static void run_columns(const struct tile_gemm *g, const uint16_t *b, int64_t co
     for (int64_t row = 0; row < g->m; row += TILE_BLOCK) {
         struct tile_rows a = rows_of(g, row, a_room);
         for (int64_t j = column; j < end; j += TILE_BLOCK) {
-            block(sums, &a, b + (j - column) * tile_padded(g->k), g->k);
+            block(sums, &a, b + (j - column) * packed_steps(g), g->k);
             put(g, sums, row, j);
         }
     }
@@ -223,7 +228,7 @@ void gemm_tiles(const struct tile_gemm *g)
         int64_t end = g->n - column < some ? g->n : column + some;
         for (int64_t j = column; !g->b_packed && j < end; j += TILE_BLOCK)
             pack_b_columns(b_room + (j - column) * tile_padded(g->k), g, j);
-        const uint16_t *b = g->b_packed ? g->b_packed + column * tile_padded(g->k) : b_room;
+        const uint16_t *b = g->b_packed ? g->b_packed + column * packed_steps(g) : b_room;
         run_columns(g, b, column, end, a_room, sums);
     }
     put_away();

@@ -14,6 +14,7 @@ struct tile_gemm {
     const uint16_t *b;
     int64_t b_step, b_column;
     const uint16_t *b_packed; /* all of B by tile_pack_b, or NULL */
+    int64_t packed_steps;     /* of b_packed, of which the first k are taken; 0: k */
     void *c;
     int64_t c_row;
     bool c_wide;       /* c is f32, else bf16 */

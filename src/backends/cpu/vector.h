@@ -198,6 +198,14 @@ INLINE float vector_sum(vector x)
     x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
     return x[0] + x[1];
 }
+/* Of lanes that are numbers. */
+INLINE float vector_largest(vector x)
+{
+    x = vector_max(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+    x = vector_max(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+    x = vector_max(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+    return x[0] > x[1] ? x[0] : x[1];
+}
 #elif LANES == 8
 #define LANED_LOW  0, 8, 1, 9, 2, 10, 3, 11
 #define LANED_HIGH 4, 12, 5, 13, 6, 14, 7, 15
@@ -207,12 +215,23 @@ INLINE float vector_sum(vector x)
     x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5);
     return x[0] + x[1];
 }
+INLINE float vector_largest(vector x)
+{
+    x = vector_max(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3));
+    x = vector_max(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5));
+    return x[0] > x[1] ? x[0] : x[1];
+}
 #else
 #define LANED_LOW  0, 4, 1, 5
 #define LANED_HIGH 2, 6, 3, 7
 INLINE float vector_sum(vector x)
 {
     return (x[0] + x[2]) + (x[1] + x[3]);
+}
+INLINE float vector_largest(vector x)
+{
+    float a = x[0] > x[1] ? x[0] : x[1], b = x[2] > x[3] ? x[2] : x[3];
+    return a > b ? a : b;
 }
 #endif
 
