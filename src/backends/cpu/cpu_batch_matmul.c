@@ -10,7 +10,7 @@
 static void run_matrix(const struct call *call, const struct batch_matmul_sizes *z, int64_t sample, int64_t matrix,
                        float *c, bool add)
 {
-    const struct gemm g = {
+    struct gemm g = {
         .m = z->m,
         .n = z->n,
         .k = z->k,
@@ -25,10 +25,16 @@ static void run_matrix(const struct call *call, const struct batch_matmul_sizes 
         .add = add,
         .room = call->scratch,
     };
-    if (z->m < FEW_ROWS && z->b_column == 1)
+    if (z->m < FEW_ROWS && z->b_column == 1) {
         VARIANT(gemm)(&g);
-    else
-        VARIANT(gemm_packed)(&g);
+        return;
+    }
+    if (gemm_b_floats(z->k, z->n) <= GEMM_ROOM) { /* all of b at once; then a needs no copy */
+        VARIANT(gemm_pack_b)(call->scratch, &g, 0, 1);
+        g.b_packed = call->scratch;
+        g.a_in_place = true;
+    }
+    VARIANT(gemm_packed)(&g);
 }
 
 static void run_batch_matmul(const struct kernel *kernel, const struct call *call)

@@ -25,6 +25,47 @@ INLINE int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Forward, logits are made turned round, a class a row: what is done to those of a token is done to those of its
+   neighbours at once. */
+#define FORWARD_ROW (TOKEN_ROWS + SPREAD)
+
+INLINE vector choose(whole_vector first, vector a, vector b)
+{
+    return (vector)((first & (whole_vector)a) | (~first & (whole_vector)b));
+}
+
+/* Logits (without their bias) of classes first..first + count join the sums of LANES tokens. */
+INLINE void join_lanes(struct token_rows *tokens, int64_t at, const float *logits, const float *bias, int64_t first,
+                       int64_t count)
+{
+    vector before = vector_load(tokens->most + at), most = before, sum = vector_load(tokens->sum + at), best;
+    memcpy(&best, tokens->best + at, sizeof best);
+    for (int64_t c = 0; c < count; c++) {
+        vector x = vector_load(logits + c * FORWARD_ROW) + vector_all(bias ? bias[first + c] : 0);
+        best = choose((whole_vector)(x > most), (vector)((whole_vector){0} + (int32_t)(first + c)), best);
+        most = vector_max(x, most);
+    }
+    sum *= vector_exp(before - most);
+    for (int64_t c = 0; c < count; c++)
+        sum += vector_exp(vector_load(logits + c * FORWARD_ROW) + vector_all(bias ? bias[first + c] : 0) - most);
+    vector_store(tokens->most + at, most);
+    vector_store(tokens->sum + at, sum);
+    memcpy(tokens->best + at, &best, sizeof best);
+}
+
+/* Of all tokens; logits behind `rows` are anything. */
+INLINE void join_sums(struct token_rows *tokens, const float *logits, const float *bias, int64_t rows, int64_t first,
+                      int64_t count)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t c = tokens->label[i] - first;
+        if (tokens->label[i] >= 0 && c >= 0 && c < count)
+            tokens->right[i] = logits[c * FORWARD_ROW + i] + (bias ? bias[first + c] : 0);
+    }
+    for (int64_t i = 0; i < rows; i += LANES)
+        join_lanes(tokens, i, logits + i, bias, first, count);
+}
+
 INLINE int64_t all_tokens(const struct kernel *kernel, const struct call *call)
 {
     return call->count * cpu_kernel_of(kernel)->size[2];

@@ -1,13 +1,12 @@
 /* cpu_vocabulary_loss.c - softmax cross-entropy over many classes, a block of logits at a time.
 
-   Forward: TOKEN_ROWS tokens against one block of classes after another, largest score and sum on the way.
+   Forward: TOKEN_ROWS tokens, packed, against one block of classes after another, which are read where they lie.
    Backward: all tokens against the classes of a slice; h is packed twice before: as the left side of h . w^T and as the
    right side of dy^T . h. */
-#include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/cpu_vocabulary.h"
 #include "backends/cpu/gemm.h"
 
-/* size[3]: floats of h packed as a left side (forward: of one block of tokens). */
+/* size[3]: floats of h packed as a left side (forward: of one block of tokens, as a right side). */
 
 #define LOGIT_ROW (CLASSES + SPREAD)
 
@@ -25,55 +24,35 @@ static void set_classes(struct gemm *g, const struct kernel *kernel, const struc
 
 struct forward_room {
     struct token_rows tokens;
-    float logits[TOKEN_ROWS * LOGIT_ROW];
-    float gemm[GEMM_ROOM];
-    float packed[]; /* the tokens, as tiles */
+    float logits[CLASSES * FORWARD_ROW];
+    float packed[]; /* the tokens, as panels; then gemm's room, for classes that do not lie in rows */
 };
-
-/* Logits of classes first..first + count join the sums of one token. */
-static void join_sums(struct forward_room *room, int64_t row, int64_t first, int64_t count)
-{
-    struct token_rows *tokens = &room->tokens;
-    float *x = room->logits + row * LOGIT_ROW, most = tokens->most[row], before = most;
-    for (int64_t i = 0; i < count; i++)
-        most = x[i] > most ? x[i] : most;
-    for (int64_t i = 0; most > before && i < count; i++)
-        if (x[i] == most) {
-            tokens->best[row] = (int32_t)(first + i);
-            break;
-        }
-    if (tokens->label[row] >= first && tokens->label[row] < first + count)
-        tokens->right[row] = x[tokens->label[row] - first];
-    INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
-        x[i] = exp_of(x[i] - most);
-    tokens->sum[row] = (first > 0 ? tokens->sum[row] * exp_of(before - most) : 0) + row_total(x, count);
-    tokens->most[row] = most;
-}
 
 static void run_tokens(const struct kernel *kernel, const struct call *call, int64_t token, int64_t rows)
 {
     int64_t d = cpu_kernel_of(kernel)->size[0], classes = cpu_kernel_of(kernel)->size[1];
     struct forward_room *room = call->scratch;
-    const float *bias = call->input[3];
-    struct gemm g = {.m = rows,
+    const float *w = call->input[1];
+    bool columns = by_columns(call->node);
+    struct gemm g = {.n = rows,
                      .k = d,
-                     .a = (const float *)call->input[0] + token * d,
-                     .a_row = d,
-                     .a_step = 1,
-                     .a_packed = room->packed,
+                     .a_row = columns ? 1 : d,
+                     .a_step = columns ? classes : 1,
+                     .a_in_place = !columns,
+                     .b = (const float *)call->input[0] + token * d,
+                     .b_step = 1,
+                     .b_column = d,
+                     .b_packed = room->packed,
                      .c = room->logits,
-                     .c_row = LOGIT_ROW,
-                     .room = room->gemm};
+                     .c_row = FORWARD_ROW,
+                     .room = room->packed + cpu_kernel_of(kernel)->size[3]};
     take_labels(&room->tokens, call, token, rows, classes);
-    VARIANT(gemm_pack_a)(room->packed, &g, 0, 1);
+    VARIANT(gemm_pack_b)(room->packed, &g, 0, 1);
     for (int64_t first = 0; first < classes; first += CLASSES) {
-        g.n = least(classes - first, CLASSES);
-        g.bias = bias ? bias + first : NULL;
-        set_classes(&g, kernel, call, first);
+        g.m = least(classes - first, CLASSES);
+        g.a = w + first * g.a_row;
         VARIANT(gemm_packed)(&g);
-        for (int64_t row = 0; row < rows; row++)
-            join_sums(room, row, first, g.n);
+        join_sums(&room->tokens, room->logits, call->input[3], rows, first, g.m);
     }
     give_losses(&room->tokens, call, token, rows);
 }
@@ -90,8 +69,9 @@ MAKER(make_vocabulary_crossentropy)
     (void)entry, (void)error;
     if (!take_vocabulary_sizes(out, request->node, TYPE_F32))
         return PLIM_OK;
-    out->size[3] = gemm_a_floats(TOKEN_ROWS, out->size[0]);
-    out->kernel.scratch_bytes = sizeof(struct forward_room) + (size_t)out->size[3] * sizeof(float);
+    out->size[3] = gemm_b_floats(out->size[0], TOKEN_ROWS);
+    int64_t room = by_columns(request->node) ? GEMM_ROWS_ROOM : 0;
+    out->kernel.scratch_bytes = sizeof(struct forward_room) + (size_t)(out->size[3] + room) * sizeof(float);
     out->kernel.run = run_forward;
     return PLIM_OK;
 }

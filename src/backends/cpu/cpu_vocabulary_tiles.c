@@ -25,42 +25,10 @@ static void set_classes(struct tile_gemm *g, const struct kernel *kernel, const 
 
 struct forward_room {
     struct token_rows tokens;
-    float logits[CLASSES * (TOKEN_ROWS + SPREAD)];
+    float logits[CLASSES * FORWARD_ROW];
 };
 
-#define FORWARD_ROW   (TOKEN_ROWS + SPREAD)
 #define FORWARD_BYTES ((sizeof(struct forward_room) + 63) / 64 * 64)
-
-/* Logits of classes first..first + count join the sums of all tokens. */
-static void join_sums(struct forward_room *room, const float *bias, int64_t rows, int64_t first, int64_t count)
-{
-    struct token_rows *tokens = &room->tokens;
-    float most[TOKEN_ROWS];
-    int32_t *best = tokens->best;
-    memcpy(most, tokens->most, (size_t)rows * sizeof *most);
-    for (int64_t c = 0; c < count; c++) {
-        float *x = room->logits + c * FORWARD_ROW, more = bias ? bias[first + c] : 0;
-        INDEPENDENT
-        for (int64_t i = 0; i < rows; i++) {
-            x[i] += more;
-            best[i] = x[i] > most[i] ? (int32_t)(first + c) : best[i];
-            most[i] = x[i] > most[i] ? x[i] : most[i];
-        }
-    }
-    for (int64_t i = 0; i < rows; i++)
-        if (tokens->label[i] >= first && tokens->label[i] < first + count)
-            tokens->right[i] = room->logits[(tokens->label[i] - first) * FORWARD_ROW + i];
-    INDEPENDENT
-    for (int64_t i = 0; i < rows; i++)
-        tokens->sum[i] *= exp_of(tokens->most[i] - most[i]);
-    for (int64_t c = 0; c < count; c++) {
-        const float *x = room->logits + c * FORWARD_ROW;
-        INDEPENDENT
-        for (int64_t i = 0; i < rows; i++)
-            tokens->sum[i] += exp_of(x[i] - most[i]);
-    }
-    memcpy(tokens->most, most, (size_t)rows * sizeof *most);
-}
 
 static void run_tokens(const struct kernel *kernel, const struct call *call, int64_t token, int64_t rows)
 {
@@ -83,7 +51,7 @@ static void run_tokens(const struct kernel *kernel, const struct call *call, int
         g.m = least(classes - first, CLASSES);
         set_classes(&g, kernel, call, first);
         gemm_tiles(&g);
-        join_sums(room, call->input[3], rows, first, g.m);
+        join_sums(&room->tokens, room->logits, call->input[3], rows, first, g.m);
     }
     give_losses(&room->tokens, call, token, rows);
 }

@@ -365,6 +365,7 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
     const float *a = g->a_in_place ? g->a + row * g->a_row + from * g->a_step : g->room;
     int64_t a_row = g->a_in_place ? g->a_row : k, tiles = padded(rows, TALL) / TALL;
     int64_t tall = g->a_in_place ? (rows + tiles - 1) / tiles : TALL; /* even ones: a low tile at the end is slow */
+    bool follows = g->a_in_place && g->a_step == 1 && g->a_row == k && g->n <= BLOCK_COLUMNS;
     if (!g->a_in_place)
         pack_tiles(g->room, g, row, rows, from, k);
     for (int64_t column = 0; column < g->n; column += BLOCK_COLUMNS)
@@ -372,7 +373,9 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
             int64_t others = (rows - i - 1) / tall; /* tiles behind this one: the last two fetch a half each */
             bool more = others < 2 && column + BLOCK_COLUMNS < g->n;
             t.later = more ? b + (column + BLOCK_COLUMNS) * t.b_steps + others * k * LINE : NULL;
-            t.later_panel = PANEL * t.b_steps;
+            if (follows && !more && row + i + tall < g->m)
+                t.later = a + (i + tall) * a_row; /* rows come from afar, the next ones too */
+            t.later_panel = more ? PANEL * t.b_steps : 0;
             t.a = a + i * a_row;
             run_tile(g, &t, b + column * t.b_steps, tall, row + i, column, smaller(g->n - column, BLOCK_COLUMNS));
         }
