@@ -441,6 +441,26 @@ plim_status yaml_parse(struct yaml **root, struct arena *arena, const char *name
     return status;
 }
 
+/* As deep as the document, which is bounded. */
+plim_status yaml_copy(struct yaml **out, struct arena *arena, const struct yaml *node, plim_error *error)
+{
+    struct yaml *copy = arena_take(arena, sizeof *copy);
+    if (!copy)
+        return arena_refused(arena, error);
+    *copy = *node;
+    copy->key = node->key ? arena_string(arena, node->key) : NULL;
+    copy->text = node->text ? arena_string(arena, node->text) : NULL;
+    copy->origin = node->origin ? arena_string(arena, node->origin) : NULL;
+    copy->first = copy->next = NULL;
+    if ((node->key && !copy->key) || (node->text && !copy->text) || (node->origin && !copy->origin))
+        return arena_refused(arena, error);
+    struct yaml **end = &copy->first;
+    for (const struct yaml *child = node->first; child; child = child->next, end = &(*end)->next)
+        TRY(yaml_copy(end, arena, child, error));
+    *out = copy;
+    return PLIM_OK;
+}
+
 struct yaml *yaml_get(const struct yaml *map, const char *key)
 {
     if (map == NULL || map->kind != YAML_MAP)

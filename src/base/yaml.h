@@ -30,6 +30,8 @@ struct yaml {
 plim_status yaml_parse(struct yaml **root, struct arena *arena, const char *name, const char *text, size_t bytes, plim_error *error);
 /* The child of a map with that key, or NULL. */
 struct yaml *yaml_get(const struct yaml *map, const char *key);
+/* The tree below a node, in another arena: for those who need it when the document is gone. */
+plim_status yaml_copy(struct yaml **out, struct arena *arena, const struct yaml *node, plim_error *error);
 /* "train.epochs=1": sets a value (its text is YAML: "a=[1, 2]"), making maps
    on the way, except for a part that is a near miss of a key that is there
    (PLIM_USAGE with that key). A number enters a list by place, from 0. A list

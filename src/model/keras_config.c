@@ -97,14 +97,22 @@ plim_status translate(struct yaml **out, const struct translation *t, const stru
 
 /* ---- layers ---- */
 
-/* What Python's operators and functions on tensors are saved as. */
+/* Layers that Keras's own models bring along. */
 static const struct {
-    const char *module, *class, *layer;
-} operators[] = {
-    {"keras.src.ops.numpy", "Add", "Add"},           {"keras.src.ops.numpy", "Subtract", "Subtract"},
-    {"keras.src.ops.numpy", "Multiply", "Multiply"}, {"keras.src.ops.numpy", "Maximum", "Maximum"},
-    {"keras.src.ops.numpy", "Minimum", "Minimum"},   {"keras.src.ops.nn", "Relu", "ReLU"},
+    const char *module, *class;
+} brought[] = {
+    {"keras.src.applications.convnext", "LayerScale"},
+    {"keras.src.applications.convnext", "StochasticDepth"},
+    {"keras.src.applications.inception_resnet_v2", "CustomScaleLayer"},
 };
+
+static bool is_brought(const char *module, const char *class)
+{
+    for (int i = 0; i < LENGTH(brought); i++)
+        if (strcmp(module, brought[i].module) == 0 && strcmp(class, brought[i].class) == 0)
+            return true;
+    return false;
+}
 
 /* The layer's class in our words; what is not Keras's own, or carries code, is refused. */
 static plim_status class_of(const char **out, const struct translation *t, const struct yaml *object)
@@ -116,11 +124,10 @@ static plim_status class_of(const char **out, const struct translation *t, const
     if (strcmp(class, "Lambda") == 0 || strcmp(class, "TFOpLambda") == 0)
         return node_refuse(t, object, PLIM_UNSUPPORTED, "a %s carries code, which is not run; replace it by layers",
                            class);
-    for (int i = 0; module && i < LENGTH(operators); i++)
-        if (strcmp(module, operators[i].module) == 0 && strcmp(class, operators[i].class) == 0) {
-            *out = operators[i].layer;
-            return PLIM_OK;
-        }
+    if (module && (is_op(object) || is_brought(module, class))) {
+        *out = is_op(object) ? "Op" : class;
+        return PLIM_OK;
+    }
     bool own = registered && strcmp(registered, class) != 0;
     bool keras = !module || strcmp(module, "keras") == 0 || strcmp(module, "keras.layers") == 0 ||
                  strncmp(module, "keras.src.models.", 17) == 0;
@@ -160,6 +167,16 @@ static plim_status add_input_shape(const struct translation *t, struct yaml *opt
     return node_append(t, options, "name", name);
 }
 
+/* Without a mean its figures are weights. */
+static plim_status note_adapted(const struct translation *t, struct yaml *options, const struct yaml *config)
+{
+    struct yaml *adapted = NULL;
+    if (!node_is_null(yaml_get(config, "mean")))
+        return PLIM_OK;
+    TRY(node_text(&adapted, t, "true", config));
+    return node_append(t, options, "adapted", adapted);
+}
+
 static plim_status layer_options(struct yaml **out, const struct translation *t, const struct yaml *object,
                                  const char *class)
 {
@@ -173,7 +190,10 @@ static plim_status layer_options(struct yaml **out, const struct translation *t,
     TRY(node_make(out, t, YAML_MAP, object));
     if (strcmp(class, "InputLayer") == 0)
         return add_input_shape(t, *out, config);
-    return add_words(t, *out, config);
+    if (is_op(object))
+        return add_op_words(t, *out, object);
+    TRY(add_words(t, *out, config));
+    return strcmp(class, "Normalization") == 0 ? note_adapted(t, *out, config) : PLIM_OK;
 }
 
 /* {Class: options} */
@@ -224,7 +244,11 @@ static plim_status add_uses(const struct translation *t, struct yaml *list, stru
         if (use > 0)
             TRY(make_use(&entry, &options, t, name, object));
         TRY(node_make(&inputs, t, YAML_LIST, node ? node : object));
-        struct call_words call = {inputs, &inputs->first, options, index, name};
+        struct call_words call = {inputs, &inputs->first, options, index, name, NULL, NULL};
+        if (use == 0 && is_op(object)) {
+            call.op = yaml_get(options, "op")->text;
+            call.arguments = yaml_get(options, "arguments");
+        }
         if (node)
             TRY(call_add(t, &call, node));
         if (!input)

@@ -126,6 +126,18 @@ static plim_status add_tensors(const struct translation *t, struct call_words *c
     return PLIM_OK;
 }
 
+/* Tensors of an op may stand among values: ops.subtract(1, x). */
+static plim_status add_op_arguments(const struct translation *t, struct call_words *call, const struct yaml *args)
+{
+    int place = 0;
+    for (const struct yaml *child = args->kind == YAML_LIST ? args->first : NULL; child; child = child->next, place++) {
+        const struct yaml *first = child->kind == YAML_LIST && child->first ? child->first : child;
+        bool tensor = first->kind == YAML_MAP && yaml_get(yaml_get(first, "config"), "keras_history");
+        TRY(tensor ? add_tensors(t, call, child) : add_op_value(t, call, child, place));
+    }
+    return PLIM_OK;
+}
+
 /* null, false, or a list of nulls: mask=[None, None]. */
 static bool is_nothing(const struct yaml *node)
 {
@@ -157,6 +169,11 @@ static plim_status add_named(const struct translation *t, struct call_words *cal
             TRY(add_tensors(t, call, word));
             continue;
         }
+        if (call->op) {
+            TRY(translate(&value, t, word));
+            TRY(node_append(t, call->arguments, word->key, value));
+            continue;
+        }
         if (yaml_get(call->options, word->key) || strcmp(word->key, "inputs") == 0 || strcmp(word->key, "layers") == 0)
             return node_refuse(t, word, PLIM_BAD_MODEL, "layer '%s' is called with %s=, which it has already",
                                call->layer, word->key);
@@ -172,7 +189,7 @@ plim_status call_add(const struct translation *t, struct call_words *call, const
     if (node->kind == YAML_MAP) {
         const struct yaml *args = yaml_get(node, "args"), *kwargs = yaml_get(node, "kwargs");
         if (args)
-            TRY(add_tensors(t, call, args));
+            TRY(call->op ? add_op_arguments(t, call, args) : add_tensors(t, call, args));
         return kwargs && kwargs->kind == YAML_MAP ? add_named(t, call, kwargs) : PLIM_OK;
     }
     for (const struct yaml *history = node->kind == YAML_LIST ? node->first : NULL; history; history = history->next) {

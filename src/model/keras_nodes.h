@@ -56,6 +56,14 @@ bool is_travelling_mask(const struct keras_index *index, const struct yaml *tens
 bool add_masks(struct keras_index *index, const struct yaml *layer);
 bool find_masks_only(struct keras_index *index, const struct yaml *object);
 
+/* keras_ops.c: what Python's operators and functions on tensors are saved as. */
+bool is_op(const struct yaml *object);
+/* Words of the layer Op: op, arguments, name. */
+plim_status add_op_words(const struct translation *t, struct yaml *options, const struct yaml *object);
+/* Argument number `place` of a call, which is no tensor. */
+struct call_words;
+plim_status add_op_value(const struct translation *t, struct call_words *call, const struct yaml *value, int place);
+
 /* keras_config.c: any value. */
 plim_status translate(struct yaml **out, const struct translation *t, const struct yaml *node);
 
@@ -65,6 +73,8 @@ struct call_words {
     struct yaml *options; /* of the layer: switches of the call go there */
     const struct keras_index *index;
     const char *layer;
+    const char *op; /* of an op's first call, and where what is no tensor goes; else NULL */
+    struct yaml *arguments;
 };
 /* One entry of inbound_nodes. */
 plim_status call_add(const struct translation *t, struct call_words *call, const struct yaml *node);

@@ -1,5 +1,5 @@
 /* layer_dropout.c - layers that act in training only: Dropout, SpatialDropout1D to 3D, GaussianNoise,
-   GaussianDropout, AlphaDropout. What they draw is a function of the job's seed, the layer's name and the step. */
+   GaussianDropout, AlphaDropout, and StochasticDepth, which Keras's ConvNeXt brings along. What they draw is a function of the job's seed, the layer's name and the step. */
 #include <math.h>
 #include <string.h>
 
@@ -36,6 +36,10 @@ static const struct setting spatial_settings[] = {
 static const struct setting noise_settings[] = {
     {"stddev", SETTING_NODE, AT(rate_word), 0},
     {"seed", SETTING_NODE, AT(seed_word), 0},
+    LAYER_WORDS,
+};
+static const struct setting depth_settings[] = {
+    {"drop_path_rate", SETTING_NODE, AT(rate_word), 0},
     LAYER_WORDS,
 };
 static const struct setting gaussian_settings[] = {
@@ -132,6 +136,11 @@ static plim_status noise_read(struct layer *layer, const struct yaml *yaml, plim
     return read_words(layer, noise_settings, LENGTH(noise_settings), (double)INFINITY, yaml, error);
 }
 
+static plim_status depth_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+{
+    return read_words(layer, depth_settings, LENGTH(depth_settings), 1, yaml, error);
+}
+
 static plim_status gaussian_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
 {
     return read_words(layer, gaussian_settings, LENGTH(gaussian_settings), BELOW_ONE, yaml, error);
@@ -203,6 +212,13 @@ static struct tensor *spatial_build(struct layer *layer, struct graph *graph, st
     return is_on(layer) ? drop(layer, graph, x, shared) : x;
 }
 
+/* Whole samples. */
+static struct tensor *depth_build(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    int64_t shared = x ? ((int64_t)1 << x->shape.rank) - 2 : 0;
+    return x && is_on(layer) ? drop(layer, graph, x, shared) : x;
+}
+
 static struct tensor *spatial1d_build(struct layer *layer, struct graph *graph, struct tensor *x)
 {
     return spatial_build(layer, graph, x, 3);
@@ -262,6 +278,7 @@ static struct tensor *gaussian_build(struct layer *layer, struct graph *graph, s
         .build = builder,                                                                                              \
     }
 
+DROPOUT_LAYER(stochastic_depth, "StochasticDepth", "stochastic_depth", depth_read, depth_build);
 DROPOUT_LAYER(dropout, "Dropout", "dropout", dropout_read, dropout_build);
 DROPOUT_LAYER(spatial_dropout1d, "SpatialDropout1D", "spatial_dropout1d", spatial_read, spatial1d_build);
 DROPOUT_LAYER(spatial_dropout2d, "SpatialDropout2D", "spatial_dropout2d", spatial_read, spatial2d_build);

@@ -1,13 +1,15 @@
 /* layer_given_normalization.c - Normalization, with the mean and variance that the
-   job file gives: numbers, not weights, as in Keras. */
+   job file gives: numbers, not weights, as in Keras. One that was adapted to data has them as weights, which a file of
+   weights brings. */
 #include <math.h>
 
 #include "model/layer_options.h"
+#include "model/op_words.h"
 #include "ops/ops.h"
 
 struct given_normalization {
     struct layer_words words;
-    bool invert;
+    bool invert, adapted;
     int64_t count, axis;
     bool any_axis;           /* axis: null */
     float *mean, *deviation; /* `count` of each, in the model's arena */
@@ -16,11 +18,9 @@ struct given_normalization {
 
 #define AT(field) offsetof(struct given_normalization, field)
 static const struct setting settings[] = {
-    {"axis", SETTING_NODE, AT(axis_word), 0},
-    {"mean", SETTING_NODE, AT(mean_word), 0},
-    {"variance", SETTING_NODE, AT(variance_word), 0},
-    {"invert", SETTING_BOOL, AT(invert), 0},
-    LAYER_WORDS,
+    {"axis", SETTING_NODE, AT(axis_word), 0},         {"mean", SETTING_NODE, AT(mean_word), 0},
+    {"variance", SETTING_NODE, AT(variance_word), 0}, {"invert", SETTING_BOOL, AT(invert), 0},
+    {"adapted", SETTING_BOOL, AT(adapted), 0},        LAYER_WORDS,
 };
 
 static plim_status read_number(float *out, const struct layer *layer, const char *word, const struct yaml *node,
@@ -86,11 +86,16 @@ static plim_status given_normalization_read(struct layer *layer, const struct ya
     if (word && !options->any_axis)
         TRY(setting_value(&options->axis, &axis, layer->model->job, word, error));
     layer_place(where, layer);
+    if (options->adapted && (options->mean_word || options->variance_word || options->any_axis))
+        return fail_at(error, PLIM_UNSUPPORTED, where, "%s: adapted: it has an axis, and neither mean nor variance",
+                       layer->type->name);
+    if (options->adapted)
+        return PLIM_OK;
     if (!options->mean_word && !options->variance_word)
         return hint(
             error,
             fail_at(error, PLIM_UNSUPPORTED, where, "%s: adapting to data is not supported yet", layer->type->name),
-            "give mean and variance");
+            "give mean and variance, or adapted: true where a file of weights has them");
     if (!options->mean_word || !options->variance_word)
         return layer_missing(layer, options->mean_word ? "variance" : "mean", "Normalization: {mean: 0, variance: 1}",
                              error);
@@ -107,11 +112,32 @@ static const float *keep(struct graph *graph, const float *values, int64_t count
     return copy;
 }
 
+/* By weights; as Keras has them, until a file says others: 0 and 1. */
+static struct tensor *adapted_build(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct given_normalization *options = layer->options;
+    if (!layer_last_axis(layer, graph, x, options->axis))
+        return NULL;
+    struct shape shape = shape_of(1, (int64_t[]){x->shape.dim[x->shape.rank - 1]});
+    struct tensor *mean = model_fixed_weight(layer, graph, "mean", shape, (struct initializer){.kind = INITIAL_ZEROS});
+    struct tensor *variance =
+        model_fixed_weight(layer, graph, "variance", shape, (struct initializer){.kind = INITIAL_ONES});
+    if (!mean || !variance)
+        return NULL;
+    struct tensor *deviation =
+        binary(graph, &op_maximum, unary(graph, &op_sqrt, variance), op_constant(graph, TYPE_F32, 1e-7));
+    if (options->invert)
+        return binary(graph, &op_add, binary(graph, &op_multiply, x, deviation), mean);
+    return binary(graph, &op_divide, binary(graph, &op_subtract, x, mean), deviation);
+}
+
 /* One number for all is the same on any axis. */
 static struct tensor *given_normalization_build(struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct given_normalization *options = layer->options;
     char shape[96];
+    if (x && options->adapted)
+        return adapted_build(layer, graph, x);
     if (!x || (options->count > 1 && !layer_last_axis(layer, graph, x, options->axis)))
         return NULL;
     shape_text(shape, sizeof shape, &x->shape, true);

@@ -105,30 +105,166 @@ struct tensor *word_stack(const struct op_call *call)
 
 /* ---- along an axis ---- */
 
-/* As Python's x[start:stop:step]: from the end when below 0, cut to what there is. */
+/* As Python's x[start:stop:step]: from the end when below 0, cut to what there is. ends: start and stop, NULL where
+   they are not said. */
+static struct tensor *take_slice(const struct op_call *call, struct tensor *x, int axis, const int64_t *const ends[2],
+                                 int64_t step)
+{
+    int64_t extent = x->shape.dim[axis], least = step < 0 ? -1 : 0, most = step < 0 ? extent - 1 : extent;
+    int64_t start = step < 0 ? most : 0, stop = step < 0 ? least : most, *to[2] = {&start, &stop};
+    for (int i = 0; i < 2; i++) {
+        if (!ends[i])
+            continue;
+        int64_t at = *ends[i] < 0 && *ends[i] >= -extent ? *ends[i] + extent : *ends[i];
+        *to[i] = at < least ? least : at > most ? most : at;
+    }
+    int64_t span = step < 0 ? start - stop : stop - start, pace = step < 0 ? -(step + 1) + 1 : step;
+    if (span <= 0 || step == 0 || step == INT64_MIN)
+        return refuse(call, "nothing would be left");
+    return slice_axis(call->graph, x, axis, start, (span - 1) / pace + 1, step);
+}
+
 struct tensor *word_slice(const struct op_call *call)
 {
     const struct op_arguments *a = &call->arguments;
-    int64_t step = a->whole ? a->whole : 1;
+    const struct yaml *nodes[2] = {a->start, a->stop};
+    int64_t at[2];
+    const int64_t *ends[2] = {NULL, NULL};
     int axis;
     if (!word_axis(&axis, call, a->axis, -1, 1, 0))
         return NULL;
-    int64_t extent = call->x[0]->shape.dim[axis], least = step < 0 ? -1 : 0, most = step < 0 ? extent - 1 : extent;
-    int64_t start = step < 0 ? most : 0, stop = step < 0 ? least : most, *ends[2] = {&start, &stop};
-    const struct yaml *nodes[2] = {a->start, a->stop};
     for (int i = 0; i < 2; i++) {
-        int64_t at;
         if (!nodes[i] || (nodes[i]->kind == YAML_SCALAR && nodes[i]->is_null))
             continue;
-        if (word_wholes(&at, 1, call, i ? "stop" : "start", nodes[i]) != 1)
+        if (word_wholes(&at[i], 1, call, i ? "stop" : "start", nodes[i]) != 1)
             return NULL;
-        at = at < 0 && at >= -extent ? at + extent : at;
-        *ends[i] = at < least ? least : at > most ? most : at;
+        ends[i] = &at[i];
     }
-    int64_t span = step < 0 ? start - stop : stop - start, pace = step < 0 ? -(step + 1) + 1 : step;
-    if (span <= 0 || step == INT64_MIN)
-        return refuse(call, "nothing would be left");
-    return slice_axis(call->graph, call->x[0], axis, start, (span - 1) / pace + 1, step);
+    return take_slice(call, call->x[0], axis, ends, a->whole ? a->whole : 1);
+}
+
+/* ---- x[...] ---- */
+
+enum key_kind { KEY_BAD, KEY_NEW, KEY_REST, KEY_PLACE, KEY_SLICE };
+struct key {
+    enum key_kind kind;
+    int64_t number[3]; /* a place; start, stop, step */
+    bool said[3];
+};
+
+/* null, "...", a place, or "start:stop:step" of which any may be missing. */
+static struct key read_key(const struct yaml *node)
+{
+    struct key key = {.kind = KEY_BAD};
+    if (node->kind != YAML_SCALAR)
+        return key;
+    if (node->is_null)
+        return (struct key){.kind = KEY_NEW};
+    if (strcmp(node->text, "...") == 0)
+        return (struct key){.kind = KEY_REST};
+    const char *at = node->text;
+    for (int i = 0; i < 3; i++) {
+        char part[24] = "";
+        size_t length = strcspn(at, ":");
+        if (length >= sizeof part)
+            return key;
+        memcpy(part, at, length);
+        key.said[i] = length > 0;
+        if (length > 0 && !setting_whole(&key.number[i], part))
+            return key;
+        at += length;
+        if (*at != ':') {
+            key.kind = *at ? KEY_BAD : i == 0 && length ? KEY_PLACE : i == 0 ? KEY_BAD : KEY_SLICE;
+            return key;
+        }
+        at++;
+    }
+    return key;
+}
+
+/* One key, which is for `axis` of what is left of x; *row gets the extents that stay. */
+static struct tensor *take_key(const struct op_call *call, struct tensor *x, const struct key *key, int axis,
+                               struct shape *row)
+{
+    int64_t extent = x->shape.dim[axis], place = key->number[0] + (key->number[0] < 0 ? extent : 0), end = place + 1;
+    bool all = key->kind == KEY_SLICE && !key->said[0] && !key->said[1] && (!key->said[2] || key->number[2] == 1);
+    const int64_t *ends[2] = {key->said[0] ? &key->number[0] : NULL, key->said[1] ? &key->number[1] : NULL};
+    if (axis == 0)
+        return all ? x : refuse(call, "the batch stays as it is: its key is ':'");
+    if (key->kind == KEY_PLACE && (place < 0 || place >= extent))
+        return refuse(call, "there is no such place");
+    if (key->kind == KEY_PLACE)
+        return take_slice(call, x, axis, (const int64_t *const[]){&place, &end}, 1);
+    if (!all)
+        x = take_slice(call, x, axis, ends, key->said[2] ? key->number[2] : 1);
+    if (x)
+        row->dim[row->rank++] = x->shape.dim[axis];
+    return x;
+}
+
+/* As Python's x[:, 0, ..., 1:3]; null is a new axis. */
+struct tensor *word_get_item(const struct op_call *call)
+{
+    const struct yaml *list = call->arguments.axes;
+    struct tensor *x = call->x[0];
+    struct shape row = {0};
+    int rank = x->shape.rank, axis = 0, named = 0;
+    if (!list || list->kind != YAML_LIST || list->count > 2 * MOST_AXES)
+        return refuse(call, "'key' is a list, the batch's first: [':', 0]");
+    for (const struct yaml *at = list->first; at; at = at->next) {
+        struct key key = read_key(at);
+        if (key.kind == KEY_BAD)
+            return refuse(call, "a key is a place, '1:3', '...' or null");
+        named += key.kind == KEY_PLACE || key.kind == KEY_SLICE;
+    }
+    if (named > rank)
+        return refuse(call, "more keys than axes");
+    for (const struct yaml *at = list->first; at || axis < rank; at = at ? at->next : NULL) {
+        struct key key = at ? read_key(at) : (struct key){.kind = KEY_REST};
+        int64_t times = key.kind == KEY_REST ? rank - axis - named : 1;
+        if (key.kind == KEY_NEW && (axis == 0 || row.rank >= MOST_AXES - 1))
+            return refuse(call, axis ? "too many axes" : "the batch stays as it is: its key is ':'");
+        if (key.kind == KEY_NEW)
+            row.dim[row.rank++] = 1;
+        for (; key.kind != KEY_NEW && times > 0; times--, axis++) {
+            struct key whole = {.kind = KEY_SLICE};
+            if (row.rank >= MOST_AXES - 1)
+                return refuse(call, "too many axes");
+            if (!(x = take_key(call, x, key.kind == KEY_REST ? &whole : &key, axis, &row)))
+                return NULL;
+            named -= key.kind != KEY_REST;
+        }
+    }
+    return reshape(call->graph, x, row);
+}
+
+/* ---- axes ---- */
+
+static struct tensor *exchange(const struct op_call *call, bool move)
+{
+    int rank = call->x[0]->shape.rank, from, to, axes[MOST_AXES];
+    if (!call->arguments.start || !call->arguments.stop)
+        return refuse(call, "two axes are wanted");
+    if (!word_axis(&from, call, call->arguments.start, 0, 1, 0) || !word_axis(&to, call, call->arguments.stop, 0, 1, 0))
+        return NULL;
+    for (int i = 0; i < rank; i++)
+        axes[i] = i;
+    for (int i = from, step = to > from ? 1 : -1; move && i != to; i += step)
+        axes[i] = i + step;
+    axes[to] = from;
+    if (!move)
+        axes[from] = to;
+    return transpose(call->graph, call->x[0], axes);
+}
+
+struct tensor *word_swap_axes(const struct op_call *call)
+{
+    return exchange(call, false);
+}
+
+struct tensor *word_move_axis(const struct op_call *call)
+{
+    return exchange(call, true);
 }
 
 struct tensor *word_flip(const struct op_call *call)

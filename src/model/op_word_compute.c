@@ -42,13 +42,13 @@ struct tensor *word_along(const struct op_call *call)
 
 /* ---- two and three operands ---- */
 
-static struct tensor *number_operand(const struct op_call *call, const struct yaml *node)
+static struct tensor *number_operand(const struct op_call *call, enum type type, const struct yaml *node)
 {
     const struct setting setting = {"number", SETTING_NUMBER, 0, 0};
     double value;
     plim_error error = {0};
     if (setting_value(&value, &setting, call->word->name, node, &error) == PLIM_OK)
-        return op_constant(call->graph, call->x[0]->type, value);
+        return op_constant(call->graph, type, value);
     graph_fail(call->graph, PLIM_USAGE, "%s: %.200s", call->word->name, error.message);
     return NULL;
 }
@@ -63,14 +63,24 @@ struct tensor *word_binary(const struct op_call *call)
     }
     if (call->count == 2)
         return binary(call->graph, call->word->op, call->x[0], call->x[1]);
-    struct tensor *number = number_operand(call, a ? a : b);
+    struct tensor *number = number_operand(call, call->x[0]->type, a ? a : b);
     return a ? binary(call->graph, call->word->op, number, call->x[0])
              : binary(call->graph, call->word->op, call->x[0], number);
 }
 
 struct tensor *word_where(const struct op_call *call)
 {
-    return graph_add(call->graph, call->word->op, call->x, 3, NULL, 0);
+    const struct yaml *a = call->arguments.a, *b = call->arguments.b;
+    struct tensor *x[3] = {call->x[0]};
+    enum type type = call->count > 1 ? call->x[1]->type : TYPE_F32;
+    if (call->count + !!a + !!b != 3) {
+        graph_fail(call->graph, PLIM_USAGE,
+                   "where takes a condition and two values, of which {a: 1} and {b: 0} may say one");
+        return NULL;
+    }
+    x[1] = a ? number_operand(call, type, a) : call->x[1];
+    x[2] = b ? number_operand(call, type, b) : call->x[call->count - 1];
+    return call->graph->failed ? NULL : graph_add(call->graph, call->word->op, x, 3, NULL, 0);
 }
 
 struct tensor *word_cast(const struct op_call *call)

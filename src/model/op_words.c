@@ -210,34 +210,46 @@ static struct tensor *apply_word(struct graph *graph, const struct op_word *word
     return status ? keep(graph, status, &error) : word->build(&call);
 }
 
-static struct tensor *apply(struct graph *graph, const char *name, struct tensor *const *x, int count, const char *text)
+static struct tensor *apply(struct graph *graph, const char *name, struct tensor *const *x, int count,
+                            const struct yaml *yaml)
 {
     const struct op_word *word = find_word(name);
     const struct activation_type *activation = word ? NULL : activation_named(name);
     const struct loss_type *loss = word || activation ? NULL : loss_named(name);
-    struct yaml *yaml;
     plim_error error = {0};
     if (!word && !activation && !loss)
         return keep(graph, unknown(name, &error), &error);
-    plim_status status = parse(&yaml, graph, name, text, &error);
-    if (status != PLIM_OK)
-        return keep(graph, status, &error);
     if (word)
         return apply_word(graph, word, x, count, yaml);
     if (loss)
         return count_fits(graph, name, count, 2, 2) ? loss_values(graph, loss, x, yaml) : NULL;
-    if (yaml)
+    if (yaml && (yaml->kind != YAML_MAP || yaml->count))
         graph_fail(graph, PLIM_USAGE, "%s takes no arguments", name);
     return count_fits(graph, name, count, 1, 1) && !graph->failed ? activation_add(graph, activation, x[0]) : NULL;
+}
+
+struct tensor *op_word_apply_tree(struct graph *graph, const char *name, struct tensor *const *x, int count,
+                                  const struct yaml *arguments)
+{
+    if (graph->failed)
+        return NULL;
+    struct tensor *made = apply(graph, name, x, count, arguments);
+    if (graph->failed)
+        add_place(graph, name, x, count);
+    return graph->failed ? NULL : made;
 }
 
 struct tensor *op_word_apply(struct graph *graph, const char *name, struct tensor *const *x, int count,
                              const char *text)
 {
+    struct yaml *arguments = NULL;
+    plim_error error = {0};
     if (graph->failed)
         return NULL;
-    struct tensor *made = apply(graph, name, x, count, text);
-    if (graph->failed)
+    plim_status status = parse(&arguments, graph, name, text, &error);
+    if (status != PLIM_OK) {
+        keep(graph, status, &error);
         add_place(graph, name, x, count);
-    return graph->failed ? NULL : made;
+    }
+    return op_word_apply_tree(graph, name, x, count, arguments);
 }

@@ -50,6 +50,11 @@ extern const int op_words_count;
 struct tensor *op_word_apply(struct graph *graph, const char *name, struct tensor *const *x, int count,
                              const char *text);
 
+/* The same of arguments that are read already, or NULL. */
+struct yaml;
+struct tensor *op_word_apply_tree(struct graph *graph, const char *name, struct tensor *const *x, int count,
+                                  const struct yaml *arguments);
+
 /* A number of that type that spreads to any shape: a state that nobody writes. */
 struct tensor *op_constant(struct graph *graph, enum type type, double value);
 
@@ -62,7 +67,7 @@ struct tensor *before_activation(bool *logits, const struct loss_type *loss, str
     X(plain)                                                                                                           \
     X(numbers) X(relu) X(binary) X(where) X(cast) X(matmul) X(along) X(gelu) X(normalize) X(penalty) X(reduce)         \
         X(deviation) X(place) X(cumulate) X(top_k) X(one_hot) X(take) X(embedding) X(scatter) X(reshape)               \
-            X(expand_dims) X(squeeze) X(transpose) X(concatenate) X(stack) X(slice) X(pad) X(tile) X(repeat) X(flip)   \
+            X(expand_dims) X(squeeze) X(transpose) X(concatenate) X(stack) X(slice) X(get_item) X(swap_axes) X(move_axis) X(pad) X(tile) X(repeat) X(flip)   \
                 X(roll)
 #define X(name) struct tensor *word_##name(const struct op_call *call);
 OP_BUILDERS(X)

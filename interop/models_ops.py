@@ -1,0 +1,78 @@
+"""Python's operators and keras.ops in functional models, for models.py: from the .keras file, a few also in the words of a job
+file. Each stands between two Dense layers, so that its gradient matters."""
+import os, sys, tempfile
+import numpy as np
+import keras
+from keras import layers, ops
+from plim_side import check, error, run_plim
+
+FIRST, SECOND = (6, 4), (6, 4)
+# What is made of x and y, both (None, 6, 4), by expressions that people write.
+CASES = {
+    "x + 3": lambda x, y: x + 3.0, "3 + x": lambda x, y: 3.0 + x, "1 - x": lambda x, y: 1.0 - x, "-x": lambda x, y: -x,
+    "x * 0.5": lambda x, y: x * 0.5, "x / 2": lambda x, y: x / 2.0, "1 / x": lambda x, y: 1.0 / (ops.square(x) + 1), "x ** 2": lambda x, y: x ** 2,
+    "x + y": lambda x, y: x + y, "x - y": lambda x, y: x - y, "x * y": lambda x, y: x * y, "abs": lambda x, y: abs(x),
+    "maximum": lambda x, y: ops.maximum(x, y), "minimum": lambda x, y: ops.minimum(x, 0.1), "where": lambda x, y: ops.where(x > 0, x, y),
+    "where 0": lambda x, y: ops.where(ops.greater(x, y), x, 0.0), "x[:, 0]": lambda x, y: x[:, 0], "x[:, 1:4]": lambda x, y: x[:, 1:4, :],
+    "x[..., -1]": lambda x, y: x[..., -1], "x[:, ::2]": lambda x, y: x[:, ::2], "x[:, None]": lambda x, y: x[:, None, ..., 1:],
+    "x[:, ::-1]": lambda x, y: x[:, ::-1], "mean": lambda x, y: ops.mean(x, axis=1), "mean, kept": lambda x, y: ops.mean(x, axis=[1, 2], keepdims=True),
+    "sum": lambda x, y: ops.sum(x, axis=-1), "max": lambda x, y: ops.max(x, axis=1), "min": lambda x, y: ops.min(x, axis=-1),
+    "std": lambda x, y: ops.std(x, axis=1), "var": lambda x, y: ops.var(x, axis=-1), "logsumexp": lambda x, y: ops.logsumexp(x, axis=1),
+    "reshape": lambda x, y: ops.reshape(x, (-1, 3, 8)),
+    "transpose": lambda x, y: ops.transpose(x, (0, 2, 1)), "swapaxes": lambda x, y: ops.swapaxes(x, 1, 2), "moveaxis": lambda x, y: ops.moveaxis(x, 1, -1),
+    "expand and squeeze": lambda x, y: ops.squeeze(ops.expand_dims(x, 1), 1) * 2.0, "concatenate": lambda x, y: ops.concatenate([x, y], axis=-1),
+    "stack": lambda x, y: ops.stack([x, y], axis=1), "split": lambda x, y: ops.split(x, 2, axis=1)[1] * ops.split(y, 2, axis=1)[0],
+    "split at": lambda x, y: ops.split(x, [1, 4], axis=1)[1], "matmul": lambda x, y: ops.matmul(x, ops.transpose(y, (0, 2, 1))), "pad": lambda x, y: ops.pad(x, ((0, 0), (1, 2), (0, 0))),
+    "tile": lambda x, y: ops.tile(x, (1, 2, 1)), "repeat": lambda x, y: ops.repeat(x, 2, axis=1), "flip": lambda x, y: ops.flip(x, axis=1),
+    "cumsum": lambda x, y: ops.cumsum(x, axis=1), "clip": lambda x, y: ops.clip(x, -0.2, 0.3), "normalize": lambda x, y: ops.normalize(x, axis=-1),
+    "exp": lambda x, y: ops.exp(x), "sqrt": lambda x, y: ops.sqrt(ops.square(x) + 0.1), "log": lambda x, y: ops.log(ops.square(x) + 0.5),
+    "relu": lambda x, y: ops.relu(x), "leaky_relu": lambda x, y: ops.leaky_relu(x, 0.1), "gelu": lambda x, y: ops.gelu(x, approximate=False), "gelu, tanh": lambda x, y: ops.gelu(x),
+    "silu": lambda x, y: ops.silu(x), "tanh": lambda x, y: ops.tanh(x), "sigmoid": lambda x, y: ops.sigmoid(x), "softmax": lambda x, y: ops.softmax(x, axis=1),
+    "log_softmax": lambda x, y: ops.log_softmax(x), "hard_sigmoid": lambda x, y: ops.hard_sigmoid(x), "elu": lambda x, y: ops.elu(x),
+}
+
+
+def model(make):
+    def build():
+        a, b = keras.Input(FIRST, name="a"), keras.Input(SECOND, name="b")
+        x, y = layers.Dense(4, name="x")(a), layers.Dense(4, name="y")(b)
+        both = layers.Concatenate(name="both")([layers.Flatten(name="flat")(make(x, y)), layers.Flatten(name="other")(y)])
+        return keras.Model([a, b], layers.Dense(3, activation="softmax", name="out")(both))
+    return build
+
+
+def compare_adapted(y, **words):
+    """Figures that were adapted to data are weights, which the file has."""
+    i = keras.Input((5,), name="a")
+    normal, rng = layers.Normalization(name="normal", **words), np.random.default_rng(2)
+    normal.adapt(rng.normal(3, 2, (50, 5)))
+    model = keras.Model(i, layers.Dense(3, activation="softmax", name="out")(layers.Dense(6, activation="tanh", name="x")(normal(i))))
+    x = rng.normal(3, 2, (len(y), 5)).astype(np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.keras")
+        model.save(path)
+        ours = run_plim(sys.argv[1], None, path, x, y, {"sgd": {"learning_rate": 0.1}}, "sparse_categorical_crossentropy", len(y), 3, ())
+    model.compile(keras.optimizers.SGD(0.1), "sparse_categorical_crossentropy")
+    theirs = [float(model.train_on_batch(x, y)) for _ in range(1)]
+    check(f"a Normalization that was adapted, {words}: loss", error(ours[0][:1], theirs) if ours else np.inf, 1e-5)
+
+
+WORDS = [{"Input": {"shape": list(FIRST), "name": "a"}}, {"Input": {"shape": list(SECOND), "name": "b"}},
+         {"Dense": {"units": 4, "name": "x", "inputs": "a"}}, {"Dense": {"units": 4, "name": "y", "inputs": "b"}}]
+END = [{"Flatten": {"name": "flat"}}, {"Flatten": {"name": "other", "inputs": "y"}}, {"Concatenate": {"name": "both", "inputs": ["flat", "other"]}},
+       {"Dense": {"units": 3, "activation": "softmax", "name": "out"}}]
+IN_WORDS = {"x + 3": [{"Op": {"op": "add", "arguments": {"b": 3}, "inputs": "x"}}],
+            "x[:, 1:4]": [{"Op": {"op": "get_item", "arguments": {"key": [":", "1:4"]}, "inputs": "x"}}],
+            "concatenate": [{"Op": {"op": "concatenate", "inputs": ["x", "y"]}}],
+            "split at": [{"Op": {"op": "split", "arguments": {"indices_or_sections": [1, 4], "axis": 1}, "name": "parts", "inputs": "x"}},
+                         {"Op": {"op": "multiply", "arguments": 1, "inputs": "parts/1"}}]}
+
+
+def cases(compare, rng):
+    x = {"a": rng.uniform(-1, 1, (16, *FIRST)).astype(np.float32), "b": rng.uniform(-1, 1, (16, *SECOND)).astype(np.float32)}
+    y = rng.integers(0, 3, 16).astype(np.int32)
+    for what, make in CASES.items():
+        words = WORDS + IN_WORDS[what] + END if what in IN_WORDS else None
+        compare(f"op {what}", model(make), words, x, y, "sparse_categorical_crossentropy", bar=1e-4 if "soft" in what else 2e-5, adam=False)
+    compare_adapted(y)
+    compare_adapted(y, invert=True)
