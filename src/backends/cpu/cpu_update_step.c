@@ -51,6 +51,16 @@ RUNNER(run_assign)
         state[i] += value[i];
 }
 
+RUNNER(run_recall)
+{
+    memcpy(call->output[0], call->input[0], (size_t)elements(kernel, call) * sizeof(float));
+}
+
+RUNNER(run_remember)
+{
+    memcpy(call->input[0], call->input[1], (size_t)elements(kernel, call) * sizeof(float));
+}
+
 RUNNER(run_accumulate_gradient)
 {
     const struct accumulate_attributes *attributes = call->node->attributes;

@@ -1,0 +1,117 @@
+/* remember.c - what one batch leaves for the next: recall, remember. */
+#include "ops/update_own.h"
+
+const struct tensor *graph_remembers(const struct graph *graph)
+{
+    for (int n = 0; n < graph->node_count; n++)
+        if (graph->node[n]->op == &op_remember)
+            return graph->node[n]->input[0];
+    return NULL;
+}
+
+struct tensor *graph_sample_state(struct graph *graph, const char *name, enum type type, struct shape shape)
+{
+    shape.dim[0] = graph->batch;
+    struct tensor *state = graph_state(graph, name, type, shape);
+    if (state)
+        state->batched = true;
+    return state;
+}
+
+static plim_status need_rows(const struct graph *graph, const struct node *node, plim_error *error)
+{
+    const struct tensor *state = node->input[0];
+    TRY(need_weight(node, error));
+    if (!state->batched)
+        return misfit(node, error, "a state must have a row for each of %lld samples", (long long)graph->batch);
+    return PLIM_OK;
+}
+
+static void rows_cut(struct cut *cut, const struct node *node)
+{
+    const struct tensor *rows = node->output_count ? node->output[0] : node->input[1];
+    cut_rows(cut, node, rows, (double)shape_count(&rows->shape));
+}
+
+static struct tensor *example_state(struct graph *graph, int variant, enum type type)
+{
+    static const struct shape rows[] = {{2, {0, 7}}, {2, {0, 1}}, {3, {0, 3, 5}}};
+    if (variant > 2)
+        return NULL;
+    return graph_sample_state(graph, "state", type, rows[variant]);
+}
+
+/* ---- recall ------------------------------------------------------------ */
+
+static plim_status recall_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_rows(graph, node, error));
+    output_of(graph, node, 0, node->input[0]->type, node->input[0]->shape, true);
+    return PLIM_OK;
+}
+
+static void recall_reference(const struct call *call)
+{
+    const struct tensor *y = call->node->output[0];
+    int64_t count = call_rows(call, y) * shape_row(&y->shape);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 0, i));
+}
+
+static struct tensor *recall_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *state = example_state(graph, variant, type);
+    return state ? unary(graph, &op_recall, state) : NULL;
+}
+
+const struct op op_recall = {
+    .name = "recall",
+    .inputs = 1,
+    .outputs = 1,
+    .infer = recall_infer,
+    .no_gradient = "what an earlier batch left is a constant of this one",
+    .in_place = NO_INPUT,
+    .cut = rows_cut,
+    .reference = recall_reference,
+    .example = recall_example,
+};
+
+/* ---- remember ---------------------------------------------------------- */
+
+static plim_status remember_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_rows(graph, node, error));
+    TRY(need_batched(node, 1, error));
+    if (node->input[1]->type != node->input[0]->type || !shape_equal(&node->input[1]->shape, &node->input[0]->shape))
+        return misfit(node, error, "a state and what it becomes must be alike");
+    return PLIM_OK;
+}
+
+static void remember_reference(const struct call *call)
+{
+    const struct tensor *y = call->node->input[1];
+    int64_t count = call_rows(call, y) * shape_row(&y->shape);
+    for (int64_t i = 0; i < count; i++)
+        put(call, 0, i, get(call, 1, i));
+}
+
+static struct tensor *remember_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *state = example_state(graph, variant, type);
+    if (!state)
+        return NULL;
+    struct tensor *inputs[2] = {state, example_input(graph, "y", type, state->shape.rank - 1, state->shape.dim + 1)};
+    return graph_add(graph, &op_remember, inputs, 2, NULL, 0);
+}
+
+const struct op op_remember = {
+    .name = "remember",
+    .inputs = 2,
+    .infer = remember_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1 << 0,
+    .in_place = NO_INPUT,
+    .cut = rows_cut,
+    .reference = remember_reference,
+    .example = remember_example,
+};
