@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/workers.h"
 #include "job/api_graph.h"
+#include "ops/remember.h"
 #include "train/trainer.h"
 
 #define MOST_GRAPHS       2
@@ -203,6 +204,9 @@ plim_status plim_program_run(plim_program *program, int graph, const plim_batch 
     if (batch->count < 1 || batch->count > runs->inner.batch)
         return fail(error, PLIM_USAGE, "a batch of %lld samples, the graph takes 1 to %lld", (long long)batch->count,
                     (long long)runs->inner.batch);
+    if (batch->count < runs->inner.batch && graph_remembers(&runs->inner))
+        return fail(error, PLIM_USAGE, "a batch of %lld samples, a graph with a stateful layer takes %lld",
+                    (long long)batch->count, (long long)runs->inner.batch);
     for (int c = 0; c < runs->columns; c++)
         if (!batch->column[c])
             return fail(error, PLIM_USAGE, "column %d of the batch is NULL, the graph has %d", c, runs->columns);

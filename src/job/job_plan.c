@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "job/job.h"
+#include "ops/remember.h"
 
 #define KIB ((uint64_t)1024)
 /* Touched after the measurement: code of oneDNN in the first step. */
@@ -128,6 +129,36 @@ static plim_status expect(struct plim_job *job, struct dataset *dataset, const s
     return PLIM_OK;
 }
 
+/* What is left of the data is too few for a batch, and a step will come to it. */
+static plim_status check_last(const struct plim_job *job, const struct job_data *data, int64_t steps_asked, int64_t batch, plim_error *error)
+{
+    int64_t last, steps = dataset_steps(data->dataset, &last);
+    char where[256];
+    if (!last || last == batch || (steps_asked && steps_asked < steps))
+        return PLIM_OK;
+    yaml_place(where, job->path, data->yaml);
+    plim_status status = fail_at(error, PLIM_BAD_JOB, where, "a stateful layer takes batches of %lld samples, the last of %s has %lld",
+                                 (long long)batch, data->split, (long long)last);
+    return hint(error, status, "batch: {size: %lld, drop_remainder: true}", (long long)batch);
+}
+
+/* Layers with stateful: true have a row for each sample of a batch: all batches are of one size. */
+static plim_status check_states(const struct plim_job *job, int64_t batch, int64_t evaluate_batch, plim_error *error)
+{
+    char where[256];
+    if (!graph_remembers(&job->train_graph))
+        return PLIM_OK;
+    TRY(check_last(job, &job->train, job->options.steps_per_epoch, batch, error));
+    if (!job->validation.dataset)
+        return PLIM_OK;
+    yaml_place(where, job->path, job->validation.yaml);
+    if (evaluate_batch != batch)
+        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "a stateful layer takes batches of %lld samples, those of validation have %lld",
+                                   (long long)batch, (long long)evaluate_batch),
+                    "batch: {size: %lld, drop_remainder: true}", (long long)batch);
+    return check_last(job, &job->validation, job->options.validation_steps, batch, error);
+}
+
 /* Graphs and plan for the job's own batch. Made twice: the search for the largest
    batch builds other graphs in between, and kernels are kept by the backend. */
 static plim_status build(struct plim_job *job, plim_error *error)
@@ -137,6 +168,7 @@ static plim_status build(struct plim_job *job, plim_error *error)
     job_release_program(job);
     job->graphs_built = true;
     TRY(job_graphs(&job->train_graph, &job->evaluate_graph, &job->train_tensors, &job->evaluate_tensors, job, batch, evaluate_batch, error));
+    TRY(check_states(job, batch, evaluate_batch, error));
     TRY(expect(job, job->train.dataset, &job->train_graph, &job->train_tensors, error));
     TRY(expect(job, job->validation.dataset, &job->evaluate_graph, &job->evaluate_tensors, error));
     return make_program(job, error);

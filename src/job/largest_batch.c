@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "ops/remember.h"
+
 /* Slots and buffers are rounded to pages: the figure is to hold when it is used. */
 #define MOST_BATCH ((int64_t)1 << 30)
 #define PAGES_SLACK (64.0 * 1024)
@@ -124,6 +126,8 @@ static plim_status plan_at(uint64_t *arena_bytes, struct plim_job *job, struct s
     struct model_tensors tensors, unused;
     struct program *program = NULL;
     int64_t evaluate_batch = job->validation.dataset ? dataset_batch_size(job->validation.dataset) : 0;
+    if (evaluate_batch && graph_remembers(&job->train_graph)) /* they have one batch */
+        evaluate_batch = batch;
     plim_status status = job_graphs(&train, &evaluate, &tensors, &unused, job, batch, evaluate_batch, error);
     struct program_input input = {
         .budget = job->budget,

@@ -46,8 +46,8 @@ static const struct setting lstm_settings[] = {UNITS, GATE_WORD, FORGET_WORD, LA
 
 /* ---- reading ---- */
 
-static plim_status read_activation(int64_t *out, const struct layer *layer, const char *word, const struct yaml *node,
-                                   plim_error *error)
+plim_status recurrent_read_activation(int64_t *out, const struct layer *layer, const char *word,
+                                      const struct yaml *node, plim_error *error)
 {
     static const char *const words[RECURRENT_ACTIVATIONS] = {
         [RECURRENT_LINEAR] = "linear",    [RECURRENT_TANH] = "tanh", [RECURRENT_SIGMOID] = "sigmoid",
@@ -68,7 +68,7 @@ static plim_status read_activation(int64_t *out, const struct layer *layer, cons
                    layer->type->name, word, type->name);
 }
 
-static plim_status check_rate(const struct layer *layer, const char *word, double rate, plim_error *error)
+plim_status recurrent_check_rate(const struct layer *layer, const char *word, double rate, plim_error *error)
 {
     char where[256];
     layer_place(where, layer);
@@ -77,24 +77,26 @@ static plim_status check_rate(const struct layer *layer, const char *word, doubl
     return PLIM_OK;
 }
 
+plim_status recurrent_read_seed(int64_t *out, const struct layer *layer, const struct yaml *node, plim_error *error)
+{
+    const struct setting seed = {"seed", SETTING_WHOLE, 0, 0};
+    return !node || node->is_null ? PLIM_OK : setting_value(out, &seed, layer->model->job, node, error);
+}
+
 static plim_status read_rest(struct layer *layer, plim_error *error)
 {
     struct recurrent *options = layer->options;
-    const char *job = layer->model->job;
-    const struct setting seed = {"seed", SETTING_WHOLE, 0, 0};
     TRY(option_extent(layer, "units", options->units, error));
-    TRY(read_activation(&options->activation, layer, "activation", options->activation_word, error));
-    TRY(read_activation(&options->recurrent_activation, layer, "recurrent_activation",
-                        options->recurrent_activation_word, error));
+    TRY(recurrent_read_activation(&options->activation, layer, "activation", options->activation_word, error));
+    TRY(recurrent_read_activation(&options->recurrent_activation, layer, "recurrent_activation",
+                                  options->recurrent_activation_word, error));
     TRY(option_initializer(&options->kernel, layer, "kernel_initializer", options->kernel_word, error));
     TRY(option_initializer(&options->recurrent, layer, "recurrent_initializer", options->recurrent_word, error));
     TRY(option_initializer(&options->bias, layer, "bias_initializer", options->bias_word, error));
-    TRY(check_rate(layer, "dropout", options->dropout, error));
-    TRY(check_rate(layer, "recurrent_dropout", options->recurrent_dropout, error));
+    TRY(recurrent_check_rate(layer, "dropout", options->dropout, error));
+    TRY(recurrent_check_rate(layer, "recurrent_dropout", options->recurrent_dropout, error));
     TRY(recurrent_read_walk(layer, error));
-    if (!options->seed_word || options->seed_word->is_null)
-        return PLIM_OK;
-    return setting_value(&options->seed, &seed, job, options->seed_word, error);
+    return recurrent_read_seed(&options->seed, layer, options->seed_word, error);
 }
 
 /* `LSTM: 128` is a number of units, though the layer takes several inputs. */
@@ -124,8 +126,6 @@ static plim_status recurrent_read(struct layer *layer, const struct setting *set
 plim_status recurrent_read_walk(struct layer *layer, plim_error *error)
 {
     const struct recurrent *options = layer->options;
-    /* NEEDSWORK: states from one batch to the next. */
-    TRY(option_default(layer->type->name, layer->model->job, "stateful", "false", options->stateful, error));
     return options->return_state ? layer_several_outputs(layer, 1 + recurrent_states(layer), error) : PLIM_OK;
 }
 

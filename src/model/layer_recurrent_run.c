@@ -2,7 +2,8 @@
    (ops/recurrent.h).
 
    Inputs are Keras's call: the sequence, and the states to begin with where there are any. Steps that the mask hides
-   leave the state as it is; their output is the one before (0 before the first), or 0 with zero_output_for_mask.
+   leave the state as it is; their output is the one before (0 before the first, whatever it began with), or 0 with
+   zero_output_for_mask.
    Dropout of the input draws one mask for all gates; Keras draws one for each gate where recurrent_dropout is there
    too. */
 #include <stdio.h>
@@ -188,6 +189,19 @@ static struct tensor *last_of(const struct recurrent *options, struct graph *gra
     return reshape(graph, slice_axis(graph, all, 1, last, 1, 1), shape_of(1, &all->shape.dim[2]));
 }
 
+/* What a cell begins with: what it was given, what the batch before left, or nothing: 0. first: its first state. */
+static struct tensor *const *states_before(struct tensor *room[STATES_OF_CELL], struct layer *layer,
+                                           struct graph *graph, const struct layer *cell, int first,
+                                           struct tensor *const *given)
+{
+    const struct recurrent *options = layer->options, *of_cell = cell->options;
+    if (given || !options->stateful)
+        return given ? given + first : NULL;
+    for (int k = 0; k < cell_of(cell).states; k++)
+        room[k] = layer_recall(layer, graph, first + k, shape_of(2, (int64_t[]){graph->batch, of_cell->units}));
+    return room;
+}
+
 /* h of the last cell, of all steps. Each cell takes all steps of the one before it: the same numbers as going through
    all cells at each step. */
 static struct tensor *run_cells(struct tensor **state, struct layer *layer, struct graph *graph,
@@ -195,18 +209,30 @@ static struct tensor *run_cells(struct tensor **state, struct layer *layer, stru
 {
     const struct recurrent *options = layer->options;
     struct walk walk = {.backwards = options->go_backwards, .mask = mask_of(layer, count)};
-    struct tensor *h = x[0], *all[STATES_OF_CELL];
+    struct tensor *h = x[0], *all[STATES_OF_CELL], *before[STATES_OF_CELL];
     for (int c = 0, i = 0; c < options->cell_count; c++) {
         int states = cell_of(options->cell[c]).states;
-        walk.begin = count > 1 ? x + 1 + i : NULL;
+        walk.begin = states_before(before, layer, graph, options->cell[c], i, count > 1 ? x + 1 : NULL);
         if (!run_cell(all, options->cell[c], graph, h, &walk))
             return NULL;
-        for (int k = 0; options->return_state && k < states; k++)
+        for (int k = 0; (options->return_state || options->stateful) && k < states; k++)
             state[i + k] = last_of(options, graph, all[k]);
+        for (int k = 0; options->stateful && k < states; k++)
+            layer_remember(layer, graph, i + k, state[i + k]);
         i += states;
         h = all[0];
     }
     return h;
+}
+
+/* True from the first step on that the mask leaves, in the order of running. */
+static struct tensor *begun(const struct recurrent *options, struct graph *graph, struct tensor *mask)
+{
+    const struct cumulative_sum_attributes sum = {.axis = 1, .reverse = options->go_backwards};
+    const struct mask_of_attributes any = {.value = 0};
+    struct tensor *steps = policy_cast(graph, mask, TYPE_F32);
+    steps = graph_add(graph, &op_cumulative_sum, &steps, 1, &sum, sizeof sum);
+    return graph_add(graph, &op_mask_of, &steps, 1, &any, sizeof any);
 }
 
 struct tensor *recurrent_run(struct tensor *state[MOST_STATES], struct layer *layer, struct graph *graph,
@@ -215,15 +241,15 @@ struct tensor *recurrent_run(struct tensor *state[MOST_STATES], struct layer *la
     const struct recurrent *options = layer->options;
     struct tensor *h = inputs_fit(layer, graph, x, count) ? run_cells(state, layer, graph, x, count) : NULL;
     struct tensor *mask = mask_of(layer, count);
-    bool zeroes = mask && options->zero_output_for_mask;
-    if (h && zeroes)
-        h = binary(graph, &op_mask_rows, h, mask);
+    bool hides = mask && (options->zero_output_for_mask || options->stateful);
+    if (h && hides)
+        h = binary(graph, &op_mask_rows, h, options->zero_output_for_mask ? mask : begun(options, graph, mask));
     if (!h || graph->failed)
         return NULL;
     if (options->return_sequences)
         return options->go_backwards && !in_time ? reverse_axis(graph, h, 1) : h;
     int last_cell = recurrent_states(layer) - cell_of(options->cell[options->cell_count - 1]).states;
-    return options->return_state && !zeroes ? state[last_cell] : last_of(options, graph, h);
+    return (options->return_state || options->stateful) && !hides ? state[last_cell] : last_of(options, graph, h);
 }
 
 struct tensor *recurrent_build(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)

@@ -305,6 +305,8 @@ bool metric_has_sums(const struct metric_tensor *metric);
 double metric_value(const struct metric_tensor *metric, const void *sums, double mean);
 /* A state of metrics, by its name: it is no optimizer's, and a checkpoint may lack it. */
 bool is_metric_state(const char *name);
+/* A state of a layer with stateful: true, by its name (layer_state.c). */
+bool is_layer_state(const char *name);
 
 /* compile.c: the words of Keras's compile() for a model, each of one output, of all, a list or a map by output. */
 struct compile_word {

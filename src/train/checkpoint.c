@@ -315,7 +315,7 @@ static plim_status check_tensors(const struct safetensors *file, const struct pr
     for (int i = 0; i < safetensors_count(file); i++) {
         const char *name = safetensors_at(file, i)->name;
         bool other = strcmp(name, SEAL) == 0 || is_metric_state(name) ||
-                     (weights_only && strncmp(name, "optimizer/", 10) == 0);
+                     (weights_only && (is_layer_state(name) || strncmp(name, "optimizer/", 10) == 0));
         if (!other && !is_persistent(program, name))
             return fail_at(error, PLIM_BAD_DATA, path, "it has a tensor '%s', the model has none", name);
     }

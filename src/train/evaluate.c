@@ -12,6 +12,19 @@ void clear_sums(struct trainer *trainer, int phase, const struct model_tensors *
                    tensor_bytes(tensors->metric[m].tensor));
 }
 
+plim_status trainer_check_batch(const struct trainer *trainer, const struct batch *batch, plim_error *error)
+{
+    int64_t rows = trainer->remembered ? trainer->remembered->shape.dim[0] : batch->count;
+    if (rows == batch->count)
+        return PLIM_OK;
+    plim_status status =
+        fail(error, PLIM_BAD_DATA, "%s: a stateful layer takes batches of %lld samples, this one has %lld",
+             trainer->remembered->name, (long long)rows, (long long)batch->count);
+    return hint(error, status, "batch: {size: %lld, drop_remainder: true}", (long long)rows);
+}
+
+/* What layers remember goes on through validation, which is therefore not broken off half way: it could not be done
+   again. */
 plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_error *error)
 {
     const struct model_tensors *tensors = &trainer->evaluate_tensors;
@@ -25,8 +38,9 @@ plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_erro
     TRY(iterator_seek(trainer->validation_iterator, 0, 0, error));
     for (int64_t i = 0; !trainer->options.validation_steps || i < trainer->options.validation_steps; i++) {
         TRY(iterator_next(&batch, trainer->validation_iterator, error));
-        if (!batch || trainer_stop_asked(trainer))
+        if (!batch || (trainer_stop_asked(trainer) && !trainer->remembered))
             break;
+        TRY(trainer_check_batch(trainer, batch, error));
         machine_run(&trainer->machine, PHASE_EVALUATE, batch);
         TRY(backend_check(trainer->machine.program->backend, error));
         sums->samples += batch->count;

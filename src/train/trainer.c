@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "ops/remember.h"
 #include "train/trainer.h"
 
 #define WARM_UP_STEPS   2
@@ -205,6 +206,7 @@ static plim_status step(struct run *run, const struct batch *batch, plim_error *
 {
     struct trainer *trainer = run->trainer;
     struct position *position = &trainer->position;
+    TRY(trainer_check_batch(trainer, batch, error));
     machine_run(&trainer->machine, PHASE_TRAIN, batch);
     TRY(backend_check(trainer->machine.program->backend, error));
     position->step++;
@@ -322,7 +324,7 @@ static plim_status run_epoch(struct run *run, plim_error *error)
     begin_epoch(run);
     TRY(run_steps(run, error));
     TRY(validate(run, error));
-    if (trainer_stop_asked(trainer)) /* in the middle of validation: it is done again after a resume */
+    if (trainer_stop_asked(trainer) && !trainer->remembered) /* in the middle of validation: done again after a resume */
         return stop(run, error);
     show(run, PLIM_EVENT_EPOCH, clock_ns());
     position->epoch++;
@@ -373,6 +375,7 @@ static plim_status prepare(struct run *run, plim_error *error)
     if (steps == CARDINALITY_INFINITE && !trainer->options.steps_per_epoch)
         return hint(error, fail(error, PLIM_BAD_JOB, "the training data never ends"), "set train.steps_per_epoch");
     trainer->note[0] = '\0';
+    trainer->remembered = graph_remembers(trainer->machine.program->phase[PHASE_TRAIN].graph);
     trainer->position = (struct position){
         .seed = trainer->options.seed,
         .batch = dataset_batch_size(trainer->train),

@@ -137,6 +137,7 @@ struct trainer {
     struct dataset *train, *validation; /* borrowed */
     struct iterator *train_iterator, *validation_iterator;
     struct scratch *scratch;
+    const struct tensor *remembered; /* a state with a row for each sample, or NULL; set when it begins */
     struct trainer_options options;
     struct position position;
     struct checkpoint_folder checkpoints;
@@ -168,5 +169,7 @@ plim_status trainer_begin(bool *checkpointed, struct trainer *trainer, plim_erro
 __attribute__((format(printf, 2, 3))) const char *trainer_tell(struct trainer *trainer, const char *format, ...);
 bool trainer_saves(const struct trainer *trainer);
 bool trainer_stop_asked(const struct trainer *trainer);
+/* Where layers keep a row for each sample, every batch has as many: PLIM_BAD_DATA of one that has not. */
+plim_status trainer_check_batch(const struct trainer *trainer, const struct batch *batch, plim_error *error);
 
 #endif
