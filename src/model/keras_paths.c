@@ -105,5 +105,5 @@ void weight_saved_path(char *out, size_t capacity, const struct model *model, co
     add_inner(out, capacity, weight->layer);
     size_t length = strlen(out);
     snprintf(out + length, capacity - length, "%s%s/vars/%d", *group ? "/" : "", group,
-             number_in_group(model, weight, group));
+             number_in_group(model, weight, group) + (*group ? 0 : weight->layer->type->saved_before));
 }

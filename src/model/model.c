@@ -47,7 +47,7 @@ static struct tensor *as_real(struct graph *graph, struct tensor **real, struct 
     struct rescale_attributes same = {.scale = 1.0, .single = 1};
     const struct layer_type *type = reader->type;
     enum type compute = layer_compute(reader);
-    if (!x || x->type == compute || (type->any_type && (x->type != TYPE_F64 || type->hidden)))
+    if (!x || x->type == compute || ((type->any_type || reader->any_type) && (x->type != TYPE_F64 || type->hidden)))
         return x;
     const char *layer = graph->layer;
     bool small = x->type == TYPE_F16 || x->type == TYPE_BF16; /* rescale has no gradient to them */

@@ -55,6 +55,7 @@ struct layer_type {
     /* Where .keras files keep its weights, in pairs that a NULL ends: what comes before the '/' in a weight's name (or ""),
        and the group inside the layer's: {"", "cell", NULL}, {"query", "query_dense", ...}. NULL: in the layer's own. */
     const char *const *saved_groups;
+    int saved_before; /* how many weights of others those files have before the layer's own, in its own group */
     size_t options_bytes; /* of a struct that begins with struct layer_words */
     /* Reads the layer's options: a scalar (the first argument), a map, or
        NULL. Unknown words: PLIM_BAD_JOB with place and the nearest right word. */
@@ -64,6 +65,8 @@ struct layer_type {
     struct tensor *(*build)(struct layer *layer, struct graph *graph, struct tensor *x);
     /* Of layers that take several inputs, in the place of build: x are the outputs of `count` layers. */
     struct tensor *(*merge)(struct layer *layer, struct graph *graph, struct tensor *const *x, int count);
+    /* Of layers that hold another, optional: that one has made a weight, which nothing has read yet. */
+    void (*inner_weight)(struct layer *layer, struct graph *graph, struct tensor *weight, const char *suffix);
 };
 
 /* Valid after the first build; `tensor` belongs to the graph last built, the
@@ -88,6 +91,7 @@ struct layer {
     const char *saved_part; /* of a layer inside another: its group in .keras files; NULL: "layer" */
     int line, column; /* in the job file */
     bool used;
+    bool any_type;    /* set by read, as its type's: of layers that hand their input on */
     int first_use;    /* in the model's table */
     int outputs;      /* set by read where there are several, layer_several_outputs; else 0 */
     struct shape output; /* after build, of its first use; axis 0 is the batch */

@@ -108,6 +108,8 @@ static struct tensor *add_weight(struct layer *layer, struct graph *graph, const
                                                            .initializer = initializer,
                                                            .trainable = trainable,
                                                            .fixed = fixed};
+    if (layer->outer && layer->outer->type->inner_weight)
+        layer->outer->type->inner_weight(layer->outer, graph, tensor, suffix);
     return tensor;
 }
 
