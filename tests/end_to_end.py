@@ -767,7 +767,7 @@ class BadInput(Case):
         self.refused(MLP.replace("shuffle: exact", "shufle: exact"), 2, "bad.yaml:4:", "shufle", "shuffle")
 
     def test_layer_of_keras_that_is_not_there(self):
-        self.refused(MLP.replace("Dense: {units: 64, activation: relu}", "ConvLSTM2D: 64"), 2, "bad.yaml:6:", "ConvLSTM2D")
+        self.refused(MLP.replace("Dense: {units: 64, activation: relu}", "MelSpectrogram: 64"), 2, "bad.yaml:6:", "MelSpectrogram")
 
     def test_yaml_that_is_none(self):
         self.refused("data: [1, 2\nmodel: }", 2, "bad.yaml:")

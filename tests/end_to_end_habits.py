@@ -66,7 +66,7 @@ class Habits(unittest.TestCase):
     def test_what_is_not_there_names_what_is(self):
         self.refused(["'ctc' is not supported yet", "doc/training.md"], "train.loss=ctc")
         self.refused(["'muon' is not supported yet", "; try: "], "train.optimizer=muon")
-        self.refused(["'ConvLSTM2D' is not supported yet", "'Conv2D'"], "model.0=ConvLSTM2D")
+        self.refused(["'AutoContrast' is not supported yet", "'RandomContrast'"], "model.0=AutoContrast")
 
     def test_an_override_is_the_place_of_its_error(self):
         self.refused(["--set model.0.LSTM.units=3: ", "'LSTM' stands beside 'Dense'"], "model.0.LSTM.units=3")
