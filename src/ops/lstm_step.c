@@ -60,7 +60,7 @@ static double given(const struct call *call, int input, int64_t i)
 
 static plim_status step_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    int64_t units;
+    int64_t units = 0;
     TRY(need_gates(&units, node, LSTM_STEP_X, error));
     TRY(need_like(node, LSTM_STEP_PRODUCT, LSTM_STEP_X, 4 * units, error));
     TRY(need_like(node, LSTM_STEP_C, LSTM_STEP_X, units, error));
@@ -126,7 +126,7 @@ static void step_back(struct graph *graph, struct node *node, struct tensor *con
 
 static plim_status gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    int64_t units;
+    int64_t units = 0;
     TRY(need_gates(&units, node, LSTM_STEP_GATES, error));
     TRY(need_like(node, LSTM_STEP_DH, LSTM_STEP_GATES, units, error));
     TRY(need_like(node, LSTM_STEP_DONE_C, LSTM_STEP_GATES, units, error));
