@@ -50,4 +50,18 @@ static inline void fuzz_file_close(struct fuzz_file *file)
     close(file->descriptor);
 }
 
+/* One input as a file, read under a budget. */
+static inline int fuzz_as_file(const uint8_t *data, size_t bytes,
+                               plim_status (*read)(struct budget *budget, const char *path))
+{
+    struct budget *budget;
+    struct fuzz_file file;
+    if (!fuzz_file_open(&file, data, bytes))
+        return 0;
+    if (budget_make(&budget, bytes + FUZZ_LIMIT_BYTES, NULL) == PLIM_OK)
+        fuzz_budget_free(budget, bytes, read(budget, file.path));
+    fuzz_file_close(&file);
+    return 0;
+}
+
 #endif

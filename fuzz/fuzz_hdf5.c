@@ -39,12 +39,5 @@ static plim_status read_it(struct budget *budget, const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    struct budget *budget;
-    struct fuzz_file file;
-    if (!fuzz_file_open(&file, data, bytes))
-        return 0;
-    if (budget_make(&budget, bytes + FUZZ_LIMIT_BYTES, NULL) == PLIM_OK)
-        fuzz_budget_free(budget, bytes, read_it(budget, file.path));
-    fuzz_file_close(&file);
-    return 0;
+    return fuzz_as_file(data, bytes, read_it);
 }

@@ -3,6 +3,7 @@
 #ifndef TESTS_PLAN_MODELS_H
 #define TESTS_PLAN_MODELS_H
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/random.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "backends/cpu/cpu.h"
+#include "kernel_bench.h"
 #include "op_fixture.h"
 #include "ops/model_convolutions.h"
 #include "ops/ops.h"
@@ -84,25 +84,6 @@ static void unguard_all(struct guarded *guards, struct fixture *fixture)
 
 /* ---- running ------------------------------------------------------------ */
 
-struct bench {
-    struct budget *budget;
-    struct backend *backend;
-};
-
-static void bench_open(struct bench *bench, const struct cpu_variant *variant)
-{
-    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
-    assert_int_equal(cpu_backend.open(&bench->backend, bench->budget, NULL), PLIM_OK);
-    backend_threads(bench->backend, 1);
-    ((struct cpu_backend *)bench->backend)->variant = variant;
-}
-
-static void bench_close(struct bench *bench)
-{
-    cpu_backend.close(bench->backend);
-    budget_free(bench->budget);
-}
-
 /* Slice after slice of `step` rows, as the executor does it. */
 static void run_slices(const struct kernel *kernel, const struct fixture *fixture, int64_t end, int64_t step,
                        const struct guarded *scratch, const struct guarded *pack)
@@ -173,7 +154,7 @@ static void examples_stay_inside(void **state)
         if (!cpu_choices[i].supported())
             continue;
         for (int n = 0; n < all_ops_count; n++) {
-            bench_open(&bench, cpu_choices[i].variant);
+            bench_open(&bench, cpu_choices[i].variant, 1);
             check_op(&bench, all_ops[n]);
             bench_close(&bench);
         }
@@ -209,7 +190,7 @@ static void long_rows_stay_inside(void **state)
         graph_add(&fixture.graph, &op_conv2d, (struct tensor *[]){x, k, NULL}, 3, &attributes, sizeof attributes);
     assert_int_equal(graph_check(&fixture.graph, NULL), PLIM_OK);
     fixture.node = fixture.graph.node[0];
-    bench_open(&bench, cpu_variant_here());
+    bench_open(&bench, cpu_variant_here(), 1);
     check_edge(&bench, &fixture, 1, FRONT);
     bench_close(&bench);
     fixture_release(&fixture);
@@ -226,7 +207,7 @@ static void convolutions_of_models_stay_inside(void **state)
     for (int i = 0; i < model_convolutions_count; i++) {
         if (model_convolutions[i].size > MOST_SIZE)
             continue;
-        bench_open(&bench, cpu_variant_here());
+        bench_open(&bench, cpu_variant_here(), 1);
         for (int role = 0; role < 3; role++)
             for (int k = 0; k < 2; k++) {
                 convolution_init(&fixture, &model_convolutions[i], (enum conv_role)role, k ? TYPE_BF16 : TYPE_F32);

@@ -1,29 +1,10 @@
 /* test_encode.c - what backward reads a few bits of: which values are kept as bits, the same weights from less memory,
    and what is left alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "plan_models.h"
-#include "train/trainer.h"
+#include "training_run.h"
 
 #define BATCH  1024
 #define WIDTH  512 /* so many rows of it are worth bits */
 #define BLOCKS 5
-
-struct run {
-    struct budget *budget;
-    struct backend *backend;
-    struct graph graph;
-    struct made made;
-    struct program *program;
-    struct machine machine;
-};
 
 enum how { AS_THEY_ARE, AS_BITS, BITS_AND_AGAIN };
 
@@ -66,69 +47,18 @@ static void build(struct run *run, enum how how)
         assert_int_equal(rederive(graph, &error), PLIM_OK);
 }
 
-static int count_of(const struct graph *graph, const struct op *op)
+static void make_run(struct run *run, enum how how, int threads)
 {
-    int count = 0;
-    for (int n = 0; n < graph->node_count; n++)
-        count += graph->node[n]->op == op;
-    return count;
-}
-
-static void open_run(struct run *run, enum how how, int threads)
-{
-    plim_error error = {0};
-    *run = (struct run){0};
-    assert_int_equal(budget_make(&run->budget, BUDGET_UNLIMITED, &error), PLIM_OK);
-    assert_int_equal(cpu_backend.open(&run->backend, run->budget, &error), PLIM_OK);
+    begin_run(run);
     build(run, how);
-    const struct program_input input = {
-        .budget = run->budget, .backend = run->backend, .threads = threads, .train = &run->graph};
-    if (program_make(&run->program, &input, &error) != PLIM_OK)
-        fail_msg("%s", error.message);
-    assert_int_equal(machine_open(&run->machine, run->program, run->budget, &error), PLIM_OK);
-    run->machine.poison = true;
+    open_run(run, threads);
 }
 
-static void close_run(struct run *run)
-{
-    machine_close(&run->machine);
-    program_free(run->program);
-    graph_release(&run->graph);
-    run->backend->type->close(run->backend);
-    budget_free(run->budget);
-}
-
-static void set_weights(struct run *run)
-{
-    memset(run->machine.arena, 0, run->program->persistent_bytes);
-    for (int w = 0; w < run->made.weight_count; w++) {
-        const struct tensor *tensor = run->made.weight[w];
-        float *data = machine_data(&run->machine, PHASE_TRAIN, tensor);
-        random_fill_unit(data, (uint64_t)shape_count(&tensor->shape), 5, (uint64_t)w, 0);
-        for (int64_t i = 0; i < shape_count(&tensor->shape); i++)
-            data[i] = (data[i] - 0.5f) / 16;
-    }
-    for (int p = 0; p < run->program->persistent_count; p++)
-        if (strcmp(run->program->persistent[p]->name, "optimizer/learning_rate") == 0)
-            *(float *)(run->machine.arena + run->program->persistent_offset[p]) = 0.01f;
-}
-
-/* Weights and states after three steps, the last of fewer samples; test_free it. */
+/* Three steps, the last of fewer samples. */
 static uint8_t *train(struct run *run)
 {
-    static float x[BATCH * WIDTH], label[BATCH];
-    struct batch batch = {.count = BATCH, .column = {x, label}};
-    set_weights(run);
-    random_fill_unit(x, BATCH * WIDTH, 3, 1, 0);
-    for (int i = 0; i < BATCH; i++)
-        label[i] = (float)(i % 2);
-    for (int step = 0; step < 3; step++) {
-        batch.count = step < 2 ? BATCH : 333;
-        machine_run(&run->machine, PHASE_TRAIN, &batch);
-    }
-    uint8_t *out = test_malloc(run->program->persistent_bytes);
-    memcpy(out, run->machine.arena, run->program->persistent_bytes);
-    return out;
+    static const int64_t counts[] = {BATCH, BATCH, 333};
+    return train_run(run, counts, 3);
 }
 
 static void values_with_few_slopes_are_kept_as_bits(void **state)
@@ -159,11 +89,11 @@ static void weights_are_the_same_from_less_memory(void **state)
 {
     struct run kept;
     (void)state;
-    open_run(&kept, AS_THEY_ARE, 1);
+    make_run(&kept, AS_THEY_ARE, 1);
     uint8_t *expected = train(&kept);
     for (int k = 0; k < 4; k++) {
         struct run bits;
-        open_run(&bits, k % 2 ? AS_BITS : BITS_AND_AGAIN, 1 + k / 2);
+        make_run(&bits, k % 2 ? AS_BITS : BITS_AND_AGAIN, 1 + k / 2);
         uint8_t *got = train(&bits);
         assert_int_equal(kept.program->persistent_bytes, bits.program->persistent_bytes);
         assert_memory_equal(expected, got, kept.program->persistent_bytes);

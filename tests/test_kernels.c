@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "backends/cpu/cpu.h"
 #include "backends/cpu/gemm_tiles.h"
 #include "base/workers.h"
+#include "kernel_bench.h"
 #include "op_fixture.h"
 #include "ops/model_convolutions.h"
 #include "ops/ops.h"
@@ -22,26 +22,6 @@
 #define TOLERANCE 1e-5 /* of the largest value */
 
 /* ---- running a kernel --------------------------------------------------- */
-
-struct bench {
-    struct budget *budget;
-    struct backend *backend;
-};
-
-static void bench_open(struct bench *bench, const struct cpu_variant *variant)
-{
-    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
-    assert_int_equal(cpu_backend.open(&bench->backend, bench->budget, NULL), PLIM_OK);
-    backend_threads(bench->backend, 2);
-    if (variant)
-        ((struct cpu_backend *)bench->backend)->variant = variant;
-}
-
-static void bench_close(struct bench *bench)
-{
-    cpu_backend.close(bench->backend);
-    budget_free(bench->budget);
-}
 
 static const struct kernel *kernel_of(struct bench *bench, const struct node *node, int64_t slice, int64_t count)
 {
@@ -160,7 +140,7 @@ static void check_op(const struct op *op)
     for (int i = 0; i < cpu_choices_count; i++) {
         if (!cpu_choices[i].supported())
             continue;
-        bench_open(&bench, cpu_choices[i].variant);
+        bench_open(&bench, cpu_choices[i].variant, 2);
         for (size_t k = 0; k < (op->wide_only ? 1 : TYPES); k++)
             check_examples(&bench, op, types[k]);
         bench_close(&bench);
@@ -184,7 +164,7 @@ static void nothing_falls_to_the_reference(void **state)
     (void)state;
     struct bench bench;
     struct fixture fixture;
-    bench_open(&bench, NULL);
+    bench_open(&bench, NULL, 2);
     for (int i = 0; i < all_ops_count * (int)TYPES; i++) {
         const struct op *op = all_ops[i / (int)TYPES];
         if (i % (int)TYPES && op->wide_only)
@@ -210,7 +190,7 @@ static void doubles_are_the_references(void **state)
     (void)state;
     struct bench bench;
     struct fixture fixture;
-    bench_open(&bench, NULL);
+    bench_open(&bench, NULL, 2);
     assert_true(fixture_init(&fixture, &op_matmul, 0, TYPE_F64, BATCH));
     assert_string_equal(kernel_of(&bench, fixture.node, 2, BATCH)->implementation, "reference");
     fixture_release(&fixture);
@@ -222,7 +202,7 @@ static void equal_nodes_share_a_kernel(void **state)
     (void)state;
     struct bench bench;
     struct fixture a, b, c;
-    bench_open(&bench, NULL);
+    bench_open(&bench, NULL, 2);
     assert_true(fixture_init(&a, &op_conv2d, 0, TYPE_F32, BATCH));
     assert_true(fixture_init(&b, &op_conv2d, 0, TYPE_F32, BATCH));
     assert_true(fixture_init(&c, &op_conv2d, 1, TYPE_F32, BATCH));
@@ -291,7 +271,7 @@ static void check_built(void (*build)(struct fixture *, const struct matmul_case
     for (int i = 0; i < cpu_choices_count; i++) {
         if (!cpu_choices[i].supported())
             continue;
-        bench_open(&bench, cpu_choices[i].variant);
+        bench_open(&bench, cpu_choices[i].variant, 2);
         build(&fast, c);
         build(&exact, c);
         check_pair(&bench, &fast, &exact, c->slice, c->batch);
@@ -335,7 +315,7 @@ static void cuts_keep_bits(void **state)
     (void)state;
     struct bench bench;
     struct fixture whole, cut;
-    bench_open(&bench, NULL);
+    bench_open(&bench, NULL, 2);
     for (size_t i = 0; i < sizeof matmul_cases / sizeof *matmul_cases; i++) {
         build_matmul(&whole, &matmul_cases[i]);
         build_matmul(&cut, &matmul_cases[i]);
@@ -380,7 +360,7 @@ static void convolutions_are_compiled(void **state)
     (void)state;
     struct bench bench;
     struct fixture fast, exact;
-    bench_open(&bench, NULL);
+    bench_open(&bench, NULL, 2);
     for (int i = 0; i < 9; i++) {
         build_convolution(&fast, convolutions[i / 3], channels[i % 3][0], channels[i % 3][1]);
         build_convolution(&exact, convolutions[i / 3], channels[i % 3][0], channels[i % 3][1]);
@@ -436,7 +416,7 @@ static void points_of_many_channels(void **state)
     for (int v = 0; v < cpu_choices_count; v++) {
         if (!cpu_choices[v].supported())
             continue;
-        bench_open(&bench, cpu_choices[v].variant);
+        bench_open(&bench, cpu_choices[v].variant, 2);
         for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
             const struct op *op = i % 2 ? &op_conv2d_weight_gradient : &op_conv2d_input_gradient;
             build_points(&fast, op, &cases[i / 2]);
@@ -468,7 +448,7 @@ static void columns_take_every_convolution(void **state)
         struct cpu_variant only = *cpu_choices[i].variant;
         only.entry = only.fallback;
         only.entry_count = only.fallback_count;
-        bench_open(&bench, &only);
+        bench_open(&bench, &only, 2);
         for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
             assert_true(fixture_init(&fixture, ops[k], 0, TYPE_F32, BATCH));
             assert_string_equal(kernel_of(&bench, fixture.node, 2, BATCH)->implementation, only.implementation);
@@ -500,7 +480,7 @@ static void models_run_on_fast_kernels(void **state)
 {
     (void)state;
     struct bench bench;
-    bench_open(&bench, NULL);
+    bench_open(&bench, NULL, 2);
     for (int i = 0; i < model_convolutions_count; i++)
         for (int role = 0; role < 3; role++)
             if (!model_convolutions[i].first || role != CONV_INPUT_GRADIENT)
@@ -534,8 +514,8 @@ static void models_in_bf16_are_the_same_as_they_lie(void **state)
     const struct cpu_choice *choice = &cpu_choices[cpu_choices_count > 2 && cpu_choices[1].supported() ? 1 : 0];
     struct cpu_variant library = *choice->variant; /* without its own kernels: oneDNN's, or columns */
     library.entry_count = 0;
-    bench_open(&own, NULL);
-    bench_open(&other, &library);
+    bench_open(&own, NULL, 2);
+    bench_open(&other, &library, 2);
     for (int i = 0; i < model_convolutions_count; i++)
         for (int role = 0; role < 3; role++)
             if (!model_convolutions[i].first || role != CONV_INPUT_GRADIENT)
@@ -602,7 +582,7 @@ static void threads_share_a_convolution(void **state)
     struct fixture fixture;
     struct crowd alone = {0}, together = {.expected = &alone};
     struct team *team;
-    bench_open(&bench, NULL);
+    bench_open(&bench, NULL, 2);
     backend_threads(bench.backend, 1);
     assert_int_equal(team_make(&team, bench.budget, 4, NULL, NULL), PLIM_OK);
     build_convolution(&fixture, &op_conv2d_weight_gradient, 32, 64);
@@ -633,7 +613,7 @@ static void in_place_is_the_same(void **state)
     struct bench bench;
     struct fixture apart, placed;
     struct call call;
-    bench_open(&bench, NULL);
+    bench_open(&bench, NULL, 2);
     for (size_t i = 0; i < sizeof in_place_ops / sizeof *in_place_ops; i++) {
         assert_true(fixture_init(&apart, in_place_ops[i], 0, TYPE_F32, BATCH));
         assert_true(fixture_init(&placed, in_place_ops[i], 0, TYPE_F32, BATCH));
@@ -658,7 +638,7 @@ static void first_of_equal_maxima_wins(void **state)
     (void)state;
     struct bench bench;
     struct fixture fast, exact;
-    bench_open(&bench, NULL);
+    bench_open(&bench, NULL, 2);
     for (int variant = 0; fixture_init(&fast, &op_max_pool, variant, TYPE_F32, BATCH); variant++) {
         assert_true(fixture_init(&exact, &op_max_pool, variant, TYPE_F32, BATCH));
         fixture_fill(&fast, 8);
@@ -684,7 +664,7 @@ static void slices_end_with_the_batch(void **state)
     struct bench bench;
     struct fixture fast, exact;
     struct call call;
-    bench_open(&bench, NULL);
+    bench_open(&bench, NULL, 2);
     assert_true(fixture_init(&fast, &op_relu, 0, TYPE_F32, BATCH));
     assert_true(fixture_init(&exact, &op_relu, 0, TYPE_F32, BATCH));
     fixture_fill(&fast, 9);
@@ -709,7 +689,7 @@ static void far_scores_stay_finite(void **state)
     struct bench bench;
     struct fixture fast, exact;
     const struct op *const ops[] = {&op_sigmoid, &op_sigmoid_crossentropy, &op_sigmoid_crossentropy_gradient};
-    bench_open(&bench, NULL);
+    bench_open(&bench, NULL, 2);
     for (int i = 0; i < 3; i++) {
         int variant = i == 0 ? 1 : 0; /* one element a sample */
         assert_true(fixture_init(&fast, ops[i], variant, TYPE_F32, BATCH));

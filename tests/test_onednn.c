@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "backends/cpu/cpu.h"
 #include "base/fault.h"
+#include "kernel_bench.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
 
@@ -34,31 +34,28 @@
 
 static const struct op *const convolutions[] = {&op_conv2d, &op_conv2d_input_gradient, &op_conv2d_weight_gradient};
 
-struct bench {
-    struct budget *budget;
-    struct backend *backend;
+/* An op on the backend. */
+struct guest {
+    struct bench bench;
     struct fixture fixture;
 };
 
-static void bench_open(struct bench *bench, const struct op *op)
+static void guest_open(struct guest *guest, const struct op *op)
 {
-    assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
-    assert_int_equal(cpu_backend.open(&bench->backend, bench->budget, NULL), PLIM_OK);
-    backend_threads(bench->backend, 2);
-    assert_true(fixture_init(&bench->fixture, op, 0, TYPE_F32, BATCH));
+    bench_open(&guest->bench, NULL, 2);
+    assert_true(fixture_init(&guest->fixture, op, 0, TYPE_F32, BATCH));
 }
 
-static void bench_close(struct bench *bench)
+static void guest_close(struct guest *guest)
 {
-    fixture_release(&bench->fixture);
-    cpu_backend.close(bench->backend);
-    budget_free(bench->budget);
+    fixture_release(&guest->fixture);
+    bench_close(&guest->bench);
 }
 
-static plim_status prepare(const struct kernel **kernel, struct bench *bench, plim_error *error)
+static plim_status prepare(const struct kernel **kernel, struct guest *guest, plim_error *error)
 {
     static const int64_t shorter[] = {1};
-    return cpu_backend.prepare(kernel, bench->backend, bench->fixture.node, 3, shorter, 1, error);
+    return cpu_backend.prepare(kernel, guest->bench.backend, guest->fixture.node, 3, shorter, 1, error);
 }
 
 static bool is_here(void)
@@ -85,14 +82,14 @@ static uint64_t mapped_bytes(void)
 /* In a process of its own, with this much address space left. */
 static enum outcome prepare_within(uint64_t bytes)
 {
-    struct bench bench;
+    struct guest guest;
     const struct kernel *kernel = NULL;
     plim_error error = {0};
-    bench_open(&bench, &op_conv2d);
+    guest_open(&guest, &op_conv2d);
     struct rlimit limit = {.rlim_cur = mapped_bytes() + bytes, .rlim_max = RLIM_INFINITY};
     if (setrlimit(RLIMIT_AS, &limit) != 0)
         return OTHER;
-    plim_status status = prepare(&kernel, &bench, &error);
+    plim_status status = prepare(&kernel, &guest, &error);
     if (status == PLIM_NO_MEMORY)
         return error.hint[0] ? REFUSED : OTHER;
     if (status != PLIM_OK)
@@ -138,16 +135,16 @@ static void no_failed_allocation_changes_the_kernel(void **state)
         bool reached = true;
         int nth = 0;
         while (reached) {
-            struct bench bench;
+            struct guest guest;
             const struct kernel *kernel = NULL;
-            bench_open(&bench, convolutions[i]);
+            guest_open(&guest, convolutions[i]);
             fault_arm(FAULT_ALLOCATE, ++nth, false, ENOMEM);
-            plim_status status = prepare(&kernel, &bench, NULL);
+            plim_status status = prepare(&kernel, &guest, NULL);
             reached = fault_disarm();
             assert_int_equal(status, reached ? PLIM_NO_MEMORY : PLIM_OK);
             if (!reached)
                 assert_memory_equal(kernel->implementation, "onednn", 6);
-            bench_close(&bench);
+            guest_close(&guest);
         }
         assert_true(nth > 8); /* the library's own are among them */
     }
@@ -160,32 +157,32 @@ static void a_kernel_that_cannot_run_says_so(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++) {
-        struct bench bench;
+        struct guest guest;
         const struct kernel *kernel = NULL;
         plim_error error = {0};
         struct call call;
-        bench_open(&bench, convolutions[i]);
-        fixture_fill(&bench.fixture, 3);
-        assert_int_equal(prepare(&kernel, &bench, NULL), PLIM_OK);
-        void *scratch = budget_take(bench.budget, TAG_SCRATCH, kernel->scratch_bytes);
-        void *pack = budget_take(bench.budget, TAG_SCRATCH, kernel->pack_bytes);
-        fixture_call(&call, &bench.fixture, bench.fixture.node, 0, 3, BATCH);
+        guest_open(&guest, convolutions[i]);
+        fixture_fill(&guest.fixture, 3);
+        assert_int_equal(prepare(&kernel, &guest, NULL), PLIM_OK);
+        void *scratch = budget_take(guest.bench.budget, TAG_SCRATCH, kernel->scratch_bytes);
+        void *pack = budget_take(guest.bench.budget, TAG_SCRATCH, kernel->pack_bytes);
+        fixture_call(&call, &guest.fixture, guest.fixture.node, 0, 3, BATCH);
         call.scratch = scratch;
         call.pack = pack;
         kernel->run(kernel, &call);
-        assert_int_equal(backend_check(bench.backend, &error), PLIM_OK);
-        fixture_fill(&bench.fixture, 3);
+        assert_int_equal(backend_check(guest.bench.backend, &error), PLIM_OK);
+        fixture_fill(&guest.fixture, 3);
         call.end = 2;
         kernel->run(kernel, &call);
-        const struct tensor *y = bench.fixture.node->output[0];
-        for (size_t b = 0; b < bench.fixture.bytes[y->id]; b++)
-            assert_int_equal(((unsigned char *)bench.fixture.data[y->id])[b], POISON);
-        assert_int_equal(backend_check(bench.backend, &error), PLIM_INTERNAL);
-        assert_int_equal(backend_check(bench.backend, NULL), PLIM_INTERNAL); /* it stays */
+        const struct tensor *y = guest.fixture.node->output[0];
+        for (size_t b = 0; b < guest.fixture.bytes[y->id]; b++)
+            assert_int_equal(((unsigned char *)guest.fixture.data[y->id])[b], POISON);
+        assert_int_equal(backend_check(guest.bench.backend, &error), PLIM_INTERNAL);
+        assert_int_equal(backend_check(guest.bench.backend, NULL), PLIM_INTERNAL); /* it stays */
         assert_non_null(strstr(error.message, "cpu"));
-        budget_give(bench.budget, TAG_SCRATCH, scratch, kernel->scratch_bytes);
-        budget_give(bench.budget, TAG_SCRATCH, pack, kernel->pack_bytes);
-        bench_close(&bench);
+        budget_give(guest.bench.budget, TAG_SCRATCH, scratch, kernel->scratch_bytes);
+        budget_give(guest.bench.budget, TAG_SCRATCH, pack, kernel->pack_bytes);
+        guest_close(&guest);
     }
 }
 
@@ -205,30 +202,30 @@ static void the_first_failure_is_kept(void **state)
 
 static void features_name_the_version(void **state)
 {
-    struct bench bench;
+    struct guest guest;
     const struct kernel *kernel = NULL;
     char before[64];
     (void)state;
-    bench_open(&bench, &op_relu);
-    assert_int_equal(prepare(&kernel, &bench, NULL), PLIM_OK);
-    snprintf(before, sizeof before, "%s", cpu_backend.features(bench.backend));
+    guest_open(&guest, &op_relu);
+    assert_int_equal(prepare(&kernel, &guest, NULL), PLIM_OK);
+    snprintf(before, sizeof before, "%s", cpu_backend.features(guest.bench.backend));
     assert_null(strstr(before, "onednn"));
-    fixture_release(&bench.fixture);
-    assert_true(fixture_init(&bench.fixture, &op_conv2d, 0, TYPE_F32, BATCH));
-    assert_int_equal(prepare(&kernel, &bench, NULL), PLIM_OK);
-    const char *after = cpu_backend.features(bench.backend);
+    fixture_release(&guest.fixture);
+    assert_true(fixture_init(&guest.fixture, &op_conv2d, 0, TYPE_F32, BATCH));
+    assert_int_equal(prepare(&kernel, &guest, NULL), PLIM_OK);
+    const char *after = cpu_backend.features(guest.bench.backend);
     int numbers[3], read = 0;
     assert_memory_equal(after, before, strlen(before));
     assert_int_equal(sscanf(after + strlen(before), " onednn-%d.%d.%d%n", numbers, numbers + 1, numbers + 2, &read), 3);
     assert_int_equal(numbers[0], DNNL_VERSION_MAJOR);
     assert_int_equal(after[strlen(before) + (size_t)read], '\0');
     assert_true(strlen(after) < 32);
-    bench_close(&bench);
+    guest_close(&guest);
 }
 
 static void the_hosts_cache_stays_as_it_was(void **state)
 {
-    struct bench bench;
+    struct guest guest;
     const struct kernel *kernel = NULL;
     int capacity = 0;
     (void)state;
@@ -237,11 +234,11 @@ static void the_hosts_cache_stays_as_it_was(void **state)
     int (*set)(int) = (int (*)(int))dlsym(library, "dnnl_set_primitive_cache_capacity");
     int (*get)(int *) = (int (*)(int *))dlsym(library, "dnnl_get_primitive_cache_capacity");
     assert_int_equal(set(17), 0);
-    bench_open(&bench, &op_conv2d);
-    assert_int_equal(prepare(&kernel, &bench, NULL), PLIM_OK);
+    guest_open(&guest, &op_conv2d);
+    assert_int_equal(prepare(&kernel, &guest, NULL), PLIM_OK);
     assert_int_equal(get(&capacity), 0);
     assert_int_equal(capacity, 17);
-    bench_close(&bench);
+    guest_close(&guest);
     assert_int_equal(get(&capacity), 0);
     assert_int_equal(capacity, 17);
 }

@@ -1,0 +1,99 @@
+/* training_run.h - a graph of plan_models.h that trains on a machine: what tests of transforms of the graph compare the
+   weights and the memory of. */
+#ifndef TESTS_TRAINING_RUN_H
+#define TESTS_TRAINING_RUN_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plan_models.h"
+#include "train/trainer.h"
+
+struct run {
+    struct budget *budget;
+    struct backend *backend;
+    struct graph graph;
+    struct made made;
+    struct program *program;
+    struct machine machine;
+};
+
+/* Then the test makes run->graph, */
+static inline void begin_run(struct run *run)
+{
+    *run = (struct run){0};
+    assert_int_equal(budget_make(&run->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    assert_int_equal(cpu_backend.open(&run->backend, run->budget, NULL), PLIM_OK);
+}
+
+/* and this a machine for it. */
+static inline void open_run(struct run *run, int threads)
+{
+    plim_error error = {0};
+    const struct program_input input = {
+        .budget = run->budget, .backend = run->backend, .threads = threads, .train = &run->graph};
+    if (program_make(&run->program, &input, &error) != PLIM_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(machine_open(&run->machine, run->program, run->budget, &error), PLIM_OK);
+    run->machine.poison = true;
+}
+
+static inline void close_run(struct run *run)
+{
+    machine_close(&run->machine);
+    program_free(run->program);
+    graph_release(&run->graph);
+    run->backend->type->close(run->backend);
+    budget_free(run->budget);
+}
+
+static inline void set_weights(struct run *run)
+{
+    memset(run->machine.arena, 0, run->program->persistent_bytes);
+    for (int w = 0; w < run->made.weight_count; w++) {
+        const struct tensor *tensor = run->made.weight[w];
+        float *data = machine_data(&run->machine, PHASE_TRAIN, tensor);
+        random_fill_unit(data, (uint64_t)shape_count(&tensor->shape), 5, (uint64_t)w, 0);
+        for (int64_t i = 0; i < shape_count(&tensor->shape); i++)
+            data[i] = (data[i] - 0.5f) / 16;
+    }
+    for (int p = 0; p < run->program->persistent_count; p++)
+        if (strcmp(run->program->persistent[p]->name, "optimizer/learning_rate") == 0)
+            *(float *)(run->machine.arena + run->program->persistent_offset[p]) = 0.01f;
+}
+
+/* Weights and states after a step for each of `counts` samples of a graph over (x, label); test_free it. */
+static inline uint8_t *train_run(struct run *run, const int64_t *counts, int steps)
+{
+    int64_t samples = run->graph.batch, width = shape_count(&run->graph.tensor[0]->shape);
+    float *x = test_malloc((size_t)width * sizeof *x), *label = test_malloc((size_t)samples * sizeof *label);
+    struct batch batch = {.column = {x, label}};
+    set_weights(run);
+    random_fill_unit(x, (uint64_t)width, 3, 1, 0);
+    for (int64_t i = 0; i < samples; i++)
+        label[i] = (float)(i % 2);
+    for (int step = 0; step < steps; step++) {
+        batch.count = counts[step];
+        machine_run(&run->machine, PHASE_TRAIN, &batch);
+    }
+    uint8_t *out = test_malloc(run->program->persistent_bytes);
+    memcpy(out, run->machine.arena, run->program->persistent_bytes);
+    test_free(x);
+    test_free(label);
+    return out;
+}
+
+/* Nodes of one op. */
+static inline int count_of(const struct graph *graph, const struct op *op)
+{
+    int count = 0;
+    for (int n = 0; n < graph->node_count; n++)
+        count += graph->node[n]->op == op;
+    return count;
+}
+
+#endif
