@@ -1,13 +1,13 @@
 /* cpu_attention.c - attention, forward: blocks of queries against blocks of keys, softmax on the way.
 
-   For a head, keys are packed as the right side of q . k^T and values as that of p . v.
+   For a group of heads, keys are packed as the right side of q . k^T and values as that of p . v.
    A block of queries meets one block of keys after another; the sum so far is scaled
    down when a larger score comes. out itself holds the sum. */
 #include "backends/cpu/cpu_attention.h"
 
 #define QUERY_BLOCK (4 * GEMM_TALL)
 
-/* A worker's bytes, for one head. */
+/* A worker's bytes, for one group of heads. */
 struct forward_room {
     float *keys, *values; /* panels of k^T [d, S]; of blocks of v [KEY_BLOCK, e] */
     float scores[QUERY_BLOCK * SCORE_ROW];
@@ -94,20 +94,6 @@ static void finish(const struct forward_head *f, int64_t query, int64_t rows)
     }
 }
 
-static void run_head(const struct forward_head *f)
-{
-    const struct attention_sizes *z = &f->h.z;
-    pack_keys(f);
-    for (int64_t query = 0; query < z->queries; query += QUERY_BLOCK) {
-        int64_t rows = smaller_of(z->queries - query, QUERY_BLOCK);
-        for (int64_t row = 0; row < rows; row++)
-            f->room->met[row].most = LEAST_SCORE;
-        for (int64_t key = 0; key < z->keys && !(f->h.causal && key >= query + rows); key += KEY_BLOCK)
-            meet(f, query, rows, key, met_keys(&f->h, query, rows, key));
-        finish(f, query, rows);
-    }
-}
-
 static void run_attention(const struct kernel *kernel, const struct call *call)
 {
     const struct attention_sizes z = attention_sizes(call->node);
@@ -116,17 +102,20 @@ static void run_attention(const struct kernel *kernel, const struct call *call)
     room->keys = (float *)((char *)call->scratch + (sizeof *room + 63) / 64 * 64);
     room->values = room->keys + gemm_b_floats(z.depth, z.keys);
     for (int64_t i = span.first; i < span.end; i++) {
-        int64_t n = i / z.heads, head = i % z.heads, group = head / (z.heads / z.groups);
+        int64_t n = i / z.heads, head = i % z.heads;
+        const struct attention_places at = attention_places_of(&z, n, head);
         const struct forward_head f = {
             .h = attention_head_of(call, span.base, n, head),
-            .q = (const float *)call->input[0] + (n * z.queries * z.heads + head) * z.depth,
-            .k = (const float *)call->input[1] + (n * z.keys * z.groups + group) * z.depth,
-            .v = (const float *)call->input[2] + (n * z.keys * z.groups + group) * z.value_depth,
-            .out = (float *)call->output[0] + (n * z.queries * z.heads + head) * z.value_depth,
-            .logsum = (float *)call->output[1] + (n * z.heads + head) * z.queries,
+            .q = (const float *)call->input[0] + at.q,
+            .k = (const float *)call->input[1] + at.k,
+            .v = (const float *)call->input[2] + at.v,
+            .out = (float *)call->output[0] + at.out,
+            .logsum = (float *)call->output[1] + at.logsum,
             .room = room,
         };
-        run_head(&f);
+        if (i == span.first || head % (z.heads / z.groups) == 0)
+            pack_keys(&f);
+        walk_forward(&f, &f.h, QUERY_BLOCK, room->met, meet, finish);
     }
 }
 

@@ -1,4 +1,4 @@
-/* cpu_attention.h - what the two files of attention share: one head's operands, rows of scores.
+/* cpu_attention.h - what the files of attention share: one head's operands, rows of scores, the walk of blocks.
 
    A head's work goes in blocks of queries and keys. Scores of a block live in scratch, rows SCORE_ROW floats apart
    (which keeps the rows of a tile out of one another's cache sets). */
@@ -183,6 +183,41 @@ INLINE void soften(float *x, float *out, struct met *met, float *keep, const str
         for (int64_t i = 0; i < seen; i++)
             x[i] *= keep[i];
     }
+}
+
+struct forward_head; /* of each kernel its own */
+/* Queries query..query + rows: against keys key..key + width; when they have met all that they see. */
+typedef void forward_meet(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width);
+typedef void forward_finish(const struct forward_head *f, int64_t query, int64_t rows);
+
+/* Blocks of `block` queries, one after another. met: of each query of a block. */
+INLINE void walk_forward(const struct forward_head *f, const struct attention_head *h, int64_t block, struct met *met,
+                         forward_meet *meet, forward_finish *finish)
+{
+    for (int64_t query = 0; query < h->z.queries; query += block) {
+        int64_t rows = smaller_of(h->z.queries - query, block);
+        for (int64_t row = 0; row < rows; row++)
+            met[row].most = LEAST_SCORE;
+        for (int64_t key = 0; key < h->z.keys && !(h->causal && key >= query + rows); key += KEY_BLOCK)
+            meet(f, query, rows, key, met_keys(h, query, rows, key));
+        finish(f, query, rows);
+    }
+}
+
+/* Where a head's elements begin in q, k, v, out (and their gradients), logsumexp. */
+struct attention_places {
+    int64_t q, k, v, out, logsum;
+};
+
+INLINE struct attention_places attention_places_of(const struct attention_sizes *z, int64_t n, int64_t head)
+{
+    int64_t group = head / (z->heads / z->groups), query = n * z->queries * z->heads + head;
+    int64_t key = n * z->keys * z->groups + group;
+    return (struct attention_places){.q = query * z->depth,
+                                     .k = key * z->depth,
+                                     .v = key * z->value_depth,
+                                     .out = query * z->value_depth,
+                                     .logsum = (n * z->heads + head) * z->queries};
 }
 
 /* How a call's heads (or groups) run: first..end; operands begin at the sample `base` of the batch. */

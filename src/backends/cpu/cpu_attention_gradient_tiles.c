@@ -189,20 +189,19 @@ static struct backward_head head_of(const struct call *call, const struct backwa
                                     int64_t head)
 {
     const struct attention_sizes z = attention_sizes(call->node);
-    int64_t share = z.heads / z.groups, group = head / share;
-    int64_t q = (n * z.queries * z.heads + head) * z.depth, k = (n * z.keys * z.groups + group) * z.depth;
-    int64_t out = (n * z.queries * z.heads + head) * z.value_depth, v = (n * z.keys * z.groups + group) * z.value_depth;
+    const struct attention_places at = attention_places_of(&z, n, head);
+    int64_t share = z.heads / z.groups;
     return (struct backward_head){
         .h = attention_head_of(call, base, n, head),
-        .q = (const uint16_t *)call->input[0] + q,
-        .k = (const uint16_t *)call->input[1] + k,
-        .v = (const uint16_t *)call->input[2] + v,
-        .out = (const uint16_t *)call->input[OUT] + out,
-        .logsum = (const float *)call->input[LOGSUM] + (n * z.heads + head) * z.queries,
-        .dout = (const uint16_t *)call->input[DOUT] + out,
-        .dq = (uint16_t *)call->output[0] + q,
-        .dk = (uint16_t *)call->output[1] + k,
-        .dv = (uint16_t *)call->output[2] + v,
+        .q = (const uint16_t *)call->input[0] + at.q,
+        .k = (const uint16_t *)call->input[1] + at.k,
+        .v = (const uint16_t *)call->input[2] + at.v,
+        .out = (const uint16_t *)call->input[OUT] + at.out,
+        .logsum = (const float *)call->input[LOGSUM] + at.logsum,
+        .dout = (const uint16_t *)call->input[DOUT] + at.out,
+        .dq = (uint16_t *)call->output[0] + at.q,
+        .dk = (uint16_t *)call->output[1] + at.k,
+        .dv = (uint16_t *)call->output[2] + at.v,
         .room = room,
         .first = head % share == 0,
         .last = head % share == share - 1,

@@ -119,38 +119,26 @@ static void finish(const struct forward_head *f, int64_t query, int64_t rows)
     }
 }
 
-static void run_head(const struct forward_head *f)
-{
-    const struct attention_sizes *z = &f->h.z;
-    for (int64_t query = 0; query < z->queries; query += QUERY_BLOCK) {
-        int64_t rows = smaller_of(z->queries - query, QUERY_BLOCK);
-        for (int64_t row = 0; row < rows; row++)
-            f->room->met[row].most = LEAST_SCORE;
-        for (int64_t key = 0; key < z->keys && !(f->h.causal && key >= query + rows); key += KEY_BLOCK)
-            meet(f, query, rows, key, met_keys(&f->h, query, rows, key));
-        finish(f, query, rows);
-    }
-}
-
 static void run_attention_tiles(const struct kernel *kernel, const struct call *call)
 {
     const struct attention_sizes z = attention_sizes(call->node);
     struct attention_span span = attention_span_of(kernel, call, z.heads);
     struct forward_room *room = room_of(call->scratch, &z);
     for (int64_t i = span.first; i < span.end; i++) {
-        int64_t n = i / z.heads, head = i % z.heads, group = head / (z.heads / z.groups);
+        int64_t n = i / z.heads, head = i % z.heads;
+        const struct attention_places at = attention_places_of(&z, n, head);
         const struct forward_head f = {
             .h = attention_head_of(call, span.base, n, head),
-            .q = (const uint16_t *)call->input[0] + (n * z.queries * z.heads + head) * z.depth,
-            .k = (const uint16_t *)call->input[1] + (n * z.keys * z.groups + group) * z.depth,
-            .v = (const uint16_t *)call->input[2] + (n * z.keys * z.groups + group) * z.value_depth,
-            .out = (uint16_t *)call->output[0] + (n * z.queries * z.heads + head) * z.value_depth,
-            .logsum = (float *)call->output[1] + (n * z.heads + head) * z.queries,
+            .q = (const uint16_t *)call->input[0] + at.q,
+            .k = (const uint16_t *)call->input[1] + at.k,
+            .v = (const uint16_t *)call->input[2] + at.v,
+            .out = (uint16_t *)call->output[0] + at.out,
+            .logsum = (float *)call->output[1] + at.logsum,
             .room = room,
         };
         if (i == span.first || head % (z.heads / z.groups) == 0)
             pack_keys(&f);
-        run_head(&f);
+        walk_forward(&f, &f.h, QUERY_BLOCK, room->met, meet, finish);
     }
 }
 
