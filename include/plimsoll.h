@@ -107,6 +107,10 @@ typedef struct plim_progress {
     int metric_count;
     const char *metric[PLIM_MOST_METRICS]; /* "accuracy" */
     double metric_value[PLIM_MOST_METRICS], val_metric_value[PLIM_MOST_METRICS];
+    /* Of a metric that is several numbers (F1Score without an average, Precision with several thresholds), whose mean
+       is the value: how many, and they; 0 and NULL of others. They are valid while the event is being handled. */
+    int64_t metric_each_count[PLIM_MOST_METRICS];
+    const double *metric_each[PLIM_MOST_METRICS], *val_metric_each[PLIM_MOST_METRICS];
     uint64_t budget_bytes;
     const char *note;               /* something to tell once (BEGIN, STEP), or NULL */
 } plim_progress;

@@ -15,8 +15,9 @@ rng = np.random.default_rng(11)
 N, V, BATCH = 45, 26, 16  # the last batches are short
 
 
-def compare(what, units, activation, labels, loss, pairs, bar=1e-5):
-    """pairs: (plim's words, Keras's objects)."""
+def compare(what, units, activation, labels, loss, pairs, bar=1e-5, weighted=(), class_weight=None, weights=True, saved=False):
+    """pairs: (plim's words, Keras's objects); weighted: the same of weighted_metrics, with weights of samples unless there are those of classes.
+    saved: plim reads Keras's words in a file."""
     if only and not any(word in what for word in only):
         return
     keras.utils.set_random_seed(3)
@@ -24,15 +25,26 @@ def compare(what, units, activation, labels, loss, pairs, bar=1e-5):
     x, y = rng.normal(size=(N + V, 6)).astype(np.float32), labels(N + V)
     before = {f"{layer.name}/{w.name}": w.numpy().copy() for layer in model.layers for w in layer.weights}
     words = [{"Dense": {"units": 5, "activation": "relu"}}, {"Dense": {"units": units, **({"activation": activation} if activation else {})}}]
-    ours = train(plim, before, words, {"x": x[:N], "y": y[:N]}, BATCH, 3, validation={"x": x[N:], "y": y[N:]}, repeat=False,
-                 optimizer={"SGD": 0.1}, loss=loss, metrics=[p[0] for p in pairs])
-    model.compile(optimizer=keras.optimizers.SGD(0.1), loss=loss, metrics=[p[1] for p in pairs])
-    logs = model.fit(x[:N], y[:N], batch_size=BATCH, shuffle=False, epochs=1, verbose=0, validation_data=(x[N:], y[N:]), validation_batch_size=BATCH).history
+    w = rng.integers(0, 4, N + V).astype(np.float32) / 2 if weighted and weights and not class_weight else None
+    columns = lambda part: {"x": x[part], "y": y[part], **({} if w is None else {"sample_weight": w[part]})}
+    fit, check_on = slice(0, N), slice(N, None)
+    model.compile(optimizer=keras.optimizers.SGD(0.1), loss=loss, metrics=[p[1] for p in pairs], weighted_metrics=[p[1] for p in weighted])
+    if saved:
+        ours = train(plim, None, "model.keras", columns(fit), BATCH, 3, validation=columns(check_on), repeat=False, before=lambda folder: model.save(f"{folder}/model.keras"))
+    else:
+        ours = train(plim, before, words, columns(fit), BATCH, 3, validation=columns(check_on), repeat=False, optimizer={"SGD": 0.1}, loss=loss,
+                     metrics=[p[0] for p in pairs], **({"weighted_metrics": [p[0] for p in weighted]} if weighted else {}),
+                     **({"class_weight": class_weight} if class_weight else {}))
+    logs = model.fit(x[:N], y[:N], sample_weight=None if w is None else w[:N], class_weight=class_weight, batch_size=BATCH, shuffle=False, epochs=1, verbose=0,
+                     validation_data=(x[N:], y[N:]) if w is None else (x[N:], y[N:], w[N:]), validation_batch_size=BATCH).history
     if ours is None:
         return check(f"{what}: plim runs", np.inf, 0)
     epoch = ours[1]
     for name, (value,) in logs.items():
-        check(f"{what}: {name}", abs(epoch.get(name, np.inf) - float(value)) / max(abs(float(value)), 1), bar)
+        if name == "two":  # Keras's history holds the counter itself, which validation has overwritten; val_two is it
+            continue
+        value, got = np.asarray(value, np.float64), np.asarray(epoch.get(name, np.inf), np.float64)
+        check(f"{what}: {name}", np.inf if got.shape != value.shape else np.max(np.abs(got - value) / np.maximum(np.abs(value), 1)), bar)
 
 
 def made(kind, **words):
@@ -69,4 +81,26 @@ compare("bits, IoU", 4, "sigmoid", many_bits, "binary_crossentropy", [made("Bina
 compare("numbers", 3, None, numbers, "mse", [made("R2Score"), made("R2Score", class_aggregation="variance_weighted_average", name="by_variance"),
         made("RootMeanSquaredError"), made("LogCoshError", name="far"), made("CosineSimilarity", name="angle"), made("MeanSquaredError", name="squares"),
         ({"LogCoshError": None}, km.LogCoshError()), ({"MeanAbsoluteError": None}, km.MeanAbsoluteError())])
+several = lambda: [made("F1Score"), made("FBetaScore", beta=0.5, threshold=0.3, name="fb"), made("Precision", thresholds=[0.6, 0.2, 0.4], name="three"),
+                   made("TruePositives", thresholds=[0.3, 0.5], name="two"), made("Recall", thresholds=[0.0, 0.5, 1.0], name="even")]
+for what, rows, activation, loss in (("classes", one_hot, "softmax", "categorical_crossentropy"), ("bits", many_bits, "sigmoid", "binary_crossentropy")):
+    compare(f"{what}, several numbers", 4, activation, rows, loss, several())
+    compare(f"{what}, several numbers, weighted", 4, activation, rows, loss, [], weighted=several())
+labelled = lambda: [made("AUC", multi_label=True, name="each"), made("AUC", multi_label=True, num_labels=4, label_weights=[1.0, 0.5, 2.0, 0.0], name="some"),
+                    made("AUC", label_weights=[1.0, 0.5, 2.0, 0.25], name="together"), made("AUC", multi_label=True, curve="PR", name="each_pr"),
+                    made("AUC", thresholds=[0.7, 0.1, 0.45, 0.5], name="uneven"), made("AUC", thresholds=[0.25, 0.5, 0.75], name="even"),
+                    made("AUC", thresholds=[0.7, 0.1, 0.45], multi_label=True, curve="PR", summation_method="minoring", name="uneven_each")]
+compare("labels, AUC", 4, "sigmoid", many_bits, "binary_crossentropy", labelled())
+compare("labels, AUC, weighted", 4, "sigmoid", many_bits, "binary_crossentropy", [], weighted=labelled())
+usual = lambda: [("accuracy", "accuracy"), ("mse", "mse"), made("AUC", name="auc"), made("Precision", name="p")]
+compare("weighted and not", 1, "sigmoid", bits, "binary_crossentropy", usual(), weighted=usual())
+compare("weighted, by class", 1, "sigmoid", bits, "binary_crossentropy", usual(), weighted=usual(), class_weight={0: 0.5, 1: 3.0})
+compare("weighted, without weights", 1, "sigmoid", bits, "binary_crossentropy", usual(), weighted=usual(), weights=False)
+compare("weighted classes", 4, "softmax", one_hot, "categorical_crossentropy", [], weighted=[("accuracy", "accuracy"), made("Precision", top_k=2, name="p2"),
+        made("F1Score", average="macro", name="f"), made("OneHotMeanIoU", num_classes=4, dtype="float32", name="iou"), made("CosineSimilarity", name="angle"), made("TopKCategoricalAccuracy", k=2, name="top")])
+compare("weighted numbers", 3, None, numbers, "mse", [], weighted=[made("R2Score"), made("R2Score", class_aggregation="variance_weighted_average", name="by_variance"),
+        made("RootMeanSquaredError"), made("MeanAbsoluteError", name="far")])
+compare("weighted class numbers", 4, "softmax", classes, "sparse_categorical_crossentropy", [], weighted=[("accuracy", "accuracy"), made("MeanIoU", num_classes=4, sparse_y_pred=False, dtype="float32", name="iou")])
+compare("a file with all of them", 4, "sigmoid", many_bits, "binary_crossentropy", [made("AUC", multi_label=True, thresholds=[0.2, 0.35], name="auc"), made("F1Score", name="f")],
+        weighted=[made("AUC", label_weights=[1.0, 0.5, 2.0, 0.25], name="auc"), ("mse", "mse")], saved=True)
 sys.exit(finish())

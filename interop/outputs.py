@@ -47,14 +47,16 @@ def compare(what, compiled, words, names=("kind", "flags", "size"), bar=2e-5, un
     if only and not any(word in what for word in only):
         return
     fit, validation = data(N), data(24)
-    if weighted:
-        fit["sample_weight"] = rng.random(N).astype(np.float32)
+    whose = [f"{k}_sample_weight" for k in names] if weighted == "each" else ["sample_weight"] if weighted else []
+    for k in whose:
+        fit[k], validation[k] = (rng.random(len(a["x"])).astype(np.float32) for a in (fit, validation))
+    of_samples = lambda a: [a[k] for k in whose] if len(whose) > 1 else a[whose[0]] if whose else None
     model = model_of()
     weights = {f"{layer.name}/{w.name}": w for layer in model.layers for w in layer.weights}
     before = {k: w.numpy().copy() for k, w in weights.items()}
     model.compile(optimizer=keras.optimizers.SGD(0.5), **compiled)
-    kept = ["x", *names] + (["sample_weight"] if weighted else [])
-    arrays, checks = {k: fit[k] for k in kept}, {k: validation[k] for k in ["x", *names]}
+    kept = ["x", *names, *whose]
+    arrays, checks = {k: fit[k] for k in kept}, {k: validation[k] for k in kept}
     if unnamed:
         rename = {k: k if k == "x" else f"column_{i}" for i, k in enumerate(kept)}
         arrays, checks = ({rename[k]: v for k, v in a.items()} for a in (arrays, checks))
@@ -65,8 +67,8 @@ def compare(what, compiled, words, names=("kind", "flags", "size"), bar=2e-5, un
     y, val_y = ([a[k] if k in names else None for k in ("kind", "flags", "size")] for a in (fit, validation))
     if None in [a if a is None else 0 for a in y]:
         y, val_y = ([a for a in b if a is not None] for b in (y, val_y))
-    logs = model.fit(fit["x"], y, sample_weight=fit.get("sample_weight"), batch_size=BATCH, shuffle=False, epochs=1, verbose=0,
-                     validation_data=(validation["x"], val_y), validation_batch_size=BATCH).history
+    logs = model.fit(fit["x"], y, sample_weight=of_samples(fit), batch_size=BATCH, shuffle=False, epochs=1, verbose=0,
+                     validation_data=(validation["x"], val_y) + ((of_samples(validation),) if whose else ()), validation_batch_size=BATCH).history
     if ours is None:
         return check(f"{what}: plim runs", np.inf, 0)
     _, epoch, after = ours
@@ -87,6 +89,10 @@ for unnamed in (False, True):
 compare("lists", dict(loss=[scce, bce, keras.losses.Huber(delta=0.5)], loss_weights=[0.5, 1.5, 1.0], metrics=["accuracy", ["mse", "accuracy"], "mae"]),
         dict(loss=[scce, bce, {"Huber": {"delta": 0.5}}], loss_weights=[0.5, 1.5, 1.0], metrics=["accuracy", ["mse", "accuracy"], "mae"]))
 compare("weights of samples", dict(loss=[scce, bce, "mse"]), dict(loss=[scce, bce, "mse"]), weighted=True)
+metered = dict(loss=[scce, bce, "mse"], metrics=["accuracy", None, "mae"], weighted_metrics=["accuracy", ["binary_accuracy", "mse"], None])
+compare("weights of samples, metrics", metered, metered, weighted=True)
+for unnamed in (False, True):
+    compare(f"weights by output, {'in order' if unnamed else 'by name'}", metered, metered, weighted="each", unnamed=unnamed)
 compare("an output without a loss", dict(loss=[scce, None, "mse"]), dict(loss={"kind": scce, "flags": None, "size": "mse"}), names=("kind", "size"))
 compare("a file with compile_config", dict(loss={"kind": scce, "flags": bce, "size": "mse"}, loss_weights={"kind": 1.0, "flags": 0.3, "size": 2.0},
         metrics={"kind": ["accuracy"], "size": [keras.metrics.MeanAbsoluteError(name="far")]}), {}, whole=True)

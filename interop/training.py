@@ -124,6 +124,9 @@ for what, labels, loss in [("class numbers", classes, "sparse_categorical_crosse
                            ("class numbers of shape (N, 1)", classes[:, None], "sparse_categorical_crossentropy")]:
     compare(f"class_weight, {what}", model_of(4, "softmax"), words_of(4, "softmax"), (x, labels), (loss, loss),
             ({"sgd": 1.0}, keras.optimizers.SGD(1.0)), 40, 1, 2e-5, [("accuracy", "accuracy")], class_weight=factors)
+many = rng.integers(0, 300, 40).astype(np.int32)
+compare("class_weight, 300 classes", model_of(300, "softmax"), words_of(300, "softmax"), (x, many), ("sparse_categorical_crossentropy",) * 2,
+        ({"sgd": 1.0}, keras.optimizers.SGD(1.0)), 40, 1, 2e-5, [("accuracy", "accuracy")], class_weight={i: 0.5 + i % 7 for i in range(0, 300, 2)})
 
 # ---- regularisers and constraints ----
 for what, words, objects in [

@@ -71,8 +71,9 @@ static inline void train_with(struct bench *bench, const char *loss, const char 
     assert_int_equal(loss_read(&all.loss, &all.kind, "job.yaml", parse(bench, loss), &bench->error), PLIM_OK);
     for (int i = 0; i < MOST_MODEL_OUTPUTS; i++)
         training->output_loss[i] = all;
-    assert_int_equal(metrics_read(training, 0, NULL, &bench->arena, "job.yaml", parse(bench, "accuracy"), NULL),
-                     PLIM_OK);
+    assert_int_equal(
+        metrics_read(training, &(struct metric_place){0}, &bench->arena, "job.yaml", parse(bench, "accuracy"), NULL),
+        PLIM_OK);
     assert_int_equal(optimizer_read(&training->optimizer, "job.yaml", parse(bench, optimizer), &bench->error), PLIM_OK);
 }
 

@@ -498,11 +498,12 @@ static void bad_words_of_training(void **state)
                 {"[pearson_correlation]", PLIM_UNSUPPORTED, "job.yaml:1", "pearson_correlation", ""},
                 {"[{AUC: {curve: RC}}]", PLIM_BAD_JOB, "job.yaml:1", "unknown curve", "ROC"},
                 {"[{AUC: {num_thresholds: 1}}]", PLIM_BAD_JOB, "job.yaml:1", "num_thresholds", ""},
-                {"[{AUC: {multi_label: true}}]", PLIM_UNSUPPORTED, "job.yaml:1", "multi_label", ""},
-                {"[{Precision: {thresholds: [0.1, 0.2]}}]", PLIM_UNSUPPORTED, "job.yaml:1", "several", "each"},
                 {"[{TruePositives: {top_k: 2}}]", PLIM_BAD_JOB, "job.yaml:1", "top_k", ""},
                 {"[recall_at_precision]", PLIM_BAD_JOB, "job.yaml:1", "'precision' must be said", "precision: 0.9"},
-                {"[f1_score]", PLIM_UNSUPPORTED, "job.yaml:1", "for each class", "average: macro"},
+                {"[{AUC: {thresholds: []}}]", PLIM_BAD_JOB, "job.yaml:1", "a list of 1 to", "thresholds: [0.2, 0.5]"},
+                {"[{Precision: {thresholds: [0.1, -0.2]}}]", PLIM_BAD_JOB, "job.yaml:1:33", "from 0 to 1, got -0.2",
+                 ""},
+                {"[{F1Score: {average: [macro]}}]", PLIM_BAD_JOB, "job.yaml:1", "expected a word", "macro"},
                 {"[{F1Score: {average: many}}]", PLIM_BAD_JOB, "job.yaml:1", "unknown average", ""},
                 {"[MeanIoU]", PLIM_BAD_JOB, "job.yaml:1", "'num_classes' must be said", "num_classes: 3"},
                 {"[{IoU: {num_classes: 2}}]", PLIM_BAD_JOB, "job.yaml:1", "target_class_ids", "[0]"},
@@ -523,10 +524,10 @@ static void bad_words_of_training(void **state)
         expect(bench, loss_read(&loss, &kind, "job.yaml", parse(bench, losses[i].text), &bench->error), &losses[i]);
     for (int i = 0; i < COUNT(metrics); i++) {
         struct training training = {0};
-        expect(
-            bench,
-            metrics_read(&training, 0, NULL, &bench->arena, "job.yaml", parse(bench, metrics[i].text), &bench->error),
-            &metrics[i]);
+        expect(bench,
+               metrics_read(&training, &(struct metric_place){0}, &bench->arena, "job.yaml",
+                            parse(bench, metrics[i].text), &bench->error),
+               &metrics[i]);
     }
     for (int i = 0; i < COUNT(layers); i++)
         expect(bench, read_model(bench, layers[i].text), &layers[i]);

@@ -36,7 +36,7 @@ struct setup {
     const char *optimizer, *save_weights, *load_weights;
     const char *job;     /* digest of the job; NULL: none */
     uint64_t room_bytes; /* what the budget leaves beside the plan; 0: no budget */
-    int64_t stop_at; /* total step after which the stop flag is raised; 0: never */
+    int64_t stop_at;     /* total step after which the stop flag is raised; 0: never */
 };
 
 static const struct setup usual = {.elements = 203,
@@ -164,14 +164,17 @@ static void build(struct graph *graph, struct model_tensors *tensors, struct rig
     struct column_spec input = {.type = TYPE_F32, .shape = rig->shape}, label = {.type = TYPE_I32};
     plim_error error = {0};
     graph_init(graph, rig->budget, batch);
-    if (model_build(tensors, graph, rig->model, (struct column_spec[]){input, label}, 2, &rig->training, backward, &error) != PLIM_OK)
+    if (model_build(tensors, graph, rig->model, (struct column_spec[]){input, label}, 2, &rig->training, backward,
+                    &error) != PLIM_OK)
         fail_msg("%s", error.message);
 }
 
 static void make_rig(struct rig *rig, const struct setup *setup)
 {
-    struct program_input input = {
-        .threads = setup->threads, .train = &rig->train_graph, .evaluate = &rig->evaluate_graph, .save_buffer_bytes = 4096};
+    struct program_input input = {.threads = setup->threads,
+                                  .train = &rig->train_graph,
+                                  .evaluate = &rig->evaluate_graph,
+                                  .save_buffer_bytes = 4096};
     plim_error error = {0};
     struct output_loss *loss = &rig->training.output_loss[0];
     *rig = (struct rig){.training.output_loss[0].weight = 1.0};
@@ -182,8 +185,10 @@ static void make_rig(struct rig *rig, const struct setup *setup)
     assert_int_equal(optimizer_read(&rig->training.optimizer, "job.yaml", parse(rig, setup->optimizer), NULL), PLIM_OK);
     const struct yaml *name = parse(rig, "sparse_categorical_crossentropy");
     assert_int_equal(loss_read(&loss->loss, &loss->kind, "job.yaml", name, NULL), PLIM_OK);
-    const struct yaml *words = parse(rig, "[accuracy, {MeanIoU: {num_classes: 4, sparse_y_pred: false}}]"); /* and sums over the epoch */
-    assert_int_equal(metrics_read(&rig->training, 0, NULL, &rig->arena, "job.yaml", words, NULL), PLIM_OK);
+    const struct yaml *words =
+        parse(rig, "[accuracy, {MeanIoU: {num_classes: 4, sparse_y_pred: false}}]"); /* and sums over the epoch */
+    assert_int_equal(metrics_read(&rig->training, &(struct metric_place){0}, &rig->arena, "job.yaml", words, NULL),
+                     PLIM_OK);
     rig->train = data(rig, setup->elements, setup->batch, 1, true);
     rig->validation = data(rig, 50, 20, 1, false);
     build(&rig->evaluate_graph, &rig->evaluate_tensors, rig, 20, false);

@@ -164,6 +164,9 @@ plim_status job_data_trains(struct plim_job *job, const struct job_data *data, p
     for (int i = 0; i < job->model->output_count; i++)
         if (labels.label[i] >= 0 && column_has_values(&spec.column[labels.label[i]]))
             return no_numbers(job, data, &spec.column[labels.label[i]], error);
+    for (int i = 0; i < job->model->output_count; i++)
+        if (labels.weight[i] >= 0 && column_has_values(&spec.column[labels.weight[i]]))
+            return no_numbers(job, data, &spec.column[labels.weight[i]], error);
     return PLIM_OK;
 }
 

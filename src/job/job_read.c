@@ -27,7 +27,8 @@ static const struct setting top_settings[] = {
 };
 
 struct train_words {
-    const struct yaml *optimizer, *metrics, *callbacks, *loss, *loss_weights, *class_weight, *precision, *policy;
+    const struct yaml *optimizer, *metrics, *weighted_metrics, *callbacks, *loss, *loss_weights, *class_weight;
+    const struct yaml *precision, *policy;
     const char *save_weights, *load_weights;
     int64_t epochs, steps_per_epoch, validation_steps;
 };
@@ -38,6 +39,7 @@ static const struct setting train_settings[] = {
     {"loss_weights", SETTING_NODE, offsetof(struct train_words, loss_weights), 0},
     {"class_weight", SETTING_NODE, offsetof(struct train_words, class_weight), 0},
     {"metrics", SETTING_NODE, offsetof(struct train_words, metrics), 0},
+    {"weighted_metrics", SETTING_NODE, offsetof(struct train_words, weighted_metrics), 0},
     {"callbacks", SETTING_NODE, offsetof(struct train_words, callbacks), 0},
     {"precision", SETTING_NODE, offsetof(struct train_words, precision), 0},
     {"policy", SETTING_NODE, offsetof(struct train_words, policy), 0}, /* Keras's word for it */
@@ -189,6 +191,7 @@ static plim_status read_train(struct plim_job *job, const struct yaml *yaml, pli
         .loss = compile_word(job, words.loss, "loss", true),
         .loss_weights = compile_word(job, words.loss_weights, "loss_weights", !words.loss),
         .metrics = compile_word(job, words.metrics, "metrics", !words.loss),
+        .weighted_metrics = compile_word(job, words.weighted_metrics, "weighted_metrics", !words.loss),
         .class_weight = {words.class_weight, job->path},
     };
     if (!compile.loss.node)

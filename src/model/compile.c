@@ -150,8 +150,10 @@ static plim_status read_weights(const struct reader *reader, const struct yaml *
 
 /* ---- metrics ---- */
 
-static plim_status read_metrics(const struct reader *reader, const struct yaml *node)
+static plim_status read_metrics(const struct reader *reader, const struct yaml *node, bool weighted)
 {
+    const char *word = weighted ? "weighted_metrics" : "metrics";
+    struct metric_place place = {.weighted = weighted};
     const struct yaml *of[MOST_MODEL_OUTPUTS];
     const struct model *model = reader->model;
     char where[256];
@@ -159,43 +161,56 @@ static plim_status read_metrics(const struct reader *reader, const struct yaml *
     yaml_place(where, reader->job, node);
     if (model->output_count == 1 && !named && node->kind == YAML_MAP)
         return hint(reader->error,
-                    fail_at(reader->error, PLIM_BAD_JOB, where, "metrics: expected a list of names, got '%s'",
+                    fail_at(reader->error, PLIM_BAD_JOB, where, "%s: expected a list of names, got '%s'", word,
                             node->first ? node->first->key : ""),
-                    "metrics: [accuracy]");
+                    "%s: [accuracy]", word);
     if (model->output_count == 1 && !named)
-        return metrics_read(reader->out, 0, NULL, reader->arena, reader->job, node, reader->error);
+        return metrics_read(reader->out, &place, reader->arena, reader->job, node, reader->error);
     if (node->kind == YAML_SCALAR)
         return hint(
             reader->error,
-            fail_at(reader->error, PLIM_BAD_JOB, where, "metrics: the model has %d outputs", model->output_count),
-            "metrics: {%.60s: [%.40s]}", output_name(model, 0), node->text);
-    TRY(by_output(of, reader, "metrics", node));
-    for (int i = 0; i < model->output_count; i++)
+            fail_at(reader->error, PLIM_BAD_JOB, where, "%s: the model has %d outputs", word, model->output_count),
+            "%s: {%.60s: [%.40s]}", word, output_name(model, 0), node->text);
+    TRY(by_output(of, reader, word, node));
+    for (int i = 0; i < model->output_count; i++) {
+        place.output = i;
+        place.prefix = model->output_count > 1 ? output_name(model, i) : NULL;
         if (of[i] && !is_null(of[i]))
-            TRY(metrics_read(reader->out, i, model->output_count > 1 ? output_name(model, i) : NULL, reader->arena,
-                             reader->job, of[i], reader->error));
+            TRY(metrics_read(reader->out, &place, reader->arena, reader->job, of[i], reader->error));
+    }
     return PLIM_OK;
 }
 
 /* ---- weights of classes ---- */
 
-static plim_status read_class(struct class_weight_attributes *out, const struct reader *reader,
+#define MOST_CLASSES 65536
+
+/* The class that an entry speaks of. */
+static plim_status class_of(int64_t *out, const struct reader *reader, const struct yaml *entry)
+{
+    char where[256];
+    if (setting_whole(out, entry->key) && *out >= 0 && *out < MOST_CLASSES)
+        return PLIM_OK;
+    yaml_key_place(where, reader->job, entry);
+    return hint(reader->error,
+                fail_at(reader->error, PLIM_BAD_JOB, where, "class_weight: '%s' is no class from 0 to %d", entry->key,
+                        MOST_CLASSES - 1),
+                "class_weight: {0: 1.0, 1: 2.5}");
+}
+
+static plim_status read_class(struct class_weight_attributes *parts, const struct reader *reader,
                               const struct yaml *entry)
 {
     static const struct setting number = {"class_weight", SETTING_NUMBER, 0, 0};
-    char where[256];
     int64_t class;
     double factor = 1.0;
-    yaml_key_place(where, reader->job, entry);
-    if (!setting_whole(&class, entry->key) || class < 0 || class >= MOST_CLASS_WEIGHTS)
-        return hint(reader->error,
-                    fail_at(reader->error, PLIM_BAD_JOB, where, "class_weight: '%s' is no class from 0 to %d",
-                            entry->key, MOST_CLASS_WEIGHTS - 1),
-                    "class_weight: {0: 1.0, 1: 2.5}");
+    TRY(class_of(&class, reader, entry));
     TRY(setting_value(&factor, &number, reader->job, entry, reader->error));
-    for (; out->count <= class; out->count++)
-        out->factor[out->count] = 1.0F;
-    out->factor[class] = (float)factor;
+    struct class_weight_attributes *part = &parts[class / MOST_CLASS_WEIGHTS];
+    for (part->first = class / MOST_CLASS_WEIGHTS * MOST_CLASS_WEIGHTS; part->first + part->count <= class;
+         part->count++)
+        part->factor[part->count] = 1.0F;
+    part->factor[class - part->first] = (float)factor;
     return PLIM_OK;
 }
 
@@ -213,12 +228,23 @@ static plim_status read_classes(const struct reader *reader, const struct yaml *
                     fail_at(reader->error, PLIM_BAD_JOB, where, "class_weight: the model has %d outputs; it is for one",
                             reader->model->output_count),
                     "give the data a column `sample_weight`");
-    struct class_weight_attributes *classes = arena_take(reader->arena, sizeof *classes);
-    if (!classes)
+    int64_t class, most = 0;
+    for (const struct yaml *entry = node->first; entry; entry = entry->next) {
+        TRY(class_of(&class, reader, entry));
+        most = class > most ? class : most;
+    }
+    int64_t parts = most / MOST_CLASS_WEIGHTS + 1;
+    struct class_weight_attributes *part = arena_array(reader->arena, (size_t)parts, sizeof *part);
+    if (!part)
         return arena_refused(reader->arena, reader->error);
+    memset(part, 0, (size_t)parts * sizeof *part);
     for (const struct yaml *entry = node->first; entry; entry = entry->next)
-        TRY(read_class(classes, reader, entry));
-    reader->out->class_weight = classes;
+        TRY(read_class(part, reader, entry));
+    reader->out->class_weight = part;
+    reader->out->class_weight_parts = 0;
+    for (int64_t i = 0; i < parts; i++) /* those that say something */
+        if (part[i].count)
+            part[reader->out->class_weight_parts++] = part[i];
     return PLIM_OK;
 }
 
@@ -234,5 +260,10 @@ plim_status compile_read(struct training *out, const struct model *model, struct
     if (words->class_weight.node && !is_null(words->class_weight.node))
         TRY(read_classes(&reader, words->class_weight.node));
     reader.job = words->metrics.job;
-    return words->metrics.node && !is_null(words->metrics.node) ? read_metrics(&reader, words->metrics.node) : PLIM_OK;
+    if (words->metrics.node && !is_null(words->metrics.node))
+        TRY(read_metrics(&reader, words->metrics.node, false));
+    reader.job = words->weighted_metrics.job;
+    if (words->weighted_metrics.node && !is_null(words->weighted_metrics.node))
+        TRY(read_metrics(&reader, words->weighted_metrics.node, true));
+    return PLIM_OK;
 }

@@ -60,6 +60,9 @@ static plim_status translate_object(struct yaml **out, const struct translation 
         return node_text(out, t, policy, object);
     if (module && strncmp(module, "keras.layers", 12) == 0)
         return translate_layer(out, t, object);
+    const struct yaml *numbers = config && config->kind == YAML_MAP ? yaml_get(config, "value") : NULL;
+    if (numbers && (strcmp(class, "__tensor__") == 0 || strcmp(class, "__numpy__") == 0))
+        return translate(out, t, numbers);
     if (config && config->kind == YAML_SCALAR && !config->is_null) /* a function by its name */
         return translate(out, t, config);
     struct yaml *words = NULL;
@@ -376,7 +379,7 @@ static plim_status translate_root(struct yaml **out, const struct translation *t
 /* Words of compile(). A loss of null says that the output has none. */
 static plim_status translate_compiled(struct yaml **out, const struct translation *t, const struct yaml *root)
 {
-    static const char *const words[] = {"optimizer", "loss", "loss_weights", "metrics"};
+    static const char *const words[] = {"optimizer", "loss", "loss_weights", "metrics", "weighted_metrics"};
     const struct yaml *config = root->kind == YAML_MAP ? yaml_get(root, "compile_config") : NULL;
     struct yaml *value = NULL;
     if (!config || config->kind != YAML_MAP)

@@ -162,7 +162,8 @@ static plim_status unknown_metric(const char *name, const char *where, plim_erro
     return option_unknown("metric", name, where, names, count, keras_metrics, LENGTH(keras_metrics), error);
 }
 
-static plim_status read_metric(struct metric *out, const char *job, const struct yaml *yaml, plim_error *error)
+static plim_status read_metric(struct metric *out, struct arena *arena, const char *job, const struct yaml *yaml,
+                               plim_error *error)
 {
     char where[256];
     bool map = yaml->kind == YAML_MAP && yaml->count == 1;
@@ -177,14 +178,14 @@ static plim_status read_metric(struct metric *out, const char *job, const struct
     if (map)
         out->name = shown;
     if (out->type && out->type->read)
-        return out->type->read(out, job, map ? yaml->first : NULL, where, error);
+        return out->type->read(out, &(struct metric_source){job, where, map ? yaml->first : NULL, arena}, error);
     if (!map)
         return PLIM_OK;
     return (out->type ? read_words : read_loss_words)(out, job, yaml->first, error);
 }
 
 /* "a_accuracy" of output a. */
-static plim_status name_metric(struct metric *metric, const char *prefix, struct arena *arena, plim_error *error)
+static plim_status name_with(struct metric *metric, const char *prefix, struct arena *arena, plim_error *error)
 {
     if (!prefix)
         return PLIM_OK;
@@ -192,7 +193,27 @@ static plim_status name_metric(struct metric *metric, const char *prefix, struct
     return metric->name ? PLIM_OK : arena_refused(arena, error);
 }
 
-plim_status metrics_read(struct training *out, int output, const char *prefix, struct arena *arena, const char *job,
+static bool is_taken(const struct training *training, const char *name)
+{
+    for (int i = 0; i < training->metric_count; i++)
+        if (strcmp(training->metric[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* As Keras names it; where a weighted one has the name of another, "weighted_accuracy". */
+static plim_status name_metric(struct metric *metric, const struct training *training, const struct metric_place *place,
+                               struct arena *arena, plim_error *error)
+{
+    const char *own = metric->name;
+    TRY(name_with(metric, place->prefix, arena, error));
+    if (!place->weighted || !is_taken(training, metric->name))
+        return PLIM_OK;
+    metric->name = arena_format(arena, "weighted_%s", own);
+    return metric->name ? name_with(metric, place->prefix, arena, error) : arena_refused(arena, error);
+}
+
+plim_status metrics_read(struct training *out, const struct metric_place *place, struct arena *arena, const char *job,
                          const struct yaml *yaml, plim_error *error)
 {
     char where[256];
@@ -201,14 +222,14 @@ plim_status metrics_read(struct training *out, int output, const char *prefix, s
         if (out->metric_count == MOST_METRICS)
             return fail_at(error, PLIM_UNSUPPORTED, where, "metrics: at most %d", MOST_METRICS);
         struct metric *metric = &out->metric[out->metric_count];
-        TRY(read_metric(metric, job, entry, error));
-        TRY(name_metric(metric, prefix, arena, error));
-        metric->output = output;
+        TRY(read_metric(metric, arena, job, entry, error));
+        TRY(name_metric(metric, out, place, arena, error));
+        metric->output = place->output;
+        metric->weighted = place->weighted;
         if (strcmp(metric->name, "loss") == 0)
             return fail_at(error, PLIM_BAD_JOB, where, "a metric is named 'loss', as the loss is");
-        for (int i = 0; i < out->metric_count; i++)
-            if (strcmp(out->metric[i].name, metric->name) == 0)
-                return fail_at(error, PLIM_BAD_JOB, where, "two metrics are named '%s'", metric->name);
+        if (is_taken(out, metric->name))
+            return fail_at(error, PLIM_BAD_JOB, where, "two metrics are named '%s'", metric->name);
         out->metric_count++;
         if (entry == yaml)
             break;
@@ -221,6 +242,7 @@ plim_status metrics_read(struct training *out, int output, const char *prefix, s
 /* One output, as its metrics see it. */
 struct output {
     struct tensor *x, *label;
+    struct tensor *weight; /* what samples count by, or NULL */
     const char *layer;
     bool logits;         /* x comes before the activation, */
     enum loss_kind kind; /* which is this loss's */
@@ -257,11 +279,14 @@ static struct tensor *mean(struct graph *graph, struct tensor *values)
     return graph_add(graph, &op_loss_mean, &values, 1, &attributes, sizeof attributes);
 }
 
-static struct output output_of_model(const struct model_tensors *tensors, const struct model *model, int i)
+static struct output output_of_model(const struct model_tensors *tensors, struct graph *graph,
+                                     const struct model *model, const struct metric *metric)
 {
+    int i = metric->output;
     const struct use *use = &model->use[model->output[i].from];
     return (struct output){.x = tensors->output[i].value,
                            .label = tensors->output[i].label,
+                           .weight = metric->weighted ? sample_weights(graph, model, &tensors->output[i]) : NULL,
                            .layer = use->layer->name,
                            .logits = use->logits,
                            .kind = model->training->output_loss[i].kind};
@@ -277,16 +302,12 @@ bool is_metric_state(const char *name)
            strncmp(name, VALIDATION_STATES, strlen(VALIDATION_STATES)) == 0;
 }
 
-/* A state that each step adds to. */
-static struct tensor *add_sums(struct graph *graph, const struct model *model, const struct metric *metric,
-                               const struct output *output)
+/* A state that each step adds to: the sums of values x and labels. */
+static struct tensor *add_state(struct graph *graph, const struct model *model, const struct metric *metric,
+                                const struct tally_attributes *how, struct tensor *const inputs[3])
 {
     struct assign_attributes adds = {1};
-    struct tensor *x = probabilities(graph, output);
-    if (metric->from_logits)
-        x = unary(graph, &op_sigmoid, x);
-    struct tensor *inputs[2] = {x, output->label};
-    struct tensor *sums = graph_add(graph, &op_tally, inputs, 2, &metric->sums, sizeof metric->sums);
+    struct tensor *sums = graph_add(graph, &op_tally, inputs, 3, how, sizeof *how);
     if (!sums)
         return NULL;
     const char *name =
@@ -300,27 +321,66 @@ static struct tensor *add_sums(struct graph *graph, const struct model *model, c
     return pair[0];
 }
 
+static struct tensor *add_sums(struct graph *graph, const struct model *model, const struct metric *metric,
+                               const struct output *output)
+{
+    struct tensor *x = probabilities(graph, output);
+    if (metric->from_logits)
+        x = unary(graph, &op_sigmoid, x);
+    if (!x)
+        return NULL;
+    const struct shape *shape = &x->shape;
+    bool classes = metric->sums.formula == TALLY_CONFUSION;
+    if (!classes && shape_count(shape) != shape_count(&output->label->shape)) {
+        char scores[64], labels[64];
+        shape_text(scores, sizeof scores, shape, true);
+        shape_text(labels, sizeof labels, &output->label->shape, true);
+        graph_fail(graph, PLIM_BAD_JOB, "%s: outputs %s of layer %s, labels %s: there must be a label for each output",
+                   metric->name, scores, output->layer, labels);
+        return NULL;
+    }
+    if (metric->sums.apart && (shape->rank != 2 || (metric->labels && shape->dim[1] != metric->labels)))
+        graph_fail(graph, PLIM_BAD_JOB, "%s: the output has %lld labels, the metric is told of %lld", metric->name,
+                   (long long)(shape->rank == 2 ? shape->dim[1] : 0), (long long)metric->labels);
+    return add_state(graph, model, metric, &metric->sums, (struct tensor *[3]){x, output->label, output->weight});
+}
+
 bool metric_has_sums(const struct metric_tensor *metric)
 {
-    return metric->metric && metric->metric->type && metric->metric->type->result;
+    return metric->tensor->kind == KIND_STATE;
 }
 
 double metric_value(const struct metric_tensor *metric, const void *sums, double mean)
 {
-    if (metric_has_sums(metric))
-        return metric->metric->type->result(metric->metric, sums, &metric->tensor->shape);
+    const struct metric_type *type = metric->metric ? metric->metric->type : NULL;
+    if (type && type->result)
+        return type->result(metric->metric, sums, &metric->tensor->shape);
+    if (metric_has_sums(metric)) { /* a weighted mean */
+        const double *pair = sums;
+        mean = pair[1] != 0 ? pair[0] / pair[1] : 0;
+    }
     return metric->metric && metric->metric->root ? sqrt(mean) : mean;
+}
+
+int64_t metric_each(const double **out, const struct metric_tensor *metric, void *sums)
+{
+    const struct shape *shape = &metric->tensor->shape;
+    *out = NULL;
+    if (!metric->metric || !metric->metric->sums.results)
+        return 0;
+    *out = (const double *)sums + (shape->dim[0] - 1) * shape->dim[1];
+    return metric->metric->type->each(metric->metric, sums, shape);
 }
 
 static void add_metric(struct model_tensors *out, struct graph *graph, const struct model *model,
                        const struct metric *metric)
 {
     struct tensor *values;
-    struct output output = output_of_model(out, model, metric->output);
+    struct output output = output_of_model(out, graph, model, metric);
     struct metric_tensor *made = &out->metric[out->metric_count];
     *made = (struct metric_tensor){.name = metric->name, .metric = metric};
     graph->layer = metric->name;
-    if (metric_has_sums(made)) {
+    if (metric->type && metric->type->result) {
         made->tensor = add_sums(graph, model, metric, &output);
         out->metric_count++;
         return;
@@ -332,8 +392,13 @@ static void add_metric(struct model_tensors *out, struct graph *graph, const str
         values = loss_values(graph, &metric->loss, &output);
     if (graph->failed)
         return;
-    made->tensor = mean(graph, values);
-    graph_result(graph, made->tensor, metric->name);
+    if (output.weight) {
+        const struct tally_attributes how = {.formula = TALLY_MEANS, .only = -1};
+        made->tensor = add_state(graph, model, metric, &how, (struct tensor *[3]){values, NULL, output.weight});
+    } else {
+        made->tensor = mean(graph, values);
+        graph_result(graph, made->tensor, metric->name);
+    }
     out->metric_count++;
 }
 

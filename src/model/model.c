@@ -299,6 +299,22 @@ static struct tensor *label_input(struct graph *graph, const struct model *model
     return name ? column_input(graph, name, column, spec) : NULL;
 }
 
+/* A column of weights is one input, whoever counts by it. */
+static void feed_weights(struct model_tensors *out, struct graph *graph, const struct model *model,
+                         const struct label_columns *labels, const struct column_spec *columns)
+{
+    for (int i = 0; i < model->output_count && !graph->failed; i++) {
+        int column = labels->weight[i], same = 0;
+        while (labels->weight[same] != column)
+            same++;
+        if (column >= 0 && same < i)
+            out->output[i].weight = out->output[same].weight;
+        else if (column >= 0)
+            out->output[i].weight = column_input(graph, columns[column].name ? columns[column].name : "sample_weight",
+                                                 column, &columns[column]);
+    }
+}
+
 static plim_status feed_model(struct model_tensors *out, struct graph *graph, struct model *model,
                               const struct column_spec *columns, int count, plim_error *error)
 {
@@ -313,8 +329,7 @@ static plim_status feed_model(struct model_tensors *out, struct graph *graph, st
         for (int i = 0; i < model->output_count; i++)
             if (labels.label[i] >= 0)
                 out->output[i].label = label_input(graph, model, i, labels.label[i], &columns[labels.label[i]]);
-        if (labels.weight >= 0)
-            out->weight = column_input(graph, "sample_weight", labels.weight, &columns[labels.weight]);
+        feed_weights(out, graph, model, &labels, columns);
     }
     for (int i = 0; i < model->feed_count; i++)
         model->feed[i].tensor =

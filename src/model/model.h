@@ -232,11 +232,15 @@ struct metric {
     int64_t k;
     double threshold;
     bool root; /* of the mean: RootMeanSquaredError */
+    bool weighted; /* samples count by their weights: weighted_metrics */
     /* Of those that are no means (metric_sums.c): */
     struct tally_attributes sums;
     double value; /* a bound, or beta */
     int curve, method;
     bool from_logits;
+    const float *list; /* weights of labels (sums are apart then), or thresholds as they were given; or NULL */
+    int64_t labels;    /* of the list; labels that there have to be, 0: any */
+    bool multi_label;  /* the mean of results, one a label */
     bool targeted, target[MOST_TARGETS]; /* classes that count */
 };
 #define MOST_METRICS 64 /* losses of the outputs, where there are several, among them */
@@ -250,6 +254,7 @@ struct output_loss {
 struct training {
     struct output_loss output_loss[MOST_MODEL_OUTPUTS];
     const struct class_weight_attributes *class_weight; /* of training steps alone; NULL: none */
+    int class_weight_parts;                             /* of them, each of some classes */
     struct metric metric[MOST_METRICS];
     int metric_count;
     uint64_t seed; /* of the job: what is drawn in a step hangs on it */
@@ -259,6 +264,7 @@ struct output_tensors {
     struct tensor *value; /* predictions; logits where the loss takes them */
     struct tensor *label; /* NULL: neither a loss nor a metric asks for one */
     struct tensor *mask;  /* bool [N, T], or NULL */
+    struct tensor *weight; /* a column of weights of samples, or NULL; outputs may share it */
 };
 struct metric_tensor {
     struct tensor *tensor; /* RESULT [1]: a mean over the batch; or STATE f64: sums since they were last set to 0 */
@@ -270,7 +276,6 @@ struct model_tensors {
     struct metric_tensor metric[MOST_METRICS]; /* in the order of reports: metrics, then losses of outputs */
     int metric_count;
     struct output_tensors output[MOST_MODEL_OUTPUTS];
-    struct tensor *weight; /* a column of weights of samples, or NULL */
     struct tensor *learning_rate, *iteration; /* STATE, training graph only */
 };
 /* A column of the batch. */
@@ -281,11 +286,14 @@ struct column_spec {
 };
 struct label_columns {
     int label[MOST_MODEL_OUTPUTS]; /* by output; -1: it needs none */
-    int weight;                    /* of weights of samples; -1: there is none */
+    int weight[MOST_MODEL_OUTPUTS]; /* of weights of samples; -1: there is none */
 };
 /* Which column feeds what: by the names of Input layers where they are names of columns, else in order, the labels behind
-   them: by the names of outputs, else in order. feed has room for model->feed_count. */
+   them: by the names of outputs, else in order. Weights of samples are `sample_weight`, of one output `NAME_sample_weight`,
+   or behind the labels. feed has room for model->feed_count. */
 plim_status model_columns(int *feed, struct label_columns *labels, const struct model *model, const struct training *training, const struct column_spec *columns, int count, plim_error *error);
+/* The inputs alone. */
+plim_status model_inputs(int *feed, const struct model *model, const struct column_spec *columns, int count, plim_error *error);
 /* What a model's Input layers say they are fed, for its shapes without data. */
 plim_status model_input_columns(struct column_spec *columns, int *count, int most, const struct model *model, plim_error *error);
 /* training NULL: no label, no loss. backward: with gradients and updates. Fuses before taking gradients. The graph is not
@@ -299,14 +307,24 @@ plim_status model_apply(struct tensor **out, struct graph *graph, struct model *
 
 /* output_losses.c: losses, penalties and metrics of all outputs, for model_build. */
 void losses_add(struct model_tensors *out, struct graph *graph, struct model *model);
+/* What a sample counts by: the data's weights, or those of its class while fitting, as Keras: not both. NULL: 1. */
+struct tensor *sample_weights(struct graph *graph, const struct model *model, const struct output_tensors *of);
 const char *output_name(const struct model *model, int output);
 /* metrics.c: `accuracy`, `[accuracy, {TopKCategoricalAccuracy: {k: 3}}]` of one output. prefix: what comes before the name
-   and a '_', or NULL; then the names lie in the arena. */
-plim_status metrics_read(struct training *out, int output, const char *prefix, struct arena *arena, const char *job, const struct yaml *yaml, plim_error *error);
+   and a '_', or NULL; then the names lie in the arena. weighted: as Keras's weighted_metrics. */
+struct metric_place {
+    int output;
+    const char *prefix;
+    bool weighted;
+};
+plim_status metrics_read(struct training *out, const struct metric_place *place, struct arena *arena, const char *job, const struct yaml *yaml, plim_error *error);
 void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model);
 /* Whether the tensor is a state; and the number to report: of the state's bytes, or of the mean over all samples. */
 bool metric_has_sums(const struct metric_tensor *metric);
 double metric_value(const struct metric_tensor *metric, const void *sums, double mean);
+/* Of metrics that are several numbers (one a class, or a threshold), whose mean metric_value is: how many, and where they are
+   made of the state's bytes, in its last row; 0: it is one. */
+int64_t metric_each(const double **out, const struct metric_tensor *metric, void *sums);
 /* A state of metrics, by its name: it is no optimizer's, and a checkpoint may lack it. */
 bool is_metric_state(const char *name);
 /* A state of a layer with stateful: true, by its name (layer_state.c). */
@@ -318,7 +336,7 @@ struct compile_word {
     const char *job;         /* the file's name, for places */
 };
 struct compile_words {
-    struct compile_word loss, loss_weights, metrics;
+    struct compile_word loss, loss_weights, metrics, weighted_metrics;
     struct compile_word class_weight; /* fit()'s: {0: 1.5, 3: 0.5} */
 };
 plim_status compile_read(struct training *out, const struct model *model, struct arena *arena, const struct compile_words *words, plim_error *error);

@@ -90,6 +90,14 @@ static plim_status labels_by_name(bool *named, struct label_columns *out, const 
                 "`- rename: {old: %.60s}` in the pipeline names one", missing);
 }
 
+static const char *first_needed(const struct choice *choice)
+{
+    int i = 0;
+    while (i + 1 < choice->model->output_count && !needs_label(choice->training, i))
+        i++;
+    return output_name(choice->model, i);
+}
+
 static plim_status labels_left(const struct choice *choice, int left)
 {
     const struct model *model = choice->model;
@@ -100,29 +108,48 @@ static plim_status labels_left(const struct choice *choice, int left)
                     "pipeline: [inputs: [...], label: NAME]");
     return hint(choice->error,
                 fail_at(choice->error, PLIM_BAD_JOB, model->job,
-                        "%d columns are left besides the model's inputs, %d outputs want a label", left,
-                        choice->needed),
-                "pipeline: [inputs: [...], label: {%.60s: NAME, ...}]", output_name(model, 0));
+                        "%d columns are left besides the model's inputs, %d of %d outputs want%s a label", left,
+                        choice->needed, model->output_count, choice->needed == 1 ? "s" : ""),
+                "pipeline: [inputs: [...], label: {%.60s: NAME, ...}]", first_needed(choice));
 }
 
-/* In order: a column an output, or one for each that needs it, and perhaps weights behind them. */
-static plim_status labels_in_order(struct label_columns *out, struct choice *choice)
+/* A column that has the name of an output is no other output's label. */
+static plim_status check_owner(const struct choice *choice, int column, int output)
 {
     const struct model *model = choice->model;
-    int left = count_free(choice), c = 0;
-    bool all = left == model->output_count, more = out->weight < 0 && left == choice->needed + 1 && !all;
-    if (!all && !more && left != choice->needed)
+    const char *name = choice->columns[column].name;
+    for (int i = 0; i < model->output_count; i++)
+        if (name && i != output && strcmp(output_name(model, i), name) == 0)
+            return hint(choice->error,
+                        fail_at(choice->error, PLIM_BAD_JOB, model->job,
+                                "the label of the output '%s' is missing: the column '%s' has the name of another",
+                                output_name(model, output), name),
+                        "`- rename: {old: %.60s}` in the pipeline names one", output_name(model, output));
+    return PLIM_OK;
+}
+
+/* In order: a column for each output that needs one, and behind them weights perhaps, for all or for each. Where an
+   output needs none, a column more could be its label as well: names have to tell. */
+static plim_status labels_in_order(struct label_columns *out, struct choice *choice, bool weighted)
+{
+    const struct model *model = choice->model;
+    int left = count_free(choice), more = left - choice->needed, c = 0;
+    bool all = choice->needed == model->output_count, weights = all && !weighted && (more == 1 || more == left / 2);
+    if (more && !weights)
         return labels_left(choice, left);
     for (int i = 0; i < model->output_count; i++) {
-        bool needed = needs_label(choice->training, i);
-        if (!needed && !all)
+        if (!needs_label(choice->training, i))
             continue;
         c = next_free(choice, c);
-        out->label[i] = needed ? c : -1;
-        c++;
+        TRY(check_owner(choice, c, i));
+        out->label[i] = c++;
     }
-    if (more)
-        out->weight = next_free(choice, c);
+    for (int i = 0; more && i < model->output_count; i++) {
+        if (!i || more > 1)
+            c = next_free(choice, c);
+        out->weight[i] = c;
+        c += more > 1;
+    }
     return PLIM_OK;
 }
 
@@ -137,25 +164,43 @@ static plim_status one_label(struct label_columns *out, struct choice *choice, b
         out->label[0] = first;
     else
         return labels_left(choice, left);
-    if (!inputs_named && out->weight < 0 && left == 2 && out->label[0] == first)
-        out->weight = next_free(choice, first + 1);
+    if (!inputs_named && out->weight[0] < 0 && left == 2 && out->label[0] == first)
+        out->weight[0] = next_free(choice, first + 1);
     return PLIM_OK;
+}
+
+/* sample_weight is everybody's, NAME_sample_weight of one output. */
+static bool named_weights(struct label_columns *out, struct choice *choice)
+{
+    char name[128];
+    int all = free_named(choice, "sample_weight"), own[MOST_MODEL_OUTPUTS];
+    bool any = all >= 0;
+    for (int i = 0; i < choice->model->output_count; i++) {
+        snprintf(name, sizeof name, "%.100s_sample_weight", output_name(choice->model, i));
+        own[i] = free_named(choice, name);
+        any = any || own[i] >= 0;
+        out->weight[i] = own[i] >= 0 ? own[i] : all;
+    }
+    for (int i = 0; i < choice->model->output_count; i++)
+        if (own[i] >= 0)
+            choice->taken[own[i]] = true;
+    if (all >= 0)
+        choice->taken[all] = true;
+    return any;
 }
 
 static plim_status choose_labels(struct label_columns *out, struct choice *choice, bool inputs_named)
 {
     bool named = false;
     for (int i = 0; i < MOST_MODEL_OUTPUTS; i++)
-        out->label[i] = -1;
-    out->weight = free_named(choice, "sample_weight");
-    if (out->weight >= 0)
-        choice->taken[out->weight] = true;
+        out->label[i] = out->weight[i] = -1;
+    bool weighted = named_weights(out, choice);
     for (int i = 0; i < choice->model->output_count; i++)
         choice->needed += needs_label(choice->training, i);
     if (choice->model->output_count == 1)
         return one_label(out, choice, inputs_named);
     TRY(labels_by_name(&named, out, choice));
-    return named ? PLIM_OK : labels_in_order(out, choice);
+    return named ? PLIM_OK : labels_in_order(out, choice, weighted);
 }
 
 /* ---- inputs ---- */
@@ -180,6 +225,14 @@ static plim_status choose_inputs(int *feed, bool *by_name, const struct choice *
     for (int i = 0; i < model->feed_count; i++)
         feed[i] = i;
     return PLIM_OK;
+}
+
+plim_status model_inputs(int *feed, const struct model *model, const struct column_spec *columns, int count,
+                         plim_error *error)
+{
+    struct choice choice = {.model = model, .columns = columns, .count = count, .error = error};
+    bool by_name = false;
+    return choose_inputs(feed, &by_name, &choice);
 }
 
 plim_status model_columns(int *feed, struct label_columns *labels, const struct model *model,

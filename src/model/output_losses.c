@@ -19,21 +19,30 @@ static bool is_shown(const struct model *model)
     return count > 1;
 }
 
-/* What a sample counts by: the data's weights, or those of its class while fitting, as Keras: not both. */
-static struct tensor *sample_weights(const struct model_tensors *tensors, struct graph *graph,
-                                     const struct model *model, const struct loss_type *type, struct tensor *label)
+/* Each part knows some of the classes, and says 1 for the others. */
+static struct tensor *class_weights(struct graph *graph, const struct training *training, struct tensor *label)
 {
-    const struct class_weight_attributes *classes = model->training->class_weight;
-    const struct shape *shape = &label->shape;
-    if (!classes)
-        return tensors->weight;
-    if (tensors->weight)
+    struct tensor *product = NULL;
+    for (int i = 0; i < training->class_weight_parts; i++) {
+        const struct class_weight_attributes *part = &training->class_weight[i];
+        struct tensor *factors = graph_add(graph, &op_class_weight, &label, 1, part, sizeof *part);
+        product = product && factors ? binary(graph, &op_multiply, product, factors) : factors;
+    }
+    return product;
+}
+
+struct tensor *sample_weights(struct graph *graph, const struct model *model, const struct output_tensors *of)
+{
+    const struct training *training = model->training;
+    if (!training->class_weight_parts || !of->label)
+        return of->weight;
+    const struct shape *shape = &of->label->shape;
+    const struct loss_type *type = training->output_loss[0].loss.type;
+    if (of->weight)
         graph_fail(graph, PLIM_BAD_JOB, "class_weight: the data has weights of samples too; take one of them out");
     else if (shape->rank > 2 || (type->sparse && shape->rank == 2 && shape->dim[1] != 1))
         graph_fail(graph, PLIM_UNSUPPORTED, "class_weight: labels are one class a sample; give weights of samples");
-    if (!model->fitting || graph->failed)
-        return NULL;
-    return graph_add(graph, &op_class_weight, &label, 1, classes, sizeof *classes);
+    return model->fitting && !graph->failed ? class_weights(graph, training, of->label) : NULL;
 }
 
 /* The loss of one output, before its weight; NULL: it has failed. */
@@ -47,7 +56,7 @@ static struct tensor *one_loss(const struct model_tensors *tensors, struct graph
         .output = of->value, .label = of->label, .mask = of->mask, .logits = use->logits, .layer = use->layer->name};
     if (!use->logits && !loss.from_logits) /* others read the output too: the logits are there beside it */
         operands.output = before_activation(&operands.logits, loss.type, of->value);
-    operands.weight = sample_weights(tensors, graph, model, loss.type, of->label);
+    operands.weight = sample_weights(graph, model, of);
     return loss_add(graph, &loss, &operands);
 }
 

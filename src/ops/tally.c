@@ -39,8 +39,9 @@ static void class_weight_reference(const struct call *call)
     int64_t rows = call_rows(call, labels), width = shape_row(&labels->shape);
     for (int64_t row = 0; row < rows; row++) {
         double class = width > 1 ? (double)first_largest(call, 0, row * width, width) : rint(get(call, 0, row));
-        bool said = class >= 0 && class < (double)attributes->count;
-        set(call, 0, row, said ? (double)attributes->factor[(int64_t) class] : 1.0);
+        double place = class - (double)attributes->first;
+        bool said = place >= 0 && place < (double)attributes->count;
+        set(call, 0, row, said ? (double)attributes->factor[(int64_t)place] : 1.0);
     }
 }
 
@@ -49,6 +50,7 @@ static struct tensor *class_weight_example(struct graph *graph, int variant, enu
     struct class_weight_attributes attributes = {.count = 3, .factor = {0.5F, 3.0F, 0.0F}};
     struct tensor *labels = NULL;
     (void)type;
+    attributes.first = variant == 1;
     if (variant == 0)
         labels = example_input(graph, "label:5", TYPE_I64, 0, NULL);
     else if (variant == 1)
@@ -89,6 +91,8 @@ static int64_t labels_each(const struct node *node)
 static bool labels_fit(const struct node *node)
 {
     const struct tally_attributes *a = node->attributes;
+    if (a->formula == TALLY_MEANS || !node->input[1])
+        return a->formula == TALLY_MEANS && !node->input[1];
     const struct shape *scores = &node->input[0]->shape, *labels = &node->input[1]->shape;
     if (scores->rank < 2 || !is_label(node->input[1]->type) || labels->dim[0] != scores->dim[0])
         return false;
@@ -97,22 +101,40 @@ static bool labels_fit(const struct node *node)
     return shape_count(scores) == shape_count(labels) && (a->formula != TALLY_SQUARES || scores->rank == 2);
 }
 
+/* What samples count by. */
+static bool weights_fit(const struct node *node)
+{
+    const struct tensor *weights = node->input[2];
+    return !weights || (is_label(weights->type) && shape_count(&weights->shape) == node->input[0]->shape.dim[0]);
+}
+
+static struct shape tally_shape(const struct tally_attributes *a, int64_t width)
+{
+    struct shape shape = a->formula == TALLY_THRESHOLDS  ? shape_2(a->apart ? 2 * width : 2, a->size + 1)
+                         : a->formula == TALLY_CONFUSION ? shape_2(a->size, a->size)
+                         : a->formula == TALLY_CLASSES   ? shape_2(3, width)
+                         : a->formula == TALLY_SQUARES   ? shape_2(5, width)
+                                                         : shape_2(1, 2);
+    shape.dim[0] += a->results;
+    return shape;
+}
+
 static plim_status tally_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     const struct tally_attributes *a = node->attributes;
     TRY(need_real(node, 0, error));
-    TRY(need_batched(node, 0, error));
-    TRY(need_batched(node, 1, error));
+    for (int i = 0; i < 3; i++)
+        if (node->input[i])
+            TRY(need_batched(node, i, error));
     if (!labels_fit(node))
         return misfit(node, error, "labels do not fit the outputs");
+    if (!weights_fit(node))
+        return misfit(node, error, "weights of samples are one a sample");
     int64_t width = last_dim(node->input[0]);
     if (a->only >= width || a->top > width)
         return misfit(node, error, "class %lld, or the top %lld, of %lld outputs", (long long)a->only,
                       (long long)a->top, (long long)width);
-    struct shape shape = a->formula == TALLY_THRESHOLDS  ? shape_2(2, a->size + 1)
-                         : a->formula == TALLY_CONFUSION ? shape_2(a->size, a->size)
-                         : a->formula == TALLY_CLASSES   ? shape_2(3, width)
-                                                         : shape_2(4, width);
+    struct shape shape = tally_shape(a, width);
     output_of(graph, node, 0, TYPE_F64, shape, false);
     return PLIM_OK;
 }
@@ -131,6 +153,11 @@ static int64_t rank_of(const struct call *call, int64_t row, int64_t width, int6
 
 static int64_t passed(const struct tally_attributes *a, double score)
 {
+    int64_t levels = 0;
+    while (a->level && levels < a->size && (float)score > a->level[levels])
+        levels++;
+    if (a->level)
+        return levels;
     if (!a->even)
         return (float)score > (float)a->threshold;
     float clipped = score > 1 ? 1 : score > 0 ? (float)score : 0;
@@ -138,7 +165,12 @@ static int64_t passed(const struct tally_attributes *a, double score)
     return a->lowest && count < 1 ? 1 : count;
 }
 
-static void add_thresholds(const struct call *call, int64_t row, int64_t width)
+static void add_to(const struct call *call, int64_t at, double value)
+{
+    set(call, 0, at, element_get(call->output[0], TYPE_F64, at) + value);
+}
+
+static void add_thresholds(const struct call *call, int64_t row, int64_t width, double weight)
 {
     const struct tally_attributes *a = call->node->attributes;
     for (int64_t i = 0; i < width; i++) {
@@ -148,38 +180,43 @@ static void add_thresholds(const struct call *call, int64_t row, int64_t width)
             continue;
         if (a->top && rank_of(call, row, width, i) >= a->top)
             score = TALLY_NOTHING;
-        int64_t at = (positive ? a->size + 1 : 0) + passed(a, score);
-        set(call, 0, at, element_get(call->output[0], TYPE_F64, at) + 1);
+        int64_t line = (a->apart ? 2 * i : 0) + positive;
+        add_to(call, line * (a->size + 1) + passed(a, score), weight);
     }
 }
 
-static void add_to(const struct call *call, int64_t at, double value)
-{
-    set(call, 0, at, element_get(call->output[0], TYPE_F64, at) + value);
-}
-
-static void add_classes(const struct call *call, int64_t row, int64_t width)
+static void add_classes(const struct call *call, int64_t row, int64_t width, double weight)
 {
     const struct tally_attributes *a = call->node->attributes;
     double most = get(call, 0, row * width + first_largest(call, 0, row * width, width));
     for (int64_t i = 0; i < width; i++) {
         double score = get(call, 0, row * width + i), target = get(call, 1, row * width + i);
         bool chosen = a->limited ? (float)score > (float)a->threshold : score >= most && fabs(score) > 1e-9;
-        add_to(call, i, chosen ? target : 0);
-        add_to(call, width + i, chosen ? 1 - target : 0);
-        add_to(call, 2 * width + i, chosen ? 0 : target);
+        add_to(call, i, chosen ? target * weight : 0);
+        add_to(call, width + i, chosen ? (1 - target) * weight : 0);
+        add_to(call, 2 * width + i, chosen ? 0 : target * weight);
     }
 }
 
-static void add_squares(const struct call *call, int64_t row, int64_t width)
+static void add_squares(const struct call *call, int64_t row, int64_t width, double weight)
 {
     for (int64_t i = 0; i < width; i++) {
         double target = get(call, 1, row * width + i), far = target - get(call, 0, row * width + i);
-        add_to(call, i, target);
-        add_to(call, width + i, target * target);
-        add_to(call, 2 * width + i, far * far);
-        add_to(call, 3 * width + i, 1);
+        add_to(call, i, target * weight);
+        add_to(call, width + i, target * target * weight);
+        add_to(call, 2 * width + i, far * far * weight);
+        add_to(call, 3 * width + i, weight);
+        add_to(call, 4 * width + i, 1);
     }
+}
+
+static void add_means(const struct call *call, int64_t row, int64_t width, double weight)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < width; i++)
+        sum += get(call, 0, row * width + i);
+    add_to(call, 0, sum / (double)width * weight);
+    add_to(call, 1, weight);
 }
 
 /* The class that a value is, towards 0; -1: none. */
@@ -188,10 +225,10 @@ static int64_t class_of(double value, int64_t classes)
     return value > -1 && value < (double)classes ? (int64_t)value : -1;
 }
 
-static void add_confusion(const struct call *call, int64_t sample)
+static void add_confusion(const struct call *call, int64_t sample, int64_t width, double weight)
 {
     const struct tally_attributes *a = call->node->attributes;
-    int64_t scores = scores_each(call->node), labels = labels_each(call->node), column, row;
+    int64_t scores = width, labels = labels_each(call->node), column, row;
     double score = get(call, 0, sample * scores), label = get(call, 1, sample * labels);
     if (a->binary)
         column = (float)score >= (float)a->threshold;
@@ -200,31 +237,38 @@ static void add_confusion(const struct call *call, int64_t sample)
     row = a->sparse_labels ? class_of(label, a->size) : first_largest(call, 1, sample * labels, labels);
     bool counts = row >= 0 && column >= 0 && row < a->size && column < a->size;
     if (counts && !(a->ignores && (double)row == a->ignored))
-        add_to(call, row * a->size + column, 1);
+        add_to(call, row * a->size + column, weight);
+}
+
+/* Elements of what is counted together. */
+static int64_t tally_width(const struct node *node)
+{
+    const struct tally_attributes *a = node->attributes;
+    if (a->formula == TALLY_CONFUSION)
+        return scores_each(node);
+    return a->formula == TALLY_MEANS ? shape_row(&node->input[0]->shape) : last_dim(node->input[0]);
 }
 
 static void tally_reference(const struct call *call)
 {
+    static void (*const add[TALLY_FORMULA_COUNT])(const struct call *, int64_t, int64_t,
+                                                  double) = {[TALLY_THRESHOLDS] = add_thresholds,
+                                                             [TALLY_CLASSES] = add_classes,
+                                                             [TALLY_CONFUSION] = add_confusion,
+                                                             [TALLY_SQUARES] = add_squares,
+                                                             [TALLY_MEANS] = add_means};
     const struct tally_attributes *a = call->node->attributes;
     const struct tensor *x = call->node->input[0], *y = call->node->output[0];
-    int64_t width = a->formula == TALLY_CONFUSION ? scores_each(call->node) : last_dim(x);
-    int64_t rows = call_rows(call, x) * (shape_row(&x->shape) / width);
+    int64_t width = tally_width(call->node), each = shape_row(&x->shape) / width;
     for (int64_t i = 0; !call->add && i < shape_count(&y->shape); i++)
         set(call, 0, i, 0);
-    for (int64_t row = 0; row < rows; row++) {
-        if (a->formula == TALLY_THRESHOLDS)
-            add_thresholds(call, row, width);
-        else if (a->formula == TALLY_CLASSES)
-            add_classes(call, row, width);
-        else if (a->formula == TALLY_SQUARES)
-            add_squares(call, row, width);
-        else
-            add_confusion(call, row);
-    }
+    for (int64_t row = 0; row < call_rows(call, x) * each; row++)
+        add[a->formula](call, row, width, call->node->input[2] ? get(call, 2, row / each) : 1);
 }
 
 static struct tensor *tally_example(struct graph *graph, int variant, enum type type)
 {
+    static const float levels[] = {-0.4F, 0.1F, 0.3F};
     static const struct tally_attributes cases[] = {
         {.formula = TALLY_THRESHOLDS, .size = 1, .threshold = 0.25, .only = -1},
         {.formula = TALLY_THRESHOLDS, .size = 5, .even = true, .lowest = true, .only = -1},
@@ -237,21 +281,34 @@ static struct tensor *tally_example(struct graph *graph, int variant, enum type 
         {.formula = TALLY_CONFUSION, .size = 3, .only = -1},
         {.formula = TALLY_CONFUSION, .size = 2, .only = -1, .binary = true, .sparse_labels = true},
         {.formula = TALLY_CONFUSION, .size = 2, .only = -1, .sparse_scores = true, .sparse_labels = true},
+        {.formula = TALLY_THRESHOLDS, .size = 3, .level = levels, .only = -1, .results = true},
+        {.formula = TALLY_THRESHOLDS, .size = 4, .even = true, .lowest = true, .apart = true, .only = -1},
+        {.formula = TALLY_CLASSES, .only = -1, .results = true},
+        {.formula = TALLY_SQUARES, .only = -1},
+        {.formula = TALLY_CONFUSION, .size = 3, .only = -1},
+        {.formula = TALLY_MEANS, .only = -1},
     };
+    int plain = 11; /* the others are weighted */
     if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
         return NULL;
     const struct tally_attributes *a = &cases[variant];
     bool rows = a->formula == TALLY_CONFUSION && a->sparse_labels && !a->binary && !a->sparse_scores;
-    struct tensor *inputs[2] = {example_input(graph, "scores", type, ROW(3)),
-                                rows ? example_input(graph, "label:4", TYPE_I64, 0, NULL)
-                                     : example_input(graph, "label:2", variant % 2 ? TYPE_F32 : TYPE_U8, ROW(3))};
-    return graph_add(graph, &op_tally, inputs, 2, a, sizeof(*a));
+    struct tensor *inputs[3] = {example_input(graph, "scores", type, ROW(3)), NULL, NULL};
+    if (rows)
+        inputs[1] = example_input(graph, "label:4", TYPE_I64, 0, NULL);
+    else if (a->formula != TALLY_MEANS)
+        inputs[1] = example_input(graph, "label:2", variant % 2 ? TYPE_F32 : TYPE_U8, ROW(3));
+    if (variant >= plain)
+        inputs[2] = variant % 2 ? example_input(graph, "weights", TYPE_F32, ROW(1))
+                                : example_input(graph, "label:3", TYPE_U8, 0, NULL);
+    return graph_add(graph, &op_tally, inputs, 3, a, sizeof(*a));
 }
 
 const struct op op_tally = {
     .name = "tally",
-    .inputs = 2,
+    .inputs = 3,
     .outputs = 1,
+    .optional = 1 << 1 | 1 << 2,
     .attributes_bytes = sizeof(struct tally_attributes),
     .infer = tally_infer,
     .no_gradient = NO_GRADIENT,

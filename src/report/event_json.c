@@ -32,6 +32,19 @@ static void step_line(struct plim_report *report, const plim_progress *progress)
     send(report, &json);
 }
 
+/* A number, or as Keras's history has it a list of them. */
+static void metric(struct json_writer *json, const char *name, double value, const double *each, int64_t count)
+{
+    if (!each) {
+        json_double(json, name, value);
+        return;
+    }
+    json_array(json, name);
+    for (int64_t i = 0; i < count; i++)
+        json_double(json, NULL, each[i]);
+    json_end_array(json);
+}
+
 static void epoch_line(struct plim_report *report, const plim_progress *progress)
 {
     char key[128];
@@ -43,12 +56,14 @@ static void epoch_line(struct plim_report *report, const plim_progress *progress
     json_double(&json, "seconds", progress->seconds);
     json_double(&json, "loss", progress->loss);
     for (int m = 0; m < progress->metric_count; m++)
-        json_double(&json, progress->metric[m], progress->metric_value[m]);
+        metric(&json, progress->metric[m], progress->metric_value[m], progress->metric_each[m],
+               progress->metric_each_count[m]);
     if (progress->validated) {
         json_double(&json, "val_loss", progress->val_loss);
         for (int m = 0; m < progress->metric_count; m++) {
             snprintf(key, sizeof key, "val_%s", progress->metric[m]);
-            json_double(&json, key, progress->val_metric_value[m]);
+            metric(&json, key, progress->val_metric_value[m], progress->val_metric_each[m],
+                   progress->metric_each_count[m]);
         }
     }
     struct usage usage;

@@ -29,7 +29,7 @@ plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_erro
 {
     const struct model_tensors *tensors = &trainer->evaluate_tensors;
     const float *loss = machine_data(&trainer->machine, PHASE_EVALUATE, tensors->loss);
-    const void *metric[MOST_METRICS] = {0};
+    void *metric[MOST_METRICS] = {0};
     double sum[MOST_METRICS] = {0};
     for (int m = 0; m < tensors->metric_count; m++)
         metric[m] = machine_data(&trainer->machine, PHASE_EVALUATE, tensors->metric[m].tensor);
@@ -49,7 +49,9 @@ plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_erro
             if (!metric_has_sums(&tensors->metric[m]))
                 sum[m] += (double)*(const float *)metric[m] * (double)batch->count;
     }
-    for (int m = 0; m < tensors->metric_count; m++)
+    for (int m = 0; m < tensors->metric_count; m++) {
         sums->metric[m] = metric_value(&tensors->metric[m], metric[m], sum[m] / (double)sums->samples);
+        metric_each(&sums->each[m], &tensors->metric[m], metric[m]);
+    }
     return PLIM_OK;
 }

@@ -24,8 +24,8 @@ struct run {
     plim_listener *listener;
     void *context;
     plim_progress progress;
-    const float *loss;                 /* of the training step, in the arena */
-    const void *metric[MOST_METRICS]; /* a mean of the step, or sums of the epoch */
+    const float *loss;          /* of the training step, in the arena */
+    void *metric[MOST_METRICS]; /* a mean of the step, or sums of the epoch */
 
     uint64_t begin_ns, epoch_ns;
     uint64_t epoch_first_ns; /* end of the epoch's first step here; 0: not yet */
@@ -107,11 +107,12 @@ static void show(struct run *run, plim_event_kind kind, uint64_t now_ns)
                                      ? seconds_since(run->epoch_first_ns, now_ns) / (double)(run->epoch_steps - 1)
                                      : progress->seconds;
     progress->loss = position->epoch_samples ? position->loss_sum / samples : NAN;
-    for (int m = 0; m < progress->metric_count; m++)
-        progress->metric_value[m] = position->epoch_samples
-                                        ? metric_value(&run->trainer->train_tensors.metric[m], run->metric[m],
-                                                       position->metric_sum[m] / samples)
-                                        : NAN;
+    for (int m = 0; m < progress->metric_count; m++) {
+        const struct metric_tensor *metric = &run->trainer->train_tensors.metric[m];
+        double value = metric_value(metric, run->metric[m], position->metric_sum[m] / samples);
+        progress->metric_value[m] = position->epoch_samples ? value : NAN;
+        progress->metric_each_count[m] = metric_each(&progress->metric_each[m], metric, run->metric[m]);
+    }
     send(run, kind, NULL);
 }
 
@@ -265,8 +266,10 @@ static plim_status validate(struct run *run, plim_error *error)
     go_on(run);
     run->progress.validated = status == PLIM_OK && sums.samples;
     run->progress.val_loss = sums.loss / (double)sums.samples;
-    for (int m = 0; m < run->progress.metric_count; m++)
+    for (int m = 0; m < run->progress.metric_count; m++) {
         run->progress.val_metric_value[m] = sums.metric[m];
+        run->progress.val_metric_each[m] = sums.each[m];
+    }
     return status;
 }
 

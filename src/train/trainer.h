@@ -155,6 +155,7 @@ struct evaluation {
     int64_t samples;
     double loss;                 /* sum over samples */
     double metric[MOST_METRICS]; /* as they are reported */
+    const double *each[MOST_METRICS]; /* of those that are several numbers; else NULL */
 };
 /* Sums of metrics begin anew. */
 void clear_sums(struct trainer *trainer, int phase, const struct model_tensors *tensors);

@@ -13,7 +13,7 @@ MAKER(make_tally)
     if (node->op == &op_tally && scores->type != TYPE_F32)
         return PLIM_OK;
     out->size[0] = scores->shape.rank > 1 ? scores->shape.dim[scores->shape.rank - 1] : 1;
-    out->size[1] = shape_row(&scores->shape) / out->size[0]; /* rows a sample */
+    out->size[1] = shape_row(&scores->shape); /* elements a sample */
     out->kernel.run = entry->run;
     return PLIM_OK;
 }
@@ -43,8 +43,24 @@ static bool is_top(const float *x, int64_t width, int64_t i, int64_t top)
     return before < top;
 }
 
+/* The first level that the score does not pass. */
+static int64_t passed_levels(const float *level, int64_t count, float score)
+{
+    int64_t first = 0;
+    while (first < count) {
+        int64_t middle = first + (count - first) / 2;
+        if (score > level[middle])
+            first = middle + 1;
+        else
+            count = middle;
+    }
+    return first;
+}
+
 static int64_t passed(const struct tally_attributes *a, float score)
 {
+    if (a->level)
+        return passed_levels(a->level, a->size, score);
     if (!a->even)
         return score > (float)a->threshold;
     float clipped = score > 1 ? 1 : score > 0 ? score : 0;
@@ -52,19 +68,19 @@ static int64_t passed(const struct tally_attributes *a, float score)
     return a->lowest && count < 1 ? 1 : count;
 }
 
-static void add_thresholds(const struct call *call, const float *x, int64_t row, int64_t width)
+static void add_thresholds(const struct call *call, const float *x, int64_t row, int64_t width, double weight)
 {
     const struct tally_attributes *a = call->node->attributes;
     double *sums = call->output[0];
     int64_t begin = a->only < 0 ? 0 : a->only, end = a->only < 0 ? width : a->only + 1;
     for (int64_t i = begin; i < end; i++) {
         float score = a->top && !is_top(x, width, i, a->top) ? (float)TALLY_NOTHING : x[i];
-        bool positive = label_at(call, row * width + i) != 0;
-        sums[(positive ? a->size + 1 : 0) + passed(a, score)] += 1;
+        int64_t line = (a->apart ? 2 * i : 0) + (label_at(call, row * width + i) != 0);
+        sums[line * (a->size + 1) + passed(a, score)] += weight;
     }
 }
 
-static void add_classes(const struct call *call, const float *x, int64_t row, int64_t width)
+static void add_classes(const struct call *call, const float *x, int64_t row, int64_t width, double weight)
 {
     const struct tally_attributes *a = call->node->attributes;
     double *sums = call->output[0];
@@ -72,22 +88,33 @@ static void add_classes(const struct call *call, const float *x, int64_t row, in
     for (int64_t i = 0; i < width; i++) {
         double target = label_at(call, row * width + i);
         bool chosen = a->limited ? x[i] > (float)a->threshold : x[i] >= most && fabs((double)x[i]) > 1e-9;
-        sums[i] += chosen ? target : 0;
-        sums[width + i] += chosen ? 1 - target : 0;
-        sums[2 * width + i] += chosen ? 0 : target;
+        sums[i] += chosen ? target * weight : 0;
+        sums[width + i] += chosen ? (1 - target) * weight : 0;
+        sums[2 * width + i] += chosen ? 0 : target * weight;
     }
 }
 
-static void add_squares(const struct call *call, const float *x, int64_t row, int64_t width)
+static void add_squares(const struct call *call, const float *x, int64_t row, int64_t width, double weight)
 {
     double *sums = call->output[0];
     for (int64_t i = 0; i < width; i++) {
         double target = label_at(call, row * width + i), far = target - (double)x[i];
-        sums[i] += target;
-        sums[width + i] += target * target;
-        sums[2 * width + i] += far * far;
-        sums[3 * width + i] += 1;
+        sums[i] += target * weight;
+        sums[width + i] += target * target * weight;
+        sums[2 * width + i] += far * far * weight;
+        sums[3 * width + i] += weight;
+        sums[4 * width + i] += 1;
     }
+}
+
+static void add_means(const struct call *call, const float *x, int64_t row, int64_t width, double weight)
+{
+    double *sums = call->output[0], sum = 0;
+    (void)row;
+    for (int64_t i = 0; i < width; i++)
+        sum += (double)x[i];
+    sums[0] += sum / (double)width * weight;
+    sums[1] += weight;
 }
 
 static int64_t class_of(double value, int64_t classes)
@@ -95,7 +122,7 @@ static int64_t class_of(double value, int64_t classes)
     return value > -1 && value < (double)classes ? (int64_t)value : -1;
 }
 
-static void add_confusion(const struct call *call, const float *x, int64_t sample, int64_t width)
+static void add_confusion(const struct call *call, const float *x, int64_t sample, int64_t width, double weight)
 {
     const struct tally_attributes *a = call->node->attributes;
     const struct shape *shape = &call->node->input[1]->shape;
@@ -108,25 +135,30 @@ static void add_confusion(const struct call *call, const float *x, int64_t sampl
     row = a->sparse_labels ? class_of(label_at(call, sample), a->size) : largest_label(call, sample * labels, labels);
     bool counts = row >= 0 && column >= 0 && row < a->size && column < a->size;
     if (counts && !(a->ignores && (double)row == a->ignored))
-        sums[row * a->size + column] += 1;
+        sums[row * a->size + column] += weight;
 }
 
 RUNNER(run_tally)
 {
     const struct tally_attributes *a = call->node->attributes;
+    const struct tensor *weights = call->node->input[2];
     bool single = a->formula == TALLY_CONFUSION && (a->sparse_scores || a->binary);
-    int64_t columns = cpu_kernel_of(kernel)->size[0], width = single ? 1 : columns;
-    int64_t rows = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[1] * (columns / width);
-    static void (*const add[TALLY_FORMULA_COUNT])(const struct call *, const float *, int64_t,
-                                                  int64_t) = {[TALLY_THRESHOLDS] = add_thresholds,
-                                                              [TALLY_CLASSES] = add_classes,
-                                                              [TALLY_CONFUSION] = add_confusion,
-                                                              [TALLY_SQUARES] = add_squares};
+    int64_t all = cpu_kernel_of(kernel)->size[1], samples = cpu_rows(kernel, call);
+    int64_t width = single ? 1 : a->formula == TALLY_MEANS ? all : cpu_kernel_of(kernel)->size[0], each = all / width;
+    static void (*const add[TALLY_FORMULA_COUNT])(const struct call *, const float *, int64_t, int64_t,
+                                                  double) = {[TALLY_THRESHOLDS] = add_thresholds,
+                                                             [TALLY_CLASSES] = add_classes,
+                                                             [TALLY_CONFUSION] = add_confusion,
+                                                             [TALLY_SQUARES] = add_squares,
+                                                             [TALLY_MEANS] = add_means};
     const float *x = call->input[0];
     if (!call->add)
         memset(call->output[0], 0, (size_t)shape_count(&call->node->output[0]->shape) * sizeof(double));
-    for (int64_t row = 0; row < rows; row++, x += width)
-        add[a->formula](call, x, row, width);
+    for (int64_t sample = 0; sample < samples; sample++) {
+        double weight = weights ? element_get(call->input[2], weights->type, sample) : 1;
+        for (int64_t i = 0; i < each; i++, x += width)
+            add[a->formula](call, x, sample * each + i, width, weight);
+    }
 }
 
 RUNNER(run_class_weight)
@@ -142,7 +174,8 @@ RUNNER(run_class_weight)
                 element_get(call->input[0], type, row * width + best))
                 best = i;
         double class = width > 1 ? (double)best : rint(element_get(call->input[0], type, row));
-        bool said = class >= 0 && class < (double)attributes->count;
-        y[row] = said ? attributes->factor[(int64_t) class] : 1.0F;
+        double place = class - (double)attributes->first;
+        bool said = place >= 0 && place < (double)attributes->count;
+        y[row] = said ? attributes->factor[(int64_t)place] : 1.0F;
     }
 }
