@@ -493,6 +493,19 @@ class Words(Case):
                 self.assertLessEqual(len(line), 80, line)
         self.assertIn("größe_of", self.in_terminal("summary", job))
 
+    def test_summary_of_what_is_there(self):
+        model = "model: [{Input: {shape: [6]}}, {Dense: 5}]\n"
+        data = "data: {train: {random: {elements: 9, shape: [6], classes: 3}, pipeline: [batch: 3]}}\n"
+        train = "train: {optimizer: sgd, loss: mse}\n"
+        for text, said in ((model, "data:"), (data + "model: [Dense: 5]\n", "train:"), (model + train, "data:"), (data + model, "train:"), (model + "data: {}\n", "data.train:")):
+            job = self.job(text)
+            layer = self.run_plim("summary", job, "--json").events[0]["layers"][-1]
+            self.assertEqual((layer["output_shape"], layer["parameters"]), ([5], 35))
+            for command in ("plan", "train"):
+                self.assertIn(f"job.yaml: '{said}' is missing", self.run_plim(command, job, code=2).error)
+        self.assertIn("add an Input layer", self.run_plim("summary", self.job("model: [Dense: 5]\n"), code=2).error)
+        self.assertIn("'model:' is missing", self.run_plim("summary", self.job(data), code=2).error)
+
     def test_no_colour(self):
         colour = re.compile("\x1b\\[[0-9;]*m")
         job = self.job(LONG)
@@ -753,6 +766,15 @@ class BadInput(Case):
 
     def test_unknown_key(self):
         self.refused(MLP.replace("optimizer", "optimiser"), 2, "bad.yaml:7:", "'optimiser'", "optimizer")
+
+    def test_what_was_set(self):
+        """A value that came from --set is told by that word, also where only what it is part of is wrong."""
+        for said in ("memory=12Q", "threads=x", "disk=5", "train.loss=mze", "data.train.pipeline.batch=0", "model.0.Dense.units=0"):
+            self.refused(MLP, 2, f"plim: --set {said}: ", arguments=["--set", said])
+        self.refused(CNN, 2, "bad.yaml:6:", "with --set model.0.Conv2D.kernel_size=99: conv2d", arguments=["--set", "model.0.Conv2D.kernel_size=99"])
+        self.refused(CNN, 2, "with --set train.loss=mse: mean_squared_error", arguments=["--set", "train.loss=mse"])
+        self.refused(CNN, 2, "with --set train.metrics=[auc]: auc", arguments=["--set", "train.metrics=[auc]"])
+        self.refused(MLP, 2, "--threads x: ", arguments=["--threads", "x"])
 
     def test_unknown_layer(self):
         self.refused(MLP.replace("Dense: {units: 1,", "Dence: {units: 1,"), 2, "bad.yaml:6:", "Dence", "Dense")

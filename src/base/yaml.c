@@ -479,9 +479,26 @@ static void write_place(char out[256], const char *name, const char *origin, int
         snprintf(out, 256, "%.220s:%d:%d", name, line, column);
 }
 
+const char *yaml_origin(const struct yaml *node)
+{
+    const char *origin = node->origin;
+    for (const struct yaml *child = node->first; child && !origin; child = child->next)
+        origin = yaml_origin(child);
+    return origin;
+}
+
 void yaml_place(char out[256], const char *name, const struct yaml *node)
 {
+    const char *inside = yaml_origin(node);
     write_place(out, name, node->origin, node->line, node->column);
+    if (inside && !node->origin)
+        yaml_place_with(out, inside);
+}
+
+void yaml_place_with(char out[256], const char *origin)
+{
+    size_t length = strlen(out);
+    snprintf(out + length, 256 - length, " with %s", origin);
 }
 
 void yaml_key_place(char out[256], const char *name, const struct yaml *node)

@@ -39,8 +39,12 @@ plim_status yaml_copy(struct yaml **out, struct arena *arena, const struct yaml 
    entry with that name; a missing one is PLIM_USAGE. */
 plim_status yaml_override(struct yaml *root, struct arena *arena, const char *assignment, plim_error *error);
 /* "job.yaml:3:7" for an error's place: of the value, and of its key (of the
-   value where it has none). What an override set has the override as place. */
+   value where it has none). What an override set has the override as place;
+   a value in which it set something "job.yaml:3:7 with --set train.epochs=1". */
 void yaml_place(char out[256], const char *name, const struct yaml *node);
 void yaml_key_place(char out[256], const char *name, const struct yaml *node);
+void yaml_place_with(char out[256], const char *origin);
+/* The override that set the node or something inside of it, or NULL. */
+const char *yaml_origin(const struct yaml *node);
 
 #endif

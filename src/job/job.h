@@ -50,6 +50,7 @@ struct plim_job {
     struct model *model;
     const char *model_weights; /* the file that the model came with its weights from, or NULL */
     bool model_only;           /* the path is a model's: no data, no training */
+    const char *lacks, *lacks_example; /* a part that a summary can do without, and training cannot; or NULL */
     struct training training;
     struct trainer_options options;
 
@@ -89,6 +90,8 @@ plim_status job_model_file(struct plim_job *job, const char *path, plim_error *e
 /* Whether the job's path is a model's file rather than a job's; and its layers' shapes, without data. */
 bool job_is_model(struct plim_job *job);
 plim_status job_model_build(struct plim_job *job, plim_error *error);
+/* That job->lacks something. */
+plim_status job_lacks(const struct plim_job *job, plim_error *error);
 
 /* job_data.c */
 plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_error *error);

@@ -9,6 +9,7 @@
 
 #include "formats/keras_file.h"
 #include "job/api_graph.h"
+#include "job/source_word.h"
 #include "model/keras_config.h"
 
 struct model_words {
@@ -115,12 +116,30 @@ plim_status job_model_read(struct plim_job *job, const struct yaml *node, plim_e
     return model_read(&job->model, job->budget, job->path, node, error);
 }
 
-/* ---- a model without a job: its summary ---- */
+/* ---- a model without a job, or a job that lacks something: its summary ---- */
 
 bool job_is_model(struct plim_job *job)
 {
     const char *dot = strrchr(job->path, '.');
     return dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".keras") == 0);
+}
+
+/* What the first columns of the data are, or those with the names of Input layers. */
+static plim_status data_columns(struct column_spec *columns, int *count, struct plim_job *job, plim_error *error)
+{
+    struct spec spec;
+    struct column_spec all[MOST_COLUMNS];
+    int feed[MOST_COLUMNS] = {0};
+    *count = job->model->feed_count;
+    if (*count > MOST_COLUMNS)
+        return job_bad(job, job->train.yaml, "the model has more inputs than data can have columns", error);
+    if (!job->train.dataset)
+        TRY(job_data_open(job, &job->train, error));
+    TRY(job_samples(&spec, job, error));
+    TRY(model_inputs(feed, job->model, all, job_columns(all, &spec), error));
+    for (int i = 0; i < *count; i++)
+        columns[i] = all[feed[i]];
+    return PLIM_OK;
 }
 
 plim_status job_model_build(struct plim_job *job, plim_error *error)
@@ -129,7 +148,18 @@ plim_status job_model_build(struct plim_job *job, plim_error *error)
     struct model_tensors tensors;
     struct column_spec columns[MOST_COLUMNS];
     int count = 0;
-    TRY(model_input_columns(columns, &count, MOST_COLUMNS, job->model, error));
+    plim_status told = model_input_columns(columns, &count, MOST_COLUMNS, job->model, error);
+    if (told != PLIM_OK && job->train.yaml) {
+        if (error)
+            *error = (plim_error){0};
+        told = data_columns(columns, &count, job, error);
+    }
+    if (told == PLIM_BAD_MODEL && !job->model_only) { /* its layers are the job's */
+        told = PLIM_BAD_JOB;
+        if (error)
+            error->code = told;
+    }
+    TRY(told);
     graph_init(&graph, job->budget, 1);
     plim_status status = model_build(&tensors, &graph, job->model, columns, count, NULL, false, error);
     graph_release(&graph);

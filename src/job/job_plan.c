@@ -272,6 +272,8 @@ plim_status job_plan(struct plim_job *job, plim_error *error)
                     "write a job file with model: %s", job->path);
     if (job->data_only)
         return fail_at(error, PLIM_USAGE, job->path, "was opened for its data alone: there is no model to plan");
+    if (job->lacks)
+        return job_lacks(job, error);
     job_unplan(job); /* of the data alone */
     plim_status status = make_plan(job, error);
     if (status != PLIM_OK) {

@@ -2,6 +2,7 @@
 #include "job/job.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,24 @@ static plim_status missing(const struct plim_job *job, const char *word, const c
 {
     plim_status status = fail_at(error, PLIM_BAD_JOB, job->path, "'%s:' is missing", word);
     return hint(error, status, "add %s", example);
+}
+
+plim_status job_lacks(const struct plim_job *job, plim_error *error)
+{
+    return missing(job, job->lacks, job->lacks_example, error);
+}
+
+/* What is not said, of the job file or by --set: at the place where it is. */
+static plim_status at_word(const struct plim_job *job, const char *word, const char *option, plim_status status,
+                           plim_error *error)
+{
+    char where[256];
+    const struct yaml *node = yaml_get(job->yaml, word);
+    if (option)
+        snprintf(where, sizeof where, "--%s %s", word, option);
+    else if (node)
+        yaml_place(where, job->path, node);
+    return status == PLIM_OK ? PLIM_OK : place(error, status, option || node ? where : job->path);
 }
 
 /* ---- threads ---- */
@@ -305,21 +324,35 @@ static plim_status read_places(struct plim_job *job, const struct top *top, cons
 {
     const char *memory = options->memory ? options->memory : top->memory;
     plim_status status = limits_parse(&job->memory_bytes, &job->memory_source, job->memory_place, memory, job->budget, error);
-    if (status == PLIM_OK)
-        status = read_threads(job, options->threads ? options->threads : top->threads, error);
-    if (status != PLIM_OK)
-        return place(error, status, job->path);
+    TRY(at_word(job, "memory", options->memory, status, error));
+    status = read_threads(job, options->threads ? options->threads : top->threads, error);
+    TRY(at_word(job, "threads", options->threads, status, error));
     const char *scratch = options->scratch;
     if (!scratch)
         TRY(take_path(&scratch, job, top->scratch, error));
     status = read_disk(job, options->disk ? options->disk : top->disk, scratch, error);
-    if (status != PLIM_OK)
-        return place(error, status, job->path);
+    TRY(at_word(job, "disk", options->disk, status, error));
     job->options.checkpoint_folder = default_checkpoints(job);
     if (!job->options.checkpoint_folder)
         return arena_refused(&job->arena, error);
     job->options.save_buffer_bytes = SAVE_BUFFER_BYTES;
     return PLIM_OK;
+}
+
+/* The first of them. */
+static void note_missing(struct plim_job *job, const struct top *top, const struct data_words *data)
+{
+    const struct {
+        bool there;
+        const char *word, *example;
+    } parts[] = {{top->data != NULL, "data", "data: {train: {npy: [x.npy, y.npy], pipeline: [batch: 32]}}"},
+                 {data->train != NULL, "data.train", "data: {train: ...}"},
+                 {top->train || job->data_only, "train", "train: {optimizer: adam, loss: ...}"}};
+    for (int i = COUNT(parts) - 1; i >= 0; i--)
+        if (!parts[i].there) {
+            job->lacks = parts[i].word;
+            job->lacks_example = parts[i].example;
+        }
 }
 
 plim_status job_read(struct plim_job *job, const plim_job_options *options, plim_error *error)
@@ -333,21 +366,20 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
     TRY(load(job, options, error));
     TRY(read_command(job, options, error));
     TRY(settings_read(&top, top_settings, COUNT(top_settings), job->path, job->yaml, error));
-    if (!top.data)
-        return missing(job, "data", "data: {train: {npy: [x.npy, y.npy], pipeline: [batch: 32]}}", error);
     if (!top.model && !job->data_only)
         return missing(job, "model", "model: [Dense: 10]", error);
-    if (!top.train && !job->data_only)
-        return missing(job, "train", "train: {optimizer: adam, loss: ...}", error);
     TRY(read_places(job, &top, options, error));
-    TRY(settings_read(&data, data_settings, COUNT(data_settings), job->path, top.data, error));
-    if (!data.train)
-        return missing(job, "data.train", "data: {train: ...}", error);
+    if (top.data)
+        TRY(settings_read(&data, data_settings, COUNT(data_settings), job->path, top.data, error));
+    note_missing(job, &top, &data);
+    if (job->data_only && job->lacks)
+        return job_lacks(job, error);
     job->train = (struct job_data){.split = "train", .yaml = data.train};
     job->validation = (struct job_data){.split = "validation", .yaml = data.validation};
     if (!job->data_only) {
         TRY(job_model_read(job, top.model, error));
-        TRY(read_train(job, top.train, error));
+        if (top.train)
+            TRY(read_train(job, top.train, error));
         if (!job->options.load_weights)
             job->options.load_weights = job->model_weights;
     }

@@ -59,7 +59,7 @@ plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context
 plim_status plim_job_summary(const char **text, const char **json, plim_job *job, plim_error *error)
 {
     job->verb = "summary";
-    TRY(job->model_only ? job_model_build(job, error) : job_plan(job, error));
+    TRY(job->model_only || job->lacks ? job_model_build(job, error) : job_plan(job, error));
     text_clear(&job->summary_text);
     text_clear(&job->summary_json);
     TRY(model_summary(&job->summary_text, job->model, file_columns(1)));

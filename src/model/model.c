@@ -21,7 +21,12 @@ const int all_layers_count = LENGTH(all_layers);
 void layer_place(char out[256], const struct layer *layer)
 {
     struct yaml at = {.line = layer->line, .column = layer->column};
-    yaml_place(out, layer->model->job, &at);
+    if (layer->line > 0)
+        yaml_place(out, layer->model->job, &at);
+    else
+        snprintf(out, 256, "%.220s", layer->model->job);
+    if (layer->origin)
+        yaml_place_with(out, layer->origin);
 }
 
 /* ---- building ---- */
@@ -159,6 +164,15 @@ static plim_status failed_at(const struct graph *graph, const struct model *mode
             error->code = status;
     }
     return place(error, status, where);
+}
+
+/* The same of a loss or a metric: those that an override says are named with it. */
+static plim_status failed_words(const struct graph *graph, const struct model *model, plim_error *error)
+{
+    plim_status status = failed_at(graph, model, &model->use[model->output[0].from], error);
+    if (status != PLIM_OK && model->training->origin && error && !strstr(error->where, model->training->origin))
+        yaml_place_with(error->where, model->training->origin);
+    return status;
 }
 
 /* ---- uses ---- */
@@ -353,7 +367,7 @@ static plim_status build(struct model_tensors *out, struct graph *graph, struct 
     if (!model->training)
         return PLIM_OK;
     losses_add(&tensors, graph, model);
-    TRY(failed_at(graph, model, &model->use[model->output[0].from], error));
+    TRY(failed_words(graph, model, error));
     TRY(fuse(graph, error));
     if (backward)
         TRY(build_backward(&tensors, graph, model, error));

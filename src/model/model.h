@@ -90,6 +90,7 @@ struct layer {
     struct layer *next_inner; /* of the model's layers inside others */
     const char *saved_part; /* of a layer inside another: its group in .keras files; NULL: "layer" */
     int line, column; /* in the job file */
+    const char *origin; /* the override that set it or one of its options, or NULL */
     bool used;
     bool any_type;    /* set by read, as its type's: of layers that hand their input on */
     int first_use;    /* in the model's table */
@@ -255,6 +256,7 @@ struct training {
     struct output_loss output_loss[MOST_MODEL_OUTPUTS];
     const struct class_weight_attributes *class_weight; /* of training steps alone; NULL: none */
     int class_weight_parts;                             /* of them, each of some classes */
+    const char *origin; /* the override (base/yaml.h) that set some of the words of compile(), or NULL */
     struct metric metric[MOST_METRICS];
     int metric_count;
     uint64_t seed; /* of the job: what is drawn in a step hangs on it */

@@ -139,8 +139,9 @@ static plim_status define_layer(struct model_reader *reader, struct scope *scope
     struct model *model = reader->model;
     struct layer *layer = &model->layer[model->layer_count];
     entry->layer = layer;
-    layer->line = entry->line;
+    layer->line = entry->origin ? 0 : entry->line;
     layer->column = entry->column;
+    layer->origin = entry->origin || !options ? entry->origin : yaml_origin(options);
     TRY(read_options(layer, model, type, options, reader->error));
     struct layer_words *words = layer->options;
     entry->inputs = words->inputs;
@@ -173,8 +174,9 @@ plim_status layer_read_inner(struct layer **out, struct layer *outer, const stru
     if (!inner)
         return arena_refused(&model->arena, error);
     inner->outer = outer;
-    inner->line = entry->line;
+    inner->line = entry->origin ? 0 : entry->line;
     inner->column = entry->column;
+    inner->origin = yaml_origin(entry);
     TRY(read_options(inner, model, type, map ? entry->first : NULL, error));
     struct layer_words *words = inner->options;
     if (words->name && !is_name(words->name))
