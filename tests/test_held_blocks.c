@@ -2,7 +2,12 @@
    many fit and however they are read, or rows from anywhere are asked for beforehand. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
 
+#include "base/read_queue.h"
 #include "format_files.h"
 #include "formats/source.h"
 #include "pipeline/dataset.h"
@@ -216,10 +221,122 @@ static void exact_from_a_cold_file(void **state)
     end_budget(budget);
 }
 
+/* ---- who waits for whom ---- */
+
+#define BLOCK 170
+
+/* The linker puts this in the place of read_queue_add (tests/meson.build): who asks for bytes from `from` on comes back
+   late, when the block has long been on its way. */
+static struct {
+    atomic_ullong from;
+    atomic_bool asking;
+} late = {.from = UINT64_MAX};
+
+enum read_queue_answer __real_read_queue_add(struct read_queue *queue, struct file *file, uint64_t offset, void *to,
+                                             uint64_t bytes, uint64_t tag);
+enum read_queue_answer __wrap_read_queue_add(struct read_queue *queue, struct file *file, uint64_t offset, void *to,
+                                             uint64_t bytes, uint64_t tag);
+
+enum read_queue_answer __wrap_read_queue_add(struct read_queue *queue, struct file *file, uint64_t offset, void *to,
+                                             uint64_t bytes, uint64_t tag)
+{
+    enum read_queue_answer answer = __real_read_queue_add(queue, file, offset, to, bytes, tag);
+    if (answer == READ_TAKEN && offset >= atomic_load(&late.from)) {
+        atomic_store(&late.asking, true);
+        nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
+    }
+    return answer;
+}
+
+static void read_row(struct held_blocks *held, int64_t row)
+{
+    int32_t x[WIDTH];
+    void *to[] = {x, &x[WIDTH - 1]};
+    const uint64_t stride[] = {(WIDTH - 1) * 4, 4};
+    if (held_read(held, &row, 1, to, stride, NULL) != PLIM_OK || x[0] != (int32_t)row * WIDTH ||
+        x[WIDTH - 1] != (int32_t)(row + 1) * WIDTH - 1)
+        abort();
+}
+
+/* A thread that wants a row of the block while another asks the disk for it. */
+static void *want_row(void *held)
+{
+    while (!atomic_load(&late.asking))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    read_row(held, BLOCK + 1);
+    return NULL;
+}
+
+/* The one that asked wants other rows and goes away; the one that waits has to fetch the block then. */
+static void who_waits_is_woken(void **state)
+{
+    struct budget *budget = new_budget();
+    struct dataset *dataset = shuffled(open_kind(budget, 0), BLOCK, 5);
+    struct held_blocks *held;
+    pthread_t other;
+    struct timespec end;
+    (void)state;
+    assert_int_equal(held_open(&held, dataset, 11, 0, budget, NULL), PLIM_OK);
+    atomic_store(&late.asking, false);
+    atomic_store(&late.from, 128 + BLOCK * WIDTH * 4);
+    assert_int_equal(pthread_create(&other, NULL, want_row, held), 0);
+    held_expect(held, 0, 1);
+    held_expect(held, BLOCK, 2);
+    read_row(held, 3);
+    atomic_store(&late.from, UINT64_MAX);
+    assert_true(atomic_load(&late.asking));
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 20;
+    if (pthread_timedjoin_np(other, NULL, &end) != 0)
+        fail_msg("the thread that wants a block which another asked for waits for ever");
+    held_close(held);
+    dataset_unref(dataset);
+    unlink(path_of("a.npy"));
+    unlink(path_of("b.npy"));
+    end_budget(budget);
+}
+
+/* Blocks that were on their way when a process was forked never come to the child: it reads them itself. */
+static void a_forked_child_reads_by_itself(void **state)
+{
+    struct budget *budget = new_budget();
+    const struct grant grant = {.slots = 4, .held = 11};
+    struct iterator *iterator;
+    int status = 0;
+    (void)state;
+    struct dataset *dataset = shuffled(open_kind(budget, 0), BLOCK, 5);
+    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, 1, 0, 0, NULL), PLIM_OK);
+    digest_of(iterator, dataset, 3);
+    int pipe_ends[2];
+    assert_int_equal(pipe(pipe_ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        uint64_t digest = digest_of(iterator, dataset, ROWS / 8 + 40);
+        _exit(write(pipe_ends[1], &digest, sizeof digest) == sizeof digest ? 0 : 1);
+    }
+    uint64_t mine = digest_of(iterator, dataset, ROWS / 8 + 40), childs = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status))
+        fail_msg("the child did not end by itself: status %d", status);
+    assert_int_equal(read(pipe_ends[0], &childs, sizeof childs), sizeof childs);
+    assert_true(mine == childs);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+    iterator_close(iterator);
+    dataset_unref(dataset);
+    unlink(path_of("a.npy"));
+    unlink(path_of("b.npy"));
+    end_budget(budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_the_same),
+        cmocka_unit_test(who_waits_is_woken),
+        cmocka_unit_test(a_forked_child_reads_by_itself),
         cmocka_unit_test(exact_from_a_cold_file),
         cmocka_unit_test(faults),
         cmocka_unit_test(a_file_that_is_cut),

@@ -1,5 +1,6 @@
 /* test_iterator.c - the iterator: seeking, costs, errors in their place, closing, faults. */
 #include "made_source.h"
+#include "pipeline/stage.h"
 
 /* ---- position is state ---- */
 
@@ -363,6 +364,64 @@ static void faults_are_errors(void **state)
         }
 }
 
+/* ---- rows that must be waited for ---- */
+
+#define ASKED_ROWS 1000
+
+/* What the source was told of, and what it was not told of before it had to give it. */
+static struct {
+    bool waits, told[ASKED_ROWS];
+    int64_t untold, beside;
+} asked;
+
+static void asked_expect(struct source *source, int64_t first, int64_t count)
+{
+    asked.beside += first < 0 || count < 1 || first + count > source->count;
+    for (int64_t i = first; i < first + count && i < ASKED_ROWS; i++)
+        asked.told[i] = true;
+}
+
+static bool asked_waits(const struct source *source)
+{
+    (void)source;
+    return asked.waits;
+}
+
+static plim_status asked_read(struct source *source, const int64_t *index, int64_t count, void *const *to,
+                              const uint64_t *stride, plim_error *error)
+{
+    for (int64_t i = 0; i < count; i++)
+        asked.untold += !asked.told[index[i]];
+    return made_read(source, index, count, to, stride, error);
+}
+
+/* Rows in an order that no disk could guess: the next ones are asked for while those before them are read. */
+static void rows_are_asked_for_ahead(void **state)
+{
+    static const struct source_type asked_type = {.name = "made",
+                                                  .start = made_start,
+                                                  .read = asked_read,
+                                                  .expect = asked_expect,
+                                                  .waits = asked_waits,
+                                                  .close = made_close};
+    int64_t index[2][ASKED_ROWS];
+    (void)state;
+    for (int waits = 0; waits < 2; waits++) {
+        struct budget *budget = open_budget();
+        struct dataset *source = counting(budget, ASKED_ROWS);
+        memset(&asked, 0, sizeof asked);
+        asked.waits = waits;
+        source->source->type = &asked_type;
+        struct dataset *dataset = dataset_batch(dataset_shuffle(source, SEED), 32, false);
+        assert_int_equal(epoch_of(index[waits], dataset, budget, 0), ASKED_ROWS);
+        assert_int_equal(asked.beside, 0);
+        /* All but those of the first call, a batch. */
+        assert_int_equal(asked.untold, waits ? 32 : ASKED_ROWS);
+        close_budget(budget);
+    }
+    assert_true(same(index[0], index[1], ASKED_ROWS)); /* advice changes nothing */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +430,7 @@ int main(void)
         cmocka_unit_test(errors_arrive_at_their_batch), cmocka_unit_test(over_the_budget),
         cmocka_unit_test(closes_in_any_state),          cmocka_unit_test(figures_are_counted),
         cmocka_unit_test(two_iterators_share_a_source), cmocka_unit_test(faults_are_errors),
+        cmocka_unit_test(rows_are_asked_for_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
