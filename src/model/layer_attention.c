@@ -11,11 +11,7 @@
 #define COMMON_WORDS                                                                                                   \
     {"dropout", SETTING_NUMBER, AT(dropout), 0}, {"use_bias", SETTING_BOOL, AT(use_bias), 0},                          \
         {"use_causal_mask", SETTING_BOOL, AT(causal), 0}, {"flash_attention", SETTING_NODE, AT(flash), 0},             \
-        {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0},                                                      \
-        {"bias_initializer", SETTING_NODE, AT(bias_word), 0}, {"kernel_regularizer", SETTING_ELSEWHERE, 0, 0},         \
-        {"bias_regularizer", SETTING_ELSEWHERE, 0, 0}, {"activity_regularizer", SETTING_ELSEWHERE, 0, 0},              \
-        {"kernel_constraint", SETTING_ELSEWHERE, 0, 0}, {"bias_constraint", SETTING_ELSEWHERE, 0, 0},                  \
-        {"seed", SETTING_NODE, AT(seed_word), 0}, {"use_gate", SETTING_NODE, AT(gate), 0},                             \
+        KERNEL_AND_BIAS_WORDS, {"seed", SETTING_NODE, AT(seed_word), 0}, {"use_gate", SETTING_NODE, AT(gate), 0},      \
         {"sliding_window", SETTING_NODE, AT(window), 0}, LAYER_WORDS
 
 static const struct setting multi_head_settings[] = {

@@ -17,13 +17,7 @@ static const struct setting settings[] = {
     {"units", SETTING_WHOLE, AT(units), 1},
     {"activation", SETTING_NODE, AT(activation_word), 0},
     {"use_bias", SETTING_BOOL, AT(use_bias), 0},
-    {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0},
-    {"bias_initializer", SETTING_NODE, AT(bias_word), 0},
-    {"kernel_regularizer", SETTING_ELSEWHERE, 0, 0},
-    {"bias_regularizer", SETTING_ELSEWHERE, 0, 0},
-    {"activity_regularizer", SETTING_ELSEWHERE, 0, 0},
-    {"kernel_constraint", SETTING_ELSEWHERE, 0, 0},
-    {"bias_constraint", SETTING_ELSEWHERE, 0, 0},
+    KERNEL_AND_BIAS_WORDS,
     LAYER_WORDS,
 };
 

@@ -29,13 +29,7 @@ static const struct setting einsum_settings[] = {
     {"output_shape", SETTING_NODE, AT(shape_word), 0},
     {"activation", SETTING_NODE, AT(activation_word), 0},
     {"bias_axes", SETTING_WORD, AT(bias_axes), 0},
-    {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0},
-    {"bias_initializer", SETTING_NODE, AT(bias_word), 0},
-    {"kernel_regularizer", SETTING_ELSEWHERE, 0, 0},
-    {"bias_regularizer", SETTING_ELSEWHERE, 0, 0},
-    {"activity_regularizer", SETTING_ELSEWHERE, 0, 0},
-    {"kernel_constraint", SETTING_ELSEWHERE, 0, 0},
-    {"bias_constraint", SETTING_ELSEWHERE, 0, 0},
+    KERNEL_AND_BIAS_WORDS,
     LAYER_WORDS,
 };
 

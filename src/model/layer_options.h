@@ -28,6 +28,15 @@ struct layer_words {
         "trainable", SETTING_BOOL, offsetof(struct layer_words, trainable), 0                                          \
     }
 
+/* Of layers with a kernel and a bias: the fields kernel_word and bias_word, by the file's AT. */
+#define KERNEL_AND_BIAS_WORDS                                                                                          \
+    {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0}, {"bias_initializer", SETTING_NODE, AT(bias_word), 0},    \
+        {"kernel_regularizer", SETTING_ELSEWHERE, 0, 0}, {"bias_regularizer", SETTING_ELSEWHERE, 0, 0},                \
+        {"activity_regularizer", SETTING_ELSEWHERE, 0, 0}, {"kernel_constraint", SETTING_ELSEWHERE, 0, 0},             \
+    {                                                                                                                  \
+        "bias_constraint", SETTING_ELSEWHERE, 0, 0                                                                     \
+    }
+
 #define LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define MOST_EXTENT   INT32_MAX /* of one axis: products of a few of them are checked by the graph */
 
