@@ -506,6 +506,17 @@ class Words(Case):
         self.assertIn("add an Input layer", self.run_plim("summary", self.job("model: [Dense: 5]\n"), code=2).error)
         self.assertIn("'model:' is missing", self.run_plim("summary", self.job(data), code=2).error)
 
+    def test_metrics_of_several_numbers(self):
+        """A list in the JSON lines, their mean in the line that people read."""
+        words = ["--set", "train.metrics=[{Recall: {thresholds: [0.7, 0.3]}}]", "--set", "train.epochs=1", "--checkpoint"]
+        epoch = self.run_plim("train", self.job(MLP), "--json", *words, os.path.join(self.folder.name, "a")).last("epoch")
+        for name in ("recall", "val_recall"):
+            self.assertEqual(len(epoch[name]), 2)
+            self.assertTrue(0 < epoch[name][0] <= epoch[name][1] <= 1, epoch[name])
+        self.assertLess(*epoch["recall"])
+        seen = self.run_plim("train", self.job(MLP), *words, os.path.join(self.folder.name, "b"))
+        self.assertIn(f"recall: {sum(epoch['recall']) / 2:.4f}", seen.output + seen.error)
+
     def test_no_colour(self):
         colour = re.compile("\x1b\\[[0-9;]*m")
         job = self.job(LONG)
