@@ -142,6 +142,16 @@ static void metrics_are_weighted(void **state)
     good(bench, read_model(bench, two));
     good(bench, compile(bench, "loss: mse\nmetrics: {flag: mse}\nweighted_metrics: {flag: [mse]}\n"));
     assert_string_equal(bench->training.metric[1].name, "flag_weighted_mse");
+    /* Keras would weigh the steps of the mask too. */
+    good(bench, read_model(bench, "- Embedding: {input_dim: 9, output_dim: 2, mask_zero: true}\n"));
+    good(bench, compile(bench, "loss: sparse_categorical_crossentropy\nweighted_metrics: [accuracy]\n"));
+    struct column_spec columns[] = {{"x", TYPE_I32, {1, {5}}}, {"y", TYPE_I32, {1, {5}}}, {"w", TYPE_F32, {0, {0}}}};
+    graph_release(&bench->graph);
+    graph_init(&bench->graph, bench->budget, 4);
+    assert_int_equal(
+        model_build(&bench->tensors, &bench->graph, bench->model, columns, 3, &bench->training, false, &bench->error),
+        PLIM_UNSUPPORTED);
+    assert_non_null(strstr(bench->error.message, "has a mask"));
 }
 
 static void several_numbers_are_one_metric(void **state)

@@ -392,6 +392,11 @@ static void add_metric(struct model_tensors *out, struct graph *graph, const str
         values = loss_values(graph, &metric->loss, &output);
     if (graph->failed)
         return;
+    if (output.weight && values->shape.rank > 1 && out->output[metric->output].mask) {
+        graph_fail(graph, PLIM_UNSUPPORTED, "%s: its output has a mask, and samples have weights: not both so far",
+                   metric->name);
+        return;
+    }
     if (output.weight) {
         const struct tally_attributes how = {.formula = TALLY_MEANS, .only = -1};
         made->tensor = add_state(graph, model, metric, &how, (struct tensor *[3]){values, NULL, output.weight});
