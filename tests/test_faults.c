@@ -81,6 +81,19 @@ static const struct job_kind idx_job = {
     "        Dense: {units: 3, activation: softmax}]\n" TRAIN,
     false};
 
+/* What one batch leaves for the next is in the checkpoint too. */
+static const struct job_kind states_job = {
+    "states",
+    "memory: 64GiB\n"
+    "seed: 7\n"
+    "data:\n"
+    "  train: {random: {elements: 20, shape: [2, 5, 4, 2], classes: 3, seed: 1}, pipeline: [shuffle: exact, batch: 4]}\n"
+    "  validation: {random: {elements: 8, shape: [2, 5, 4, 2], classes: 3, seed: 2}, pipeline: [batch: 4]}\n"
+    "model: [ConvLSTM2D: {filters: 3, kernel_size: 3, padding: same, return_sequences: true, stateful: true},\n"
+    "        TimeDistributed: Flatten, GRU: {units: 4, stateful: true},\n"
+    "        SpectralNormalization: {layer: {Dense: 3}}, Softmax]\n" TRAIN,
+    false};
+
 /* ---- files ------------------------------------------------------------- */
 
 static char folder[256]; /* of the group: made in set_up */
@@ -465,7 +478,7 @@ static struct held held_at_first(void)
 
 int main(int argument_count, char **arguments)
 {
-    static const struct job_kind *const jobs[] = {&random_job, &npy_job, &idx_job};
+    static const struct job_kind *const jobs[] = {&random_job, &npy_job, &idx_job, &states_job};
     static struct sweep list[2 * COUNT(jobs) * COUNT(fault_kinds)];
     static struct CMUnitTest tests[COUNT(list)];
     struct held held = held_at_first();
