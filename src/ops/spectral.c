@@ -1,5 +1,6 @@
 /* spectral.c - power iteration on a weight: spectral_sums, spectral_vector, spectral_divide. */
 #include <math.h>
+#include <stdio.h>
 
 #include "ops/update_own.h"
 
@@ -67,11 +68,28 @@ static void sums_reference(const struct call *call)
     share(call, 0, columns, squares);
 }
 
-static struct tensor *sums_example(struct graph *graph, int variant, enum type type)
+static struct tensor *sums_of(struct graph *graph, struct tensor *w, enum type type)
 {
-    struct tensor *w = example_kernel(graph, variant, type);
     return w ? binary(graph, &op_spectral_sums, w, graph_weight(graph, "u", type, shape_2(1, last_dim(w)), false))
              : NULL;
+}
+
+static struct tensor *sums_example(struct graph *graph, int variant, enum type type)
+{
+    return sums_of(graph, example_kernel(graph, variant, type), type);
+}
+
+static struct tensor *sums_speed(struct graph *graph, struct speed *line, int variant, enum type type)
+{
+    static const struct {
+        const char *name;
+        struct shape shape;
+    } sizes[] = {{"discriminator 3x3 256 -> 256", {4, {3, 3, 256, 256}}}, {"dense 4096 -> 1024", {2, {4096, 1024}}}};
+    if (variant >= (int)(sizeof(sizes) / sizeof(sizes[0])))
+        return NULL;
+    graph->batch = 1;
+    snprintf(line->name, sizeof line->name, "%s", sizes[variant].name);
+    return sums_of(graph, graph_weight(graph, "w", type, sizes[variant].shape, true), type);
 }
 
 const struct op op_spectral_sums = {
@@ -84,6 +102,7 @@ const struct op op_spectral_sums = {
     .cut = sums_cut,
     .reference = sums_reference,
     .example = sums_example,
+    .speed = sums_speed,
 };
 
 /* ---- spectral_vector --------------------------------------------------- */
