@@ -1,5 +1,6 @@
 """Python's operators and keras.ops in functional models, for models.py: from the .keras file, a few also in the words of a job
-file. Each stands between two Dense layers, so that its gradient matters."""
+file. Each stands between two Dense layers, so that its gradient matters. Then a model for each step of time, cosines, and figures
+that were adapted to data."""
 import os, sys, tempfile
 import numpy as np
 import keras
@@ -68,11 +69,40 @@ IN_WORDS = {"x + 3": [{"Op": {"op": "add", "arguments": {"b": 3}, "inputs": "x"}
                          {"Op": {"op": "multiply", "arguments": 1, "inputs": "parts/1"}}]}
 
 
+def pictures_in_time(normal):
+    """A model for each step."""
+    def build():
+        i = keras.Input((3, 8, 8, 2), name="a")
+        inside = [layers.Input((8, 8, 2)), layers.Conv2D(3, 3, activation="tanh", name="first"), layers.Conv2D(4, 3, name="second"),
+                  *([layers.BatchNormalization(name="normal")] if normal else []), layers.GlobalAveragePooling2D(name="pool"), layers.Dense(5, name="last")]
+        x = layers.TimeDistributed(keras.Sequential(inside, name="inside"), name="steps")(i)
+        return keras.Model(i, layers.Dense(3, activation="softmax", name="out")(layers.LSTM(4, name="lstm")(x)))
+    words = [{"TimeDistributed": {"name": "steps", "layer": {"Sequential": {"name": "inside", "layers": [
+        {"Conv2D": {"filters": 3, "kernel_size": 3, "activation": "tanh", "name": "first"}}, {"Conv2D": {"filters": 4, "kernel_size": 3, "name": "second"}},
+        *([{"BatchNormalization": {"name": "normal"}}] if normal else []), {"GlobalAveragePooling2D": {"name": "pool"}}, {"Dense": {"units": 5, "name": "last"}}]}}}},
+        {"LSTM": {"units": 4, "name": "lstm"}}, {"Dense": {"units": 3, "activation": "softmax", "name": "out"}}]
+    return build, words
+
+
+def cosine(axes):
+    def build():
+        a, b = keras.Input(FIRST, name="a"), keras.Input(SECOND, name="b")
+        x, y = layers.Dense(4, name="x")(a), layers.Dense(4, name="y")(b)
+        return keras.Model([a, b], layers.Dense(3, activation="softmax", name="out")(layers.Flatten(name="flat")(layers.Dot(axes, normalize=True, name="dot")([x, y]))))
+    return build
+
+
 def cases(compare, rng):
     x = {"a": rng.uniform(-1, 1, (16, *FIRST)).astype(np.float32), "b": rng.uniform(-1, 1, (16, *SECOND)).astype(np.float32)}
     y = rng.integers(0, 3, 16).astype(np.int32)
     for what, make in CASES.items():
         words = WORDS + IN_WORDS[what] + END if what in IN_WORDS else None
         compare(f"op {what}", model(make), words, x, y, "sparse_categorical_crossentropy", bar=1e-4 if "soft" in what else 2e-5, adam=False)
+    pictures = rng.uniform(-1, 1, (16, 3, 8, 8, 2)).astype(np.float32)
+    for normal in (False, True):
+        build, words = pictures_in_time(normal)
+        compare(f"a model for each step{', normalised' if normal else ''}", build, words, pictures, y, "sparse_categorical_crossentropy", bar=1e-4, adam=False)
+    for axes in (1, 2):
+        compare(f"Dot of unit vectors along {axes}", cosine(axes), None, x, y, "sparse_categorical_crossentropy", adam=False)
     compare_adapted(y)
     compare_adapted(y, invert=True)

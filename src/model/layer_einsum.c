@@ -165,14 +165,15 @@ const struct layer_type layer_einsum_dense = {
 struct dot {
     struct layer_words words;
     int64_t axes[2];
-    const struct yaml *axes_word, *normalize;
+    bool normalize;
+    const struct yaml *axes_word;
 };
 
 #undef AT
 #define AT(field) offsetof(struct dot, field)
 static const struct setting dot_settings[] = {
     {"axes", SETTING_NODE, AT(axes_word), 0},
-    {"normalize", SETTING_NODE, AT(normalize), 0},
+    {"normalize", SETTING_BOOL, AT(normalize), 0},
     LAYER_WORDS,
 };
 
@@ -186,8 +187,7 @@ static plim_status dot_read(struct layer *layer, const struct yaml *yaml, plim_e
         return layer_missing(layer, "axes", "Dot: {axes: 1, inputs: [a, b]}", error);
     bool pair = node->kind == YAML_LIST && node->count == 2;
     TRY(setting_value(&dot->axes[0], &axis, layer->model->job, pair ? node->first : node, error));
-    TRY(setting_value(&dot->axes[1], &axis, layer->model->job, pair ? node->first->next : node, error));
-    return option_default("Dot", layer->model->job, "normalize", "false", dot->normalize, error);
+    return setting_value(&dot->axes[1], &axis, layer->model->job, pair ? node->first->next : node, error);
 }
 
 static bool dot_fits(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count,
@@ -212,13 +212,29 @@ static bool dot_fits(const struct layer *layer, struct graph *graph, struct tens
     return true;
 }
 
-/* Inputs as matrices [N, rest, sum] and [N, sum, rest]; a vector has a rest of 1, which the output drops. */
-static struct tensor *dot_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+/* To length one along an axis. */
+static struct tensor *unit_length(struct graph *graph, struct tensor *x, int64_t axis)
 {
+    const int turned[3] = {0, 2, 1};
+    bool last = axis == x->shape.rank - 1;
+    struct layer_normalize_attributes unit = {.epsilon = 1e-7, .axes = 1, .kind = NORMAL_UNIT};
+    x = last ? x : transpose(graph, x, turned);
+    x = graph_add(graph, &op_layer_normalize, &x, 1, &unit, sizeof unit);
+    return last ? x : transpose(graph, x, turned);
+}
+
+/* Inputs as matrices [N, rest, sum] and [N, sum, rest]; a vector has a rest of 1, which the output drops. */
+static struct tensor *dot_merge(struct layer *layer, struct graph *graph, struct tensor *const *given, int count)
+{
+    const struct dot *dot = layer->options;
     int64_t axes[2] = {0};
-    struct tensor *matrix[2];
+    struct tensor *matrix[2], *x[2];
     struct shape row = {0};
-    if (!dot_fits(layer, graph, x, count, axes))
+    if (!dot_fits(layer, graph, given, count, axes))
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        x[i] = dot->normalize ? unit_length(graph, given[i], axes[i]) : given[i];
+    if (graph->failed)
         return NULL;
     struct batch_matmul_attributes attributes = {0};
     for (int i = 0; i < 2; i++) {
