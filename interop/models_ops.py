@@ -26,6 +26,8 @@ CASES = {
     "split at": lambda x, y: ops.split(x, [1, 4], axis=1)[1], "matmul": lambda x, y: ops.matmul(x, ops.transpose(y, (0, 2, 1))), "pad": lambda x, y: ops.pad(x, ((0, 0), (1, 2), (0, 0))),
     "tile": lambda x, y: ops.tile(x, (1, 2, 1)), "repeat": lambda x, y: ops.repeat(x, 2, axis=1), "flip": lambda x, y: ops.flip(x, axis=1),
     "cumsum": lambda x, y: ops.cumsum(x, axis=1), "clip": lambda x, y: ops.clip(x, -0.2, 0.3), "normalize": lambda x, y: ops.normalize(x, axis=-1),
+    "einsum": lambda x, y: ops.einsum("bij,bkj->bik", x, y), "einsum, outer": lambda x, y: ops.einsum("bij,bik->bjki", x, y),
+    "einsum, sums": lambda x, y: ops.einsum("bij,bkl->bil", x, y), "einsum of one": lambda x, y: ops.einsum("bij->bj", x),
     "exp": lambda x, y: ops.exp(x), "sqrt": lambda x, y: ops.sqrt(ops.square(x) + 0.1), "log": lambda x, y: ops.log(ops.square(x) + 0.5),
     "relu": lambda x, y: ops.relu(x), "leaky_relu": lambda x, y: ops.leaky_relu(x, 0.1), "gelu": lambda x, y: ops.gelu(x, approximate=False), "gelu, tanh": lambda x, y: ops.gelu(x),
     "silu": lambda x, y: ops.silu(x), "tanh": lambda x, y: ops.tanh(x), "sigmoid": lambda x, y: ops.sigmoid(x), "softmax": lambda x, y: ops.softmax(x, axis=1),
