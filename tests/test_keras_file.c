@@ -204,6 +204,72 @@ static void hostile_configs_are_refused(void **state)
     }
 }
 
+/* ---- ops ---- */
+
+#define HISTORY(name) "{\"class_name\": \"__keras_tensor__\", \"config\": {\"keras_history\": [\"" name "\", 0, 0]}}"
+#define NODE(class, module, name, config, args)                                                                        \
+    "{\"class_name\": \"" class "\", \"module\": \"" module "\", \"name\": \"" name                                    \
+                                "\", \"config\": {\"name\": \"" name "\"" config                                       \
+                                "}, \"inbound_nodes\": [{\"args\": [" args "], \"kwargs\": {}}]}"
+#define OP(class, name, config, args) NODE(class, "keras.src.ops.numpy", name, config, args)
+#define OPS_OF(layers, output)                                                                                         \
+    "{\"class_name\": \"Functional\", \"config\": {\"layers\": [{\"class_name\": \"InputLayer\", \"name\": \"x\", "    \
+    "\"config\": {\"batch_shape\": [null, 4], \"name\": \"x\"}, \"inbound_nodes\": []}, " layers                       \
+    "], \"input_layers\": [[\"x\", 0, 0]], \"output_layers\": [[\"" output "\", 0, 0]]}}"
+#define DENSE(from)        NODE("Dense", "keras.layers", "d", ", \"units\": 3", HISTORY(from))
+#define EXPAND(name, from) OP("ExpandDims", name, ", \"axis\": 1", HISTORY(from))
+
+/* Ops that masks are made of as well: those that lead to the output stay, through others of them too. */
+static void ops_that_masks_are_made_of(void **state)
+{
+    static const char *const texts[] = {
+        OPS_OF(EXPAND("e", "x") ", " EXPAND("f", "x") ", " OP("Concatenate", "c", ", \"axis\": -1",
+                                                              "[" HISTORY("e") ", " HISTORY("f") "]") ", " DENSE("c"),
+               "d"),
+        OPS_OF(DENSE("x") ", " EXPAND("e", "d") ", " EXPAND("f", "e"), "f"),
+        OPS_OF(DENSE("x") ", " OP("Round", "r", ", \"decimals\": 0", HISTORY("d")), "r"),
+        OPS_OF(EXPAND("e", "x") ", " NODE("MultiHeadAttention", "keras.layers", "m",
+                                          ", \"num_heads\": 1, \"key_dim\": 2", HISTORY("e") ", " HISTORY("e")),
+               "m"),
+    };
+    (void)state;
+    for (int i = 0; i < COUNT(texts); i++) {
+        struct desk desk;
+        enter(&desk);
+        if (read_text(&desk, texts[i], strlen(texts[i])) != PLIM_OK)
+            fail_msg("%s\n %s: %s", texts[i], desk.error.where, desk.error.message);
+        leave(&desk);
+    }
+}
+
+/* What would be something else than in Keras. */
+static void ops_without_a_like_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {OPS_OF(OP("Flip", "o", ", \"axis\": null", HISTORY("x")) ", " DENSE("o"), "d"), "flip without axis"},
+        {OPS_OF(OP("Roll", "o", ", \"shift\": 1, \"axis\": null", HISTORY("x")) ", " DENSE("o"), "d"),
+         "roll without axis"},
+        {OPS_OF(OP("Transpose", "o", ", \"axes\": null", HISTORY("x")) ", " DENSE("o"), "d"), "transpose without axes"},
+        {OPS_OF(OP("GetItem", "o", "",
+                   HISTORY("x") ", [{\"class_name\": \"__slice__\", \"config\": {\"start\": null, \"stop\": null, "
+                                "\"step\": null}}, {\"class_name\": \"__slice__\", \"config\": {\"start\": " HISTORY(
+                                    "x") ", \"stop\": null, \"step\": null}}]") ", " DENSE("o"),
+                "d"),
+         "start is no number"},
+    };
+    (void)state;
+    for (int i = 0; i < COUNT(cases); i++) {
+        struct desk desk;
+        enter(&desk);
+        plim_status status = read_text(&desk, cases[i].text, strlen(cases[i].text));
+        if (status != PLIM_UNSUPPORTED || !strstr(desk.error.message, cases[i].message))
+            fail_msg("%s\n  gave %s: \"%s\"", cases[i].text, plim_status_name(status), desk.error.message);
+        leave(&desk);
+    }
+}
+
 static void code_in_a_file_is_refused(void **state)
 {
     struct desk desk;
@@ -335,7 +401,8 @@ static uint64_t steps_for(int count)
     uint64_t steps = 0;
     enter(&desk);
     say_model(&text, count);
-    if (keras_config_count(&words, &compiled, &steps, &desk.arena, "config.json", text.text, text.bytes, &desk.error) != PLIM_OK)
+    if (keras_config_count(&words, &compiled, &steps, &desk.arena, "config.json", text.text, text.bytes, &desk.error) !=
+        PLIM_OK)
         fail_msg("%s: %s", desk.error.where, desk.error.message);
     free(text.text);
     leave(&desk);
@@ -355,10 +422,15 @@ static void work_grows_with_the_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_and_weights),          cmocka_unit_test(a_graph_is_connected),
-        cmocka_unit_test(hostile_configs_are_refused), cmocka_unit_test(code_in_a_file_is_refused),
-        cmocka_unit_test(damage_is_an_error),          cmocka_unit_test(a_shared_layer_is_named_like_a_class),
+        cmocka_unit_test(models_and_weights),
+        cmocka_unit_test(a_graph_is_connected),
+        cmocka_unit_test(hostile_configs_are_refused),
+        cmocka_unit_test(code_in_a_file_is_refused),
+        cmocka_unit_test(damage_is_an_error),
+        cmocka_unit_test(a_shared_layer_is_named_like_a_class),
         cmocka_unit_test(work_grows_with_the_text),
+        cmocka_unit_test(ops_that_masks_are_made_of),
+        cmocka_unit_test(ops_without_a_like_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "backends/backend.h"
+#include "model/op_words.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
 
@@ -77,6 +78,39 @@ static void mask_values(void **state)
     EXPECT(&f, y, 3, 4, NAN, NAN);
     EXPECT(&f, count, 2, 0);
     EXPECT(&f, rows, 1, 2, 0, 0, 5, 6, 0, 0, 0, 0, 0, 0);
+    fixture_release(&f);
+}
+
+/* As Keras: 3 * 0.5 is 1.5, and 3 / 2 too; a whole number beside whole ones leaves them what they are. */
+static void whole_numbers_beside_fractions(void **state)
+{
+    struct fixture f;
+    (void)state;
+    start(&f, 2);
+    struct tensor *x = input(&f, "x", TYPE_I32, SHAPE(2, 2)), *two[2] = {x, x};
+    struct tensor *half = op_word_apply(&f.graph, "multiply", &x, 1, "{b: 0.5}");
+    struct tensor *less = op_word_apply(&f.graph, "less", &x, 1, "{b: 3.5}");
+    struct tensor *power = op_word_apply(&f.graph, "power", &x, 1, "{a: 0.5}");
+    struct tensor *parts = op_word_apply(&f.graph, "divide", &x, 1, "{b: 2}");
+    struct tensor *ratio = op_word_apply(&f.graph, "divide", two, 2, NULL);
+    struct tensor *sum = op_word_apply(&f.graph, "add", &x, 1, "{b: 2}");
+    struct tensor *where = op_word_apply(&f.graph, "where", two, 2, "{b: 0.5}");
+    assert_non_null(where);
+    assert_int_equal(half->type, TYPE_F32);
+    assert_int_equal(sum->type, TYPE_I32);
+    prepare(&f);
+    PUT(&f, x, 3, 4, 5, 0);
+    for (int i = 0; i < f.graph.tensor_count; i++)
+        if (f.graph.tensor[i]->initial != 0)
+            element_set(f.data[f.graph.tensor[i]->id], f.graph.tensor[i]->type, 0, f.graph.tensor[i]->initial);
+    fixture_run_all(&f, false);
+    EXPECT(&f, half, 1.5, 2, 2.5, 0);
+    EXPECT(&f, less, 1, 0, 0, 1);
+    EXPECT(&f, power, 0.125, 0.0625, 0.03125, 1);
+    EXPECT(&f, parts, 1.5, 2, 2.5, 0);
+    EXPECT(&f, ratio, 1, 1, 1, NAN);
+    EXPECT(&f, sum, 5, 6, 7, 2);
+    EXPECT(&f, where, 3, 4, 5, 0.5);
     fixture_release(&f);
 }
 
@@ -363,6 +397,7 @@ int main(void)
         cmocka_unit_test(max_pool_values),
         cmocka_unit_test(loss_values),
         cmocka_unit_test(two_class_values),
+        cmocka_unit_test(whole_numbers_beside_fractions),
         cmocka_unit_test(small_values),
         cmocka_unit_test(mean_of_a_short_batch),
         cmocka_unit_test(update_values),

@@ -352,7 +352,7 @@ static plim_status translate_model(struct yaml **out, const struct translation *
     TRY(node_make(&list, t, YAML_LIST, layers));
     TRY(node_append(t, *out, "layers", list));
     if (functional) {
-        TRY(keras_index_init(&index, t, layers));
+        TRY(keras_index_init(&index, t, config));
         TRY(add_graph(t, list, config, &index));
         return add_outputs(t, *out, config, &index);
     }

@@ -77,30 +77,62 @@ static bool add_mentions(struct keras_index *index, const struct yaml *node, boo
     return true;
 }
 
+/* What a layer is called with, but for masks: those travel by themselves. */
+static bool add_reads(struct keras_index *index, const struct yaml *layer)
+{
+    const struct yaml *nodes = layer->kind == YAML_MAP ? yaml_get(layer, "inbound_nodes") : NULL;
+    for (const struct yaml *node = nodes ? nodes->first : NULL; node; node = node->next) {
+        const struct yaml *args = node->kind == YAML_MAP ? yaml_get(node, "args") : node;
+        const struct yaml *kwargs = node->kind == YAML_MAP ? yaml_get(node, "kwargs") : NULL;
+        if (args && !add_mentions(index, args, true))
+            return false;
+        for (const struct yaml *word = kwargs && kwargs->kind == YAML_MAP ? kwargs->first : NULL; word;
+             word = word->next)
+            if (!strstr(word->key, "mask") && !add_mentions(index, word, true))
+                return false;
+    }
+    return true;
+}
+
+/* What is read by an op that is read itself. Layers stand behind those that they read: once, from the last on. */
+static bool spread_reads(struct keras_index *index, const struct yaml *layers)
+{
+    const struct yaml **all = arena_array(index->arena, (size_t)layers->count + 1, sizeof *all);
+    int64_t count = 0;
+    for (const struct yaml *layer = layers->first; all && layer; layer = layer->next)
+        if (is_mask_op(layer))
+            all[count++] = layer;
+    for (int64_t i = count - 1; i >= 0; i--) {
+        const char *own = node_word(yaml_get(all[i], "name"));
+        const struct keras_name *name = own ? keras_index_find(index, own) : NULL;
+        if (name && name->read && !add_reads(index, all[i]))
+            return false;
+    }
+    return all != NULL;
+}
+
 static bool add_layer(struct keras_index *index, const struct yaml *layer)
 {
     const char *own = layer->kind == YAML_MAP ? node_word(yaml_get(layer, "name")) : NULL;
-    const struct yaml *nodes = layer->kind == YAML_MAP ? yaml_get(layer, "inbound_nodes") : NULL;
     bool reads = !is_mask_op(layer);
     struct keras_name *name = own ? keras_index_add(index, own) : NULL;
     if (own && !name)
         return false;
     if (name && !name->layer)
         name->layer = layer;
-    for (const struct yaml *node = nodes && reads ? nodes->first : NULL; node; node = node->next) {
-        const struct yaml *args = node->kind == YAML_MAP ? yaml_get(node, "args") : node;
-        if (args && !add_mentions(index, args, true))
-            return false;
-    }
+    if (reads && !add_reads(index, layer))
+        return false;
     return add_mentions(index, layer, false) && add_masks(index, layer);
 }
 
-plim_status keras_index_init(struct keras_index *index, const struct translation *t, const struct yaml *layers)
+plim_status keras_index_init(struct keras_index *index, const struct translation *t, const struct yaml *config)
 {
+    const struct yaml *layers = yaml_get(config, "layers"), *outputs = yaml_get(config, "output_layers");
     *index = (struct keras_index){.arena = t->work, .steps = t->steps};
     bool made = grow(index);
     for (const struct yaml *layer = layers->first; made && layer; layer = layer->next)
         made = add_layer(index, layer);
+    made = made && (!outputs || add_mentions(index, outputs, true)) && spread_reads(index, layers);
     for (const struct yaml *layer = layers->first; made && layer; layer = layer->next)
         made = find_masks_only(index, layer);
     return made ? PLIM_OK : arena_refused(t->work, t->error);

@@ -32,7 +32,7 @@ struct keras_name {
     const char *name;
     const struct yaml *layer; /* the first so named, or NULL */
     int64_t last_use;         /* the largest number of [name, number, ...] anywhere; -1: there is none */
-    bool read;                /* a layer, not an op that makes masks, is called with it */
+    bool read;                /* an output, or a layer is called with it that does not only make masks */
     bool masked;              /* of a name that keras_masks.c makes of a tensor and a value: a layer masks those */
     bool masks_only;          /* makes_masks_only */
 };
@@ -42,7 +42,8 @@ struct keras_index {
     int slot_count, name_count;
     uint64_t *steps;
 };
-plim_status keras_index_init(struct keras_index *index, const struct translation *t, const struct yaml *layers);
+/* Of a model's config, which has layers. */
+plim_status keras_index_init(struct keras_index *index, const struct translation *t, const struct yaml *config);
 /* NULL: nobody mentioned it. */
 const struct keras_name *keras_index_find(const struct keras_index *index, const char *name);
 /* Found or new; NULL: no room. The name is not copied. */

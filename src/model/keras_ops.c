@@ -35,12 +35,24 @@ static bool is_usual(const char *op, const struct yaml *word)
     } usual[] = {
         {"normalize", "order", "2"},    {"normalize", "axis", "-1"}, {"one_hot", "axis", "-1"},
         {"one_hot", "sparse", "false"}, {"one_hot", "dtype", NULL},  {"top_k", "sorted", "true"},
+        {"round", "decimals", "0"},
     };
     for (int i = 0; i < LENGTH(usual); i++)
         if (strcmp(op, usual[i].op) == 0 && strcmp(word->key, usual[i].word) == 0 &&
             (!usual[i].value || (word->text && strcmp(word->text, usual[i].value) == 0)))
             return true;
     return strcmp(word->key, "name") == 0 || (strcmp(word->key, "dtype") == 0 && strcmp(op, "cast") != 0);
+}
+
+/* Ops that take all axes as one where none is said, the batch's too; sums and means do so here as well. */
+static bool takes_all_axes(const char *op, const struct yaml *word)
+{
+    static const char *const ops[] = {"argmax", "argmin", "cumsum",          "flip",     "repeat", "roll",
+                                      "take",   "gather", "take_along_axis", "transpose"};
+    for (int i = 0; i < LENGTH(ops); i++)
+        if (strcmp(op, ops[i]) == 0)
+            return strcmp(word->key, "axis") == 0 || strcmp(word->key, "axes") == 0;
+    return false;
 }
 
 /* newshape with the batch's extent, which is null or -1; ours is that of a sample. */
@@ -70,6 +82,9 @@ plim_status add_op_words(const struct translation *t, struct yaml *options, cons
     TRY(node_append(t, options, "op", op));
     TRY(node_make(&arguments, t, YAML_MAP, object));
     for (const struct yaml *word = config->first; word; word = word->next) {
+        if (node_is_null(word) && takes_all_axes(snake, word))
+            return node_refuse(t, object, PLIM_UNSUPPORTED, "%s without %s goes through the batch too; say which",
+                               snake, word->key);
         if (node_is_null(word) || is_usual(snake, word))
             continue;
         if (strcmp(word->key, "newshape") == 0) {
@@ -93,6 +108,11 @@ static const char *text_of(const struct yaml *node)
     return node_is_null(node) || node->kind != YAML_SCALAR ? "" : node->text;
 }
 
+static bool is_number_or_null(const struct yaml *node)
+{
+    return node_is_null(node) || node->kind == YAML_SCALAR;
+}
+
 /* slice(1, 3), Ellipsis, None or a place, as get_item has them. */
 static plim_status make_key(struct yaml **out, const struct translation *t, const struct yaml *key)
 {
@@ -103,6 +123,9 @@ static plim_status make_key(struct yaml **out, const struct translation *t, cons
         return node_text(out, t, "...", key);
     if (!class || strcmp(class, "__slice__") != 0 || !config || config->kind != YAML_MAP)
         return translate(out, t, key);
+    for (const struct yaml *word = config->first; word; word = word->next)
+        if (!is_number_or_null(word))
+            return node_refuse(t, key, PLIM_UNSUPPORTED, "a slice whose %s is no number is not supported", word->key);
     snprintf(text, sizeof text, "%.24s:%.24s:%.24s", text_of(yaml_get(config, "start")),
              text_of(yaml_get(config, "stop")), text_of(yaml_get(config, "step")));
     return node_text(out, t, text, key);

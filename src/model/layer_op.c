@@ -34,6 +34,20 @@ static const struct yaml *parts_of(const struct op_layer *options)
     return words && words->kind == YAML_MAP ? yaml_get(words, "indices_or_sections") : words;
 }
 
+/* The arguments are read here, and not where those of other ops are. */
+static plim_status check_words(const struct layer *layer, plim_error *error)
+{
+    static const char *const words[] = {"indices_or_sections", "axis"};
+    const struct op_layer *options = layer->options;
+    const struct yaml *map = options->arguments;
+    char where[256];
+    layer_place(where, layer);
+    for (const struct yaml *at = map && map->kind == YAML_MAP ? map->first : NULL; at; at = at->next)
+        if (strcmp(at->key, words[0]) != 0 && strcmp(at->key, words[1]) != 0)
+            return option_unknown("argument of split", at->key, where, words, LENGTH(words), NULL, 0, error);
+    return PLIM_OK;
+}
+
 /* split: {indices_or_sections: 3} makes three outputs, [2, 5] those between these places: three too. */
 static plim_status read_parts(struct layer *layer, plim_error *error)
 {
@@ -41,6 +55,7 @@ static plim_status read_parts(struct layer *layer, plim_error *error)
     const struct yaml *node = parts_of(options);
     char where[256];
     int64_t parts = 0;
+    TRY(check_words(layer, error));
     layer_place(where, layer);
     if (node && node->kind == YAML_LIST)
         parts = node->count + 1;

@@ -186,7 +186,7 @@ static struct key read_key(const struct yaml *node)
 static struct tensor *take_key(const struct op_call *call, struct tensor *x, const struct key *key, int axis,
                                struct shape *row)
 {
-    int64_t extent = x->shape.dim[axis], place = key->number[0] + (key->number[0] < 0 ? extent : 0), end = place + 1;
+    int64_t extent = x->shape.dim[axis], place = key->number[0] + (key->number[0] < 0 ? extent : 0);
     bool all = key->kind == KEY_SLICE && !key->said[0] && !key->said[1] && (!key->said[2] || key->number[2] == 1);
     const int64_t *ends[2] = {key->said[0] ? &key->number[0] : NULL, key->said[1] ? &key->number[1] : NULL};
     if (axis == 0)
@@ -194,7 +194,7 @@ static struct tensor *take_key(const struct op_call *call, struct tensor *x, con
     if (key->kind == KEY_PLACE && (place < 0 || place >= extent))
         return refuse(call, "there is no such place");
     if (key->kind == KEY_PLACE)
-        return take_slice(call, x, axis, (const int64_t *const[]){&place, &end}, 1);
+        return take_slice(call, x, axis, (const int64_t *const[]){&place, &(int64_t){place + 1}}, 1);
     if (!all)
         x = take_slice(call, x, axis, ends, key->said[2] ? key->number[2] : 1);
     if (x)

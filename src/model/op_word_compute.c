@@ -53,6 +53,17 @@ static struct tensor *number_operand(const struct op_call *call, enum type type,
     return NULL;
 }
 
+/* As in Keras, whole numbers and truth values go on as floats beside a number with a fraction, and where they are
+   divided. number: NULL is none. */
+static struct tensor *beside(const struct op_call *call, struct tensor *x, const struct yaml *number)
+{
+    int64_t whole;
+    bool fraction = number && number->text && !setting_whole(&whole, number->text);
+    return type_is_float(x->type) || (!fraction && call->word->op != &op_divide)
+               ? x
+               : policy_cast(call->graph, x, TYPE_F32);
+}
+
 struct tensor *word_binary(const struct op_call *call)
 {
     const struct yaml *a = call->arguments.a, *b = call->arguments.b;
@@ -61,25 +72,25 @@ struct tensor *word_binary(const struct op_call *call)
                    call->word->name);
         return NULL;
     }
+    struct tensor *x = beside(call, call->x[0], a ? a : b);
     if (call->count == 2)
-        return binary(call->graph, call->word->op, call->x[0], call->x[1]);
-    struct tensor *number = number_operand(call, call->x[0]->type, a ? a : b);
-    return a ? binary(call->graph, call->word->op, number, call->x[0])
-             : binary(call->graph, call->word->op, call->x[0], number);
+        return x ? binary(call->graph, call->word->op, x, beside(call, call->x[1], NULL)) : NULL;
+    struct tensor *number = x ? number_operand(call, x->type, a ? a : b) : NULL;
+    return a ? binary(call->graph, call->word->op, number, x) : binary(call->graph, call->word->op, x, number);
 }
 
 struct tensor *word_where(const struct op_call *call)
 {
     const struct yaml *a = call->arguments.a, *b = call->arguments.b;
-    struct tensor *x[3] = {call->x[0]};
-    enum type type = call->count > 1 ? call->x[1]->type : TYPE_F32;
+    struct tensor *x[3] = {call->x[0]}, *value = call->count == 2 ? beside(call, call->x[1], a ? a : b) : NULL;
+    enum type type = value ? value->type : TYPE_F32;
     if (call->count + !!a + !!b != 3) {
         graph_fail(call->graph, PLIM_USAGE,
                    "where takes a condition and two values, of which {a: 1} and {b: 0} may say one");
         return NULL;
     }
-    x[1] = a ? number_operand(call, type, a) : call->x[1];
-    x[2] = b ? number_operand(call, type, b) : call->x[call->count - 1];
+    x[1] = a ? number_operand(call, type, a) : value ? value : call->x[1];
+    x[2] = b ? number_operand(call, type, b) : value ? value : call->x[2];
     return call->graph->failed ? NULL : graph_add(call->graph, call->word->op, x, 3, NULL, 0);
 }
 
