@@ -147,6 +147,7 @@ static plim_status make_keys(struct yaml **out, const struct translation *t, con
     return PLIM_OK;
 }
 
+/* NEEDSWORK: constant tensors; and there are no words for stop_gradient and image.resize. */
 plim_status add_op_value(const struct translation *t, struct call_words *call, const struct yaml *value, int place)
 {
     bool item = strcmp(call->op, "get_item") == 0, where = strcmp(call->op, "where") == 0;

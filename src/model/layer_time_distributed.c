@@ -111,7 +111,7 @@ static plim_status steps_read(struct layer *layer, const struct yaml *yaml, plim
     yaml_place(where, layer->model->job, word);
     if (strcmp(key, "Sequential") == 0)
         return read_model(layer, word->first, error);
-    if (strcmp(key, "Functional") == 0)
+    if (strcmp(key, "Functional") == 0) /* NEEDSWORK: a graph of layers inside a layer */
         return hint(
             error,
             fail_at(error, PLIM_UNSUPPORTED, where, "TimeDistributed: a Functional model inside is not supported yet"),
