@@ -14,6 +14,7 @@
 
 #define KEY_BLOCK   224 /* whole panels, whole tiles */
 #define SCORE_ROW   (KEY_BLOCK + 16)
+#define KEY_GRAIN   32 /* whole panels of gemm_packed in any instruction set, whole tiles */
 #define LEAST_SCORE (-3.0e38f)
 #define MOST_DEPTH  GEMM_MOST_STEPS /* one block of steps: panels of keys lie one behind another */
 
@@ -70,7 +71,8 @@ INLINE int64_t seen_keys(const struct attention_head *h, int64_t t, int64_t key,
    lie behind them. */
 INLINE int64_t met_keys(const struct attention_head *h, int64_t query, int64_t rows, int64_t key)
 {
-    int64_t width = smaller_of(h->z.keys - key, KEY_BLOCK), seen = (query + rows - key + 31) / 32 * 32;
+    int64_t width = smaller_of(h->z.keys - key, KEY_BLOCK),
+            seen = (query + rows - key + KEY_GRAIN - 1) / KEY_GRAIN * KEY_GRAIN;
     return h->causal ? smaller_of(seen, width) : width;
 }
 
@@ -99,23 +101,6 @@ INLINE float make_scores(float *x, const struct attention_head *h, int64_t t, in
             x[i] *= scale;
     }
     return 1;
-}
-
-/* Of scores that are numbers. */
-INLINE float largest_of(const float *x, int64_t count)
-{
-    vector most = vector_all(LEAST_SCORE), other = most;
-    int64_t i = 0;
-    for (; i + 2 * LANES <= count; i += 2 * LANES) {
-        most = vector_max(vector_load(x + i), most);
-        other = vector_max(vector_load(x + i + LANES), other);
-    }
-    for (; i + LANES <= count; i += LANES)
-        most = vector_max(vector_load(x + i), most);
-    float all = vector_largest(vector_max(other, most));
-    for (; i < count; i++)
-        all = x[i] > all ? x[i] : all;
-    return all;
 }
 
 /* x = exp(x * scale - most); the sum, as row_total has it. */
@@ -165,7 +150,7 @@ INLINE void soften(float *x, float *out, struct met *met, float *keep, const str
     memset(x + seen, 0, (size_t)(width - seen) * sizeof *x);
     if (seen == 0)
         return;
-    float scale = make_scores(x, h, t, key, seen), here = largest_of(x, seen) * scale;
+    float scale = make_scores(x, h, t, key, seen), here = row_largest(x, seen) * scale;
     float before = met->most, most = here > before ? here : before;
     float sum = exponents(x, seen, scale, most);
     if (key > 0 && most > before) {
@@ -281,20 +266,6 @@ INLINE void differ_scores(float *p, float *ds, float *keep, const struct attenti
     const uint8_t *mask = h->mask_bytes ? h->mask_bytes + t * h->z.mask_query + key : NULL;
     for (int64_t i = 0; mask && i < seen; i++)
         ds[i] = mask[i] ? ds[i] : 0;
-}
-
-/* sum(a * b), by vectors. */
-INLINE float dot_of(const float *a, const float *b, int64_t count)
-{
-    vector sum = vector_all(0);
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        sum = vector_madd(vector_load(a + i), vector_load(b + i), sum);
-    if (i < count) {
-        int part = (int)(count - i);
-        sum = vector_madd(vector_load_part(a + i, part), vector_load_part(b + i, part), sum);
-    }
-    return vector_sum(sum);
 }
 
 /* All f32 but mask and iteration, and depths that one block of steps holds. */

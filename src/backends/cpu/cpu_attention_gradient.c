@@ -88,7 +88,7 @@ static void pack_head(const struct backward_head *b)
     pack_blocks(b->room->queries, b->q, z->queries, z->heads * z->depth, z->depth, QUERY_BLOCK);
     pack_blocks(b->room->gradients, b->dout, z->queries, row, z->value_depth, QUERY_BLOCK);
     for (int64_t t = 0; t < z->queries; t++)
-        b->room->mean[t] = dot_of(b->out + t * row, b->dout + t * row, z->value_depth);
+        b->room->mean[t] = row_dot(b->out + t * row, b->dout + t * row, z->value_depth);
 }
 
 /* c[m, n] (+)= a . packed, with A where it lies; sizes: m, n, k, and the steps of what is packed. */

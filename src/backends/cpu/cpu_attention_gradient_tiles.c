@@ -95,7 +95,7 @@ static void pack_head(const struct backward_head *b)
     for (int64_t t = 0; t < z->queries; t++) {
         VARIANT(widen)(out, b->out + t * row, TYPE_BF16, e);
         VARIANT(widen)(dout, b->dout + t * row, TYPE_BF16, e);
-        b->room->mean[t] = dot_of(out, dout, e);
+        b->room->mean[t] = row_dot(out, dout, e);
     }
 }
 

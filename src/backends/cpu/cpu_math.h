@@ -25,22 +25,29 @@ INLINE uint32_t bits_of(float x)
 
 #define LN2_HIGH 0.693359375f /* few bits: n * LN2_HIGH is exact */
 #define LN2_LOW  (-2.12194440e-4f)
+#define LOG2_E   1.44269504f
+
+/* Of exp_of and vector_exp, which have the same bits. */
+#define EXP_ROUND 12582912.0f /* 1.5 * 2^23: adding it rounds to a whole number */
+#define EXP_LEAST (-87.0f)
+#define EXP_MOST  88.0f
+#define EXP_FIRST (1.0f / 5040)
+#define EXP_TERMS TERM(1.0f / 720) TERM(1.0f / 120) TERM(1.0f / 24) TERM(1.0f / 6) TERM(0.5f)
 
 /* exp(x) = 2^n exp(r), |r| <= ln(2) / 2, exp(r) by its series to r^7. Clamped
    to [-87, 88]: neither 0 nor infinity comes out. */
 INLINE float exp_of(float x)
 {
-    const float round = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number */
-    x = x < -87.0f ? -87.0f : x;
-    x = x > 88.0f ? 88.0f : x;
-    float shifted = madd(x, 1.44269504f, round);
+    const float round = EXP_ROUND;
+    x = x < EXP_LEAST ? EXP_LEAST : x;
+    x = x > EXP_MOST ? EXP_MOST : x;
+    float shifted = madd(x, LOG2_E, round);
     float n = shifted - round;
     float r = madd(n, -LN2_LOW, madd(n, -LN2_HIGH, x));
-    float p = madd(r, 1.0f / 5040, 1.0f / 720);
-    p = madd(p, r, 1.0f / 120);
-    p = madd(p, r, 1.0f / 24);
-    p = madd(p, r, 1.0f / 6);
-    p = madd(p, r, 0.5f);
+    float p = EXP_FIRST;
+#define TERM(factor) p = madd(p, r, factor);
+    EXP_TERMS
+#undef TERM
     p = madd(p, r * r, r) + 1.0f;
     return p * float_of((bits_of(shifted) - bits_of(round) + 127) << 23);
 }
@@ -49,17 +56,16 @@ INLINE float exp_of(float x)
 typedef int32_t whole_vector __attribute__((vector_size(LANES * 4)));
 INLINE vector vector_exp(vector x)
 {
-    const vector round = vector_all(12582912.0f);
-    x = vector_max(vector_all(-87.0f), x);
-    x = vector_min(vector_all(88.0f), x);
-    vector shifted = vector_madd(x, vector_all(1.44269504f), round);
+    const vector round = vector_all(EXP_ROUND);
+    x = vector_max(vector_all(EXP_LEAST), x);
+    x = vector_min(vector_all(EXP_MOST), x);
+    vector shifted = vector_madd(x, vector_all(LOG2_E), round);
     vector n = shifted - round;
     vector r = vector_madd(n, vector_all(-LN2_LOW), vector_madd(n, vector_all(-LN2_HIGH), x));
-    vector p = vector_madd(r, vector_all(1.0f / 5040), vector_all(1.0f / 720));
-    p = vector_madd(p, r, vector_all(1.0f / 120));
-    p = vector_madd(p, r, vector_all(1.0f / 24));
-    p = vector_madd(p, r, vector_all(1.0f / 6));
-    p = vector_madd(p, r, vector_all(0.5f));
+    vector p = vector_all(EXP_FIRST);
+#define TERM(factor) p = vector_madd(p, r, vector_all(factor));
+    EXP_TERMS
+#undef TERM
     p = vector_madd(p, r * r, r) + vector_all(1.0f);
     whole_vector power = ((whole_vector)shifted - (whole_vector)round + 127) << 23;
     return p * (vector)power;
@@ -124,7 +130,7 @@ INLINE float power_of_two(int32_t n)
 INLINE int32_t reduce_exp(float x, float *r)
 {
     const float round = 12582912.0f;
-    float shifted = madd(x, 1.44269504f, round);
+    float shifted = madd(x, LOG2_E, round);
     float n = shifted - round;
     *r = madd(n, -LN2_LOW, madd(n, -LN2_HIGH, x));
     return (int32_t)(bits_of(shifted) - bits_of(round));

@@ -1,5 +1,6 @@
-/* cpu_row_sums.h - sums over a row of floats, compiled once an instruction set: row_total in f32 for short rows; the
-   others by vectors of f32 within a block and f64 from block to block, so that long rows lose no digits. */
+/* cpu_row_sums.h - sums over a row of floats and its largest, compiled once an instruction set: row_total and row_dot
+   in f32 for short rows; the other sums by vectors of f32 within a block and f64 from block to block, so that long
+   rows lose no digits. */
 #ifndef CPU_ROW_SUMS_H
 #define CPU_ROW_SUMS_H
 
@@ -18,6 +19,35 @@ INLINE float row_total(const float *x, int64_t count)
     if (i < count)
         sum += vector_load_part(x + i, (int)(count - i));
     return vector_sum(sum);
+}
+
+/* sum(x * y), in the same order. */
+INLINE float row_dot(const float *x, const float *y, int64_t count)
+{
+    vector sum = vector_all(0);
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        sum = vector_madd(vector_load(x + i), vector_load(y + i), sum);
+    if (i < count)
+        sum = vector_madd(vector_load_part(x + i, (int)(count - i)), vector_load_part(y + i, (int)(count - i)), sum);
+    return vector_sum(sum);
+}
+
+/* Of at least one; what is not a number counts only in the first place. */
+INLINE float row_largest(const float *x, int64_t count)
+{
+    vector most = vector_all(x[0]), other = most;
+    int64_t i = 0;
+    for (; i + 2 * LANES <= count; i += 2 * LANES) {
+        most = vector_max(vector_load(x + i), most);
+        other = vector_max(vector_load(x + i + LANES), other);
+    }
+    for (; i + LANES <= count; i += LANES)
+        most = vector_max(vector_load(x + i), most);
+    float largest = vector_largest(vector_max(other, most));
+    for (; i < count; i++)
+        largest = x[i] > largest ? x[i] : largest;
+    return largest;
 }
 
 INLINE vector all_ways(const vector sum[WAYS])

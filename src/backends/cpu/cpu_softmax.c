@@ -33,35 +33,10 @@ MAKER(make_axis)
 
 /* ---- lines ---------------------------------------------------------------- */
 
-static float max_of(const float *x, int64_t count)
-{
-    vector most = vector_all(x[0]);
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        most = vector_max(vector_load(x + i), most);
-    float largest = x[0];
-    for (int k = 0; k < LANES; k++)
-        largest = most[k] > largest ? most[k] : largest;
-    for (; i < count; i++)
-        largest = x[i] > largest ? x[i] : largest;
-    return largest;
-}
-
-static float dot_of(const float *x, const float *y, int64_t count)
-{
-    vector sum = vector_all(0);
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        sum = vector_madd(vector_load(x + i), vector_load(y + i), sum);
-    if (i < count)
-        sum = vector_madd(vector_load_part(x + i, (int)(count - i)), vector_load_part(y + i, (int)(count - i)), sum);
-    return vector_sum(sum);
-}
-
 static void softmax_line(float *y, const float *x, const float *unused, int64_t count)
 {
     (void)unused;
-    float most = max_of(x, count);
+    float most = row_largest(x, count);
     INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         y[i] = exp_of(x[i] - most);
@@ -75,7 +50,7 @@ static void softmax_line(float *y, const float *x, const float *unused, int64_t 
 static void log_softmax_line(float *y, const float *x, const float *unused, int64_t count)
 {
     (void)unused;
-    float most = max_of(x, count);
+    float most = row_largest(x, count);
     INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         y[i] = exp_of(x[i] - most);
@@ -88,7 +63,7 @@ static void log_softmax_line(float *y, const float *x, const float *unused, int6
 /* dx = y (dy - sum(y dy)) */
 static void softmax_gradient_line(float *to, const float *d, const float *y, int64_t count)
 {
-    float sum = dot_of(y, d, count);
+    float sum = row_dot(y, d, count);
     INDEPENDENT
     for (int64_t i = 0; i < count; i++)
         to[i] = y[i] * (d[i] - sum);
@@ -263,7 +238,7 @@ static void sparsemax_group(float *y, const float *x, int64_t extent, int64_t st
     for (int64_t i = 1; i < extent && step > 1; i++)
         most = x[i * step] > most ? x[i * step] : most;
     if (step == 1)
-        most = max_of(x, extent);
+        most = row_largest(x, extent);
     while (above.count != before) {
         before = above.count;
         above = sum_above(x, extent, step, most, threshold);

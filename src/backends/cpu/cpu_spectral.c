@@ -3,9 +3,8 @@
 
 #include "backends/cpu/cpu_math.h"
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_row_sums.h"
 #include "ops/ops.h"
-
-#define SUMS 16
 
 MAKER(make_spectral_sums)
 {
@@ -19,21 +18,6 @@ MAKER(make_spectral_sums)
     return PLIM_OK;
 }
 
-/* SUMS sums side by side: the order is fixed. */
-static float row_product(const float *w, const float *u, int64_t columns)
-{
-    float sum[SUMS] = {0}, total = 0;
-    int64_t j = 0;
-    for (; j + SUMS <= columns; j += SUMS)
-        for (int k = 0; k < SUMS; k++)
-            sum[k] = madd(w[j + k], u[j + k], sum[k]);
-    for (int k = 0; k < SUMS; k++)
-        total += sum[k];
-    for (; j < columns; j++)
-        total = madd(w[j], u[j], total);
-    return total;
-}
-
 RUNNER(run_spectral_sums)
 {
     const int64_t columns = cpu_kernel_of(kernel)->size[1];
@@ -43,7 +27,7 @@ RUNNER(run_spectral_sums)
     if (!call->add)
         memset(s, 0, ((size_t)columns + 1) * sizeof *s);
     for (int64_t i = 0; i < rows; i++, w += columns) {
-        float r = row_product(w, u, columns);
+        float r = row_dot(w, u, columns);
         INDEPENDENT
         for (int64_t j = 0; j < columns; j++)
             s[j] = madd(r, w[j], s[j]);
