@@ -197,7 +197,7 @@ static const struct {
     {"- RNN: {cell: {StackedRNNCells: {}}}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:15", "'cells' is missing"},
     {"- RNN: {cell: [{GRUCell: 4}, {Dense: 4}]}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:30", "Dense is no cell"},
     {"- RNN: {cell: [{GRUCell: {units: 4, name: a}}, {LSTMCell: {units: 4, name: a}}]}", &STEPS, PLIM_BAD_JOB,
-     "job.yaml:1:48", "two cells are named 'a'"},
+     "job.yaml:1:48", "two layers are named 'a'"},
     {"- RNN: {cell: {GRUCell: {units: 4, return_state: true}}}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:36", "return_state"},
     {"- RNN: {cell: {MyCell: 4}}", &STEPS, PLIM_BAD_JOB, "job.yaml:1:15", "unknown layer 'MyCell'"},
     {"- RNN: {cell: {GRUCell: 4}}", &FEATURES, PLIM_BAD_JOB, "job.yaml:1:3", "(None, 12)"},

@@ -169,16 +169,12 @@ static plim_status add_named(const struct translation *t, struct call_words *cal
             TRY(add_tensors(t, call, word));
             continue;
         }
-        if (call->op) {
-            TRY(translate(&value, t, word));
-            TRY(node_append(t, call->arguments, word->key, value));
-            continue;
-        }
-        if (yaml_get(call->options, word->key) || strcmp(word->key, "inputs") == 0 || strcmp(word->key, "layers") == 0)
+        struct yaml *to = call->op ? call->arguments : call->options;
+        if (yaml_get(to, word->key) || strcmp(word->key, "inputs") == 0 || strcmp(word->key, "layers") == 0)
             return node_refuse(t, word, PLIM_BAD_MODEL, "layer '%s' is called with %s=, which it has already",
                                call->layer, word->key);
         TRY(translate(&value, t, word));
-        TRY(node_append(t, call->options, word->key, value));
+        TRY(node_append(t, to, word->key, value));
     }
     return PLIM_OK;
 }

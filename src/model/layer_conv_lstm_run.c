@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 
+#include "model/layer_convolution.h"
 #include "model/layer_recurrent.h"
 #include "model/shape_options.h"
 
@@ -33,20 +34,8 @@ static struct tensor *kernel_weight(struct layer *layer, struct graph *graph, co
                                     struct initializer initializer)
 {
     const struct conv_lstm *options = layer->options;
-    struct shape shape = {.rank = options->axes + 2};
-    int64_t columns = 4 * options->filters, field = 1;
-    uint64_t bytes;
-    for (int i = 0; i < options->axes; i++)
-        shape.dim[i] = options->kernel_size[i];
-    shape.dim[options->axes] = in;
-    shape.dim[options->axes + 1] = columns;
-    if (shape_bytes(&bytes, &shape, TYPE_F32)) { /* else the weight is refused */
-        for (int i = 0; i < options->axes; i++)
-            field *= options->kernel_size[i];
-        initializer.fan_in = field * in;
-        initializer.fan_out = field * columns;
-    }
-    return model_weight(layer, graph, name, shape, initializer);
+    return convolution_kernel(layer, graph, name, options->axes, options->kernel_size, in, 4 * options->filters,
+                              initializer);
 }
 
 static void take_weights(struct conv_walk *walk, int64_t channels)
@@ -171,8 +160,8 @@ static bool begin(struct conv_walk *walk, struct tensor *const *x, int count)
         graph_fail(graph, PLIM_BAD_JOB, "%s: takes a sequence, or one and 2 states, got %d inputs", layer->name, count);
         return false;
     }
-    if (layer_mask(layer,
-                   0)) { /* NEEDSWORK: steps that are not there; Keras's own mask has the axes of a picture too */
+    /* NEEDSWORK: steps that are not there; Keras's own mask has the axes of a picture too. */
+    if (layer_mask(layer, 0)) {
         graph_fail(graph, PLIM_UNSUPPORTED, "%s: a mask on what a %s reads is not supported yet", layer->name,
                    layer->type->name);
         return false;

@@ -83,26 +83,32 @@ static bool place_transposed(struct conv_gradient_attributes *out, const struct 
     return true;
 }
 
-/* A weight of shape [kernel_size..., before_last, last], with Keras's fans. */
-static struct tensor *kernel_weight(struct layer *layer, struct graph *graph, const char *name,
-                                    const int64_t *kernel_size, int64_t before_last, int64_t last,
-                                    struct initializer initializer)
+struct tensor *convolution_kernel(struct layer *layer, struct graph *graph, const char *name, int axes,
+                                  const int64_t *kernel_size, int64_t before_last, int64_t last,
+                                  struct initializer initializer)
 {
-    const struct convolution *conv = layer->options;
-    struct shape shape = {.rank = conv->kind->axes + 2};
+    struct shape shape = {.rank = axes + 2};
     int64_t field = 1;
     uint64_t bytes;
-    for (int i = 0; i < conv->kind->axes; i++)
+    for (int i = 0; i < axes; i++)
         shape.dim[i] = kernel_size[i];
-    shape.dim[conv->kind->axes] = before_last;
-    shape.dim[conv->kind->axes + 1] = last;
+    shape.dim[axes] = before_last;
+    shape.dim[axes + 1] = last;
     if (shape_bytes(&bytes, &shape, TYPE_F32)) { /* else the weight is refused */
-        for (int i = 0; i < conv->kind->axes; i++)
+        for (int i = 0; i < axes; i++)
             field *= kernel_size[i];
         initializer.fan_in = field * before_last;
         initializer.fan_out = field * last;
     }
     return model_compute_weight(layer, graph, name, shape, initializer);
+}
+
+static struct tensor *kernel_weight(struct layer *layer, struct graph *graph, const char *name,
+                                    const int64_t *kernel_size, int64_t before_last, int64_t last,
+                                    struct initializer initializer)
+{
+    const struct convolution *conv = layer->options;
+    return convolution_kernel(layer, graph, name, conv->kind->axes, kernel_size, before_last, last, initializer);
 }
 
 static struct tensor *bias_weight(struct layer *layer, struct graph *graph, int64_t channels)

@@ -33,36 +33,6 @@ static plim_status no_cell(const struct layer *layer, const struct layer *inner,
                    layer->type->name, inner->type->name);
 }
 
-static const char *cell_name(const struct layer *cell)
-{
-    const struct layer_words *words = cell->options;
-    return words->name ? words->name : cell->type->snake;
-}
-
-/* "lstm_cell_1" of the second of its class; in files the class counts, whatever the name. */
-static plim_status name_cell(struct layer *stack, struct layer *cell, int before, const struct yaml *word,
-                             plim_error *error)
-{
-    struct recurrent *options = stack->options;
-    struct layer_words *words = cell->options;
-    struct arena *arena = &stack->model->arena;
-    char where[256];
-    int same = 0;
-    for (int i = 0; i < before; i++)
-        same += options->cell[i]->type == cell->type;
-    const char *class = same ? arena_format(arena, "%s_%d", cell->type->snake, same) : cell->type->snake;
-    cell->saved_part = class ? arena_format(arena, "cells/%s", class) : NULL;
-    if (!cell->saved_part)
-        return arena_refused(arena, error);
-    if (!words->name)
-        words->name = class;
-    yaml_place(where, stack->model->job, word);
-    for (int i = 0; i < before; i++)
-        if (strcmp(cell_name(options->cell[i]), words->name) == 0)
-            return fail_at(error, PLIM_BAD_JOB, where, "%s: two cells are named '%s'", stack->type->name, words->name);
-    return PLIM_OK;
-}
-
 /* The cells of a list, as layers inside `stack`. */
 static plim_status read_cells(struct layer *stack, const struct yaml *list, plim_error *error)
 {
@@ -82,7 +52,7 @@ static plim_status read_cells(struct layer *stack, const struct yaml *list, plim
         TRY(layer_read_inner(&cell, stack, word, error));
         if (!is_cell(cell))
             return no_cell(stack, cell, word, error);
-        TRY(name_cell(stack, cell, options->cell_count, word, error));
+        TRY(layer_name_inner(cell, options->cell, options->cell_count, "", "cells/", error));
         options->cell[options->cell_count++] = cell;
     }
     return PLIM_OK;

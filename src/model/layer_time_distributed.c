@@ -38,29 +38,6 @@ static plim_status add_inner(struct layer *layer, const struct yaml *entry, plim
     return PLIM_OK;
 }
 
-/* "inside/conv2d_1" of the second of its class; in files the class counts, whatever the name. */
-static plim_status name_inner(struct layer *layer, struct layer *inner, const char *model, plim_error *error)
-{
-    const struct time_distributed *options = layer->options;
-    struct layer_words *words = inner->options;
-    struct arena *arena = &layer->model->arena;
-    char where[256];
-    int same = 0;
-    for (int i = 0; options->inner[i] != inner; i++)
-        same += options->inner[i]->type == inner->type;
-    const char *class = same ? arena_format(arena, "%s_%d", inner->type->snake, same) : inner->type->snake;
-    inner->saved_part = class ? arena_format(arena, "layer/layers/%s", class) : NULL;
-    if (!inner->saved_part)
-        return arena_refused(arena, error);
-    if (!(words->name = arena_format(arena, "%s/%s", model, words->name ? words->name : class)))
-        return arena_refused(arena, error);
-    layer_place(where, layer);
-    for (int i = 0; options->inner[i] != inner; i++)
-        if (strcmp(((const struct layer_words *)options->inner[i]->options)->name, words->name) == 0)
-            return fail_at(error, PLIM_BAD_JOB, where, "TimeDistributed: two layers are named '%s'", words->name);
-    return PLIM_OK;
-}
-
 static bool is_input(const struct yaml *entry)
 {
     const char *word = entry->kind == YAML_MAP && entry->first ? entry->first->key : entry->text;
@@ -81,15 +58,16 @@ static plim_status read_model(struct layer *layer, const struct yaml *model, pli
         return fail_at(error, PLIM_BAD_JOB, where, "TimeDistributed: the model's name is empty, or has a '/'");
     if (!list || list->kind != YAML_LIST || list->count < 1 || list->count > MOST_INNER)
         return fail_at(error, PLIM_BAD_JOB, where, "TimeDistributed: expected a list of 1 to %d layers", MOST_INNER);
+    const char *prefix = arena_format(&layer->model->arena, "%s/", name ? name : "sequential");
     options->inner = arena_array(&layer->model->arena, (size_t)list->count, sizeof(struct layer *));
-    if (!options->inner)
+    if (!options->inner || !prefix)
         return arena_refused(&layer->model->arena, error);
     for (const struct yaml *entry = list->first; entry; entry = entry->next) {
         if (is_input(entry))
             continue;
         TRY(add_inner(layer, entry, error));
         struct layer *inner = options->inner[options->count - 1];
-        TRY(name_inner(layer, inner, name ? name : "sequential", error));
+        TRY(layer_name_inner(inner, options->inner, options->count - 1, prefix, "layer/layers/", error));
         if (trainable && trainable->text && strcmp(trainable->text, "false") == 0)
             ((struct layer_words *)inner->options)->trainable = false;
     }

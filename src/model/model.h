@@ -192,6 +192,10 @@ void layer_place(char out[256], const struct layer *layer);
 
 /* A layer inside another, from `Dense: 10` or `Dense: {...}`: "time_distributed/dense". Its weights count as the outer one's. */
 plim_status layer_read_inner(struct layer **out, struct layer *outer, const struct yaml *entry, plim_error *error);
+/* Names it behind `prefix` ("" or "inside/"): where it has no name by its class, "conv2d_1" the second of it among
+   the `count` that are before it. Its group in .keras files is `group` and its class, whatever the name. */
+plim_status layer_name_inner(struct layer *inner, struct layer *const *before, int count, const char *prefix,
+                             const char *group, plim_error *error);
 /* For a layer's build: the layer makes one of the model's outputs, which nobody else reads. */
 bool layer_is_last(const struct layer *layer);
 /* For a layer's errors: what `inputs:` call its input i. */

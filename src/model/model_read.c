@@ -188,6 +188,28 @@ plim_status layer_read_inner(struct layer **out, struct layer *outer, const stru
     return PLIM_OK;
 }
 
+plim_status layer_name_inner(struct layer *inner, struct layer *const *before, int count, const char *prefix,
+                             const char *group, plim_error *error)
+{
+    struct layer_words *words = inner->options;
+    struct arena *arena = &inner->model->arena;
+    char where[256];
+    int same = 0;
+    for (int i = 0; i < count; i++)
+        same += before[i]->type == inner->type;
+    const char *class = same ? arena_format(arena, "%s_%d", inner->type->snake, same) : inner->type->snake;
+    inner->saved_part = class ? arena_format(arena, "%s%s", group, class) : NULL;
+    const char *name = class ? arena_format(arena, "%s%s", prefix, words->name ? words->name : class) : NULL;
+    if (!inner->saved_part || !name)
+        return arena_refused(arena, error);
+    words->name = name;
+    layer_place(where, inner);
+    for (int i = 0; i < count; i++)
+        if (strcmp(((const struct layer_words *)before[i]->options)->name, name) == 0)
+            return fail_at(error, PLIM_BAD_JOB, where, "%s: two layers are named '%s'", inner->outer->type->name, name);
+    return PLIM_OK;
+}
+
 /* ---- entries ---- */
 
 static plim_status read_scope(struct model_reader *reader, struct scope *scope, const struct yaml *yaml);
