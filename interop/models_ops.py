@@ -56,8 +56,11 @@ def compare_adapted(y, **words):
         model.save(path)
         ours = run_plim(sys.argv[1], None, path, x, y, {"sgd": {"learning_rate": 0.1}}, "sparse_categorical_crossentropy", len(y), 3, ())
     model.compile(keras.optimizers.SGD(0.1), "sparse_categorical_crossentropy")
-    theirs = [float(model.train_on_batch(x, y)) for _ in range(1)]
-    check(f"a Normalization that was adapted, {words}: loss", error(ours[0][:1], theirs) if ours else np.inf, 1e-5)
+    theirs = []
+    for _ in range(3):
+        theirs.append(float(model.train_on_batch(x, y, return_dict=True)["loss"]))
+        model.reset_metrics()
+    check(f"a Normalization that was adapted, {words}: losses", error(ours[0], theirs) if ours else np.inf, 1e-5)
 
 
 WORDS = [{"Input": {"shape": list(FIRST), "name": "a"}}, {"Input": {"shape": list(SECOND), "name": "b"}},
