@@ -32,7 +32,8 @@ const struct conv_family *conv_family_of(enum conv_role *role, const struct op *
 /* ---- examples ---------------------------------------------------------- */
 
 /* Extents follow the family's axes. out of depthwise: its multiplier. Sizes that leave a rest under the stride,
-   padding on one side only and more than the kernel, gaps, groups, kernels of 1, channels about a vector's. */
+   padding on one side only and more than the kernel, gaps, groups, kernels of 1, channels about a vector's, and one and a
+   half. */
 struct example_case {
     int family;
     int64_t x[MOST_SPACE], in, k[MOST_SPACE], out, groups;
@@ -49,6 +50,10 @@ static const struct example_case cases[] = {
     {CONV2D, {4, 4}, 3, {2, 2}, 6, 3, false, {{1, 1}, {0, 1, 0, 1}, {1, 0}, ACTIVATION_RELU}},
     {CONV2D, {5, 5}, 16, {1, 1}, 32, 1, false, {{2, 2}, {0, 0, 0, 0}, {0}, ACTIVATION_NONE}},
     {CONV2D, {5, 7}, 5, {1, 1}, 80, 1, true, {{1, 1}, {0, 0, 0, 0}, {0}, ACTIVATION_NONE}},
+    {CONV2D, {4, 5}, 16, {1, 1}, 24, 1, true, {{1, 1}, {0, 0, 0, 0}, {0}, ACTIVATION_RELU}},
+    {CONV2D, {4, 5}, 24, {1, 1}, 12, 1, true, {{1, 1}, {0, 0, 0, 0}, {0}, ACTIVATION_NONE}},
+    {CONV2D, {4, 5}, 12, {1, 1}, 6, 1, false, {{1, 1}, {0, 0, 0, 0}, {0}, ACTIVATION_RELU}},
+    {CONV2D, {1, 3}, 6, {1, 1}, 2, 1, true, {{1, 1}, {0, 0, 0, 0}, {0}, ACTIVATION_NONE}},
     {CONV1D, {11}, 3, {4}, 5, 1, true, {{1}, {3, 0}, {0}, ACTIVATION_NONE}},
     {CONV1D, {9}, 2, {3}, 4, 2, true, {{2}, {1, 1}, {0}, ACTIVATION_RELU}},
     {CONV1D, {13}, 4, {2}, 3, 1, false, {{1}, {4, 0}, {3}, ACTIVATION_NONE}},

@@ -300,6 +300,7 @@ MAKER(make_attention_gradient);
 
 MAKER(make_columns);
 MAKER(make_columns_input_gradient);
+MAKER(make_points);
 MAKER(make_points_input_gradient);
 MAKER(make_points_weight_gradient);
 MAKER(make_point_weight_gradient);

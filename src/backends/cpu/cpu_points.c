@@ -1,6 +1,7 @@
-/* cpu_points.c - gradients of convolutions whose kernels are one cell and many channels, as matrix products over the
-   cells that they meet:
+/* cpu_points.c - convolutions whose kernels are one cell, as matrix products over the cells that they meet, where they
+   have many channels or one vector and a half of them:
 
+     forward          y[cells, out]  = x[cells, in] . k[in, out]
      gradient of x    dx[cells, in]  = dy[cells, out] . k^T[out, in], and 0 where the stride leaves cells out
      gradient of k    dk[in, out]   += x[cells, in]^T . dy[cells, out]
 
@@ -16,6 +17,7 @@
    of one core holds. Forward oneDNN is as good. */
 #define HEAVY_BACKWARD ((int64_t)512 * 1024)
 #define HEAVY_WEIGHTS  ((int64_t)256 * 1024)
+#define HALVES_STEPS   256 /* at most, of gemm_halves: B stays in the first-level cache */
 
 struct points {
     int64_t in, out, cells;     /* cells of y, a sample */
@@ -40,6 +42,73 @@ static bool points_of(struct points *p, const struct node *node)
     p->between = s.stride[2] * s.in;
     p->jump = s.stride[1] * s.x[2] * s.in;
     return s.groups == 1 && s.stride[0] == 1 && (s.in > 1 || !apart);
+}
+
+/* ---- one vector and a half of columns ----------------------------------- */
+
+/* Whether a product of so many columns and steps is one of gemm_halves. With a stride it is not. */
+static bool is_halves(const struct points *p, int64_t columns, int64_t steps)
+{
+    return columns == GEMM_HALVES && steps % 2 == 0 && steps <= HALVES_STEPS && !p->run;
+}
+
+static void take_halves(struct cpu_kernel *out, int64_t steps,
+                        void (*run)(const struct kernel *kernel, const struct call *call),
+                        void (*pack)(const struct kernel *kernel, const struct call *whole, int unit, void *pack))
+{
+    out->kernel.run = run;
+    out->kernel.pack = pack;
+    out->kernel.pack_units = 1;
+    out->kernel.pack_bytes = (size_t)(steps * GEMM_HALVES) * sizeof(float);
+}
+
+/* ---- forward ------------------------------------------------------------ */
+
+static struct gemm forward(const struct points *p, const struct call *call)
+{
+    const struct conv_attributes *conv = call->node->attributes;
+    return (struct gemm){
+        .n = p->out,
+        .k = p->in,
+        .a = call->input[0],
+        .a_row = p->in,
+        .a_step = 1,
+        .b = call->input[1],
+        .b_step = p->out,
+        .b_column = 1,
+        .c = call->output[0],
+        .c_row = p->out,
+        .bias = call->input[2],
+        .relu = conv->activation == ACTIVATION_RELU,
+        .b_packed = call->pack,
+    };
+}
+
+static void pack_forward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    (void)kernel, (void)unit;
+    struct points p;
+    points_of(&p, whole->node);
+    const struct gemm g = forward(&p, whole);
+    VARIANT(gemm_pack_halves)(pack, &g);
+}
+
+static void run_forward(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
+    struct gemm g = forward(&p, call);
+    g.m = cpu_rows(kernel, call) * p.cells;
+    VARIANT(gemm_halves)(&g);
+}
+
+MAKER(make_points)
+{
+    (void)entry, (void)error;
+    struct points p;
+    if (cpu_all_f32(request->node) && points_of(&p, request->node) && is_halves(&p, p.out, p.in))
+        take_halves(out, p.in, run_forward, pack_forward);
+    return PLIM_OK;
 }
 
 /* ---- the gradient of x -------------------------------------------------- */
@@ -69,6 +138,24 @@ static void pack_backward(const struct kernel *kernel, const struct call *whole,
     points_of(&p, whole->node);
     const struct gemm g = backward(&p, whole);
     VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
+}
+
+static void pack_backward_halves(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    (void)kernel, (void)unit;
+    struct points p;
+    points_of(&p, whole->node);
+    const struct gemm g = backward(&p, whole);
+    VARIANT(gemm_pack_halves)(pack, &g);
+}
+
+static void run_backward_halves(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
+    struct gemm g = backward(&p, call);
+    g.m = cpu_rows(kernel, call) * p.cells;
+    VARIANT(gemm_halves)(&g);
 }
 
 /* What no cell of dy reaches. */
@@ -111,7 +198,11 @@ MAKER(make_points_input_gradient)
 {
     (void)entry, (void)error;
     struct points p;
-    if (!cpu_all_f32(request->node) || !points_of(&p, request->node) || p.in * p.out < HEAVY_BACKWARD)
+    if (!cpu_all_f32(request->node) || !points_of(&p, request->node))
+        return PLIM_OK;
+    if (is_halves(&p, p.in, p.out))
+        take_halves(out, p.out, run_backward_halves, pack_backward_halves);
+    if (out->kernel.run || p.in * p.out < HEAVY_BACKWARD)
         return PLIM_OK;
     out->kernel.run = run_backward;
     out->kernel.pack = pack_backward;
@@ -123,13 +214,23 @@ MAKER(make_points_input_gradient)
 
 /* ---- the gradient of k -------------------------------------------------- */
 
-static void run_weights(const struct kernel *kernel, const struct call *call)
+/* The second output; 0 where it is not wanted. */
+static void sum_bias(const struct call *call, int64_t cells, int64_t channels)
 {
     const struct conv_gradient_attributes *attributes = call->node->attributes;
-    struct points p;
-    points_of(&p, call->node);
     const float *dy = call->input[1];
     float *dbias = call->output[1];
+    if (!call->add)
+        memset(dbias, 0, (size_t)channels * sizeof *dbias);
+    for (int64_t i = 0; attributes->bias && i < cells; i++)
+        for (int64_t j = 0; j < channels; j++)
+            dbias[j] += dy[i * channels + j];
+}
+
+static void run_weights(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
     int64_t cells = cpu_rows(kernel, call) * p.cells;
     const struct gemm g = {
         .m = p.in,
@@ -138,7 +239,7 @@ static void run_weights(const struct kernel *kernel, const struct call *call)
         .a = call->input[0],
         .a_row = 1,
         .a_step = p.between,
-        .b = dy,
+        .b = call->input[1],
         .b_step = p.out,
         .b_column = 1,
         .c = call->output[0],
@@ -150,20 +251,54 @@ static void run_weights(const struct kernel *kernel, const struct call *call)
         .step_jump = p.jump,
     };
     VARIANT(gemm_packed)(&g);
-    if (!call->add)
-        memset(dbias, 0, (size_t)p.out * sizeof *dbias);
-    for (int64_t i = 0; attributes->bias && i < cells; i++)
-        for (int64_t j = 0; j < p.out; j++)
-            dbias[j] += dy[i * p.out + j];
+    sum_bias(call, cells, p.out);
+}
+
+/* dk^T[out, in] += dy[cells, out]^T . x[cells, in]: the same sums, by vectors of x, where those of dy would not be
+ * full. */
+static void run_weights_turned(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
+    int64_t cells = cpu_rows(kernel, call) * p.cells;
+    float *turned = call->scratch, *dk = call->output[0];
+    const struct gemm g = {
+        .m = p.out,
+        .n = p.in,
+        .k = cells,
+        .a = call->input[1],
+        .a_row = 1,
+        .a_step = p.out,
+        .b = call->input[0],
+        .b_step = p.in,
+        .c = turned,
+        .c_row = p.in,
+    };
+    VARIANT(gemm)(&g);
+    for (int64_t i = 0; i < p.in; i++)
+        for (int64_t o = 0; o < p.out; o++)
+            dk[i * p.out + o] = (call->add ? dk[i * p.out + o] : 0) + turned[o * p.in + i];
+    sum_bias(call, cells, p.out);
+}
+
+/* Whether vectors of dy would be half empty and those of x full. */
+static bool is_turned(const struct points *p)
+{
+    return p->out == GEMM_HALVES && p->in % LANES == 0 && !p->run;
 }
 
 MAKER(make_points_weight_gradient)
 {
     (void)entry, (void)error;
     struct points p;
-    if (!cpu_all_f32(request->node) || !points_of(&p, request->node) || p.in * p.out < HEAVY_WEIGHTS)
+    if (!cpu_all_f32(request->node) || !points_of(&p, request->node))
         return PLIM_OK;
-    out->kernel.run = run_weights;
-    out->kernel.scratch_bytes = (GEMM_ROOM + (ROOM_TILES - 1) * GEMM_TILE_ROOM) * sizeof(float);
+    if (is_turned(&p)) {
+        out->kernel.run = run_weights_turned;
+        out->kernel.scratch_bytes = (size_t)(p.in * p.out) * sizeof(float);
+    } else if (p.in * p.out >= HEAVY_WEIGHTS) {
+        out->kernel.run = run_weights;
+        out->kernel.scratch_bytes = (GEMM_ROOM + (ROOM_TILES - 1) * GEMM_TILE_ROOM) * sizeof(float);
+    }
     return PLIM_OK;
 }

@@ -70,6 +70,12 @@ INLINE int64_t gemm_b_floats(int64_t k, int64_t n)
 void VARIANT(gemm_pack_a)(float *to, const struct gemm *g, int unit, int units);
 void VARIANT(gemm_pack_b)(float *to, const struct gemm *g, int unit, int units);
 
+/* Products of n = GEMM_HALVES columns, A where it lies with a_step 1, an even number of steps, B packed into k * n
+   floats, nothing added to c. Rows may be cut, columns not: other chains of multiply-adds than the two above. */
+#define GEMM_HALVES (LANES + LANES / 2)
+void VARIANT(gemm_pack_halves)(float *to, const struct gemm *g);
+void VARIANT(gemm_halves)(const struct gemm *g);
+
 /* y[i] = act(bias + sum over s of x[i, s] * w[s]): n = 1, lanes along s. */
 struct gemv {
     int64_t m, k;

@@ -30,6 +30,13 @@ INLINE vector vector_all(float x)
 {
     return _mm512_set1_ps(x);
 }
+/* p[0] in even lanes, p[1] in odd ones. */
+INLINE vector vector_two(const float *p)
+{
+    double two;
+    memcpy(&two, p, sizeof two);
+    return _mm512_castpd_ps(_mm512_set1_pd(two));
+}
 INLINE vector vector_load(const float *p)
 {
     return _mm512_loadu_ps(p);
@@ -73,6 +80,12 @@ typedef __m256 vector;
 INLINE vector vector_all(float x)
 {
     return _mm256_set1_ps(x);
+}
+INLINE vector vector_two(const float *p)
+{
+    double two;
+    memcpy(&two, p, sizeof two);
+    return _mm256_castpd_ps(_mm256_set1_pd(two));
 }
 INLINE vector vector_load(const float *p)
 {
@@ -118,6 +131,10 @@ typedef float vector __attribute__((vector_size(16)));
 INLINE vector vector_all(float x)
 {
     return (vector){x, x, x, x};
+}
+INLINE vector vector_two(const float *p)
+{
+    return (vector){p[0], p[1], p[0], p[1]};
 }
 INLINE vector vector_load(const float *p)
 {
@@ -186,11 +203,12 @@ INLINE float madd(float a, float b, float c)
 }
 #endif
 
-/* Two vectors laned together (a0 b0 a1 b1 ...), and the lanes of one added up
-   by folding halves. */
+/* Two vectors laned together (a0 b0 a1 b1 ...), and taken apart again; the lanes of one added up by folding halves. */
 #if LANES == 16
 #define LANED_LOW  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define LANED_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define LANED_EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define LANED_ODD  1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
 INLINE float vector_sum(vector x)
 {
     x += __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
@@ -209,6 +227,8 @@ INLINE float vector_largest(vector x)
 #elif LANES == 8
 #define LANED_LOW  0, 8, 1, 9, 2, 10, 3, 11
 #define LANED_HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#define LANED_EVEN 0, 2, 4, 6, 8, 10, 12, 14
+#define LANED_ODD  1, 3, 5, 7, 9, 11, 13, 15
 INLINE float vector_sum(vector x)
 {
     x += __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3);
@@ -224,6 +244,8 @@ INLINE float vector_largest(vector x)
 #else
 #define LANED_LOW  0, 4, 1, 5
 #define LANED_HIGH 2, 6, 3, 7
+#define LANED_EVEN 0, 2, 4, 6
+#define LANED_ODD  1, 3, 5, 7
 INLINE float vector_sum(vector x)
 {
     return (x[0] + x[2]) + (x[1] + x[3]);
