@@ -181,6 +181,15 @@ static void run_panel(const struct packed_tile *t, packed_function *const *funct
         }
 }
 
+/* The lowest that has code of its own and at least so many rows, of at most TALL. */
+static int height_of(int64_t rows)
+{
+    int i = 0;
+    while (heights[i] < rows)
+        i++;
+    return heights[i];
+}
+
 /* ---- packing ------------------------------------------------------------- */
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -364,7 +373,7 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
     struct packed_tile t = tile_of(g, from, k);
     const float *a = g->a_in_place ? g->a + row * g->a_row + from * g->a_step : g->room;
     int64_t a_row = g->a_in_place ? g->a_row : k, tiles = padded(rows, TALL) / TALL;
-    int64_t tall = g->a_in_place ? (rows + tiles - 1) / tiles : TALL; /* even ones: a low tile at the end is slow */
+    int64_t tall = g->a_in_place ? height_of((rows + tiles - 1) / tiles) : TALL; /* a low tile at the end is slow */
     bool follows = g->a_in_place && g->a_step == 1 && g->a_row == k && g->n <= BLOCK_COLUMNS;
     if (!g->a_in_place)
         pack_tiles(g->room, g, row, rows, from, k);
@@ -383,13 +392,13 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
 
 void VARIANT(gemm_packed)(const struct gemm *g)
 {
-    int64_t from = 0;
+    int64_t from = 0, block = g->a_in_place && g->n <= BLOCK_COLUMNS ? g->m : GEMM_BLOCK_ROWS;
     do {
         int64_t k = block_steps(g->k - from);
         for (int64_t column = 0; !g->b_packed && column < g->n; column += BLOCK_COLUMNS)
             run_columns(g, from, k, column, smaller(g->n - column, BLOCK_COLUMNS));
-        for (int64_t row = 0; g->b_packed && row < g->m; row += GEMM_BLOCK_ROWS)
-            run_rows(g, from, k, row, smaller(g->m - row, GEMM_BLOCK_ROWS));
+        for (int64_t row = 0; g->b_packed && row < g->m; row += block)
+            run_rows(g, from, k, row, smaller(g->m - row, block));
         from += k;
     } while (from < g->k);
 }
