@@ -403,6 +403,21 @@ static void build_points(struct fixture *fixture, const struct op *op, const str
     fixture_end(fixture);
 }
 
+static void check_points(const struct cpu_variant *variant, const struct op *op, const struct point_case *c,
+                         int64_t count)
+{
+    struct bench bench;
+    struct fixture fast, exact;
+    bench_open(&bench, variant, 2);
+    build_points(&fast, op, c);
+    build_points(&exact, op, c);
+    assert_string_equal(kernel_of(&bench, fast.node, 2, 3)->implementation, variant->implementation);
+    check_pair(&bench, &fast, &exact, 2, count);
+    fixture_release(&fast);
+    fixture_release(&exact);
+    bench_close(&bench);
+}
+
 /* Runs as long as tiles, shorter and longer; ragged channels; more steps than a block has. */
 static void points_of_many_channels(void **state)
 {
@@ -413,24 +428,25 @@ static void points_of_many_channels(void **state)
         {2, 34, 2, 2, 512, 1024, true},
         {6, 5, 3, 1, 800, 700, false},
     };
-    struct bench bench;
-    struct fixture fast, exact;
-    for (int v = 0; v < cpu_choices_count; v++) {
-        if (!cpu_choices[v].supported())
-            continue;
-        bench_open(&bench, cpu_choices[v].variant, 2);
-        for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
-            const struct op *op = i % 2 ? &op_conv2d_weight_gradient : &op_conv2d_input_gradient;
-            build_points(&fast, op, &cases[i / 2]);
-            build_points(&exact, op, &cases[i / 2]);
-            assert_string_equal(kernel_of(&bench, fast.node, 2, 3)->implementation,
-                                cpu_choices[v].variant->implementation);
-            check_pair(&bench, &fast, &exact, 2, i < 2 ? 2 : 3);
-            fixture_release(&fast);
-            fixture_release(&exact);
+    for (int v = 0; v < cpu_choices_count; v++)
+        for (size_t i = 0; cpu_choices[v].supported() && i < sizeof cases / sizeof *cases; i++) {
+            check_points(cpu_choices[v].variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
+            check_points(cpu_choices[v].variant, &op_conv2d_weight_gradient, &cases[i], i ? 3 : 2);
         }
-        bench_close(&bench);
-    }
+}
+
+/* Products line by line: lines of a tile, of several and a rest; lines that are left out; ragged channels. */
+static void lines_that_a_stride_leaves(void **state)
+{
+    (void)state;
+    static const struct point_case cases[] = {
+        {4, 28, 2, 2, 128, 160, true},
+        {6, 14, 3, 2, 270, 128, false},
+        {2, 62, 1, 2, 150, 130, true},
+    };
+    for (int v = 0; v < cpu_choices_count; v++)
+        for (size_t i = 0; cpu_choices[v].supported() && i < sizeof cases / sizeof *cases; i++)
+            check_points(cpu_choices[v].variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
 }
 
 /* What runs where there is no oneDNN: every convolution's examples, with the library out of the way. */
@@ -745,6 +761,7 @@ int main(void)
         cmocka_unit_test(convolutions_are_compiled),
         cmocka_unit_test(threads_share_a_convolution),
         cmocka_unit_test(points_of_many_channels),
+        cmocka_unit_test(lines_that_a_stride_leaves),
         cmocka_unit_test(columns_take_every_convolution),
         cmocka_unit_test(models_run_on_fast_kernels),
         cmocka_unit_test(models_in_bf16_are_the_same_as_they_lie),

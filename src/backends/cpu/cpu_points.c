@@ -1,5 +1,5 @@
 /* cpu_points.c - convolutions whose kernels are one cell, as matrix products over the cells that they meet, where they
-   have many channels or one vector and a half of them:
+   have many channels, a stride or one vector and a half of channels:
 
      forward          y[cells, out]  = x[cells, in] . k[in, out]
      gradient of x    dx[cells, in]  = dy[cells, out] . k^T[out, in], and 0 where the stride leaves cells out
@@ -17,6 +17,8 @@
    of one core holds. Forward oneDNN is as good. */
 #define HEAVY_BACKWARD ((int64_t)512 * 1024)
 #define HEAVY_WEIGHTS  ((int64_t)256 * 1024)
+#define LINE_CELLS     7   /* at least, of a line of a strided image: half a tile */
+#define LINE_CHANNELS  128 /* at least, of x and y, for its products one by one */
 #define HALVES_STEPS   256 /* at most, of gemm_halves: B stays in the first-level cache */
 
 struct points {
@@ -174,6 +176,39 @@ static void put(float *dx, const struct points *p, const float *from, int64_t fi
         memcpy(dx + i / p->run * p->jump + i % p->run * p->between, from, (size_t)p->in * sizeof *dx);
 }
 
+/* A run's cells, each behind its product, and the lines that the stride leaves out. */
+static void fill_around(float *dx, const float *bias, const struct points *p)
+{
+    int64_t gap = p->between - p->in, line = p->run * p->between;
+    for (int64_t i = 0; i < p->run; i++)
+        fill(dx + i * p->between + p->in, bias, gap / p->in, p->in);
+    fill(dx + line, bias, (p->jump - line) / p->in, p->in);
+}
+
+/* Run by run, each product where it belongs: dx is more than k here, and what is around it is fetched while the
+   product runs. */
+static void run_backward_lines(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
+    struct gemm g = backward(&p, call);
+    int64_t runs = cpu_rows(kernel, call) * (p.cells / p.run);
+    g.m = p.run;
+    g.c_row = p.between;
+    g.a_in_place = true;
+    for (int64_t i = 0; i < runs; i++, g.a += p.run * p.out, g.c += p.jump) {
+        g.soon = i + 1 < runs ? g.c + p.jump : NULL;
+        g.soon_floats = p.jump;
+        VARIANT(gemm_packed)(&g);
+        fill_around(g.c, call->input[2], &p);
+    }
+}
+
+static bool is_lines(const struct points *p)
+{
+    return p->run >= LINE_CELLS && p->in >= LINE_CHANNELS && p->out >= LINE_CHANNELS && p->out <= GEMM_MOST_STEPS;
+}
+
 static void run_backward(const struct kernel *kernel, const struct call *call)
 {
     struct points p;
@@ -202,13 +237,15 @@ MAKER(make_points_input_gradient)
         return PLIM_OK;
     if (is_halves(&p, p.in, p.out))
         take_halves(out, p.out, run_backward_halves, pack_backward_halves);
-    if (out->kernel.run || p.in * p.out < HEAVY_BACKWARD)
+    bool heavy = p.in * p.out >= HEAVY_BACKWARD;
+    if (out->kernel.run || (!heavy && !is_lines(&p)))
         return PLIM_OK;
-    out->kernel.run = run_backward;
+    out->kernel.run = heavy ? run_backward : run_backward_lines;
     out->kernel.pack = pack_backward;
     out->kernel.pack_units = PACK_UNITS;
     out->kernel.pack_bytes = (size_t)gemm_b_floats(p.out, p.in) * sizeof(float);
-    out->kernel.scratch_bytes = (size_t)(GEMM_ROWS_ROOM + (p.run ? GEMM_BLOCK_ROWS * p.in : 0)) * sizeof(float);
+    if (heavy)
+        out->kernel.scratch_bytes = (size_t)(GEMM_ROWS_ROOM + (p.run ? GEMM_BLOCK_ROWS * p.in : 0)) * sizeof(float);
     return PLIM_OK;
 }
 

@@ -31,6 +31,9 @@ struct gemm {
     const float *b_packed; /* all of B by gemm_pack_b, or NULL; never both */
     int64_t packed_steps;  /* of b_packed, of which the first k are taken: at most GEMM_MOST_STEPS; 0: k */
     bool a_in_place;       /* A is read where it lies (then with b_packed, and no room): it is in a cache anyway */
+    /* With a_in_place: what will be written when the product is there, fetched while it runs; `soon_floats` of it. */
+    const float *soon;
+    int64_t soon_floats;
     /* Steps of A lie in runs, as the cells of a strided convolution do (then a_row is 1): step_jump floats between the
        beginnings of two runs, a_step inside. 0: all are one run. */
     int64_t step_run, step_jump;

@@ -314,6 +314,14 @@ void VARIANT(gemm_pack_b)(float *to, const struct gemm *g, int unit, int units)
 
 /* ---- the product --------------------------------------------------------- */
 
+/* What panel `panel` of tile `tile` fetches a line a step, of what is written soon; NULL: nothing is left. The first
+   panel of each tile has other things to fetch. */
+static const float *soon_of(const struct gemm *g, int64_t tile, int64_t panel, int64_t k)
+{
+    int64_t others = padded(g->n, PANEL) / PANEL - 1, at = (tile * others + panel - 1) * k * LINE;
+    return g->soon && panel > 0 && at < g->soon_floats ? g->soon + at : NULL;
+}
+
 /* A tile of at most `tall` rows against the panels of a block. b: the block's first panel. */
 static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b, int64_t tall, int64_t row,
                      int64_t column, int64_t columns)
@@ -326,7 +334,8 @@ static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b
         t->b = b + j * t->b_steps;
         t->c = c + j;
         t->next = left > PANEL ? c + j + PANEL : below;
-        t->ahead = t->later && (j == 0 || t->later_panel) ? t->later + j / PANEL * t->later_panel : t->b;
+        const float *soon = soon_of(g, row / tall, (column + j) / PANEL, t->k);
+        t->ahead = t->later && (j == 0 || t->later_panel) ? t->later + j / PANEL * t->later_panel : soon ? soon : t->b;
         t->width = (int)smaller(left, PANEL);
         t->bias = g->bias ? g->bias + column + j : NULL;
         run_panel(t, by_height[g->a_in_place][panel_vectors(left) - 1], height, g->a_in_place ? g->a_row : 1);
@@ -380,7 +389,7 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
     for (int64_t column = 0; column < g->n; column += BLOCK_COLUMNS)
         for (int64_t i = 0; i < rows; i += tall) {
             int64_t others = (rows - i - 1) / tall; /* tiles behind this one: the last two fetch a half each */
-            bool more = others < 2 && column + BLOCK_COLUMNS < g->n;
+            bool more = others < 2 && column + BLOCK_COLUMNS < g->n && !g->soon;
             t.later = more ? b + (column + BLOCK_COLUMNS) * t.b_steps + others * k * LINE : NULL;
             if (follows && !more && row + i + tall < g->m)
                 t.later = a + (i + tall) * a_row; /* rows come from afar, the next ones too */
