@@ -31,6 +31,11 @@ CASES = {
     "exp": lambda x, y: ops.exp(x), "sqrt": lambda x, y: ops.sqrt(ops.square(x) + 0.1), "log": lambda x, y: ops.log(ops.square(x) + 0.5),
     "relu": lambda x, y: ops.relu(x), "leaky_relu": lambda x, y: ops.leaky_relu(x, 0.1), "gelu": lambda x, y: ops.gelu(x, approximate=False), "gelu, tanh": lambda x, y: ops.gelu(x),
     "silu": lambda x, y: ops.silu(x), "tanh": lambda x, y: ops.tanh(x), "sigmoid": lambda x, y: ops.sigmoid(x), "softmax": lambda x, y: ops.softmax(x, axis=1),
+    "int32 * x": lambda x, y: ops.cast(4 * y, "int32") * x, "bool * x": lambda x, y: (y > 0) * x, "x + uint8 - int8": lambda x, y: x + (ops.cast(ops.abs(9 * y), "uint8") - ops.cast(y, "int8")),
+    "int32 / int32": lambda x, y: ops.cast(5 * y, "int32") / (ops.cast(x > 0, "int32") + 2) * x, "bool + 2": lambda x, y: ((y > 0) + 2) * x, "bfloat16 + x": lambda x, y: ops.cast(x, "bfloat16") + y,
+    "float16 * bfloat16": lambda x, y: ops.cast(x, "float16") * ops.cast(y, "bfloat16"), "where, types": lambda x, y: ops.where(y > 0, x, ops.cast(3 * y, "int32")), "uint8 < 300": lambda x, y: ops.where(ops.cast(ops.abs(9 * y), "uint8") < 300, x, y),
+    "concatenate types": lambda x, y: ops.concatenate([x, ops.cast(3 * y, "int32"), y > 0], axis=-1), "stack types": lambda x, y: ops.stack([x, ops.cast(3 * y, "int32")], axis=1), "matmul types": lambda x, y: ops.matmul(x, ops.transpose(ops.cast(3 * y, "int32"), (0, 2, 1))),
+    "matmul, whole": lambda x, y: ops.matmul(ops.cast(3 * x, "int32"), ops.transpose(ops.cast(3 * y, "int32"), (0, 2, 1))), "exp, whole": lambda x, y: x + ops.exp(ops.cast(3 * y, "int32")), "square, whole": lambda x, y: x * ops.square(ops.cast(3 * y, "int32")),
     "log_softmax": lambda x, y: ops.log_softmax(x), "hard_sigmoid": lambda x, y: ops.hard_sigmoid(x), "elu": lambda x, y: ops.elu(x),
 }
 

@@ -284,8 +284,9 @@ static void misfits_name_the_op_and_its_shapes(void **state)
     expect("matmul", "x4 w53", NULL, PLIM_BAD_MODEL, "(None, 4)", "(5, 3)");
     expect("add", "x43 x5", NULL, PLIM_BAD_MODEL, "(None, 4, 3)", "(None, 5)");
     expect("concatenate", "x43 x52", NULL, PLIM_BAD_MODEL, "concatenate of", "(None, 5, 2)");
-    expect("add", "x4 i4", NULL, PLIM_BAD_MODEL, "float32", "int32");
-    expect("exp", "i4", NULL, PLIM_BAD_MODEL, "int32", "float32");
+    expect("add", "b4 b4", NULL, PLIM_BAD_MODEL, "bool", "a number");
+    expect("sigmoid", "i4", NULL, PLIM_BAD_MODEL, "int32", "float32");
+    expect("add", "i4", "3000000000", PLIM_USAGE, "3000000000", "no int32");
     expect("mean", "x4", "{axis: 2}", PLIM_BAD_MODEL, "axis 2", "(None, 4)");
     expect("max", "x4", NULL, PLIM_UNSUPPORTED, "batch", "max");
     expect("sum", "w4", NULL, PLIM_UNSUPPORTED, "penalty", "sum");

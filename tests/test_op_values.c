@@ -114,6 +114,123 @@ static void whole_numbers_beside_fractions(void **state)
     fixture_release(&f);
 }
 
+/* keras.backend.result_type of Keras 3.15, of each two types in this order. */
+static void types_are_promoted(void **state)
+{
+    static const enum type types[] = {TYPE_BOOL, TYPE_U8,   TYPE_I8,  TYPE_I16, TYPE_I32,
+                                      TYPE_I64,  TYPE_BF16, TYPE_F16, TYPE_F32, TYPE_F64};
+    static const char *const expected[] = {
+        "bool uint8 int8 int16 int32 int64 bfloat16 float16 float32 float64",
+        "uint8 uint8 int16 int16 int32 int64 bfloat16 float16 float32 float64",
+        "int8 int16 int8 int16 int32 int64 bfloat16 float16 float32 float64",
+        "int16 int16 int16 int16 int32 int64 bfloat16 float16 float32 float64",
+        "int32 int32 int32 int32 int32 int64 bfloat16 float16 float32 float64",
+        "int64 int64 int64 int64 int64 int64 bfloat16 float16 float32 float64",
+        "bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 float32 float32 float64",
+        "float16 float16 float16 float16 float16 float16 float32 float16 float32 float64",
+        "float32 float32 float32 float32 float32 float32 float32 float32 float32 float64",
+        "float64 float64 float64 float64 float64 float64 float64 float64 float64 float64",
+    };
+    (void)state;
+    assert_int_equal(COUNT(types), TYPE_COUNT);
+    for (int i = 0; i < COUNT(types); i++) {
+        char row[200] = "";
+        for (int k = 0; k < COUNT(types); k++) {
+            strcat(row, k ? " " : "");
+            strcat(row, type_name(promoted_type(types[i], types[k])));
+        }
+        assert_string_equal(row, expected[i]);
+    }
+}
+
+/* Words, types of their operands (a number: the second one's text), and the type that Keras gives. */
+static void operands_become_one_type(void **state)
+{
+    static const struct {
+        const char *word, *a, *b, *number, *made;
+    } cases[] = {
+        {"add", "int32", "float32", NULL, "float32"},
+        {"add", "bool", "int32", NULL, "int32"},
+        {"add", "bfloat16", "float32", NULL, "float32"},
+        {"add", "uint8", "int8", NULL, "int16"},
+        {"multiply", "bool", "float16", NULL, "float16"},
+        {"divide", "int32", "int64", NULL, "float32"},
+        {"divide", "uint8", "bfloat16", NULL, "bfloat16"},
+        {"minimum", "bfloat16", "float16", NULL, "float32"},
+        {"power", "int8", "uint8", NULL, "int16"},
+        {"equal", "bool", "float32", NULL, "bool"},
+        {"logical_and", "int32", "bool", NULL, "bool"},
+        {"concatenate", "int32", "float32", NULL, "float32"},
+        {"stack", "bool", "uint8", NULL, "uint8"},
+        {"matmul", "int8", "int8", NULL, "int32"},
+        {"matmul", "int32", "float16", NULL, "float16"},
+        {"matmul", "bool", "int32", NULL, "int32"},
+        {"add", "bool", NULL, "2", "int32"},
+        {"add", "bool", NULL, "2.5", "float32"},
+        {"add", "uint8", NULL, "2", "uint8"},
+        {"add", "uint8", NULL, "2.0", "float32"},
+        {"add", "int64", NULL, "true", "int64"},
+        {"add", "bfloat16", NULL, "2.5", "bfloat16"},
+        {"divide", "bool", NULL, "2", "float32"},
+        {"less", "uint8", NULL, "300", "bool"},
+        {"square", "bool", NULL, NULL, "int32"},
+        {"abs", "uint8", NULL, NULL, "uint8"},
+        {"exp", "int32", NULL, NULL, "float32"},
+        {"floor", "int64", NULL, NULL, "float32"},
+    };
+    (void)state;
+    for (int i = 0; i < COUNT(cases); i++) {
+        struct fixture f;
+        enum type type;
+        start(&f, 2);
+        assert_true(type_from_name(&type, cases[i].a));
+        struct tensor *x[2] = {input(&f, "a", type, SHAPE(2, 3, 3))};
+        if (cases[i].b) {
+            assert_true(type_from_name(&type, cases[i].b));
+            x[1] = input(&f, "b", type, SHAPE(2, 3, 3));
+        }
+        struct tensor *y = op_word_apply(&f.graph, cases[i].word, x, cases[i].b ? 2 : 1, cases[i].number);
+        if (!y || strcmp(type_name(y->type), cases[i].made) != 0)
+            fail_msg("%s of %s and %s is %s, not %s: %s", cases[i].word, cases[i].a,
+                     cases[i].b ? cases[i].b : cases[i].number, y ? type_name(y->type) : "nothing", cases[i].made,
+                     f.graph.error.message);
+        graph_release(&f.graph);
+        budget_free(f.budget);
+    }
+}
+
+/* What does not fit a type is refused, and not something else by and by; gradients go back into the float's type. */
+static void values_of_mixed_types(void **state)
+{
+    struct fixture f;
+    (void)state;
+    start(&f, 2);
+    struct tensor *count = input(&f, "count", TYPE_U8, SHAPE(2, 2)), *x = input(&f, "x", TYPE_F32, SHAPE(2, 2));
+    struct tensor *truth = input(&f, "truth", TYPE_BOOL, SHAPE(2, 2));
+    struct tensor *product = op_word_apply(&f.graph, "multiply", (struct tensor *[]){count, x}, 2, NULL);
+    struct tensor *one = op_word_apply(&f.graph, "subtract", &truth, 1, "{a: 3}");
+    struct tensor *all = op_word_apply(&f.graph, "less", &count, 1, "300");
+    struct tensor *chosen = op_word_apply(&f.graph, "where", (struct tensor *[]){truth, count, x}, 3, NULL);
+    struct tensor *numbers = op_word_apply(&f.graph, "where", &truth, 1, "{a: 1, b: 0.5}");
+    assert_non_null(numbers);
+    prepare(&f);
+    PUT(&f, count, 200, 3, 0, 255);
+    PUT(&f, x, 0.5, -1, 2, 3);
+    PUT(&f, truth, 1, 0, 0, 1);
+    for (int i = 0; i < f.graph.tensor_count; i++)
+        if (f.graph.tensor[i]->initial != 0)
+            element_set(f.data[f.graph.tensor[i]->id], f.graph.tensor[i]->type, 0, f.graph.tensor[i]->initial);
+    fixture_run_all(&f, false);
+    EXPECT(&f, product, 100, -3, 0, 765);
+    EXPECT(&f, one, 2, 3, 3, 2);
+    EXPECT(&f, all, 1, 1, 1, 1);
+    EXPECT(&f, chosen, 200, -1, 2, 255);
+    EXPECT(&f, numbers, 1, 0.5, 0.5, 1);
+    assert_null(op_word_apply(&f.graph, "add", &count, 1, "300"));
+    assert_non_null(strstr(f.graph.error.message, "300 is no uint8"));
+    fixture_release(&f);
+}
+
 static void matmul_values(void **state)
 {
     struct fixture f;
@@ -354,8 +471,8 @@ static void update_values(void **state)
     EXPECT(&f, w[0], -1);             /* 1 - 1 - 1 */
     EXPECT(&f, w[1], -1.5);           /* m: -1, -1.5 */
     EXPECT(&f, w[2], 1 - 1.5 - 1.75); /* w += m/2 - 1 */
-    EXPECT(&f, m[3], 0.875); /* 0.5 + 0.375 */
-    EXPECT(&f, v, 3);        /* 2 + 1 */
+    EXPECT(&f, m[3], 0.875);          /* 0.5 + 0.375 */
+    EXPECT(&f, v, 3);                 /* 2 + 1 */
     double first = 0.5 * (0.5 * sqrt(0.5) / 0.25) / (sqrt(2) + 0.25);
     double second = 0.875 * (0.5 * sqrt(0.75) / (1 - 0.5625)) / (sqrt(3) + 0.25);
     EXPECT(&f, w[3], 1 - first - second);
@@ -398,6 +515,9 @@ int main(void)
         cmocka_unit_test(loss_values),
         cmocka_unit_test(two_class_values),
         cmocka_unit_test(whole_numbers_beside_fractions),
+        cmocka_unit_test(types_are_promoted),
+        cmocka_unit_test(operands_become_one_type),
+        cmocka_unit_test(values_of_mixed_types),
         cmocka_unit_test(small_values),
         cmocka_unit_test(mean_of_a_short_batch),
         cmocka_unit_test(update_values),

@@ -86,21 +86,23 @@ struct tensor *word_transpose(const struct op_call *call)
 
 struct tensor *word_concatenate(const struct op_call *call)
 {
+    struct tensor *x[MOST_WORD_INPUTS];
     int axis;
-    if (!word_axis(&axis, call, call->arguments.axis, -1, 1, 0))
+    if (!word_axis(&axis, call, call->arguments.axis, -1, 1, 0) || !word_alike(x, call, TYPES_WIDEST))
         return NULL;
-    return concatenate(call->graph, call->x, call->count, axis);
+    return concatenate(call->graph, x, call->count, axis);
 }
 
 struct tensor *word_stack(const struct op_call *call)
 {
+    struct tensor *x[MOST_WORD_INPUTS];
     int axis;
-    if (!word_axis(&axis, call, call->arguments.axis, -1, 1, 1))
+    if (!word_axis(&axis, call, call->arguments.axis, -1, 1, 1) || !word_alike(x, call, TYPES_WIDEST))
         return NULL;
     for (int i = 1; i < call->count; i++)
         if (!shape_equal(&call->x[i]->shape, &call->x[0]->shape))
             return refuse(call, "all inputs must have one shape");
-    return stack(call->graph, call->x, call->count, axis);
+    return stack(call->graph, x, call->count, axis);
 }
 
 /* ---- along an axis ---- */

@@ -11,6 +11,17 @@ struct tensor *word_plain(const struct op_call *call)
     return unary(call->graph, call->word->op, call->x[0]);
 }
 
+/* As Keras has it, whole numbers and truth values are floats here; some words make them whole again. */
+struct tensor *word_unary(const struct op_call *call)
+{
+    struct tensor *x = call->x[0];
+    if (type_is_float(x->type))
+        return unary(call->graph, call->word->op, x);
+    struct tensor *y = unary(call->graph, call->word->op, policy_cast(call->graph, x, TYPE_F32));
+    enum type whole = x->type == TYPE_BOOL ? TYPE_I32 : x->type;
+    return y && call->word->choice ? policy_cast(call->graph, y, whole) : y;
+}
+
 struct tensor *word_numbers(const struct op_call *call)
 {
     struct numbers_attributes numbers = {word_number(call, 0), word_number(call, 1), word_number(call, 2)};
@@ -40,60 +51,6 @@ struct tensor *word_along(const struct op_call *call)
     return graph_add(call->graph, call->word->op, call->x, 1, &attributes, sizeof attributes);
 }
 
-/* ---- two and three operands ---- */
-
-static struct tensor *number_operand(const struct op_call *call, enum type type, const struct yaml *node)
-{
-    const struct setting setting = {"number", SETTING_NUMBER, 0, 0};
-    double value;
-    plim_error error = {0};
-    if (setting_value(&value, &setting, call->word->name, node, &error) == PLIM_OK)
-        return op_constant(call->graph, type, value);
-    graph_fail(call->graph, PLIM_USAGE, "%s: %.200s", call->word->name, error.message);
-    return NULL;
-}
-
-/* As in Keras, whole numbers and truth values go on as floats beside a number with a fraction, and where they are
-   divided. number: NULL is none. */
-static struct tensor *beside(const struct op_call *call, struct tensor *x, const struct yaml *number)
-{
-    int64_t whole;
-    bool fraction = number && number->text && !setting_whole(&whole, number->text);
-    return type_is_float(x->type) || (!fraction && call->word->op != &op_divide)
-               ? x
-               : policy_cast(call->graph, x, TYPE_F32);
-}
-
-struct tensor *word_binary(const struct op_call *call)
-{
-    const struct yaml *a = call->arguments.a, *b = call->arguments.b;
-    if (call->count == 2 ? a || b : !a == !b) {
-        graph_fail(call->graph, PLIM_USAGE, "%s takes two inputs, or one and a number: {b: 2} or {a: 1}",
-                   call->word->name);
-        return NULL;
-    }
-    struct tensor *x = beside(call, call->x[0], a ? a : b);
-    if (call->count == 2)
-        return x ? binary(call->graph, call->word->op, x, beside(call, call->x[1], NULL)) : NULL;
-    struct tensor *number = x ? number_operand(call, x->type, a ? a : b) : NULL;
-    return a ? binary(call->graph, call->word->op, number, x) : binary(call->graph, call->word->op, x, number);
-}
-
-struct tensor *word_where(const struct op_call *call)
-{
-    const struct yaml *a = call->arguments.a, *b = call->arguments.b;
-    struct tensor *x[3] = {call->x[0]}, *value = call->count == 2 ? beside(call, call->x[1], a ? a : b) : NULL;
-    enum type type = value ? value->type : TYPE_F32;
-    if (call->count + !!a + !!b != 3) {
-        graph_fail(call->graph, PLIM_USAGE,
-                   "where takes a condition and two values, of which {a: 1} and {b: 0} may say one");
-        return NULL;
-    }
-    x[1] = a ? number_operand(call, type, a) : value ? value : call->x[1];
-    x[2] = b ? number_operand(call, type, b) : value ? value : call->x[2];
-    return call->graph->failed ? NULL : graph_add(call->graph, call->word->op, x, 3, NULL, 0);
-}
-
 struct tensor *word_cast(const struct op_call *call)
 {
     enum type type;
@@ -107,7 +64,7 @@ struct tensor *word_cast(const struct op_call *call)
 }
 
 /* A weight of two axes is what layers have; else both are stacks of matrices. */
-struct tensor *word_matmul(const struct op_call *call)
+static struct tensor *multiply(const struct op_call *call)
 {
     const struct op_arguments *arguments = &call->arguments;
     bool weight = call->x[0]->batched && !call->x[1]->batched && call->x[1]->shape.rank == 2 && !arguments->transpose_a;
@@ -116,6 +73,11 @@ struct tensor *word_matmul(const struct op_call *call)
     if (weight)
         return graph_add(call->graph, &op_matmul, call->x, 2, &dense, sizeof dense);
     return graph_add(call->graph, &op_batch_matmul, call->x, 2, &stacks, sizeof stacks);
+}
+
+struct tensor *word_matmul(const struct op_call *call)
+{
+    return word_product(call, multiply);
 }
 
 /* ---- normalisation, penalties ---- */

@@ -163,7 +163,7 @@ static struct tensor *product(struct equation *e)
     return made.x;
 }
 
-struct tensor *word_einsum(const struct op_call *call)
+static struct tensor *equate(const struct op_call *call)
 {
     struct equation e = {.call = call};
     if (!read_equation(&e) || !equation_fits(&e))
@@ -177,4 +177,9 @@ struct tensor *word_einsum(const struct op_call *call)
     if (strlen(e.out) > MOST_AXES - 1)
         return refuse(call, "too many axes");
     return call->graph->failed ? NULL : product(&e);
+}
+
+struct tensor *word_einsum(const struct op_call *call)
+{
+    return word_product(call, equate);
 }

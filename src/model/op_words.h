@@ -33,7 +33,7 @@ struct op_word {
     const char *name, *alias;
     int least, most; /* inputs */
     const struct op *op;
-    int64_t choice;             /* of ops that are two in one: max and min */
+    int64_t choice;             /* of ops that are two in one: max and min; of two operands: enum type_rule */
     double standard[3];         /* of numbers that are absent */
     struct setting argument[4]; /* in struct op_arguments; the first may stand alone */
     struct tensor *(*build)(const struct op_call *call);
@@ -62,9 +62,9 @@ struct tensor *op_constant(struct graph *graph, enum type type, double value);
 struct loss_type;
 struct tensor *before_activation(bool *logits, const struct loss_type *loss, struct tensor *x);
 
-/* The builders: op_word_compute.c, op_word_reduce.c, op_word_arrange.c, op_word_einsum.c. */
+/* The builders: op_word_compute.c, op_word_operands.c, op_word_reduce.c, op_word_arrange.c, op_word_einsum.c. */
 #define OP_BUILDERS(X)                                                                                                 \
-    X(plain)                                                                                                           \
+    X(plain) X(unary)                                                                                                        \
     X(numbers) X(relu) X(binary) X(where) X(cast) X(matmul) X(einsum) X(along) X(gelu) X(normalize) X(penalty) X(reduce)         \
         X(deviation) X(place) X(cumulate) X(top_k) X(one_hot) X(take) X(embedding) X(scatter) X(reshape)               \
             X(expand_dims) X(squeeze) X(transpose) X(concatenate) X(stack) X(slice) X(get_item) X(swap_axes) X(move_axis) X(pad) X(tile) X(repeat) X(flip)   \
@@ -78,5 +78,26 @@ bool word_axis(int *out, const struct op_call *call, const struct yaml *node, in
 /* A whole number or a list of them; how many, or -1 when the graph has failed. */
 int word_wholes(int64_t *out, int most, const struct op_call *call, const char *word, const struct yaml *node);
 double word_number(const struct op_call *call, int i);
+
+/* op_word_operands.c: how the one type is found that operands are made. */
+enum type_rule {
+    TYPES_WIDEST, /* promoted_type of the tensors; numbers give way to them: 2 beside uint8 is one */
+    TYPES_REAL,   /* the same, and float32 where that is no type of floats */
+    TYPES_VALUES, /* numbers are int32 or float32: what is compared */
+    TYPES_TRUTH,  /* bool */
+};
+/* keras.backend.result_type of two. */
+enum type promoted_type(enum type a, enum type b);
+struct operand {
+    struct tensor *x;          /* or */
+    const struct yaml *number; /* among the words */
+};
+/* Tensors of one type. False: the graph has failed. */
+bool word_operands(struct tensor **out, const struct op_call *call, const struct operand *operand, int count,
+                   enum type_rule rule);
+/* The same of all inputs. */
+bool word_alike(struct tensor **out, const struct op_call *call, enum type_rule rule);
+/* What `multiply` makes of the inputs as floats, in the type that Keras has products in. */
+struct tensor *word_product(const struct op_call *call, struct tensor *(*multiply)(const struct op_call *call));
 
 #endif

@@ -1,0 +1,162 @@
+/* op_word_operands.c - op words of several operands: tensors and numbers, made one type first, as
+   keras.backend.result_type has it. */
+#include <string.h>
+
+#include "model/layer_options.h"
+#include "model/op_words.h"
+#include "ops/ops.h"
+
+/* ---- types ---- */
+
+/* A type of floats wins over whole numbers, whole numbers over truth values. Two of floats, where neither has all
+   numbers of the other, become float32; uint8 beside numbers with a sign is int16, which has all of its numbers. */
+enum type promoted_type(enum type a, enum type b)
+{
+    if (a == b || b == TYPE_BOOL)
+        return a;
+    if (a == TYPE_BOOL || type_is_float(a) != type_is_float(b))
+        return a == TYPE_BOOL || type_is_float(b) ? b : a;
+    if (type_is_float(a))
+        return a == TYPE_F64 || b == TYPE_F64 ? TYPE_F64 : TYPE_F32;
+    a = a == TYPE_U8 ? TYPE_I16 : a;
+    b = b == TYPE_U8 ? TYPE_I16 : b;
+    return type_bytes(a) > type_bytes(b) ? a : b;
+}
+
+/* ---- numbers ---- */
+
+/* Of Python's: True, 2 or 2.5. */
+struct number {
+    double value;
+    enum type type; /* bool, int32 or float32 */
+};
+
+static bool read_number(struct number *out, const struct op_call *call, const struct yaml *word)
+{
+    const struct setting setting = {"number", SETTING_NUMBER, 0, 0};
+    plim_error error = {0};
+    int64_t whole;
+    bool scalar = word->kind == YAML_SCALAR && !word->is_null && !word->quoted;
+    bool is_true = scalar && strcmp(word->text, "true") == 0;
+    if (is_true || (scalar && strcmp(word->text, "false") == 0)) {
+        *out = (struct number){is_true, TYPE_BOOL};
+        return true;
+    }
+    out->type = word->text && setting_whole(&whole, word->text) ? TYPE_I32 : TYPE_F32;
+    if (setting_value(&out->value, &setting, call->word->name, word, &error) == PLIM_OK)
+        return true;
+    graph_fail(call->graph, PLIM_USAGE, "%s: %.200s", call->word->name, error.message);
+    return false;
+}
+
+/* A number gives way: beside tensors it only says that they are floats, or no truth values. */
+static enum type beside_number(enum type type, enum type number)
+{
+    return type_is_float(type) || (number != TYPE_F32 && type != TYPE_BOOL) ? type : promoted_type(type, number);
+}
+
+/* 300 beside uint8 is no number of its. */
+static struct tensor *constant(const struct op_call *call, enum type type, double value)
+{
+    double stored[1];
+    element_set(stored, type, 0, value);
+    if (!type_is_float(type) && type != TYPE_BOOL && element_get(stored, type, 0) != value) {
+        graph_fail(call->graph, PLIM_USAGE, "%s: %.17g is no %s, which the other operand is", call->word->name, value,
+                   type_name(type));
+        return NULL;
+    }
+    return op_constant(call->graph, type, value);
+}
+
+/* ---- operands ---- */
+
+static bool read_operands(struct number *number, const struct op_call *call, const struct operand *operand, int count)
+{
+    bool good = true;
+    for (int i = 0; i < count && good; i++)
+        good = operand[i].x ? true : operand[i].number && read_number(&number[i], call, operand[i].number);
+    return good;
+}
+
+static enum type one_type(const struct operand *operand, const struct number *number, int count, enum type_rule rule)
+{
+    enum type type = TYPE_BOOL;
+    if (rule == TYPES_TRUTH)
+        return type;
+    for (int i = 0; i < count; i++)
+        if (operand[i].x)
+            type = promoted_type(type, operand[i].x->type);
+    for (int i = 0; i < count; i++)
+        if (!operand[i].x)
+            type = rule == TYPES_VALUES ? promoted_type(type, number[i].type) : beside_number(type, number[i].type);
+    return rule == TYPES_REAL && !type_is_float(type) ? TYPE_F32 : type;
+}
+
+bool word_operands(struct tensor **out, const struct op_call *call, const struct operand *operand, int count,
+                   enum type_rule rule)
+{
+    struct number number[MOST_WORD_INPUTS] = {0};
+    if (count > MOST_WORD_INPUTS || !read_operands(number, call, operand, count))
+        return false;
+    enum type type = one_type(operand, number, count, rule);
+    for (int i = 0; i < count; i++)
+        if (!(out[i] =
+                  operand[i].x ? policy_cast(call->graph, operand[i].x, type) : constant(call, type, number[i].value)))
+            return false;
+    return true;
+}
+
+bool word_alike(struct tensor **out, const struct op_call *call, enum type_rule rule)
+{
+    struct operand operand[MOST_WORD_INPUTS] = {0};
+    for (int i = 0; i < call->count && i < MOST_WORD_INPUTS; i++)
+        operand[i].x = call->x[i];
+    return word_operands(out, call, operand, call->count, rule);
+}
+
+/* ---- the words ---- */
+
+struct tensor *word_binary(const struct op_call *call)
+{
+    const struct yaml *a = call->arguments.a, *b = call->arguments.b;
+    struct tensor *x[2];
+    if (call->count == 2 ? a || b : !a == !b) {
+        graph_fail(call->graph, PLIM_USAGE, "%s takes two inputs, or one and a number: {b: 2} or {a: 1}",
+                   call->word->name);
+        return NULL;
+    }
+    struct operand operand[2] = {{a ? NULL : call->x[0], a}, {b ? NULL : call->x[call->count - 1], b}};
+    return word_operands(x, call, operand, 2, (enum type_rule)call->word->choice)
+               ? binary(call->graph, call->word->op, x[0], x[1])
+               : NULL;
+}
+
+struct tensor *word_where(const struct op_call *call)
+{
+    const struct yaml *a = call->arguments.a, *b = call->arguments.b;
+    struct tensor *x[3] = {call->x[0]};
+    if (call->count + !!a + !!b != 3) {
+        graph_fail(call->graph, PLIM_USAGE,
+                   "where takes a condition and two values, of which {a: 1} and {b: 0} may say one or both");
+        return NULL;
+    }
+    struct operand operand[2] = {{a ? NULL : call->x[1], a}, {b ? NULL : call->x[call->count - 1], b}};
+    return word_operands(&x[1], call, operand, 2, TYPES_WIDEST) ? graph_add(call->graph, call->word->op, x, 3, NULL, 0)
+                                                                : NULL;
+}
+
+/* Keras multiplies whole numbers as floats, and makes them whole again. */
+static enum type product_type(struct tensor *const *x, int count)
+{
+    enum type type = promoted_type(x[0]->type, x[count - 1]->type);
+    return count == 2 && x[0]->type == TYPE_I8 && x[1]->type == TYPE_I8 ? TYPE_I32 : type;
+}
+
+struct tensor *word_product(const struct op_call *call, struct tensor *(*multiply)(const struct op_call *call))
+{
+    struct tensor *x[2];
+    struct op_call real = *call;
+    real.x = x;
+    struct tensor *y = word_alike(x, call, TYPES_REAL) ? multiply(&real) : NULL;
+    return y ? policy_cast(call->graph, y, product_type(call->x, call->count)) : NULL;
+}
