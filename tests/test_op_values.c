@@ -11,6 +11,7 @@
 #include "model/op_words.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
+#include "transform/transform.h"
 
 #define SHAPE(...)    shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
 #define COUNT(values) (int)(sizeof(values) / sizeof((values)[0]))
@@ -228,6 +229,60 @@ static void values_of_mixed_types(void **state)
     EXPECT(&f, numbers, 1, 0.5, 0.5, 1);
     assert_null(op_word_apply(&f.graph, "add", &count, 1, "300"));
     assert_non_null(strstr(f.graph.error.message, "300 is no uint8"));
+    fixture_release(&f);
+}
+
+/* x * stop(x): half the slope of x * x; and none behind a stop alone, whatever else has one. */
+static void gradients_stop(void **state)
+{
+    struct fixture f;
+    plim_error error = {0};
+    (void)state;
+    start(&f, 2);
+    struct tensor *x = input(&f, "x", TYPE_F64, SHAPE(2)), *gradients[3];
+    struct tensor *w = graph_weight(&f.graph, "w", TYPE_F64, SHAPE(1), true);
+    struct tensor *v = graph_weight(&f.graph, "v", TYPE_F64, SHAPE(1), true);
+    struct tensor *still = op_word_apply(&f.graph, "stop_gradient", &x, 1, NULL);
+    struct tensor *product = binary(&f.graph, &op_multiply, x, still);
+    struct tensor *hidden = unary(&f.graph, &op_stop_gradient, binary(&f.graph, &op_multiply, x, w));
+    struct tensor *open = binary(&f.graph, &op_multiply, x, v);
+    struct tensor *sum = binary(&f.graph, &op_add, binary(&f.graph, &op_add, product, hidden), open);
+    struct tensor *loss = unary(&f.graph, &op_batch_mean, sum);
+    int forward = f.graph.node_count;
+    assert_int_equal(gradient_append(&f.graph, loss, (struct tensor *[]){x, w, v}, 3, gradients, &error), PLIM_OK);
+    assert_null(gradients[1]);
+    for (int i = forward; i < f.graph.node_count; i++) /* nothing is done for what is not wanted */
+        for (int k = 0; k < f.graph.node[i]->input_count; k++)
+            assert_ptr_not_equal(f.graph.node[i]->input[k], w);
+    prepare(&f);
+    PUT(&f, x, 3, -5);
+    PUT(&f, w, 7);
+    PUT(&f, v, 0.5);
+    fixture_run_all(&f, true);
+    EXPECT(&f, sum, 9 + 21 + 1.5, 25 - 35 - 2.5);
+    EXPECT(&f, gradients[0], (3 + 0.5) / 2, (-5 + 0.5) / 2);
+    EXPECT(&f, gradients[2], -1);
+    fixture_release(&f);
+}
+
+/* Numbers of the graph's own, spread over a batch; their shape and type are those that were said. */
+static void constants_are_what_they_were(void **state)
+{
+    struct fixture f;
+    const float numbers[] = {1, -2, 0.5f, 4, 5, 6};
+    struct constant_attributes attributes = {numbers, TYPE_F32, SHAPE(2, 3)};
+    (void)state;
+    start(&f, 2);
+    struct tensor *c = graph_add(&f.graph, &op_constant, NULL, 0, &attributes, sizeof(attributes));
+    struct tensor *x = input(&f, "x", TYPE_F32, SHAPE(2, 1, 3)), *y = binary(&f.graph, &op_add, x, c);
+    prepare(&f);
+    PUT(&f, x, 1, 2, 3, 10, 20, 30);
+    fixture_run_all(&f, false);
+    EXPECT(&f, c, 1, -2, 0.5, 4, 5, 6);
+    EXPECT(&f, y, 2, 0, 3.5, 5, 7, 9, 11, 18, 30.5, 14, 25, 36);
+    attributes.shape.dim[1] = INT64_MAX;
+    assert_null(graph_add(&f.graph, &op_constant, NULL, 0, &attributes, sizeof(attributes)));
+    assert_non_null(strstr(f.graph.error.message, "no elements"));
     fixture_release(&f);
 }
 
@@ -518,6 +573,8 @@ int main(void)
         cmocka_unit_test(types_are_promoted),
         cmocka_unit_test(operands_become_one_type),
         cmocka_unit_test(values_of_mixed_types),
+        cmocka_unit_test(gradients_stop),
+        cmocka_unit_test(constants_are_what_they_were),
         cmocka_unit_test(small_values),
         cmocka_unit_test(mean_of_a_short_batch),
         cmocka_unit_test(update_values),

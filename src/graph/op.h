@@ -74,6 +74,8 @@ struct op {
        NULL when the op has none; then no_gradient says why. */
     void (*gradient)(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted, struct tensor **d_input);
     const char *no_gradient;
+    /* Without a gradient, on purpose: what is behind it counts as constant. Of others it is an error to ask for one. */
+    bool stops_gradient;
     /* Why it takes no operand of the small floats (f16, bf16); NULL: it takes them. */
     const char *wide_only;
 

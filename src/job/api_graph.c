@@ -221,7 +221,7 @@ plim_value *plim_graph_constant(plim_graph *graph, plim_type type, double number
     enum type inner;
     if (!api_open(graph, "a constant") || !read_type(&inner, graph, "a constant", type))
         return NULL;
-    return value_of(op_constant(&graph->inner, inner, number));
+    return value_of(op_number(&graph->inner, inner, number));
 }
 
 plim_value *plim_graph_find(const plim_graph *graph, const char *name)

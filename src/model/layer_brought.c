@@ -78,7 +78,7 @@ static struct tensor *custom_merge(struct layer *layer, struct graph *graph, str
         graph_fail(graph, PLIM_BAD_MODEL, "%s: takes two inputs, %d are given", layer->name, count);
         return NULL;
     }
-    struct tensor *factor = op_constant(graph, x[1]->type, options->scale);
+    struct tensor *factor = op_number(graph, x[1]->type, options->scale);
     struct tensor *scaled = factor ? binary(graph, &op_multiply, x[1], factor) : NULL;
     return scaled ? binary(graph, &op_add, x[0], scaled) : NULL;
 }

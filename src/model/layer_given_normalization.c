@@ -125,7 +125,7 @@ static struct tensor *adapted_build(struct layer *layer, struct graph *graph, st
     if (!mean || !variance)
         return NULL;
     struct tensor *deviation =
-        binary(graph, &op_maximum, unary(graph, &op_sqrt, variance), op_constant(graph, TYPE_F32, 1e-7));
+        binary(graph, &op_maximum, unary(graph, &op_sqrt, variance), op_number(graph, TYPE_F32, 1e-7));
     if (options->invert)
         return binary(graph, &op_add, binary(graph, &op_multiply, x, deviation), mean);
     return binary(graph, &op_divide, binary(graph, &op_subtract, x, mean), deviation);

@@ -67,6 +67,15 @@ struct unflatten_attributes {
     struct shape row; /* shape of one sample */
 };
 
+/* stop_gradient: y = x, of any type; no gradient goes through it, while other ways to x have theirs.
+
+   constant: y = data, without inputs and without a batch. */
+struct constant_attributes {
+    const void *data; /* of that type and shape, in the graph's arena */
+    int64_t type;     /* enum type */
+    struct shape shape;
+};
+
 /* rescale: y = x * scale + offset in f32, from any type; from f64 in f64,
    unless `single` says f32 (a column of data on its way into a model). */
 struct rescale_attributes {

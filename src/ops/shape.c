@@ -1,4 +1,4 @@
-/* shape.c - the same bytes under another shape: flatten and unflatten. */
+/* shape.c - the same bytes under another shape, flatten and unflatten, or for forward alone, stop_gradient. */
 #include <string.h>
 
 #include "ops/helpers.h"
@@ -98,4 +98,35 @@ const struct op op_unflatten = {
     .cut = cut_elementwise,
     .reference = copy_reference,
     .example = unflatten_example,
+};
+
+/* ---- stop_gradient ------------------------------------------------------ */
+
+static plim_status stop_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    (void)error;
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static struct tensor *stop_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant > 3)
+        return NULL;
+    if (variant == 3)
+        return unary(graph, &op_stop_gradient, graph_weight(graph, "w", type, shape_2(3, 5), true));
+    return unary(graph, &op_stop_gradient, example_plain(graph, variant, type, "x"));
+}
+
+const struct op op_stop_gradient = {
+    .name = "stop_gradient",
+    .inputs = 1,
+    .outputs = 1,
+    .infer = stop_gradient_infer,
+    .no_gradient = "it is there to stop it",
+    .stops_gradient = true,
+    .in_place = 0,
+    .cut = cut_elementwise,
+    .reference = copy_reference,
+    .example = stop_gradient_example,
 };

@@ -3,7 +3,8 @@
    From the loss back to the first node, each node's rule adds the nodes for
    its inputs' gradients. Several readers of a tensor each contribute; they
    are added in the order in which they come, last reader first, so the bits of
-   a sum are settled here. Only what leads to the wanted tensors is made. */
+   a sum are settled here. Only what leads to the wanted tensors is made, and
+   nothing leads through an op that stops gradients. */
 #include "base/status.h"
 #include "ops/ops.h"
 #include "transform/transform.h"
@@ -30,7 +31,7 @@ static void find_needed(struct backward *backward, struct tensor *const *of, int
         bool needed = false;
         for (int i = 0; i < node->input_count; i++)
             needed |= node->input[i] && backward->needed[node->input[i]->id];
-        for (int k = 0; k < node->output_count; k++)
+        for (int k = 0; k < node->output_count && !node->op->stops_gradient; k++)
             backward->needed[node->output[k]->id] |= needed && differentiable(node->output[k]);
     }
 }

@@ -137,6 +137,14 @@ RUNNER(run_copy)
         memmove(call->output[0], call->input[0], bytes);
 }
 
+RUNNER(run_constant)
+{
+    const struct constant_attributes *attributes = call->node->attributes;
+    size_t row = (size_t)cpu_kernel_of(kernel)->size[0];
+    memcpy(call->output[0], (const char *)attributes->data + (size_t)call->begin * row,
+           (size_t)cpu_rows(kernel, call) * row);
+}
+
 /* log_of takes normal numbers only. */
 MAKER(make_clip_log)
 {

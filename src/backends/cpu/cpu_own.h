@@ -47,6 +47,7 @@ RUNNER(run_rescale_u8);
 RUNNER(run_rescale_f64);
 MAKER(make_copy);
 RUNNER(run_copy);
+RUNNER(run_constant);
 MAKER(make_clip_log);
 RUNNER(run_clip_log);
 RUNNER(run_clip_log_gradient);

@@ -98,6 +98,8 @@ static const struct cpu_entry entries[] = {
     ENTRY(standardize, make_standardize, run_standardize),
     ENTRY(flatten, make_copy, run_copy),
     ENTRY(unflatten, make_copy, run_copy),
+    ENTRY(stop_gradient, make_copy, run_copy),
+    ENTRY(constant, make_copy, run_constant),
     CHOICE(slice, make_remap),
     CHOICE(pad, make_remap),
     CHOICE(tile, make_remap),

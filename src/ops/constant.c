@@ -1,0 +1,52 @@
+/* constant.c - numbers that the graph itself holds. */
+#include <string.h>
+
+#include "ops/helpers.h"
+
+static plim_status constant_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct constant_attributes *attributes = node->attributes;
+    const struct shape *shape = &attributes->shape;
+    uint64_t bytes;
+    if (attributes->type < 0 || attributes->type >= TYPE_COUNT)
+        return misfit(node, error, "there is no type number %lld", (long long)attributes->type);
+    if (!attributes->data || shape->rank < 1 || shape->rank > MOST_AXES ||
+        !shape_bytes(&bytes, shape, (enum type)attributes->type) || bytes == 0)
+        return misfit(node, error, "it has no elements");
+    output_of(graph, node, 0, (enum type)attributes->type, *shape, false);
+    return PLIM_OK;
+}
+
+static void constant_reference(const struct call *call)
+{
+    const struct constant_attributes *attributes = call->node->attributes;
+    size_t row = (size_t)shape_row(&attributes->shape) * type_bytes((enum type)attributes->type);
+    memcpy(call->output[0], (const char *)attributes->data + (size_t)call->begin * row,
+           (size_t)(call->end - call->begin) * row);
+}
+
+static struct tensor *constant_example(struct graph *graph, int variant, enum type type)
+{
+    static const struct shape shapes[] = {{1, {7}}, {1, {1}}, {3, {3, 2, 37}}, {2, {1, 5}}};
+    if (variant >= (int)(sizeof(shapes) / sizeof(*shapes)))
+        return NULL;
+    struct constant_attributes attributes = {.type = type, .shape = shapes[variant]};
+    int64_t count = shape_count(&attributes.shape);
+    void *data = arena_array(&graph->arena, (size_t)count, type_bytes(type));
+    for (int64_t i = 0; data && i < count; i++)
+        element_set(data, type, i, (double)(i % 16) / 8 - 1); /* what every type of floats has */
+    attributes.data = data;
+    return graph_add(graph, &op_constant, NULL, 0, &attributes, sizeof(attributes));
+}
+
+const struct op op_constant = {
+    .name = "constant",
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct constant_attributes),
+    .infer = constant_infer,
+    .no_gradient = "nothing lies behind it",
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = constant_reference,
+    .example = constant_example,
+};
