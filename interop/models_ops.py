@@ -36,6 +36,12 @@ CASES = {
     "float16 * bfloat16": lambda x, y: ops.cast(x, "float16") * ops.cast(y, "bfloat16"), "where, types": lambda x, y: ops.where(y > 0, x, ops.cast(3 * y, "int32")), "uint8 < 300": lambda x, y: ops.where(ops.cast(ops.abs(9 * y), "uint8") < 300, x, y),
     "concatenate types": lambda x, y: ops.concatenate([x, ops.cast(3 * y, "int32"), y > 0], axis=-1), "stack types": lambda x, y: ops.stack([x, ops.cast(3 * y, "int32")], axis=1), "matmul types": lambda x, y: ops.matmul(x, ops.transpose(ops.cast(3 * y, "int32"), (0, 2, 1))),
     "matmul, whole": lambda x, y: ops.matmul(ops.cast(3 * x, "int32"), ops.transpose(ops.cast(3 * y, "int32"), (0, 2, 1))), "exp, whole": lambda x, y: x + ops.exp(ops.cast(3 * y, "int32")), "square, whole": lambda x, y: x * ops.square(ops.cast(3 * y, "int32")),
+    "stop_gradient": lambda x, y: ops.stop_gradient(x) * y, "stop one way": lambda x, y: x * ops.stop_gradient(x) + y, "stop all": lambda x, y: ops.stop_gradient(ops.exp(x)),
+    "straight through": lambda x, y: x + ops.stop_gradient(ops.round(2 * x) - x),
+    "x + array": lambda x, y: x + np.arange(4, dtype="float32"), "array - x": lambda x, y: ops.subtract(np.arange(24).reshape(6, 4) / 7, x), "x * tensor": lambda x, y: x * ops.convert_to_tensor([[1.0], [2.0], [3.0], [-4.0], [5.0], [0.5]]),
+    "x + whole array": lambda x, y: x + np.array([1, 2, 3, 4]), "whole + whole array": lambda x, y: x + ops.cast(3 * y, "int32") + (ops.cast(ops.abs(3 * x), "uint8") + np.array([1, -2, 3, 4], "int8")),
+    "where array": lambda x, y: ops.where(y > 0, x, np.linspace(-1, 1, 4).astype("float32")), "where mask": lambda x, y: ops.where(y > np.array([[0.1, -0.1, 0.0, 0.2]]), x, y), "matmul array": lambda x, y: ops.matmul(x, np.arange(20, dtype="float32").reshape(4, 5) / 10),
+    "x * scalar tensor": lambda x, y: x * ops.convert_to_tensor(2.5), "x * mask": lambda x, y: x * np.array([True, False, True, True]),
     "log_softmax": lambda x, y: ops.log_softmax(x), "hard_sigmoid": lambda x, y: ops.hard_sigmoid(x), "elu": lambda x, y: ops.elu(x),
 }
 
@@ -72,7 +78,9 @@ WORDS = [{"Input": {"shape": list(FIRST), "name": "a"}}, {"Input": {"shape": lis
          {"Dense": {"units": 4, "name": "x", "inputs": "a"}}, {"Dense": {"units": 4, "name": "y", "inputs": "b"}}]
 END = [{"Flatten": {"name": "flat"}}, {"Flatten": {"name": "other", "inputs": "y"}}, {"Concatenate": {"name": "both", "inputs": ["flat", "other"]}},
        {"Dense": {"units": 3, "activation": "softmax", "name": "out"}}]
-IN_WORDS = {"x + 3": [{"Op": {"op": "add", "arguments": {"b": 3}, "inputs": "x"}}],
+IN_WORDS = {"x + array": [{"Op": {"op": "add", "arguments": {"b": [0.0, 1, 2, 3]}, "inputs": "x"}}],
+            "matmul array": [{"Op": {"op": "matmul", "arguments": {"b": {"dtype": "float32", "value": [[i / 10 for i in range(k, k + 5)] for k in range(0, 20, 5)]}}, "inputs": "x"}}],
+            "x + 3": [{"Op": {"op": "add", "arguments": {"b": 3}, "inputs": "x"}}],
             "x[:, 1:4]": [{"Op": {"op": "get_item", "arguments": {"key": [":", "1:4"]}, "inputs": "x"}}],
             "concatenate": [{"Op": {"op": "concatenate", "inputs": ["x", "y"]}}],
             "split at": [{"Op": {"op": "split", "arguments": {"indices_or_sections": [1, 4], "axis": 1}, "name": "parts", "inputs": "x"}},
@@ -102,12 +110,29 @@ def cosine(axes):
     return build
 
 
+# Of pictures (None, 8, 6, 2), and the same as a job file's Op.
+RESIZED = {"bilinear": {"size": [5, 9]}, "nearest": {"size": [12, 4], "interpolation": "nearest"}, "bicubic": {"size": [5, 9], "interpolation": "bicubic"},
+           "cut": {"size": [4, 4], "crop_to_aspect_ratio": True}}
+
+
+def resized(words):
+    def build():
+        i = keras.Input((8, 6, 2), name="a")
+        x = ops.image.resize(layers.Conv2D(3, 3, padding="same", name="x")(i), data_format="channels_last", **words)
+        return keras.Model(i, layers.Dense(3, activation="softmax", name="out")(layers.Flatten(name="flat")(ops.square(x))))
+    return build, [{"Input": {"shape": [8, 6, 2], "name": "a"}}, {"Conv2D": {"filters": 3, "kernel_size": 3, "padding": "same", "name": "x"}},
+                   {"Op": {"op": "resize", "arguments": words}}, {"Op": {"op": "square"}}, "Flatten", {"Dense": {"units": 3, "activation": "softmax", "name": "out"}}]
+
+
 def cases(compare, rng):
     x = {"a": rng.uniform(-1, 1, (16, *FIRST)).astype(np.float32), "b": rng.uniform(-1, 1, (16, *SECOND)).astype(np.float32)}
     y = rng.integers(0, 3, 16).astype(np.int32)
     for what, make in CASES.items():
         words = WORDS + IN_WORDS[what] + END if what in IN_WORDS else None
         compare(f"op {what}", model(make), words, x, y, "sparse_categorical_crossentropy", bar=1e-4 if "soft" in what else 2e-5, adam=False)
+    for what, arguments in RESIZED.items():
+        build, words = resized(arguments)
+        compare(f"op resize, {what}", build, words, rng.uniform(-1, 1, (16, 8, 6, 2)).astype(np.float32), y, "sparse_categorical_crossentropy", bar=2e-5, adam=False)
     pictures = rng.uniform(-1, 1, (16, 3, 8, 8, 2)).astype(np.float32)
     for normal in (False, True):
         build, words = pictures_in_time(normal)

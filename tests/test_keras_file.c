@@ -1,5 +1,6 @@
 /* test_keras_file.c - models that Keras wrote (tests/golden/keras): what is read of them, where weights are found, what
    is refused by name, and files that are damaged anywhere. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +12,11 @@
 #include <cmocka.h>
 
 #include "../fuzz/fuzz_file.h"
+#include "base/fault.h"
 #include "formats/keras_file.h"
 #include "model/keras_config.h"
 #include "model/model.h"
+#include "ops/ops.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -270,6 +273,124 @@ static void ops_without_a_like_are_refused(void **state)
     }
 }
 
+/* ---- constants ---- */
+
+#define ARRAY(value, dtype)                                                                                            \
+    "{\"class_name\": \"__numpy__\", \"config\": {\"value\": " value ", \"dtype\": \"" dtype "\"}}"
+#define ADDED(array) OPS_OF(OP("Add", "o", "", HISTORY("x") ", " array) ", " DENSE("o"), "d")
+
+static void constants_are_read(void **state)
+{
+    static const struct {
+        const char *text;
+        enum type type;
+        int rank;
+        double first, last;
+    } cases[] = {
+        {ADDED(ARRAY("[1.5, 2, 3e0, -4.25]", "float32")), TYPE_F32, 1, 1.5, -4.25},
+        {ADDED(ARRAY("[[1.5, 2, 3, 0.1]]", "float64")), TYPE_F32, 2, 1.5, (double)0.1f},
+        {ADDED(ARRAY("[1, 2, 3, -128]", "int8")), TYPE_I8, 1, 1, -128},
+        {ADDED(ARRAY("[true, false, true, false]", "bool")), TYPE_BOOL, 1, 1, 0},
+        {ADDED(ARRAY("[9007199254740992]", "int64")), TYPE_I64, 1, 0x1p53, 0x1p53},
+        {ADDED("{\"class_name\": \"__tensor__\", \"config\": {\"value\": 2.5, \"dtype\": \"bfloat16\"}}"), TYPE_BF16, 1,
+         2.5, 2.5},
+        {ADDED("[1, 2.5, 3, 4]"), TYPE_F32, 1, 1, 4},
+    };
+    (void)state;
+    for (int i = 0; i < COUNT(cases); i++) {
+        struct desk desk;
+        const struct node *node = NULL;
+        enter(&desk);
+        if (read_text(&desk, cases[i].text, strlen(cases[i].text)) != PLIM_OK)
+            fail_msg("%s\n %s: %s", cases[i].text, desk.error.where, desk.error.message);
+        for (int n = 0; n < desk.graph.node_count; n++)
+            node = desk.graph.node[n]->op == &op_constant ? desk.graph.node[n] : node;
+        assert_non_null(node);
+        const struct constant_attributes *attributes = node->attributes;
+        assert_int_equal(attributes->type, cases[i].type);
+        assert_int_equal(attributes->shape.rank, cases[i].rank);
+        int64_t last = shape_count(&attributes->shape) - 1;
+        assert_true(element_get(attributes->data, cases[i].type, 0) == cases[i].first);
+        assert_true(element_get(attributes->data, cases[i].type, last) == cases[i].last);
+        leave(&desk);
+    }
+}
+
+static void hostile_constants_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {ADDED(ARRAY("[]", "float32")), "1 to 1048576 elements"},
+        {ADDED(ARRAY("[[], [1]]", "float32")), "1 to 1048576 elements"},
+        {ADDED(ARRAY("[[1, 2], [3]]", "float32")), "different lengths"},
+        {ADDED(ARRAY("[[1, 2], 3]", "float32")), "different lengths"},
+        {ADDED(ARRAY("[1, [2]]", "float32")), "different lengths"},
+        {ADDED(ARRAY("[1, null]", "float32")), "different lengths"},
+        {ADDED(ARRAY("[[[[[[[1]]]]]]]", "float32")), "at most 6 axes"},
+        {ADDED(ARRAY("[1, 2]", "object")), "dtype 'object'"},
+        {ADDED(ARRAY("[1, 2]", "complex64")), "dtype 'complex64'"},
+        {ADDED(ARRAY("[1, 2]", "string")), "dtype 'string'"},
+        {ADDED(ARRAY("[\"a\", 2]", "float32")), "made of numbers"},
+        {ADDED(ARRAY("[{\"class_name\": \"x\"}]", "float32")), "different lengths"},
+        {ADDED(ARRAY("[256, 2, 3, 4]", "uint8")), "256 is no uint8"},
+        {ADDED(ARRAY("[1.5, 2, 3, 4]", "int32")), "1.5 is no int32"},
+        {ADDED(ARRAY("[1e39, 2, 3, 4]", "float32")), "is no float32"},
+        {ADDED(ARRAY("[9223372036854775807]", "int64")), "is no int64"},
+        {ADDED(ARRAY("{\"value\": 1}", "float32")), "a number or a list"},
+        {ADDED(ARRAY("null", "float32")), "a number or a list"},
+        {ADDED(ARRAY("[1, 2, 3]", "float32")), "do not spread"},
+        {ADDED(ARRAY("[[1], [2]]", "float32")), "do not spread"},
+        {ADDED(ARRAY("[[[1, 2, 3, 4]]]", "float32")), "3 axes beside values of 2"},
+        {ADDED(
+             "{\"class_name\": \"__numpy__\", \"config\": {\"value\": \"0000\", \"dtype\": \"int8\", \"shape\": [3]}}"),
+         "6 hexadecimal digits"},
+        {ADDED(
+             "{\"class_name\": \"__numpy__\", \"config\": {\"value\": \"000g\", \"dtype\": \"int8\", \"shape\": [2]}}"),
+         "'g' is no hexadecimal digit"},
+        {ADDED(
+             "{\"class_name\": \"__numpy__\", \"config\": {\"value\": \"0002\", \"dtype\": \"bool\", \"shape\": [2]}}"),
+         "00 or 01"},
+        {ADDED("{\"class_name\": \"__numpy__\", \"config\": {\"value\": \"00\", \"dtype\": \"int8\", \"shape\": "
+               "[1048576, 1048576, 1048576, 1048576]}}"),
+         "at most 1048576 elements"},
+        {ADDED("{\"class_name\": \"__numpy__\", \"config\": {\"dtype\": \"int8\"}}"), "no tensor"},
+        {ADDED("{\"class_name\": \"__bytes__\", \"config\": {\"value\": [1]}}"), "no tensor"},
+        {OPS_OF(OP("Add", "o", "", ARRAY("[1]", "int8") ", " ARRAY("[1]", "int8")) ", " DENSE("o"), "d"), ""},
+    };
+    (void)state;
+    for (int i = 0; i < COUNT(cases); i++) {
+        struct desk desk;
+        enter(&desk);
+        plim_status status = read_text(&desk, cases[i].text, strlen(cases[i].text));
+        if (status == PLIM_OK || status == PLIM_INTERNAL || !strstr(desk.error.message, cases[i].message))
+            fail_msg("%s\n  gave %s: \"%s\"", cases[i].text, plim_status_name(status), desk.error.message);
+        leave(&desk);
+    }
+}
+
+/* The n-th allocation fails, once and for ever, until a reading needs no more: an error each time, nothing kept. */
+static void constants_without_room(void **state)
+{
+    static const char text[] = ADDED(ARRAY("[1.5, 2, 3, -4]", "float32"));
+    (void)state;
+    for (int forever = 0; forever < 2; forever++)
+        for (int64_t nth = 1;; nth++) {
+            struct desk desk;
+            enter(&desk);
+            fault_arm(FAULT_ALLOCATE, nth, forever, ENOMEM);
+            plim_status status = read_text(&desk, text, sizeof text - 1);
+            bool reached = fault_disarm();
+            if (reached ? status == PLIM_OK || status == PLIM_INTERNAL || !desk.error.message[0] : status != PLIM_OK)
+                fail_msg("fault %lld: %s \"%s\"", (long long)nth, plim_status_name(status), desk.error.message);
+            leave(&desk);
+            if (!reached) {
+                assert_true(nth > 3);
+                break;
+            }
+        }
+}
+
 static void code_in_a_file_is_refused(void **state)
 {
     struct desk desk;
@@ -431,6 +552,9 @@ int main(void)
         cmocka_unit_test(work_grows_with_the_text),
         cmocka_unit_test(ops_that_masks_are_made_of),
         cmocka_unit_test(ops_without_a_like_are_refused),
+        cmocka_unit_test(constants_are_read),
+        cmocka_unit_test(hostile_constants_are_refused),
+        cmocka_unit_test(constants_without_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

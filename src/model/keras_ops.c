@@ -5,6 +5,7 @@
 
 #include "model/keras_nodes.h"
 #include "model/layer_options.h"
+#include "model/op_array.h"
 
 #define MODULE "keras.src.ops."
 
@@ -33,9 +34,18 @@ static bool is_usual(const char *op, const struct yaml *word)
     static const struct {
         const char *op, *word, *value;
     } usual[] = {
-        {"normalize", "order", "2"},    {"normalize", "axis", "-1"}, {"one_hot", "axis", "-1"},
-        {"one_hot", "sparse", "false"}, {"one_hot", "dtype", NULL},  {"top_k", "sorted", "true"},
+        {"normalize", "order", "2"},
+        {"normalize", "axis", "-1"},
+        {"one_hot", "axis", "-1"},
+        {"one_hot", "sparse", "false"},
+        {"one_hot", "dtype", NULL},
+        {"top_k", "sorted", "true"},
         {"round", "decimals", "0"},
+        {"resize", "antialias", "false"},
+        {"resize", "data_format", "channels_last"},
+        {"resize", "pad_to_aspect_ratio", "false"},
+        {"resize", "fill_mode", NULL},
+        {"resize", "fill_value", NULL},
     };
     for (int i = 0; i < LENGTH(usual); i++)
         if (strcmp(op, usual[i].op) == 0 && strcmp(word->key, usual[i].word) == 0 &&
@@ -147,15 +157,54 @@ static plim_status make_keys(struct yaml **out, const struct translation *t, con
     return PLIM_OK;
 }
 
-/* NEEDSWORK: constant tensors; and there are no words for stop_gradient and image.resize. */
+/* {class_name: __tensor__ or __numpy__, config: {value, dtype}}, or a list of Python's: with its elements in one text,
+   which takes a tenth of what a node for each would. */
+static plim_status make_array(struct yaml **out, const struct translation *t, const struct yaml *value)
+{
+    const struct yaml *words = value->kind == YAML_MAP ? yaml_get(value, "config") : value;
+    struct array array;
+    struct yaml *shape = NULL, *extent = NULL, *text = NULL;
+    char number[32];
+    plim_status status = array_read(&array, t->work, t->name, words, t->error);
+    if (status != PLIM_OK) {
+        if (status == PLIM_BAD_JOB && t->error)
+            t->error->code = PLIM_BAD_MODEL;
+        return status == PLIM_BAD_JOB ? PLIM_BAD_MODEL : status;
+    }
+    TRY(node_make(out, t, YAML_MAP, value));
+    TRY(node_make(&text, t, YAML_SCALAR, value));
+    if (!(text->text = array_text(t->arena, &array)))
+        return arena_refused(t->arena, t->error);
+    TRY(node_append(t, *out, "value", text));
+    TRY(node_text(&text, t, type_name(array.type), value));
+    TRY(node_append(t, *out, "dtype", text));
+    TRY(node_make(&shape, t, YAML_LIST, value));
+    struct yaml **end = &shape->first;
+    for (int i = 0; i < array.shape.rank; i++) {
+        snprintf(number, sizeof number, "%lld", (long long)array.shape.dim[i]);
+        TRY(node_text(&extent, t, number, value));
+        list_append(shape, &end, extent);
+    }
+    return node_append(t, *out, "shape", shape);
+}
+
+static bool holds_array(const struct yaml *value)
+{
+    const char *class = value->kind == YAML_MAP ? node_word(yaml_get(value, "class_name")) : NULL;
+    const struct yaml *config = class ? yaml_get(value, "config") : NULL;
+    bool object = class && (strcmp(class, "__tensor__") == 0 || strcmp(class, "__numpy__") == 0);
+    return value->kind == YAML_LIST || (object && config && config->kind == YAML_MAP && yaml_get(config, "value"));
+}
+
 plim_status add_op_value(const struct translation *t, struct call_words *call, const struct yaml *value, int place)
 {
     bool item = strcmp(call->op, "get_item") == 0, where = strcmp(call->op, "where") == 0;
     const char *word = item ? "key" : place == (where ? 1 : 0) ? "a" : "b";
+    bool array = !item && holds_array(value);
     struct yaml *made = NULL;
-    if ((!item && value->kind != YAML_SCALAR) || place > (where ? 2 : 1) || yaml_get(call->arguments, word))
+    if ((!item && !array && value->kind != YAML_SCALAR) || place > (where ? 2 : 1) || yaml_get(call->arguments, word))
         return node_refuse(t, value, PLIM_UNSUPPORTED,
                            "layer '%s' is called with something that is no tensor: not supported", call->layer);
-    TRY(item ? make_keys(&made, t, value) : translate(&made, t, value));
+    TRY(item ? make_keys(&made, t, value) : array ? make_array(&made, t, value) : translate(&made, t, value));
     return node_append(t, call->arguments, word, made);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/layer_options.h"
+#include "model/op_array.h"
 #include "model/op_words.h"
 #include "ops/ops.h"
 
@@ -69,6 +70,25 @@ static plim_status read_parts(struct layer *layer, plim_error *error)
     return parts > 1 ? layer_several_outputs(layer, (int)parts, error) : PLIM_OK;
 }
 
+/* Lists of numbers are read when the graph is built; what is wrong with them is told here. */
+static plim_status check_arrays(const struct layer *layer, plim_error *error)
+{
+    const struct op_layer *options = layer->options;
+    const struct yaml *map = options->arguments;
+    struct array array;
+    struct arena work;
+    plim_status status = PLIM_OK;
+    for (int i = 0; map && map->kind == YAML_MAP && i < 2 && status == PLIM_OK; i++) {
+        const struct yaml *word = yaml_get(map, i ? "b" : "a");
+        if (!word || !is_array(word))
+            continue;
+        arena_init(&work, layer->model->arena.budget, TAG_PLANNER);
+        status = array_read(&array, &work, layer->model->job, word, error);
+        arena_release(&work);
+    }
+    return status;
+}
+
 static plim_status op_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
 {
     struct op_layer *options = layer->options;
@@ -82,6 +102,7 @@ static plim_status op_read(struct layer *layer, const struct yaml *yaml, plim_er
     if (options->arguments)
         TRY(yaml_copy(&copy, arena, options->arguments, error));
     options->arguments = copy;
+    TRY(check_arrays(layer, error));
     return splits(options) ? read_parts(layer, error) : PLIM_OK;
 }
 

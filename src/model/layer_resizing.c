@@ -1,4 +1,6 @@
 /* layer_resizing.c - UpSampling1D to 3D, Resizing, CenterCrop, RandomCrop. */
+#include <string.h>
+
 #include "model/shape_options.h"
 #include "ops/ops.h"
 
@@ -24,14 +26,23 @@ static plim_status read_method(struct resizing *resizing, const struct layer *la
                        keras_methods, LENGTH(keras_methods), error);
 }
 
+bool resize_method(int *out, const char *word)
+{
+    for (int i = 0; i < LENGTH(methods); i++)
+        if (strcmp(word, methods[i]) == 0) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
 static plim_status need_channels_last(const struct resizing *resizing, const struct layer *layer, plim_error *error)
 {
     return option_default(layer->type->name, layer->model->job, "data_format", "channels_last", resizing->data_format,
                           error);
 }
 
-/* Pictures of another height and width. */
-static struct tensor *resized(struct graph *graph, struct tensor *x, int method, int64_t height, int64_t width)
+struct tensor *resized(struct graph *graph, struct tensor *x, int method, int64_t height, int64_t width)
 {
     struct resize_attributes attributes = {.method = method == METHOD_BICUBIC ? RESAMPLE_BICUBIC : RESAMPLE_BILINEAR,
                                            .size = {height, width}};
@@ -60,8 +71,7 @@ static int64_t proportional(int64_t whole, int64_t other, int64_t wanted, int64_
     return side < 1 ? 1 : side;
 }
 
-/* The largest part in the middle that has the wanted proportions, then the wanted size. */
-static struct tensor *resized_whole(struct graph *graph, struct tensor *x, int method, int64_t height, int64_t width)
+struct tensor *resized_whole(struct graph *graph, struct tensor *x, int method, int64_t height, int64_t width)
 {
     if (!x)
         return NULL;

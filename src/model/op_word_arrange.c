@@ -3,6 +3,7 @@
 
 #include "model/layer_options.h"
 #include "model/op_words.h"
+#include "model/shape_options.h"
 #include "ops/ops.h"
 
 static struct tensor *refuse(const struct op_call *call, const char *rule)
@@ -354,4 +355,23 @@ struct tensor *word_pad(const struct op_call *call)
             x = pad_axis(call->graph, x, axis, pair[0], pair[1], rule, word_number(call, 0));
     }
     return x;
+}
+
+/* ---- pictures ---- */
+
+struct tensor *word_resize(const struct op_call *call)
+{
+    const struct op_arguments *a = &call->arguments;
+    const char *word = a->word ? a->word : "bilinear";
+    int64_t size[2];
+    int method;
+    if (call->x[0]->shape.rank != 4)
+        return refuse(call, "pictures are wanted: (batch, height, width, channels)");
+    if (!a->shape || word_wholes(size, 2, call, "size", a->shape) != 2)
+        return call->graph->failed ? NULL : refuse(call, "'size' is height and width: [8, 8]");
+    if (size[0] < 1 || size[1] < 1 || size[0] > MOST_EXTENT || size[1] > MOST_EXTENT)
+        return refuse(call, "size: whole numbers above 0");
+    if (!resize_method(&method, word))
+        return refuse(call, "interpolation is nearest, bilinear or bicubic");
+    return (a->reverse ? resized_whole : resized)(call->graph, call->x[0], method, size[0], size[1]);
 }

@@ -77,7 +77,11 @@ static struct tensor *multiply(const struct op_call *call)
 
 struct tensor *word_matmul(const struct op_call *call)
 {
-    return word_product(call, multiply);
+    struct tensor *x[2];
+    struct op_call both = *call;
+    both.x = x;
+    both.count = 2;
+    return word_pair(x, call) ? word_product(&both, multiply) : NULL;
 }
 
 /* ---- normalisation, penalties ---- */

@@ -1,8 +1,9 @@
-/* op_word_operands.c - op words of several operands: tensors and numbers, made one type first, as
+/* op_word_operands.c - op words of several operands: tensors, numbers and lists of numbers, made one type first, as
    keras.backend.result_type has it. */
 #include <string.h>
 
 #include "model/layer_options.h"
+#include "model/op_array.h"
 #include "model/op_words.h"
 #include "ops/ops.h"
 
@@ -65,16 +66,44 @@ static struct tensor *constant(const struct op_call *call, enum type type, doubl
                    type_name(type));
         return NULL;
     }
-    return op_constant(call->graph, type, value);
+    return op_number(call->graph, type, value);
 }
 
 /* ---- operands ---- */
 
-static bool read_operands(struct number *number, const struct op_call *call, const struct operand *operand, int count)
+/* A list is a tensor as others are. It has no batch: no axis of its own may come to lie before or on the batch's. */
+static struct tensor *read_array(const struct op_call *call, const struct yaml *word)
+{
+    struct array array;
+    plim_error error = {0};
+    int rank = 0;
+    for (int i = 0; i < call->count; i++)
+        rank = call->x[i]->shape.rank > rank ? call->x[i]->shape.rank : rank;
+    plim_status status = array_read(&array, &call->graph->arena, call->word->name, word, &error);
+    if (status != PLIM_OK) {
+        graph_fail(call->graph, status == PLIM_BAD_JOB ? PLIM_USAGE : status, "%s: %.300s", call->word->name,
+                   error.message);
+        return NULL;
+    }
+    if (array.shape.rank > rank) {
+        graph_fail(call->graph, PLIM_USAGE, "%s: a constant of %d axes beside values of %d", call->word->name,
+                   array.shape.rank, rank);
+        return NULL;
+    }
+    struct constant_attributes attributes = {array.data, array.type, array.shape};
+    return graph_add(call->graph, &op_constant, NULL, 0, &attributes, sizeof attributes);
+}
+
+/* Lists become tensors, numbers are read. */
+static bool read_operands(struct number *number, struct operand *operand, const struct op_call *call, int count)
 {
     bool good = true;
-    for (int i = 0; i < count && good; i++)
-        good = operand[i].x ? true : operand[i].number && read_number(&number[i], call, operand[i].number);
+    for (int i = 0; i < count && good; i++) {
+        if (operand[i].word && is_array(operand[i].word))
+            good = (operand[i].x = read_array(call, operand[i].word)) != NULL;
+        else if (!operand[i].x)
+            good = operand[i].word && read_number(&number[i], call, operand[i].word);
+    }
     return good;
 }
 
@@ -92,11 +121,11 @@ static enum type one_type(const struct operand *operand, const struct number *nu
     return rule == TYPES_REAL && !type_is_float(type) ? TYPE_F32 : type;
 }
 
-bool word_operands(struct tensor **out, const struct op_call *call, const struct operand *operand, int count,
+bool word_operands(struct tensor **out, const struct op_call *call, struct operand *operand, int count,
                    enum type_rule rule)
 {
     struct number number[MOST_WORD_INPUTS] = {0};
-    if (count > MOST_WORD_INPUTS || !read_operands(number, call, operand, count))
+    if (count > MOST_WORD_INPUTS || !read_operands(number, operand, call, count))
         return false;
     enum type type = one_type(operand, number, count, rule);
     for (int i = 0; i < count; i++)
@@ -116,17 +145,35 @@ bool word_alike(struct tensor **out, const struct op_call *call, enum type_rule 
 
 /* ---- the words ---- */
 
-struct tensor *word_binary(const struct op_call *call)
+/* Two inputs, or one and a word. */
+static bool find_pair(struct operand out[2], const struct op_call *call)
 {
     const struct yaml *a = call->arguments.a, *b = call->arguments.b;
-    struct tensor *x[2];
     if (call->count == 2 ? a || b : !a == !b) {
-        graph_fail(call->graph, PLIM_USAGE, "%s takes two inputs, or one and a number: {b: 2} or {a: 1}",
+        graph_fail(call->graph, PLIM_USAGE, "%s takes two inputs, or one and a number or a list: {b: 2} or {a: [1, 2]}",
                    call->word->name);
-        return NULL;
+        return false;
     }
-    struct operand operand[2] = {{a ? NULL : call->x[0], a}, {b ? NULL : call->x[call->count - 1], b}};
-    return word_operands(x, call, operand, 2, (enum type_rule)call->word->choice)
+    out[0] = (struct operand){a ? NULL : call->x[0], a};
+    out[1] = (struct operand){b ? NULL : call->x[call->count - 1], b};
+    return true;
+}
+
+bool word_pair(struct tensor *out[2], const struct op_call *call)
+{
+    struct operand operand[2];
+    if (!find_pair(operand, call))
+        return false;
+    for (int i = 0; i < 2; i++)
+        out[i] = operand[i].x ? operand[i].x : read_array(call, operand[i].word);
+    return out[0] && out[1];
+}
+
+struct tensor *word_binary(const struct op_call *call)
+{
+    struct operand operand[2];
+    struct tensor *x[2];
+    return find_pair(operand, call) && word_operands(x, call, operand, 2, (enum type_rule)call->word->choice)
                ? binary(call->graph, call->word->op, x[0], x[1])
                : NULL;
 }

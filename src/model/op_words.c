@@ -146,7 +146,7 @@ bool word_axis(int *out, const struct op_call *call, const struct yaml *node, in
 
 /* ---- constants ---- */
 
-struct tensor *op_constant(struct graph *graph, enum type type, double value)
+struct tensor *op_number(struct graph *graph, enum type type, double value)
 {
     char name[96];
     snprintf(name, sizeof name, "constant/%s/%.17g", type_name(type), value);

@@ -56,7 +56,7 @@ struct tensor *op_word_apply_tree(struct graph *graph, const char *name, struct 
                                   const struct yaml *arguments);
 
 /* A number of that type that spreads to any shape: a state that nobody writes. */
-struct tensor *op_constant(struct graph *graph, enum type type, double value);
+struct tensor *op_number(struct graph *graph, enum type type, double value);
 
 /* What x was before a softmax or sigmoid, where `loss` takes logits and they made x; *logits tells. */
 struct loss_type;
@@ -68,7 +68,7 @@ struct tensor *before_activation(bool *logits, const struct loss_type *loss, str
     X(numbers) X(relu) X(binary) X(where) X(cast) X(matmul) X(einsum) X(along) X(gelu) X(normalize) X(penalty) X(reduce)         \
         X(deviation) X(place) X(cumulate) X(top_k) X(one_hot) X(take) X(embedding) X(scatter) X(reshape)               \
             X(expand_dims) X(squeeze) X(transpose) X(concatenate) X(stack) X(slice) X(get_item) X(swap_axes) X(move_axis) X(pad) X(tile) X(repeat) X(flip)   \
-                X(roll)
+                X(roll) X(resize)
 #define X(name) struct tensor *word_##name(const struct op_call *call);
 OP_BUILDERS(X)
 #undef X
@@ -89,12 +89,14 @@ enum type_rule {
 /* keras.backend.result_type of two. */
 enum type promoted_type(enum type a, enum type b);
 struct operand {
-    struct tensor *x;          /* or */
-    const struct yaml *number; /* among the words */
+    struct tensor *x;        /* or */
+    const struct yaml *word; /* a number, or a list of them, which becomes a tensor (op_array.h) */
 };
 /* Tensors of one type. False: the graph has failed. */
-bool word_operands(struct tensor **out, const struct op_call *call, const struct operand *operand, int count,
+bool word_operands(struct tensor **out, const struct op_call *call, struct operand *operand, int count,
                    enum type_rule rule);
+/* Two inputs, or one and a list among the words, of whatever types. */
+bool word_pair(struct tensor *out[2], const struct op_call *call);
 /* The same of all inputs. */
 bool word_alike(struct tensor **out, const struct op_call *call, enum type_rule rule);
 /* What `multiply` makes of the inputs as floats, in the type that Keras has products in. */

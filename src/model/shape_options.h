@@ -20,4 +20,10 @@ bool layer_needs_rank(const struct layer *layer, struct graph *graph, const stru
 /* An axis as Keras counts: from the end below 0. 0 (the batch) and what is not there make the graph fail: -1. */
 int layer_axis(const struct layer *layer, struct graph *graph, const struct tensor *x, int64_t axis);
 
+/* layer_resizing.c: how places between pixels are made, by Keras's word. False: there is none. */
+bool resize_method(int *out, const char *word);
+/* Pictures [N, height, width, channels] of another size; of the largest part in the middle that has its proportions. */
+struct tensor *resized(struct graph *graph, struct tensor *x, int method, int64_t height, int64_t width);
+struct tensor *resized_whole(struct graph *graph, struct tensor *x, int method, int64_t height, int64_t width);
+
 #endif
