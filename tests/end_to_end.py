@@ -867,6 +867,31 @@ train: {optimizer: sgd, loss: mse, epochs: 1, callbacks: [checkpoint: none]}
             r = self.train(job, *arguments, code=code)
             self.assertIn("another job" if code else "", r.error)
 
+    def test_checkpoint_of_a_file_with_other_layers(self):
+        """The same weights, but another function; and the same function from a file that was moved."""
+        def write(name, activation, factor, shift):
+            def call(*args):
+                return [{"args": [{"class_name": "__keras_tensor__", "config": {"keras_history": [args[0], 0, 0]}}, *args[1:]], "kwargs": {}}]
+            model = {"module": "keras", "class_name": "Functional", "config": {"name": "m", "layers": [
+                {"module": "keras.layers", "class_name": "InputLayer", "name": "x", "config": {"batch_shape": [None, 100], "name": "x"}, "inbound_nodes": []},
+                {"module": "keras.layers", "class_name": "Dense", "name": "a", "config": {"name": "a", "units": 4, "activation": activation}, "inbound_nodes": call("x")},
+                {"module": "keras.src.ops.numpy", "class_name": "Multiply", "name": "b", "config": {"name": "b"}, "inbound_nodes": call("a", factor)},
+                {"module": "keras.src.ops.numpy", "class_name": "Add", "name": "c", "config": {"name": "c"}, "inbound_nodes": call("b", {
+                    "class_name": "__numpy__", "config": {"value": [0.5, 1, 2, shift], "dtype": "float32"}})},
+                {"module": "keras.layers", "class_name": "Dense", "name": "d", "config": {"name": "d", "units": 1, "activation": "sigmoid"}, "inbound_nodes": call("c")}],
+                "input_layers": [["x", 0, 0]], "output_layers": [["d", 0, 0]]}}
+            with open(os.path.join(self.folder.name, name), "w") as f:
+                json.dump(model, f)
+        job = self.job(MLP.split("model:")[0] + "model: m.json\ntrain: {optimizer: adam, loss: binary_crossentropy, epochs: 1}\n", "bad.yaml")
+        write("m.json", "tanh", 2.0, 3)
+        self.train(job)
+        for words, said in ((("sigmoid", 2.0, 3), "another job"), (("tanh", 2.5, 3), "no tensor 'constant/float32/2.5'"), (("tanh", 2.0, 4), "another job")):
+            write("m.json", *words)
+            self.assertIn(said, self.train(job, "--resume", "--set", "train.epochs=2", code=3).error)
+        write("moved.json", "tanh", 2.0, 3)
+        end = self.train(job, "--resume", "--set", "model=moved.json", "--set", "train.epochs=2", "--threads", "1").last("end")
+        self.assertEqual(end["steps"], 125)
+
     def test_checkpoint_of_another_job(self):
         job = self.job(MLP, "bad.yaml")
         self.train(job, "--set", "train.epochs=1")

@@ -61,7 +61,8 @@ plim_status api_graph_finish(plim_graph *graph, plim_error *error);
 void api_graph_leave(plim_graph *graph);
 /* The iteration, made when first asked for. */
 struct tensor *api_iteration(plim_graph *graph);
-/* job_model.c: a .keras file or config.json. */
-plim_status model_file_read(struct model **out, bool *keras, struct arena *arena, const char *path, plim_error *error);
+/* job_model.c: a .keras file or config.json; its layers in a job's words are in the arena too. */
+plim_status model_file_read(struct model **out, struct yaml **words, bool *keras, struct arena *arena,
+                            const char *path, plim_error *error);
 
 #endif

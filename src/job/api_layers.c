@@ -21,7 +21,7 @@ static plim_status read_model(struct plim_layers *out, plim_graph *graph, const 
         const char *path = arena_string(arena, text);
         if (!path)
             return arena_refused(arena, error);
-        TRY(model_file_read(&out->model, &keras, arena, path, error));
+        TRY(model_file_read(&out->model, &yaml, &keras, arena, path, error));
         out->weights = keras ? path : NULL;
         return PLIM_OK;
     }

@@ -48,6 +48,7 @@ struct plim_job {
 
     struct job_data train, validation;
     struct model *model;
+    struct yaml *model_words;  /* of a model that came from a file: its layers in a job's words; else NULL */
     const char *model_weights; /* the file that the model came with its weights from, or NULL */
     bool model_only;           /* the path is a model's: no data, no training */
     const char *lacks, *lacks_example; /* a part that a summary can do without, and training cannot; or NULL */

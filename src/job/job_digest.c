@@ -3,7 +3,9 @@
 
    Counted: seed, model, optimizer, loss, steps_per_epoch, and how the training
    data is made and ordered. Not counted: what changes time or place only
-   (memory, threads, paths, prefetch), how long to train (epochs), validation. */
+   (memory, threads, paths, prefetch), how long to train (epochs), validation.
+   Of a model in a file its layers count, not where the file lies: another
+   activation is another run, a folder that was moved is not. */
 #include "base/digest.h"
 #include "job/job.h"
 
@@ -70,7 +72,7 @@ void job_digest(char out[65], const struct plim_job *job)
     const struct yaml *train = yaml_get(job->yaml, "train");
     sha256_init(&sha);
     add_node(&sha, yaml_get(job->yaml, "seed"));
-    add_node(&sha, yaml_get(job->yaml, "model"));
+    add_node(&sha, job->model_words ? job->model_words : yaml_get(job->yaml, "model"));
     add_compiled(&sha, job, train);
     add_node(&sha, yaml_get(train, "class_weight"));
     add_node(&sha, yaml_get(train, "steps_per_epoch"));

@@ -31,17 +31,18 @@ static plim_status of_the_model(plim_error *error, plim_status status)
     return PLIM_BAD_MODEL;
 }
 
-static plim_status read_config(struct model **out, struct arena *arena, const char *name, const char *text, size_t bytes,
-                               plim_error *error)
+static plim_status read_config(struct model **out, struct yaml **words, struct arena *arena, const char *name,
+                               const char *text, size_t bytes, plim_error *error)
 {
-    struct yaml *words = NULL, *compiled = NULL;
-    TRY(keras_config_read(&words, &compiled, arena, name, text, bytes, error));
-    TRY(of_the_model(error, model_read(out, arena->budget, name, words, error)));
+    struct yaml *compiled = NULL;
+    TRY(keras_config_read(words, &compiled, arena, name, text, bytes, error));
+    TRY(of_the_model(error, model_read(out, arena->budget, name, *words, error)));
     (*out)->compiled = compiled;
     return PLIM_OK;
 }
 
-static plim_status read_keras(struct model **out, struct arena *arena, const char *path, plim_error *error)
+static plim_status read_keras(struct model **out, struct yaml **words, struct arena *arena, const char *path,
+                              plim_error *error)
 {
     struct keras_file *file;
     char *text;
@@ -53,32 +54,35 @@ static plim_status read_keras(struct model **out, struct arena *arena, const cha
     plim_status status = keras_file_config(&text, &bytes, file, error);
     keras_file_close(file);
     TRY(status);
-    status = read_config(out, arena, name, text, bytes, error);
+    status = read_config(out, words, arena, name, text, bytes, error);
     budget_give(arena->budget, TAG_PLANNER, text, bytes + 1);
     return status;
 }
 
-static plim_status read_json(struct model **out, struct arena *arena, const char *path, plim_error *error)
+static plim_status read_json(struct model **out, struct yaml **words, struct arena *arena, const char *path,
+                             plim_error *error)
 {
     char *text;
     size_t bytes;
     TRY(file_load(&text, &bytes, arena->budget, TAG_PLANNER, path, KERAS_CONFIG_MOST, error));
-    plim_status status = read_config(out, arena, path, text, bytes, error);
+    plim_status status = read_config(out, words, arena, path, text, bytes, error);
     budget_give(arena->budget, TAG_PLANNER, text, bytes + 1);
     return status;
 }
 
-plim_status model_file_read(struct model **out, bool *keras, struct arena *arena, const char *path, plim_error *error)
+plim_status model_file_read(struct model **out, struct yaml **words, bool *keras, struct arena *arena,
+                            const char *path, plim_error *error)
 {
+    *words = NULL;
     *keras = false;
     TRY(keras_file_is(keras, arena->budget, path, error));
-    return *keras ? read_keras(out, arena, path, error) : read_json(out, arena, path, error);
+    return *keras ? read_keras(out, words, arena, path, error) : read_json(out, words, arena, path, error);
 }
 
 plim_status job_model_file(struct plim_job *job, const char *path, plim_error *error)
 {
     bool keras;
-    TRY(model_file_read(&job->model, &keras, &job->arena, path, error));
+    TRY(model_file_read(&job->model, &job->model_words, &keras, &job->arena, path, error));
     if (keras)
         job->model_weights = path;
     return PLIM_OK;
