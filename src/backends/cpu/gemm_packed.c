@@ -104,28 +104,32 @@ INLINE void packed_tile(const struct packed_tile *t, const int rows, const int v
         load_sums(sum, t, rows, vectors, true);
     else
         load_sums(sum, t, rows, vectors, false);
-    UNROLL
-    for (int i = 0; i < rows; i++) {
-        UNROLL
-        for (int j = 0; j < vectors; j++)
-            __builtin_prefetch(t->next + i * t->c_row + j * LINE, 1, 3);
-    }
     /* Four rows a pointer: an offset for each row would not stay in a register. */
     const int64_t row = placed ? t->a_row : 1, row_3 = 3 * row, step = placed ? t->a_step : TALL;
     const float *a0 = t->a, *a4 = a0 + 4 * row, *a8 = a4 + 4 * row, *a12 = a8 + 4 * row, *b = t->b;
-    for (int64_t s = 0; s < t->k; s++, a0 += step, a4 += step, a8 += step, a12 += step, b += vectors * LANES) {
-        vector line[PANEL_VECTORS];
-        __builtin_prefetch(t->ahead + s * LINE, 0, 2);
+    const float *ahead = t->ahead, *next = t->next;
+    /* The lines of the next tile's c, a row of them every few steps: all at once they would take all the buffers
+       through which b comes. */
+    int64_t some = (t->k + rows - 1) / rows;
+    for (int64_t left = t->k; left > 0; left -= some, next += t->c_row) {
         UNROLL
         for (int j = 0; j < vectors; j++)
-            line[j] = vector_load(b + j * LANES);
-        UNROLL
-        for (int i = 0; i < rows; i++) {
-            const float *four = i < 4 ? a0 : i < 8 ? a4 : i < 12 ? a8 : a12;
-            vector x = vector_all(placed ? four[i % 4 == 3 ? row_3 : i % 4 * row] : a0[i]);
+            __builtin_prefetch(next + j * LINE, 1, 3);
+        for (int64_t s = left < some ? left : some; s > 0; s--) {
+            vector line[PANEL_VECTORS];
+            __builtin_prefetch(ahead, 0, 2);
             UNROLL
             for (int j = 0; j < vectors; j++)
-                sum[i][j] = vector_madd(x, line[j], sum[i][j]);
+                line[j] = vector_load(b + j * LANES);
+            UNROLL
+            for (int i = 0; i < rows; i++) {
+                const float *four = i < 4 ? a0 : i < 8 ? a4 : i < 12 ? a8 : a12;
+                vector x = vector_all(placed ? four[i % 4 == 3 ? row_3 : i % 4 * row] : a0[i]);
+                UNROLL
+                for (int j = 0; j < vectors; j++)
+                    sum[i][j] = vector_madd(x, line[j], sum[i][j]);
+            }
+            a0 += step, a4 += step, a8 += step, a12 += step, b += vectors * LANES, ahead += LINE;
         }
     }
     if (t->relu && t->last)
@@ -171,6 +175,10 @@ static packed_function *const by_height[2][PANEL_VECTORS][HEIGHTS] = {
 /* `height` rows of a tile against one panel, the tallest pieces first. */
 static void run_panel(const struct packed_tile *t, packed_function *const *functions, int64_t height, int64_t a_row)
 {
+    if (height == TALL) { /* no copy: it would wait for what was just stored */
+        functions[HEIGHTS - 1](t);
+        return;
+    }
     struct packed_tile piece = *t;
     for (int i = HEIGHTS - 1; height > 0; i--)
         for (; height >= heights[i]; height -= heights[i]) {
@@ -357,6 +365,14 @@ static struct packed_tile tile_of(const struct gemm *g, int64_t from, int64_t k)
     };
 }
 
+/* Columns of a block of so many steps, copied here: of few steps more, in blocks as even as panels allow. */
+static int64_t block_columns(int64_t n, int64_t k)
+{
+    int64_t most = k > 0 && k < K_BLOCK ? K_BLOCK * BLOCK_COLUMNS / k : BLOCK_COLUMNS;
+    int64_t blocks = (n + most - 1) / most;
+    return padded((n + blocks - 1) / blocks, PANEL);
+}
+
 /* Steps from..from + k of one block of columns of B, copied here. */
 static void run_columns(const struct gemm *g, int64_t from, int64_t k, int64_t column, int64_t columns)
 {
@@ -404,8 +420,9 @@ void VARIANT(gemm_packed)(const struct gemm *g)
     int64_t from = 0, block = g->a_in_place && g->n <= BLOCK_COLUMNS ? g->m : GEMM_BLOCK_ROWS;
     do {
         int64_t k = block_steps(g->k - from);
-        for (int64_t column = 0; !g->b_packed && column < g->n; column += BLOCK_COLUMNS)
-            run_columns(g, from, k, column, smaller(g->n - column, BLOCK_COLUMNS));
+        int64_t some = block_columns(g->n, k);
+        for (int64_t column = 0; !g->b_packed && column < g->n; column += some)
+            run_columns(g, from, k, column, smaller(g->n - column, some));
         for (int64_t row = 0; g->b_packed && row < g->m; row += block)
             run_rows(g, from, k, row, smaller(g->m - row, block));
         from += k;
