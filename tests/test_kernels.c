@@ -477,7 +477,8 @@ static void build_taps(struct fixture *fixture, const struct taps_case *c)
     fixture_end(fixture);
 }
 
-/* Few channels: taps of one tile, of several, of less than one; blocks of lines, and ragged channels of y. */
+/* Few channels: taps of one tile, of several, of less than one; blocks of lines, and ragged channels of y. Many
+   channels: lines that a tap does not meet, all of them too, strides and gaps; more samples than are taken at once. */
 static void weights_of_many_taps(void **state)
 {
     (void)state;
@@ -486,6 +487,9 @@ static void weights_of_many_taps(void **state)
         {14, 131, {3, 3}, 3, 32, {{2, 2}, {0, 1, 0, 1}, {0}, ACTIVATION_NONE}, true},
         {9, 8, {5, 2}, 1, 17, {{1, 3}, {5, 1, 0, 2}, {1, 0}, ACTIVATION_NONE}, true},
         {6, 40, {1, 11}, 4, 50, {{1, 2}, {0, 0, 4, 9}, {0}, ACTIVATION_NONE}, false},
+        {3, 3, {3, 3}, 520, 512, {{1, 1}, {1, 1, 1, 1}, {0}, ACTIVATION_NONE}, true},
+        {5, 9, {2, 3}, 300, 896, {{2, 3}, {6, 0, 0, 4}, {0, 1}, ACTIVATION_NONE}, false},
+        {20, 12, {1, 2}, 1024, 256, {{1, 1}, {0, 0, 1, 0}, {0}, ACTIVATION_NONE}, true},
     };
     struct bench bench;
     struct fixture fast, exact;

@@ -306,6 +306,7 @@ MAKER(make_points_input_gradient);
 MAKER(make_points_weight_gradient);
 MAKER(make_point_weight_gradient);
 MAKER(make_lines_weight_gradient);
+MAKER(make_taps_weight_gradient);
 RUNNER(run_columns);
 RUNNER(run_columns_input_gradient);
 RUNNER(run_columns_weight_gradient);

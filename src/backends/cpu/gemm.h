@@ -28,7 +28,7 @@ struct gemm {
     float *room;           /* GEMM_ROOM floats; GEMM_ROWS_ROOM where b_packed is given */
     int64_t room_tiles;    /* of A that are copied at once, where nothing is packed: GEMM_TILE_ROOM more each; 0: 1 */
     const float *a_packed; /* all of A by gemm_pack_a, or NULL */
-    const float *b_packed; /* all of B by gemm_pack_b, or NULL; never both */
+    const float *b_packed; /* all of B by gemm_pack_b, or NULL; both: of one block of rows and steps */
     int64_t packed_steps;  /* of b_packed, of which the first k are taken: at most GEMM_MOST_STEPS; 0: k */
     bool a_in_place;       /* A is read where it lies (then with b_packed, and no room): it is in a cache anyway */
     /* With a_in_place: what will be written when the product is there, fetched while it runs; `soon_floats` of it. */

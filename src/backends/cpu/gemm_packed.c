@@ -396,11 +396,11 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
 {
     const float *b = g->b_packed + from * padded(g->n, LANES);
     struct packed_tile t = tile_of(g, from, k);
-    const float *a = g->a_in_place ? g->a + row * g->a_row + from * g->a_step : g->room;
+    const float *a = g->a_in_place ? g->a + row * g->a_row + from * g->a_step : g->a_packed ? g->a_packed : g->room;
     int64_t a_row = g->a_in_place ? g->a_row : k, tiles = padded(rows, TALL) / TALL;
     int64_t tall = g->a_in_place ? height_of((rows + tiles - 1) / tiles) : TALL; /* a low tile at the end is slow */
     bool follows = g->a_in_place && g->a_step == 1 && g->a_row == k && g->n <= BLOCK_COLUMNS;
-    if (!g->a_in_place)
+    if (!g->a_in_place && !g->a_packed)
         pack_tiles(g->room, g, row, rows, from, k);
     for (int64_t column = 0; column < g->n; column += BLOCK_COLUMNS)
         for (int64_t i = 0; i < rows; i += tall) {
