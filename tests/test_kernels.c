@@ -477,6 +477,32 @@ static void build_taps(struct fixture *fixture, const struct taps_case *c)
     fixture_end(fixture);
 }
 
+/* The reference runs once for all instruction sets: it takes seconds. */
+static void check_taps(const struct taps_case *c, int64_t count)
+{
+    struct fixture fast, exact;
+    struct bench bench;
+    build_taps(&exact, c);
+    fixture_fill(&exact, 3);
+    fixture_run(&exact, exact.node, 0, count);
+    for (int v = 0; v < cpu_choices_count; v++) {
+        const struct cpu_variant *variant = cpu_choices[v].variant;
+        if (!cpu_choices[v].supported())
+            continue;
+        bench_open(&bench, variant, 2);
+        build_taps(&fast, c);
+        fixture_fill(&fast, 3);
+        fixture_spoil(&fast, count);
+        assert_string_equal(kernel_of(&bench, fast.node, 2, 3)->implementation, variant->implementation);
+        run_kernel(&bench, &fast, fast.node, 2, count);
+        for (int k = 0; k < fast.node->op->outputs; k++)
+            compare(&fast, &exact, fast.node->output[k]->id, count);
+        fixture_release(&fast);
+        bench_close(&bench);
+    }
+    fixture_release(&exact);
+}
+
 /* Few channels: taps of one tile, of several, of less than one; blocks of lines, and ragged channels of y. Many
    channels: lines that a tap does not meet, all of them too, strides and gaps; more samples than are taken at once. */
 static void weights_of_many_taps(void **state)
@@ -489,25 +515,10 @@ static void weights_of_many_taps(void **state)
         {6, 40, {1, 11}, 4, 50, {{1, 2}, {0, 0, 4, 9}, {0}, ACTIVATION_NONE}, false},
         {3, 3, {3, 3}, 520, 512, {{1, 1}, {1, 1, 1, 1}, {0}, ACTIVATION_NONE}, true},
         {5, 9, {2, 3}, 300, 896, {{2, 3}, {6, 0, 0, 4}, {0, 1}, ACTIVATION_NONE}, false},
-        {20, 12, {1, 2}, 1024, 256, {{1, 1}, {0, 0, 1, 0}, {0}, ACTIVATION_NONE}, true},
+        {29, 9, {1, 2}, 1024, 256, {{1, 1}, {0, 0, 1, 0}, {0}, ACTIVATION_NONE}, true},
     };
-    struct bench bench;
-    struct fixture fast, exact;
-    for (int v = 0; v < cpu_choices_count; v++) {
-        if (!cpu_choices[v].supported())
-            continue;
-        bench_open(&bench, cpu_choices[v].variant, 2);
-        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-            build_taps(&fast, &cases[i]);
-            build_taps(&exact, &cases[i]);
-            assert_string_equal(kernel_of(&bench, fast.node, 2, 3)->implementation,
-                                cpu_choices[v].variant->implementation);
-            check_pair(&bench, &fast, &exact, 2, i % 2 ? 2 : 3);
-            fixture_release(&fast);
-            fixture_release(&exact);
-        }
-        bench_close(&bench);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_taps(&cases[i], i % 2 ? 3 : 2);
 }
 
 /* What runs where there is no oneDNN: every convolution's examples, with the library out of the way. */
