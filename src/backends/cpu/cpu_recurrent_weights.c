@@ -1,4 +1,6 @@
-/* cpu_recurrent_weights.c - gradients of recurrent kernels and biases: after all steps, a product for each sample. */
+/* cpu_recurrent_weights.c - gradients of recurrent kernels and biases: after all steps, a product for each sample.
+   NEEDSWORK: of sequences of a few steps the kernel's gradient is read and written once a sample; samples one behind
+   another would be one product. */
 #include "backends/cpu/cpu_recurrent.h"
 
 /* One product of a sample: dkernel[U, columns] (+)= h^T . d over `steps` steps. */
