@@ -521,6 +521,26 @@ static void weights_of_many_taps(void **state)
         check_taps(&cases[i], i % 2 ? 3 : 2);
 }
 
+/* Paddings and gaps of 2^30 cells: sizes of blocks are not multiplied before they are compared. */
+static void far_paddings_take_no_room(void **state)
+{
+    (void)state;
+    const int64_t far = (int64_t)1 << 30;
+    const struct taps_case c = {
+        1, 2, {3, 2}, 4, 16, {{1, far}, {far, far, 0, far}, {far - 1, 0}, ACTIVATION_NONE}, false};
+    struct bench bench;
+    struct fixture fixture;
+    for (int v = 0; v < cpu_choices_count; v++) {
+        if (!cpu_choices[v].supported())
+            continue;
+        bench_open(&bench, cpu_choices[v].variant, 1);
+        build_taps(&fixture, &c);
+        assert_true(kernel_of(&bench, fixture.node, 2, 3)->scratch_bytes < 1 << 24);
+        fixture_release(&fixture);
+        bench_close(&bench);
+    }
+}
+
 /* What runs where there is no oneDNN: every convolution's examples, with the library out of the way. */
 static void columns_take_every_convolution(void **state)
 {
@@ -835,6 +855,7 @@ int main(void)
         cmocka_unit_test(points_of_many_channels),
         cmocka_unit_test(lines_that_a_stride_leaves),
         cmocka_unit_test(weights_of_many_taps),
+        cmocka_unit_test(far_paddings_take_no_room),
         cmocka_unit_test(columns_take_every_convolution),
         cmocka_unit_test(models_run_on_fast_kernels),
         cmocka_unit_test(models_in_bf16_are_the_same_as_they_lie),

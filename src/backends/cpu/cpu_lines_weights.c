@@ -39,6 +39,8 @@ static bool lines_of(struct lines *l, const struct node *node)
 {
     struct conv_sizes *s = &l->s;
     conv_sizes_of(s, node);
+    if (s->groups != 1 || s->x[0] != 1 || s->y[0] != 1 || s->k[0] != 1 || s->gap[2] != 0 || s->in > MOST_CHANNELS)
+        return false;
     l->taps = s->k[2] * s->in;
     l->step = s->stride[2] * s->in;
     l->line = (s->y[2] - 1) * l->step + l->taps + 2 * LANES; /* tiles read rows that are none */
@@ -46,8 +48,8 @@ static bool lines_of(struct lines *l, const struct node *node)
     l->block = (small ? SMALL_FLOATS : BLOCK_FLOATS) / (s->y[2] * s->out);
     l->block = l->block < 1 ? 1 : l->block < s->y[1] ? l->block : s->y[1];
     l->height = (l->block - 1) * s->stride[1] + (s->k[1] - 1) * (s->gap[1] + 1) + 1;
-    return s->groups == 1 && s->x[0] == 1 && s->y[0] == 1 && s->k[0] == 1 && s->gap[2] == 0 && s->in <= MOST_CHANNELS &&
-           s->out >= LEAST_OUT && s->k[2] > 1 && l->height * l->line <= MOST_ROOM && s->before[2] < s->k[2];
+    return s->out >= LEAST_OUT && s->k[2] > 1 && l->line <= MOST_ROOM && l->height <= MOST_ROOM / l->line &&
+           s->before[2] < s->k[2];
 }
 
 /* ---- a tile ------------------------------------------------------------- */

@@ -369,7 +369,7 @@ static struct packed_tile tile_of(const struct gemm *g, int64_t from, int64_t k)
 static int64_t block_columns(int64_t n, int64_t k)
 {
     int64_t most = k > 0 && k < K_BLOCK ? K_BLOCK * BLOCK_COLUMNS / k : BLOCK_COLUMNS;
-    int64_t blocks = (n + most - 1) / most;
+    int64_t blocks = n > most ? (n + most - 1) / most : 1;
     return padded((n + blocks - 1) / blocks, PANEL);
 }
 
