@@ -285,7 +285,11 @@ static plim_status take_gradients(struct tensor ***out, struct graph *graph, str
         return fail_at(error, PLIM_BAD_JOB, model->job, "the model has no weights to train");
     TRY(gradient_append_from(graph, loss, scale, of, count, gradients, error));
     *out = gradients;
-    return PLIM_OK;
+    for (int i = 0; i < count; i++)
+        if (gradients[i])
+            return PLIM_OK;
+    return fail_at(error, PLIM_BAD_JOB, model->job,
+                   "no weight gets a gradient: stop_gradient, or ops that have none, lie between all of them and the loss");
 }
 
 /* Gradients, an update for each weight, and one step counted. */

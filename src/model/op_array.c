@@ -112,8 +112,13 @@ static plim_status read_element(struct array *out, int64_t i, const char *job, c
                                 plim_error *error)
 {
     double value;
+    int64_t whole;
     if (!truth_of(&value, node) && !(node->text && setting_number(&value, node->text)))
         return refuse(job, node, error, "a constant is made of numbers");
+    /* Numbers of more digits than a double has would become others. */
+    if (!type_is_float(out->type) && setting_whole(&whole, node->text) &&
+        (fabs(value) > 0x1p53 || whole != (int64_t)value))
+        return refuse(job, node, error, "%s is no %s that is computed with exactly", node->text, type_name(out->type));
     element_set(out->data, out->type, i, value);
     double stored = element_get(out->data, out->type, i);
     if (type_is_float(out->type) ? !isfinite(stored) : stored != value || fabs(value) > 0x1p53)
@@ -153,12 +158,20 @@ const char *array_text(struct arena *arena, const struct array *array)
     return text;
 }
 
+/* Asked before there is room for them. */
+static plim_status count_digits(const struct array *array, const char *job, const struct yaml *node, plim_error *error)
+{
+    size_t wanted = 2 * (size_t)shape_count(&array->shape) * type_bytes(array->type);
+    if (node->kind != YAML_SCALAR || strlen(node->text) != wanted)
+        return refuse(job, node, error, "value: %zu hexadecimal digits are wanted", wanted);
+    return PLIM_OK;
+}
+
 static plim_status read_digits(struct array *out, const char *job, const struct yaml *node, plim_error *error)
 {
-    size_t bytes = (size_t)shape_count(&out->shape) * type_bytes(out->type);
+    int64_t count = shape_count(&out->shape);
+    size_t bytes = (size_t)count * type_bytes(out->type);
     unsigned char *data = out->data;
-    if (node->kind != YAML_SCALAR || strlen(node->text) != 2 * bytes)
-        return refuse(job, node, error, "value: %zu hexadecimal digits are wanted", 2 * bytes);
     for (size_t i = 0; i < 2 * bytes; i++) {
         const char *digit = strchr(digits, node->text[i]);
         if (!digit || !*digit)
@@ -168,6 +181,9 @@ static plim_status read_digits(struct array *out, const char *job, const struct 
     for (size_t i = 0; i < bytes && out->type == TYPE_BOOL; i++)
         if (data[i] > 1)
             return refuse(job, node, error, "value: a truth value is 00 or 01");
+    for (int64_t i = 0; i < count && type_is_float(out->type); i++)
+        if (!isfinite(element_get(data, out->type, i)))
+            return refuse(job, node, error, "value: element %lld is not finite", (long long)i);
     return PLIM_OK;
 }
 
@@ -187,6 +203,8 @@ plim_status array_read(struct array *out, struct arena *arena, const char *job, 
     if (words.dtype)
         TRY(type_said(&out->type, words.dtype, job, node, error));
     TRY(words.shape ? shape_said(out, job, words.shape, error) : shape_of_list(out, job, words.value, error));
+    if (words.shape)
+        TRY(count_digits(out, job, words.value, error));
     size_t elements = (size_t)shape_count(&out->shape);
     if (!(out->data = arena_array(arena, elements, type_bytes(out->type))))
         return arena_refused(arena, error);

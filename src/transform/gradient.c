@@ -69,7 +69,7 @@ static void step_back(struct backward *backward, struct node *node, bool is_loss
         wanted[i] = node->input[i] && differentiable(node->input[i]) && backward->needed[node->input[i]->id];
         leads |= wanted[i];
     }
-    if (!flows || !leads)
+    if (!flows || !leads || node->op->stops_gradient)
         return;
     if (!node->op->gradient) {
         graph_fail(graph, PLIM_UNSUPPORTED, "%s has no gradient: %s", node->op->name, node->op->no_gradient);
