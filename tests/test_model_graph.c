@@ -343,6 +343,23 @@ static void copies_of_weights_are_not_kept(void **state)
 
 /* ---- what is refused ---- */
 
+/* In Keras an op has no policy: what is float16 stays so until a layer reads it. */
+static void ops_keep_their_type(void **state)
+{
+    struct bench *bench = *state;
+    good(bench, read_model(bench, "[Op: {op: cast, arguments: {dtype: float16}}, Op: {op: multiply, arguments: {b: 2}}, Dense: 1]"));
+    good(bench, build_plain(bench));
+    int found = 0;
+    for (int i = 0; i < bench->graph.node_count; i++) {
+        const struct node *node = bench->graph.node[i];
+        if (node->op != &op_multiply || node->backward)
+            continue;
+        assert_int_equal(node->output[0]->type, TYPE_F16);
+        found++;
+    }
+    assert_int_equal(found, 1);
+}
+
 static void bad_graphs_are_refused(void **state)
 {
     static const struct refusal refusals[] = {
@@ -678,6 +695,7 @@ int main(void)
         TEST(means_count_what_the_mask_leaves),
         TEST(scores_of_many_classes_are_made_by_blocks),
         TEST(copies_of_weights_are_not_kept),
+        TEST(ops_keep_their_type),
         TEST(bad_graphs_are_refused),
         TEST(shapes_name_layer_and_inputs),
         TEST(states_go_from_layer_to_layer),

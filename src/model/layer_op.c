@@ -179,6 +179,7 @@ const struct layer_type layer_op = {
     .name = "Op",
     .snake = "op",
     .any_type = true,
+    .keeps_type = true,
     .options_bytes = sizeof(struct op_layer),
     .read = op_read,
     .merge = op_merge,

@@ -180,7 +180,7 @@ static plim_status failed_words(const struct graph *graph, const struct model *m
 /* Floats that a layer makes are of its type: so are those of layers that look up, or read whole numbers. */
 static struct tensor *in_its_type(struct graph *graph, const struct layer *layer, struct tensor *y)
 {
-    bool passes = !y || layer->type->hidden || !type_is_float(y->type);
+    bool passes = !y || layer->type->hidden || layer->type->keeps_type || !type_is_float(y->type);
     return passes ? y : policy_cast(graph, y, layer_compute(layer));
 }
 

@@ -48,6 +48,7 @@ struct layer_type {
     const char *snake; /* "dense": what weights and nodes are named by */
     bool hidden;       /* checks only: not in the summary of a list */
     bool any_type;     /* takes inputs of any type; what others get is made float32 first */
+    bool keeps_type;   /* what it makes keeps its type: it is no layer of Keras's, which has a policy, but an op */
     bool by_last_axis; /* treats rows of the last axis alone, whatever comes before it */
     bool reverses;     /* a use may be called with reverse: true */
     bool wide;         /* computes in float32 whatever the policy */
