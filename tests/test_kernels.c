@@ -395,10 +395,13 @@ static void build_points(struct fixture *fixture, const struct op *op, const str
     fixture_begin(fixture, 3);
     struct tensor *k = graph_weight(graph, "k", TYPE_F32, SHAPE(1, 1, c->in, c->out), true);
     struct tensor *bias = graph_weight(graph, "bias", TYPE_F32, SHAPE(c->in), true);
+    struct tensor *bias_of_y = graph_weight(graph, "bias_of_y", TYPE_F32, SHAPE(c->out), true);
     struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(3, c->height, c->width, c->in));
     struct tensor *dy =
         graph_input(graph, "dy", 1, TYPE_F32, SHAPE(3, c->height / c->stride_down, c->width / c->stride, c->out));
-    if (op == &op_conv2d_input_gradient)
+    if (op == &op_conv2d)
+        graph_add(graph, op, (struct tensor *[]){x, k, bias_of_y}, c->bias ? 3 : 2, &back.conv, sizeof back.conv);
+    else if (op == &op_conv2d_input_gradient)
         graph_add(graph, op, (struct tensor *[]){dy, k, bias}, c->bias ? 3 : 2, &back, sizeof back);
     else
         graph_add(graph, op, (struct tensor *[]){x, dy}, 2, &back, sizeof back);
@@ -449,6 +452,51 @@ static void lines_that_a_stride_leaves(void **state)
     for (int v = 0; v < cpu_choices_count; v++)
         for (size_t i = 0; cpu_choices[v].supported() && i < sizeof cases / sizeof *cases; i++)
             check_points(cpu_choices[v].variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
+}
+
+/* The same bits for samples one by one and all at once. */
+static void expect_bits_of_any_cut(const struct cpu_variant *variant, const struct op *op, const struct point_case *c)
+{
+    struct bench bench;
+    struct fixture one, all;
+    bench_open(&bench, variant, 2);
+    build_points(&one, op, c);
+    build_points(&all, op, c);
+    fixture_fill(&one, 3);
+    fixture_fill(&all, 3);
+    run_kernel(&bench, &one, one.node, 1, 3);
+    run_kernel(&bench, &all, all.node, 3, 3);
+    int y = one.node->output[0]->id;
+    assert_memory_equal(one.data[y], all.data[y], one.bytes[y]);
+    fixture_release(&one);
+    fixture_release(&all);
+    bench_close(&bench);
+}
+
+/* One vector and a half of columns: ours in all three roles, where the library would leave lanes empty. */
+static void a_vector_and_a_half_of_channels(void **state)
+{
+    (void)state;
+    static const struct {
+        const struct cpu_variant *variant;
+        int64_t lanes;
+    } widths[] = {{&cpu_variant_avx512, 16}, {&cpu_variant_avx2, 8}, {&cpu_variant_plain, 4}};
+    for (int v = 0; v < cpu_choices_count; v++) {
+        const struct cpu_variant *variant = cpu_choices[v].variant;
+        int64_t lanes = 0;
+        for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+            lanes = widths[i].variant == variant ? widths[i].lanes : lanes;
+        assert_true(lanes > 0);
+        const struct point_case few = {5, 7, 1, 1, 4 * lanes, lanes * 3 / 2, true};
+        const struct point_case many = {5, 7, 1, 1, lanes * 3 / 2, 4 * lanes, true};
+        if (!cpu_choices[v].supported())
+            continue;
+        check_points(variant, &op_conv2d, &few, 3);
+        check_points(variant, &op_conv2d_input_gradient, &many, 3);
+        check_points(variant, &op_conv2d_weight_gradient, &few, 3);
+        expect_bits_of_any_cut(variant, &op_conv2d, &few);
+        expect_bits_of_any_cut(variant, &op_conv2d_input_gradient, &many);
+    }
 }
 
 /* ---- weights of kernels with many taps ----------------------------------- */
@@ -854,6 +902,7 @@ int main(void)
         cmocka_unit_test(threads_share_a_convolution),
         cmocka_unit_test(points_of_many_channels),
         cmocka_unit_test(lines_that_a_stride_leaves),
+        cmocka_unit_test(a_vector_and_a_half_of_channels),
         cmocka_unit_test(weights_of_many_taps),
         cmocka_unit_test(far_paddings_take_no_room),
         cmocka_unit_test(columns_take_every_convolution),

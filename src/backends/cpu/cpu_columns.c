@@ -8,6 +8,7 @@
      gradient of k    dk[K, out]    += columns^T . dy
    Kernels of one cell without stride and padding need no columns: x is them. */
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/gemm.h"
 #include "ops/ops.h"
 
@@ -293,6 +294,6 @@ RUNNER(run_columns_weight_gradient)
             VARIANT(gemm)(&g);
         }
     }
-    for (int64_t i = 0; attributes->bias && i < cells; i++)
-        add_channels(dbias, dy + i * s->out, s->out);
+    if (attributes->bias)
+        add_rows(dbias, dy, cells, s->out);
 }

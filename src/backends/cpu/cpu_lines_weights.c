@@ -7,6 +7,7 @@
    stride further. So x itself, with its padding, is the matrix; nothing is gathered. Blocks of lines of y are one
    product, and one chain of multiply-adds. */
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_row_sums.h"
 #include "ops/ops.h"
 
 #define MOST_CHANNELS 4
@@ -66,30 +67,16 @@ struct tile {
     int rows, width;
 };
 
-INLINE vector load_columns(const float *p, int at, int width, const bool whole)
-{
-    int left = width - at;
-    return whole || left >= LANES ? vector_load(p + at) : left > 0 ? vector_load_part(p + at, left) : vector_all(0);
-}
-
-INLINE void store_columns(float *p, vector x, int at, int width, const bool whole)
-{
-    int left = width - at;
-    if (whole || left >= LANES)
-        vector_store(p + at, x);
-    else if (left > 0)
-        vector_store_part(p + at, x, left);
-}
-
 /* height, vectors and whole are constants where this is expanded. Rows from t->rows on are computed and dropped. */
 INLINE void tile(const struct tile *t, const int height, const int vectors, const bool whole)
 {
     vector sum[MOST_HEIGHT][VECTORS];
+    const int width = whole ? vectors * LANES : t->width;
     UNROLL
     for (int i = 0; i < height; i++) {
         UNROLL
         for (int j = 0; j < vectors; j++)
-            sum[i][j] = i < t->rows ? load_columns(t->c + i * t->out, j * LANES, t->width, whole) : vector_all(0);
+            sum[i][j] = i < t->rows ? vector_load_columns(t->c + i * t->out, j * LANES, width) : vector_all(0);
     }
     const float *dy = t->dy, *ahead = t->ahead;
     for (int64_t line = 0; line < t->lines; line++) {
@@ -99,7 +86,7 @@ INLINE void tile(const struct tile *t, const int height, const int vectors, cons
             __builtin_prefetch(ahead, 0, 2);
             UNROLL
             for (int j = 0; j < vectors; j++)
-                y[j] = load_columns(dy, j * LANES, t->width, whole);
+                y[j] = vector_load_columns(dy, j * LANES, width);
             UNROLL
             for (int i = 0; i < height; i++) {
                 vector tap = vector_all(x[i]);
@@ -114,7 +101,7 @@ INLINE void tile(const struct tile *t, const int height, const int vectors, cons
         UNROLL
         for (int j = 0; j < vectors; j++)
             if (i < t->rows)
-                store_columns(t->c + i * t->out, sum[i][j], j * LANES, t->width, whole);
+                vector_store_columns(t->c + i * t->out, sum[i][j], j * LANES, width);
     }
 }
 
@@ -185,13 +172,6 @@ static int64_t add_line(float *dk, const struct lines *l, struct tile t, const s
     return pass;
 }
 
-static void add_bias(float *restrict dbias, const float *restrict dy, int64_t cells, int64_t out)
-{
-    for (int64_t i = 0; i < cells; i++)
-        for (int64_t j = 0; j < out; j++)
-            dbias[j] += dy[i * out + j];
-}
-
 /* Lines h.. of y of one sample, with x and dy from there on; next: those of the block that follows. */
 static void add_block(float *dk, const struct lines *l, float *room, const struct tile *at, const struct tile *next)
 {
@@ -227,7 +207,7 @@ static void run_lines(const struct kernel *kernel, const struct call *call)
             copy_lines(call->scratch, &l, x, h * s->stride[1] - s->before[1]);
             add_block(dk, &l, call->scratch, &t, &next);
             if (attributes->bias)
-                add_bias(dbias, t.dy, t.lines * t.cells, t.out);
+                add_rows(dbias, t.dy, t.lines * t.cells, t.out);
             t.dy = next.dy;
         }
 }

@@ -8,6 +8,7 @@
    Kernels are packed once for all slices; cells of all samples of a slice are rows of one product. With a stride those
    of a line of the image are a run. */
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/gemm.h"
 #include "ops/ops.h"
 
@@ -46,25 +47,7 @@ static bool points_of(struct points *p, const struct node *node)
     return s.groups == 1 && s.stride[0] == 1 && (s.in > 1 || !apart);
 }
 
-/* ---- one vector and a half of columns ----------------------------------- */
-
-/* Whether a product of so many columns and steps is one of gemm_halves. With a stride it is not. */
-static bool is_halves(const struct points *p, int64_t columns, int64_t steps)
-{
-    return columns == GEMM_HALVES && steps % 2 == 0 && steps <= HALVES_STEPS && !p->run;
-}
-
-static void take_halves(struct cpu_kernel *out, int64_t steps,
-                        void (*run)(const struct kernel *kernel, const struct call *call),
-                        void (*pack)(const struct kernel *kernel, const struct call *whole, int unit, void *pack))
-{
-    out->kernel.run = run;
-    out->kernel.pack = pack;
-    out->kernel.pack_units = 1;
-    out->kernel.pack_bytes = (size_t)(steps * GEMM_HALVES) * sizeof(float);
-}
-
-/* ---- forward ------------------------------------------------------------ */
+/* ---- products over cells ------------------------------------------------ */
 
 static struct gemm forward(const struct points *p, const struct call *call)
 {
@@ -86,35 +69,6 @@ static struct gemm forward(const struct points *p, const struct call *call)
     };
 }
 
-static void pack_forward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
-{
-    (void)kernel, (void)unit;
-    struct points p;
-    points_of(&p, whole->node);
-    const struct gemm g = forward(&p, whole);
-    VARIANT(gemm_pack_halves)(pack, &g);
-}
-
-static void run_forward(const struct kernel *kernel, const struct call *call)
-{
-    struct points p;
-    points_of(&p, call->node);
-    struct gemm g = forward(&p, call);
-    g.m = cpu_rows(kernel, call) * p.cells;
-    VARIANT(gemm_halves)(&g);
-}
-
-MAKER(make_points)
-{
-    (void)entry, (void)error;
-    struct points p;
-    if (cpu_all_f32(request->node) && points_of(&p, request->node) && is_halves(&p, p.out, p.in))
-        take_halves(out, p.in, run_forward, pack_forward);
-    return PLIM_OK;
-}
-
-/* ---- the gradient of x -------------------------------------------------- */
-
 static struct gemm backward(const struct points *p, const struct call *call)
 {
     return (struct gemm){
@@ -134,30 +88,63 @@ static struct gemm backward(const struct points *p, const struct call *call)
     };
 }
 
+/* ---- one vector and a half of columns ----------------------------------- */
+
+/* Whether a product of so many columns and steps is one of gemm_halves. With a stride it is not. */
+static bool is_halves(const struct points *p, int64_t columns, int64_t steps)
+{
+    return columns == GEMM_HALVES && steps % 2 == 0 && steps <= HALVES_STEPS && !p->run;
+}
+
+static struct gemm halves_of(struct points *p, const struct call *call)
+{
+    enum conv_role role;
+    conv_family_of(&role, call->node->op);
+    points_of(p, call->node);
+    return role == CONV_FORWARD ? forward(p, call) : backward(p, call);
+}
+
+static void pack_halves(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    (void)kernel, (void)unit;
+    struct points p;
+    const struct gemm g = halves_of(&p, whole);
+    VARIANT(gemm_pack_halves)(pack, &g);
+}
+
+static void run_halves(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    struct gemm g = halves_of(&p, call);
+    g.m = cpu_rows(kernel, call) * p.cells;
+    VARIANT(gemm_halves)(&g);
+}
+
+static void take_halves(struct cpu_kernel *out, int64_t steps)
+{
+    out->kernel.run = run_halves;
+    out->kernel.pack = pack_halves;
+    out->kernel.pack_units = 1;
+    out->kernel.pack_bytes = (size_t)(steps * GEMM_HALVES) * sizeof(float);
+}
+
+MAKER(make_points)
+{
+    (void)entry, (void)error;
+    struct points p;
+    if (cpu_all_f32(request->node) && points_of(&p, request->node) && is_halves(&p, p.out, p.in))
+        take_halves(out, p.in);
+    return PLIM_OK;
+}
+
+/* ---- the gradient of x -------------------------------------------------- */
+
 static void pack_backward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
 {
     struct points p;
     points_of(&p, whole->node);
     const struct gemm g = backward(&p, whole);
     VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
-}
-
-static void pack_backward_halves(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
-{
-    (void)kernel, (void)unit;
-    struct points p;
-    points_of(&p, whole->node);
-    const struct gemm g = backward(&p, whole);
-    VARIANT(gemm_pack_halves)(pack, &g);
-}
-
-static void run_backward_halves(const struct kernel *kernel, const struct call *call)
-{
-    struct points p;
-    points_of(&p, call->node);
-    struct gemm g = backward(&p, call);
-    g.m = cpu_rows(kernel, call) * p.cells;
-    VARIANT(gemm_halves)(&g);
 }
 
 /* What no cell of dy reaches. */
@@ -236,7 +223,7 @@ MAKER(make_points_input_gradient)
     if (!cpu_all_f32(request->node) || !points_of(&p, request->node))
         return PLIM_OK;
     if (is_halves(&p, p.in, p.out))
-        take_halves(out, p.out, run_backward_halves, pack_backward_halves);
+        take_halves(out, p.out);
     bool heavy = p.in * p.out >= HEAVY_BACKWARD;
     if (out->kernel.run || (!heavy && !is_lines(&p)))
         return PLIM_OK;
@@ -255,13 +242,11 @@ MAKER(make_points_input_gradient)
 static void sum_bias(const struct call *call, int64_t cells, int64_t channels)
 {
     const struct conv_gradient_attributes *attributes = call->node->attributes;
-    const float *dy = call->input[1];
     float *dbias = call->output[1];
     if (!call->add)
         memset(dbias, 0, (size_t)channels * sizeof *dbias);
-    for (int64_t i = 0; attributes->bias && i < cells; i++)
-        for (int64_t j = 0; j < channels; j++)
-            dbias[j] += dy[i * channels + j];
+    if (attributes->bias)
+        add_rows(dbias, call->input[1], cells, channels);
 }
 
 static void run_weights(const struct kernel *kernel, const struct call *call)
@@ -291,8 +276,8 @@ static void run_weights(const struct kernel *kernel, const struct call *call)
     sum_bias(call, cells, p.out);
 }
 
-/* dk^T[out, in] += dy[cells, out]^T . x[cells, in]: the same sums, by vectors of x, where those of dy would not be
- * full. */
+/* dk^T[out, in] += dy[cells, out]^T . x[cells, in]: the same sums, by vectors of x, where those of dy would not
+   be full. */
 static void run_weights_turned(const struct kernel *kernel, const struct call *call)
 {
     struct points p;

@@ -50,6 +50,14 @@ INLINE float row_largest(const float *x, int64_t count)
     return largest;
 }
 
+/* to[j] += x[i, j] for all rows i, in order: gradients of biases. */
+INLINE void add_rows(float *restrict to, const float *restrict x, int64_t rows, int64_t width)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < width; j++)
+            to[j] += x[i * width + j];
+}
+
 INLINE vector all_ways(const vector sum[WAYS])
 {
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);

@@ -6,6 +6,7 @@
    than a cache holds and passes by once; dy is packed once for all taps, line after line of all samples (line, sample,
    column), so that the lines that a tap meets are one piece of it. */
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/gemm.h"
 #include "ops/ops.h"
 
@@ -109,13 +110,6 @@ static void add_channels(float *dk, const struct many_taps *t, const float *x, c
     }
 }
 
-static void add_bias(float *restrict dbias, const float *restrict dy, int64_t cells, int64_t out)
-{
-    for (int64_t i = 0; i < cells; i++)
-        for (int64_t j = 0; j < out; j++)
-            dbias[j] += dy[i * out + j];
-}
-
 static void run_taps(const struct kernel *kernel, const struct call *call)
 {
     const struct conv_gradient_attributes *attributes = call->node->attributes;
@@ -135,7 +129,7 @@ static void run_taps(const struct kernel *kernel, const struct call *call)
         for (int64_t channel = 0; channel < s->in; channel += GEMM_BLOCK_ROWS)
             add_channels(dk, &t, x, panels, room, channel, count);
         if (attributes->bias)
-            add_bias(dbias, dy, count * t.cells, s->out);
+            add_rows(dbias, dy, count * t.cells, s->out);
     }
 }
 

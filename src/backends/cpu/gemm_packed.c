@@ -32,21 +32,6 @@ struct packed_tile {
     bool first, last, add, relu;
 };
 
-INLINE vector load_columns(const float *p, int at, int width)
-{
-    int left = width - at;
-    return left >= LANES ? vector_load(p + at) : left > 0 ? vector_load_part(p + at, left) : vector_all(0);
-}
-
-INLINE void store_columns(float *p, vector x, int at, int width)
-{
-    int left = width - at;
-    if (left >= LANES)
-        vector_store(p + at, x);
-    else if (left > 0)
-        vector_store_part(p + at, x, left);
-}
-
 /* Here and below, rows, vectors and whole are constants where this is expanded. What is asked once a tile is not asked
    again for each of its sums: of a short product that would be a tenth. */
 INLINE void load_sums(vector sum[TALL][PANEL_VECTORS], const struct packed_tile *t, const int rows, const int vectors,
@@ -56,7 +41,7 @@ INLINE void load_sums(vector sum[TALL][PANEL_VECTORS], const struct packed_tile 
     for (int i = 0; i < rows; i++) {
         UNROLL
         for (int j = 0; j < vectors; j++)
-            sum[i][j] = load_columns(t->c + i * t->c_row, j * LANES, whole ? vectors * LANES : t->width);
+            sum[i][j] = vector_load_columns(t->c + i * t->c_row, j * LANES, whole ? vectors * LANES : t->width);
     }
 }
 
@@ -67,7 +52,7 @@ INLINE void store_sums(vector sum[TALL][PANEL_VECTORS], const struct packed_tile
     for (int i = 0; i < rows; i++) {
         UNROLL
         for (int j = 0; j < vectors; j++)
-            store_columns(t->c + i * t->c_row, sum[i][j], j * LANES, whole ? vectors * LANES : t->width);
+            vector_store_columns(t->c + i * t->c_row, sum[i][j], j * LANES, whole ? vectors * LANES : t->width);
     }
 }
 
@@ -76,7 +61,7 @@ INLINE void first_sums(vector sum[TALL][PANEL_VECTORS], const struct packed_tile
 {
     UNROLL
     for (int j = 0; j < vectors; j++) {
-        vector first = t->bias ? load_columns(t->bias, j * LANES, t->width) : vector_all(0);
+        vector first = t->bias ? vector_load_columns(t->bias, j * LANES, t->width) : vector_all(0);
         UNROLL
         for (int i = 0; i < rows; i++)
             sum[i][j] = first;
@@ -231,7 +216,7 @@ static void pack_panel(float *to, const struct gemm *g, int64_t from, int64_t k,
     if (g->b_column == 1) {
         for (int64_t s = 0; s < k; s++)
             for (int j = 0; j < line; j += LANES)
-                vector_store(to + s * line + j, load_columns(b + s * g->b_step, j, (int)width));
+                vector_store(to + s * line + j, vector_load_columns(b + s * g->b_step, j, (int)width));
         return;
     }
     if (width < line)
@@ -257,11 +242,11 @@ static void pack_steps(float *to, const struct gemm *g, int64_t row, int64_t row
             left = run - 1;
         }
         for (int64_t i = 0; i < rows; i += TALL) {
-            vector x = load_columns(a + i, 0, (int)smaller(rows - i, TALL));
+            vector x = vector_load_columns(a + i, 0, (int)smaller(rows - i, TALL));
             if (s + 1 < k)
                 vector_store(to + i * k + s * TALL, x);
             else
-                store_columns(to + i * k + s * TALL, x, 0, TALL);
+                vector_store_columns(to + i * k + s * TALL, x, 0, TALL);
         }
     }
 }

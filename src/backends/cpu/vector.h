@@ -175,6 +175,21 @@ INLINE vector vector_min(vector a, vector b)
 
 #endif
 
+/* Lanes at.. of a row of `width` floats; those behind it are 0, and their memory is not touched. */
+INLINE vector vector_load_columns(const float *p, int at, int width)
+{
+    int left = width - at;
+    return left >= LANES ? vector_load(p + at) : left > 0 ? vector_load_part(p + at, left) : vector_all(0);
+}
+INLINE void vector_store_columns(float *p, vector x, int at, int width)
+{
+    int left = width - at;
+    if (left >= LANES)
+        vector_store(p + at, x);
+    else if (left > 0)
+        vector_store_part(p + at, x, left);
+}
+
 typedef int32_t vector_whole __attribute__((vector_size(LANES * 4)));
 typedef uint8_t vector_byte __attribute__((vector_size(LANES)));
 
