@@ -86,11 +86,11 @@ static plim_status shape_said(struct array *out, const char *job, const struct y
 
 /* ---- elements ---- */
 
-static bool truth_of(double *value, const struct yaml *node)
+bool truth_of(double *value, const struct yaml *node)
 {
-    bool is_true = node->text && strcmp(node->text, "true") == 0;
-    *value = is_true;
-    return is_true || (node->text && strcmp(node->text, "false") == 0);
+    const char *word = node->kind == YAML_SCALAR && !node->is_null && !node->quoted ? node->text : "";
+    *value = strcmp(word, "true") == 0;
+    return *value || strcmp(word, "false") == 0;
 }
 
 /* What numbers are when nobody says: the widest of bool, int32 and float32. */

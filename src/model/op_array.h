@@ -13,6 +13,8 @@ struct array {
     void *data;
 };
 
+/* Whether it is true or false, not quoted: 1 or 0. */
+bool truth_of(double *value, const struct yaml *node);
 /* A list, or a map with `value`: anything but a number. */
 bool is_array(const struct yaml *node);
 /* [[1, 2], [3, 4]]; {value: that or a number, dtype: int8}; or, as array_text writes it, {value: hexadecimal digits, dtype:

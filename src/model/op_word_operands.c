@@ -37,12 +37,9 @@ static bool read_number(struct number *out, const struct op_call *call, const st
     const struct setting setting = {"number", SETTING_NUMBER, 0, 0};
     plim_error error = {0};
     int64_t whole;
-    bool scalar = word->kind == YAML_SCALAR && !word->is_null && !word->quoted;
-    bool is_true = scalar && strcmp(word->text, "true") == 0;
-    if (is_true || (scalar && strcmp(word->text, "false") == 0)) {
-        *out = (struct number){is_true, TYPE_BOOL};
+    out->type = TYPE_BOOL;
+    if (truth_of(&out->value, word))
         return true;
-    }
     out->type = word->text && setting_whole(&whole, word->text) ? TYPE_I32 : TYPE_F32;
     if (setting_value(&out->value, &setting, call->word->name, word, &error) == PLIM_OK)
         return true;
