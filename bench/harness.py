@@ -19,9 +19,9 @@ WITHOUT = {"lstm-64": ["jax"]}
 # Other modes, where they are what a peer does best (compiling takes a C++ compiler and a minute a process).
 MORE_MODES = {("mlp-10000", "pytorch"): ["compile"]}
 # The bars of speed (at least, times the peer) and of memory (at most, part of the least peer).
-SPEED_BARS = {"mlp-32": {"jax": 2.5, "tensorflow": 30, "pytorch": 15},
-              "mlp-10000": {"best": 1.2},
-              "cnn-32": {"tensorflow": 1.1, "pytorch": 2, "jax": 4},
+SPEED_BARS = {"mlp-32": {"jax": 3, "tensorflow": 30, "pytorch": 15},
+              "mlp-10000": {"best": 1.3},
+              "cnn-32": {"tensorflow": 1.2, "pytorch": 2, "jax": 4},
               "lstm-64": {"best": 1.5}}
 MEMORY_BARS = {"mlp-32": 40, "cnn-32": 9}
 

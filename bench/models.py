@@ -1,6 +1,7 @@
 """models.py PLIM [--only MODEL]... [--rounds N] [--systems a,b] [--policy float32|mixed_bfloat16] [--threads N]: a training step
 of whole models in plim and its peers, in turns within one run: time, peak memory and ratios as Markdown, then which bars hold. Also as JSON
 (build/models.json).
+In mixed_bfloat16 the rows that have a bar there, where none is named.
 
 Every measurement is a process of its own, so that the kernel's peak (VmHWM) is its own; a figure is the median over rounds of each
 process's median step. plim must have as many parameters as its peers, or the row is refused."""
@@ -160,7 +161,9 @@ def main():
     a = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         seconds, size = plan_deep(a.plim, folder)
-        results = {row: measure(a.plim, folder, row, a) for row in (a.only or ROWS)}
+        rows = a.only or (ROWS if a.policy == "float32" else SPEED_BARS[a.policy])
+        results = {row: measure(a.plim, folder, row, a) for row in rows}
+    print(f"{a.policy}\n")
     table(results)
     print()
     for row, (figures, _) in results.items():
