@@ -423,37 +423,6 @@ static void check_points(const struct cpu_variant *variant, const struct op *op,
     bench_close(&bench);
 }
 
-/* Runs as long as tiles, shorter and longer; ragged channels; more steps than a block has. */
-static void points_of_many_channels(void **state)
-{
-    (void)state;
-    static const struct point_case cases[] = {
-        {4, 6, 2, 2, 520, 1030, false},
-        {7, 2, 1, 1, 1030, 520, true},
-        {2, 34, 2, 2, 512, 1024, true},
-        {6, 5, 3, 1, 800, 700, false},
-    };
-    for (int v = 0; v < cpu_choices_count; v++)
-        for (size_t i = 0; cpu_choices[v].supported() && i < sizeof cases / sizeof *cases; i++) {
-            check_points(cpu_choices[v].variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
-            check_points(cpu_choices[v].variant, &op_conv2d_weight_gradient, &cases[i], i ? 3 : 2);
-        }
-}
-
-/* Products line by line: lines of a tile, of several and a rest; lines that are left out; ragged channels. */
-static void lines_that_a_stride_leaves(void **state)
-{
-    (void)state;
-    static const struct point_case cases[] = {
-        {4, 28, 2, 2, 128, 160, true},
-        {6, 14, 3, 2, 270, 128, false},
-        {2, 62, 1, 2, 150, 130, true},
-    };
-    for (int v = 0; v < cpu_choices_count; v++)
-        for (size_t i = 0; cpu_choices[v].supported() && i < sizeof cases / sizeof *cases; i++)
-            check_points(cpu_choices[v].variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
-}
-
 /* The same bits for samples one by one and all at once. */
 static void expect_bits_of_any_cut(const struct cpu_variant *variant, const struct op *op, const struct point_case *c)
 {
@@ -471,6 +440,42 @@ static void expect_bits_of_any_cut(const struct cpu_variant *variant, const stru
     fixture_release(&one);
     fixture_release(&all);
     bench_close(&bench);
+}
+
+/* Runs as long as tiles, shorter and longer; ragged channels; more steps than a block has. */
+static void points_of_many_channels(void **state)
+{
+    (void)state;
+    static const struct point_case cases[] = {
+        {4, 6, 2, 2, 520, 1030, false},
+        {7, 2, 1, 1, 1030, 520, true},
+        {2, 34, 2, 2, 512, 1024, true},
+        {6, 5, 3, 1, 800, 700, false},
+    };
+    for (int v = 0; v < cpu_choices_count; v++)
+        for (size_t i = 0; cpu_choices[v].supported() && i < sizeof cases / sizeof *cases; i++) {
+            const struct cpu_variant *variant = cpu_choices[v].variant;
+            check_points(variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
+            check_points(variant, &op_conv2d_weight_gradient, &cases[i], i ? 3 : 2);
+            if (cases[i].stride_down > 1) {
+                check_points(variant, &op_conv2d, &cases[i], i ? 3 : 2);
+                expect_bits_of_any_cut(variant, &op_conv2d, &cases[i]);
+            }
+        }
+}
+
+/* Products line by line: lines of a tile, of several and a rest; lines that are left out; ragged channels. */
+static void lines_that_a_stride_leaves(void **state)
+{
+    (void)state;
+    static const struct point_case cases[] = {
+        {4, 28, 2, 2, 128, 160, true},
+        {6, 14, 3, 2, 270, 128, false},
+        {2, 62, 1, 2, 150, 130, true},
+    };
+    for (int v = 0; v < cpu_choices_count; v++)
+        for (size_t i = 0; cpu_choices[v].supported() && i < sizeof cases / sizeof *cases; i++)
+            check_points(cpu_choices[v].variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
 }
 
 /* One vector and a half of columns: ours in all three roles, where the library would leave lanes empty. */

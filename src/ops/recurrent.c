@@ -199,6 +199,7 @@ static const struct recurrent_example examples[] = {
     {4, 5, 1, RECURRENT_ELU, RECURRENT_TANH, true, false, true, true, 1},
     {2, 4, 0, RECURRENT_LINEAR, RECURRENT_SIGMOID, true, true, true, true, 1},
     {33, 2, 1, RECURRENT_TANH, RECURRENT_SIGMOID, false, true, true, false, 2},
+    {2, 18, 1, RECURRENT_TANH, RECURRENT_SIGMOID, true, false, true, false, 1},
 };
 
 const struct recurrent_example *recurrent_example(int variant)

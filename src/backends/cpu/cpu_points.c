@@ -15,11 +15,12 @@
 #define PACK_UNITS 4
 #define ROOM_TILES 4 /* of x, whose rows are kilobytes apart: what is read of each is some lines of the cache */
 /* Weights from which on this is quicker than oneDNN (dx), than products without copies (dk): they are more than a cache
-   of one core holds. Forward oneDNN is as good. */
+   of one core holds. Forward oneDNN is as good, but for long rows with a stride. */
 #define HEAVY_BACKWARD ((int64_t)512 * 1024)
 #define HEAVY_WEIGHTS  ((int64_t)256 * 1024)
 #define LINE_CELLS     7   /* at least, of a line of a strided image: half a tile */
 #define LINE_CHANNELS  128 /* at least, of x and y, for its products one by one */
+#define FAR_CHANNELS   512 /* at least, of x, for cells that a stride leaves to be copied together */
 #define HALVES_STEPS   256 /* at most, of gemm_halves: B stays in the first-level cache */
 
 struct points {
@@ -128,12 +129,61 @@ static void take_halves(struct cpu_kernel *out, int64_t steps)
     out->kernel.pack_bytes = (size_t)(steps * GEMM_HALVES) * sizeof(float);
 }
 
+/* ---- forward ------------------------------------------------------------ */
+
+static void pack_forward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    struct points p;
+    points_of(&p, whole->node);
+    const struct gemm g = forward(&p, whole);
+    VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
+}
+
+/* Floats between rows that are copied: not a multiple of a page, or all rows of a tile would share a few places of the
+   first-level cache. That is what makes cells slow where they lie. */
+static int64_t gathered_row(const struct points *p)
+{
+    return p->in + GEMM_PANEL;
+}
+
+/* The cells that the stride leaves in, as rows of a product. */
+static void gather(float *to, const struct points *p, const float *x, int64_t first, int64_t count)
+{
+    for (int64_t i = first; i < first + count; i++, to += gathered_row(p))
+        memcpy(to, x + i / p->run * p->jump + i % p->run * p->between, (size_t)p->in * sizeof *to);
+}
+
+static void run_forward(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
+    struct gemm g = forward(&p, call);
+    int64_t cells = cpu_rows(kernel, call) * p.cells;
+    g.a = call->scratch;
+    g.a_row = gathered_row(&p);
+    g.a_in_place = true;
+    for (int64_t first = 0; first < cells; first += g.m, g.c += g.m * p.out) {
+        g.m = cells - first < GEMM_BLOCK_ROWS ? cells - first : GEMM_BLOCK_ROWS;
+        gather(call->scratch, &p, call->input[0], first, g.m);
+        VARIANT(gemm_packed)(&g);
+    }
+}
+
 MAKER(make_points)
 {
     (void)entry, (void)error;
     struct points p;
-    if (cpu_all_f32(request->node) && points_of(&p, request->node) && is_halves(&p, p.out, p.in))
+    if (!cpu_all_f32(request->node) || !points_of(&p, request->node))
+        return PLIM_OK;
+    if (is_halves(&p, p.out, p.in)) {
         take_halves(out, p.in);
+    } else if (p.run && p.in >= FAR_CHANNELS) {
+        out->kernel.run = run_forward;
+        out->kernel.pack = pack_forward;
+        out->kernel.pack_units = PACK_UNITS;
+        out->kernel.pack_bytes = (size_t)gemm_b_floats(p.in, p.out) * sizeof(float);
+        out->kernel.scratch_bytes = (size_t)(GEMM_BLOCK_ROWS * gathered_row(&p)) * sizeof(float);
+    }
     return PLIM_OK;
 }
 

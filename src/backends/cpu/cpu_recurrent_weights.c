@@ -1,12 +1,13 @@
-/* cpu_recurrent_weights.c - gradients of recurrent kernels and biases: after all steps, a product for each sample.
-   NEEDSWORK: of sequences of a few steps the kernel's gradient is read and written once a sample; samples one behind
-   another would be one product. */
+/* cpu_recurrent_weights.c - gradients of recurrent kernels and biases: after all steps, a product for each sample; of
+   sequences of a few steps one for each step, of all samples. */
 #include "backends/cpu/cpu_recurrent.h"
 
-/* One product of a sample: dkernel[U, columns] (+)= h^T . d over `steps` steps. */
+#define FEW_STEPS 16
+
+/* dkernel[U, columns] (+)= h^T . d over `steps` rows of both. */
 struct weight_product {
     const float *h, *d;
-    int64_t d_row, column, columns, steps;
+    int64_t h_row, d_row, column, columns, steps;
 };
 
 static void multiply_steps(const struct call *call, const struct recurrent_sizes *z, const struct weight_product *p,
@@ -17,7 +18,7 @@ static void multiply_steps(const struct call *call, const struct recurrent_sizes
                            .k = p->steps,
                            .a = p->h,
                            .a_row = 1,
-                           .a_step = z->units,
+                           .a_step = p->h_row,
                            .b = p->d,
                            .b_step = p->d_row,
                            .b_column = 1,
@@ -28,6 +29,16 @@ static void multiply_steps(const struct call *call, const struct recurrent_sizes
     VARIANT(gemm_packed)(&g);
 }
 
+/* What a GRU that resets before its product feeds it, and the last gate's d of as many steps. */
+static void multiply_inner(const struct call *call, const struct recurrent_sizes *z, const float *extra,
+                           const float *dz, int64_t steps, bool add)
+{
+    const struct weight_product inner = {extra, dz + 2 * z->units, z->units, z->columns, 2 * z->units, z->units, steps};
+    multiply_steps(call, z, &inner, add);
+}
+
+/* ---- sample by sample --------------------------------------------------- */
+
 /* The states before steps 1.., scaled where dropout did so, meet d of those steps; h0 that of the first one. */
 static void multiply_gates(const struct call *call, const struct recurrent_sizes *z, int64_t n, int64_t gate,
                            int64_t gates, const float *d, int64_t d_row, bool add)
@@ -36,6 +47,7 @@ static void multiply_gates(const struct call *call, const struct recurrent_sizes
     const float *h = (const float *)call->input[RECURRENT_ALL_H] + n * z->steps * z->units;
     const float *h0 = call->input[RECURRENT_WEIGHT_H0];
     struct weight_product p = {.h = a->reverse ? h + z->units : h,
+                               .h_row = z->units,
                                .d = a->reverse ? d : d + d_row,
                                .d_row = d_row,
                                .column = gate * z->units,
@@ -78,9 +90,45 @@ static void multiply_sample(const struct call *call, const struct recurrent_size
         multiply_gates(call, z, n, 0, same, dz, z->columns, add);
     if (a->kind == RECURRENT_GRU)
         multiply_gates(call, z, n, 2, 1, extra, z->units, add);
-    const struct weight_product inner = {extra, dz + 2 * z->units, z->columns, 2 * z->units, z->units, z->steps};
     if (a->kind == RECURRENT_GRU_BEFORE)
-        multiply_steps(call, z, &inner, add);
+        multiply_inner(call, z, extra, dz, z->steps, add);
+}
+
+/* ---- step by step ------------------------------------------------------- */
+
+/* Of all samples: the states before a step meet d of it. Those before the first one are h0, or 0 and left out. */
+static void multiply_step(const struct call *call, const struct recurrent_sizes *z, struct weight_product *p,
+                          const float *d, int64_t t, bool add)
+{
+    const struct recurrent_attributes *a = call->node->attributes;
+    bool first = t == (a->reverse ? z->steps - 1 : 0);
+    const float *h = call->input[RECURRENT_ALL_H];
+    p->h = first ? call->input[RECURRENT_WEIGHT_H0] : h + (a->reverse ? t + 1 : t - 1) * z->units;
+    p->h_row = first ? z->units : z->steps * z->units;
+    p->d = d + t * (p->d_row / z->steps);
+    multiply_steps(call, z, p, add);
+}
+
+static void multiply_samples(const struct call *call, const struct recurrent_sizes *z, int64_t rows)
+{
+    const struct recurrent_attributes *a = call->node->attributes;
+    const float *dz = call->input[RECURRENT_DZ], *extra = call->input[RECURRENT_WEIGHT_EXTRA];
+    int64_t same = (extra ? 2 : z->gates) * z->units, first = a->reverse ? z->steps - 1 : 0;
+    struct weight_product most = {.d_row = z->steps * z->columns, .columns = same, .steps = rows};
+    struct weight_product last = {.d_row = z->steps * z->units, .column = same, .columns = z->units, .steps = rows};
+    bool add = call->add;
+    for (int64_t t = 0; t < z->steps; t++) {
+        if (t == first && !call->input[RECURRENT_WEIGHT_H0])
+            continue;
+        multiply_step(call, z, &most, dz, t, add);
+        if (a->kind == RECURRENT_GRU)
+            multiply_step(call, z, &last, extra, t, add);
+        add = true;
+    }
+    if (!add)
+        memset(call->output[0], 0, (size_t)(z->units * z->columns) * sizeof(float));
+    if (a->kind == RECURRENT_GRU_BEFORE)
+        multiply_inner(call, z, extra, dz, rows * z->steps, call->add);
 }
 
 /* Both rows of dbias, of one sample: they differ where what flows into the kernel does. */
@@ -115,8 +163,12 @@ RUNNER(run_recurrent_weight_gradient)
         if (rows == 0)
             memset(call->output[0], 0, (size_t)(z.units * z.columns) * sizeof(float));
     }
+    bool by_steps = z.steps <= FEW_STEPS && a->dropout == 0;
+    if (by_steps && rows > 0)
+        multiply_samples(call, &z, rows);
     for (int64_t n = 0; n < rows; n++) {
-        multiply_sample(call, &z, n, call->add || n > 0);
+        if (!by_steps)
+            multiply_sample(call, &z, n, call->add || n > 0);
         if (a->bias)
             add_bias(call, &z, n);
     }
