@@ -543,7 +543,7 @@ class Kernels(Case):
         lines, end = self.lines("matmul", "relu*", "conv2d", "--memory", "160MiB")
         self.assertEqual({line["op"] for line in lines}, {"matmul", "relu", "relu_gradient", "conv2d"})
         for line in lines:
-            self.assertRegex(line["implementation"], "^(own (amx|avx512|avx2|plain)|onednn .*)$", line)
+            self.assertRegex(line["implementation"], "^(own (amx|avx512_bf16|avx512|avx2|plain)|onednn .*)$", line)
             self.assertFalse(line["reference"])
             self.assertIn(line["bound"], ("compute", "memory"))
             self.assertGreater(min(line["seconds"], line["gflops"], line["gb_per_s"], line["share"]), 0, line)

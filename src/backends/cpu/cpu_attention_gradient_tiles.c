@@ -238,7 +238,7 @@ MAKER(make_attention_gradient_tiles)
         return PLIM_OK;
     struct backward_room room;
     out->kernel.scratch_bytes = lay_room(&room, NULL, &z);
-    out->kernel.implementation = "own amx";
+    out->kernel.implementation = tiles_name();
     out->kernel.run = run_attention_gradient_tiles;
     return PLIM_OK;
 }

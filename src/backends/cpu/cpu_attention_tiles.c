@@ -153,7 +153,7 @@ MAKER(make_attention_tiles)
     if (!small || !tiles_allowed())
         return PLIM_OK;
     out->kernel.scratch_bytes = room_bytes(&z);
-    out->kernel.implementation = "own amx";
+    out->kernel.implementation = tiles_name();
     out->kernel.run = run_attention_tiles;
     return PLIM_OK;
 }

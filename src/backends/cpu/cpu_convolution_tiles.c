@@ -402,7 +402,7 @@ static void make(struct cpu_kernel *out, const struct cpu_request *request, bool
     int64_t blocks = tile_padded(l.columns) / TILE_BLOCK;
     out->kernel.pack_bytes = (size_t)(blocks * panel_of(&l, all)) * sizeof(uint16_t);
     out->kernel.pack_units = blocks < PACK_UNITS ? (int)blocks : PACK_UNITS;
-    out->kernel.implementation = "own amx";
+    out->kernel.implementation = tiles_name();
 }
 
 static void pack_forward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)

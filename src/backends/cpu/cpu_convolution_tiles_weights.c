@@ -405,7 +405,7 @@ MAKER(make_convolution_weight_gradient_tiles)
     out->size[JOINED_AT] =
         out->size[TURNED_AT] + smaller(most, tile_padded(l.elements) * row); /* of short slices too */
     out->kernel.scratch_bytes = (size_t)(out->size[JOINED_AT] + joined * 2);
-    out->kernel.implementation = "own amx";
+    out->kernel.implementation = tiles_name();
     out->kernel.run = run_weight_gradient;
     return PLIM_OK;
 }

@@ -82,7 +82,7 @@ MAKER(make_matmul_tiles)
     out->size[1] = attributes->transposed ? first : second;
     out->size[2] = cut.output[0] == PART_WHOLE;
     out->size[3] = shape_row(&node->input[0]->shape) / out->size[0];
-    out->kernel.implementation = "own amx";
+    out->kernel.implementation = tiles_name();
     out->kernel.run = out->size[2] ? run_columns : run_rows;
     out->kernel.scratch_bytes =
         (size_t)tile_room_bytes(out->size[2] ? request->slice : out->size[1], out->size[0], !out->size[2]);
@@ -163,7 +163,7 @@ MAKER(make_matmul_weight_gradient_tiles)
     out->size[3] = shape_row(&node->input[0]->shape) / out->size[0];
     bool shares = cut.output[0] == PART_SUM;
     int64_t samples = shares ? request->slice : node->input[0]->shape.dim[0];
-    out->kernel.implementation = "own amx";
+    out->kernel.implementation = tiles_name();
     out->kernel.run = shares ? run_share : run_gradient_rows;
     out->kernel.scratch_bytes = (size_t)tile_room_bytes(out->size[1], samples * out->size[3], !shares);
     if (shares)

@@ -77,7 +77,7 @@ MAKER(make_vocabulary_tiles)
     out->size[3] = tile_padded(out->size[0]) * TOKEN_ROWS;
     out->kernel.scratch_bytes = FORWARD_BYTES + (size_t)out->size[3] * sizeof(uint16_t) +
                                 (size_t)tile_room_bytes(TOKEN_ROWS, out->size[0], true);
-    out->kernel.implementation = "own amx";
+    out->kernel.implementation = tiles_name();
     out->kernel.run = run_forward;
     return PLIM_OK;
 }
@@ -253,7 +253,7 @@ MAKER(make_vocabulary_gradient_tiles)
     out->kernel.pack_units = columns ? 1 : 2;
     out->kernel.pack_bytes = (size_t)(out->size[3] * out->kernel.pack_units) * sizeof(uint16_t);
     out->kernel.scratch_bytes = room_of(NULL, tokens, d, columns).bytes;
-    out->kernel.implementation = "own amx";
+    out->kernel.implementation = tiles_name();
     out->kernel.run = run_backward;
     return PLIM_OK;
 }

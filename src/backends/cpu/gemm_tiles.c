@@ -1,4 +1,5 @@
-/* gemm_tiles.c - matrix products of bf16 by the processor's matrix tiles (AMX).
+/* gemm_tiles.c - matrix products of bf16 by the processor's matrix tiles (AMX), or by pairs in the same order
+   (tile_pairs.h).
 
    A tile is 16 rows of 64 bytes. Of A it holds 16 rows of 32 steps; of B 16 pairs of steps by 16 columns, the two of a
    pair side by side; sums are 16 x 16 floats. Four of sums, two of A and two of B make a block of 32 x 32. B is
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/tile_pairs.h"
 
 #define SIDE  16 /* rows of a tile, and its words of 4 bytes a row */
 #define WORDS (SIDE * SIDE)
@@ -23,11 +25,21 @@
 #define REQUEST_STATE 0x1023 /* ARCH_REQ_XCOMP_PERM */
 #define TILE_STATE    18     /* XFEATURE_XTILEDATA */
 
-bool tiles_allowed(void)
+static enum tile_kind ask(void)
 {
     unsigned a, b, c, d;
     bool there = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 1) && (d >> 24 & 1); /* AMX-BF16, AMX-TILE */
-    return there && syscall(SYS_arch_prctl, REQUEST_STATE, TILE_STATE) == 0;
+    if (there && syscall(SYS_arch_prctl, REQUEST_STATE, TILE_STATE) == 0)
+        return TILES_AMX;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1) ? TILES_PAIRS : TILES_NONE; /* AVX512_BF16 */
+}
+
+enum tile_kind tile_kind(void)
+{
+    static _Atomic int known; /* 0: not yet */
+    if (!known)
+        known = 1 + (int)ask();
+    return (enum tile_kind)(known - 1);
 }
 
 /* ---- packing -------------------------------------------------------------- */
@@ -130,7 +142,7 @@ static struct tile_rows rows_of(const struct tile_gemm *g, int64_t row, uint32_t
 }
 
 /* sums[32, 32] = a[32, k] . b[k, 32] */
-TILES static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int64_t k)
+TILES static void tile_block(float *sums, const struct tile_rows *a, const uint16_t *b, int64_t k)
 {
     const uint16_t *first = a->a, *second = a->a + a->second;
     __asm__ volatile("" ::: "memory"); /* gcc does not know that loading a tile reads what was packed */
@@ -152,6 +164,21 @@ TILES static void block(float *sums, const struct tile_rows *a, const uint16_t *
     _tile_stored(1, sums + SIDE, TILE_BLOCK * 4);
     _tile_stored(2, sums + SIDE * TILE_BLOCK, TILE_BLOCK * 4);
     _tile_stored(3, sums + SIDE * TILE_BLOCK + SIDE, TILE_BLOCK * 4);
+}
+
+static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int64_t k)
+{
+    if (tile_kind() == TILES_AMX) {
+        tile_block(sums, a, b, k);
+        return;
+    }
+    const struct tile_pairs pairs = {.a = a->a,
+                                     .a_row = a->stride / 2,
+                                     .next = a->next,
+                                     .steps = (k + TILE_BLOCK - 1) / TILE_BLOCK,
+                                     .pairs = SIDE,
+                                     .b = b};
+    tile_pairs_run(sums, &pairs);
 }
 
 static void put_row(const struct tile_gemm *g, float *sums, int64_t row, int64_t column, int64_t width)
@@ -189,12 +216,12 @@ static const struct {
     .rows = {SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE},
 };
 
-TILES static void set_up(void)
+TILES static void load_shapes(void)
 {
     _tile_loadconfig(&shapes);
 }
 
-TILES static void put_away(void)
+TILES static void release_tiles(void)
 {
     _tile_release();
 }
@@ -223,7 +250,8 @@ void gemm_tiles(const struct tile_gemm *g)
     uint32_t *a_room = (uint32_t *)(sums + TILE_BLOCK * TILE_BLOCK);
     uint16_t *b_room = (uint16_t *)a_room + TILE_BLOCK * tile_padded(g->k);
     int64_t some = tile_columns(g->n, g->k);
-    set_up();
+    if (tile_kind() == TILES_AMX)
+        load_shapes();
     for (int64_t column = 0; column < g->n; column += some) {
         int64_t end = g->n - column < some ? g->n : column + some;
         for (int64_t j = column; !g->b_packed && j < end; j += TILE_BLOCK)
@@ -231,7 +259,8 @@ void gemm_tiles(const struct tile_gemm *g)
         const uint16_t *b = g->b_packed ? g->b_packed + column * packed_steps(g) : b_room;
         run_columns(g, b, column, end, a_room, sums);
     }
-    put_away();
+    if (tile_kind() == TILES_AMX)
+        release_tiles();
 }
 
 #endif

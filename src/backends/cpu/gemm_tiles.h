@@ -1,4 +1,5 @@
-/* gemm_tiles.h - matrix products of bf16 with sums in f32, by the processor's matrix tiles (AMX), where it has them. */
+/* gemm_tiles.h - matrix products of bf16 with sums in f32, by what the processor has for them: matrix tiles (AMX), or
+   products of pairs in vectors (AVX512_BF16). */
 #ifndef CPU_GEMM_TILES_H
 #define CPU_GEMM_TILES_H
 
@@ -62,8 +63,22 @@ static inline int64_t tile_room_bytes(int64_t n, int64_t k, bool b_packed)
     return (packed + one) * 2 + TILE_BLOCK * TILE_BLOCK * 4;
 }
 
-/* Asks the system once; false on processors without tiles. */
-bool tiles_allowed(void);
+/* What the processor has, and the system allows. The blocks and the order of what is packed are AMX's for both. */
+enum tile_kind {
+    TILES_NONE,
+    TILES_PAIRS,
+    TILES_AMX,
+};
+enum tile_kind tile_kind(void);
+static inline bool tiles_allowed(void)
+{
+    return tile_kind() != TILES_NONE;
+}
+/* What kernels that use them are called. */
+static inline const char *tiles_name(void)
+{
+    return tile_kind() == TILES_AMX ? "own amx" : "own avx512_bf16";
+}
 void gemm_tiles(const struct tile_gemm *g);
 /* All of B: tile_padded(k) * tile_padded(n) elements. */
 void tile_pack_b(uint16_t *to, const struct tile_gemm *g);

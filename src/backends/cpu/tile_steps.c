@@ -1,6 +1,8 @@
 /* tile_steps.c - the blocks of tile_steps.h. */
 #include "backends/cpu/tile_steps.h"
 
+#include "backends/cpu/tile_pairs.h"
+
 #if LANES == 16
 
 #define TILES __attribute__((target("amx-tile,amx-bf16")))
@@ -12,7 +14,7 @@ struct shapes {
     uint8_t rows[16];
 };
 
-TILES void tile_steps_begin(int64_t width)
+TILES static void load_shapes(int64_t width)
 {
     struct shapes shapes = {.palette = 1};
     for (int i = 0; i < 8; i++) {
@@ -24,12 +26,12 @@ TILES void tile_steps_begin(int64_t width)
     _tile_loadconfig(&shapes);
 }
 
-TILES void tile_steps_end(void)
+TILES static void release_tiles(void)
 {
     _tile_release();
 }
 
-TILES void tile_steps_run(float *sums, const struct tile_steps *s)
+TILES static void run_tiles(float *sums, const struct tile_steps *s)
 {
     const uint16_t *b = s->b;
     const int64_t half = s->a_row / 2 * TILE_SIDE, tile = s->width * TILE_SIDE;
@@ -54,6 +56,29 @@ TILES void tile_steps_run(float *sums, const struct tile_steps *s)
     _tile_stored(2, sums + TILE_SIDE * TILE_BLOCK, TILE_BLOCK * 4);
     _tile_stored(3, sums + TILE_SIDE * TILE_BLOCK + TILE_SIDE, TILE_BLOCK * 4);
     __asm__ volatile("" ::: "memory");
+}
+
+void tile_steps_begin(int64_t width)
+{
+    if (tile_kind() == TILES_AMX)
+        load_shapes(width);
+}
+
+void tile_steps_end(void)
+{
+    if (tile_kind() == TILES_AMX)
+        release_tiles();
+}
+
+void tile_steps_run(float *sums, const struct tile_steps *s)
+{
+    if (tile_kind() == TILES_AMX) {
+        run_tiles(sums, s);
+        return;
+    }
+    const struct tile_pairs pairs = {
+        .a = s->a, .a_row = s->a_row / 2, .at = s->at, .steps = s->steps, .pairs = s->width / 2, .b = s->b};
+    tile_pairs_run(sums, &pairs);
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* tile_steps.h - sums of products of bf16 by the processor's matrix tiles (AMX), where each step of the sum reads its
-   rows at a place of its own: convolutions over cells where they lie.
+/* tile_steps.h - sums of products of bf16 by the processor's matrix tiles (AMX) or by pairs, where each step of the sum
+   reads its rows at a place of its own: convolutions over cells where they lie.
 
    A block is 32 rows by 32 columns of f32 sums. A step is `width` elements, even, at most 32, of each row; of B two
    tiles of width / 2 pairs of elements by 16 columns, one behind the other. */

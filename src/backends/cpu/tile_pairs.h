@@ -1,0 +1,20 @@
+/* tile_pairs.h - a block of gemm_tiles.h and tile_steps.h without matrix tiles: by the instruction that multiplies two
+   pairs of bf16 in each lane (AVX512_BF16). */
+#ifndef CPU_TILE_PAIRS_H
+#define CPU_TILE_PAIRS_H
+
+#include <stdint.h>
+
+struct tile_pairs {
+    const uint16_t *a;
+    int64_t a_row;     /* elements between rows */
+    const int64_t *at; /* elements from `a` to the first row of each step; NULL: `next` between them */
+    int64_t next;
+    int64_t steps, pairs; /* of elements in a step: at most 16 */
+    const uint16_t *b;    /* of each step two tiles of `pairs` by 16 columns */
+};
+
+/* sums[32, 32] = the sum of all steps. */
+void tile_pairs_run(float *sums, const struct tile_pairs *t);
+
+#endif
