@@ -102,6 +102,38 @@ def pictures_in_time(normal):
     return build, words
 
 
+def residuals_in_time():
+    """A graph for each step: a sum of two branches, an op, a layer that is used twice."""
+    def build():
+        i, one = keras.Input((3, 8, 8, 2), name="a"), keras.Input((8, 8, 2), name="picture")
+        second = layers.Conv2D(4, 3, padding="same", activation="tanh", name="second")
+        x = layers.Conv2D(4, 3, padding="same", name="first")(one)
+        x = second(layers.Add(name="sum")([x, second(x)]) * 0.5)
+        inside = keras.Model(one, layers.Dense(5, name="last")(layers.GlobalAveragePooling2D(name="pool")(x)), name="inside")
+        return keras.Model(i, layers.Dense(3, activation="softmax", name="out")(layers.LSTM(4, name="lstm")(layers.TimeDistributed(inside, name="steps")(i))))
+    words = [{"TimeDistributed": {"name": "steps", "layer": {"Functional": {"name": "inside", "outputs": "last", "layers": [
+        {"Input": {"shape": [8, 8, 2], "name": "picture"}}, {"Conv2D": {"filters": 4, "kernel_size": 3, "padding": "same", "name": "first"}},
+        {"Conv2D": {"filters": 4, "kernel_size": 3, "padding": "same", "activation": "tanh", "name": "second"}},
+        {"Add": {"inputs": ["first", "second"], "name": "sum"}}, {"Op": {"op": "multiply", "arguments": {"b": 0.5}}}, {"second": {"name": "again"}},
+        {"GlobalAveragePooling2D": {"name": "pool"}}, {"Dense": {"units": 5, "name": "last"}}]}}}},
+        {"LSTM": {"units": 4, "name": "lstm"}}, {"Dense": {"units": 3, "activation": "softmax", "name": "out"}}]
+    return build, words
+
+
+def sentences_in_time(mask):
+    """Sentences of a text: each is read by a recurrent layer, and so are they."""
+    def build():
+        i, one = keras.Input((3, 7), dtype="int32", name="a"), keras.Input((7,), dtype="int32", name="sentence")
+        x = layers.Rescaling(12.0, name="large")(layers.Embedding(11, 5, mask_zero=mask, name="table")(one))
+        inside = keras.Model(one, layers.Bidirectional(layers.LSTM(4, name="read"), name="both")(x), name="inside")
+        return keras.Model(i, layers.Dense(3, activation="softmax", name="out")(layers.GRU(4, name="gru")(layers.TimeDistributed(inside, name="steps")(i))))
+    words = [{"TimeDistributed": {"name": "steps", "layer": {"Functional": {"name": "inside", "layers": [
+        {"Embedding": {"input_dim": 11, "output_dim": 5, "mask_zero": mask, "name": "table"}}, {"Rescaling": {"scale": 12.0, "name": "large"}},
+        {"Bidirectional": {"layer": {"LSTM": {"units": 4, "name": "read"}}, "name": "both"}}]}}}},
+        {"GRU": {"units": 4, "name": "gru"}}, {"Dense": {"units": 3, "activation": "softmax", "name": "out"}}]
+    return build, words
+
+
 def cosine(axes):
     def build():
         a, b = keras.Input(FIRST, name="a"), keras.Input(SECOND, name="b")
@@ -137,6 +169,10 @@ def cases(compare, rng):
     for normal in (False, True):
         build, words = pictures_in_time(normal)
         compare(f"a model for each step{', normalised' if normal else ''}", build, words, pictures, y, "sparse_categorical_crossentropy", bar=1e-4, adam=False)
+    compare("a graph for each step", *residuals_in_time(), pictures, y, "sparse_categorical_crossentropy", bar=1e-4, adam=False)
+    for mask in (False, True):
+        compare(f"sentences, one by one{', masked' if mask else ''}", *sentences_in_time(mask), rng.integers(0, 11, (16, 3, 7)).astype(np.int32), y,
+                "sparse_categorical_crossentropy", bar=1e-4, adam=False)
     for axes in (1, 2):
         compare(f"Dot of unit vectors along {axes}", cosine(axes), None, x, y, "sparse_categorical_crossentropy", adam=False)
     compare_adapted(y)

@@ -90,7 +90,8 @@ static const struct job_kind states_job = {
     "  train: {random: {elements: 20, shape: [2, 5, 4, 2], classes: 3, seed: 1}, pipeline: [shuffle: exact, batch: 4]}\n"
     "  validation: {random: {elements: 8, shape: [2, 5, 4, 2], classes: 3, seed: 2}, pipeline: [batch: 4]}\n"
     "model: [ConvLSTM2D: {filters: 3, kernel_size: 3, padding: same, return_sequences: true, stateful: true},\n"
-    "        TimeDistributed: Flatten, GRU: {units: 4, stateful: true},\n"
+    "        TimeDistributed: {layer: {Functional: [Flatten, Dropout: 0.5, Add: [flatten, dropout]]}},\n"
+    "        GRU: {units: 4, stateful: true},\n"
     "        SpectralNormalization: {layer: {Dense: 3}}, Softmax]\n" TRAIN,
     false};
 

@@ -232,7 +232,10 @@ static void steps_share_the_layer(void **state)
     assert_int_equal(shape->rank, 3);
     assert_int_equal(shape->dim[1], 3);
     assert_int_equal(shape->dim[2], 16);
-    assert_int_equal(read_model(bench, "[TimeDistributed: Add, Dense: 1]"), PLIM_BAD_JOB);
+    good(bench, read_model(bench, "[TimeDistributed: Add, Flatten, Dense: 1]"));
+    assert_int_equal(build(bench, columns, COUNT(columns)), PLIM_BAD_JOB);
+    assert_non_null(strstr(bench->error.message, "time_distributed/add: takes at least 2 inputs"));
+    assert_int_equal(read_model(bench, "[TimeDistributed: Input, Dense: 1]"), PLIM_BAD_JOB);
     assert_int_equal(read_model(bench, "[TimeDistributed, Dense: 1]"), PLIM_BAD_JOB);
     assert_int_equal(read_model(bench, "[TimeDistributed: {layer: {Desne: 3}}]"), PLIM_BAD_JOB);
     assert_non_null(strstr(bench->error.hint, "Dense"));
@@ -379,9 +382,25 @@ static void bad_graphs_are_refused(void **state)
          "ReversibleEmbedding"},
         {"- ReversibleEmbedding: {input_dim: 3, output_dim: 2, reverse: true}", PLIM_BAD_JOB, "job.yaml:1",
          "first use cannot be reverse", "second use"},
-        {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3], outputs: a}}}", PLIM_UNSUPPORTED, "job.yaml:1",
-         "a Functional model inside", "Sequential"},
-        {"- TimeDistributed: {layer: {Sequential: []}}", PLIM_BAD_JOB, "job.yaml:1", "a list of 1 to 256 layers", ""},
+        {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3], outputs: a}}}", PLIM_BAD_JOB, "job.yaml:1",
+         "outputs: no layer is named 'a'", ""},
+        {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3, Add: [dense, dence]]}}}", PLIM_BAD_JOB,
+         "job.yaml:1", "no layer is named 'dence'", ""},
+        {"- TimeDistributed: {layer: {Functional: {layers: [Add: {inputs: [b, b], name: a}, Add: {inputs: [a, a], name: b}]}}}",
+         PLIM_BAD_JOB, "job.yaml:1", "in a circle", ""},
+        {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3, Dense: {units: 2, inputs: [dense, dense]}]}}}",
+         PLIM_BAD_JOB, "job.yaml:1", "Dense takes 1 input, got 2", ""},
+        {"- TimeDistributed: {layer: {Functional: {layers: [Use: {layer: a}]}}}", PLIM_BAD_JOB, "job.yaml:1",
+         "no layer above is named 'a'", ""},
+        {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3], outputs: [dense, dense]}}}", PLIM_UNSUPPORTED,
+         "job.yaml:1", "a model of one output", ""},
+        {"- TimeDistributed: {layer: {Functional: {layers: [Input: {shape: [3]}, Input: {shape: [3]}, Add]}}}",
+         PLIM_UNSUPPORTED, "job.yaml:1", "one Input", ""},
+        {"- TimeDistributed: {layer: {Sequential: [Sequential: [Dense: 3]]}}", PLIM_UNSUPPORTED, "job.yaml:1",
+         "a model inside its model", ""},
+        {"- TimeDistributed: {layer: {LSTM: {units: 3, return_state: true}}}", PLIM_UNSUPPORTED, "job.yaml:1",
+         "several outputs", ""},
+        {"- TimeDistributed: {layer: {Sequential: []}}", PLIM_BAD_JOB, "job.yaml:1", "a list of 1 to 4096 layers", ""},
         {"- TimeDistributed: {layer: {Sequential: [Dense: {units: 3, name: a}, Dense: {units: 4, name: a}]}}", PLIM_BAD_JOB,
          "job.yaml:1", "two layers are named", ""},
         {"- Op: {op: split}", PLIM_BAD_JOB, "job.yaml:1:3", "1 to 64 parts", "indices_or_sections: 2"},

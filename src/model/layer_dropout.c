@@ -47,13 +47,15 @@ static const struct setting gaussian_settings[] = {
     LAYER_WORDS,
 };
 
-/* Which use of the layer is built: 0 for the first, so that a layer with one use draws what its name says. */
+/* Which use of the layer is built: 0 for the first, so that a layer with one use draws what its name says. Of layers
+   inside another, each use of one of the outer layer's. */
 static uint64_t use_number(const struct layer *layer)
 {
     const struct model *model = layer->model;
     while (layer->outer)
         layer = layer->outer;
-    return model->now ? (uint64_t)(model->now - model->use - layer->first_use) : 0;
+    uint64_t use = model->now ? (uint64_t)(model->now - model->use - layer->first_use) : 0;
+    return use + (model->inner_now ? model->inner_now->number << 32 : 0);
 }
 
 uint64_t layer_seed(const struct layer *layer, int64_t own)

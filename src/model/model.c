@@ -85,6 +85,9 @@ bool layer_is_last(const struct layer *layer)
 struct tensor *layer_mask(const struct layer *layer, int i)
 {
     const struct use *now = layer->model->now;
+    const struct inner_now *inner = layer->model->inner_now;
+    if (inner)
+        return i < inner->count ? inner->mask[i] : NULL;
     if (!now || i >= now->input_count || now->input[i].from < 0)
         return NULL;
     return use_made(&layer->model->use[now->input[i].from], now->input[i].part)->mask;
@@ -92,8 +95,11 @@ struct tensor *layer_mask(const struct layer *layer, int i)
 
 void layer_set_mask(struct layer *layer, struct tensor *mask)
 {
-    if (layer->model->now)
-        layer->model->now->made.mask = mask;
+    struct model *model = layer->model;
+    if (model->inner_now)
+        model->inner_now->made_mask = mask;
+    else if (model->now)
+        model->now->made.mask = mask;
 }
 
 plim_status layer_several_outputs(struct layer *layer, int outputs, plim_error *error)

@@ -137,6 +137,14 @@ static inline struct use_output *use_made(struct use *use, int part)
     return part ? &use->further[part - 1] : &use->made;
 }
 
+/* A layer inside another while it is built (inner_layers.c). */
+struct inner_now {
+    struct tensor *const *mask; /* of its inputs */
+    int count;
+    struct tensor *made_mask;
+    uint64_t number; /* of this use, among all that the outer layer's use makes of those inside */
+};
+
 /* What a model is fed: a column of the batch for each Input layer; one column where there is none. */
 struct feed {
     const char *name; /* of the Input layer, or NULL */
@@ -171,6 +179,7 @@ struct model {
     /* While building: */
     int builds;
     struct use *now;  /* the use that is being built */
+    struct inner_now *inner_now; /* the layer inside it, or NULL */
     const struct training *training;
     bool fitting;     /* the graph of a training step: Dropout drops, BatchNormalization takes the batch's figures */
     struct tensor *iteration; /* made when first asked for */
@@ -193,6 +202,7 @@ void layer_place(char out[256], const struct layer *layer);
 
 /* A layer inside another, from `Dense: 10` or `Dense: {...}`: "time_distributed/dense". Its weights count as the outer one's. */
 plim_status layer_read_inner(struct layer **out, struct layer *outer, const struct yaml *entry, plim_error *error);
+bool is_layer_class(const char *word);
 /* Names it behind `prefix` ("" or "inside/"): where it has no name by its class, "conv2d_1" the second of it among
    the `count` that are before it. Its group in .keras files is `group` and its class, whatever the name. */
 plim_status layer_name_inner(struct layer *inner, struct layer *const *before, int count, const char *prefix,

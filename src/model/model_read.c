@@ -98,6 +98,11 @@ static int type_of(const char *word)
     return -1;
 }
 
+bool is_layer_class(const char *word)
+{
+    return type_of(word) >= 0;
+}
+
 static int model_word(const char *word)
 {
     for (int i = 0; i < LENGTH(model_words); i++)
