@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/gemm_tiles.h"
+#include "backends/cpu/tile_pairs.h"
 #include "base/workers.h"
 #include "kernel_bench.h"
 #include "op_fixture.h"
@@ -594,6 +595,40 @@ static void far_paddings_take_no_room(void **state)
     }
 }
 
+#ifdef __x86_64__
+/* Steps at places of their own or one behind the other, of 1 to 16 pairs: as tiles would have them. */
+static void blocks_of_pairs(void **state)
+{
+    (void)state;
+    enum { ROW = 40, STEPS = 3 };
+    static const int64_t at[STEPS] = {5, 0, 3}, widths[] = {2, 10, 32};
+    uint16_t a[33 * ROW + STEPS * 32], b[STEPS * 2 * 16 * 32];
+    float sums[32 * 32];
+    if (!__builtin_cpu_supports("avx512bf16"))
+        skip();
+    for (size_t i = 0; i < sizeof a / sizeof *a; i++)
+        a[i] = (uint16_t)((i % 3 ? 0x3f80 : 0xbf00) + i * 7 % 64); /* about 1 and -1/2 */
+    for (size_t i = 0; i < sizeof b / sizeof *b; i++)
+        b[i] = (uint16_t)((i % 5 ? 0x3f00 : 0xbf80) + i * 5 % 64);
+    for (size_t k = 0; k < 2 * sizeof widths / sizeof *widths; k++) {
+        int64_t width = widths[k / 2];
+        const struct tile_pairs t = {a, ROW, k % 2 ? at : NULL, 4, STEPS, width / 2, b};
+        tile_pairs_run(sums, &t);
+        for (int64_t i = 0; i < 32; i++)
+            for (int64_t j = 0; j < 32; j++) {
+                double sum = 0;
+                for (int64_t s = 0; s < STEPS; s++)
+                    for (int64_t e = 0; e < width; e++) {
+                        int64_t from = (k % 2 ? at[s] : 4 * s) + i * ROW + e;
+                        int64_t with = ((s * 2 + j / 16) * (width / 2) + e / 2) * 32 + j % 16 * 2 + e % 2;
+                        sum += element_get(a, TYPE_BF16, from) * element_get(b, TYPE_BF16, with);
+                    }
+                assert_float_equal(sums[i * 32 + j], sum, 1e-4);
+            }
+    }
+}
+#endif
+
 /* What runs where there is no oneDNN: every convolution's examples, with the library out of the way. */
 static void columns_take_every_convolution(void **state)
 {
@@ -908,6 +943,9 @@ int main(void)
         cmocka_unit_test(points_of_many_channels),
         cmocka_unit_test(lines_that_a_stride_leaves),
         cmocka_unit_test(a_vector_and_a_half_of_channels),
+#ifdef __x86_64__
+        cmocka_unit_test(blocks_of_pairs),
+#endif
         cmocka_unit_test(weights_of_many_taps),
         cmocka_unit_test(far_paddings_take_no_room),
         cmocka_unit_test(columns_take_every_convolution),

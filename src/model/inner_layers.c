@@ -1,19 +1,22 @@
 /* inner_layers.c - layers inside a layer: read into uses, put in order, and built one after another.
 
-   NEEDSWORK: models inside it, layers with several outputs, several inputs or outputs of it. */
+   NEEDSWORK: ids that an Embedding inside reads are not held against its table before they are used; models inside it,
+   layers with several outputs, several inputs or outputs of it. */
 #include "model/inner_layers.h"
 
 #include <string.h>
 
 #include "model/model_scope.h"
 
-#define MOST_INNER 4096
+#define MOST_INNER  4096
+#define MOST_INNER_INPUTS (4 * MOST_INNER) /* each is looked for among all names */
 
 struct inner_reader {
     struct inner_layers *out;
     struct layer *outer;
     const char *prefix;
     bool frozen;
+    int inputs; /* of all uses */
     plim_error *error;
 };
 
@@ -57,13 +60,15 @@ static plim_status find_input(int *out, const struct inner_reader *r, const char
 }
 
 /* Those it names, or the one above. */
-static plim_status connect(struct inner_use *use, const struct inner_reader *r, const char *feed)
+static plim_status connect(struct inner_use *use, struct inner_reader *r, const char *feed)
 {
     const struct yaml *inputs = use->inputs;
     bool list = inputs && inputs->kind == YAML_LIST;
     int count = list ? inputs->count : 1, *input = arena_array(arena_of(r), (size_t)count + 1, sizeof *input), i = 0;
     if (!input)
         return arena_refused(arena_of(r), r->error);
+    if ((r->inputs += count) > MOST_INNER_INPUTS)
+        return refuse(r, PLIM_BAD_JOB, inputs, "its layers have too many inputs", NULL);
     use->input = input;
     use->input_count = count;
     input[0] = (int)(use - r->out->use) - 1;
@@ -112,49 +117,67 @@ static plim_status define(struct inner_use *use, struct inner_reader *r, const s
     struct layer_words *words = use->layer->options;
     words->trainable = words->trainable && !r->frozen;
     use->name = words->name + strlen(r->prefix);
+    use->inputs = words->inputs;
     return PLIM_OK;
 }
 
+/* `- dense: {inputs: b, name: again}` or `- Use: {layer: dense, ...}`. */
+struct again_words {
+    const char *name, *layer;
+    const struct yaml *inputs;
+};
+
+static const struct setting again_settings[] = {
+    {"inputs", SETTING_NODE, offsetof(struct again_words, inputs), 0},
+    {"name", SETTING_WORD, offsetof(struct again_words, name), 0},
+    {"layer", SETTING_WORD, offsetof(struct again_words, layer), 0},
+};
+
 /* A layer above, once more: its name is "dense:1", or said. */
-static plim_status use_again(struct inner_use *use, const struct inner_reader *r, const char *name,
+static plim_status use_again(struct inner_use *use, const struct inner_reader *r, const char *word,
                              const struct yaml *entry, const struct yaml *options)
 {
-    int first = name ? find_use(r, name) : INNER_FEED - 1, again = 1;
+    struct again_words words = {.layer = word};
     bool map = options && options->kind == YAML_MAP;
+    if (map)
+        TRY(settings_read(&words, again_settings, word ? 2 : 3, r->outer->model->job, options, r->error));
+    int first = words.layer ? find_use(r, words.layer) : INNER_FEED - 1, again = 1;
     if (first < 0)
-        return refuse(r, PLIM_BAD_JOB, entry, "no layer above is named", name ? name : "");
+        return refuse(r, PLIM_BAD_JOB, entry, "no layer above is named", words.layer ? words.layer : "");
     use->layer = r->out->use[first].layer;
+    use->inputs = map ? words.inputs : word_of(options) || (options && options->kind == YAML_LIST) ? options : NULL;
     for (int i = first + 1; i < r->out->use_count; i++)
         again += r->out->use[i].layer == use->layer;
-    use->name = map ? word_of(yaml_get(options, "name")) : NULL;
-    if (!use->name)
-        use->name = arena_format(arena_of(r), "%s:%d", name, again);
+    use->name = words.name ? words.name : arena_format(arena_of(r), "%s:%d", words.layer, again);
     return use->name ? PLIM_OK : arena_refused(arena_of(r), r->error);
+}
+
+static plim_status add_feed(const struct inner_reader *r, const struct yaml *entry, const char **feed)
+{
+    const struct yaml *options = entry->kind == YAML_MAP ? entry->first : NULL;
+    const char *name = options && options->kind == YAML_MAP ? word_of(yaml_get(options, "name")) : NULL;
+    if (*feed || r->out->use_count)
+        return refuse(r, PLIM_UNSUPPORTED, entry, "its model has one Input, first of all", NULL);
+    *feed = name ? name : "input_layer";
+    return PLIM_OK;
 }
 
 static plim_status add_entry(struct inner_reader *r, const struct yaml *entry, const char **feed)
 {
-    const struct yaml *options = entry->kind == YAML_MAP ? entry->first : NULL;
-    const char *word = options ? options->key : word_of(entry);
-    bool map = options && options->kind == YAML_MAP;
+    bool map = entry->kind == YAML_MAP && entry->count == 1;
+    const struct yaml *options = map ? entry->first : NULL;
+    const char *word = map ? options->key : word_of(entry);
     if (!word)
-        return refuse(r, PLIM_BAD_JOB, entry, "expected a layer", NULL);
+        return refuse(r, PLIM_BAD_JOB, entry, "expected one layer an entry", NULL);
     if (is_model(word))
         return refuse(r, PLIM_UNSUPPORTED, entry, "a model inside its model is not supported yet:", word);
-    if (is_input(word)) {
-        if (*feed || r->out->use_count)
-            return refuse(r, PLIM_UNSUPPORTED, entry, "its model has one Input, first of all", NULL);
-        *feed = map && word_of(yaml_get(options, "name")) ? word_of(yaml_get(options, "name")) : "input_layer";
-        return PLIM_OK;
-    }
+    if (is_input(word))
+        return add_feed(r, entry, feed);
     struct inner_use *use = &r->out->use[r->out->use_count];
     bool named = strcmp(word, "Use") == 0, again = named || (!is_layer_class(word) && find_use(r, word) >= 0);
-    if (again)
-        TRY(use_again(use, r, named ? (map ? word_of(yaml_get(options, "layer")) : NULL) : word, entry, options));
-    else
-        TRY(define(use, r, entry));
-    use->inputs = again ? (map ? yaml_get(options, "inputs") : options)
-                        : ((const struct layer_words *)use->layer->options)->inputs;
+    TRY(again ? use_again(use, r, named ? NULL : word, entry, options) : define(use, r, entry));
+    if (find_use(r, use->name) >= 0 || (*feed && strcmp(use->name, *feed) == 0))
+        return refuse(r, PLIM_BAD_JOB, entry, "two layers are named", use->name);
     r->out->use_count++;
     return PLIM_OK;
 }
@@ -220,26 +243,41 @@ static plim_status read_list(struct inner_reader *r, const struct yaml *list)
     return put_in_order(r, list);
 }
 
+struct inner_model_words {
+    const char *name;
+    const struct yaml *layers, *outputs;
+    bool trainable;
+};
+
+static const struct setting model_settings[] = {
+    {"layers", SETTING_NODE, offsetof(struct inner_model_words, layers), 0},
+    {"name", SETTING_WORD, offsetof(struct inner_model_words, name), 0},
+    {"outputs", SETTING_NODE, offsetof(struct inner_model_words, outputs), 0},
+    {"trainable", SETTING_BOOL, offsetof(struct inner_model_words, trainable), 0},
+};
+
 /* {Sequential: [...]} or {Functional: {layers: [...], ...}}; what it says of its input is seen from what comes. */
 static plim_status read_model(struct inner_reader *r, const struct yaml *model, const char *snake)
 {
-    bool map = model->kind == YAML_MAP;
-    const struct yaml *list = map ? yaml_get(model, "layers") : model;
-    const char *trainable = map ? word_of(yaml_get(model, "trainable")) : NULL;
-    const char *name = map ? word_of(yaml_get(model, "name")) : NULL;
+    struct inner_model_words words = {.layers = model, .trainable = true};
     char where[256];
+    if (model->kind == YAML_MAP) {
+        words.layers = NULL;
+        TRY(settings_read(&words, model_settings, LENGTH(model_settings), r->outer->model->job, model, r->error));
+    }
+    const struct yaml *list = words.layers;
     yaml_place(where, r->outer->model->job, model);
-    if (name && (!*name || strchr(name, '/')))
-        return refuse(r, PLIM_BAD_JOB, model, "the model's name is empty, or has a '/'", NULL);
+    if (words.name && !is_layer_name(words.name))
+        return refuse(r, PLIM_BAD_JOB, model, "the model's name is empty, or has a '/' or a control character", NULL);
     if (!list || list->kind != YAML_LIST || list->count < 1 || list->count > MOST_INNER)
         return fail_at(r->error, PLIM_BAD_JOB, where, "%s: expected a list of 1 to %d layers", r->outer->type->name,
                        MOST_INNER);
-    r->prefix = arena_format(arena_of(r), "%s/", name ? name : snake);
-    r->frozen = trainable && strcmp(trainable, "false") == 0;
+    r->prefix = arena_format(arena_of(r), "%s/", words.name ? words.name : snake);
+    r->frozen = !words.trainable;
     if (!r->prefix)
         return arena_refused(arena_of(r), r->error);
     TRY(read_list(r, list));
-    return find_output(r, map ? yaml_get(model, "outputs") : NULL);
+    return find_output(r, words.outputs);
 }
 
 /* One layer, whose names are the outer one's. */
@@ -257,12 +295,17 @@ static plim_status read_one(struct inner_reader *r, const struct yaml *word)
     return put_in_order(r, word);
 }
 
+static bool takes_any_type(const struct layer *layer)
+{
+    return layer->type->any_type || layer->any_type;
+}
+
 /* Whole numbers come as they are where everybody who reads what comes takes them so. */
 static bool feeds_any_type(const struct inner_layers *inner)
 {
     for (int i = 0; i < inner->use_count; i++)
         for (int k = 0; k < inner->use[i].input_count; k++)
-            if (inner->use[i].input[k] == INNER_FEED && !inner->use[i].layer->type->any_type)
+            if (inner->use[i].input[k] == INNER_FEED && !takes_any_type(inner->use[i].layer))
                 return false;
     return true;
 }
@@ -304,12 +347,15 @@ static struct inner_value build_use(const struct inner_use *use, struct graph *g
     }
     for (int i = 0; i < use->input_count; i++) {
         int from = use->input[i];
-        in[i] = cast(graph, layer, from == INNER_FEED ? x : made[from].y, layer->type->any_type);
+        in[i] = cast(graph, layer, from == INNER_FEED ? x : made[from].y, takes_any_type(layer));
         mask[i] = from == INNER_FEED ? NULL : made[from].mask;
     }
+    if (graph->failed)
+        return (struct inner_value){0};
     struct inner_now *around = layer->model->inner_now; /* where the outer layer lies inside another itself */
+    uint64_t before = around ? around->number : 14695981039346656037u; /* FNV-1a, of words */
     struct inner_now now = {mask, use->input_count, layer->type->keeps_mask ? mask[0] : NULL,
-                            number + (around ? (around->number + 1) * MOST_INNER * MOST_INNER : 0)};
+                            (before ^ number) * 1099511628211u};
     layer->model->inner_now = &now;
     struct tensor *y = layer->type->merge ? layer->type->merge(layer, graph, in, use->input_count)
                                           : layer->type->build(layer, graph, in[0]);

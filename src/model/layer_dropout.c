@@ -47,15 +47,13 @@ static const struct setting gaussian_settings[] = {
     LAYER_WORDS,
 };
 
-/* Which use of the layer is built: 0 for the first, so that a layer with one use draws what its name says. Of layers
-   inside another, each use of one of the outer layer's. */
+/* Which use of the layer is built: 0 for the first, so that a layer with one use draws what its name says. */
 static uint64_t use_number(const struct layer *layer)
 {
     const struct model *model = layer->model;
     while (layer->outer)
         layer = layer->outer;
-    uint64_t use = model->now ? (uint64_t)(model->now - model->use - layer->first_use) : 0;
-    return use + (model->inner_now ? model->inner_now->number << 32 : 0);
+    return model->now ? (uint64_t)(model->now - model->use - layer->first_use) : 0;
 }
 
 uint64_t layer_seed(const struct layer *layer, int64_t own)
@@ -66,6 +64,8 @@ uint64_t layer_seed(const struct layer *layer, int64_t own)
         hash = (hash ^ (uint8_t)*at) * 1099511628211u;
     for (; use; use >>= 8)
         hash = (hash ^ (use & 0xff)) * 1099511628211u;
+    if (layer->model->inner_now) /* inside another: each use of one of the outer layer's */
+        hash = (hash ^ layer->model->inner_now->number) * 1099511628211u;
     return random_key(layer->model->training->seed, hash, (uint64_t)own);
 }
 

@@ -142,7 +142,7 @@ struct inner_now {
     struct tensor *const *mask; /* of its inputs */
     int count;
     struct tensor *made_mask;
-    uint64_t number; /* of this use, among all that the outer layer's use makes of those inside */
+    uint64_t number; /* a hash: of this use among all that the outer layer's use makes of those inside */
 };
 
 /* What a model is fed: a column of the batch for each Input layer; one column where there is none. */
@@ -203,6 +203,7 @@ void layer_place(char out[256], const struct layer *layer);
 /* A layer inside another, from `Dense: 10` or `Dense: {...}`: "time_distributed/dense". Its weights count as the outer one's. */
 plim_status layer_read_inner(struct layer **out, struct layer *outer, const struct yaml *entry, plim_error *error);
 bool is_layer_class(const char *word);
+bool is_layer_name(const char *name);
 /* Names it behind `prefix` ("" or "inside/"): where it has no name by its class, "conv2d_1" the second of it among
    the `count` that are before it. Its group in .keras files is `group` and its class, whatever the name. */
 plim_status layer_name_inner(struct layer *inner, struct layer *const *before, int count, const char *prefix,

@@ -58,7 +58,7 @@ bool scope_add_name(struct scope *scope, int entry)
 }
 
 /* Names go into files and onto terminals: what a terminal would obey is none. */
-static bool is_name(const char *name)
+bool is_layer_name(const char *name)
 {
     for (const char *c = name; *c; c++)
         if (*c == '/' || (unsigned char)*c < 0x20 || *c == 0x7f)
@@ -73,7 +73,7 @@ static plim_status name_entry(struct model_reader *reader, struct scope *scope, 
     struct model *model = reader->model;
     char where[256];
     entry_place(where, reader, entry);
-    if (own && !is_name(own))
+    if (own && !is_layer_name(own))
         return fail_at(reader->error, PLIM_BAD_JOB, where, "name: '%s' is empty, or has a '/' or a control character",
                        own);
     int number = own ? 0 : (*unnamed)++;
@@ -184,7 +184,7 @@ plim_status layer_read_inner(struct layer **out, struct layer *outer, const stru
     inner->origin = yaml_origin(entry);
     TRY(read_options(inner, model, type, map ? entry->first : NULL, error));
     struct layer_words *words = inner->options;
-    if (words->name && !is_name(words->name))
+    if (words->name && !is_layer_name(words->name))
         return fail_at(error, PLIM_BAD_JOB, where, "name: '%s' is empty, or has a '/' or a control character",
                        words->name);
     words->trainable = words->trainable && outer_words->trainable;

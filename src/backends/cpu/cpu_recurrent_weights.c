@@ -163,7 +163,7 @@ RUNNER(run_recurrent_weight_gradient)
         if (rows == 0)
             memset(call->output[0], 0, (size_t)(z.units * z.columns) * sizeof(float));
     }
-    bool by_steps = z.steps <= FEW_STEPS && a->dropout == 0;
+    bool by_steps = cpu_kernel_of(kernel)->size[0];
     if (by_steps && rows > 0)
         multiply_samples(call, &z, rows);
     for (int64_t n = 0; n < rows; n++) {
@@ -185,6 +185,8 @@ MAKER(make_recurrent_weight_gradient)
     if (attributes->dropout > 0)
         floats += z.steps * z.units + (z.columns + NOISE_CHUNK - 1) / NOISE_CHUNK * NOISE_CHUNK;
     out->kernel.scratch_bytes = (size_t)(floats > bias ? floats : bias) * sizeof(float);
+    bool few = z.steps <= FEW_STEPS && (request->slice == 0 || z.steps <= request->slice);
+    out->size[0] = few && attributes->dropout == 0; /* step by step */
     out->kernel.run = entry->run;
     return PLIM_OK;
 }
