@@ -382,6 +382,38 @@ static void bad_graphs_are_refused(void **state)
          "ReversibleEmbedding"},
         {"- ReversibleEmbedding: {input_dim: 3, output_dim: 2, reverse: true}", PLIM_BAD_JOB, "job.yaml:1",
          "first use cannot be reverse", "second use"},
+        {"- Op: {op: split}", PLIM_BAD_JOB, "job.yaml:1:3", "1 to 64 parts", "indices_or_sections: 2"},
+        {"- Op: {op: split, arguments: {indices_or_sections: 2, axs: 1}}", PLIM_BAD_JOB, "job.yaml:1:3",
+         "unknown argument of split 'axs'", "'axis'"},
+        {"- Op: {arguments: 3}", PLIM_BAD_JOB, "job.yaml:1:3", "'op' is missing", "op: mean"},
+        {"- Op: {op: add, arguments: {b: [1, [2]]}}", PLIM_BAD_JOB, "job.yaml:1:", "different lengths", ""},
+        {"- Op: {op: add, arguments: {a: {value: [1, 2], dtype: text}}}", PLIM_BAD_JOB, "job.yaml:1:", "dtype 'text'", ""},
+        {"- Op: {op: add, arguments: {a: {value: [1, 2], type: int8}}}", PLIM_BAD_JOB, "job.yaml:1:", "unknown key 'type'",
+         "dtype"},
+        {"- Op: {op: add, arguments: {a: {value: '0000', dtype: int64, shape: [1048576]}}}", PLIM_BAD_JOB, "job.yaml:1:",
+         "16777216 hexadecimal digits", ""},
+        {"- Op: {op: add, arguments: {a: {value: '0000c07f', dtype: float32, shape: [1]}}}", PLIM_BAD_JOB, "job.yaml:1:",
+         "element 0 is not finite", ""},
+        {"- Op: {op: add, arguments: {a: {value: [9007199254740993], dtype: int64}}}", PLIM_BAD_JOB, "job.yaml:1:",
+         "9007199254740993 is no int64", ""},
+        {"layer: [Dense: 3]", PLIM_BAD_JOB, "job.yaml:1:1", "unknown key 'layer'", "layers"},
+        {"layers: []", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
+        {"- Sequential: []", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
+        {"- Sequential:", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
+        {"- Dense: {units: 3, inputs: {a: b}}", PLIM_BAD_JOB, "job.yaml:1", "names of layers", ""},
+        {"- Input: {shape: [3], name: a}\n- Input: {shape: [3], inputs: a}", PLIM_BAD_JOB, "job.yaml:2",
+         "reads the data", ""},
+        {"- Dense: {units: 3, name: a}\n- a: {inputs: a, units: 4}", PLIM_BAD_JOB, "job.yaml:2", "unknown key 'units'",
+         ""},
+    };
+    struct bench *bench = *state;
+    for (int i = 0; i < COUNT(refusals); i++)
+        expect(bench, read_model(bench, refusals[i].text), &refusals[i]);
+}
+
+static void bad_steps_are_refused(void **state)
+{
+    static const struct refusal refusals[] = {
         {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3], outputs: a}}}", PLIM_BAD_JOB, "job.yaml:1",
          "outputs: no layer is named 'a'", ""},
         {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3, Add: [dense, dence]]}}}", PLIM_BAD_JOB,
@@ -411,29 +443,6 @@ static void bad_graphs_are_refused(void **state)
         {"- TimeDistributed: {layer: {Sequential: []}}", PLIM_BAD_JOB, "job.yaml:1", "a list of 1 to 4096 layers", ""},
         {"- TimeDistributed: {layer: {Sequential: [Dense: {units: 3, name: a}, Dense: {units: 4, name: a}]}}", PLIM_BAD_JOB,
          "job.yaml:1", "two layers are named", ""},
-        {"- Op: {op: split}", PLIM_BAD_JOB, "job.yaml:1:3", "1 to 64 parts", "indices_or_sections: 2"},
-        {"- Op: {op: split, arguments: {indices_or_sections: 2, axs: 1}}", PLIM_BAD_JOB, "job.yaml:1:3",
-         "unknown argument of split 'axs'", "'axis'"},
-        {"- Op: {arguments: 3}", PLIM_BAD_JOB, "job.yaml:1:3", "'op' is missing", "op: mean"},
-        {"- Op: {op: add, arguments: {b: [1, [2]]}}", PLIM_BAD_JOB, "job.yaml:1:", "different lengths", ""},
-        {"- Op: {op: add, arguments: {a: {value: [1, 2], dtype: text}}}", PLIM_BAD_JOB, "job.yaml:1:", "dtype 'text'", ""},
-        {"- Op: {op: add, arguments: {a: {value: [1, 2], type: int8}}}", PLIM_BAD_JOB, "job.yaml:1:", "unknown key 'type'",
-         "dtype"},
-        {"- Op: {op: add, arguments: {a: {value: '0000', dtype: int64, shape: [1048576]}}}", PLIM_BAD_JOB, "job.yaml:1:",
-         "16777216 hexadecimal digits", ""},
-        {"- Op: {op: add, arguments: {a: {value: '0000c07f', dtype: float32, shape: [1]}}}", PLIM_BAD_JOB, "job.yaml:1:",
-         "element 0 is not finite", ""},
-        {"- Op: {op: add, arguments: {a: {value: [9007199254740993], dtype: int64}}}", PLIM_BAD_JOB, "job.yaml:1:",
-         "9007199254740993 is no int64", ""},
-        {"layer: [Dense: 3]", PLIM_BAD_JOB, "job.yaml:1:1", "unknown key 'layer'", "layers"},
-        {"layers: []", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
-        {"- Sequential: []", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
-        {"- Sequential:", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
-        {"- Dense: {units: 3, inputs: {a: b}}", PLIM_BAD_JOB, "job.yaml:1", "names of layers", ""},
-        {"- Input: {shape: [3], name: a}\n- Input: {shape: [3], inputs: a}", PLIM_BAD_JOB, "job.yaml:2",
-         "reads the data", ""},
-        {"- Dense: {units: 3, name: a}\n- a: {inputs: a, units: 4}", PLIM_BAD_JOB, "job.yaml:2", "unknown key 'units'",
-         ""},
     };
     struct bench *bench = *state;
     for (int i = 0; i < COUNT(refusals); i++)
@@ -724,6 +733,7 @@ int main(void)
         TEST(copies_of_weights_are_not_kept),
         TEST(ops_keep_their_type),
         TEST(bad_graphs_are_refused),
+        TEST(bad_steps_are_refused),
         TEST(shapes_name_layer_and_inputs),
         TEST(states_go_from_layer_to_layer),
         TEST(states_may_be_outputs),
