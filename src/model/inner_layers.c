@@ -1,14 +1,15 @@
 /* inner_layers.c - layers inside a layer: read into uses, put in order, and built one after another.
 
-   NEEDSWORK: ids that an Embedding inside reads are not held against its table before they are used; models inside it,
-   layers with several outputs, several inputs or outputs of it. */
+   NEEDSWORK: names, inputs and order are read here as model_read.c and model_graph.c read them; a scope of theirs would
+   do, and bring models inside it. Ids that an Embedding inside reads are not held against its table before they are
+   used; layers with several outputs, several inputs or outputs of it. */
 #include "model/inner_layers.h"
 
 #include <string.h>
 
 #include "model/model_scope.h"
 
-#define MOST_INNER  4096
+#define MOST_INNER        4096
 #define MOST_INNER_INPUTS (4 * MOST_INNER) /* each is looked for among all names */
 
 struct inner_reader {
