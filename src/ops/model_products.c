@@ -129,8 +129,9 @@ static struct tensor *classify(struct graph *graph, struct speed *line, int vari
         backward ? graph_input(graph, "positive:sums", 2, wide_type(type), SHAPE(1, TOKENS)) : NULL,
         backward ? graph_input(graph, "dloss", 3, wide_type(type), SHAPE(1, TOKENS)) : NULL,
     };
+    const struct vocabulary_attributes attributes = {.rounds = backward && type == TYPE_BF16};
     return graph_add(graph, backward ? &op_vocabulary_crossentropy_gradient : &op_vocabulary_crossentropy, inputs,
-                     backward ? 5 : 3, NULL, 0);
+                     backward ? 5 : 3, &attributes, sizeof attributes);
 }
 
 struct tensor *vocabulary_crossentropy_speed(struct graph *graph, struct speed *line, int variant, enum type type)

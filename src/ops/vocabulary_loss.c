@@ -147,8 +147,10 @@ static void forward_back(struct graph *graph, struct node *node, struct tensor *
     }
     struct tensor *inputs[] = {node->input[0],  node->input[1], node->input[2],
                                node->output[1], d_output[0],    node->input[BIAS]};
+    struct vocabulary_attributes attributes = *attributes_of(node);
+    attributes.rounds = node->input[0]->type == TYPE_BF16;
     struct tensor *dh =
-        graph_add(graph, &op_vocabulary_crossentropy_gradient, inputs, 6, node->attributes, node->attributes_bytes);
+        graph_add(graph, &op_vocabulary_crossentropy_gradient, inputs, 6, &attributes, sizeof attributes);
     static const int slot[] = {0, 1, BIAS};
     for (int k = 0; k < 3 && dh; k++)
         if (wanted[slot[k]])
@@ -241,6 +243,13 @@ static void gradient_cut(struct cut *cut, const struct node *node)
     cut->output[0] = PART_SUM;
 }
 
+static double rounded(double x)
+{
+    uint16_t near;
+    element_set(&near, TYPE_BF16, 0, x);
+    return element_get(&near, TYPE_BF16, 0);
+}
+
 /* d(loss)/d(logit) of (token, v). */
 static double logit_gradient(const struct call *call, int64_t token, int64_t v)
 {
@@ -248,7 +257,8 @@ static double logit_gradient(const struct call *call, int64_t token, int64_t v)
     if (is_ignored(call, label))
         return 0;
     double p = exp(logit(call, token, v, call->begin, BACK_BIAS) - get(call, 3, token));
-    return (p - (label == (double)v ? 1 : 0)) * get(call, 4, token);
+    double d = (p - (label == (double)v ? 1 : 0)) * get(call, 4, token);
+    return attributes_of(call->node)->rounds ? rounded(d) : d;
 }
 
 static void hidden_gradient(const struct call *call, int64_t token, int64_t d)
@@ -304,8 +314,9 @@ static struct tensor *gradient_example(struct graph *graph, int variant, enum ty
     int64_t tokens = examples[variant].tokens;
     inputs[3] = example_input(graph, "positive:sums", wide_type(type), tokens ? 1 : 0, &tokens);
     inputs[4] = example_input(graph, "dloss", wide_type(type), tokens ? 1 : 0, &tokens);
-    return graph_add(graph, &op_vocabulary_crossentropy_gradient, inputs, 6, &examples[variant].attributes,
-                     sizeof(struct vocabulary_attributes));
+    struct vocabulary_attributes attributes = examples[variant].attributes;
+    attributes.rounds = type == TYPE_BF16;
+    return graph_add(graph, &op_vocabulary_crossentropy_gradient, inputs, 6, &attributes, sizeof attributes);
 }
 
 const struct op op_vocabulary_crossentropy_gradient = {

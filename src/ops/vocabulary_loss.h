@@ -7,8 +7,9 @@
      [0, V) makes the loss of its token NaN; an ignored one has loss and gradient 0.
      Cut along tokens (samples times what lies between), operands WHOLE.
    vocabulary_crossentropy_gradient: dh, dw, dbias from h, w, labels, logsumexp, dloss, bias; logits are made again, a
-     block of classes at a time. Cut along V: w[V, d] and its gradient CUT, so that an update may follow in the same
-     chain; dh is a SUM. */
+     block of classes at a time. Of bf16 the gradients of logits are rounded to bf16 before they are multiplied and
+     summed, as they would be behind a dense layer of bf16. Cut along V: w[V, d] and its gradient CUT, so that an update
+     may follow in the same chain; dh is a SUM. */
 #ifndef OPS_VOCABULARY_LOSS_H
 #define OPS_VOCABULARY_LOSS_H
 
@@ -21,6 +22,7 @@ struct vocabulary_attributes {
     bool columns; /* w is [d, V] */
     bool ignores;
     double ignored; /* label */
+    bool rounds;    /* gradients of logits, to bf16; of the gradient alone */
 };
 
 #endif

@@ -3,6 +3,7 @@
    Forward: TOKEN_ROWS tokens, packed, against one block of classes after another, which are read where they lie.
    Backward: all tokens against the classes of a slice; h is packed twice before: as the left side of h . w^T and as the
    right side of dy^T . h. */
+#include "backends/cpu/cpu_bf16.h"
 #include "backends/cpu/cpu_vocabulary.h"
 #include "backends/cpu/gemm.h"
 
@@ -134,6 +135,9 @@ static void differ(float *x, const struct call *call, int64_t token, int64_t fir
         x[i] = exp_of(x[i] - logsum) * d;
     if (label >= (double)first && label < (double)(first + count))
         x[(int64_t)label - first] -= d;
+    const struct vocabulary_attributes *attributes = call->node->attributes;
+    for (int64_t i = 0; attributes->rounds && i < count; i++)
+        x[i] = bf16_widened(bf16_rounded(x[i]));
 }
 
 static void bias_gradient(float *to, const float *dy, int64_t tokens, int64_t count)

@@ -1,13 +1,12 @@
 /* cpu_vocabulary_tiles.c - softmax cross-entropy over many classes from bf16, by matrix tiles.
 
    Logits are made turned round, a class a row: w is then read where it lies, and what is done to the logits of a
-   token is done to those of its neighbours at once. Gradients of logits are not bf16: each is the sum of two of them
-   (16 bits of a float's 24), and what they are multiplied with is multiplied twice.
+   token is done to those of its neighbours at once. Gradients of logits are rounded to bf16 (vocabulary_loss.h).
 
    size[3]: elements of h packed for logits. */
+#include "backends/cpu/cpu_bf16.h"
 #include "backends/cpu/cpu_matmul_tiles.h"
 #include "backends/cpu/cpu_row_sums.h"
-#include "backends/cpu/cpu_split.h"
 #include "backends/cpu/cpu_vocabulary.h"
 #include "backends/cpu/gemm_tiles.h"
 
@@ -84,12 +83,15 @@ MAKER(make_vocabulary_tiles)
 
 /* ---- backward ------------------------------------------------------------- */
 
+/* Classes that are done together: dh is read and written once for all of them. */
+#define MANY (2 * CLASSES)
+
 /* A worker's bytes; each begins at a cache line. `row`: elements from one class to the next. */
 struct backward_room {
     int64_t row;
-    float *logits; /* [CLASSES, row] */
-    uint16_t *dy;  /* [2 * CLASSES, row]: the first of each two, then the second */
-    uint16_t *w;   /* packed, twice as many steps as classes */
+    float *logits; /* [MANY, row] */
+    uint16_t *dy;  /* [MANY, row] */
+    uint16_t *w;   /* packed */
     float *d;      /* [row]: the loss's gradient, 0 where the label is ignored */
     char *gemm;
     size_t bytes;
@@ -100,11 +102,11 @@ static struct backward_room room_of(char *scratch, int64_t tokens, int64_t d, bo
 {
     struct backward_room room = {.row = tile_padded(tokens) + SPREAD};
     size_t row = (size_t)room.row;
-    int64_t products = tile_larger(tile_room_bytes(tokens, d, true), tile_room_bytes(d, 2 * CLASSES, true));
-    products = tile_larger(products, tile_room_bytes(columns ? CLASSES : d, tokens, !columns));
-    room.logits = tile_room_at(scratch, &room.bytes, CLASSES * row * sizeof(float));
-    room.dy = tile_room_at(scratch, &room.bytes, 2 * CLASSES * row * sizeof(uint16_t));
-    room.w = tile_room_at(scratch, &room.bytes, 2 * CLASSES * (size_t)tile_padded(d) * sizeof(uint16_t));
+    int64_t products = tile_larger(tile_room_bytes(tokens, d, true), tile_room_bytes(d, MANY, true));
+    products = tile_larger(products, tile_room_bytes(columns ? MANY : d, tokens, !columns));
+    room.logits = tile_room_at(scratch, &room.bytes, MANY * row * sizeof(float));
+    room.dy = tile_room_at(scratch, &room.bytes, MANY * row * sizeof(uint16_t));
+    room.w = tile_room_at(scratch, &room.bytes, MANY * (size_t)tile_padded(d) * sizeof(uint16_t));
     room.d = tile_room_at(scratch, &room.bytes, row * sizeof(float));
     room.gemm = tile_room_at(scratch, &room.bytes, (size_t)products);
     return room;
@@ -133,11 +135,21 @@ static void differ(float *x, const float *logsum, const float *d, float bias, in
         x[i] = exp_of(x[i] + bias - logsum[i]) * d[i];
 }
 
-/* Gradients of the logits of classes `at`.. of the slice, in two parts; the bias's on the way. */
+/* to = x, rounded; x gets what it was rounded to. */
+static void round_row(uint16_t *restrict to, float *restrict x, int64_t count)
+{
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = bf16_rounded(x[i]);
+        x[i] = bf16_widened(to[i]);
+    }
+}
+
+/* Gradients of the logits of classes `at`.. of the slice; the bias's on the way. */
 static void make_gradients(const struct backward_room *room, const struct kernel *kernel, const struct call *call,
                            int64_t at, int64_t count)
 {
-    int64_t tokens = all_tokens(kernel, call), first = call->begin + at, padded = tile_padded(count);
+    int64_t tokens = all_tokens(kernel, call), first = call->begin + at;
     const float *bias = call->input[5], *d = room->d;
     float *dbias = (float *)call->output[2] + at;
     for (int64_t c = 0; c < count; c++)
@@ -148,56 +160,41 @@ static void make_gradients(const struct backward_room *room, const struct kernel
             room->logits[((int64_t)label - first) * room->row + i] -= d[i];
     }
     for (int64_t c = 0; c < count; c++) {
+        round_row(room->dy + c * room->row, room->logits + c * room->row, tokens);
         dbias[c] = row_total(room->logits + c * room->row, tokens);
-        split_in_two(room->dy + c * room->row, room->dy + (padded + c) * room->row, room->logits + c * room->row,
-                     tokens);
-    }
-    for (int64_t c = count; c < padded; c++) {
-        memset(room->dy + c * room->row, 0, (size_t)tokens * 2);
-        memset(room->dy + (padded + c) * room->row, 0, (size_t)tokens * 2);
     }
 }
 
-/* dw[classes, d] = dy^T . h, or dw[d, classes] = h^T . dy: with one part of dy, then with the other. */
+/* dw[classes, d] = dy^T . h, or dw[d, classes] = h^T . dy. */
 static void weight_gradient(const struct backward_room *room, const struct kernel *kernel, const struct call *call,
                             int64_t at, int64_t count)
 {
     int64_t d = cpu_kernel_of(kernel)->size[0], classes = cpu_kernel_of(kernel)->size[1];
     struct tile_gemm g = {.k = all_tokens(kernel, call), .c_wide = true, .room = room->gemm};
-    for (int part = 0; part < 2; part++) {
-        const uint16_t *dy = room->dy + part * tile_padded(count) * room->row;
-        if (by_columns(call->node)) {
-            g.m = d, g.a = call->input[0], g.a_row = 1, g.a_step = d;
-            g.n = count, g.b = dy, g.b_step = 1, g.b_column = room->row;
-            g.c = (float *)call->output[1] + call->begin + at, g.c_row = classes;
-        } else {
-            g.m = count, g.a = dy, g.a_row = room->row, g.a_step = 1;
-            g.n = d, g.b_packed = (const uint16_t *)call->pack + cpu_kernel_of(kernel)->size[3];
-            g.c = (float *)call->output[1] + at * d, g.c_row = d;
-        }
-        g.add = part > 0;
-        gemm_tiles(&g);
+    if (by_columns(call->node)) {
+        g.m = d, g.a = call->input[0], g.a_row = 1, g.a_step = d;
+        g.n = count, g.b = room->dy, g.b_step = 1, g.b_column = room->row;
+        g.c = (float *)call->output[1] + call->begin + at, g.c_row = classes;
+    } else {
+        g.m = count, g.a = room->dy, g.a_row = room->row, g.a_step = 1;
+        g.n = d, g.b_packed = (const uint16_t *)call->pack + cpu_kernel_of(kernel)->size[3];
+        g.c = (float *)call->output[1] + at * d, g.c_row = d;
     }
+    gemm_tiles(&g);
 }
 
-/* dh gets the share of classes `at`.. of the slice: both parts of dy against the same weights, laid out twice. */
+/* dh gets the share of classes `at`.. of the slice. */
 static void hidden_gradient(const struct backward_room *room, const struct kernel *kernel, const struct call *call,
                             int64_t at, int64_t count)
 {
-    int64_t d = cpu_kernel_of(kernel)->size[0], padded = tile_padded(count);
+    int64_t d = cpu_kernel_of(kernel)->size[0];
     struct tile_gemm w = {0};
     set_classes(&w, kernel, call, at + (by_columns(call->node) ? call->begin : 0));
-    for (int64_t column = 0; column < d; column += TILE_BLOCK) {
-        struct tile_gemm some = {
-            .n = least(d - column, TILE_BLOCK), .k = count, .b_step = w.a_row, .b_column = w.a_step};
-        uint16_t *to = room->w + column * 2 * padded;
-        some.b = w.a + column * w.a_step;
-        tile_pack_b(to, &some);
-        memcpy(to + TILE_BLOCK * padded, to, (size_t)(TILE_BLOCK * padded) * sizeof *to);
-    }
+    const struct tile_gemm right = {.n = d, .k = count, .b = w.a, .b_step = w.a_row, .b_column = w.a_step};
+    tile_pack_b(room->w, &right);
     const struct tile_gemm g = {.m = all_tokens(kernel, call),
                                 .n = d,
-                                .k = 2 * padded,
+                                .k = count,
                                 .a = room->dy,
                                 .a_row = 1,
                                 .a_step = room->row,
@@ -235,8 +232,8 @@ static void run_backward(const struct kernel *kernel, const struct call *call)
     for (int64_t i = 0; i < tokens; i++) {
         room.d[i] = is_ignored(call, label_of(call, i)) ? 0 : ((const float *)call->input[4])[i];
     }
-    for (int64_t at = 0; at < call->end - call->begin; at += CLASSES)
-        run_classes(&room, kernel, call, at, least(call->end - call->begin - at, CLASSES));
+    for (int64_t at = 0; at < call->end - call->begin; at += MANY)
+        run_classes(&room, kernel, call, at, least(call->end - call->begin - at, MANY));
 }
 
 MAKER(make_vocabulary_gradient_tiles)
@@ -244,7 +241,8 @@ MAKER(make_vocabulary_gradient_tiles)
     (void)entry, (void)error;
     const struct node *node = request->node;
     bool wide = node->input[3]->type == TYPE_F32 && node->input[4]->type == TYPE_F32;
-    if (!wide || !take_sizes(out, node))
+    bool rounds = ((const struct vocabulary_attributes *)node->attributes)->rounds;
+    if (!wide || !rounds || !take_sizes(out, node))
         return PLIM_OK;
     bool columns = by_columns(node);
     int64_t tokens = node->input[0]->shape.dim[0] * out->size[2], d = out->size[0];

@@ -16,6 +16,7 @@
 
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/tile_pairs.h"
+#include "backends/cpu/tile_steps.h"
 
 #define SIDE  16 /* rows of a tile, and its words of 4 bytes a row */
 #define WORDS (SIDE * SIDE)
@@ -44,19 +45,13 @@ enum tile_kind tile_kind(void)
 
 /* ---- packing -------------------------------------------------------------- */
 
-static __m512i load_16(const uint16_t *from, int64_t width)
-{
-    __mmask16 mask = width >= SIDE ? 0xffff : (__mmask16)((1u << width) - 1);
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from));
-}
-
 /* to[p, i] = (from[2p, i], from[2p + 1, i]) for the first k rows and `width` columns; zeros behind them. */
 static void take_pairs(uint32_t *to, const uint16_t *from, int64_t step, int64_t k, int64_t width)
 {
     for (int64_t p = 0; p < SIDE; p++) {
-        __m512i low = 2 * p < k ? load_16(from + 2 * p * step, width) : _mm512_setzero_si512();
-        __m512i high = 2 * p + 1 < k ? load_16(from + (2 * p + 1) * step, width) : _mm512_setzero_si512();
-        _mm512_storeu_si512(to + p * SIDE, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+        const uint16_t *low = 2 * p < k ? from + 2 * p * step : NULL;
+        const uint16_t *high = 2 * p + 1 < k ? from + (2 * p + 1) * step : NULL;
+        _mm512_storeu_si512(to + p * SIDE, tile_pair(low, high, width));
     }
 }
 
@@ -181,28 +176,29 @@ static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int
     tile_pairs_run(sums, &pairs);
 }
 
-static void put_row(const struct tile_gemm *g, float *sums, int64_t row, int64_t column, int64_t width)
-{
-    int64_t at = row * g->c_row + column;
-    for (int64_t j = 0; g->bias && j < width; j++)
-        sums[j] += g->bias[column + j];
-    for (int64_t j = 0; g->relu && j < width; j++)
-        sums[j] = sums[j] < 0 ? 0 : sums[j];
-    float *wide = (float *)g->c + at;
-    if (!g->c_wide) {
-        VARIANT(narrow)((uint16_t *)g->c + at, sums, TYPE_BF16, width);
-        return;
-    }
-    for (int64_t j = 0; j < width; j++)
-        wide[j] = g->add ? wide[j] + sums[j] : sums[j];
-}
-
-static void put(const struct tile_gemm *g, float *sums, int64_t row, int64_t column)
+static void put(const struct tile_gemm *g, const float *sums, int64_t row, int64_t column)
 {
     int64_t rows = g->m - row < TILE_BLOCK ? g->m - row : TILE_BLOCK;
     int64_t width = g->n - column < TILE_BLOCK ? g->n - column : TILE_BLOCK;
-    for (int64_t i = 0; i < rows; i++)
-        put_row(g, sums + i * TILE_BLOCK, row + i, column, width);
+    const float *bias = g->bias ? g->bias + column : NULL;
+    for (int64_t i = 0; i < rows; i++, sums += TILE_BLOCK) {
+        int64_t at = (row + i) * g->c_row + column;
+        if (g->c_wide)
+            tile_put_wide_row((float *)g->c + at, sums, bias, g->relu, g->add, width);
+        else
+            tile_put_row((uint16_t *)g->c + at, sums, bias, g->relu, width);
+    }
+}
+
+/* What a block is added to comes while its products are done. */
+static void fetch(const struct tile_gemm *g, int64_t row, int64_t column)
+{
+    int64_t rows = g->m - row < TILE_BLOCK ? g->m - row : TILE_BLOCK;
+    for (int64_t i = 0; i < rows; i++) {
+        const float *to = (const float *)g->c + (row + i) * g->c_row + column;
+        __builtin_prefetch(to, 1);
+        __builtin_prefetch(to + SIDE, 1);
+    }
 }
 
 /* Eight tiles, all whole. Constant: gcc believes that only its first bytes are read. */
@@ -238,6 +234,8 @@ static void run_columns(const struct tile_gemm *g, const uint16_t *b, int64_t co
     for (int64_t row = 0; row < g->m; row += TILE_BLOCK) {
         struct tile_rows a = rows_of(g, row, a_room);
         for (int64_t j = column; j < end; j += TILE_BLOCK) {
+            if (g->add)
+                fetch(g, row, j);
             block(sums, &a, b + (j - column) * packed_steps(g), g->k);
             put(g, sums, row, j);
         }

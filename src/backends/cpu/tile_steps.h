@@ -77,6 +77,21 @@ INLINE void tile_put_row(uint16_t *to, const float *sums, const float *bias, boo
     }
 }
 
+/* The same in f32; add: to what is there. */
+INLINE void tile_put_wide_row(float *to, const float *sums, const float *bias, bool relu, bool add, int64_t width)
+{
+    for (int64_t j = 0; j < width; j += TILE_SIDE) {
+        __mmask16 mask = width - j >= TILE_SIDE ? 0xffff : (__mmask16)((1u << (width - j)) - 1);
+        __m512 x = tile_finished(_mm512_loadu_ps(sums + j), bias ? bias + j : NULL, mask, relu);
+        if (add)
+            x = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, to + j), x);
+        if (width - j >= TILE_SIDE)
+            _mm512_storeu_ps(to + j, x);
+        else
+            _mm512_mask_storeu_ps(to + j, mask, x);
+    }
+}
+
 #endif
 
 #endif
