@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #define VOCABULARY_TOKEN_GRAIN 256
-#define VOCABULARY_CLASS_GRAIN 192
+#define VOCABULARY_CLASS_GRAIN 96
 
 struct vocabulary_attributes {
     bool columns; /* w is [d, V] */

@@ -161,7 +161,7 @@ TILES static void tile_block(float *sums, const struct tile_rows *a, const uint1
     _tile_stored(3, sums + SIDE * TILE_BLOCK + SIDE, TILE_BLOCK * 4);
 }
 
-static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int64_t k)
+static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int64_t k, bool half)
 {
     if (tile_kind() == TILES_AMX) {
         tile_block(sums, a, b, k);
@@ -172,7 +172,8 @@ static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int
                                      .next = a->next,
                                      .steps = (k + TILE_BLOCK - 1) / TILE_BLOCK,
                                      .pairs = SIDE,
-                                     .b = b};
+                                     .b = b,
+                                     .half = half};
     tile_pairs_run(sums, &pairs);
 }
 
@@ -236,7 +237,7 @@ static void run_columns(const struct tile_gemm *g, const uint16_t *b, int64_t co
         for (int64_t j = column; j < end; j += TILE_BLOCK) {
             if (g->add)
                 fetch(g, row, j);
-            block(sums, &a, b + (j - column) * packed_steps(g), g->k);
+            block(sums, &a, b + (j - column) * packed_steps(g), g->k, g->n - j <= SIDE);
             put(g, sums, row, j);
         }
     }

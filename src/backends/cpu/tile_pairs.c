@@ -20,8 +20,8 @@ INLINE __m512i pair_at(const uint16_t *a)
     return _mm512_set1_epi32(both);
 }
 
-/* Rows of A from `row` on; rows is a constant where this is expanded. */
-PAIRS INLINE void run_rows(float *sums, const struct tile_pairs *t, int64_t row, const int rows)
+/* Rows of A from `row` on; rows and tiles (of columns) are constants where this is expanded. */
+PAIRS INLINE void run_rows(float *sums, const struct tile_pairs *t, int64_t row, const int rows, const int tiles)
 {
     __m512 sum[MOST][2];
     UNROLL
@@ -35,28 +35,38 @@ PAIRS INLINE void run_rows(float *sums, const struct tile_pairs *t, int64_t row,
         const uint16_t *a8 = a4 + 4 * step;
         for (int64_t p = 0; p < pairs; p++, a0 += 2, a4 += 2, a8 += 2) {
             __m512bh left = (__m512bh)_mm512_loadu_si512(b + p * 2 * SIDE);
-            __m512bh right = (__m512bh)_mm512_loadu_si512(b + (pairs + p) * 2 * SIDE);
+            __m512bh right = tiles > 1 ? (__m512bh)_mm512_loadu_si512(b + (pairs + p) * 2 * SIDE) : left;
             UNROLL
             for (int i = 0; i < rows; i++) {
                 const uint16_t *four = i < 4 ? a0 : i < 8 ? a4 : a8;
                 __m512bh x = (__m512bh)pair_at(four + (i % 4 == 3 ? step_3 : i % 4 * step));
                 sum[i][0] = _mm512_dpbf16_ps(sum[i][0], x, left);
-                sum[i][1] = _mm512_dpbf16_ps(sum[i][1], x, right);
+                if (tiles > 1)
+                    sum[i][1] = _mm512_dpbf16_ps(sum[i][1], x, right);
             }
         }
     }
     UNROLL
     for (int i = 0; i < rows; i++) {
         _mm512_storeu_ps(sums + (row + i) * BLOCK, sum[i][0]);
-        _mm512_storeu_ps(sums + (row + i) * BLOCK + SIDE, sum[i][1]);
+        if (tiles > 1)
+            _mm512_storeu_ps(sums + (row + i) * BLOCK + SIDE, sum[i][1]);
     }
+}
+
+PAIRS INLINE void run_all(float *sums, const struct tile_pairs *t, const int tiles)
+{
+    run_rows(sums, t, 0, MOST, tiles);
+    run_rows(sums, t, MOST, MOST, tiles);
+    run_rows(sums, t, 2 * MOST, BLOCK - 2 * MOST, tiles);
 }
 
 PAIRS void tile_pairs_run(float *sums, const struct tile_pairs *t)
 {
-    run_rows(sums, t, 0, MOST);
-    run_rows(sums, t, MOST, MOST);
-    run_rows(sums, t, 2 * MOST, BLOCK - 2 * MOST);
+    if (t->half)
+        run_all(sums, t, 1);
+    else
+        run_all(sums, t, 2);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef CPU_TILE_PAIRS_H
 #define CPU_TILE_PAIRS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct tile_pairs {
@@ -12,6 +13,7 @@ struct tile_pairs {
     int64_t next;
     int64_t steps, pairs; /* of elements in a step: at most 16 */
     const uint16_t *b;    /* of each step two tiles of `pairs` by 16 columns */
+    bool half;            /* the first of the two alone: the last 16 columns of sums are left as they are */
 };
 
 /* sums[32, 32] = the sum of all steps. */
