@@ -596,12 +596,34 @@ static void far_paddings_take_no_room(void **state)
 }
 
 #ifdef __x86_64__
-/* Steps at places of their own or one behind the other, of 1 to 16 pairs: as tiles would have them. */
+/* Element (i, j) of a block, as tile_pairs.h has it. */
+static double pairs_sum(const struct tile_pairs *t, int64_t i, int64_t j)
+{
+    double sum = 0;
+    for (int64_t s = 0; s < t->steps; s++) {
+        int64_t pairs = t->every && s % t->every == t->every - 1 ? t->last : t->pairs;
+        for (int64_t e = 0; e < 2 * pairs; e++) {
+            int64_t from = (t->at ? t->at[s] : s * t->next) + i * t->a_row + e;
+            int64_t with = ((s * 2 + j / 16) * t->pairs + e / 2) * 32 + j % 16 * 2 + e % 2;
+            sum += element_get(t->a, TYPE_BF16, from) * element_get(t->b, TYPE_BF16, with);
+        }
+    }
+    return sum;
+}
+
+/* Steps at places of their own or one behind the other, of 1 to 16 pairs: as tiles would have them. Rows, columns and
+   pairs that nobody wants are left alone. */
 static void blocks_of_pairs(void **state)
 {
     (void)state;
     enum { ROW = 40, STEPS = 3 };
-    static const int64_t at[STEPS] = {5, 0, 3}, widths[] = {2, 10, 32};
+    static const int64_t at[STEPS] = {5, 0, 3}, pairs[] = {1, 5, 16};
+    static const struct {
+        bool half;
+        int64_t every, last;
+        int first, rows;
+    } wanted[] = {{false, 0, 0, 0, 0}, {true, 0, 0, 0, 0},  {false, 0, 0, 3, 0},  {false, 0, 0, 0, 17},
+                  {true, 0, 0, 5, 1},  {true, 2, 1, 0, 31}, {false, 3, 1, 7, 23}, {false, 1, 1, 0, 12}};
     uint16_t a[33 * ROW + STEPS * 32], b[STEPS * 2 * 16 * 32];
     float sums[32 * 32];
     if (!__builtin_cpu_supports("avx512bf16"))
@@ -610,21 +632,29 @@ static void blocks_of_pairs(void **state)
         a[i] = (uint16_t)((i % 3 ? 0x3f80 : 0xbf00) + i * 7 % 64); /* about 1 and -1/2 */
     for (size_t i = 0; i < sizeof b / sizeof *b; i++)
         b[i] = (uint16_t)((i % 5 ? 0x3f00 : 0xbf80) + i * 5 % 64);
-    for (size_t k = 0; k < 2 * sizeof widths / sizeof *widths; k++) {
-        int64_t width = widths[k / 2];
-        const struct tile_pairs t = {a, ROW, k % 2 ? at : NULL, 4, STEPS, width / 2, b};
+    for (size_t k = 0; k < 6 * sizeof wanted / sizeof *wanted; k++) {
+        size_t w = k / 6;
+        const struct tile_pairs t = {a,
+                                     ROW,
+                                     k % 2 ? at : NULL,
+                                     4,
+                                     STEPS,
+                                     pairs[k / 2 % 3],
+                                     b,
+                                     wanted[w].half,
+                                     wanted[w].every,
+                                     wanted[w].last,
+                                     wanted[w].first,
+                                     wanted[w].rows};
+        int64_t end = t.rows ? t.first + t.rows : 32;
+        memset(sums, POISON, sizeof sums);
         tile_pairs_run(sums, &t);
         for (int64_t i = 0; i < 32; i++)
-            for (int64_t j = 0; j < 32; j++) {
-                double sum = 0;
-                for (int64_t s = 0; s < STEPS; s++)
-                    for (int64_t e = 0; e < width; e++) {
-                        int64_t from = (k % 2 ? at[s] : 4 * s) + i * ROW + e;
-                        int64_t with = ((s * 2 + j / 16) * (width / 2) + e / 2) * 32 + j % 16 * 2 + e % 2;
-                        sum += element_get(a, TYPE_BF16, from) * element_get(b, TYPE_BF16, with);
-                    }
-                assert_float_equal(sums[i * 32 + j], sum, 1e-4);
-            }
+            for (int64_t j = 0; j < 32; j++)
+                if (i >= t.first && i < end && j < (t.half ? 16 : 32))
+                    assert_float_equal(sums[i * 32 + j], pairs_sum(&t, i, j), 1e-4);
+                else
+                    assert_int_equal(*(unsigned char *)&sums[i * 32 + j], POISON);
     }
 }
 #endif

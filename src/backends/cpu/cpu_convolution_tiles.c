@@ -66,6 +66,7 @@ static void place_planes(struct layout *l)
             planes_reach(p, axis, &walk);
         }
     }
+    planes_share_zeros(p);
     for (int64_t phase = 0; phase < l->phases[0] * l->phases[1]; phase++) {
         struct walk down = walk_of(l, 0, phase / l->phases[1]), across = walk_of(l, 1, phase % l->phases[1]);
         planes_meet(p, &down, &across);
@@ -283,6 +284,8 @@ static void run_rows(struct pass *pass, const uint16_t *planes, uint16_t *y, int
     for (int64_t at = base; at < end; at += TILE_BLOCK) {
         int64_t from = l->in_place && at + TILE_BLOCK > end ? end - TILE_BLOCK : at;
         pass->steps.a = planes + (from - (l->in_place ? 0 : base)) * row;
+        pass->steps.first = (int)(at - from);
+        pass->steps.rows = end - at < TILE_BLOCK ? (int)(end - at) : 0;
         tile_steps_run(pass->sums, &pass->steps);
         put_block(pass, y, from, at, end, column);
     }
@@ -395,7 +398,8 @@ static void make(struct cpu_kernel *out, const struct cpu_request *request, bool
     int64_t elements = l.in_place ? 0 : group * planes_elements(&l.planes, l.band);
     if (l.flat && l.planes.padded == l.planes.channels)
         elements = TILE_BLOCK * l.planes.padded; /* a short slice may have fewer cells than a block */
-    elements += elements ? (TILE_BLOCK + 1) * plane_line(&l.planes) / l.planes.across * l.planes.padded : 0;
+    int64_t behind = (TILE_BLOCK + 1) * plane_line(&l.planes) / l.planes.across + l.planes.before[1];
+    elements += elements ? behind * l.planes.padded : 0;
     out->size[STEPS_AT] = TILE_BLOCK * TILE_BLOCK * 4;
     out->size[PLANES_AT] = (int64_t)round_up((uint64_t)(out->size[STEPS_AT] + most * 8), LINE);
     out->kernel.scratch_bytes = (size_t)(out->size[PLANES_AT] + elements * 2);

@@ -15,8 +15,8 @@
 
 #define LINE         64
 #define MOST_STRIDE  4
-#define DY_BYTES     (1024 * 1024) /* of dy that is packed at once */
-#define LEAST_CELLS  256           /* but so many outputs: each share reads and writes all of dk */
+#define DY_BYTES     (1024 * 1024) /* of dy that is packed at once: some columns of a share's outputs */
+#define LEAST_CELLS  1024          /* outputs of a share: each reads and writes all of dk */
 #define MOST_CELLS   2048
 #define TURNED_BYTES (512 * 1024) /* of x */
 
@@ -31,6 +31,7 @@ struct layout {
     int64_t taps;        /* across: 1 where they are joined */
     int64_t band, group; /* rows of outputs of a share; samples, where they are all */
     int64_t panel;       /* elements of cells that are turned together */
+    int64_t columns;     /* of dy that are packed together */
 };
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -43,11 +44,15 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Steps of the cells of `rows` rows of a sample; cells of a sample's turned planes; of all that are turned, an odd
+/* Cells of `rows` rows of a sample, and their steps; cells of a sample's turned planes; of all that are turned, an odd
    number of lines, so that rows do not fall into few sets of the cache. */
+static int64_t sample_cells(const struct layout *l, int64_t rows)
+{
+    return (rows - 1) * l->planes.across + l->s.y[2];
+}
 static int64_t sample_steps(const struct layout *l, int64_t rows)
 {
-    return ((rows - 1) * l->planes.across + l->s.y[2] + TILE_BLOCK - 1) / TILE_BLOCK;
+    return (sample_cells(l, rows) + TILE_BLOCK - 1) / TILE_BLOCK;
 }
 static int64_t turned_cells(const struct layout *l, int64_t rows)
 {
@@ -67,7 +72,8 @@ static void share_out(struct layout *l)
     cells = larger(LEAST_CELLS, smaller(cells, MOST_CELLS));
     l->band = smaller(rows, larger(1, cells / across));
     l->group = l->band < rows ? 1 : larger(1, cells / (rows * across));
-    int64_t row = turned_row(l, l->group, l->band) * 2;
+    int64_t packed = l->group * sample_steps(l, l->band) * TILE_BLOCK * 2, row = turned_row(l, l->group, l->band) * 2;
+    l->columns = smaller(tile_padded(l->s.out), larger(1, DY_BYTES / packed / TILE_BLOCK) * TILE_BLOCK);
     l->panel = smaller(tile_padded(l->elements), larger(1, TURNED_BYTES / row / TILE_BLOCK) * TILE_BLOCK);
 }
 
@@ -93,6 +99,7 @@ static void layout_of(struct layout *l, const struct node *node, int64_t samples
         p->stride[axis] = s->stride[axis + 1];
         planes_reach(p, axis, axis ? &l->across : &l->down);
     }
+    planes_share_zeros(p);
     planes_meet(p, &l->down, &l->across);
     l->elements = p->joined ? s->k[2] * p->padded : s->in;
     l->taps = p->joined ? 1 : s->k[2];
@@ -131,20 +138,20 @@ static const uint16_t *next_dy(const struct share *h, const uint16_t *dy, struct
     return cell;
 }
 
-/* Tiles [32 columns][step][16 columns][pair]. */
-static void pack_dy(const struct share *h)
+/* Columns `from`.., as tiles [32 columns][step][16 columns][pair]. */
+static void pack_dy(const struct share *h, int64_t from, int64_t columns)
 {
     const struct conv_sizes *s = &h->l->s;
-    int64_t each = sample_steps(h->l, h->rows), steps = h->samples * each, out = s->out;
+    int64_t each = sample_steps(h->l, h->rows), steps = h->samples * each, out = s->out - from;
     struct cursor at = {0};
     for (int64_t step = 0; step < steps; step++) {
-        const uint16_t *dy = h->dy + step / each * s->y[1] * s->y[2] * out;
+        const uint16_t *dy = h->dy + step / each * s->y[1] * s->y[2] * s->out + from;
         if (step % each == 0)
             at = (struct cursor){0};
         for (int64_t pair = 0; pair < TILE_SIDE; pair++) {
             const uint16_t *low = next_dy(h, dy, &at), *high = next_dy(h, dy, &at);
             uint32_t *to = (uint32_t *)h->packed + step * 2 * TILE_WORDS + pair * TILE_SIDE;
-            for (int64_t o = 0; o < tile_padded(out); o += TILE_SIDE)
+            for (int64_t o = 0; o < columns; o += TILE_SIDE)
                 _mm512_storeu_si512(to + (o / TILE_BLOCK * 2 * steps + o / TILE_SIDE % 2) * TILE_WORDS,
                                     tile_pair(low ? low + o : NULL, high ? high + o : NULL, out - o));
         }
@@ -232,16 +239,6 @@ static void turn_panel(const struct share *h, int64_t from, int64_t count)
 
 /* ---- sums ----------------------------------------------------------------- */
 
-static void add_row(float *to, const float *sums, int64_t width, bool add)
-{
-    for (int64_t j = 0; j < width; j += TILE_SIDE) {
-        __mmask16 mask = width - j >= TILE_SIDE ? 0xffff : (__mmask16)((1u << (width - j)) - 1);
-        __m512 x = _mm512_loadu_ps(sums + j);
-        x = add ? _mm512_add_ps(_mm512_maskz_loadu_ps(mask, to + j), x) : x;
-        _mm512_mask_storeu_ps(to + j, mask, x);
-    }
-}
-
 /* Rows of sums are elements of a cell from `from` on, of kernel cell (y, x). */
 static void put_sums(const struct share *h, int64_t y, int64_t x, int64_t from, int64_t column)
 {
@@ -255,8 +252,8 @@ static void put_sums(const struct share *h, int64_t y, int64_t x, int64_t from, 
             c %= l->planes.padded;
         }
         if (c < s->in)
-            add_row(h->dk + ((y * s->k[2] + across) * s->in + c) * s->out + column, h->sums + i * TILE_BLOCK, width,
-                    h->add);
+            tile_put_wide_row(h->dk + ((y * s->k[2] + across) * s->in + c) * s->out + column, h->sums + i * TILE_BLOCK,
+                              NULL, false, h->add, width);
     }
 }
 
@@ -281,17 +278,21 @@ static int64_t tap_cell(const struct share *h, int64_t y, int64_t x)
     return plane + down / p->stride[0] * p->across + across / p->stride[1];
 }
 
-static void run_panel(const struct share *h, int64_t from, int64_t count)
+/* Elements from..from + count against the columns of dy that are packed. */
+static void run_panel(const struct share *h, int64_t from, int64_t count, int64_t first, int64_t columns)
 {
     const struct layout *l = h->l;
     struct tile_steps t = {.a_row = h->turned_row * 2, .at = h->at, .width = TILE_BLOCK};
-    t.steps = h->samples * sample_steps(l, h->rows);
-    for (int64_t column = 0; column < l->s.out; column += TILE_BLOCK) {
-        t.b = h->packed + column / TILE_BLOCK * t.steps * 4 * TILE_WORDS;
+    t.every = sample_steps(l, h->rows);
+    t.last = sample_cells(l, h->rows) - (t.every - 1) * TILE_BLOCK;
+    t.steps = h->samples * t.every;
+    for (int64_t column = first; column < first + columns; column += TILE_BLOCK) {
+        t.b = h->packed + (column - first) / TILE_BLOCK * t.steps * 4 * TILE_WORDS;
         for (int64_t y = 0; y < l->s.k[1]; y++)
             for (int64_t x = 0; x < l->taps; x++)
                 for (int64_t c = 0; c < count; c += TILE_BLOCK) {
                     t.a = h->turned + c * h->turned_row + tap_cell(h, y, x);
+                    t.rows = (int)smaller(TILE_BLOCK, l->elements - from - c);
                     fetch_rows(h, y, x, from + c, column);
                     tile_steps_run(h->sums, &t);
                     put_sums(h, y, x, from + c, column);
@@ -306,11 +307,14 @@ static void run_share(struct share *h)
     for (int64_t i = 0; i < h->samples * each; i++)
         h->at[i] = i / each * turned_cells(l, h->rows) + i % each * TILE_BLOCK;
     h->turned_row = turned_row(l, h->samples, h->rows);
-    pack_dy(h);
-    for (int64_t from = 0; from < l->elements; from += l->panel) {
-        int64_t count = smaller(l->panel, tile_padded(l->elements - from));
-        turn_panel(h, from, count);
-        run_panel(h, from, count);
+    for (int64_t column = 0; column < l->s.out; column += l->columns) {
+        int64_t columns = smaller(l->columns, tile_padded(l->s.out - column));
+        pack_dy(h, column, columns);
+        for (int64_t from = 0; from < l->elements; from += l->panel) {
+            int64_t count = smaller(l->panel, tile_padded(l->elements - from));
+            turn_panel(h, from, count);
+            run_panel(h, from, count, column, columns);
+        }
     }
 }
 
@@ -400,10 +404,11 @@ MAKER(make_convolution_weight_gradient_tiles)
     int64_t first = larger(steps * (int64_t)sizeof(int64_t), l.s.out * (int64_t)sizeof(float));
     out->size[STEPS_AT] = TILE_BLOCK * TILE_BLOCK * (int64_t)sizeof(float);
     out->size[DY_AT] = (int64_t)round_up((uint64_t)(out->size[STEPS_AT] + first), LINE);
-    out->size[TURNED_AT] = out->size[DY_AT] + steps * TILE_BLOCK * tile_padded(l.s.out) * 2;
+    int64_t packed = smaller(larger(DY_BYTES, steps * TILE_BLOCK * TILE_BLOCK * 2), /* of short slices too */
+                             steps * TILE_BLOCK * tile_padded(l.s.out) * 2);
+    out->size[TURNED_AT] = out->size[DY_AT] + packed;
     int64_t row = turned_row(&l, group, l.band) * 2, most = larger(TURNED_BYTES, TILE_BLOCK * row);
-    out->size[JOINED_AT] =
-        out->size[TURNED_AT] + smaller(most, tile_padded(l.elements) * row); /* of short slices too */
+    out->size[JOINED_AT] = out->size[TURNED_AT] + smaller(most, tile_padded(l.elements) * row);
     out->kernel.scratch_bytes = (size_t)(out->size[JOINED_AT] + joined * 2);
     out->kernel.implementation = tiles_name();
     out->kernel.run = run_weight_gradient;

@@ -161,7 +161,8 @@ TILES static void tile_block(float *sums, const struct tile_rows *a, const uint1
     _tile_stored(3, sums + SIDE * TILE_BLOCK + SIDE, TILE_BLOCK * 4);
 }
 
-static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int64_t k, bool half)
+/* The rows and columns of the block that are in C. */
+static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int64_t k, int64_t rows, int64_t columns)
 {
     if (tile_kind() == TILES_AMX) {
         tile_block(sums, a, b, k);
@@ -173,7 +174,8 @@ static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int
                                      .steps = (k + TILE_BLOCK - 1) / TILE_BLOCK,
                                      .pairs = SIDE,
                                      .b = b,
-                                     .half = half};
+                                     .half = columns <= SIDE,
+                                     .rows = rows < TILE_BLOCK ? (int)rows : 0};
     tile_pairs_run(sums, &pairs);
 }
 
@@ -237,7 +239,7 @@ static void run_columns(const struct tile_gemm *g, const uint16_t *b, int64_t co
         for (int64_t j = column; j < end; j += TILE_BLOCK) {
             if (g->add)
                 fetch(g, row, j);
-            block(sums, &a, b + (j - column) * packed_steps(g), g->k, g->n - j <= SIDE);
+            block(sums, &a, b + (j - column) * packed_steps(g), g->k, g->m - row, g->n - j);
             put(g, sums, row, j);
         }
     }

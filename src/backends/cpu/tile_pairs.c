@@ -30,10 +30,13 @@ PAIRS INLINE void run_rows(float *sums, const struct tile_pairs *t, int64_t row,
     const uint16_t *b = t->b;
     /* Four rows a pointer: an offset for each row would not stay in a register. */
     const int64_t step = t->a_row, step_3 = 3 * step, pairs = t->pairs;
-    for (int64_t s = 0; s < t->steps; s++, b += pairs * 4 * SIDE) {
+    for (int64_t s = 0, until = t->every; s < t->steps; s++, b += pairs * 4 * SIDE) {
         const uint16_t *a0 = t->a + (t->at ? t->at[s] : s * t->next) + row * step, *a4 = a0 + 4 * step;
         const uint16_t *a8 = a4 + 4 * step;
-        for (int64_t p = 0; p < pairs; p++, a0 += 2, a4 += 2, a8 += 2) {
+        int64_t some = pairs;
+        if (--until == 0)
+            some = t->last, until = t->every;
+        for (int64_t p = 0; p < some; p++, a0 += 2, a4 += 2, a8 += 2) {
             __m512bh left = (__m512bh)_mm512_loadu_si512(b + p * 2 * SIDE);
             __m512bh right = tiles > 1 ? (__m512bh)_mm512_loadu_si512(b + (pairs + p) * 2 * SIDE) : left;
             UNROLL
@@ -54,19 +57,38 @@ PAIRS INLINE void run_rows(float *sums, const struct tile_pairs *t, int64_t row,
     }
 }
 
-PAIRS INLINE void run_all(float *sums, const struct tile_pairs *t, const int tiles)
-{
-    run_rows(sums, t, 0, MOST, tiles);
-    run_rows(sums, t, MOST, MOST, tiles);
-    run_rows(sums, t, 2 * MOST, BLOCK - 2 * MOST, tiles);
-}
+#define ROWS(n)                                                                                                        \
+    PAIRS static void run_##n(float *sums, const struct tile_pairs *t, int64_t row)                                    \
+    {                                                                                                                  \
+        if (t->half)                                                                                                   \
+            run_rows(sums, t, row, n, 1);                                                                              \
+        else                                                                                                           \
+            run_rows(sums, t, row, n, 2);                                                                              \
+    }
+ROWS(1)
+ROWS(2)
+ROWS(3)
+ROWS(4)
+ROWS(5)
+ROWS(6)
+ROWS(7)
+ROWS(8)
+ROWS(9)
+ROWS(10)
+ROWS(11)
 
+static void (*const run_some[MOST])(float *sums, const struct tile_pairs *t, int64_t row) = {
+    run_1, run_2, run_3, run_4, run_5, run_6, run_7, run_8, run_9, run_10, run_11};
+
+/* As few groups as there can be, as equal as they can be: a sum alone would wait for itself. */
 PAIRS void tile_pairs_run(float *sums, const struct tile_pairs *t)
 {
-    if (t->half)
-        run_all(sums, t, 1);
-    else
-        run_all(sums, t, 2);
+    int row = t->first, end = t->rows ? t->first + t->rows : BLOCK;
+    for (int groups = (end - row + MOST - 1) / MOST; groups > 0; groups--) {
+        int some = (end - row + groups - 1) / groups;
+        run_some[some - 1](sums, t, row);
+        row += some;
+    }
 }
 
 #endif

@@ -13,10 +13,13 @@ struct tile_pairs {
     int64_t next;
     int64_t steps, pairs; /* of elements in a step: at most 16 */
     const uint16_t *b;    /* of each step two tiles of `pairs` by 16 columns */
-    bool half;            /* the first of the two alone: the last 16 columns of sums are left as they are */
+    bool half;            /* the first of the two alone */
+    int64_t every, last;  /* of so many steps the last has pairs of A for so many; 0: all have */
+    int first, rows;      /* rows of the block that are wanted; 0: from `first` on all */
 };
 
-/* sums[32, 32] = the sum of all steps. */
+/* sums[32, 32] = the sum of all steps. Rows and columns that nobody wants are left as they are, and such rows of A are
+   not read. */
 void tile_pairs_run(float *sums, const struct tile_pairs *t);
 
 #endif

@@ -2,7 +2,7 @@
 
    Of a sample's cells some rows are copied with zeros around them, so that the cells which one kernel cell meets, as
    the output goes from cell to cell and from row to row, lie one behind the other: a run of `across` cells for each row
-   of outputs, of which the last few are nobody's. With a stride, cells that are a stride apart lie together in planes
+   of outputs, of which the last few are nobody's. Where they can, a row's zeros are those of its neighbour too. With a stride, cells that are a stride apart lie together in planes
    of their own. */
 #ifndef CPU_TILE_PLANES_H
 #define CPU_TILE_PLANES_H
@@ -65,6 +65,14 @@ INLINE void planes_reach(struct planes *p, int axis, const struct walk *walk)
         p->across = last + walk->count > p->across ? last + walk->count : p->across;
 }
 
+/* Zeros behind a row may be those in front of the next. When all walks have been told. */
+INLINE void planes_share_zeros(struct planes *p)
+{
+    int64_t behind = p->across - p->before[1] - p->source[1];
+    if (p->stride[1] == 1 && !p->joined && behind > 0 && behind <= p->before[1])
+        p->across -= behind;
+}
+
 /* Adds the planes that these walks meet. */
 INLINE void planes_meet(struct planes *p, const struct walk *down, const struct walk *across)
 {
@@ -73,7 +81,8 @@ INLINE void planes_meet(struct planes *p, const struct walk *down, const struct 
             p->met |= (uint64_t)1 << plane_number(p, tap_at(down, p->before[0], j), tap_at(across, p->before[1], i));
 }
 
-/* Copies what output rows first..first + rows meet of x, one sample, into planes. */
+/* Copies what output rows first..first + rows meet of x, one sample, into planes; behind the last as many cells of zeros
+   as there are in front of a row. */
 void planes_fill(uint16_t *to, const struct planes *p, const uint16_t *x, int64_t first, int64_t rows);
 
 #endif

@@ -76,8 +76,16 @@ void tile_steps_run(float *sums, const struct tile_steps *s)
         run_tiles(sums, s);
         return;
     }
-    const struct tile_pairs pairs = {
-        .a = s->a, .a_row = s->a_row / 2, .at = s->at, .steps = s->steps, .pairs = s->width / 2, .b = s->b};
+    const struct tile_pairs pairs = {.a = s->a,
+                                     .a_row = s->a_row / 2,
+                                     .at = s->at,
+                                     .steps = s->steps,
+                                     .pairs = s->width / 2,
+                                     .b = s->b,
+                                     .every = s->every,
+                                     .last = (s->last + 1) / 2,
+                                     .first = s->first,
+                                     .rows = s->rows};
     tile_pairs_run(sums, &pairs);
 }
 

@@ -20,6 +20,8 @@ struct tile_steps {
     const int64_t *at; /* elements from `a` to the first row of each step */
     int64_t steps, width;
     const uint16_t *b;
+    int64_t every, last; /* of so many steps the last has so many elements of A, the others of B are 0; 0: all have */
+    int first, rows;     /* of the block that are wanted: without tiles others are left as they are. rows 0: all */
 };
 
 /* Around calls of tile_steps_run with one width. */
