@@ -575,6 +575,55 @@ static void weights_of_many_taps(void **state)
         check_taps(&cases[i], i % 2 ? 3 : 2);
 }
 
+static void build_small_taps(struct fixture *fixture, const struct taps_case *c, const struct op *op)
+{
+    struct graph *graph = &fixture->graph;
+    struct conv_gradient_attributes back = {c->conv, {c->height, c->width}, {c->kernel[0], c->kernel[1]}, c->bias, 1};
+    fixture_begin(fixture, 3);
+    struct tensor *k = graph_weight(graph, "k", TYPE_BF16, SHAPE(c->kernel[0], c->kernel[1], c->in, c->out), true);
+    struct tensor *x = graph_input(graph, "x", 0, TYPE_BF16, SHAPE(3, c->height, c->width, c->in));
+    struct tensor *dy = graph_input(graph, "dy", 1, TYPE_BF16, SHAPE(3, cells_of(c, 0), cells_of(c, 1), c->out));
+    if (op == &op_conv2d)
+        graph_add(graph, op, (struct tensor *[]){x, k}, 2, &c->conv, sizeof c->conv);
+    else if (op == &op_conv2d_input_gradient)
+        graph_add(graph, op, (struct tensor *[]){dy, k}, 2, &back, sizeof back);
+    else
+        graph_add(graph, op, (struct tensor *[]){x, dy}, 2, &back, sizeof back);
+    fixture_end(fixture);
+}
+
+/* Zeros that are a row's and its neighbour's: of either side, more than a block of them, more on one side than on the
+   other. Columns of dy that are packed in several goes. */
+static void small_floats_with_zeros_around(void **state)
+{
+    (void)state;
+    static const struct taps_case cases[] = {
+        {7, 7, {3, 3}, 40, 24, {{1, 1}, {1, 1, 1, 1}, {0}, ACTIVATION_NONE}, true},
+        {6, 8, {3, 3}, 8, 16, {{1, 1}, {40, 40, 40, 40}, {39, 39}, ACTIVATION_NONE}, false},
+        {5, 6, {2, 4}, 33, 50, {{1, 1}, {0, 1, 2, 1}, {0}, ACTIVATION_NONE}, true},
+        {9, 11, {3, 3}, 16, 34, {{2, 1}, {1, 1, 1, 1}, {0}, ACTIVATION_NONE}, false},
+        {8, 6, {1, 4}, 18, 20, {{1, 1}, {0, 0, 3, 0}, {0}, ACTIVATION_NONE}, false},
+        {30, 30, {1, 1}, 6, 640, {{1, 1}, {0}, {0}, ACTIVATION_NONE}, false},
+        {24, 24, {2, 2}, 4, 1090, {{1, 1}, {1, 0, 1, 0}, {0}, ACTIVATION_NONE}, true},
+    };
+    static const struct op *const ops[] = {&op_conv2d, &op_conv2d_input_gradient, &op_conv2d_weight_gradient};
+    struct bench bench;
+    struct fixture fast, exact;
+    bench_open(&bench, NULL, 2);
+    for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {
+        build_small_taps(&fast, &cases[i / 3], ops[i % 3]);
+        build_small_taps(&exact, &cases[i / 3], ops[i % 3]);
+#ifdef __x86_64__
+        if (tiles_allowed())
+            assert_string_equal(kernel_of(&bench, fast.node, 2, 3)->implementation, tiles_name());
+#endif
+        check_pair(&bench, &fast, &exact, i % 2 ? 2 : 3, i % 5 ? 3 : 2);
+        fixture_release(&fast);
+        fixture_release(&exact);
+    }
+    bench_close(&bench);
+}
+
 /* Paddings and gaps of 2^30 cells: sizes of blocks are not multiplied before they are compared. */
 static void far_paddings_take_no_room(void **state)
 {
@@ -980,6 +1029,7 @@ int main(void)
         cmocka_unit_test(far_paddings_take_no_room),
         cmocka_unit_test(columns_take_every_convolution),
         cmocka_unit_test(models_run_on_fast_kernels),
+        cmocka_unit_test(small_floats_with_zeros_around),
         cmocka_unit_test(models_in_bf16_are_the_same_as_they_lie),
         cmocka_unit_test(in_place_is_the_same),
         cmocka_unit_test(far_scores_stay_finite),
