@@ -269,6 +269,13 @@ class SameBits(Case):
     def test_mlp(self):
         self.equal_everywhere(MLP)
 
+    def test_a_batch_of_one(self):
+        """Its activations are shared by the team, element by element."""
+        text = MLP.replace("elements: 4000", "elements: 30").replace("elements: 500", "elements: 20").replace("batch: 32", "batch: 1").replace("epochs: 2", "epochs: 1")
+        text = text.replace("Dense: {units: 1,", "RepeatVector: 1111, Activation: gelu, Dense: {units: 64, activation: mish}, GlobalAveragePooling1D, Dense: {units: 1,")
+        for precision in ("float32", "mixed_bfloat16"):
+            self.equal_everywhere(text.replace("epochs: 1}", f"epochs: 1, precision: {precision}}}"))
+
     def test_mlp_large_batch(self):
         self.equal_everywhere(MLP.replace("batch: 32, prefetch", "batch: 1500, prefetch"))
 

@@ -76,15 +76,25 @@ static double one_place(enum type type, double y)
     return place ? place * fabs(y) + 0x1p-24 : 0;
 }
 
+/* Gradients of logits in bf16 are rounded before they are multiplied: one that the two sides see on two sides of a tie
+   moves what it goes into by a place of itself. Few do, so few elements may be so far off. */
+static bool rounds_between(const struct node *node)
+{
+    const struct vocabulary_attributes *attributes = node->attributes;
+    return node->op == &op_vocabulary_crossentropy_gradient && attributes->rounds;
+}
+
 static void compare(const struct fixture *fast, const struct fixture *exact, int id, int64_t rows)
 {
     const struct tensor *a = fast->graph.tensor[id], *b = exact->graph.tensor[id];
+    int64_t moved = rounds_between(fast->node) ? elements(b, rows) / 10 : 0;
     double most = 0;
     for (int64_t i = 0; i < elements(b, rows); i++)
         most = isinf(fixture_get(exact, b, i)) ? most : fmax(most, fabs(fixture_get(exact, b, i)));
     for (int64_t i = 0; i < elements(b, rows); i++) {
         double x = fixture_get(fast, a, i), y = fixture_get(exact, b, i);
-        if (x != y && !(fabs(x - y) <= TOLERANCE * fmax(most, 1e-3) + one_place(a->type, y)))
+        bool near = x == y || fabs(x - y) <= TOLERANCE * fmax(most, 1e-3) + one_place(a->type, y);
+        if (!near && !(fabs(x - y) <= 0x1p-8 * most && moved-- > 0))
             fail_msg("%s: output %d (%s) [%lld] is %.9g, not %.9g (largest %g)", fast->node->op->name, id,
                      type_name(a->type), (long long)i, x, y, most);
     }
@@ -188,6 +198,61 @@ static void nothing_falls_to_the_reference(void **state)
     bench_close(&bench);
 }
 
+/* The bits of all elements at once, from runs of them. */
+static void check_runs(struct bench *bench, const struct op *op, enum type type, int *found)
+{
+    enum { MANY = 400 };
+    struct fixture whole, runs;
+    struct call call;
+    assert_true(fixture_init(&whole, op, 0, type, MANY));
+    assert_true(fixture_init(&runs, op, 0, type, MANY));
+    const struct node *node = runs.node;
+    const struct kernel *kernel = kernel_of(bench, node, MANY, MANY);
+    int64_t all = kernel->each ? elements(node->output_count ? node->output[0] : node->input[0], MANY) : 0;
+    fixture_fill(&whole, 3);
+    fixture_fill(&runs, 3);
+    fixture_run_before(&whole, MANY);
+    fixture_run_before(&runs, MANY);
+    void *scratch = budget_take(bench->budget, TAG_SCRATCH, kernel->scratch_bytes);
+    if (all)
+        run_kernel(bench, &whole, whole.node, 0, MANY);
+    for (int64_t first = 0; first < all; first += EACH_GRAIN) {
+        fixture_call(&call, &runs, node, 0, MANY, MANY);
+        call.end = all - first < EACH_GRAIN ? all - first : EACH_GRAIN;
+        call.scratch = scratch;
+        for (int i = 0; i < node->input_count; i++)
+            if (call.input[i])
+                call.input[i] = (char *)call.input[i] + first * (int64_t)type_bytes(node->input[i]->type);
+        for (int k = 0; k < node->output_count; k++)
+            call.output[k] = (char *)call.output[k] + first * (int64_t)type_bytes(node->output[k]->type);
+        kernel->each->run(kernel->each, &call);
+    }
+    for (int k = 0; all && k < node->output_count; k++)
+        assert_memory_equal(whole.data[node->output[k]->id], runs.data[node->output[k]->id],
+                            whole.bytes[node->output[k]->id]);
+    *found += all > EACH_GRAIN;
+    budget_give(bench->budget, TAG_SCRATCH, scratch, kernel->scratch_bytes);
+    fixture_release(&whole);
+    fixture_release(&runs);
+}
+
+static void runs_of_elements(void **state)
+{
+    (void)state;
+    int found = 0;
+    for (int v = 0; v < cpu_choices_count; v++) {
+        struct bench bench;
+        if (!cpu_choices[v].supported())
+            continue;
+        bench_open(&bench, cpu_choices[v].variant, 2);
+        for (int i = 0; i < all_ops_count * (int)TYPES; i++)
+            if (i % (int)TYPES == 0 || !all_ops[i / (int)TYPES]->wide_only)
+                check_runs(&bench, all_ops[i / (int)TYPES], types[i % (int)TYPES], &found);
+        bench_close(&bench);
+    }
+    assert_true(found > 100); /* activations, their gradients, arithmetic */
+}
+
 static void doubles_are_the_references(void **state)
 {
     (void)state;
@@ -244,17 +309,22 @@ struct matmul_case {
     int64_t slice;
 };
 
-static void build_matmul(struct fixture *fixture, const struct matmul_case *c)
+static void build_typed_matmul(struct fixture *fixture, const struct matmul_case *c, enum type type)
 {
     struct graph *graph = &fixture->graph;
     struct matmul_attributes attributes = {c->transposed, c->bias ? ACTIVATION_RELU : ACTIVATION_NONE, 0};
     fixture_begin(fixture, c->batch);
-    struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(c->batch, c->in));
+    struct tensor *x = graph_input(graph, "x", 0, type, SHAPE(c->batch, c->in));
     struct shape w_shape = c->transposed ? SHAPE(c->out, c->in) : SHAPE(c->in, c->out);
-    struct tensor *w = graph_weight(graph, "w", TYPE_F32, w_shape, true);
+    struct tensor *w = graph_weight(graph, "w", type, w_shape, true);
     struct tensor *bias = c->bias ? graph_weight(graph, "bias", TYPE_F32, SHAPE(c->out), true) : NULL;
     graph_add(graph, &op_matmul, (struct tensor *[]){x, w, bias}, 3, &attributes, sizeof attributes);
     fixture_end(fixture);
+}
+
+static void build_matmul(struct fixture *fixture, const struct matmul_case *c)
+{
+    build_typed_matmul(fixture, c, TYPE_F32);
 }
 
 static void build_weight_gradient(struct fixture *fixture, const struct matmul_case *c)
@@ -319,13 +389,14 @@ static void cuts_keep_bits(void **state)
     struct bench bench;
     struct fixture whole, cut;
     bench_open(&bench, NULL, 2);
-    for (size_t i = 0; i < sizeof matmul_cases / sizeof *matmul_cases; i++) {
-        build_matmul(&whole, &matmul_cases[i]);
-        build_matmul(&cut, &matmul_cases[i]);
+    for (size_t i = 0; i < 2 * sizeof matmul_cases / sizeof *matmul_cases; i++) {
+        const struct matmul_case *c = &matmul_cases[i / 2];
+        build_typed_matmul(&whole, c, i % 2 ? TYPE_BF16 : TYPE_F32);
+        build_typed_matmul(&cut, c, i % 2 ? TYPE_BF16 : TYPE_F32);
         fixture_fill(&whole, 5);
         fixture_fill(&cut, 5);
-        run_kernel(&bench, &whole, whole.node, 0, matmul_cases[i].batch);
-        run_kernel(&bench, &cut, cut.node, 1, matmul_cases[i].batch);
+        run_kernel(&bench, &whole, whole.node, 0, c->batch);
+        run_kernel(&bench, &cut, cut.node, 1, c->batch);
         int id = whole.node->output[0]->id;
         assert_memory_equal(whole.data[id], cut.data[id], whole.bytes[id]);
         fixture_release(&whole);
@@ -593,7 +664,7 @@ static void build_small_taps(struct fixture *fixture, const struct taps_case *c,
 }
 
 /* Zeros that are a row's and its neighbour's: of either side, more than a block of them, more on one side than on the
-   other. Columns of dy that are packed in several goes. */
+   other, more than a kernel has cells. Columns of dy that are packed in several goes. */
 static void small_floats_with_zeros_around(void **state)
 {
     (void)state;
@@ -605,6 +676,9 @@ static void small_floats_with_zeros_around(void **state)
         {8, 6, {1, 4}, 18, 20, {{1, 1}, {0, 0, 3, 0}, {0}, ACTIVATION_NONE}, false},
         {30, 30, {1, 1}, 6, 640, {{1, 1}, {0}, {0}, ACTIVATION_NONE}, false},
         {24, 24, {2, 2}, 4, 1090, {{1, 1}, {1, 0, 1, 0}, {0}, ACTIVATION_NONE}, true},
+        {2, 200, {1, 3}, 128, 16, {{1, 1}, {0, 0, 130, 130}, {0, 129}, ACTIVATION_NONE}, false},
+        {6, 7, {1, 1}, 8, 16, {{1, 1}, {1, 1, 1, 1}, {0}, ACTIVATION_NONE}, false},
+        {6, 9, {3, 3}, 4, 8, {{1, 1}, {1, 1, 4, 1}, {0}, ACTIVATION_NONE}, true},
     };
     static const struct op *const ops[] = {&op_conv2d, &op_conv2d_input_gradient, &op_conv2d_weight_gradient};
     struct bench bench;
@@ -707,6 +781,39 @@ static void blocks_of_pairs(void **state)
     }
 }
 #endif
+
+/* More classes than are done together, in slices that end between. */
+static void classes_in_several_goes(void **state)
+{
+    (void)state;
+    enum { TOKENS = 5, WIDTH = 40, MANY = 500 };
+    for (int i = 0; i < 4; i++) {
+        enum type type = i % 2 ? TYPE_BF16 : TYPE_F32;
+        const struct vocabulary_attributes attributes = {.columns = i > 1, .rounds = type == TYPE_BF16};
+        struct fixture both[2];
+        struct bench bench;
+        for (int k = 0; k < 2; k++) {
+            struct graph *graph = &both[k].graph;
+            fixture_begin(&both[k], 3);
+            struct tensor *inputs[] = {
+                graph_input(graph, "h", 0, type, SHAPE(3, TOKENS, WIDTH)),
+                graph_weight(graph, "w", type, i > 1 ? SHAPE(WIDTH, MANY) : SHAPE(MANY, WIDTH), true),
+                graph_input(graph, "label:500", 1, TYPE_I32, SHAPE(3, TOKENS)),
+                graph_input(graph, "positive:sums", 2, TYPE_F32, SHAPE(3, TOKENS)),
+                graph_input(graph, "dloss", 3, TYPE_F32, SHAPE(3, TOKENS)),
+                graph_weight(graph, "bias", TYPE_F32, SHAPE(MANY), true),
+            };
+            graph_add(graph, &op_vocabulary_crossentropy_gradient, inputs, 6, &attributes, sizeof attributes);
+            fixture_end(&both[k]);
+        }
+        bench_open(&bench, NULL, 2);
+        check_pair(&bench, &both[0], &both[1], 0, 3);
+        check_pair(&bench, &both[0], &both[1], 3, 2);
+        bench_close(&bench);
+        for (int k = 0; k < 2; k++)
+            fixture_release(&both[k]);
+    }
+}
 
 /* What runs where there is no oneDNN: every convolution's examples, with the library out of the way. */
 static void columns_take_every_convolution(void **state)
@@ -1017,6 +1124,8 @@ int main(void)
         cmocka_unit_test(dense_layers),
         cmocka_unit_test(dense_weight_gradients),
         cmocka_unit_test(cuts_keep_bits),
+        cmocka_unit_test(runs_of_elements),
+        cmocka_unit_test(classes_in_several_goes),
         cmocka_unit_test(convolutions_are_compiled),
         cmocka_unit_test(threads_share_a_convolution),
         cmocka_unit_test(points_of_many_channels),

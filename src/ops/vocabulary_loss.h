@@ -20,9 +20,9 @@
 
 struct vocabulary_attributes {
     bool columns; /* w is [d, V] */
+    bool rounds;  /* gradients of logits, to bf16; of the gradient alone */
     bool ignores;
     double ignored; /* label */
-    bool rounds;    /* gradients of logits, to bf16; of the gradient alone */
 };
 
 #endif

@@ -13,6 +13,8 @@
 #define SHARED_FOLD_ELEMENTS 32768
 #define SHARED_PACK_BYTES    65536
 #define FOLD_CHUNK           4096 /* elements; a chunk stays in L1 while all units are added */
+#define SHARED_ELEMENTS      65536
+#define ELEMENTS_CHUNK       (32 * EACH_GRAIN)
 
 /* What a run of one instruction knows. */
 struct execution {
@@ -21,7 +23,8 @@ struct execution {
     const struct batch *batch;
     int64_t rows;            /* of the cut axis that exist in this batch */
     int units;               /* that have rows */
-    const struct task *task; /* whose pack is being made */
+    const struct task *task; /* whose pack is being made, or elements */
+    int64_t elements;        /* of it */
     const struct fold *fold; /* that is being added up */
 };
 
@@ -83,6 +86,53 @@ static void run_unit(void *context, int unit, int worker)
             set_addresses(&call, task, base, execution->batch, unit);
             task->kernel->run(task->kernel, &call);
         }
+    }
+}
+
+/* Elements chunk * ELEMENTS_CHUNK and on of a task whose slice is worker 0's. */
+static void run_elements(void *context, int chunk, int worker)
+{
+    const struct execution *execution = context;
+    const struct machine *machine = execution->machine;
+    const struct task *task = execution->task;
+    const struct node *node = task->node;
+    const uintptr_t base[3] = {
+        [SPACE_ARENA] = (uintptr_t)machine->arena, [SPACE_WORKER] = (uintptr_t)worker_base(machine, 0)};
+    int64_t first = (int64_t)chunk * ELEMENTS_CHUNK, left = execution->elements - first;
+    struct call call = {.node = node, .count = execution->batch->count};
+    set_addresses(&call, task, base, execution->batch, 0);
+    for (int i = 0; i < node->input_count; i++)
+        if (call.input[i])
+            call.input[i] = (uint8_t *)call.input[i] + first * (int64_t)type_bytes(node->input[i]->type);
+    for (int k = 0; k < node->output_count; k++)
+        call.output[k] = (uint8_t *)call.output[k] + first * (int64_t)type_bytes(node->output[k]->type);
+    call.scratch = worker_base(machine, worker) + task->scratch;
+    call.end = left < ELEMENTS_CHUNK ? left : ELEMENTS_CHUNK;
+    task->kernel->each->run(task->kernel->each, &call);
+}
+
+/* One slice that is all there is, as of a batch of one: task by task, and the team shares what makes elements alone. */
+static void run_single(struct execution *execution)
+{
+    const struct instruction *instruction = execution->instruction;
+    const uintptr_t base[3] = {
+        [SPACE_ARENA] = (uintptr_t)execution->machine->arena,
+        [SPACE_WORKER] = (uintptr_t)worker_base(execution->machine, 0),
+    };
+    struct call call = {.end = execution->rows, .count = execution->batch->count};
+    for (int t = 0; t < instruction->task_count; t++) {
+        const struct task *task = execution->task = &instruction->task[t];
+        const struct node *node = call.node = task->node;
+        const struct tensor *rows = node->output_count ? node->output[0] : node->input[0];
+        execution->elements = execution->rows * shape_row(&rows->shape);
+        if (task->kernel->each && execution->elements >= SHARED_ELEMENTS) {
+            int chunks = (int)((execution->elements + ELEMENTS_CHUNK - 1) / ELEMENTS_CHUNK);
+            team_run(execution->machine->team, chunks, run_elements, execution);
+            continue;
+        }
+        call.pack = task->kernel->pack_bytes ? execution->machine->arena + task->pack : NULL;
+        set_addresses(&call, task, base, execution->batch, 0);
+        task->kernel->run(task->kernel, &call);
     }
 }
 
@@ -197,7 +247,10 @@ void machine_run(struct machine *machine, int phase_index, const struct batch *b
         execution.rows = chain->by_sample ? batch->count : chain->extent;
         execution.units = chain->units == 1 ? 1 : (int)((execution.rows + chain->unit - 1) / chain->unit);
         run_packs(&execution);
-        if (execution.units == 1)
+        bool single = execution.rows > 0 && slice_length(execution.instruction, execution.rows) == execution.rows;
+        if (execution.units == 1 && single)
+            run_single(&execution);
+        else if (execution.units == 1)
             run_unit(&execution, 0, 0);
         else
             team_run(machine->team, execution.units, run_unit, &execution);

@@ -116,6 +116,30 @@ static plim_status make_kernel(struct cpu_kernel *out, const struct cpu_request 
     return PLIM_OK;
 }
 
+bool cpu_all_alike(const struct node *node, const struct cut *cut)
+{
+    const struct shape *shape = &(node->output_count ? node->output[0] : node->input[0])->shape;
+    bool alike = true;
+    for (int i = 0; i < node->input_count; i++)
+        if (node->input[i])
+            alike = alike && cut->input[i] == PART_CUT && shape_equal(&node->input[i]->shape, shape);
+    for (int k = 0; k < node->output_count; k++)
+        alike = alike && cut->output[k] == PART_CUT && shape_equal(&node->output[k]->shape, shape);
+    return alike;
+}
+
+static plim_status make_each(struct cpu_kernel *own, struct cpu_backend *cpu, plim_error *error)
+{
+    struct cpu_kernel *each = arena_take(&cpu->arena, sizeof *each);
+    if (!each)
+        return budget_refused(cpu->budget, TAG_PLANNER, sizeof *each, error);
+    *each = *own;
+    each->by_sample = false;
+    each->size[0] = 1;
+    own->kernel.each = &each->kernel;
+    return PLIM_OK;
+}
+
 plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
                         const int64_t *short_rows, int short_count, plim_error *error)
 {
@@ -136,6 +160,8 @@ plim_status cpu_prepare(const struct kernel **out, struct backend *backend, cons
         node->op->cut(&cut, node);
         own->by_sample = cut.by_sample;
         TRY(make_kernel(own, &request, error)); /* a failed one stays in the arena, unused */
+        if (own->flat && cpu_all_alike(node, &cut))
+            TRY(make_each(own, cpu, error));
         own->next = cpu->kernels;
         cpu->kernels = own;
     }

@@ -1,9 +1,9 @@
 /* cpu_convolution_tiles_weights.c - the gradient of a convolution's kernel and bias in bf16, by tiles.
 
    dk[cell, in, out] = sum over outputs of x[output * stride + cell, in] * dy[output, out]. Some outputs are done
-   together: dy is packed once in the order of their planes (tile_planes.h), with zeros for cells that are nobody's; of
-   x some channels at a time are turned, each channel a row of cells, so that a kernel's cell only moves where rows
-   begin. Sums over the outputs of a share start at 0 and are added to dk in f32. */
+   together: some columns of dy are packed in the order of their planes (tile_planes.h), with zeros for cells that are
+   nobody's; against them some channels of x at a time are turned, each channel a row of cells, so that a kernel's cell
+   only moves where rows begin. Sums over the outputs of a share start at 0 and are added to dk in f32. */
 #include "backends/cpu/cpu_matmul_tiles.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/tile_planes.h"
@@ -61,7 +61,8 @@ static int64_t turned_cells(const struct layout *l, int64_t rows)
 }
 static int64_t turned_row(const struct layout *l, int64_t samples, int64_t rows)
 {
-    int64_t lines = samples * turned_cells(l, rows) / TILE_BLOCK + 2;
+    int64_t behind = l->planes.before[1]; /* of the last row: zeros that are the next one's too */
+    int64_t lines = samples * turned_cells(l, rows) / TILE_BLOCK + 2 + (behind + TILE_BLOCK - 1) / TILE_BLOCK;
     return (lines | 1) * TILE_BLOCK;
 }
 
@@ -261,12 +262,9 @@ static void put_sums(const struct share *h, int64_t y, int64_t x, int64_t from, 
 static void fetch_rows(const struct share *h, int64_t y, int64_t x, int64_t from, int64_t column)
 {
     const struct conv_sizes *s = &h->l->s;
-    int64_t rows = smaller(TILE_BLOCK, h->l->elements - from);
     const float *to = h->dk + ((y * s->k[2] + x) * s->in + from) * s->out + column;
-    for (int64_t i = 0; i < rows && !h->l->planes.joined; i++) {
-        __builtin_prefetch(to + i * s->out, 1);
-        __builtin_prefetch(to + i * s->out + TILE_SIDE, 1);
-    }
+    if (!h->l->planes.joined)
+        tile_fetch(to, s->out, smaller(TILE_BLOCK, h->l->elements - from));
 }
 
 /* Cells from the first turned one to the first that kernel cell (y, x) meets. */

@@ -43,7 +43,7 @@
 
 /* ---- functions that are fast up to FAR: a block that goes beyond is left to libm ---- */
 
-#define BLOCK 512
+#define BLOCK EACH_GRAIN
 
 static bool is_far(const float *x, int64_t count)
 {

@@ -8,7 +8,7 @@
 #include "backends/cpu/cpu_own.h"
 #include "ops/ops.h"
 
-#define CLASSES    (2 * VOCABULARY_CLASS_GRAIN) /* that are done together */
+#define CLASSES    (2 * VOCABULARY_CLASS_GRAIN) /* that are done together, backward in f32 and forward */
 #define TOKEN_ROWS VOCABULARY_TOKEN_GRAIN
 #define SPREAD     16 /* elements between rows that keep them out of one another's cache sets */
 

@@ -83,7 +83,7 @@ MAKER(make_vocabulary_tiles)
 
 /* ---- backward ------------------------------------------------------------- */
 
-/* Classes that are done together: dh is read and written once for all of them. */
+/* Classes that are done together backward: dh is read and written once for all of them. */
 #define MANY (2 * CLASSES)
 
 /* A worker's bytes; each begins at a cache line. `row`: elements from one class to the next. */
@@ -97,16 +97,17 @@ struct backward_room {
     size_t bytes;
 };
 
-/* scratch NULL: for its bytes. */
-static struct backward_room room_of(char *scratch, int64_t tokens, int64_t d, bool columns)
+/* scratch NULL: for its bytes. slice: of the call, or more. */
+static struct backward_room room_of(char *scratch, int64_t tokens, int64_t d, bool columns, int64_t slice)
 {
     struct backward_room room = {.row = tile_padded(tokens) + SPREAD};
-    size_t row = (size_t)room.row;
-    int64_t products = tile_larger(tile_room_bytes(tokens, d, true), tile_room_bytes(d, MANY, true));
-    products = tile_larger(products, tile_room_bytes(columns ? MANY : d, tokens, !columns));
-    room.logits = tile_room_at(scratch, &room.bytes, MANY * row * sizeof(float));
-    room.dy = tile_room_at(scratch, &room.bytes, MANY * row * sizeof(uint16_t));
-    room.w = tile_room_at(scratch, &room.bytes, MANY * (size_t)tile_padded(d) * sizeof(uint16_t));
+    int64_t classes = least(MANY, tile_padded(slice));
+    size_t row = (size_t)room.row, many = (size_t)classes;
+    int64_t products = tile_larger(tile_room_bytes(tokens, d, true), tile_room_bytes(d, classes, true));
+    products = tile_larger(products, tile_room_bytes(columns ? classes : d, tokens, !columns));
+    room.logits = tile_room_at(scratch, &room.bytes, many * row * sizeof(float));
+    room.dy = tile_room_at(scratch, &room.bytes, many * row * sizeof(uint16_t));
+    room.w = tile_room_at(scratch, &room.bytes, many * (size_t)tile_padded(d) * sizeof(uint16_t));
     room.d = tile_room_at(scratch, &room.bytes, row * sizeof(float));
     room.gemm = tile_room_at(scratch, &room.bytes, (size_t)products);
     return room;
@@ -227,8 +228,8 @@ static void run_classes(const struct backward_room *room, const struct kernel *k
 static void run_backward(const struct kernel *kernel, const struct call *call)
 {
     int64_t tokens = all_tokens(kernel, call);
-    const struct backward_room room =
-        room_of(call->scratch, tokens, cpu_kernel_of(kernel)->size[0], by_columns(call->node));
+    const struct backward_room room = room_of(call->scratch, tokens, cpu_kernel_of(kernel)->size[0],
+                                              by_columns(call->node), call->end - call->begin);
     for (int64_t i = 0; i < tokens; i++) {
         room.d[i] = is_ignored(call, label_of(call, i)) ? 0 : ((const float *)call->input[4])[i];
     }
@@ -250,7 +251,7 @@ MAKER(make_vocabulary_gradient_tiles)
     out->kernel.pack = pack_hidden;
     out->kernel.pack_units = columns ? 1 : 2;
     out->kernel.pack_bytes = (size_t)(out->size[3] * out->kernel.pack_units) * sizeof(uint16_t);
-    out->kernel.scratch_bytes = room_of(NULL, tokens, d, columns).bytes;
+    out->kernel.scratch_bytes = room_of(NULL, tokens, d, columns, request->slice).bytes;
     out->kernel.implementation = tiles_name();
     out->kernel.run = run_backward;
     return PLIM_OK;

@@ -208,19 +208,6 @@ static const struct tensor *rows_tensor(const struct node *node)
     return node->output_count ? node->output[0] : node->input[0];
 }
 
-/* Every operand is cut and as large as any other. */
-static bool all_alike(const struct node *node, const struct cut *cut)
-{
-    const struct shape *shape = &rows_tensor(node)->shape;
-    bool alike = true;
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i])
-            alike = alike && cut->input[i] == PART_CUT && shape_equal(&node->input[i]->shape, shape);
-    for (int k = 0; k < node->output_count; k++)
-        alike = alike && cut->output[k] == PART_CUT && shape_equal(&node->output[k]->shape, shape);
-    return alike;
-}
-
 /* Rows of the largest operand that is cut, of which a piece takes as many as fit; at least one grain. */
 static int64_t rows_of_piece(const struct node *node, const struct cut *cut, int64_t slice)
 {
@@ -244,7 +231,7 @@ static void choose_piece(struct widened *widened, const struct node *node, int64
     const struct cpu_kernel *inner = cpu_kernel_of(widened->inner);
     bool plain = inner->kernel.implementation == widened->variant->implementation && !inner->kernel.pack_bytes;
     widened->piece = plain ? rows_of_piece(node, &widened->cut, slice) : slice;
-    if (!inner->flat || !plain || !all_alike(node, &widened->cut))
+    if (!inner->flat || !plain || !cpu_all_alike(node, &widened->cut))
         return;
     widened->each = *inner;
     widened->each.by_sample = false;
@@ -274,6 +261,10 @@ plim_status cpu_make_widened(struct cpu_kernel *out, const struct cpu_request *r
     choose_piece(widened, node, request->slice);
     if (!place_copies(widened, node, &widened->cut))
         return PLIM_OK;
+    if (widened->each.flat) {
+        out->flat = true;
+        out->size[0] = shape_row(&rows_tensor(node)->shape);
+    }
     out->own = widened;
     out->kernel.implementation = widened->inner->implementation;
     out->kernel.run = run_widened;
@@ -367,7 +358,7 @@ static void run_widened(const struct kernel *kernel, const struct call *call)
     const struct widened *widened = cpu_kernel_of(kernel)->own;
     int64_t rows = cpu_rows(kernel, call);
     if (widened->each.flat)
-        rows *= shape_row(&rows_tensor(call->node)->shape);
+        rows *= cpu_kernel_of(kernel)->size[0];
     for (int64_t row = 0; row == 0 || row < rows; row += widened->piece) {
         struct call piece = piece_of(widened, call, row);
         int64_t some = rows - row < widened->piece ? rows - row : widened->piece;

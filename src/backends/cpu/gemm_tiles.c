@@ -18,8 +18,8 @@
 #include "backends/cpu/tile_pairs.h"
 #include "backends/cpu/tile_steps.h"
 
-#define SIDE  16 /* rows of a tile, and its words of 4 bytes a row */
-#define WORDS (SIDE * SIDE)
+#define SIDE  TILE_SIDE /* rows of a tile, and its words of 4 bytes a row */
+#define WORDS TILE_WORDS
 #define TILES __attribute__((target("amx-tile,amx-bf16")))
 
 /* The state of tiles is more than a thread has by itself: Linux wants to be asked, once a process. */
@@ -179,10 +179,14 @@ static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int
     tile_pairs_run(sums, &pairs);
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static void put(const struct tile_gemm *g, const float *sums, int64_t row, int64_t column)
 {
-    int64_t rows = g->m - row < TILE_BLOCK ? g->m - row : TILE_BLOCK;
-    int64_t width = g->n - column < TILE_BLOCK ? g->n - column : TILE_BLOCK;
+    int64_t rows = smaller(g->m - row, TILE_BLOCK), width = smaller(g->n - column, TILE_BLOCK);
     const float *bias = g->bias ? g->bias + column : NULL;
     for (int64_t i = 0; i < rows; i++, sums += TILE_BLOCK) {
         int64_t at = (row + i) * g->c_row + column;
@@ -190,17 +194,6 @@ static void put(const struct tile_gemm *g, const float *sums, int64_t row, int64
             tile_put_wide_row((float *)g->c + at, sums, bias, g->relu, g->add, width);
         else
             tile_put_row((uint16_t *)g->c + at, sums, bias, g->relu, width);
-    }
-}
-
-/* What a block is added to comes while its products are done. */
-static void fetch(const struct tile_gemm *g, int64_t row, int64_t column)
-{
-    int64_t rows = g->m - row < TILE_BLOCK ? g->m - row : TILE_BLOCK;
-    for (int64_t i = 0; i < rows; i++) {
-        const float *to = (const float *)g->c + (row + i) * g->c_row + column;
-        __builtin_prefetch(to, 1);
-        __builtin_prefetch(to + SIDE, 1);
     }
 }
 
@@ -238,7 +231,7 @@ static void run_columns(const struct tile_gemm *g, const uint16_t *b, int64_t co
         struct tile_rows a = rows_of(g, row, a_room);
         for (int64_t j = column; j < end; j += TILE_BLOCK) {
             if (g->add)
-                fetch(g, row, j);
+                tile_fetch((const float *)g->c + row * g->c_row + j, g->c_row, smaller(g->m - row, TILE_BLOCK));
             block(sums, &a, b + (j - column) * packed_steps(g), g->k, g->m - row, g->n - j);
             put(g, sums, row, j);
         }
@@ -254,7 +247,7 @@ void gemm_tiles(const struct tile_gemm *g)
     if (tile_kind() == TILES_AMX)
         load_shapes();
     for (int64_t column = 0; column < g->n; column += some) {
-        int64_t end = g->n - column < some ? g->n : column + some;
+        int64_t end = column + smaller(g->n - column, some);
         for (int64_t j = column; !g->b_packed && j < end; j += TILE_BLOCK)
             pack_b_columns(b_room + (j - column) * tile_padded(g->k), g, j);
         const uint16_t *b = g->b_packed ? g->b_packed + column * packed_steps(g) : b_room;

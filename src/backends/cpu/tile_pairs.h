@@ -14,7 +14,7 @@ struct tile_pairs {
     int64_t steps, pairs; /* of elements in a step: at most 16 */
     const uint16_t *b;    /* of each step two tiles of `pairs` by 16 columns */
     bool half;            /* the first of the two alone */
-    int64_t every, last;  /* of so many steps the last has pairs of A for so many; 0: all have */
+    int64_t every, last;  /* the last of each `every` steps has `last` pairs alone; every 0: all are whole */
     int first, rows;      /* rows of the block that are wanted; 0: from `first` on all */
 };
 

@@ -65,7 +65,8 @@ void planes_fill(uint16_t *to, const struct planes *p, const uint16_t *x, int64_
     for (int64_t number = 0; p->met >> number; number++)
         if (p->met >> number & 1)
             put_plane(to + plane_place(p, number) * plane_cells(p, rows) * p->padded, p, x, first, rows, number);
-    put_zeros(to + planes_elements(p, rows), p->before[1] * p->padded);
+    if (!p->joined)
+        put_zeros(to + planes_elements(p, rows), p->before[1] * p->padded);
 }
 
 #endif

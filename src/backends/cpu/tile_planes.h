@@ -2,8 +2,8 @@
 
    Of a sample's cells some rows are copied with zeros around them, so that the cells which one kernel cell meets, as
    the output goes from cell to cell and from row to row, lie one behind the other: a run of `across` cells for each row
-   of outputs, of which the last few are nobody's. Where they can, a row's zeros are those of its neighbour too. With a stride, cells that are a stride apart lie together in planes
-   of their own. */
+   of outputs, of which the last few are nobody's. Where they can, a row's zeros are those of its neighbour too. With a
+   stride, cells that are a stride apart lie together in planes of their own. */
 #ifndef CPU_TILE_PLANES_H
 #define CPU_TILE_PLANES_H
 
@@ -14,7 +14,8 @@ struct planes {
     int64_t padded;              /* elements of a cell in planes */
     int64_t before[2];           /* rows and columns of zeros */
     int64_t stride[2];           /* planes down and across */
-    int64_t across;              /* cells of a plane from one row of outputs to the next */
+    int64_t across;              /* cells of a plane from one row of outputs to the next, */
+    int64_t outputs;             /* and how many of them are outputs, at most */
     int64_t reach;               /* rows behind the first that an output meets */
     bool joined;                 /* planes are apart by rows only; in a row cells lie as they do in x */
     uint64_t met;                /* bits: the planes that some tap meets; only they are there */
@@ -61,16 +62,19 @@ INLINE void planes_reach(struct planes *p, int axis, const struct walk *walk)
     int64_t last = walk->taps ? tap_at(walk, p->before[axis], walk->taps - 1) / walk->stride : 0;
     if (axis == 0)
         p->reach = last > p->reach ? last : p->reach;
-    else
+    else {
         p->across = last + walk->count > p->across ? last + walk->count : p->across;
+        p->outputs = walk->count > p->outputs ? walk->count : p->outputs;
+    }
 }
 
-/* Zeros behind a row may be those in front of the next. When all walks have been told. */
+/* When all walks have been told: zeros behind a row are those in front of the next, as many as there are. */
 INLINE void planes_share_zeros(struct planes *p)
 {
     int64_t behind = p->across - p->before[1] - p->source[1];
-    if (p->stride[1] == 1 && !p->joined && behind > 0 && behind <= p->before[1])
-        p->across -= behind;
+    int64_t shared = behind < p->before[1] ? behind : p->before[1], least = p->across - shared;
+    if (p->stride[1] == 1 && !p->joined && shared > 0)
+        p->across = least > p->outputs ? least : p->outputs;
 }
 
 /* Adds the planes that these walks meet. */
@@ -81,8 +85,8 @@ INLINE void planes_meet(struct planes *p, const struct walk *down, const struct 
             p->met |= (uint64_t)1 << plane_number(p, tap_at(down, p->before[0], j), tap_at(across, p->before[1], i));
 }
 
-/* Copies what output rows first..first + rows meet of x, one sample, into planes; behind the last as many cells of zeros
-   as there are in front of a row. */
+/* Copies what output rows first..first + rows meet of x, one sample, into planes; behind the last, unless they are
+   joined, as many cells of zeros as there are in front of a row. */
 void planes_fill(uint16_t *to, const struct planes *p, const uint16_t *x, int64_t first, int64_t rows);
 
 #endif

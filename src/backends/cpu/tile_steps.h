@@ -20,7 +20,7 @@ struct tile_steps {
     const int64_t *at; /* elements from `a` to the first row of each step */
     int64_t steps, width;
     const uint16_t *b;
-    int64_t every, last; /* of so many steps the last has so many elements of A, the others of B are 0; 0: all have */
+    int64_t every, last; /* the last of each `every` steps has `last` elements, then B is 0; every 0: all are whole */
     int first, rows;     /* of the block that are wanted: without tiles others are left as they are. rows 0: all */
 };
 
@@ -79,7 +79,16 @@ INLINE void tile_put_row(uint16_t *to, const float *sums, const float *bias, boo
     }
 }
 
-/* The same in f32; add: to what is there. */
+/* Rows of a block that sums will be added to, `row` floats apart: they come while products are done. */
+INLINE void tile_fetch(const float *to, int64_t row, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        __builtin_prefetch(to + i * row, 1);
+        __builtin_prefetch(to + i * row + TILE_SIDE, 1);
+    }
+}
+
+/* As tile_put_row, in f32; add: to what is there. */
 INLINE void tile_put_wide_row(float *to, const float *sums, const float *bias, bool relu, bool add, int64_t width)
 {
     for (int64_t j = 0; j < width; j += TILE_SIDE) {
