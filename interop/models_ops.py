@@ -120,6 +120,23 @@ def residuals_in_time():
     return build, words
 
 
+def models_in_time():
+    """A model inside the model of each step, used twice, and a layer of several outputs."""
+    def build():
+        i, one = keras.Input((3, 6, 2), name="a"), keras.Input((6, 2), name="row")
+        nested = keras.Sequential([layers.Input((4,)), layers.Dense(5, activation="tanh", name="wide"), layers.Dense(4, name="narrow")], name="nested")
+        y, h, _ = layers.LSTM(4, return_state=True, name="read")(one)
+        x = nested(layers.Add(name="sum")([y, nested(h)]))
+        inside = keras.Model(one, layers.Dense(5, name="last")(x), name="inside")
+        return keras.Model(i, layers.Dense(3, activation="softmax", name="out")(layers.GRU(4, name="gru")(layers.TimeDistributed(inside, name="steps")(i))))
+    words = [{"TimeDistributed": {"name": "steps", "layer": {"Functional": {"name": "inside", "layers": [
+        {"Input": {"shape": [6, 2], "name": "row"}}, {"LSTM": {"units": 4, "return_state": True, "name": "read"}},
+        {"Sequential": {"name": "nested", "inputs": "read/1", "layers": [{"Dense": {"units": 5, "activation": "tanh", "name": "wide"}}, {"Dense": {"units": 4, "name": "narrow"}}]}},
+        {"Add": {"inputs": ["read", "nested"], "name": "sum"}}, {"nested": {"name": "again"}}, {"Dense": {"units": 5, "name": "last"}}]}}}},
+        {"GRU": {"units": 4, "name": "gru"}}, {"Dense": {"units": 3, "activation": "softmax", "name": "out"}}]
+    return build, words
+
+
 def sentences_in_time(mask):
     """Sentences of a text: each is read by a recurrent layer, and so are they."""
     def build():
@@ -170,6 +187,8 @@ def cases(compare, rng):
         build, words = pictures_in_time(normal)
         compare(f"a model for each step{', normalised' if normal else ''}", build, words, pictures, y, "sparse_categorical_crossentropy", bar=1e-4, adam=False)
     compare("a graph for each step", *residuals_in_time(), pictures, y, "sparse_categorical_crossentropy", bar=1e-4, adam=False)
+    compare("models inside the model of each step", *models_in_time(), rng.normal(size=(16, 3, 6, 2)).astype(np.float32), y,
+            "sparse_categorical_crossentropy", bar=1e-4, adam=False)
     for mask in (False, True):
         compare(f"sentences, one by one{', masked' if mask else ''}", *sentences_in_time(mask), rng.integers(0, 11, (16, 3, 7)).astype(np.int32), y,
                 "sparse_categorical_crossentropy", bar=1e-4, adam=False)

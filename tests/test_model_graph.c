@@ -241,6 +241,38 @@ static void steps_share_the_layer(void **state)
     assert_non_null(strstr(bench->error.hint, "Dense"));
 }
 
+/* A model in it, used twice; several outputs; layers that stand behind their readers. */
+static void models_inside_steps(void **state)
+{
+    struct bench *bench = *state;
+    const struct column_spec columns[] = {spec("x", 3, (int64_t[]){3, 5, 2}), spec("y", 0, NULL)};
+    train_with(bench, "binary_crossentropy", "sgd");
+    good(bench, read_model(bench, "- TimeDistributed:\n"
+                                  "    layer:\n"
+                                  "      Functional:\n"
+                                  "        name: m\n"
+                                  "        outputs: again\n"
+                                  "        layers:\n"
+                                  "        - Add: {inputs: [l, s], name: a}\n"
+                                  "        - Input: {shape: [5, 2], name: i}\n"
+                                  "        - LSTM: {units: 4, return_state: true, name: l, inputs: i}\n"
+                                  "        - Sequential: {layers: [Dense: 3, Dense: 4], name: s, inputs: l/1}\n"
+                                  "        - s: {inputs: a, name: again}\n"
+                                  "- Flatten\n"
+                                  "- Dense: 1"));
+    for (int i = 0; i < 2; i++) {
+        good(bench, build(bench, columns, COUNT(columns)));
+        assert_int_equal(bench->model->weight_count, 3 + 4 + 2);
+        assert_string_equal(bench->model->weight[0].name, "time_distributed/m/l/lstm_cell/kernel");
+        assert_string_equal(bench->model->weight[3].name, "time_distributed/m/s/dense/kernel");
+        assert_string_equal(bench->model->weight[5].name, "time_distributed/m/s/dense_1/kernel");
+        assert_int_equal(bench->model->layer[0].parameters, (2 + 4 + 1) * 16 + (4 + 1) * 3 + (3 + 1) * 4);
+    }
+    const struct shape *shape = &bench->model->layer[0].output;
+    assert_int_equal(shape->rank, 3);
+    assert_int_equal(shape->dim[2], 4);
+}
+
 static void means_count_what_the_mask_leaves(void **state)
 {
     struct bench *bench = *state;
@@ -415,13 +447,13 @@ static void bad_steps_are_refused(void **state)
 {
     static const struct refusal refusals[] = {
         {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3], outputs: a}}}", PLIM_BAD_JOB, "job.yaml:1",
-         "outputs: no layer is named 'a'", ""},
+         "outputs: there is no layer named 'a'", ""},
         {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3, Add: [dense, dence]]}}}", PLIM_BAD_JOB,
-         "job.yaml:1", "no layer is named 'dence'", ""},
+         "job.yaml:1", "there is no layer named 'dence'", "did you mean 'dense'?"},
         {"- TimeDistributed: {layer: {Functional: {layers: [Add: {inputs: [b, b], name: a}, Add: {inputs: [a, a], name: b}]}}}",
          PLIM_BAD_JOB, "job.yaml:1", "in a circle", ""},
         {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3, Dense: {units: 2, inputs: [dense, dense]}]}}}",
-         PLIM_BAD_JOB, "job.yaml:1", "Dense takes 1 input, got 2", ""},
+         PLIM_BAD_JOB, "job.yaml:1", "takes 1 input, got 2", ""},
         {"- TimeDistributed: {layer: {Functional: {layers: [Use: {layer: a}]}}}", PLIM_BAD_JOB, "job.yaml:1",
          "no layer above is named 'a'", ""},
         {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3, Use: {layer: dense, reverse: true}]}}}", PLIM_BAD_JOB,
@@ -433,14 +465,17 @@ static void bad_steps_are_refused(void **state)
         {"- TimeDistributed: {layer: {Functional: [Dense: 3, {Flatten: {}, Use: {layer: dense}}]}}", PLIM_BAD_JOB,
          "job.yaml:1", "one layer an entry", ""},
         {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3], outputs: [dense, dense]}}}", PLIM_UNSUPPORTED,
-         "job.yaml:1", "a model of one output", ""},
-        {"- TimeDistributed: {layer: {Functional: {layers: [Input: {shape: [3]}, Input: {shape: [3]}, Add]}}}",
-         PLIM_UNSUPPORTED, "job.yaml:1", "one Input", ""},
-        {"- TimeDistributed: {layer: {Sequential: [Sequential: [Dense: 3]]}}", PLIM_UNSUPPORTED, "job.yaml:1",
-         "a model inside its model", ""},
+         "job.yaml:1", "'dense' twice", ""},
+        {"- TimeDistributed: {layer: {Functional: {layers: [Input: {shape: [3]}, Input: {shape: [3]}, Add: [input_layer, input_layer_1]]}}}",
+         PLIM_UNSUPPORTED, "job.yaml:1", "one Input and one output, not of 2 and 1", ""},
+        {"- TimeDistributed: {layer: {Functional: [Dense: 3, Dense: {units: 4, inputs: dense, name: b}, Flatten: {inputs: dense}]}}",
+         PLIM_BAD_JOB, "job.yaml:1", "reads layer 'b'", ""},
+        {"- TimeDistributed: {layer: {Sequential: [Input: {shape: [3]}]}}", PLIM_BAD_JOB, "job.yaml:1", "has no layer", ""},
+        {"- TimeDistributed: {layer: {Sequential: [Sequential: [Dense: {units: 3, nmae: a}]]}}", PLIM_BAD_JOB,
+         "job.yaml:1", "unknown key 'nmae'", "name"},
         {"- TimeDistributed: {layer: {LSTM: {units: 3, return_state: true}}}", PLIM_UNSUPPORTED, "job.yaml:1",
          "several outputs", ""},
-        {"- TimeDistributed: {layer: {Sequential: []}}", PLIM_BAD_JOB, "job.yaml:1", "a list of 1 to 4096 layers", ""},
+        {"- TimeDistributed: {layer: {Sequential: []}}", PLIM_BAD_JOB, "job.yaml:1", "expected a list of layers", ""},
         {"- TimeDistributed: {layer: {Sequential: [Dense: {units: 3, name: a}, Dense: {units: 4, name: a}]}}", PLIM_BAD_JOB,
          "job.yaml:1", "two layers are named", ""},
     };
@@ -728,6 +763,7 @@ int main(void)
         TEST(masks_travel_with_their_tensors),
         TEST(merged_masks),
         TEST(steps_share_the_layer),
+        TEST(models_inside_steps),
         TEST(means_count_what_the_mask_leaves),
         TEST(scores_of_many_classes_are_made_by_blocks),
         TEST(copies_of_weights_are_not_kept),

@@ -1,25 +1,13 @@
-/* inner_layers.h - layers inside a layer: one, a Sequential model, or a Functional one of one input and one output. */
+/* inner_layers.h - layers inside a layer: one, or a model of one input and one output. */
 #ifndef MODEL_INNER_LAYERS_H
 #define MODEL_INNER_LAYERS_H
 
 #include "model/layer_options.h"
 
-/* One application of a layer inside. */
-struct inner_use {
-    struct layer *layer;
-    const char *name;          /* what `inputs:` call it, behind the prefix that its layer's name has */
-    const struct yaml *inputs; /* their names; NULL: the use above */
-    const int *input;          /* the uses; INNER_FEED: what comes in */
-    int input_count;
-};
-#define INNER_FEED (-1)
-
 struct inner_layers {
-    struct layer **layer; /* each once */
-    struct inner_use *use;
-    int *order; /* of running: numbers of uses */
-    int layer_count, use_count;
-    int output;        /* the use that makes it */
+    struct use *use; /* in running order; FEED(0): what comes in */
+    int use_count;
+    struct link output;
     bool by_last_axis; /* all of them treat rows of the last axis alone */
 };
 

@@ -49,11 +49,6 @@ static plim_status add_words(const struct translation *t, struct yaml *map, cons
     return PLIM_OK;
 }
 
-static bool is_model(const char *class)
-{
-    return strcmp(class, "Sequential") == 0 || strcmp(class, "Functional") == 0 || strcmp(class, "Model") == 0;
-}
-
 /* {class_name: X, config: {...}}: an initializer, a policy, a layer or a model inside another. */
 static plim_status translate_object(struct yaml **out, const struct translation *t, const struct yaml *object,
                                     const char *class)
@@ -63,7 +58,7 @@ static plim_status translate_object(struct yaml **out, const struct translation 
     const char *module = node_word(yaml_get(object, "module"));
     if (strcmp(class, "DTypePolicy") == 0 && policy)
         return node_text(out, t, policy, object);
-    if (is_model(class) || (module && strncmp(module, "keras.layers", 12) == 0))
+    if (is_model_word(class) || (module && strncmp(module, "keras.layers", 12) == 0))
         return translate_layer(out, t, object);
     const struct yaml *numbers = config && config->kind == YAML_MAP ? yaml_get(config, "value") : NULL;
     if (numbers && (strcmp(class, "__tensor__") == 0 || strcmp(class, "__numpy__") == 0))
@@ -191,7 +186,7 @@ static plim_status layer_options(struct yaml **out, const struct translation *t,
     const struct yaml *config = yaml_get(object, "config");
     if (!config || config->kind != YAML_MAP)
         return node_refuse(t, object, PLIM_BAD_MODEL, "%s: a layer without its config", class);
-    if (is_model(class))
+    if (is_model_word(class))
         return translate_model(out, t, config, strcmp(class, "Sequential") != 0);
     TRY(node_make(out, t, YAML_MAP, object));
     if (strcmp(class, "InputLayer") == 0)
@@ -373,7 +368,7 @@ static plim_status translate_root(struct yaml **out, const struct translation *t
     if (root->kind != YAML_MAP)
         return node_refuse(t, root, PLIM_BAD_MODEL, "not a model as Keras writes it");
     TRY(class_of(&class, t, root));
-    if (!is_model(class))
+    if (!is_model_word(class))
         return node_refuse(t, root, PLIM_UNSUPPORTED, "'%.100s' is no model: Sequential and Functional ones are read",
                            class);
     return layer_options(out, t, root, class);

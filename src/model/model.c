@@ -45,9 +45,7 @@ static struct tensor *column_input(struct graph *graph, const char *name, int co
 
 /* ---- what a use reads ---- */
 
-/* What is not in the type that the layer computes in becomes it, once, unless the layer takes it as it is: whole
-   numbers, never float64. */
-static struct tensor *as_real(struct graph *graph, struct tensor **real, struct tensor *x, const struct layer *reader)
+struct tensor *layer_takes(struct graph *graph, struct tensor **real, struct tensor *x, const struct layer *reader)
 {
     struct rescale_attributes same = {.scale = 1.0, .single = 1};
     const struct layer_type *type = reader->type;
@@ -70,10 +68,10 @@ static struct tensor *input_of(struct graph *graph, struct model *model, const s
     struct link link = use->input[i];
     if (link.from < 0) {
         struct feed *feed = &model->feed[FEED(link.from)];
-        return as_real(graph, &feed->real, feed->tensor, use->layer);
+        return layer_takes(graph, &feed->real, feed->tensor, use->layer);
     }
     struct use_output *made = use_made(&model->use[link.from], link.part);
-    return as_real(graph, &made->real, made->output, use->layer);
+    return layer_takes(graph, &made->real, made->output, use->layer);
 }
 
 bool layer_is_last(const struct layer *layer)
@@ -82,24 +80,27 @@ bool layer_is_last(const struct layer *layer)
     return model->now && model->now->layer == layer && model->now->output_index >= 0 && !model->now->read;
 }
 
+/* The use that is being built, inside another or not; or NULL. */
+static struct use *use_now(const struct model *model)
+{
+    return model->inner_now ? model->inner_now->now : model->now;
+}
+
 struct tensor *layer_mask(const struct layer *layer, int i)
 {
-    const struct use *now = layer->model->now;
-    const struct inner_now *inner = layer->model->inner_now;
-    if (inner)
-        return i < inner->count ? inner->mask[i] : NULL;
+    const struct model *model = layer->model;
+    const struct use *now = use_now(model);
+    struct use *all = model->inner_now ? model->inner_now->use : model->use;
     if (!now || i >= now->input_count || now->input[i].from < 0)
         return NULL;
-    return use_made(&layer->model->use[now->input[i].from], now->input[i].part)->mask;
+    return use_made(&all[now->input[i].from], now->input[i].part)->mask;
 }
 
 void layer_set_mask(struct layer *layer, struct tensor *mask)
 {
-    struct model *model = layer->model;
-    if (model->inner_now)
-        model->inner_now->made_mask = mask;
-    else if (model->now)
-        model->now->made.mask = mask;
+    struct use *now = use_now(layer->model);
+    if (now)
+        now->made.mask = mask;
 }
 
 plim_status layer_several_outputs(struct layer *layer, int outputs, plim_error *error)
@@ -111,8 +112,9 @@ plim_status layer_several_outputs(struct layer *layer, int outputs, plim_error *
 
 void layer_set_output(struct layer *layer, int part, struct tensor *y, struct tensor *mask)
 {
-    if (layer->model->now && part < layer->outputs)
-        layer->model->now->further[part - 1] = (struct use_output){.output = y, .mask = mask};
+    struct use *now = use_now(layer->model);
+    if (now && part < layer->outputs)
+        now->further[part - 1] = (struct use_output){.output = y, .mask = mask};
 }
 
 /* ---- errors ---- */
@@ -128,7 +130,7 @@ void input_name(char out[96], const struct layer *layer, int i)
 {
     const struct use *now = layer->model->now;
     snprintf(out, 96, "input %d", i);
-    if (now && i < now->input_count)
+    if (now && i < now->input_count && !layer->model->inner_now)
         link_name(out, layer->model, now->input[i]);
 }
 
@@ -183,8 +185,7 @@ static plim_status failed_words(const struct graph *graph, const struct model *m
 
 /* ---- uses ---- */
 
-/* Floats that a layer makes are of its type: so are those of layers that look up, or read whole numbers. */
-static struct tensor *in_its_type(struct graph *graph, const struct layer *layer, struct tensor *y)
+struct tensor *layer_gives(struct graph *graph, const struct layer *layer, struct tensor *y)
 {
     bool passes = !y || layer->type->hidden || layer->type->keeps_type || !type_is_float(y->type);
     return passes ? y : policy_cast(graph, y, layer_compute(layer));
@@ -265,7 +266,7 @@ static plim_status build_layers(struct tensor **out, struct graph *graph, struct
         use->made.output = build_use(graph, model, use);
         for (int k = 0; k == 0 || k < layer->outputs; k++) {
             struct use_output *made = use_made(use, k);
-            made->output = in_its_type(graph, layer, made->output);
+            made->output = layer_gives(graph, layer, made->output);
             TRY(failed_at(graph, model, use, error));
             if (!made->output)
                 return fail(error, PLIM_INTERNAL, "%s: made nothing", layer->name);

@@ -137,18 +137,18 @@ static inline struct use_output *use_made(struct use *use, int part)
     return part ? &use->further[part - 1] : &use->made;
 }
 
-/* A layer inside another while it is built (inner_layers.c). */
-struct inner_now {
-    struct tensor *const *mask; /* of its inputs */
-    int count;
-    struct tensor *made_mask;
-    uint64_t number; /* a hash: of this use among all that the outer layer's use makes of those inside */
-};
-
 /* What a model is fed: a column of the batch for each Input layer; one column where there is none. */
 struct feed {
     const char *name; /* of the Input layer, or NULL */
     struct tensor *tensor, *real; /* while building */
+};
+
+/* Layers inside another while they are built (inner_layers.c). */
+struct inner_now {
+    struct use *use; /* all of them */
+    struct use *now;
+    struct feed feed; /* what comes in */
+    uint64_t number; /* a hash: of this use among all that the outer layer's use makes of those inside */
 };
 
 #define MOST_MODEL_OUTPUTS 16
@@ -202,12 +202,17 @@ void layer_place(char out[256], const struct layer *layer);
 
 /* A layer inside another, from `Dense: 10` or `Dense: {...}`: "time_distributed/dense". Its weights count as the outer one's. */
 plim_status layer_read_inner(struct layer **out, struct layer *outer, const struct yaml *entry, plim_error *error);
-bool is_layer_class(const char *word);
+bool is_model_word(const char *word); /* Sequential, Functional, Model */
 bool is_layer_name(const char *name);
 /* Names it behind `prefix` ("" or "inside/"): where it has no name by its class, "conv2d_1" the second of it among
    the `count` that are before it. Its group in .keras files is `group` and its class, whatever the name. */
 plim_status layer_name_inner(struct layer *inner, struct layer *const *before, int count, const char *prefix,
                              const char *group, plim_error *error);
+/* x as a layer takes it. What is not in the type that the layer computes in becomes it, once (*real), unless the layer takes
+   it as it is: whole numbers, never float64. */
+struct tensor *layer_takes(struct graph *graph, struct tensor **real, struct tensor *x, const struct layer *reader);
+/* y as a layer gives it: floats are of its type, those of layers that look up, or read whole numbers, too. */
+struct tensor *layer_gives(struct graph *graph, const struct layer *layer, struct tensor *y);
 /* For a layer's build: the layer makes one of the model's outputs, which nobody else reads. */
 bool layer_is_last(const struct layer *layer);
 /* For a layer's errors: what `inputs:` call its input i. */

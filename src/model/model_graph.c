@@ -279,22 +279,24 @@ plim_status scope_connect(struct model_reader *reader, struct scope *scope)
 
 /* ---- uses ---- */
 
-static plim_status use_room(struct model_reader *reader, int *capacity)
+#define FEW_USES 8 /* of a model inside a layer, at first */
+
+static plim_status use_room(const struct model_reader *reader, struct use_table *table)
 {
     struct model *model = reader->model;
-    if (model->use_count < *capacity)
+    if (table->count < table->capacity)
         return PLIM_OK;
-    if (model->use_count >= MOST_USES)
+    if (table->count >= MOST_USES)
         return fail_at(reader->error, PLIM_BAD_JOB, model->job,
                        "more than %d layers, counting those that are used again", MOST_USES);
-    int larger = *capacity ? 2 * *capacity : model->layer_count;
+    int larger = table->capacity ? 2 * table->capacity : table->inside ? FEW_USES : model->layer_count;
     struct use *copy = arena_array(&model->arena, (size_t)larger, sizeof *copy);
     if (!copy)
         return reader_no_room(reader);
-    if (model->use_count)
-        memcpy(copy, model->use, (size_t)model->use_count * sizeof *copy);
-    model->use = copy;
-    *capacity = larger;
+    if (table->count)
+        memcpy(copy, table->use, (size_t)table->count * sizeof *copy);
+    table->use = copy;
+    table->capacity = larger;
     return PLIM_OK;
 }
 
@@ -304,7 +306,7 @@ static struct link value_of(const struct scope *scope, struct link link, const s
     if (link.from < 0)
         return feeds[FEED(link.from)];
     const struct entry *entry = &scope->entry[link.from];
-    return entry->inside ? entry->made[link.part] : (struct link){entry->use, link.part};
+    return entry->made ? entry->made[link.part] : (struct link){entry->use, link.part};
 }
 
 /* An entry's inputs as uses. */
@@ -317,13 +319,14 @@ static struct link *inputs_of(struct model_reader *reader, const struct scope *s
     return input;
 }
 
-static plim_status lay_out(struct model_reader *reader, struct scope *scope, const struct link *feeds, int *capacity);
+static plim_status lay_out(struct model_reader *reader, struct use_table *table, struct scope *scope,
+                           const struct link *feeds);
 
-static plim_status lay_out_inside(struct model_reader *reader, struct entry *entry, const struct link *feeds,
-                                  int *capacity)
+static plim_status lay_out_nested(struct model_reader *reader, struct use_table *table, struct entry *entry,
+                                  const struct link *feeds)
 {
     const struct scope *inside = entry->inside;
-    TRY(lay_out(reader, entry->inside, feeds, capacity));
+    TRY(lay_out(reader, table, entry->inside, feeds));
     if (!entry->made)
         entry->made = arena_array(&reader->model->arena, (size_t)inside->output_count, sizeof *entry->made);
     if (!entry->made)
@@ -333,17 +336,16 @@ static plim_status lay_out_inside(struct model_reader *reader, struct entry *ent
     return PLIM_OK;
 }
 
-static plim_status lay_out_use(struct model_reader *reader, struct entry *entry, const struct link *input,
-                               int *capacity)
+static plim_status lay_out_use(const struct model_reader *reader, struct use_table *table, struct entry *entry,
+                               const struct link *input)
 {
-    struct model *model = reader->model;
     struct layer *layer = entry->layer;
-    TRY(use_room(reader, capacity));
-    entry->use = model->use_count++;
-    if (!layer->used)
+    TRY(use_room(reader, table));
+    entry->use = table->count++;
+    if (!layer->used && !table->inside)
         layer->first_use = entry->use;
     layer->used = true;
-    struct use *use = &model->use[entry->use];
+    struct use *use = &table->use[entry->use];
     *use = (struct use){.layer = layer,
                         .name = entry->name,
                         .input = input,
@@ -352,22 +354,26 @@ static plim_status lay_out_use(struct model_reader *reader, struct entry *entry,
                         .output_index = -1};
     for (int k = 0; k < entry->input_count; k++)
         if (input[k].from >= 0)
-            model->use[input[k].from].read = true;
+            table->use[input[k].from].read = true;
     if (layer->outputs)
-        use->further = arena_array(&model->arena, (size_t)layer->outputs, sizeof *use->further);
+        use->further = arena_array(&reader->model->arena, (size_t)layer->outputs, sizeof *use->further);
     return layer->outputs && !use->further ? reader_no_room(reader) : PLIM_OK;
 }
 
 /* Calls itself for models inside, at most MOST_NESTED_MODELS deep. */
-static plim_status lay_out(struct model_reader *reader, struct scope *scope, const struct link *feeds, int *capacity)
+static plim_status lay_out(struct model_reader *reader, struct use_table *table, struct scope *scope,
+                           const struct link *feeds)
 {
     for (int i = 0; i < scope->count; i++) {
         struct entry *entry = &scope->entry[scope->order[i]];
         struct link *input = inputs_of(reader, scope, entry, feeds);
         if (!input)
             return reader_no_room(reader);
-        TRY(entry->inside ? lay_out_inside(reader, entry, input, capacity)
-                          : lay_out_use(reader, entry, input, capacity));
+        if (table->inside && is_input(entry))
+            entry->made = input;
+        else
+            TRY(entry->inside ? lay_out_nested(reader, table, entry, input)
+                              : lay_out_use(reader, table, entry, input));
     }
     return PLIM_OK;
 }
@@ -406,7 +412,7 @@ static plim_status set_outputs(struct model_reader *reader, const struct scope *
 plim_status model_lay_out(struct model_reader *reader, struct scope *scope)
 {
     struct model *model = reader->model;
-    int capacity = 0;
+    struct use_table table = {0};
     model->feed_count = scope->feed_count;
     model->feed = arena_array(&model->arena, (size_t)scope->feed_count, sizeof *model->feed);
     struct link *feeds = arena_array(&model->arena, (size_t)scope->feed_count, sizeof *feeds);
@@ -417,6 +423,26 @@ plim_status model_lay_out(struct model_reader *reader, struct scope *scope)
     for (int i = 0; i < scope->count; i++)
         if (is_input(&scope->entry[i]))
             model->feed[FEED(scope->entry[i].input[0].from)].name = scope->entry[i].name;
-    TRY(lay_out(reader, scope, feeds, &capacity));
+    TRY(lay_out(reader, &table, scope, feeds));
+    model->use = table.use;
+    model->use_count = table.count;
     return set_outputs(reader, scope, feeds);
+}
+
+plim_status scope_lay_out_inside(struct use_table *out, struct link *output, struct layer *outer, struct scope *scope,
+                                 plim_error *error)
+{
+    struct model_reader reader = {.model = outer->model, .outer = outer, .error = error};
+    const struct link feed = {.from = FEED(0)};
+    char where[256];
+    layer_place(where, outer);
+    if (scope->feed_count != 1 || scope->output_count != 1)
+        return fail_at(error, PLIM_UNSUPPORTED, where, "%s: a model of one Input and one output, not of %d and %d",
+                       outer->type->name, scope->feed_count, scope->output_count);
+    *out = (struct use_table){.inside = true};
+    TRY(lay_out(&reader, out, scope, &feed));
+    *output = value_of(scope, scope->output[0], &feed);
+    if (output->from < 0)
+        return fail_at(error, PLIM_BAD_JOB, where, "%s: its model has no layer", outer->type->name);
+    return PLIM_OK;
 }

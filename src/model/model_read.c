@@ -98,17 +98,17 @@ static int type_of(const char *word)
     return -1;
 }
 
-bool is_layer_class(const char *word)
-{
-    return type_of(word) >= 0;
-}
-
 static int model_word(const char *word)
 {
     for (int i = 0; i < LENGTH(model_words); i++)
         if (strcmp(word, model_words[i].word) == 0)
             return i;
     return -1;
+}
+
+bool is_model_word(const char *word)
+{
+    return model_word(word) >= 0;
 }
 
 #define MOST_OFFERED 512
@@ -138,11 +138,37 @@ static plim_status read_options(struct layer *layer, struct model *model, int ty
     return layer->type->read(layer, options, error);
 }
 
+/* "dense_1": the second of its class in a model inside a layer; number: of the class. NULL: no room. */
+static const char *class_inside(struct model_reader *reader, struct scope *scope, const char *snake, int number)
+{
+    int same = scope->classes[number]++;
+    return same ? arena_format(&reader->model->arena, "%s_%d", snake, same) : snake;
+}
+
+/* The layer's name is known when the outer one's is. */
+static plim_status name_inside(struct model_reader *reader, struct scope *scope, const struct entry *entry, int type)
+{
+    struct layer *layer = entry->layer;
+    struct layer_words *words = layer->options;
+    struct arena *arena = &reader->model->arena;
+    const char *class = class_inside(reader, scope, layer->type->snake, type);
+    layer->saved_part = class ? arena_format(arena, "%s%s", scope->group, class) : NULL;
+    words->name = arena_format(arena, "%s%s", scope->prefix, entry->name);
+    if (!layer->saved_part || !words->name)
+        return reader_no_room(reader);
+    layer->outer = reader->outer;
+    layer->next_inner = reader->model->inner;
+    reader->model->inner = layer;
+    return PLIM_OK;
+}
+
 static plim_status define_layer(struct model_reader *reader, struct scope *scope, struct entry *entry, int type,
                                 const struct yaml *options)
 {
     struct model *model = reader->model;
     struct layer *layer = &model->layer[model->layer_count];
+    if (reader->outer && !(layer = arena_take(&model->arena, sizeof *layer)))
+        return reader_no_room(reader);
     entry->layer = layer;
     layer->line = entry->origin ? 0 : entry->line;
     layer->column = entry->column;
@@ -152,6 +178,8 @@ static plim_status define_layer(struct model_reader *reader, struct scope *scope
     entry->inputs = words->inputs;
     words->trainable = words->trainable && !scope->frozen;
     TRY(name_entry(reader, scope, entry, words->name, layer->type->snake, &reader->unnamed[type]));
+    if (reader->outer)
+        return name_inside(reader, scope, entry, type);
     layer->name =
         *scope->prefix ? arena_format(&model->arena, "%s%s", scope->prefix, entry->name) : (char *)entry->name;
     if (!layer->name)
@@ -231,6 +259,19 @@ static int count_layers(const struct yaml *yaml)
     return count;
 }
 
+static int word_number(int word)
+{
+    return all_layers_count + (word == 0 ? 0 : FUNCTIONAL);
+}
+
+/* A model inside a model inside a layer. */
+static plim_status group_inside(struct model_reader *reader, struct scope *inside, struct scope *scope, int word)
+{
+    const char *class = class_inside(reader, scope, model_words[word].snake, word_number(word));
+    inside->group = class ? arena_format(&reader->model->arena, "%s%s/layers/", scope->group, class) : NULL;
+    return inside->group ? PLIM_OK : reader_no_room(reader);
+}
+
 /* Sequential: [...], or Functional: {layers: [...], outputs: ..., name: ..., inputs: ...}. */
 static plim_status define_model(struct model_reader *reader, struct scope *scope, struct entry *entry, int word,
                                 const struct yaml *yaml)
@@ -255,12 +296,13 @@ static plim_status define_model(struct model_reader *reader, struct scope *scope
     const struct yaml *name = yaml->kind == YAML_MAP ? yaml_get(yaml, "name") : NULL;
     entry->inputs = yaml->kind == YAML_MAP ? yaml_get(yaml, "inputs") : NULL;
     const char *own = name && name->kind == YAML_SCALAR && !name->is_null ? name->text : NULL;
-    TRY(name_entry(reader, scope, entry, own, model_words[word].snake,
-                   &reader->unnamed[all_layers_count + (word == 0 ? 0 : FUNCTIONAL)]));
+    TRY(name_entry(reader, scope, entry, own, model_words[word].snake, &reader->unnamed[word_number(word)]));
     inside->name = entry->name;
     inside->prefix = arena_format(&model->arena, "%s%s/", scope->prefix, entry->name);
     if (!inside->prefix)
         return reader_no_room(reader);
+    if (reader->outer)
+        TRY(group_inside(reader, inside, scope, word));
     TRY(read_scope(reader, inside, yaml));
     reader->depth--;
     return PLIM_OK;
@@ -410,7 +452,9 @@ static bool make_tables(struct model_reader *reader, struct scope *scope, int co
     scope->entry = arena_array(arena, (size_t)count, sizeof *scope->entry);
     scope->order = arena_array(arena, (size_t)count, sizeof *scope->order);
     scope->slots = arena_array(arena, (size_t)scope->slot_count, sizeof *scope->slots);
-    return scope->entry && scope->order && scope->slots;
+    if (reader->outer)
+        scope->classes = arena_array(arena, (size_t)MODEL_NUMBERS, sizeof *scope->classes);
+    return scope->entry && scope->order && scope->slots && (scope->classes || !reader->outer);
 }
 
 static plim_status read_scope(struct model_reader *reader, struct scope *scope, const struct yaml *yaml)
@@ -428,6 +472,29 @@ static plim_status read_scope(struct model_reader *reader, struct scope *scope, 
         TRY(read_entry(reader, scope, &scope->entry[scope->count++], entry));
     scope->layer_count = reader->model->layer_count - scope->first_layer;
     return scope_connect(reader, scope);
+}
+
+plim_status scope_read_inside(struct scope **out, struct layer *outer, const char *word, const struct yaml *yaml,
+                              plim_error *error)
+{
+    struct model *model = outer->model;
+    struct arena *arena = &model->arena;
+    struct model_reader reader = {.model = model, .outer = outer, .error = error};
+    const struct yaml *name = yaml->kind == YAML_MAP ? yaml_get(yaml, "name") : NULL;
+    const char *own = name && name->kind == YAML_SCALAR && !name->is_null ? name->text : NULL;
+    const char *snake = model_words[model_word(word)].snake;
+    char where[256];
+    yaml_place(where, model->job, yaml);
+    if (own && !is_layer_name(own))
+        return fail_at(error, PLIM_BAD_JOB, where, "name: '%s' is empty, or has a '/' or a control character", own);
+    struct scope *scope = *out = arena_take(arena, sizeof *scope);
+    reader.unnamed = arena_array(arena, (size_t)MODEL_NUMBERS, sizeof *reader.unnamed);
+    if (!scope || !reader.unnamed || !(scope->prefix = arena_format(arena, "%s/", own ? own : snake)))
+        return reader_no_room(&reader);
+    scope->type_name = word;
+    scope->group = "layer/layers/";
+    scope->frozen = !((const struct layer_words *)outer->options)->trainable;
+    return read_scope(&reader, scope, yaml);
 }
 
 /* ---- the model ---- */

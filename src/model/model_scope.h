@@ -24,13 +24,15 @@ struct entry {
     int line, column;
     const char *origin; /* the override that wrote it, or NULL */
     int use;           /* the use that makes its values, when it was laid out last */
-    struct link *made; /* of a nested model: its outputs as uses, when it was laid out last */
+    struct link *made; /* of a nested model: its outputs as uses, when it was laid out last; so of an Input that makes none */
 };
 
 struct scope {
     const char *name;      /* "encoder", or "functional_1" */
     const char *type_name; /* "Sequential", "Functional" */
     const char *prefix;    /* of its layers' names: "encoder/" */
+    const char *group;     /* of a model inside a layer: of its layers' groups in .keras files, "layer/layers/" */
+    int *classes;          /* and how many of each class are in such groups, as `unnamed` counts */
     bool frozen;
     struct entry *entry;
     int count;
@@ -48,6 +50,7 @@ struct scope {
 struct model_reader {
     struct model *model;
     int *unnamed; /* layers without a name of their own so far, by type; then nested models */
+    struct layer *outer; /* of a model inside a layer: that one; else NULL */
     int depth;
     plim_error *error;
 };
@@ -61,6 +64,17 @@ bool scope_add_name(struct scope *scope, int entry);
 plim_status scope_connect(struct model_reader *reader, struct scope *scope);
 /* The uses of the whole model. */
 plim_status model_lay_out(struct model_reader *reader, struct scope *scope);
+
+/* Uses in running order, while they are laid out. */
+struct use_table {
+    struct use *use;
+    int count, capacity;
+    bool inside; /* of a layer: Input layers make none */
+};
+/* model_read.c: a model inside a layer, `word: yaml`. Its layers are the outer one's. */
+plim_status scope_read_inside(struct scope **out, struct layer *outer, const char *word, const struct yaml *yaml, plim_error *error);
+/* The uses of such a model, of one input, FEED(0), and one output. */
+plim_status scope_lay_out_inside(struct use_table *out, struct link *output, struct layer *outer, struct scope *scope, plim_error *error);
 
 /* model_weight.c: a layer inside another has its name behind the other's. NULL: no room. */
 const char *layer_full_name(struct layer *layer);
