@@ -372,8 +372,7 @@ static plim_status lay_out(struct model_reader *reader, struct use_table *table,
         if (table->inside && is_input(entry))
             entry->made = input;
         else
-            TRY(entry->inside ? lay_out_nested(reader, table, entry, input)
-                              : lay_out_use(reader, table, entry, input));
+            TRY(entry->inside ? lay_out_nested(reader, table, entry, input) : lay_out_use(reader, table, entry, input));
     }
     return PLIM_OK;
 }

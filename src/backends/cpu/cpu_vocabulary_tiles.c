@@ -228,8 +228,8 @@ static void run_classes(const struct backward_room *room, const struct kernel *k
 static void run_backward(const struct kernel *kernel, const struct call *call)
 {
     int64_t tokens = all_tokens(kernel, call);
-    const struct backward_room room = room_of(call->scratch, tokens, cpu_kernel_of(kernel)->size[0],
-                                              by_columns(call->node), call->end - call->begin);
+    const struct backward_room room =
+        room_of(call->scratch, tokens, cpu_kernel_of(kernel)->size[0], by_columns(call->node), call->end - call->begin);
     for (int64_t i = 0; i < tokens; i++) {
         room.d[i] = is_ignored(call, label_of(call, i)) ? 0 : ((const float *)call->input[4])[i];
     }

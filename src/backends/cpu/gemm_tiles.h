@@ -4,6 +4,7 @@
 #define CPU_GEMM_TILES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* c[i, j] = act(bias[j] + sum over s of a[i, s] * b[s, j]). The bits of an element do not depend on which others are
