@@ -273,6 +273,24 @@ static void models_inside_steps(void **state)
     assert_int_equal(shape->dim[2], 4);
 }
 
+/* A frozen layer or model freezes what is inside; `reverse:` is the use's own. */
+static void words_reach_layers_inside(void **state)
+{
+    struct bench *bench = *state;
+    const struct column_spec columns[] = {spec("x", 2, (int64_t[]){3, 5}), spec("y", 0, NULL)};
+    train_with(bench, "binary_crossentropy", "sgd");
+    good(bench, read_model(bench, "[Sequential: {trainable: false, layers: [TimeDistributed: {layer: {Sequential: [Dense: 4, "
+                                  "Dense: 3]}}, Bidirectional: {layer: {GRU: 2}}]}, Dense: 1]"));
+    good(bench, build(bench, columns, COUNT(columns)));
+    for (int i = 0; i < bench->model->weight_count; i++)
+        assert_int_equal(bench->model->weight[i].trainable, i >= bench->model->weight_count - 2);
+    good(bench, read_model(bench, "[TimeDistributed: {layer: {Functional: [ReversibleEmbedding: {input_dim: 7, output_dim: 4, "
+                                  "name: t}, t: {reverse: true, name: back}]}}, Flatten, Dense: 1]"));
+    good(bench, build(bench, columns, COUNT(columns)));
+    const struct shape *shape = &bench->model->layer[0].output;
+    assert_int_equal(shape->dim[shape->rank - 1], 7);
+}
+
 static void means_count_what_the_mask_leaves(void **state)
 {
     struct bench *bench = *state;
@@ -437,6 +455,8 @@ static void bad_graphs_are_refused(void **state)
          "reads the data", ""},
         {"- Dense: {units: 3, name: a}\n- a: {inputs: a, units: 4}", PLIM_BAD_JOB, "job.yaml:2", "unknown key 'units'",
          ""},
+        {"- Functional: [Input: {shape: [5], name: a}, Input: {shape: [5], name: b}, Add: [a, b]]\n- Dense: 1", PLIM_BAD_JOB,
+         "job.yaml:1", "functional: takes 2 inputs, got 1", ""},
     };
     struct bench *bench = *state;
     for (int i = 0; i < COUNT(refusals); i++)
@@ -470,7 +490,9 @@ static void bad_steps_are_refused(void **state)
          PLIM_UNSUPPORTED, "job.yaml:1", "one Input and one output, not of 2 and 1", ""},
         {"- TimeDistributed: {layer: {Functional: [Dense: 3, Dense: {units: 4, inputs: dense, name: b}, Flatten: {inputs: dense}]}}",
          PLIM_BAD_JOB, "job.yaml:1", "reads layer 'b'", ""},
-        {"- TimeDistributed: {layer: {Sequential: [Input: {shape: [3]}]}}", PLIM_BAD_JOB, "job.yaml:1", "has no layer", ""},
+        {"- TimeDistributed: {layer: {Sequential: [Input: {shape: [3]}]}}", PLIM_BAD_JOB, "job.yaml:1", "hands on", ""},
+        {"- TimeDistributed: {layer: {Sequential: [Functional: [Input: {shape: [3], name: a}, Input: {shape: [3], name: b}, Add: [a, b]]]}}",
+         PLIM_BAD_JOB, "job.yaml:1", "functional: takes 2 inputs, got 1", ""},
         {"- TimeDistributed: {layer: {Sequential: [Sequential: [Dense: {units: 3, nmae: a}]]}}", PLIM_BAD_JOB,
          "job.yaml:1", "unknown key 'nmae'", "name"},
         {"- TimeDistributed: {layer: {LSTM: {units: 3, return_state: true}}}", PLIM_UNSUPPORTED, "job.yaml:1",
@@ -764,6 +786,7 @@ int main(void)
         TEST(merged_masks),
         TEST(steps_share_the_layer),
         TEST(models_inside_steps),
+        TEST(words_reach_layers_inside),
         TEST(means_count_what_the_mask_leaves),
         TEST(scores_of_many_classes_are_made_by_blocks),
         TEST(copies_of_weights_are_not_kept),

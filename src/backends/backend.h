@@ -21,8 +21,8 @@ struct kernel {
     size_t pack_bytes;
     int pack_units;
     void (*pack)(const struct kernel *kernel, const struct call *whole, int unit, void *pack);
-    /* Where elements are made alone, each of those at its place in operands that are all alike: the same for rows of one
-       element (call.count stays that of the batch), so that workers can share a slice. Else NULL. Runs begin at
+    /* Where elements are made alone, each of those at its place in operands that are all alike: the same for rows of
+       one element (call.count stays that of the batch), so that workers can share a slice. Else NULL. Runs begin at
        multiples of EACH_GRAIN. */
     const struct kernel *each;
 };

@@ -1,7 +1,7 @@
 /* inner_layers.c - layers inside a layer: read as a model is (model_scope.h), built one after another as a model's are.
 
-   NEEDSWORK: ids that an Embedding inside reads are not held against its table before they are used; models of several
-   inputs or outputs. */
+   NEEDSWORK: ids that an Embedding inside reads are not held against its table before they are used, nor what comes
+   against the shape of an Input inside; models of several inputs or outputs. */
 #include "model/inner_layers.h"
 
 #include "model/model_scope.h"

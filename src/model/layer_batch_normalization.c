@@ -151,7 +151,7 @@ static struct tensor *batch_normalization_build(struct layer *layer, struct grap
         inputs[4] = model_weight(layer, graph, "beta", channels, options->beta);
     inputs[1] = model_fixed_weight(layer, graph, "moving_mean", channels, options->mean);
     inputs[2] = model_fixed_weight(layer, graph, "moving_variance", channels, options->variance);
-    bool of_batch = layer->model->fitting && options->words.trainable;
+    bool of_batch = layer->model->fitting && layer_trainable(layer);
     struct tensor *mask = layer_mask(layer, 0);
     if (mask && !mask_fits(layer, graph, x, mask))
         return NULL;

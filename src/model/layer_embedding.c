@@ -128,7 +128,7 @@ static struct tensor *reversible_build(struct layer *layer, struct graph *graph,
     const struct embedding *embedding = layer->options;
     struct tensor *there = embeddings_of(layer, graph); /* the first weight in Keras's files */
     struct tensor *back = embedding->tie_weights ? there : kernel_back(layer, graph);
-    if (!layer->model->now->reverse)
+    if (!layer_is_reversed(layer))
         return embedding_build(layer, graph, x);
     struct matmul_attributes attributes = {.transposed = embedding->tie_weights};
     enum type compute = layer_compute(layer);

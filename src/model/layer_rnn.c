@@ -52,7 +52,7 @@ static plim_status read_cells(struct layer *stack, const struct yaml *list, plim
         TRY(layer_read_inner(&cell, stack, word, error));
         if (!is_cell(cell))
             return no_cell(stack, cell, word, error);
-        TRY(layer_name_inner(cell, options->cell, options->cell_count, "", "cells/", error));
+        TRY(layer_name_inner(cell, options->cell, options->cell_count, "cells/", error));
         options->cell[options->cell_count++] = cell;
     }
     return PLIM_OK;

@@ -86,6 +86,20 @@ static struct use *use_now(const struct model *model)
     return model->inner_now ? model->inner_now->now : model->now;
 }
 
+bool layer_is_reversed(const struct layer *layer)
+{
+    const struct use *now = use_now(layer->model);
+    return now && now->reverse;
+}
+
+bool layer_trainable(const struct layer *layer)
+{
+    for (; layer; layer = layer->outer)
+        if (!((const struct layer_words *)layer->options)->trainable)
+            return false;
+    return true;
+}
+
 struct tensor *layer_mask(const struct layer *layer, int i)
 {
     const struct model *model = layer->model;

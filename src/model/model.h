@@ -204,10 +204,10 @@ void layer_place(char out[256], const struct layer *layer);
 plim_status layer_read_inner(struct layer **out, struct layer *outer, const struct yaml *entry, plim_error *error);
 bool is_model_word(const char *word); /* Sequential, Functional, Model */
 bool is_layer_name(const char *name);
-/* Names it behind `prefix` ("" or "inside/"): where it has no name by its class, "conv2d_1" the second of it among
-   the `count` that are before it. Its group in .keras files is `group` and its class, whatever the name. */
-plim_status layer_name_inner(struct layer *inner, struct layer *const *before, int count, const char *prefix,
-                             const char *group, plim_error *error);
+/* Names it, where it has no name, by its class: "conv2d_1" the second of it among the `count` that are before it. Its
+   group in .keras files is `group` and its class, whatever the name. */
+plim_status layer_name_inner(struct layer *inner, struct layer *const *before, int count, const char *group,
+                             plim_error *error);
 /* x as a layer takes it. What is not in the type that the layer computes in becomes it, once (*real), unless the layer takes
    it as it is: whole numbers, never float64. */
 struct tensor *layer_takes(struct graph *graph, struct tensor **real, struct tensor *x, const struct layer *reader);
@@ -215,6 +215,10 @@ struct tensor *layer_takes(struct graph *graph, struct tensor **real, struct ten
 struct tensor *layer_gives(struct graph *graph, const struct layer *layer, struct tensor *y);
 /* For a layer's build: the layer makes one of the model's outputs, which nobody else reads. */
 bool layer_is_last(const struct layer *layer);
+/* For a layer's build: this use is called with reverse: true. */
+bool layer_is_reversed(const struct layer *layer);
+/* When all is read: neither it, nor a layer or model around it, is frozen. */
+bool layer_trainable(const struct layer *layer);
 /* For a layer's errors: what `inputs:` call its input i. */
 void input_name(char out[96], const struct layer *layer, int i);
 /* For a layer's build: the mask (bool [N, T]: true where there is something) that came with input i, or NULL; and the mask

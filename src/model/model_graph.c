@@ -109,14 +109,15 @@ static plim_status connect(struct model_reader *reader, struct scope *scope, str
 {
     char where[256];
     int here = (int)(entry - scope->entry);
-    if (is_input(entry) || (here == 0 && !entry->inputs))
-        return take_feed(reader, scope, entry);
-    bool list = entry->inputs && entry->inputs->kind == YAML_LIST;
+    bool feed = is_input(entry) || (here == 0 && !entry->inputs);
+    bool list = entry->inputs && entry->inputs->kind == YAML_LIST && !feed;
     int count = list ? entry->inputs->count : 1, wanted = wanted_inputs(entry);
     entry_place(where, reader, entry);
     if ((wanted && count != wanted) || count == 0)
         return fail_at(reader->error, PLIM_BAD_JOB, where, "%s: takes %s%.0d input%s, got %d", entry->name,
                        wanted ? "" : "at least one", wanted, wanted == 1 || !wanted ? "" : "s", count);
+    if (feed)
+        return take_feed(reader, scope, entry);
     TRY(take_inputs(reader, scope, entry, count));
     if (!entry->inputs)
         entry->input[0].from = here - 1;
@@ -286,9 +287,6 @@ static plim_status use_room(const struct model_reader *reader, struct use_table 
     struct model *model = reader->model;
     if (table->count < table->capacity)
         return PLIM_OK;
-    if (table->count >= MOST_USES)
-        return fail_at(reader->error, PLIM_BAD_JOB, model->job,
-                       "more than %d layers, counting those that are used again", MOST_USES);
     int larger = table->capacity ? 2 * table->capacity : table->inside ? FEW_USES : model->layer_count;
     struct use *copy = arena_array(&model->arena, (size_t)larger, sizeof *copy);
     if (!copy)
@@ -366,6 +364,9 @@ static plim_status lay_out(struct model_reader *reader, struct use_table *table,
 {
     for (int i = 0; i < scope->count; i++) {
         struct entry *entry = &scope->entry[scope->order[i]];
+        if (++table->entries > MOST_USES)
+            return fail_at(reader->error, PLIM_BAD_JOB, reader->model->job,
+                           "more than %d layers, counting those that are used again", MOST_USES);
         struct link *input = inputs_of(reader, scope, entry, feeds);
         if (!input)
             return reader_no_room(reader);
@@ -442,6 +443,7 @@ plim_status scope_lay_out_inside(struct use_table *out, struct link *output, str
     TRY(lay_out(&reader, out, scope, &feed));
     *output = value_of(scope, scope->output[0], &feed);
     if (output->from < 0)
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: its model has no layer", outer->type->name);
+        return fail_at(error, PLIM_BAD_JOB, where, "%s: its model hands on what comes, and does nothing",
+                       outer->type->name);
     return PLIM_OK;
 }

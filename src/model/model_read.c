@@ -191,7 +191,6 @@ static plim_status define_layer(struct model_reader *reader, struct scope *scope
 plim_status layer_read_inner(struct layer **out, struct layer *outer, const struct yaml *entry, plim_error *error)
 {
     struct model *model = outer->model;
-    const struct layer_words *outer_words = outer->options;
     struct model_reader reader = {.model = model, .error = error};
     char where[256];
     bool map = entry->kind == YAML_MAP && entry->count == 1;
@@ -215,14 +214,13 @@ plim_status layer_read_inner(struct layer **out, struct layer *outer, const stru
     if (words->name && !is_layer_name(words->name))
         return fail_at(error, PLIM_BAD_JOB, where, "name: '%s' is empty, or has a '/' or a control character",
                        words->name);
-    words->trainable = words->trainable && outer_words->trainable;
     inner->next_inner = model->inner;
     *out = model->inner = inner;
     return PLIM_OK;
 }
 
-plim_status layer_name_inner(struct layer *inner, struct layer *const *before, int count, const char *prefix,
-                             const char *group, plim_error *error)
+plim_status layer_name_inner(struct layer *inner, struct layer *const *before, int count, const char *group,
+                             plim_error *error)
 {
     struct layer_words *words = inner->options;
     struct arena *arena = &inner->model->arena;
@@ -232,7 +230,7 @@ plim_status layer_name_inner(struct layer *inner, struct layer *const *before, i
         same += before[i]->type == inner->type;
     const char *class = same ? arena_format(arena, "%s_%d", inner->type->snake, same) : inner->type->snake;
     inner->saved_part = class ? arena_format(arena, "%s%s", group, class) : NULL;
-    const char *name = class ? arena_format(arena, "%s%s", prefix, words->name ? words->name : class) : NULL;
+    const char *name = words->name ? words->name : class;
     if (!inner->saved_part || !name)
         return arena_refused(arena, error);
     words->name = name;
@@ -493,7 +491,6 @@ plim_status scope_read_inside(struct scope **out, struct layer *outer, const cha
         return reader_no_room(&reader);
     scope->type_name = word;
     scope->group = "layer/layers/";
-    scope->frozen = !((const struct layer_words *)outer->options)->trainable;
     return read_scope(&reader, scope, yaml);
 }
 

@@ -24,7 +24,7 @@ struct entry {
     int line, column;
     const char *origin; /* the override that wrote it, or NULL */
     int use;           /* the use that makes its values, when it was laid out last */
-    struct link *made; /* of a nested model: its outputs as uses, when it was laid out last; so of an Input that makes none */
+    struct link *made; /* of a nested model, or an Input that makes no use: its outputs as uses, when laid out last */
 };
 
 struct scope {
@@ -69,12 +69,15 @@ plim_status model_lay_out(struct model_reader *reader, struct scope *scope);
 struct use_table {
     struct use *use;
     int count, capacity;
+    int entries; /* that were met; Input layers and models make no use */
     bool inside; /* of a layer: Input layers make none */
 };
 /* model_read.c: a model inside a layer, `word: yaml`. Its layers are the outer one's. */
-plim_status scope_read_inside(struct scope **out, struct layer *outer, const char *word, const struct yaml *yaml, plim_error *error);
+plim_status scope_read_inside(struct scope **out, struct layer *outer, const char *word, const struct yaml *yaml,
+                              plim_error *error);
 /* The uses of such a model, of one input, FEED(0), and one output. */
-plim_status scope_lay_out_inside(struct use_table *out, struct link *output, struct layer *outer, struct scope *scope, plim_error *error);
+plim_status scope_lay_out_inside(struct use_table *out, struct link *output, struct layer *outer, struct scope *scope,
+                                 plim_error *error);
 
 /* model_weight.c: a layer inside another has its name behind the other's. NULL: no room. */
 const char *layer_full_name(struct layer *layer);

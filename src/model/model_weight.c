@@ -116,8 +116,7 @@ static struct tensor *add_weight(struct layer *layer, struct graph *graph, const
 struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
                             struct initializer initializer)
 {
-    const struct layer_words *words = layer->options;
-    return add_weight(layer, graph, suffix, shape, initializer, words->trainable, false);
+    return add_weight(layer, graph, suffix, shape, initializer, layer_trainable(layer), false);
 }
 
 /* One cast a build, however often the layer is used. */

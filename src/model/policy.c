@@ -56,8 +56,12 @@ void model_set_policy(struct model *model, enum type compute)
     for (int i = 0; i < model->layer_count; i++)
         if (!model->layer[i].type->hidden)
             all = all && model->layer[i].says_compute && model->layer[i].compute == TYPE_F32;
+    for (const struct layer *inner = model->inner; inner; inner = inner->next_inner)
+        all = all && (!inner->says_compute || inner->compute == TYPE_F32);
     for (int i = 0; i < model->layer_count && all; i++)
         model->layer[i].compute = compute;
+    for (struct layer *inner = model->inner; inner && all; inner = inner->next_inner)
+        inner->compute = compute;
     model->compute = compute;
 }
 

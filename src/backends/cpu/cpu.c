@@ -36,8 +36,9 @@ static void key_add(struct key *key, const void *data, size_t bytes)
 
 static void key_tensor(struct key *key, const struct tensor *tensor)
 {
-    int64_t head[3] = {tensor != NULL};
+    int64_t head[3] = {0};
     if (tensor) {
+        head[0] = 1 + tensor->batched; /* how a node is cut hangs on it */
         head[1] = tensor->type;
         head[2] = tensor->shape.rank;
     }
@@ -128,7 +129,7 @@ bool cpu_all_alike(const struct node *node, const struct cut *cut)
     return alike;
 }
 
-static plim_status make_each(struct cpu_kernel *own, struct cpu_backend *cpu, plim_error *error)
+static plim_status add_each(struct cpu_kernel *own, struct cpu_backend *cpu, plim_error *error)
 {
     struct cpu_kernel *each = arena_take(&cpu->arena, sizeof *each);
     if (!each)
@@ -161,7 +162,7 @@ plim_status cpu_prepare(const struct kernel **out, struct backend *backend, cons
         own->by_sample = cut.by_sample;
         TRY(make_kernel(own, &request, error)); /* a failed one stays in the arena, unused */
         if (own->flat && cpu_all_alike(node, &cut))
-            TRY(make_each(own, cpu, error));
+            TRY(add_each(own, cpu, error));
         own->next = cpu->kernels;
         cpu->kernels = own;
     }
