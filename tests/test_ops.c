@@ -261,6 +261,8 @@ static void check_type(const struct op *op, enum type type, double tolerance)
     struct fixture narrow, wide;
     for (int variant = 0; fixture_init(&narrow, op, variant, type, BATCH); variant++) {
         assert_true(fixture_init(&wide, op, variant, TYPE_F64, BATCH));
+        if (op == &op_vocabulary_crossentropy_gradient) /* what it rounds on the way hangs on these alone */
+            wide.node->attributes = narrow.node->attributes;
         fixture_fill(&narrow, 3);
         fixture_fill(&wide, 3);
         fixture_copy(&wide, &narrow);
