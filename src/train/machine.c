@@ -35,6 +35,14 @@ static uint8_t *worker_base(const struct machine *machine, int worker)
     return machine->arena + machine->program->workers_offset + (uint64_t)worker * machine->program->worker_bytes;
 }
 
+/* By space; a batch's columns have no common one. */
+static inline void set_bases(uintptr_t base[3], const struct machine *machine, int worker)
+{
+    memset(base, 0, 3 * sizeof *base);
+    base[SPACE_ARENA] = (uintptr_t)machine->arena;
+    base[SPACE_WORKER] = (uintptr_t)worker_base(machine, worker);
+}
+
 /* An absent operand has base, offset and steps of 0: NULL. */
 static inline void *address(const struct place *place, const uintptr_t base[3], const struct batch *batch,
                             int64_t begin, int unit)
@@ -66,26 +74,30 @@ static int64_t slice_length(const struct instruction *instruction, int64_t left)
     return instruction->single_tail ? 1 : left;
 }
 
+static void run_task(const struct execution *execution, const struct task *task, struct call *call,
+                     const uintptr_t base[3], int unit)
+{
+    call->node = task->node;
+    call->pack = task->kernel->pack_bytes ? execution->machine->arena + task->pack : NULL;
+    set_addresses(call, task, base, execution->batch, unit);
+    task->kernel->run(task->kernel, call);
+}
+
 static void run_unit(void *context, int unit, int worker)
 {
     const struct execution *execution = context;
-    const struct machine *machine = execution->machine;
     const struct instruction *instruction = execution->instruction;
-    const uintptr_t base[3] = {
-        [SPACE_ARENA] = (uintptr_t)machine->arena, [SPACE_WORKER] = (uintptr_t)worker_base(machine, worker)};
+    uintptr_t base[3];
     int64_t first = unit * instruction->chain.unit, end = first + instruction->chain.unit;
     struct call call;
+    set_bases(base, execution->machine, worker);
     call.count = execution->batch->count;
     end = end < execution->rows ? end : execution->rows;
     for (call.begin = first; call.begin < end; call.begin = call.end) {
         call.end = call.begin + slice_length(instruction, end - call.begin);
         call.add = call.begin > first;
-        for (const struct task *task = instruction->task, *last = task + instruction->task_count; task < last; task++) {
-            call.node = task->node;
-            call.pack = task->kernel->pack_bytes ? machine->arena + task->pack : NULL;
-            set_addresses(&call, task, base, execution->batch, unit);
-            task->kernel->run(task->kernel, &call);
-        }
+        for (const struct task *task = instruction->task, *last = task + instruction->task_count; task < last; task++)
+            run_task(execution, task, &call, base, unit);
     }
 }
 
@@ -93,20 +105,19 @@ static void run_unit(void *context, int unit, int worker)
 static void run_elements(void *context, int chunk, int worker)
 {
     const struct execution *execution = context;
-    const struct machine *machine = execution->machine;
     const struct task *task = execution->task;
     const struct node *node = task->node;
-    const uintptr_t base[3] = {
-        [SPACE_ARENA] = (uintptr_t)machine->arena, [SPACE_WORKER] = (uintptr_t)worker_base(machine, 0)};
+    uintptr_t base[3];
     int64_t first = (int64_t)chunk * ELEMENTS_CHUNK, left = execution->elements - first;
     struct call call = {.node = node, .count = execution->batch->count};
+    set_bases(base, execution->machine, 0);
     set_addresses(&call, task, base, execution->batch, 0);
     for (int i = 0; i < node->input_count; i++)
         if (call.input[i])
             call.input[i] = (uint8_t *)call.input[i] + first * (int64_t)type_bytes(node->input[i]->type);
     for (int k = 0; k < node->output_count; k++)
         call.output[k] = (uint8_t *)call.output[k] + first * (int64_t)type_bytes(node->output[k]->type);
-    call.scratch = worker_base(machine, worker) + task->scratch;
+    call.scratch = worker_base(execution->machine, worker) + task->scratch;
     call.end = left < ELEMENTS_CHUNK ? left : ELEMENTS_CHUNK;
     task->kernel->each->run(task->kernel->each, &call);
 }
@@ -115,24 +126,19 @@ static void run_elements(void *context, int chunk, int worker)
 static void run_single(struct execution *execution)
 {
     const struct instruction *instruction = execution->instruction;
-    const uintptr_t base[3] = {
-        [SPACE_ARENA] = (uintptr_t)execution->machine->arena,
-        [SPACE_WORKER] = (uintptr_t)worker_base(execution->machine, 0),
-    };
+    uintptr_t base[3];
     struct call call = {.end = execution->rows, .count = execution->batch->count};
+    set_bases(base, execution->machine, 0);
     for (int t = 0; t < instruction->task_count; t++) {
         const struct task *task = execution->task = &instruction->task[t];
-        const struct node *node = call.node = task->node;
-        const struct tensor *rows = node->output_count ? node->output[0] : node->input[0];
+        const struct tensor *rows = task->node->output_count ? task->node->output[0] : task->node->input[0];
         execution->elements = execution->rows * shape_row(&rows->shape);
-        if (task->kernel->each && execution->elements >= SHARED_ELEMENTS) {
-            int chunks = (int)((execution->elements + ELEMENTS_CHUNK - 1) / ELEMENTS_CHUNK);
-            team_run(execution->machine->team, chunks, run_elements, execution);
+        if (!task->kernel->each || execution->elements < SHARED_ELEMENTS) {
+            run_task(execution, task, &call, base, 0);
             continue;
         }
-        call.pack = task->kernel->pack_bytes ? execution->machine->arena + task->pack : NULL;
-        set_addresses(&call, task, base, execution->batch, 0);
-        task->kernel->run(task->kernel, &call);
+        int chunks = (int)((execution->elements + ELEMENTS_CHUNK - 1) / ELEMENTS_CHUNK);
+        team_run(execution->machine->team, chunks, run_elements, execution);
     }
 }
 
@@ -141,10 +147,8 @@ static void run_pack(void *context, int unit, int worker)
     const struct execution *execution = context;
     const struct task *task = execution->task;
     struct call whole = {.node = task->node, .end = execution->rows, .count = execution->batch->count};
-    const uintptr_t base[3] = {
-        [SPACE_ARENA] = (uintptr_t)execution->machine->arena,
-        [SPACE_WORKER] = (uintptr_t)worker_base(execution->machine, worker),
-    };
+    uintptr_t base[3];
+    set_bases(base, execution->machine, worker);
     set_addresses(&whole, task, base, execution->batch, 0);
     task->kernel->pack(task->kernel, &whole, unit, execution->machine->arena + task->pack);
 }

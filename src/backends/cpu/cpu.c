@@ -117,7 +117,8 @@ static plim_status make_kernel(struct cpu_kernel *out, const struct cpu_request 
     return PLIM_OK;
 }
 
-bool cpu_all_alike(const struct node *node, const struct cut *cut)
+/* Every operand is cut and as large as any other. */
+static bool all_alike(const struct node *node, const struct cut *cut)
 {
     const struct shape *shape = &(node->output_count ? node->output[0] : node->input[0])->shape;
     bool alike = true;
@@ -161,7 +162,7 @@ plim_status cpu_prepare(const struct kernel **out, struct backend *backend, cons
         node->op->cut(&cut, node);
         own->by_sample = cut.by_sample;
         TRY(make_kernel(own, &request, error)); /* a failed one stays in the arena, unused */
-        if (own->flat && cpu_all_alike(node, &cut))
+        if (own->flat && all_alike(node, &cut))
             TRY(add_each(own, cpu, error));
         own->next = cpu->kernels;
         cpu->kernels = own;

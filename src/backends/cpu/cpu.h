@@ -103,9 +103,6 @@ static inline bool cpu_small_type(enum type type)
 extern const struct cpu_entry cpu_convolution_entries[];
 extern const int cpu_convolution_count;
 
-/* Every operand is cut and as large as any other. */
-bool cpu_all_alike(const struct node *node, const struct cut *cut);
-
 static inline const struct cpu_kernel *cpu_kernel_of(const struct kernel *kernel)
 {
     return (const struct cpu_kernel *)kernel;

@@ -34,16 +34,6 @@ struct layout {
     int64_t columns;     /* of dy that are packed together */
 };
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Cells of `rows` rows of a sample, and their steps; cells of a sample's turned planes; of all that are turned, an odd
    number of lines, so that rows do not fall into few sets of the cache. */
 static int64_t sample_cells(const struct layout *l, int64_t rows)
@@ -70,12 +60,12 @@ static void share_out(struct layout *l)
 {
     int64_t across = l->planes.across, rows = l->s.y[1];
     int64_t cells = DY_BYTES / 2 / tile_padded(l->s.out);
-    cells = larger(LEAST_CELLS, smaller(cells, MOST_CELLS));
-    l->band = smaller(rows, larger(1, cells / across));
-    l->group = l->band < rows ? 1 : larger(1, cells / (rows * across));
+    cells = tile_larger(LEAST_CELLS, tile_smaller(cells, MOST_CELLS));
+    l->band = tile_smaller(rows, tile_larger(1, cells / across));
+    l->group = l->band < rows ? 1 : tile_larger(1, cells / (rows * across));
     int64_t packed = l->group * sample_steps(l, l->band) * TILE_BLOCK * 2, row = turned_row(l, l->group, l->band) * 2;
-    l->columns = smaller(tile_padded(l->s.out), larger(1, DY_BYTES / packed / TILE_BLOCK) * TILE_BLOCK);
-    l->panel = smaller(tile_padded(l->elements), larger(1, TURNED_BYTES / row / TILE_BLOCK) * TILE_BLOCK);
+    l->columns = tile_smaller(tile_padded(l->s.out), tile_larger(1, DY_BYTES / packed / TILE_BLOCK) * TILE_BLOCK);
+    l->panel = tile_smaller(tile_padded(l->elements), tile_larger(1, TURNED_BYTES / row / TILE_BLOCK) * TILE_BLOCK);
 }
 
 static void layout_of(struct layout *l, const struct node *node, int64_t samples)
@@ -245,7 +235,7 @@ static void put_sums(const struct share *h, int64_t y, int64_t x, int64_t from, 
 {
     const struct layout *l = h->l;
     const struct conv_sizes *s = &l->s;
-    int64_t width = smaller(TILE_BLOCK, s->out - column), rows = smaller(TILE_BLOCK, l->elements - from);
+    int64_t width = tile_smaller(TILE_BLOCK, s->out - column), rows = tile_smaller(TILE_BLOCK, l->elements - from);
     for (int64_t i = 0; i < rows; i++) {
         int64_t c = from + i, across = x;
         if (l->planes.joined) {
@@ -264,7 +254,7 @@ static void fetch_rows(const struct share *h, int64_t y, int64_t x, int64_t from
     const struct conv_sizes *s = &h->l->s;
     const float *to = h->dk + ((y * s->k[2] + x) * s->in + from) * s->out + column;
     if (!h->l->planes.joined)
-        tile_fetch(to, s->out, smaller(TILE_BLOCK, h->l->elements - from));
+        tile_fetch(to, s->out, tile_smaller(TILE_BLOCK, h->l->elements - from));
 }
 
 /* Cells from the first turned one to the first that kernel cell (y, x) meets. */
@@ -290,7 +280,7 @@ static void run_panel(const struct share *h, int64_t from, int64_t count, int64_
             for (int64_t x = 0; x < l->taps; x++)
                 for (int64_t c = 0; c < count; c += TILE_BLOCK) {
                     t.a = h->turned + c * h->turned_row + tap_cell(h, y, x);
-                    t.rows = (int)smaller(TILE_BLOCK, l->elements - from - c);
+                    t.rows = (int)tile_smaller(TILE_BLOCK, l->elements - from - c);
                     fetch_rows(h, y, x, from + c, column);
                     tile_steps_run(h->sums, &t);
                     put_sums(h, y, x, from + c, column);
@@ -306,10 +296,10 @@ static void run_share(struct share *h)
         h->at[i] = i / each * turned_cells(l, h->rows) + i % each * TILE_BLOCK;
     h->turned_row = turned_row(l, h->samples, h->rows);
     for (int64_t column = 0; column < l->s.out; column += l->columns) {
-        int64_t columns = smaller(l->columns, tile_padded(l->s.out - column));
+        int64_t columns = tile_smaller(l->columns, tile_padded(l->s.out - column));
         pack_dy(h, column, columns);
         for (int64_t from = 0; from < l->elements; from += l->panel) {
-            int64_t count = smaller(l->panel, tile_padded(l->elements - from));
+            int64_t count = tile_smaller(l->panel, tile_padded(l->elements - from));
             turn_panel(h, from, count);
             run_panel(h, from, count, column, columns);
         }
@@ -338,7 +328,7 @@ static void put_bias(float *bias, const struct call *call, float *sums, int64_t 
         memset(bias, 0, (size_t)width * sizeof *bias);
     for (int64_t i = 0; i < rows && attributes->bias; i += BIAS_ROWS) {
         memset(sums, 0, (size_t)width * sizeof *sums);
-        add_bias(sums, (const uint16_t *)call->input[1] + i * width, smaller(BIAS_ROWS, rows - i), width);
+        add_bias(sums, (const uint16_t *)call->input[1] + i * width, tile_smaller(BIAS_ROWS, rows - i), width);
         for (int64_t j = 0; j < width; j++)
             bias[j] += sums[j];
     }
@@ -371,8 +361,8 @@ static void run_weight_gradient(const struct kernel *kernel, const struct call *
         for (h.first = 0; h.first < s->y[1]; h.first += l.band, h.add = true) {
             h.x = (const uint16_t *)call->input[0] + n * s->x[1] * s->x[2] * s->in;
             h.dy = (const uint16_t *)call->input[1] + n * s->y[1] * s->y[2] * s->out;
-            h.samples = smaller(l.group, count - n);
-            h.rows = smaller(l.band, s->y[1] - h.first);
+            h.samples = tile_smaller(l.group, count - n);
+            h.rows = tile_smaller(l.band, s->y[1] - h.first);
             run_share(&h);
         }
     tile_steps_end();
@@ -397,16 +387,16 @@ MAKER(make_convolution_weight_gradient_tiles)
     if (!takes(request->node))
         return PLIM_OK;
     layout_of(&l, request->node, request->slice);
-    int64_t group = smaller(l.group, request->slice), steps = group * sample_steps(&l, l.band);
+    int64_t group = tile_smaller(l.group, request->slice), steps = group * sample_steps(&l, l.band);
     int64_t joined = l.planes.joined ? planes_elements(&l.planes, l.band) + l.elements : 0;
-    int64_t first = larger(steps * (int64_t)sizeof(int64_t), l.s.out * (int64_t)sizeof(float));
+    int64_t first = tile_larger(steps * (int64_t)sizeof(int64_t), l.s.out * (int64_t)sizeof(float));
     out->size[STEPS_AT] = TILE_BLOCK * TILE_BLOCK * (int64_t)sizeof(float);
     out->size[DY_AT] = (int64_t)round_up((uint64_t)(out->size[STEPS_AT] + first), LINE);
-    int64_t packed = smaller(larger(DY_BYTES, steps * TILE_BLOCK * TILE_BLOCK * 2), /* of short slices too */
+    int64_t packed = tile_smaller(tile_larger(DY_BYTES, steps * TILE_BLOCK * TILE_BLOCK * 2), /* of short slices too */
                              steps * TILE_BLOCK * tile_padded(l.s.out) * 2);
     out->size[TURNED_AT] = out->size[DY_AT] + packed;
-    int64_t row = turned_row(&l, group, l.band) * 2, most = larger(TURNED_BYTES, TILE_BLOCK * row);
-    out->size[JOINED_AT] = out->size[TURNED_AT] + smaller(most, tile_padded(l.elements) * row);
+    int64_t row = turned_row(&l, group, l.band) * 2, most = tile_larger(TURNED_BYTES, TILE_BLOCK * row);
+    out->size[JOINED_AT] = out->size[TURNED_AT] + tile_smaller(most, tile_padded(l.elements) * row);
     out->kernel.scratch_bytes = (size_t)(out->size[JOINED_AT] + joined * 2);
     out->kernel.implementation = tiles_name();
     out->kernel.run = run_weight_gradient;

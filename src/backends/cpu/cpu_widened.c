@@ -34,7 +34,7 @@ struct widened {
     struct tensor tensor[MOST_INPUTS + MOST_OUTPUTS];
     struct copy input[MOST_INPUTS], output[MOST_OUTPUTS];
     struct cut cut;
-    struct cpu_kernel each;             /* of kernels that take elements alone: the same for rows of one element */
+    bool flat;                          /* the inner kernel takes elements, as rows of one */
     int64_t piece;                      /* rows that go through at once */
     uint64_t inner_scratch, inner_pack; /* where the twin's own begin */
     void (*round_back)(const struct widened *widened, const struct call *call); /* of outputs that are written whole */
@@ -162,7 +162,7 @@ static void place_copy(struct copy *copy, const struct widened *widened, const s
                        uint64_t *scratch, uint64_t *pack)
 {
     bool cut = part == PART_CUT;
-    copy->row = tensor && !widened->each.flat ? shape_row(&tensor->shape) : 1;
+    copy->row = tensor && !widened->flat ? shape_row(&tensor->shape) : 1;
     if (!tensor || !cpu_small_type(tensor->type))
         return;
     int64_t count = cut ? widened->piece * copy->row : shape_count(&tensor->shape);
@@ -231,12 +231,10 @@ static void choose_piece(struct widened *widened, const struct node *node, int64
     const struct cpu_kernel *inner = cpu_kernel_of(widened->inner);
     bool plain = inner->kernel.implementation == widened->variant->implementation && !inner->kernel.pack_bytes;
     widened->piece = plain ? rows_of_piece(node, &widened->cut, slice) : slice;
-    if (!inner->flat || !plain || !cpu_all_alike(node, &widened->cut))
+    if (!plain || !inner->kernel.each)
         return;
-    widened->each = *inner;
-    widened->each.by_sample = false;
-    widened->each.size[0] = 1;
-    widened->inner = &widened->each.kernel;
+    widened->flat = true;
+    widened->inner = inner->kernel.each;
     widened->piece = PIECE;
 }
 
@@ -261,7 +259,7 @@ plim_status cpu_make_widened(struct cpu_kernel *out, const struct cpu_request *r
     choose_piece(widened, node, request->slice);
     if (!place_copies(widened, node, &widened->cut))
         return PLIM_OK;
-    if (widened->each.flat) {
+    if (widened->flat) {
         out->flat = true;
         out->size[0] = shape_row(&rows_tensor(node)->shape);
     }
@@ -331,7 +329,7 @@ static struct call piece_of(const struct widened *widened, const struct call *ca
         if (cut->output[k] == PART_CUT)
             piece.output[k] = (char *)call->output[k] +
                               row * widened->output[k].row * (int64_t)type_bytes(call->node->output[k]->type);
-    piece.begin = widened->each.flat ? 0 : call->begin + row;
+    piece.begin = widened->flat ? 0 : call->begin + row;
     piece.add = call->add || row > 0;
     return piece;
 }
@@ -357,12 +355,12 @@ static void run_widened(const struct kernel *kernel, const struct call *call)
 {
     const struct widened *widened = cpu_kernel_of(kernel)->own;
     int64_t rows = cpu_rows(kernel, call);
-    if (widened->each.flat)
+    if (widened->flat)
         rows *= cpu_kernel_of(kernel)->size[0];
     for (int64_t row = 0; row == 0 || row < rows; row += widened->piece) {
         struct call piece = piece_of(widened, call, row);
         int64_t some = rows - row < widened->piece ? rows - row : widened->piece;
-        piece.end = row + widened->piece < rows || widened->each.flat ? piece.begin + some : call->end;
+        piece.end = row + widened->piece < rows || widened->flat ? piece.begin + some : call->end;
         run_piece(widened, &piece, some);
     }
     if (widened->round_back)

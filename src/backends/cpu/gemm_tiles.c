@@ -179,14 +179,9 @@ static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int
     tile_pairs_run(sums, &pairs);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void put(const struct tile_gemm *g, const float *sums, int64_t row, int64_t column)
 {
-    int64_t rows = smaller(g->m - row, TILE_BLOCK), width = smaller(g->n - column, TILE_BLOCK);
+    int64_t rows = tile_smaller(g->m - row, TILE_BLOCK), width = tile_smaller(g->n - column, TILE_BLOCK);
     const float *bias = g->bias ? g->bias + column : NULL;
     for (int64_t i = 0; i < rows; i++, sums += TILE_BLOCK) {
         int64_t at = (row + i) * g->c_row + column;
@@ -231,7 +226,7 @@ static void run_columns(const struct tile_gemm *g, const uint16_t *b, int64_t co
         struct tile_rows a = rows_of(g, row, a_room);
         for (int64_t j = column; j < end; j += TILE_BLOCK) {
             if (g->add)
-                tile_fetch((const float *)g->c + row * g->c_row + j, g->c_row, smaller(g->m - row, TILE_BLOCK));
+                tile_fetch((const float *)g->c + row * g->c_row + j, g->c_row, tile_smaller(g->m - row, TILE_BLOCK));
             block(sums, &a, b + (j - column) * packed_steps(g), g->k, g->m - row, g->n - j);
             put(g, sums, row, j);
         }
@@ -247,7 +242,7 @@ void gemm_tiles(const struct tile_gemm *g)
     if (tile_kind() == TILES_AMX)
         load_shapes();
     for (int64_t column = 0; column < g->n; column += some) {
-        int64_t end = column + smaller(g->n - column, some);
+        int64_t end = column + tile_smaller(g->n - column, some);
         for (int64_t j = column; !g->b_packed && j < end; j += TILE_BLOCK)
             pack_b_columns(b_room + (j - column) * tile_padded(g->k), g, j);
         const uint16_t *b = g->b_packed ? g->b_packed + column * packed_steps(g) : b_room;

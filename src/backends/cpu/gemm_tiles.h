@@ -45,6 +45,10 @@ static inline int64_t tile_larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
+static inline int64_t tile_smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* A part of a worker's room, at a cache line. Without a scratch: *at alone moves on, to what all take. */
 static inline void *tile_room_at(char *scratch, size_t *at, size_t bytes)
