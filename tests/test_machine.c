@@ -3,6 +3,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,14 +39,14 @@ static int64_t width_of(enum which which)
     return which == MLP ? 12 : 20 * 20 * 2;
 }
 
-static void build(struct bench *bench, enum which which, int64_t batch)
+static void build(struct bench *bench, enum which which, int64_t batch, int64_t hidden)
 {
     if (which != MLP) {
         bench->made_evaluate = cnn_build(&bench->evaluate, bench->budget, batch, false, which == CNN_PLAIN);
         bench->made = cnn_build(&bench->train, bench->budget, batch, true, which == CNN_PLAIN);
     } else {
-        bench->made_evaluate = mlp_make(&bench->evaluate, bench->budget, batch, 12, 16, false);
-        bench->made = mlp_make(&bench->train, bench->budget, batch, 12, 16, true);
+        bench->made_evaluate = mlp_make(&bench->evaluate, bench->budget, batch, 12, hidden, false);
+        bench->made = mlp_make(&bench->train, bench->budget, batch, 12, hidden, true);
     }
 }
 
@@ -70,13 +71,16 @@ static void initialize(struct bench *bench)
             *(float *)(bench->machine.arena + program->persistent_offset[p]) = 0.01f;
 }
 
-static void open_bench(struct bench *bench, enum which which, int64_t batch, int64_t last, int threads)
+/* hidden: units of the MLP. */
+static void open_hidden(struct bench *bench, enum which which, int64_t batch, int64_t last, int threads, int64_t hidden,
+                        const struct backend_type *backend)
 {
     plim_error error = {0};
     *bench = (struct bench){0};
     assert_int_equal(budget_make(&bench->budget, BUDGET_UNLIMITED, &error), PLIM_OK);
     assert_int_equal(reference_backend.open(&bench->backend, bench->budget, &error), PLIM_OK);
-    build(bench, which, batch);
+    bench->backend->type = backend;
+    build(bench, which, batch, hidden);
     struct program_input input = {
         .budget = bench->budget,
         .backend = bench->backend,
@@ -91,6 +95,11 @@ static void open_bench(struct bench *bench, enum which which, int64_t batch, int
         fail_msg("%s", error.message);
     assert_int_equal(machine_open(&bench->machine, bench->program, bench->budget, &error), PLIM_OK);
     initialize(bench);
+}
+
+static void open_bench(struct bench *bench, enum which which, int64_t batch, int64_t last, int threads)
+{
+    open_hidden(bench, which, batch, last, threads, 16, &reference_backend);
 }
 
 static void close_bench(struct bench *bench)
@@ -227,6 +236,59 @@ static void check_alike(struct bench *a, struct bench *b, const struct batch *ba
         for (int64_t i = 0; i < shape_count(&a->made.weight[w]->shape); i++)
             assert_true(fabsf(left[i] - right[i]) <= 3e-6f);
     }
+}
+
+/* ---- a batch of one ---------------------------------------------------- */
+
+static atomic_int runs, elements;
+
+static void slope_each(const struct kernel *kernel, const struct call *call)
+{
+    const float *dy = call->input[0], *y = call->input[1];
+    float *dx = call->output[0];
+    (void)kernel;
+    for (int64_t i = 0; i < call->end; i++)
+        dx[i] = y[i] > 0 ? dy[i] : 0;
+    runs++;
+    elements += (int)call->end;
+}
+
+/* The reference's, but for the gradient of relu, which offers runs of elements. */
+static plim_status prepare_each(const struct kernel **out, struct backend *backend, const struct node *node,
+                                int64_t slice, const int64_t *short_rows, int short_count, plim_error *error)
+{
+    static const struct kernel each = {.implementation = "each", .run = slope_each};
+    static struct kernel slope;
+    plim_status status = reference_backend.prepare(out, backend, node, slice, short_rows, short_count, error);
+    if (status != PLIM_OK || node->op != &op_relu_gradient)
+        return status;
+    slope = **out;
+    slope.each = &each;
+    *out = &slope;
+    return PLIM_OK;
+}
+
+/* One slice is all there is: its elements are handed out in runs, and the step is the same. */
+static void elements_of_one_slice_are_shared(void **state)
+{
+    enum { HIDDEN = 70000 };
+    struct backend_type sharing = reference_backend;
+    struct bench bench[2];
+    struct data data;
+    (void)state;
+    sharing.prepare = prepare_each;
+    make_data(&data, MLP, 1);
+    struct batch batch = batch_of(&data, MLP, 1);
+    for (int i = 0; i < 2; i++) {
+        open_hidden(&bench[i], MLP, 1, 0, 2, HIDDEN, i ? &sharing : &reference_backend);
+        machine_run(&bench[i].machine, PHASE_TRAIN, &batch);
+    }
+    assert_int_equal(runs, 5); /* of 16,384 */
+    assert_int_equal(elements, HIDDEN);
+    check_alike(&bench[0], &bench[1], &batch);
+    for (int i = 0; i < 2; i++)
+        close_bench(&bench[i]);
+    free_data(&data);
 }
 
 /* A short batch in a large plan is the same step as a plan of that size. */
@@ -371,6 +433,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_is_shared),
+        cmocka_unit_test(elements_of_one_slice_are_shared),
         cmocka_unit_test(same_bits_on_any_threads),
         cmocka_unit_test(same_bits_over_any_garbage),
         cmocka_unit_test(short_batches),

@@ -273,6 +273,28 @@ static void models_inside_steps(void **state)
     assert_int_equal(shape->dim[2], 4);
 }
 
+/* Models of nothing but an Input, ten times in each other: no layers, but 10^8 ways to them. */
+static void models_of_nothing_are_counted(void **state)
+{
+    struct bench *bench = *state;
+    char text[8192] = "- TimeDistributed: {layer: {Sequential: [";
+    for (int level = 8; level >= 0; level--) {
+        size_t length = strlen(text);
+        snprintf(text + length, sizeof text - length, "Sequential: {name: s%d, layers: [%s", level,
+                 level ? "" : "Input: {shape: [5]}]}");
+    }
+    for (int level = 1; level <= 8; level++) {
+        for (int i = 0; i < 9; i++) {
+            size_t length = strlen(text);
+            snprintf(text + length, sizeof text - length, ", s%d: {name: u%d_%d}", level - 1, level, i);
+        }
+        strcat(text, "]}");
+    }
+    strcat(text, ", Dense: 2]}}");
+    assert_int_equal(read_model(bench, text), PLIM_BAD_JOB);
+    assert_non_null(strstr(bench->error.message, "counting those that are used again"));
+}
+
 /* A frozen layer or model freezes what is inside; `reverse:` is the use's own. */
 static void words_reach_layers_inside(void **state)
 {
@@ -787,6 +809,7 @@ int main(void)
         TEST(steps_share_the_layer),
         TEST(models_inside_steps),
         TEST(words_reach_layers_inside),
+        TEST(models_of_nothing_are_counted),
         TEST(means_count_what_the_mask_leaves),
         TEST(scores_of_many_classes_are_made_by_blocks),
         TEST(copies_of_weights_are_not_kept),
