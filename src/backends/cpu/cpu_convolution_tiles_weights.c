@@ -393,7 +393,7 @@ MAKER(make_convolution_weight_gradient_tiles)
     out->size[STEPS_AT] = TILE_BLOCK * TILE_BLOCK * (int64_t)sizeof(float);
     out->size[DY_AT] = (int64_t)round_up((uint64_t)(out->size[STEPS_AT] + first), LINE);
     int64_t packed = tile_smaller(tile_larger(DY_BYTES, steps * TILE_BLOCK * TILE_BLOCK * 2), /* of short slices too */
-                             steps * TILE_BLOCK * tile_padded(l.s.out) * 2);
+                                  steps * TILE_BLOCK * tile_padded(l.s.out) * 2);
     out->size[TURNED_AT] = out->size[DY_AT] + packed;
     int64_t row = turned_row(&l, group, l.band) * 2, most = tile_larger(TURNED_BYTES, TILE_BLOCK * row);
     out->size[JOINED_AT] = out->size[TURNED_AT] + tile_smaller(most, tile_padded(l.elements) * row);
