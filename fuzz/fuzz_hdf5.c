@@ -1,5 +1,5 @@
-/* fuzz_hdf5.c - any bytes as an HDF5 file: every name of the root group is looked up, and what is chunked is unpacked.
- */
+/* fuzz_hdf5.c - any bytes as an HDF5 file: every name of the root group is looked up, and what is chunked
+   is unpacked. */
 #include <string.h>
 
 #include "formats/hdf5.h"

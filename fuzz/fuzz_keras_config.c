@@ -1,5 +1,5 @@
-/* fuzz_keras_config.c - any bytes as the config.json of a Keras model, up to its layers, and what it says of compile().
- */
+/* fuzz_keras_config.c - any bytes as the config.json of a Keras model, up to its layers, and what it says
+   of compile(). */
 #include "fuzz_file.h"
 #include "model/keras_config.h"
 #include "model/model.h"

@@ -38,8 +38,8 @@ static plim_status ended(void *context, plim_error *error)
     return PLIM_OK;
 }
 
-/* What comes next by a walk: OK with a record, or *over; BAD_DATA; OVER_BUDGET where it fits neither buffer nor room.
- */
+/* What comes next by a walk: OK with a record, or *over; BAD_DATA; OVER_BUDGET where it fits neither buffer
+   nor room. */
 static plim_status walk(struct string *record, bool *over, struct writer *all, uint64_t buffer, uint64_t room)
 {
     const uint8_t *head = all->data + all->at;
