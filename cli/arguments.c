@@ -20,6 +20,8 @@ static const struct option {
     {"--threads", "N", "or compute=2,data=1", TAKES_MEMORY, TEXT, AT(job.threads)},
     {"--set", "PATH=VALUE", "overrides a value of the job file: train.epochs=1", TAKES_SET, OVERRIDE, 0},
     {"--resume", NULL, "goes on from the newest checkpoint that is whole", TAKES_TRAIN, FLAG, AT(job.resume)},
+    {"--data-changed", NULL, "with --resume: goes on with other data than the checkpoint's", TAKES_TRAIN, FLAG,
+     AT(job.data_changed)},
     {"--checkpoint", "DIR", "where checkpoints are kept", TAKES_TRAIN, TEXT, AT(job.checkpoint)},
     {"--disk", "SIZE", "most bytes of unpacked sources and caches", TAKES_DISK, TEXT, AT(job.disk)},
     {"--scratch", "DIR", "where they lie", TAKES_DISK, TEXT, AT(job.scratch)},
@@ -28,7 +30,7 @@ static const struct option {
     {"--output", "PATH", "convert: X.tfrecord, X.npy, X.tar, a folder; shard: a prefix", TAKES_OUTPUT, TEXT, AT(output)},
     {"--shards", "N", "how many files", TAKES_SHARDS, NUMBER, AT(shards)},
     {"--plan", NULL, "explain: without running anything", TAKES_PLAN, FLAG, AT(plan)},
-    {"--digest", NULL, "SHA-256 of weights and optimizer at the end", TAKES_TRAIN, FLAG, AT(job.digest)},
+    {"--digest", NULL, "prints SHA-256 of weights and optimizer at the end", TAKES_TRAIN, FLAG, AT(job.digest)},
     {"--json", NULL, "JSON lines on standard output", TAKES_JSON, JSON, 0},
     {"--json=steps", NULL, "and every step too", TAKES_TRAIN, JSON, 0},
     {"--help", NULL, "this", ~0u, FLAG, AT(help)},
@@ -48,11 +50,44 @@ void arguments_help(const struct command *command)
     }
 }
 
+/* Bytes of the character of UTF-8 that the text begins with; 0: none, or one that a terminal obeys (controls, and those
+   that turn the direction of writing). */
+static size_t printable(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    if (c[0] < 0x80)
+        return c[0] >= 0x20 && c[0] != 0x7f;
+    size_t length = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
+    unsigned long code = c[0] & (0xffu >> (length + 1));
+    static const unsigned long least[] = {0, 0, 0xa0, 0x800, 0x10000}; /* of two bytes those behind C1 */
+    for (size_t i = 1; i < length; code = code << 6 | (c[i++] & 0x3fu))
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+    bool turns = (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    bool exists = c[0] >= 0xc2 && code >= least[length] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+    return exists && !turns ? length : 0;
+}
+
+/* Arguments are bytes of any kind: what is not printable stands as \xNN. */
+static void put_clean(char *to, size_t capacity, const char *from)
+{
+    size_t used = 0;
+    while (*from && used + 5 < capacity) {
+        size_t length = printable(from);
+        used += (size_t)(length ? snprintf(to + used, capacity - used, "%.*s", (int)length, from)
+                                : snprintf(to + used, capacity - used, "\\x%02x", (unsigned char)*from));
+        from += length ? length : 1;
+    }
+    to[used] = '\0';
+}
+
 plim_status bad_usage(plim_error *error, const char *hint, const char *format, const char *word)
 {
     if (error) {
         *error = (plim_error){.code = PLIM_USAGE};
-        snprintf(error->message, sizeof error->message, format, word);
+        char clean[320]; /* and room for the words around it */
+        put_clean(clean, sizeof clean, word);
+        snprintf(error->message, sizeof error->message, format, clean);
         snprintf(error->hint, sizeof error->hint, "%s", hint);
     }
     return PLIM_USAGE;
@@ -152,6 +187,7 @@ plim_status arguments_read(struct arguments *out, const struct command *command,
 {
     *out = (struct arguments){0};
     out->job.overrides = out->overrides;
+    out->job.command = command->name;
     for (int i = 0; i < count; i++) {
         if (values[i][0] == '-') {
             plim_status status = read_option(out, command, count, values, &i, error);

@@ -30,7 +30,9 @@ static plim_status bench(struct arguments *arguments, struct reports *reports, p
     plim_status status = open_job(&job, arguments, error);
     if (status != PLIM_OK)
         return status;
+    signals_watch(job);
     status = plim_job_bench_step(&figures, job, arguments->steps, error);
+    signals_release();
     if (status == PLIM_OK)
         print(&figures, arguments->json);
     plim_job_close(job);

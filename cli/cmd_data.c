@@ -36,6 +36,17 @@ static plim_status check_options(const struct arguments *arguments, const struct
     return given ? bad_usage(error, "plim data --help", "this command takes no '%s'", given) : PLIM_OK;
 }
 
+/* As hints are to repeat it. */
+static void name_command(struct arguments *arguments, const struct data_command *command)
+{
+    char shards[48] = "";
+    if (arguments->shards)
+        snprintf(shards, sizeof shards, " --shards %lld", arguments->shards);
+    snprintf(arguments->command, sizeof arguments->command, "data %s%s%s%s", command->name, shards,
+             arguments->output ? " --output " : "", arguments->output ? arguments->output : "");
+    arguments->job.command = arguments->command;
+}
+
 static plim_status data(struct arguments *arguments, struct reports *reports, plim_error *error)
 {
     (void)reports;
@@ -46,6 +57,7 @@ static plim_status data(struct arguments *arguments, struct reports *reports, pl
     if (status != PLIM_OK)
         return status;
     memmove(arguments->words, arguments->words + 1, sizeof arguments->words[0] * (size_t)--arguments->word_count);
+    name_command(arguments, command);
     status = command->run(arguments, error);
     fflush(stdout);
     return status;

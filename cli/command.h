@@ -18,6 +18,7 @@ struct arguments {
     const char *output;            /* data convert, data shard */
     long long shards;              /* data shard; 0: not given */
     bool plan;                     /* data explain: without running */
+    char command[256];             /* of plim data: "data bench" */
     bool json, json_steps, help;
 };
 
@@ -28,6 +29,14 @@ struct reports {
 };
 /* A plim_listener; context is a struct reports. */
 void reports_listen(void *reports, const plim_event *event);
+/* plim_report_watch of both. */
+void reports_watch(struct reports *reports, const plim_job *job);
+
+/* From here on INT, TERM and HUP ask the job (NULL: who looks at signals_asked) to stop; and no longer. Released before
+   results are printed: nobody would look at the flag while a reader does not read. */
+void signals_watch(plim_job *job);
+void signals_release(void);
+bool signals_asked(void);
 
 /* Which options a command takes, in groups. */
 enum {
@@ -49,7 +58,6 @@ struct command {
     const char *summary; /* one line */
     const char *help;    /* with an example that works */
     unsigned takes;      /* TAKES_... */
-    bool works_unheard;  /* its work is worth the same when its output is lost: no failure then */
     /* Returns the status; the error is printed by main. */
     plim_status (*run)(struct arguments *arguments, struct reports *reports, plim_error *error);
 };

@@ -44,7 +44,9 @@ static plim_status bench(struct arguments *arguments, plim_error *error)
         status = open_data(&job, arguments, error);
     if (status != PLIM_OK)
         return status;
+    signals_watch(job);
     status = plim_job_bench_data(&figures, job, error);
+    signals_release();
     if (status == PLIM_OK)
         print(&figures, arguments->json);
     plim_job_close(job);

@@ -10,9 +10,11 @@ static plim_status build(struct arguments *arguments, plim_error *error)
     for (int i = 0; i < arguments->word_count; i++) {
         struct meter meter;
         int64_t records;
+        signals_watch(NULL);
         meter_init(&meter, arguments->words[i], "bytes");
         plim_status status = plim_records_index(&records, arguments->words[i], meter_tell, &meter, error);
         meter_end(&meter);
+        signals_release();
         if (status != PLIM_OK)
             return status;
         if (arguments->json)

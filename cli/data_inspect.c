@@ -10,7 +10,9 @@ static plim_status inspect(struct arguments *arguments, plim_error *error)
     plim_status status = open_data(&job, arguments, error);
     if (status != PLIM_OK)
         return status;
+    signals_watch(job);
     status = plim_job_inspect_data(&text, &json, job, error);
+    signals_release();
     if (status == PLIM_OK)
         printf("%s%s", arguments->json ? json : text, arguments->json ? "\n" : "");
     plim_job_close(job);

@@ -13,9 +13,11 @@ static plim_status shard(struct arguments *arguments, plim_error *error)
     plim_status status = open_data(&job, arguments, error);
     if (status != PLIM_OK)
         return status;
+    signals_watch(job);
     meter_init(&meter, arguments->output, "elements");
     status = plim_job_shard(&elements, job, arguments->shards, arguments->output, meter_tell, &meter, error);
     meter_end(&meter);
+    signals_release();
     if (status == PLIM_OK && arguments->json)
         printf("{\"event\":\"shard\",\"elements\":%lld,\"shards\":%lld}\n", (long long)elements, arguments->shards);
     else if (status == PLIM_OK)

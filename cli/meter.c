@@ -1,6 +1,7 @@
 /* meter.c - a bar on standard error while something long goes on. */
 #include "command.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,12 @@ void meter_init(struct meter *meter, const char *what, const char *unit)
     meter->terminal = isatty(STDERR_FILENO) && !(kind && strcmp(kind, "dumb") == 0);
 }
 
+/* A terminal that is held (Ctrl-S) holds up nothing but the bar. */
+static bool has_room(void)
+{
+    return poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, 0) > 0;
+}
+
 static void draw(const struct meter *meter, uint64_t done, uint64_t total, double at)
 {
     double seconds = at - meter->begin, rate = seconds > 0 ? (double)done / seconds : 0;
@@ -44,11 +51,11 @@ bool meter_tell(void *context, uint64_t done, uint64_t total)
 {
     struct meter *meter = context;
     double at = meter->terminal ? now() : 0;
-    if (meter->terminal && at - meter->drawn > DRAW_SECONDS) {
+    if (meter->terminal && at - meter->drawn > DRAW_SECONDS && has_room()) {
         draw(meter, done, total, at);
         meter->drawn = at;
     }
-    return true;
+    return !signals_asked();
 }
 
 void meter_end(struct meter *meter)

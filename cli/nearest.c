@@ -32,7 +32,7 @@ const char *nearest_word(const char *word, const char *const *words, int count)
 {
     const char *nearest = NULL;
     size_t length = strlen(word);
-    int most = length < 3 ? 1 : (int)(length + 2) / 3;
+    int most = length <= 5 ? 1 : length <= 9 ? 2 : 3; /* slips of the fingers; more is another word */
     for (int i = 0; i < count && length <= WORD_MOST; i++) {
         int letters = distance(word, words[i]);
         if (letters < most || (letters == most && !nearest)) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static int print_help(void)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         printf("  %-8s  %s\n", commands[i]->name, commands[i]->summary);
     printf("\nplim COMMAND --help tells more. Exit codes: 0 done, 1 our fault, 2 usage, 3 bad data, 4 over budget,\n"
-           "5 no memory, 6 I/O, 7 stopped with a checkpoint.\n");
+           "5 no memory, 6 I/O, 7 stopped (training: with a checkpoint).\n");
     return 0;
 }
 
@@ -35,14 +36,30 @@ static int print_command_help(const struct command *command)
     return 0;
 }
 
+#define LAST_WAIT_MS 100
+
+/* A line of an error is worth waiting for, but not after a stop was asked for. */
+static bool error_output_waits(void)
+{
+    return signals_asked() && poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, LAST_WAIT_MS) == 0;
+}
+
 /* "where: message; hint", in one line. */
 static int print_error(struct reports *reports, const plim_error *error)
 {
-    fprintf(stderr, "plim: %s%s%s%s%s\n", error->where, error->where[0] ? ": " : "", error->message, error->hint[0] ? "; try: " : "",
-            error->hint);
+    if (!error_output_waits())
+        fprintf(stderr, "plim: %s%s%s%s%s\n", error->where, error->where[0] ? ": " : "", error->message,
+                error->hint[0] ? "; try: " : "", error->hint);
     if (reports->programs)
         plim_report_error(reports->programs, error);
     return plim_status_exit(error->code);
+}
+
+void reports_watch(struct reports *reports, const plim_job *job)
+{
+    plim_report_watch(reports->people, job);
+    if (reports->programs)
+        plim_report_watch(reports->programs, job);
 }
 
 void reports_listen(void *context, const plim_event *event)
@@ -69,14 +86,15 @@ static plim_status make_reports(struct reports *out, const struct arguments *arg
     return status;
 }
 
-/* Tells once that lines for standard output did not arrive. A reader of
-   progress lines that has seen enough (| head) is not worth a word. */
+/* Tells once that lines for standard output did not arrive. What was to be done was done nevertheless: whoever started
+   us learns from the exit code that the lines do not say all of it. */
 static bool tell_lost(const struct reports *reports, bool json)
 {
     const plim_report *output = json ? reports->programs : reports->people;
     int lost = output ? plim_report_lost(output) : 0;
-    if (lost && (json || lost != EPIPE))
-        fprintf(stderr, "plim: standard output: %s; lines were lost\n", strerror(lost));
+    if (lost && !error_output_waits())
+        fprintf(stderr, "plim: standard output: %s; lines were lost\n",
+                lost == EAGAIN ? "nobody reads it" : strerror(lost));
     return lost != 0;
 }
 
@@ -93,7 +111,7 @@ static int run(const struct command *command, int count, char **values)
     if (status == PLIM_OK)
         status = command->run(&arguments, &reports, &error);
     int code = status == PLIM_OK ? 0 : print_error(&reports, &error);
-    if (tell_lost(&reports, arguments.json) && code == 0 && !command->works_unheard)
+    if (tell_lost(&reports, arguments.json) && code == 0)
         code = plim_status_exit(PLIM_IO);
     plim_report_free(reports.programs);
     plim_report_free(reports.people);

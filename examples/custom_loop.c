@@ -49,7 +49,7 @@ static plim_status build(struct step *step, plim_budget *budget, bool training, 
 
 static plim_status add_updates(struct step *step, plim_error *error)
 {
-    plim_value *weights[8], *gradients[8];
+    plim_value *weights[8], *gradients[8]; /* two layers have four weights */
     int count = plim_graph_weights(weights, 8, step->graph);
     plim_status status = plim_graph_gradients(gradients, step->graph, step->loss, weights, count, error);
     if (status == PLIM_OK)

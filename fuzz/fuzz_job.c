@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct fuzz_file file;
     char override[512] = "";
     const char *overrides[1] = {override};
-    plim_job_options options = {.memory = "64MiB", .threads = "2", .scratch = "/var/tmp", .overrides = overrides};
+    plim_job_options options = {.memory = "1GiB", .threads = "2", .scratch = "/var/tmp", .overrides = overrides};
     plim_job *job;
     plim_error error = {0};
     const uint8_t *end = bytes > 0 ? memchr(data, 0, bytes) : NULL;

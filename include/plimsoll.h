@@ -2,7 +2,19 @@
 
    Every function that can fail returns a plim_status and takes a plim_error
    last (may be NULL, is yours). Outputs come first and are untouched on
-   failure. Nothing here ends the process. */
+   failure. Nothing here ends the process.
+
+   Every call takes NULL and answers PLIM_USAGE where it needs more (builders
+   return NULL, or a data set that carries the error). A job, a graph, a program and an iterator serve one call at a
+   time: a second one, from another thread or from a function that the first
+   one calls, answers PLIM_USAGE (a builder NULL) and changes nothing. What is
+   closed or freed meanwhile goes when the running call returns. Budgets and
+   data sets may be shared by threads.
+
+   Each call computes in C's default floating-point environment and gives
+   back yours, flags too. Listeners, meters and visits run in yours; functions
+   that a data set calls (generators, maps, tests, scans, interleave) run on any thread,
+   rounding to nearest, without traps, denormals as zero. */
 #ifndef PLIMSOLL_H
 #define PLIMSOLL_H
 
@@ -66,8 +78,10 @@ typedef struct plim_job_options {
     const char *const *overrides; /* "train.epochs=1", overrides_count of them */
     size_t overrides_count;
     bool resume; /* go on from the newest checkpoint that loads */
+    bool data_changed; /* with resume: goes on although the data is not what the checkpoint was made with */
     bool digest; /* digests of weights and optimizer in the end event */
     bool data_only; /* for the calls about data: model: and train: are not read and may be missing */
+    const char *command; /* of plim, that hints name where opening is refused: "plan"; NULL: "train" */
 } plim_job_options;
 
 /* Reads and checks a job file; opens no data. */
@@ -75,6 +89,7 @@ PLIM_API plim_status plim_job_open(plim_job **job, const char *path, const plim_
 /* A job over data files alone (as with data_only): what they are is found out by their first bytes and names. */
 PLIM_API plim_status plim_job_open_files(plim_job **job, const char *const *paths, size_t count,
                                          const plim_job_options *options, plim_error *error);
+/* A job that is at work (from its listener, or another thread) is asked to stop, and goes when that call returns. */
 PLIM_API void plim_job_close(plim_job *job);
 
 /* What a run tells while it goes on: one call an event, on the calling
@@ -87,7 +102,7 @@ typedef struct plim_plan_report {
     const char *budget_source; /* stated | cgroup | rlimit | available */
     uint64_t predicted_peak_bytes;
     uint64_t smallest_budget_bytes;
-    int64_t largest_batch;
+    int64_t largest_batch; /* of plim_job_plan; 0 where a run planned for itself, which does not look for it */
     const char *text; /* the plan for people, several lines */
     const char *json; /* the plan object of the contract, one line */
 } plim_plan_report;
@@ -113,6 +128,7 @@ typedef struct plim_progress {
     const double *metric_each[PLIM_MOST_METRICS], *val_metric_each[PLIM_MOST_METRICS];
     uint64_t budget_bytes;
     const char *note;               /* something to tell once (BEGIN, STEP), or NULL */
+    int64_t skipped_steps;          /* that loss scaling left out because a gradient was not finite, of total_steps */
 } plim_progress;
 
 typedef struct plim_end {
@@ -124,6 +140,7 @@ typedef struct plim_end {
     int64_t malloc_growth_bytes; /* held by malloc: end against step 100; 0 is right */
     double data_wait_share;
     const char *note;             /* all that was to be told, or NULL */
+    int64_t skipped_steps;        /* since the start of training, as in plim_progress */
     const char *checkpoint;       /* path, or NULL */
     const char *weights_digest;   /* NULL unless asked for */
     const char *optimizer_digest;
@@ -146,8 +163,9 @@ PLIM_API plim_status plim_job_plan(plim_plan_report *report, plim_job *job, plim
 PLIM_API plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context, plim_error *error);
 /* Keras's table of the model. The text lives as long as the job. */
 PLIM_API plim_status plim_job_summary(const char **text, const char **json, plim_job *job, plim_error *error);
-/* Asks a running plim_job_train to write a checkpoint and return
-   PLIM_INTERRUPTED after the step it is in. Safe in a signal handler. */
+/* Asks whatever the job does to end: PLIM_INTERRUPTED within half a second, or after the step, the write to the disk, the
+   weight that is filled or the element of a map that it is in. Training writes a checkpoint first; planning, and data that is read or converted, leave nothing.
+   Safe in a signal handler, and from any thread until plim_job_close. It is not taken back: later calls of this job end so, too. */
 PLIM_API void plim_job_stop(plim_job *job);
 
 typedef struct plim_data_figures {
@@ -176,7 +194,9 @@ typedef bool plim_meter(void *context, uint64_t done, uint64_t total);
    snapshot). Written under another name first: whole or not there. meter may be NULL. */
 PLIM_API plim_status plim_job_convert(int64_t *elements, plim_job *job, const char *output, plim_meter *meter,
                                       void *context, plim_error *error);
-/* The same into PREFIX-00000-of-0000N.tfrecord and so on, an element to each in turn. */
+/* The files that the last plim_job_convert wrote: "set.x.npy, set.y.npy"; valid as long as the job. */
+PLIM_API plim_status plim_job_converted(const char **names, plim_job *job, plim_error *error);
+/* plim_job_convert into PREFIX-00000-of-0000N.tfrecord and so on, an element to each in turn. */
 PLIM_API plim_status plim_job_shard(int64_t *elements, plim_job *job, int64_t shards, const char *prefix,
                                     plim_meter *meter, void *context, plim_error *error);
 /* Writes PATH.index for a raw TFRecord file, which makes its records readable by number; done and total are bytes. */
@@ -242,8 +262,8 @@ PLIM_API plim_status plim_bench_kernels(plim_kernel_totals *totals, const plim_k
    that of the whole process; here the process is yours.) */
 typedef struct plim_budget plim_budget;
 PLIM_API plim_status plim_budget_make(plim_budget **budget, uint64_t bytes, plim_error *error);
-/* Once nothing made from it is left; before that it does nothing. */
-PLIM_API void plim_budget_free(plim_budget *budget);
+/* Once nothing made from it is left; before that it does nothing, and answers PLIM_USAGE. */
+PLIM_API plim_status plim_budget_free(plim_budget *budget);
 /* Bytes held now, and the most that were ever held. */
 PLIM_API void plim_budget_figures(uint64_t *now, uint64_t *peak, const plim_budget *budget);
 
@@ -514,6 +534,7 @@ typedef struct plim_iterator plim_iterator;
 /* Takes all its memory now, or says what each stage needs; afterwards nothing is allocated. options may be NULL. */
 PLIM_API plim_status plim_iterator_open(plim_iterator **iterator, plim_dataset *dataset, plim_budget *budget,
                                         const plim_iterator_options *options, plim_error *error);
+/* On a thread of its own, in a function that its data set calls, it does nothing. */
 PLIM_API void plim_iterator_close(plim_iterator *iterator);
 /* The next batch, or *batch = NULL at an epoch's end (the next call begins the next one). Valid until the next call. */
 PLIM_API plim_status plim_iterator_next(const plim_batch **batch, plim_iterator *iterator, plim_error *error);
@@ -522,7 +543,7 @@ PLIM_API plim_status plim_iterator_next(const plim_batch **batch, plim_iterator 
    what plim_dataset_spec tells as -1 is this batch's extent, and rows are packed numbers or strings. Elsewhere -1
    stays -1, and rows are plim_cell. */
 PLIM_API int plim_iterator_shape(int64_t shape[PLIM_MOST_AXES + 1], const plim_iterator *iterator, int column);
-/* Behind the batch that was given last. */
+/* Behind the batch that was given last; epoch is -1 where the iterator is NULL or at work. */
 PLIM_API void plim_iterator_state_take(plim_iterator_state *state, const plim_iterator *iterator);
 /* Goes on behind it: exactly the elements that were left, in their order, with any number of threads. Where the
    pipeline is shard, maps and batch, with any number of shards too: all were stopped after the same batch. */
@@ -560,8 +581,10 @@ PLIM_API plim_value *plim_graph_state(plim_graph *graph, const char *name, plim_
 PLIM_API plim_value *plim_graph_constant(plim_graph *graph, plim_type type, double number);
 /* A weight or state by name ("dense/kernel", "optimizer/learning_rate"); NULL: there is none. */
 PLIM_API plim_value *plim_graph_find(const plim_graph *graph, const char *name);
-/* The trainable weights, in the order in which they were made: at most `most` of them into weights. How many there are. */
+/* The trainable weights, in the order in which they were made: the first `most` of them into weights; returns how many
+   it wrote. plim_graph_weight_count says how many there are. */
 PLIM_API int plim_graph_weights(plim_value **weights, int most, const plim_graph *graph);
+PLIM_API int plim_graph_weight_count(const plim_graph *graph);
 
 /* An op by its name in keras.ops or numpy, an activation or (values of each row) a loss, with its arguments in YAML: "matmul",
    "mean" "{axis: -1, keepdims: true}", "leaky_relu" "0.1", "huber" "{delta: 2}". words may be NULL. doc/c-api.md lists
@@ -655,6 +678,10 @@ PLIM_API void plim_report_listen(void *report, const plim_event *event);
 PLIM_API void plim_report_error(plim_report *report, const plim_error *error);
 /* 0 when every line arrived, else the error number (as in errno.h) of the first that did not. */
 PLIM_API int plim_report_lost(const plim_report *report);
+/* A report waits for its reader. From here on it gives up soon after this job was asked to stop: the lines are lost then
+   (EAGAIN). Before the job is closed: NULL, which keeps a stop that was asked for. It watches one job: of trainings that share
+   a report at the same time, the others wait for their turn, and for a reader, whatever they are asked. */
+PLIM_API void plim_report_watch(plim_report *report, const plim_job *job);
 
 #ifdef __cplusplus
 }

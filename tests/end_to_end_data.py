@@ -188,7 +188,8 @@ class DataWritten(Case):
         self.arrays()
         for name in ("set.tfrecord", "set.tfrecord.gz"):
             self.assertEqual(self.tell("convert", "x.npy", "y.npy", "--output", name)["elements"], 1000)
-            self.plim("convert", self.job(self.FEATURES % name), "--output", "back.npy")
+            said = self.plim("convert", self.job(self.FEATURES % name), "--output", "back.npy").stdout
+            self.assertEqual(said, "back.x.npy, back.y.npy: 1000 elements\n", "the files that there are")
             for column in "xy":
                 self.assertEqual(self.read(f"back.{column}.npy")[128:], self.read(f"{column}.npy")[128:])
                 self.assertEqual(self.tell("inspect", f"back.{column}.npy")["cardinality"], 1000)
@@ -196,7 +197,7 @@ class DataWritten(Case):
         self.assertEqual(self.tell("inspect", "saved")["cardinality"], 1000)
         self.plim("convert", "saved", "--output", "again.npy")
         self.assertEqual(self.read("again.x.npy"), self.read("x.npy"))
-        self.plim("convert", "x.npy", "--output", "copy.npy")
+        self.assertEqual(self.plim("convert", "x.npy", "--output", "copy.npy").stdout, "copy.npy: 1000 elements\n")
         self.assertEqual(self.read("copy.npy"), self.read("x.npy"))
 
     def test_through_a_pipeline(self):

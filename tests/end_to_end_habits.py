@@ -58,6 +58,34 @@ class Habits(unittest.TestCase):
         self.refused(["'validation_split'", "validation: {"], "train.validation_split=0.1")
         self.refused(["optimizer: {adam: {gradient_accumulation_steps"], "train.gradient_accumulation_steps=4")
 
+    def test_layers_of_others_lead_to_ours(self):
+        for word, hint in (("GELU", "try: Activation: gelu"), ("Gelu", "try: Activation: gelu"), ("SELU", "try: Activation: selu"),
+                           ("GLU", "try: Activation: glu"), ("Tanh", "try: Activation: tanh"), ("Sigmoid", "try: Activation: sigmoid"),
+                           ("SiLU", "try: Activation: silu"), ("Swish", "try: Activation: swish"), ("relu", "did you mean 'ReLU'?"),
+                           ("BatchNorm", "did you mean 'BatchNormalization'?"), ("LayerNorm", "did you mean 'LayerNormalization'?"),
+                           ("Linear", "did you mean 'Dense'?"), ("MultiheadAttention", "did you mean 'MultiHeadAttention'?"),
+                           ("GroupqueryAttention", "did you mean 'GroupQueryAttention'?")):
+            with self.subTest(word):
+                self.refused([f"unknown layer '{word}'", hint], "model.0=%s" % word)
+
+    def test_decay_was_of_the_learning_rate(self):
+        said = self.refused(["'decay'", "InverseTimeDecay"], "train.optimizer={sgd: {decay: 0.001}}")
+        self.assertNotIn("weight_decay", said)
+        schedule = said.split("learning_rate: ", 1)[1].strip()
+        ran = self.run_job("train.optimizer={sgd: {learning_rate: %s}}" % schedule)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def test_words_as_near_as_others_are_listed(self):
+        self.assertNotIn("did you mean", self.refused(["'adamx'", "there are adam, "], "train.optimizer=adamx"))
+
+    def test_prefetch_says_what_it_takes(self):
+        self.refused(["prefetch: must be auto, or 0 and more, got -5"], "data.train.pipeline=[batch: 8, prefetch: -5]")
+
+    def test_arguments_are_printed_clean(self):
+        ran = subprocess.run([PLIM, "train", b"--\x1b[31m\xff\xe2\x80\xae\xc2\x9b\xc3\xa9"], capture_output=True)
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn(b"'--\\x1b[31m\\xff\\xe2\\x80\\xae\\xc2\\x9b\xc3\xa9'", ran.stderr)
+
     def test_callbacks_are_refused_by_name(self):
         for name in ("EarlyStopping", "ReduceLROnPlateau", "early_stopping", "ModelCheckpoint"):
             said = self.refused([f"'{name}' is not supported yet", "; try: "], "train.callbacks=[%s: {patience: 3}]" % name)
@@ -65,8 +93,21 @@ class Habits(unittest.TestCase):
 
     def test_what_is_not_there_names_what_is(self):
         self.refused(["'ctc' is not supported yet", "doc/training.md"], "train.loss=ctc")
-        self.refused(["'muon' is not supported yet", "; try: "], "train.optimizer=muon")
-        self.refused(["'AutoContrast' is not supported yet", "'RandomContrast'"], "model.0=AutoContrast")
+        self.refused(["'muon' is not supported yet", "there are adam, sgd, "], "train.optimizer=muon")
+        self.refused(["'AutoContrast' is not supported yet", "doc/layers.md"], "model.0=AutoContrast")
+        self.refused(["'StringLookup' is not supported yet", "string_lookup: {vocabulary"], "model.0=StringLookup")
+
+    def test_what_is_spelled_alike_is_not_meant(self):
+        """Words that Keras and tf.data have and plim has not: what to write instead, or no neighbour."""
+        for change in ("model.0={Dense: {units: 4, input_shape: [5]}}", "model.0={Dense: {units: 4, input_dim: 5}}",
+                       "model.0={Dense: {units: 4, batch_input_shape: [8, 5]}}"):
+            self.refused(["unknown key", "Input: {shape: ["], change)
+        for change in ("model.0=RandomHue", "model.0={RandomShear: 0.1}", "model.0=Quantization", "train.quantization=int8", "train.optimizer=muon",
+                       "train.optimizer=Muon", "model.0={Dense: {units: 4, quantization: int8}}", "data.train.pipeline=[map: {x: [random_hue: 0.1]}, batch: 8]",
+                       "data.train.pipeline=[map: {x: [random_saturation: 0.1]}, batch: 8]", "quantization=int8"):
+            said = self.refused([], change)
+            self.assertNotIn("did you mean", said)
+            self.assertNotIn("nearest", said)
 
     def test_an_override_is_the_place_of_its_error(self):
         self.refused(["--set model.0.LSTM.units=3: ", "'LSTM' stands beside 'Dense'"], "model.0.LSTM.units=3")
@@ -110,7 +151,7 @@ class Habits(unittest.TestCase):
     def test_the_budgets_differ_in_what_is_said(self):
         if "SANITIZED" in os.environ:
             self.skipTest("no memory figure means anything")
-        said = self.run_job("memory=1MiB").stderr
+        said = self.run_job("memory=6MiB").stderr  # enough to plan in
         least = int(said.split("--memory ")[1].split("KiB")[0])
         runs = (self.run_job(f"memory={least - less}KiB") for less in range(4, least // 50, 4))
         said = next(ran.stderr for ran in runs if ran.returncode == 4)  # just below what works

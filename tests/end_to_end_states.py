@@ -97,7 +97,7 @@ class States(Case):
             self.assertIn(got, (want, None), f"stopped at step {step}")
 
     def test_stopped_and_resumed(self):
-        """At the end of an epoch the signal comes in the middle of validation, which is then finished: it writes the states too."""
+        """At the end of an epoch the signal comes in the middle of validation, which moves the states too: it is done again from before it."""
         self.resumes(STATEFUL, [(step, signal.SIGTERM) for step in (1, 17, 39, 40, 41, 79, 80, 80, 80, 81, 100, 119)])
 
     def test_killed_and_resumed(self):

@@ -24,7 +24,7 @@ static const struct {
     {" fsync fdatasync sync_file_range rename renameat unlink unlinkat mkdir rmdir truncate ftruncate fallocate flock ",
      " file.c file_names.c "},
     {" stat fstat lstat fstatat access statfs fstatfs opendir readdir mkostemp mkdtemp symlink link chdir ",
-     " file.c file_names.c folder.c "},
+     " file.c file_names.c file_sample.c folder.c "},
     {" mmap munmap mremap madvise brk sbrk ", " budget.c blocks.c "},
     {" pthread_create clone fork vfork thrd_create ", " workers.c "},
     {" execv execve execvp execl posix_spawn system ", " process.c "},

@@ -8,12 +8,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
 #include "base/arena.h"
 #include "base/budget.h"
 #include "base/fault.h"
+#include "base/limits.h"
 
 #define MIB ((uint64_t)1024 * 1024)
 
@@ -102,6 +104,44 @@ static void small_blocks_do_not_overlap(void **state)
             budget_give(budget, TAG_CACHE, block[i], (size_t)(i * 7 % 4500));
         }
     }
+    budget_free(budget);
+}
+
+/* Pages that somebody else touches count as much as our own. */
+static void the_process_stays_within_the_limit(void **state)
+{
+    (void)state;
+    plim_error error = {0};
+    struct usage usage;
+    struct budget *budget = make(BUDGET_UNLIMITED);
+    assert_true(usage_now(&usage));
+    uint64_t limit = usage.rss + usage.page_tables + 8 * MIB;
+    assert_int_equal(budget_bind_process(budget, usage.rss / 2, &error), PLIM_OVER_BUDGET);
+    assert_non_null(strstr(error.message, "process itself"));
+    assert_int_equal(budget_bind_process(budget, limit, &error), PLIM_OK);
+    assert_null(budget_take(budget, TAG_CACHE, 9 * MIB));
+    assert_int_equal(budget_refused(budget, TAG_CACHE, 9 * MIB, &error), PLIM_OVER_BUDGET);
+    assert_int_equal(budget_outside(budget, 9 * MIB, "a library", &error), PLIM_OVER_BUDGET);
+    assert_int_equal(budget_outside(budget, MIB, "a library", &error), PLIM_OK);
+
+    const size_t foreign = 5 * MIB;
+    char *library = mmap(NULL, foreign, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(library != MAP_FAILED);
+    memset(library, 1, foreign);
+    void *pieces[64];
+    int taken = 0;
+    while (taken < 64 && (pieces[taken] = budget_take(budget, TAG_CACHE, MIB / 4)))
+        taken++;
+    assert_in_range(taken, 1, 14); /* 3 MiB were left, more or less a page of libc's */
+    assert_true(usage_now(&usage));
+    assert_true(usage.rss + usage.page_tables <= limit + MIB / 4);
+    budget_unbind_process(budget); /* the ledger alone counts again */
+    void *more = budget_take(budget, TAG_CACHE, 4 * MIB);
+    assert_non_null(more);
+    budget_give(budget, TAG_CACHE, more, 4 * MIB);
+    munmap(library, foreign);
+    while (taken)
+        budget_give(budget, TAG_CACHE, pieces[--taken], MIB / 4);
     budget_free(budget);
 }
 
@@ -395,6 +435,7 @@ int main(void)
         cmocka_unit_test(blocks_are_zeroed_aligned_and_counted),
         cmocka_unit_test(a_probe_costs_nothing),
         cmocka_unit_test(small_blocks_do_not_overlap),
+        cmocka_unit_test(the_process_stays_within_the_limit),
         cmocka_unit_test(the_limit_is_never_passed),
         cmocka_unit_test(peaks_are_kept_by_tag),
         cmocka_unit_test(a_refusal_is_remembered),

@@ -347,6 +347,167 @@ static void faults_while_beginning(void **state)
     }
 }
 
+/* ---- what is kept of older runs ---- */
+
+/* A whole checkpoint of so many steps under this name. */
+static void place_one(struct studio *room, const char *path, int64_t steps)
+{
+    unlink(room->current);
+    unlink(room->previous);
+    fill(room, 1);
+    room->position.total_steps = steps;
+    assert_int_equal(save(room, NULL), PLIM_OK);
+    if (strcmp(path, room->current) != 0)
+        assert_int_equal(rename(room->current, path), 0);
+}
+
+static int64_t steps_of(struct studio *room, const char *path)
+{
+    int64_t steps = 0;
+    return there(path) && checkpoint_steps(&steps, path, room->budget, NULL) == PLIM_OK ? steps : 0;
+}
+
+static void begin_of_no_steps(struct studio *room)
+{
+    bool set_aside;
+    fill(room, 2);
+    room->position.total_steps = 0;
+    assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, NULL), PLIM_OK);
+    assert_true(set_aside);
+}
+
+static void kept_name(char out[160], const struct studio *room, int64_t steps)
+{
+    snprintf(out, 160, "%s/checkpoint.kept-%lld.safetensors", room->folder, (long long)steps);
+}
+
+/* `older` gives its name to one of as many steps or more, and keeps a name of its own else. */
+static void more_steps_are_kept(void **state)
+{
+    struct studio *room = *state;
+    char kept[160];
+    static const struct {
+        int64_t older, current;
+        bool kept;
+    } cases[] = {{100, 99, true}, {100, 100, false}, {100, 101, false}, {5640, 1, true}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        place_one(room, room->older, cases[i].older);
+        place_one(room, room->current, cases[i].current);
+        begin_of_no_steps(room);
+        kept_name(kept, room, cases[i].older);
+        assert_int_equal(room->checkpoints.kept, cases[i].kept);
+        assert_int_equal(steps_of(room, kept), cases[i].kept ? cases[i].older : 0);
+        assert_int_equal(steps_of(room, room->older), cases[i].current);
+        assert_int_equal(steps_of(room, room->current), 0);
+        if (cases[i].kept)
+            assert_int_equal(room->checkpoints.kept_steps, cases[i].older);
+        unlink(kept);
+    }
+    place_one(room, room->older, 100); /* a damaged one is nothing to keep */
+    write_whole(room->older, (const uint8_t *)"12345678", 8);
+    place_one(room, room->current, 7);
+    begin_of_no_steps(room);
+    assert_false(room->checkpoints.kept);
+}
+
+static void eight_are_kept(void **state)
+{
+    struct studio *room = *state;
+    char kept[160];
+    for (int64_t steps = 30; steps > 18; steps--) {
+        place_one(room, room->current, steps);
+        begin_of_no_steps(room);
+    }
+    for (int64_t steps = 19; steps <= 30; steps++) {
+        kept_name(kept, room, steps);
+        assert_int_equal(there(kept), steps >= 24 || steps == 20); /* 20: what the last start has set aside */
+    }
+    assert_int_equal(steps_of(room, room->older), 19);
+}
+
+/* Those whose steps cannot be read are in doubt: none takes another's name. */
+static void unknown_ones_are_kept(void **state)
+{
+    struct studio *room = *state;
+    char kept[160];
+    bool set_aside;
+    for (int64_t i = 0; i < 3; i++) {
+        place_one(room, room->older, 100 + i);
+        place_one(room, room->current, 17);
+        room->position.total_steps = 0;
+        fault_arm(FAULT_READ, 1, true, EIO);
+        assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, NULL),
+                         PLIM_OK);
+        assert_true(fault_disarm());
+    }
+    for (int64_t i = 0; i < 3; i++) {
+        snprintf(kept, sizeof kept, "%s/checkpoint.kept-unknown-%d.safetensors", room->folder, (int)i + 1);
+        assert_int_equal(steps_of(room, kept), 100 + i);
+    }
+}
+
+/* Fails call 1, 2, ... of the start: both older runs are there, whole, under some name. */
+static void faults_while_keeping(void **state)
+{
+    struct studio *room = *state;
+    char kept[160], unknown[160];
+    bool reached = true, set_aside;
+    kept_name(kept, room, 100);
+    snprintf(unknown, sizeof unknown, "%s/checkpoint.kept-unknown-1.safetensors", room->folder); /* it was not read */
+    for (int nth = 1; reached; nth++) {
+        unlink(kept);
+        unlink(unknown);
+        place_one(room, room->older, 100);
+        place_one(room, room->current, 17);
+        fill(room, 2);
+        room->position.total_steps = 0;
+        fault_arm(FILE_SITES, nth, false, EIO);
+        plim_status status = checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, NULL);
+        reached = fault_disarm();
+        bool is_older = steps_of(room, room->older) == 100, is_kept = steps_of(room, kept) == 100;
+        assert_true(is_older || is_kept || steps_of(room, unknown) == 100);
+        assert_true(steps_of(room, room->older) == 17 || steps_of(room, room->current) == 17);
+        assert_true(status != PLIM_OK || !is_older);
+        assert_int_equal(budget_figures(room->budget).now, room->held);
+    }
+}
+
+/* A note that is full ends with a whole character. */
+static void notes_end_with_a_character(void **state)
+{
+    (void)state;
+    struct trainer *trainer = calloc(1, sizeof *trainer);
+    for (int first = 0; first < 3; first++) {
+        memset(trainer->note, 'x', sizeof trainer->note);
+        trainer->note[sizeof trainer->note - 12 + (size_t)first] = '\0';
+        trainer_tell(trainer, "%s", "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac");
+        size_t bytes = strlen(trainer->note);
+        assert_true(bytes > sizeof trainer->note - 5);
+        assert_memory_equal(trainer->note + bytes - 3, "\xe2\x82\xac", 3);
+    }
+    free(trainer);
+}
+
+/* The fingerprints of the data come back as they were; a checkpoint without is one without. */
+static void fingerprints_come_back(void **state)
+{
+    struct studio *room = *state;
+    struct position position;
+    char note[256];
+    bool found = false;
+    fill(room, 1);
+    room->position.data =
+        (struct fingerprint){.digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                             .files = 1281167,
+                             .bytes = (uint64_t)1 << 45,
+                             .changed = 1763350000,
+                             .name = "a \"name\" with \\ in it"};
+    assert_int_equal(save(room, NULL), PLIM_OK);
+    assert_int_equal(load(room, &found, &position, note, NULL), PLIM_OK);
+    assert_memory_equal(&position.data, &room->position.data, sizeof position.data);
+    assert_string_equal(position.validation.digest, "");
+}
+
 /* A newest file that was passed over must not take the place of the whole one before it. */
 static void a_broken_newest_is_replaced_first(void **state)
 {
@@ -443,6 +604,29 @@ static void takes_no_more_than_it_says(void **state)
     checkpoint_folder_close(&room->checkpoints);
     room->machine.budget = wide;
     budget_free(narrow);
+}
+
+/* A name of 1 MB: what is predicted is what is taken, within 4 MiB. */
+static void the_cost_of_long_names(void **state)
+{
+    struct studio *room = *state;
+    enum { LONG = 1000000 };
+    char *names = malloc(4 * (LONG + 1));
+    struct budget *own = NULL, *wide = room->budget;
+    for (int i = 0; i < 4; i++) {
+        memset(names + i * (LONG + 1), 'a' + i, LONG);
+        names[i * (LONG + 1) + LONG] = 0;
+        room->tensor[i].name = names + i * (LONG + 1);
+    }
+    assert_int_equal(budget_make(&own, BUDGET_UNLIMITED, NULL), PLIM_OK);
+    room->machine.budget = own;
+    uint64_t before = budget_figures(own).now, cost = checkpoint_cost(&room->program);
+    assert_int_equal(save(room, NULL), PLIM_OK);
+    uint64_t taken = budget_figures(own).peak - before;
+    assert_true(taken <= cost && cost - taken < 1 << 20);
+    room->machine.budget = wide;
+    budget_free(own);
+    free(names);
 }
 
 /* ---- damage ---- */
@@ -736,6 +920,7 @@ int main(void)
         TEST(the_length_is_known_before),
         TEST(weights_that_could_not_be_saved_show_at_the_start),
         TEST(takes_no_more_than_it_says),
+        TEST(the_cost_of_long_names),
         TEST(every_flipped_bit_is_found),
         TEST(truncated_newest_is_passed_over),
         TEST(both_damaged_is_an_error),
@@ -746,6 +931,12 @@ int main(void)
         TEST(weights_alone),
         TEST(faults_while_saving),
         TEST(faults_while_beginning),
+        TEST(more_steps_are_kept),
+        TEST(eight_are_kept),
+        TEST(unknown_ones_are_kept),
+        TEST(faults_while_keeping),
+        TEST(notes_end_with_a_character),
+        TEST(fingerprints_come_back),
         TEST(faults_while_loading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,6 +93,24 @@ TRAINING = {  # what training.md has to name: a file, where its table begins (it
 }
 
 
+def check_refused(path):
+    """What is refused by name is listed, all of it and nothing else: layers and functions of map:."""
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    named = set(re.findall(r"`(\w+)`", text[text.index("## Refused by name"):])) - {"map"}
+    with open(os.path.join(ROOT, "src", "model", "keras_layers.def"), encoding="utf-8") as f:
+        words = re.findall(r"KERAS\((\w+)\)", f.read().split("\n", 1)[1])
+    with open(os.path.join(ROOT, "src", "pipeline", "map_functions.c"), encoding="utf-8") as f:
+        text = f.read()
+    later = text[text.index("later_functions[] = {"):]
+    functions = re.findall(r'"(\w+)"', later[:later.index("};")])
+    if not words or not functions:
+        return [f"{path}: nothing that is refused was found: test_documents.py no longer reads it"]
+    words = set(words + functions)
+    return [f"{path}: {w} is refused by name and not listed" for w in sorted(words - named)] + [
+        f"{path}: {w} is listed as refused and is not" for w in sorted(named - words)]
+
+
 def check_training(path):
     """Every word of the tables stands in the page."""
     with open(path, encoding="utf-8") as f:
@@ -132,6 +150,7 @@ def main():
     bad, _ = check_page(ops, "op", tables["op"], expected_op, write)
     more, rows = check_page(layers, "layer", tables["layer"], expected_layer, write)
     bad += more + check_arguments(program, layers, rows)
+    bad += check_refused(layers)
     bad += check_training(os.path.join(ROOT, "doc", "training.md")) + check_manual(os.path.join(ROOT, "doc", "plim.1"))
     with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as f:
         readme = f.read()

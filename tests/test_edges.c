@@ -1,7 +1,7 @@
 /* test_edges.c - kernels stay inside their operands: every kernel of the CPU backend runs with each operand, its
    scratch and its pack between two pages that nobody may touch, at the first and at the last bytes of what lies
-   between. Sanitizers see loads of compiled code only; these pages stop tiles and the code that libraries generate too.
- */
+   between. Sanitizers see loads of compiled code only; these pages stop tiles and the code that libraries
+   generate too. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

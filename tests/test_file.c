@@ -462,6 +462,47 @@ static void a_lock_keeps_others_out(void **state)
     file_close(first);
 }
 
+/* What a link leads to is somebody else's: it is neither opened nor made nor locked, and the link stays. */
+static void a_lock_is_no_link(void **state)
+{
+    struct room *room = *state;
+    struct file *lock = NULL;
+    struct stat facts;
+    plim_error error = {0};
+    write_file(room, "other", "text", 4);
+    static const char *const targets[] = {"other", "none"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(symlink(targets[i], "lock"), 0);
+        assert_int_equal(file_open(&lock, room->budget, "lock", FILE_LOCK, &error), PLIM_IO);
+        assert_non_null(strstr(error.message, "symbolic link"));
+        assert_non_null(strstr(error.hint, "remove it"));
+        assert_int_equal(lstat("lock", &facts), 0);
+        assert_true(S_ISLNK(facts.st_mode));
+        assert_int_equal(unlink("lock"), 0);
+    }
+    assert_int_not_equal(stat("none", &facts), 0);
+    assert_int_equal(unlink("other"), 0);
+}
+
+/* The same of every other file that is made: a link at its name is replaced, what it leads to stays as it is. */
+static void no_file_is_made_through_a_link(void **state)
+{
+    struct room *room = *state;
+    struct file *file = NULL;
+    struct stat facts;
+    write_file(room, "other", "text", 4);
+    assert_int_equal(symlink("other", "made"), 0);
+    assert_int_equal(file_open(&file, room->budget, "made", FILE_CREATE, NULL), PLIM_OK);
+    assert_int_equal(file_write(file, 0, "longer text", 11, NULL), PLIM_OK);
+    file_close(file);
+    assert_int_equal(stat("other", &facts), 0);
+    assert_int_equal(facts.st_size, 4);
+    assert_int_equal(lstat("made", &facts), 0);
+    assert_true(S_ISREG(facts.st_mode));
+    assert_int_equal(unlink("made"), 0);
+    assert_int_equal(unlink("other"), 0);
+}
+
 static void room_is_proved(void **state)
 {
     struct room *room = *state;
@@ -602,6 +643,8 @@ int main(void)
         FILE_TEST(a_descriptor_that_does_not_wait_is_waited_for),
         FILE_TEST(files_are_above_the_standard_streams),
         FILE_TEST(a_lock_keeps_others_out),
+        FILE_TEST(a_lock_is_no_link),
+        FILE_TEST(no_file_is_made_through_a_link),
         FILE_TEST(room_is_proved),
         FILE_TEST(a_failed_sync_is_never_taken_back),
         FILE_TEST(memory_is_told_from_disk),

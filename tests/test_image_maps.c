@@ -203,7 +203,7 @@ static void direct_run(struct direct *direct, const struct dataset *node, uint64
         return;
     random_block(random, random_key(SEED, (uint64_t)node->node, UINT64_MAX), epoch, (uint64_t)index);
     char path[256];
-    node->source->type->describe(path, node->source, index);
+    assert_true(node->source->type->describe(path, node->source, index, NULL));
     if (strncmp(function->name, "decode", 6) == 0)
         direct_decode(direct, node->options, path);
     else if (function == &map_resize)
@@ -530,7 +530,7 @@ static void check_element(struct source *source, int64_t i, const char *name, in
     assert_int_equal(found, source->spec.column_count > 1 ? label : -1);
     assert_int_equal(string.bytes, picture.count);
     assert_memory_equal(string.data, picture.bytes, picture.count);
-    source->type->describe(where, source, i);
+    assert_true(source->type->describe(where, source, i, NULL));
     assert_int_equal(strncmp(where, folder, strlen(folder)), 0);
     room.capacity = string.bytes - 1; /* one byte too few */
     room_empty(&room);

@@ -119,6 +119,7 @@ static void models_and_weights(void **state)
     expect_whole("sequential.keras", 6, "dense/bias");
     expect_whole("packed.keras", 6, "dense/bias");
     expect_whole("graph.keras", 12, "out/bias");
+    expect_whole("attention.keras", 21, "out/bias");
 }
 
 static void a_graph_is_connected(void **state)
@@ -210,11 +211,12 @@ static void hostile_configs_are_refused(void **state)
 /* ---- ops ---- */
 
 #define HISTORY(name) "{\"class_name\": \"__keras_tensor__\", \"config\": {\"keras_history\": [\"" name "\", 0, 0]}}"
-#define NODE(class, module, name, config, args)                                                                        \
+#define CALL(class, module, name, config, args, kwargs)                                                                \
     "{\"class_name\": \"" class "\", \"module\": \"" module "\", \"name\": \"" name                                    \
                                 "\", \"config\": {\"name\": \"" name "\"" config                                       \
-                                "}, \"inbound_nodes\": [{\"args\": [" args "], \"kwargs\": {}}]}"
-#define OP(class, name, config, args) NODE(class, "keras.src.ops.numpy", name, config, args)
+                                "}, \"inbound_nodes\": [{\"args\": [" args "], \"kwargs\": {" kwargs "}}]}"
+#define NODE(class, module, name, config, args) CALL(class, module, name, config, args, "")
+#define OP(class, name, config, args)           NODE(class, "keras.src.ops.numpy", name, config, args)
 #define OPS_OF(layers, output)                                                                                         \
     "{\"class_name\": \"Functional\", \"config\": {\"layers\": [{\"class_name\": \"InputLayer\", \"name\": \"x\", "    \
     "\"config\": {\"batch_shape\": [null, 4], \"name\": \"x\"}, \"inbound_nodes\": []}, " layers                       \
@@ -241,6 +243,27 @@ static void ops_that_masks_are_made_of(void **state)
         enter(&desk);
         if (read_text(&desk, texts[i], strlen(texts[i])) != PLIM_OK)
             fail_msg("%s\n %s: %s", texts[i], desk.error.where, desk.error.message);
+        leave(&desk);
+    }
+}
+
+/* Keras writes training= of layers that have it in call(), and overrules it in fit() and evaluate(). */
+static void training_of_a_call_is_passed_over(void **state)
+{
+    static const char *const values[] = {
+        OPS_OF(
+            CALL("Dropout", "keras.layers", "r", ", \"rate\": 0.5", HISTORY("x"), "\"training\": true") ", " DENSE("r"),
+            "d"),
+        OPS_OF(CALL("Dropout", "keras.layers", "r", ", \"rate\": 0.5", HISTORY("x"),
+                    "\"training\": false") ", " DENSE("r"),
+               "d"),
+    };
+    (void)state;
+    for (int i = 0; i < COUNT(values); i++) {
+        struct desk desk;
+        enter(&desk);
+        if (read_text(&desk, values[i], strlen(values[i])) != PLIM_OK)
+            fail_msg("%s\n %s: %s", values[i], desk.error.where, desk.error.message);
         leave(&desk);
     }
 }
@@ -551,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_shared_layer_is_named_like_a_class),
         cmocka_unit_test(work_grows_with_the_text),
         cmocka_unit_test(ops_that_masks_are_made_of),
+        cmocka_unit_test(training_of_a_call_is_passed_over),
         cmocka_unit_test(ops_without_a_like_are_refused),
         cmocka_unit_test(constants_are_read),
         cmocka_unit_test(hostile_constants_are_refused),

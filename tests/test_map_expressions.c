@@ -1,5 +1,5 @@
-/* test_map_expressions.c - expressions in `map:`, columns chosen and renamed, shapes: through pipelines from job text.
- */
+/* test_map_expressions.c - expressions in `map:`, columns chosen and renamed, shapes: through pipelines from
+   job text. */
 #include "stage_checks.h"
 
 #include "pipeline/chain_digest.h"

@@ -486,8 +486,8 @@ static void wrong_words_have_a_place(void **state)
     refused_job("- map: [pad: [3]]\n", PLIM_BAD_JOB, "job.yaml:1:9", "axes", "");
 }
 
-/* An element out of vocabulary, and a text too large for its room: told, with the element; what lies behind it comes.
- */
+/* An element out of vocabulary, and a text too large for its room: told, with the element; what lies behind
+   it comes. */
 static void bad_elements_are_named(void **state)
 {
     (void)state;

@@ -22,9 +22,10 @@ static const char smaps[] =
     "9000-a000 rw-p 00002000 fe:00 11 /lib/small.so\nSize: 4 kB\nRss: 4 kB\nAnonymous: 4 kB\n"
     /* a large one: 16 MiB, 100 KiB resident, 12 of them written */
     "10000000-11000000 r-xp 00000000 fe:00 12 /lib/large.so\nSize: 16384 kB\nRss: 100 kB\nAnonymous: 12 kB\n"
-    /* heap and stack */
+    /* a heap and a stack as they begin count whole; a host's large one what is resident and 160 KiB */
     "20000000-20100000 rw-p 00000000 00:00 0 [heap]\nSize: 1024 kB\nRss: 40 kB\nAnonymous: 40 kB\n"
-    "30000000-30100000 rw-p 00000000 00:00 0 [stack]\nSize: 1024 kB\nRss: 8 kB\nAnonymous: 8 kB\nVmFlags: rd wr\n";
+    "28000000-28002000 rw-p 00000000 00:00 0\nSize: 8 kB\nRss: 4 kB\nAnonymous: 4 kB\n"
+    "30000000-30021000 rw-p 00000000 00:00 0 [stack]\nSize: 132 kB\nRss: 8 kB\nAnonymous: 8 kB\nVmFlags: rd wr\n";
 
 static void files_count_whole_or_resident(void **state)
 {
@@ -40,7 +41,7 @@ static void files_count_whole_or_resident(void **state)
     assert_int_equal(mappings_read_from(&mappings, budget, path, NULL, 0, NULL), PLIM_OK);
     assert_int_equal(mappings.small_files, 8 * KIB); /* 12 KiB less the written page, which is anonymous */
     assert_int_equal(mappings.large_files, 88 * KIB);
-    assert_int_equal(mappings.anonymous, (4 + 12 + 40 + 8) * KIB);
+    assert_int_equal(mappings.anonymous, (4 + 12 + 40 + 160 + 4 + 132) * KIB);
     /* Code that is never run, less what neighbours bring in with them: here it leaves nothing of 16 MiB but 128 KiB. */
     const struct code_range unused[] = {{0x10000000, 0x11000000}, {0x1000, 0x3000}};
     assert_int_equal(mappings_read_from(&mappings, budget, path, unused, 2, NULL), PLIM_OK);

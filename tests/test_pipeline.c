@@ -539,7 +539,7 @@ static void failed_datasets_carry_their_error(void **state)
     expect_failed(dataset_batch(counting(budget, 9), 0, false), PLIM_BAD_JOB, "batch");
     expect_failed(dataset_batch(counting(budget, 9), INT64_MAX, false), PLIM_BAD_JOB, "address");
     expect_failed(dataset_batch(plain(budget), 2, false), PLIM_UNSUPPORTED, "batches of batches");
-    expect_failed(dataset_prefetch(counting(budget, 9), 2), PLIM_UNSUPPORTED, "prefetch");
+    expect_failed(dataset_prefetch(counting(budget, 9), -2), PLIM_BAD_JOB, "prefetch");
     expect_failed(dataset_prefetch(plain(budget), -2), PLIM_BAD_JOB, "prefetch");
     expect_failed(dataset_shuffle(dataset_repeat(counting(budget, 9), -1), 1), PLIM_UNSUPPORTED, "without end");
     expect_failed(dataset_map(plain(budget), &map_cast, &(struct cast_options){.column = "imag"}), PLIM_BAD_JOB,

@@ -68,6 +68,7 @@ static void stacks(void **state)
            "[[[0, 1], [2, 3], [4, 0]]]");
     expect("{range: 7, pipeline: [batch: 2, rebatch: {size: 3, drop_remainder: true}]}", "[[0, 1, 2], [3, 4, 5]]");
     expect("{range: 7, pipeline: [batch: 2, rebatch: [3, 1], prefetch: 2]}", "[[0, 1, 2], [3], [4, 5, 6]]");
+    expect("{range: 7, pipeline: [prefetch: 2, batch: 3]}", "[[0, 1, 2], [3, 4, 5], [6]]");
     expect("{range: 5, pipeline: [window: 2]}", "[[0, 1], [2, 3], [4]]");
     expect("{range: 5, pipeline: [window: {size: 2, shift: 1, stride: 2, drop_remainder: true}]}",
            "[[0, 2], [1, 3], [2, 4]]");

@@ -56,6 +56,12 @@ static void stages_are_read(void **state)
     expect("[repeat: -1, take: 250, batch: 100]", 250, 100, 1, 3);
     expect("- batch: {size: 8, drop_remainder: false}\n- prefetch\n", 100, 8, 3, 13);
     expect("- repeat:\n- batch: 1\n- prefetch: 0\n", -1, 1, 1, -1);
+    /* Before batch it counts elements. */
+    expect("[prefetch: auto, batch: 32]", 100, 32, 3, 4);
+    expect("[prefetch: 33, repeat: 2, batch: 32]", 200, 32, 3, 7);
+    expect("[prefetch: 0, batch: 32]", 100, 32, 1, 4);
+    expect("[prefetch: 9999999999, batch: 1]", 100, 1, 1025, 100);
+    expect("[prefetch: 8, batch: 4, prefetch: 1]", 100, 4, 2, 25);
 }
 
 static void the_seed_is_the_jobs(void **state)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "base/message.h"
 #include "base/status.h"
 
 static void every_status_has_a_name_and_an_exit_code(void **state)
@@ -85,13 +86,53 @@ static void long_texts_are_cut_between_characters(void **state)
     assert_int_equal(error.message[509], 'a');
 }
 
+/* A precision cuts bytes; half a character is no bad byte of the file. */
+static void precisions_cut_between_characters(void **state)
+{
+    (void)state;
+    plim_error error;
+    char part[8];
+    fail_at(&error, PLIM_IO, "f", "'%.3s' and '%.4s' of %d", "ab\xc3\xa9", "ab\xe2\x82\xac", 7);
+    assert_string_equal(error.message, "'ab' and 'ab' of 7");
+    hint(&error, PLIM_IO, "%.*s|%5.1f%%|%.4s", 5, "\xf0\x9f\x9a\xa2\xf0\x9f", 2.25, "ab\xc3\xa9");
+    assert_string_equal(error.hint, "\xf0\x9f\x9a\xa2|  2.2%|ab\xc3\xa9");
+    reword(&error, PLIM_IO, "%.3s, %.3s", "a\xe9z", "ab\xff"); /* bad bytes stay told */
+    assert_string_equal(error.message, "a\\xe9z, ab\\xff");
+    assert_int_equal(message_print(part, sizeof part, "abcdef%s", "\xc3\xa9"), 8);
+    assert_string_equal(part, "abcdef");
+}
+
 static void an_error_is_one_line(void **state)
 {
     (void)state;
     plim_error error;
     fail_at(&error, PLIM_IO, "a\nb", "%s", "x\x1b[31m\ty");
-    assert_string_equal(error.where, "a?b");
-    assert_string_equal(error.message, "x?[31m?y");
+    assert_string_equal(error.where, "a\\x0ab");
+    assert_string_equal(error.message, "x\\x1b[31m\\x09y");
+    (fail)(&error, PLIM_IO, "%s", "C1 \xc2\x9b, turned \xe2\x80\xae, line \xe2\x80\xa8, apart \xe2\x81\xa7");
+    assert_string_equal(error.message, "C1 \\xc2\\x9b, turned \\xe2\\x80\\xae, line \\xe2\\x80\\xa8, "
+                                       "apart \\xe2\\x81\\xa7");
+}
+
+/* Errors quote what files say: valid UTF-8 stays, other bytes are written in hexadecimal. */
+static void an_error_is_utf8(void **state)
+{
+    (void)state;
+    plim_error error;
+    char bytes[257] = "";
+    fail_at(&error, PLIM_IO, "\xff.npy", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x9a\xa2 \xe9 \xc0\xaf \xed\xa0\x80");
+    assert_string_equal(error.where, "\\xff.npy");
+    assert_string_equal(error.message, "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x9a\xa2 \\xe9 \\xc0\\xaf \\xed\\xa0\\x80");
+    hint(&error, PLIM_IO, "%s", "\x80\x80");
+    assert_string_equal(error.hint, "\\x80\\x80");
+    place((error.where[0] = '\0', &error), PLIM_IO, "\xfe");
+    assert_string_equal(error.where, "\\xfe");
+    reword(&error, PLIM_BAD_DATA, "element 3: %s\n", error.hint);
+    assert_string_equal(error.message, "element 3: \\x80\\x80\\x0a");
+    assert_string_equal(error.where, "\\xfe");
+    memset(bytes, 0x90, sizeof bytes - 1); /* four characters each: cut between them */
+    (fail)(&error, PLIM_IO, "%s", bytes);
+    assert_int_equal(strlen(error.message), 508);
 }
 
 static void keep_line(void *context, const char *line)
@@ -119,7 +160,9 @@ int main(void)
         cmocka_unit_test(a_place_is_added_once),
         cmocka_unit_test(an_error_may_be_wrapped),
         cmocka_unit_test(long_texts_are_cut_between_characters),
+        cmocka_unit_test(precisions_cut_between_characters),
         cmocka_unit_test(an_error_is_one_line),
+        cmocka_unit_test(an_error_is_utf8),
         cmocka_unit_test(a_log_line_reaches_its_sink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

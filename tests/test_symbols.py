@@ -3,7 +3,8 @@
 1. The shared library exports the functions that plimsoll.h declares, and nothing else.
 2. No object of the library refers to a function that ends the process. Assertions are for bugs of ours: a build that
    has them may refer to what they call, a release may not.
-3. The kernels of an instruction set lie together, with no code of anybody else's between (backends/cpu/cpu_unused.c)."""
+3. tests/test_api_nonsense.c calls every function of plimsoll.h.
+4. The kernels of an instruction set lie together, with no code of anybody else's between (backends/cpu/cpu_unused.c)."""
 import os, re, subprocess, sys
 
 LIBRARY, ARCHIVE, PROGRAM = sys.argv[1:4]
@@ -44,6 +45,14 @@ def check_exports():
         yield f"{name} is exported, but not declared in plimsoll.h"
 
 
+def check_nonsense_table():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "test_api_nonsense.c")
+    with open(path, encoding="utf-8") as f:
+        tried = set(re.findall(r"\bCALL\((plim_\w+),", f.read()))
+    for name in sorted(declared() ^ tried):
+        yield f"{name}: not in both plimsoll.h and the table of test_api_nonsense.c"
+
+
 def check_process_is_never_ended():
     allowed = {"__assert_fail"} if WITH_ASSERTIONS else set()
     lines = nm("-A", "-u", ARCHIVE)
@@ -78,7 +87,7 @@ def check_kernels_lie_together():
 
 def main():
     failed = 0
-    for check in (check_exports, check_process_is_never_ended, check_kernels_lie_together):
+    for check in (check_exports, check_nonsense_table, check_process_is_never_ended, check_kernels_lie_together):
         problems = list(check())
         print(*problems, sep="\n", end="\n" if problems else "")
         print(f"{check.__name__} ... {'FAIL' if problems else 'ok'}")

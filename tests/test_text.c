@@ -1,4 +1,5 @@
 /* test_text.c - growing text, sizes, counts, nearest words. */
+#include <stdio.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -179,10 +180,35 @@ static void words_are_cut_between_characters(void **state)
     budget_free(budget);
 }
 
+static void the_end_of_a_path(void **state)
+{
+    char out[12], cut[] = "ab\xe2\x82";
+    (void)state;
+    text_end(out, sizeof out, "12345678901");
+    assert_string_equal(out, "12345678901");
+    text_end(out, sizeof out, "0123456789012");
+    assert_string_equal(out, "...56789012");
+    text_end(out, sizeof out,
+             "/path/\xc3\xa9"
+             "1234567");
+    assert_string_equal(out, "...1234567"); /* the first byte of the character would not fit */
+    cut[text_whole(cut, strlen(cut))] = 0;
+    assert_string_equal(cut, "ab");
+    snprintf(out, sizeof out, "a\xc3\xa9");
+    out[text_whole(out, strlen(out))] = 0;
+    assert_string_equal(out, "a\xc3\xa9");
+    snprintf(out, sizeof out, "a\xf0\x9f\x98");
+    out[text_whole(out, strlen(out))] = 0;
+    assert_string_equal(out, "a");
+    out[text_whole(out, strlen(out))] = 0;
+    assert_string_equal(out, "a");
+}
+
 static void sizes_without_unit_are_seen(void **state)
 {
     (void)state;
-    static const char *const lacking[] = {"16", "1", "65535"}, *const whole[] = {"65536", "16B", "16MiB", "0", "auto", "80%", ""};
+    static const char *const lacking[] = {"16", "1", "65535"}, *const whole[] = {"65536", "16B", "16MiB", "0",
+                                                                                 "auto",  "80%", ""};
     for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++)
         assert_true(text_lacks_unit(lacking[i]));
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
@@ -217,14 +243,54 @@ static void the_nearest_word_is_found(void **state)
     assert_null(text_nearest("batch", NULL, 0));
 }
 
+/* Each part of a word counts by itself: what is another word is no slip. */
+static void another_word_is_no_neighbour(void **state)
+{
+    static const char *const words[] = {"random_flip",    "output_dim",  "lion",         "learning_rate",
+                                        "Discretization", "RandomFlip",  "MaxPooling2D", "weight_decay",
+                                        "multi_hot",      "output_shape", "MultiHeadAttention", "adamw", "adamax"};
+    static const char *const pairs[][2] = {
+        {"random_hue", NULL},
+        {"RandomHue", NULL},
+        {"input_dim", NULL},
+        {"input_shape", NULL},
+        {"muon", NULL},
+        {"Quantization", NULL},
+        {"random_flop", "random_flip"},
+        {"learnign_rate", "learning_rate"},
+        {"learningrate", "learning_rate"},
+        {"max_pooling2d", "MaxPooling2D"},
+        {"multihot", "multi_hot"},
+        {"wieght_decay", "weight_decay"},
+        {"output_dims", "output_dim"},
+        {"MultiheadAttention", "MultiHeadAttention"}, /* capitals alone: other parts, the same word */
+        {"Randomflip", "RandomFlip"},
+        {"adamx", NULL}, /* as near to both */
+        {"adamaxx", "adamax"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const char *found = text_nearest(pairs[i][0], words, sizeof words / sizeof *words);
+        if (!found != !pairs[i][1] || (found && strcmp(found, pairs[i][1]) != 0))
+            fail_msg("%s: %s", pairs[i][0], found ? found : "nothing");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_grows),       cmocka_unit_test(a_failed_append_marks_the_text),
-        cmocka_unit_test(sizes_for_people), cmocka_unit_test(counts_for_people),
-        cmocka_unit_test(sizes_are_parsed), cmocka_unit_test(words_are_cut_between_characters),
-        cmocka_unit_test(sizes_are_parsed), cmocka_unit_test(sizes_without_unit_are_seen),
-        cmocka_unit_test(sizes_are_parsed), cmocka_unit_test(the_nearest_word_is_found),
+        cmocka_unit_test(text_grows),
+        cmocka_unit_test(a_failed_append_marks_the_text),
+        cmocka_unit_test(sizes_for_people),
+        cmocka_unit_test(counts_for_people),
+        cmocka_unit_test(sizes_are_parsed),
+        cmocka_unit_test(words_are_cut_between_characters),
+        cmocka_unit_test(the_end_of_a_path),
+        cmocka_unit_test(sizes_are_parsed),
+        cmocka_unit_test(sizes_without_unit_are_seen),
+        cmocka_unit_test(sizes_are_parsed),
+        cmocka_unit_test(the_nearest_word_is_found),
+        cmocka_unit_test(another_word_is_no_neighbour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ struct told {
     double first_loss, last_loss;
     /* For the listener: */
     int64_t stop_at;
-    volatile int stop;
+    struct stop stop;
 };
 
 struct folder {
@@ -109,7 +109,7 @@ static void listen(void *context, const plim_event *event)
             told->first_loss = event->progress->step_loss;
         told->last_loss = event->progress->step_loss;
         if (event->progress->total_steps == told->stop_at)
-            told->stop = 1;
+            stop_ask(&told->stop);
     }
     if (event->kind == PLIM_EVENT_EPOCH) {
         told->epochs++;

@@ -53,6 +53,8 @@ struct backend {
     const struct backend_type *type;
     int threads;       /* how many will run kernels at once; 0: as many as processors */
     atomic_int failed; /* the first plim_status that a kernel could not go on with; stays */
+    uint64_t missing_bytes; /* of a library that the budget has no room for, or 0. Other kernels stand in its place, so that the
+                               plan can tell about how much the job needs; it cannot be run */
 };
 
 /* Said before prepare: kernels that hold things for each thread hold this many. */

@@ -63,6 +63,15 @@ void budget_free(struct budget *budget);
 /* Changes the limit; refused (OVER_BUDGET) when more than that is held. */
 plim_status budget_limit(struct budget *budget, uint64_t limit_bytes, plim_error *error);
 
+/* While a job is opened and planned nobody knows yet what code, libraries and their heaps will take. From here on the
+   limit holds for the kernel's figure of the whole process instead: a block is refused when resident memory and page
+   tables would pass the limit with it. PLIM_OVER_BUDGET when they do already. */
+plim_status budget_bind_process(struct budget *budget, uint64_t limit_bytes, plim_error *error);
+/* Back to what the ledger counts; the limit stays. */
+void budget_unbind_process(struct budget *budget);
+/* Whether somebody else (a library) may allocate this much now; always, where the process is not bound. */
+plim_status budget_outside(struct budget *budget, uint64_t bytes, const char *what, plim_error *error);
+
 /* Zeroed bytes aligned to 64, or NULL (limit reached, no memory, fault).
    bytes == 0 gives a valid pointer. Thread-safe. */
 void *budget_take(struct budget *budget, enum tag tag, size_t bytes);

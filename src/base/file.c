@@ -27,13 +27,16 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/budget_stop.h"
 #include "base/checked.h"
 #include "base/fault.h"
 #include "base/file_own.h"
+#include "base/stop.h"
 #include "base/text.h"
 
 #define FILE_TAG        TAG_FORMATS
 #define WILL_NEED_BYTES ((uint64_t)128 * 1024) /* of one advice the kernel may forget what is more */
+#define READ_BYTES      ((size_t)32 * 1024 * 1024) /* between two looks at the stop flag */
 #define INTERRUPTS_MOST 10000 /* in a row, then it is an error: a hang would be worse */
 
 struct file {
@@ -178,17 +181,18 @@ static int still_named(int descriptor, const char *path)
     struct stat opened, named;
     if (file_faulted(FAULT_STAT) || fstat(descriptor, &opened) != 0)
         return -1;
-    if (stat(path, &named) != 0)
+    if (lstat(path, &named) != 0)
         return errno == ENOENT ? 0 : -1;
     return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 /* Whoever held the lock removes the file: a lock on a file that has lost its
-   name keeps nobody out, so the next one is tried. */
+   name keeps nobody out, so the next one is tried. A link is not followed: what it leads to is not ours, and closing
+   would remove the link. */
 static int open_lock(const char *path)
 {
     for (int times = 0; times < INTERRUPTS_MOST; times++) {
-        int descriptor = file_open_path(path, O_RDWR | O_CREAT, 0666);
+        int descriptor = file_open_path(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0666);
         if (descriptor < 0)
             return -1;
         int named = lock_descriptor(descriptor) ? still_named(descriptor, path) : -1;
@@ -232,6 +236,12 @@ static plim_status check_readable(const struct file *file, plim_error *error)
                    S_ISDIR(status.st_mode) ? "it is a folder" : "it is not a file");
 }
 
+static plim_status is_link(const char *path, plim_error *error)
+{
+    fail_at(error, PLIM_IO, path, "cannot lock: it is a symbolic link");
+    return hint(error, PLIM_IO, "remove it, or name another folder");
+}
+
 static plim_status in_use(const char *path, plim_error *error)
 {
     fail_at(error, PLIM_IO, path, "it is locked: in use by another run");
@@ -260,6 +270,8 @@ plim_status file_open(struct file **out, struct budget *budget, const char *path
     plim_status status = PLIM_OK;
     if (file->descriptor < 0 && mode == FILE_LOCK && errno == EWOULDBLOCK)
         status = in_use(path, error);
+    else if (file->descriptor < 0 && mode == FILE_LOCK && errno == ELOOP)
+        status = is_link(path, error);
     else if (file->descriptor < 0)
         status = file_io_error(error, path, verbs[mode], errno);
     else if (mode == FILE_READ)
@@ -341,7 +353,10 @@ plim_status file_read_some(size_t *got, struct file *file, uint64_t offset, void
     size_t done = 0, wanted = bytes < most ? bytes : (size_t)most;
     int times = 0;
     while (done < wanted) {
-        ssize_t step = read_once(file, offset + done, (char *)to + done, wanted - done);
+        size_t part = wanted - done < READ_BYTES ? wanted - done : READ_BYTES;
+        if (file->budget) /* file_fetch's has none */
+            TRY(budget_may_transfer(file->budget, error));
+        ssize_t step = read_once(file, offset + done, (char *)to + done, part);
         if (step < 0 && interrupted(&times))
             continue;
         if (step < 0)
@@ -415,6 +430,7 @@ plim_status file_write(struct file *file, uint64_t offset, const void *from, siz
     if (offset > INT64_MAX || bytes > INT64_MAX - offset)
         return file_io_error(error, file->path, "write", EFBIG);
     while (done < bytes) {
+        TRY(budget_may_transfer(file->budget, error));
         ssize_t step = write_once(file, offset + done, (const char *)from + done, bytes - done);
         if (step < 0 && interrupted(&times))
             continue;
@@ -426,19 +442,39 @@ plim_status file_write(struct file *file, uint64_t offset, const void *from, siz
     return PLIM_OK;
 }
 
-/* A descriptor that does not wait: we wait. */
-static bool wait_for_room(int descriptor)
+/* A descriptor of the host's may be one that waits, and its flags are not ours to change: we write only when there is
+   room, and then no more than a pipe with room takes without waiting. */
+static bool wait_for_room(const struct stop *stop, int descriptor)
 {
-    return errno == EAGAIN && poll(&(struct pollfd){.fd = descriptor, .events = POLLOUT}, 1, -1) > 0;
+    int waited_ms = 0, times = 0;
+    for (;;) {
+        int ready = poll(&(struct pollfd){.fd = descriptor, .events = POLLOUT}, 1, BUDGET_ASK_MS);
+        if (ready > 0)
+            return true;
+        if (ready < 0 && !interrupted(&times))
+            return false;
+        waited_ms += stop && stop_asked(stop) ? BUDGET_ASK_MS : 0;
+        if (waited_ms >= FILE_LAST_WAIT_MS) {
+            errno = EAGAIN;
+            return false;
+        }
+    }
 }
 
-static bool send_all(int descriptor, const char *from, size_t bytes)
+static bool send_all(const struct stop *stop, int descriptor, const char *from, size_t bytes)
 {
     size_t done = 0;
     int times = 0;
+    if (descriptor < 0) { /* poll would wait for it for ever */
+        errno = EBADF;
+        return false;
+    }
     while (done < bytes) {
-        ssize_t step = file_faulted(FAULT_WRITE) ? -1 : write(descriptor, from + done, bytes - done);
-        if (step < 0 && (interrupted(&times) || wait_for_room(descriptor)))
+        if (!wait_for_room(stop, descriptor))
+            return false;
+        size_t part = bytes - done < PIPE_BUF ? bytes - done : PIPE_BUF;
+        ssize_t step = file_faulted(FAULT_WRITE) ? -1 : write(descriptor, from + done, part);
+        if (step < 0 && (interrupted(&times) || errno == EAGAIN))
             continue;
         if (step <= 0)
             return false;
@@ -453,13 +489,18 @@ int file_columns(int descriptor)
     return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-bool file_send(int descriptor, const void *from, size_t bytes)
+bool file_send_until(const struct stop *stop, int descriptor, const void *from, size_t bytes)
 {
     struct quiet quiet;
     quiet_begin(&quiet);
-    bool sent = send_all(descriptor, from, bytes);
+    bool sent = send_all(stop, descriptor, from, bytes);
     quiet_end(&quiet, !sent);
     return sent;
+}
+
+bool file_send(int descriptor, const void *from, size_t bytes)
+{
+    return file_send_until(NULL, descriptor, from, bytes);
 }
 
 plim_status file_sync(struct file *file, plim_error *error)

@@ -1,7 +1,8 @@
 /* file.h - all I/O of the library. No other file calls open, read, write,
    fsync, rename, unlink, mkdir or stat. Retries EINTR and short transfers.
    No file takes a descriptor below 3, and no write raises a signal.
-   Error places are file names; errors are PLIM_IO unless said. */
+   Error places are file names; errors are PLIM_IO unless said. Where a stop refuses transfers
+   (budget_stop.h), reading, writing and opening are PLIM_INTERRUPTED. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -11,6 +12,7 @@
 #include "base/budget.h"
 
 struct file;
+struct stop;
 
 enum file_mode {
     FILE_READ,
@@ -39,6 +41,10 @@ plim_status file_write(struct file *file, uint64_t offset, const void *from, siz
 /* All bytes to a descriptor that the host owns (a terminal, a pipe, a log);
    false, and errno, when its reader went away or it broke. */
 bool file_send(int descriptor, const void *from, size_t bytes);
+/* The same; once a stop is asked for (NULL: never) it waits for a reader that does not read no longer than
+   FILE_LAST_WAIT_MS, and is false with EAGAIN then. */
+#define FILE_LAST_WAIT_MS 100
+bool file_send_until(const struct stop *stop, int descriptor, const void *from, size_t bytes);
 /* How wide the terminal behind a descriptor is; 80 when it does not tell. */
 int file_columns(int descriptor);
 /* Data on the disk, or an error that is never retried. */
@@ -67,6 +73,8 @@ bool file_folder_in_memory(const char *folder);
 plim_status file_prove_room(struct budget *budget, const char *folder, uint64_t bytes, plim_error *error);
 
 plim_status file_exists(bool *out, const char *path, plim_error *error);
+/* For searches: false also where the folder it would be in may not be searched: *refused, and error has why. */
+plim_status file_try_exists(bool *out, bool *refused, const char *path, plim_error *error);
 /* 0 when there is no such file. */
 plim_status file_size_at(uint64_t *bytes, const char *path, plim_error *error);
 /* Whether both name one file; false when either is not there. */

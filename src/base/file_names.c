@@ -19,6 +19,23 @@ static plim_status look_at(struct stat *out, bool *there, const char *path, plim
     return PLIM_OK;
 }
 
+bool file_refused(int error_number)
+{
+    return error_number == EACCES || error_number == EPERM;
+}
+
+plim_status file_try_exists(bool *out, bool *refused, const char *path, plim_error *error)
+{
+    struct stat status;
+    *out = !file_faulted(FAULT_STAT) && stat(path, &status) == 0;
+    int error_number = *out ? 0 : errno;
+    *refused = file_refused(error_number);
+    if (*out || error_number == ENOENT || error_number == ENOTDIR)
+        return PLIM_OK;
+    plim_status failed = file_io_error(error, path, "look at it", error_number);
+    return *refused ? PLIM_OK : failed;
+}
+
 plim_status file_exists(bool *out, const char *path, plim_error *error)
 {
     struct stat status;

@@ -13,6 +13,8 @@ struct statfs;
 plim_status file_io_error(plim_error *error, const char *path, const char *verb, int error_number);
 /* True when a fault is armed for this call; errno is set. */
 bool file_faulted(enum fault_site site);
+/* Whether permissions are what is in the way. */
+bool file_refused(int error_number);
 /* Above the standard streams, closed on exec, EINTR retried; -1 and errno. */
 int file_open_path(const char *path, int flags, mode_t mode);
 /* For as long as the file is open. */

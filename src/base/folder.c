@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/budget_stop.h"
 #include "base/file_own.h"
 
 #define INTERRUPTS_MOST 10000
@@ -32,7 +33,9 @@ struct folder {
     char path[];
 };
 
-plim_status folder_open(struct folder **out, struct budget *budget, const char *path, plim_error *error)
+/* *error_number: of opening it, where that failed. */
+static plim_status open_folder(struct folder **out, int *error_number, struct budget *budget, const char *path,
+                               plim_error *error)
 {
     size_t path_bytes = strlen(path) + 1, struct_bytes = sizeof(struct folder) + path_bytes;
     struct folder *folder = budget_take(budget, TAG_FORMATS, struct_bytes);
@@ -43,11 +46,30 @@ plim_status folder_open(struct folder **out, struct budget *budget, const char *
     memcpy(folder->path, path, path_bytes);
     folder->descriptor = file_open_path(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
     if (folder->descriptor < 0) {
+        *error_number = errno;
         plim_status status = file_io_error(error, path, "list the folder", errno);
         folder_close(folder);
         return status;
     }
     *out = folder;
+    return PLIM_OK;
+}
+
+plim_status folder_open(struct folder **out, struct budget *budget, const char *path, plim_error *error)
+{
+    int error_number;
+    return open_folder(out, &error_number, budget, path, error);
+}
+
+plim_status folder_try_open(struct folder **out, bool *refused, struct budget *budget, const char *path,
+                            plim_error *error)
+{
+    int error_number = 0;
+    plim_status status = open_folder(out, &error_number, budget, path, error);
+    *refused = file_refused(error_number);
+    if (!*refused && error_number != ENOENT && error_number != ENOTDIR)
+        return status;
+    *out = NULL;
     return PLIM_OK;
 }
 
@@ -64,6 +86,7 @@ static plim_status fill(struct folder *folder, plim_error *error)
 {
     long got;
     int times = 0;
+    TRY(budget_may_transfer(folder->budget, error));
     do
         got = file_faulted(FAULT_READ) ? -1 : syscall(SYS_getdents64, folder->descriptor, folder->buffer, BUFFER_BYTES);
     while (got < 0 && errno == EINTR && ++times < INTERRUPTS_MOST);

@@ -18,6 +18,10 @@ struct folder_entry {
 #define FOLDER_BYTES ((size_t)16 * 1024)
 
 plim_status folder_open(struct folder **out, struct budget *budget, const char *path, plim_error *error);
+/* For searches: *out is NULL where there is no such folder, and where it may not be read: *refused, and error has why.
+ */
+plim_status folder_try_open(struct folder **out, bool *refused, struct budget *budget, const char *path,
+                            plim_error *error);
 void folder_close(struct folder *folder);
 /* Without "." and "..". *more false: that was all. */
 plim_status folder_next(bool *more, struct folder_entry *out, struct folder *folder, plim_error *error);

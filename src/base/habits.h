@@ -9,5 +9,7 @@
 const char *habit_word(const char *word, const char *const *words, size_t count);
 /* What to write instead of a word that stands nowhere or elsewhere; NULL: nothing is known of it. */
 const char *habit_place(const char *word);
+/* What to write instead of a layer of Keras that is none here; NULL: there is nothing. */
+const char *habit_instead(const char *word);
 
 #endif

@@ -36,14 +36,15 @@ size_t json_utf8_length(const char *text, size_t bytes)
     return length;
 }
 
-__attribute__((format(printf, 3, 4))) static plim_status wrong(plim_error *error, size_t at, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static plim_status wrong(const struct json_reader *reader, plim_error *error,
+                                                               size_t at, const char *format, ...)
 {
     char what[128];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    return fail(error, PLIM_BAD_DATA, "byte %zu: %s", at, what);
+    return fail(error, PLIM_BAD_DATA, "byte %llu: %s", (unsigned long long)(reader->base + at), what);
 }
 
 void json_read_init(struct json_reader *reader, const char *data, size_t bytes)
@@ -114,21 +115,21 @@ static plim_status read_string(const char **text, size_t *bytes, struct json_rea
 {
     size_t start = reader->at;
     if (!accept(reader, '"'))
-        return wrong(error, reader->at, "a string was expected");
+        return wrong(reader, error, reader->at, "a string was expected");
     for (;;) {
         const char *p = reader->data + reader->at;
         size_t length = json_utf8_length(p, reader->bytes - reader->at);
         if (peek(reader) < 0)
-            return wrong(error, start, "the string that begins here has no end");
+            return wrong(reader, error, start, "the string that begins here has no end");
         if (length == 0)
-            return wrong(error, reader->at, "not UTF-8");
+            return wrong(reader, error, reader->at, "not UTF-8");
         if ((unsigned char)*p < 0x20)
-            return wrong(error, reader->at, "a control character in a string must be escaped");
+            return wrong(reader, error, reader->at, "a control character in a string must be escaped");
         reader->at += length;
         if (*p == '"')
             break;
         if (*p == '\\' && !pass_escape(reader))
-            return wrong(error, reader->at, "bad escape in a string");
+            return wrong(reader, error, reader->at, "bad escape in a string");
     }
     *text = reader->data + start + 1;
     *bytes = reader->at - start - 2;
@@ -171,7 +172,7 @@ static bool pass_word(struct json_reader *reader, const char *word)
 static plim_status enter(struct json_token *token, struct json_reader *reader, bool object, plim_error *error)
 {
     if (reader->depth == JSON_DEPTH)
-        return wrong(error, reader->at, "more than %d levels", JSON_DEPTH);
+        return wrong(reader, error, reader->at, "more than %d levels", JSON_DEPTH);
     uint64_t bit = 1ull << reader->depth;
     reader->in_object = object ? reader->in_object | bit : reader->in_object & ~bit;
     reader->depth++;
@@ -188,7 +189,7 @@ static plim_status read_scalar(struct json_token *token, struct json_reader *rea
     if (c == '-' || (c >= '0' && c <= '9')) {
         token->kind = JSON_NUMBER;
         if (!pass_number(reader))
-            return wrong(error, reader->at, "bad number");
+            return wrong(reader, error, reader->at, "bad number");
     } else if (pass_word(reader, "true")) {
         token->kind = JSON_TRUE;
     } else if (pass_word(reader, "false")) {
@@ -196,7 +197,7 @@ static plim_status read_scalar(struct json_token *token, struct json_reader *rea
     } else if (pass_word(reader, "null")) {
         token->kind = JSON_NULL;
     } else {
-        return wrong(error, reader->at, c < 0 ? "it ends where a value was expected" : "a value was expected");
+        return wrong(reader, error, reader->at, c < 0 ? "it ends where a value was expected" : "a value was expected");
     }
     token->text_bytes = (size_t)(reader->data + reader->at - token->text);
     return PLIM_OK;
@@ -205,7 +206,7 @@ static plim_status read_scalar(struct json_token *token, struct json_reader *rea
 static plim_status read_value(struct json_token *token, struct json_reader *reader, plim_error *error)
 {
     int c = peek(reader);
-    token->at = reader->at;
+    token->at = reader->base + reader->at;
     if (c == '{' || c == '[')
         return enter(token, reader, c == '{', error);
     token->kind = JSON_STRING;
@@ -222,7 +223,7 @@ static plim_status read_key(struct json_token *token, struct json_reader *reader
     TRY(read_string(&token->key, &token->key_bytes, reader, error));
     skip_space(reader);
     if (!accept(reader, ':'))
-        return wrong(error, reader->at, "':' was expected after a key");
+        return wrong(reader, error, reader->at, "':' was expected after a key");
     skip_space(reader);
     return PLIM_OK;
 }
@@ -235,9 +236,9 @@ static plim_status next_at_top(struct json_token *token, struct json_reader *rea
         return read_value(token, reader, error);
     }
     if (!reader->after_value || peek(reader) >= 0)
-        return wrong(error, reader->at, "nothing may follow the value");
+        return wrong(reader, error, reader->at, "nothing may follow the value");
     token->kind = JSON_END;
-    token->at = reader->at;
+    token->at = reader->base + reader->at;
     return PLIM_OK;
 }
 
@@ -252,7 +253,7 @@ plim_status json_next(struct json_token *token, struct json_reader *reader, plim
     }
     bool object = reader->in_object >> (reader->depth - 1) & 1;
     char close = object ? '}' : ']';
-    found.at = reader->at;
+    found.at = reader->base + reader->at;
     if (accept(reader, close)) {
         found.kind = object ? JSON_OBJECT_END : JSON_ARRAY_END;
         reader->depth--;
@@ -262,7 +263,7 @@ plim_status json_next(struct json_token *token, struct json_reader *reader, plim
     }
     if (reader->after_value) {
         if (!accept(reader, ','))
-            return wrong(error, reader->at, "',' or '%c' was expected", close);
+            return wrong(reader, error, reader->at, "',' or '%c' was expected", close);
         skip_space(reader);
     }
     if (object)

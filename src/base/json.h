@@ -35,12 +35,13 @@ struct json_token {
     size_t key_bytes;
     const char *text;
     size_t text_bytes;
-    size_t at; /* byte offset in the buffer */
+    uint64_t at; /* byte offset in the document */
 };
 
 struct json_reader {
     const char *data;
     size_t bytes, at;
+    uint64_t base; /* the buffer's place in its document: counts in the offsets that are told */
     int depth;
     uint64_t in_object; /* one bit a level: at most JSON_DEPTH levels */
     bool started, after_value;

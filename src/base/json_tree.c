@@ -1,10 +1,13 @@
 /* json_tree.c - JSON into the tree of yaml.h, without calling itself: the levels are kept in a table. */
 #include "base/json_tree.h"
+#include "base/message.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/budget_need.h"
 #include "base/json.h"
+#include "base/json_count.h"
 
 #define MANY_KEYS 256
 
@@ -22,7 +25,7 @@ struct tree_builder {
 static plim_status wrong(struct tree_builder *builder, const char *what)
 {
     char where[256];
-    snprintf(where, sizeof where, "%.200s:%d:%d", builder->name, builder->line, builder->column);
+    message_print(where, sizeof where, "%.200s:%d:%d", builder->name, builder->line, builder->column);
     return fail_at(builder->error, PLIM_BAD_DATA, where, "%s", what);
 }
 
@@ -108,12 +111,24 @@ static plim_status add_node(struct tree_builder *builder, const struct json_toke
     return PLIM_OK;
 }
 
+/* A value takes its node, and its key and text in blocks of 16 bytes; the texts together are no longer than the
+   document. */
+static plim_status check_room(struct arena *arena, const char *name, const char *text, size_t bytes, plim_error *error)
+{
+    struct json_count count = {0};
+    json_count_add(&count, text, bytes);
+    uint64_t most = count.values > JSON_TREE_MOST_NODES ? JSON_TREE_MOST_NODES : count.values;
+    uint64_t node_bytes = (sizeof(struct yaml) + 15) / 16 * 16 + 16;
+    return budget_need(arena->budget, most * node_bytes + bytes, name, count.values, "values", error);
+}
+
 plim_status json_tree(struct yaml **root, struct arena *arena, const char *name, const char *text, size_t bytes,
                       plim_error *error)
 {
     struct tree_builder builder = {.arena = arena, .name = name, .text = text, .line = 1, .column = 1, .error = error};
     struct json_reader reader;
     struct json_token token;
+    TRY(check_room(arena, name, text, bytes, error));
     json_read_init(&reader, text, bytes);
     for (;;) {
         plim_status status = json_next(&token, &reader, error);

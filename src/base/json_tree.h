@@ -1,7 +1,7 @@
 /* json_tree.h - a JSON document as the tree that YAML files are read into, so that one reader of words serves both.
 
-   Keys are unique, as in YAML. Lines and columns are counted; true, false and numbers are their text, null is is_null.
- */
+   Keys are unique, as in YAML. Lines and columns are counted; true, false and numbers are their text, null
+   is is_null. */
 #ifndef BASE_JSON_TREE_H
 #define BASE_JSON_TREE_H
 

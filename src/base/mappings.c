@@ -15,6 +15,7 @@ struct tally {
     struct mappings sum;
     unsigned long long inode;
     uint64_t size, resident, anonymous; /* of the file so far */
+    uint64_t grown;                     /* size of the mapping, where it is libc's heap or the main stack; else 0 */
     const struct code_range *unused;
     int unused_count;
 };
@@ -37,8 +38,19 @@ static uint64_t unused_within(const struct tally *tally, uint64_t from, uint64_t
     return bytes;
 }
 
+/* A heap and a stack of a host may have been large: what it no longer touches is not counted for us. */
+#define MOST_UNTOUCHED (160 * KIB)
+
+static void count_untouched(struct tally *tally)
+{
+    uint64_t most = tally->anonymous + MOST_UNTOUCHED;
+    if (tally->grown > tally->anonymous)
+        tally->anonymous = tally->grown < most ? tally->grown : most;
+}
+
 static void finish_file(struct tally *tally)
 {
+    count_untouched(tally);
     uint64_t clean = tally->resident > tally->anonymous ? tally->resident - tally->anonymous : 0;
     uint64_t whole = tally->size > tally->anonymous ? tally->size - tally->anonymous : 0;
     if (tally->inode && tally->size <= MAPPINGS_LARGE_FILE)
@@ -46,7 +58,7 @@ static void finish_file(struct tally *tally)
     else if (tally->inode)
         tally->sum.large_files += clean;
     tally->sum.anonymous += tally->anonymous;
-    tally->inode = tally->size = tally->resident = tally->anonymous = 0;
+    tally->inode = tally->size = tally->resident = tally->anonymous = tally->grown = 0;
 }
 
 /* "55d0-55d8 r-xp 00001000 fe:00 1234  /usr/lib/x.so" */
@@ -61,6 +73,8 @@ static bool read_header(struct tally *tally, const char *line)
     tally->inode = inode;
     if (inode && mode[0] == 'r') /* what cannot be read is never resident */
         tally->size += to - from - unused_within(tally, from, to);
+    if (inode == 0 && (strstr(line, " [heap]") || strstr(line, " [stack]")))
+        tally->grown = to - from;
     return true;
 }
 

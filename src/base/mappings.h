@@ -4,7 +4,8 @@
    The kernel maps code pages in groups around each fault, and where the groups
    begin depends on where the library was loaded: the same run shows other figures
    each time. So small files (program, libc, our libraries) count whole: they can
-   never take more. Large ones (oneDNN) count what is resident. */
+   never take more. Large ones (oneDNN) count what is resident. Heap and main stack count with their mappings' size, as
+   far as little of it is untouched: which of their pages are resident depends on where the kernel put them. */
 #ifndef BASE_MAPPINGS_H
 #define BASE_MAPPINGS_H
 
@@ -13,7 +14,7 @@
 #define MAPPINGS_LARGE_FILE ((uint64_t)8 * 1024 * 1024)
 
 struct mappings {
-    uint64_t anonymous;   /* heap, stacks, written data pages: resident now */
+    uint64_t anonymous;   /* heap, stacks, written data pages: resident now, the untouched rest of heap and stack too */
     uint64_t small_files; /* whole size of mapped files up to MAPPINGS_LARGE_FILE */
     uint64_t large_files; /* resident pages of larger ones */
 };

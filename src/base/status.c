@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/numbers.h"
+#include "base/json.h"
+#include "base/message.h"
 
 static const struct {
     const char *name;
@@ -46,26 +47,48 @@ int plim_status_exit(plim_status status)
     return statuses[status_index(status)].exit_code;
 }
 
-/* Copies `from` into a field of an error: cut between characters, not inside
-   one, and without line breaks or terminal codes that a file smuggled in. */
-static void put(char *to, size_t capacity, const char *from)
+/* Characters that move the cursor, end the line or turn the direction of writing: C0 and C1 controls, DEL, the line
+   and paragraph separators, and the bidirectional embeddings and isolates. */
+static bool is_control(const char *text, size_t length)
 {
-    size_t length = strnlen(from, capacity);
-    if (length == capacity) {
-        length = capacity - 1;
-        while (length > 0 && ((unsigned char)from[length] & 0xc0) == 0x80)
-            length--;
+    const unsigned char *c = (const unsigned char *)text;
+    if (length == 1)
+        return c[0] < 0x20 || c[0] == 0x7f;
+    if (length == 2)
+        return c[0] == 0xc2 && c[1] < 0xa0;
+    return length == 3 && c[0] == 0xe2 &&
+           ((c[1] == 0x80 && c[2] >= 0xa8 && c[2] <= 0xae) || (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
+}
+
+/* Copies `from` into a field of an error: printable UTF-8 as it is, any other byte as \xNN, because texts quote what
+   files say. Cut between characters; `bytes` of from count, and a character that they cut is left out. */
+static void put(char *to, size_t capacity, const char *from, size_t bytes)
+{
+    size_t at = 0, used = 0, length = strnlen(from, bytes);
+    while (at < length) {
+        char piece[20] = "";
+        size_t taken = json_utf8_length(from + at, length - at), made = taken;
+        if (length == bytes && length - at < 4 && taken == 0 && ((unsigned char)from[at] & 0xc0) == 0xc0)
+            break;
+        taken = taken ? taken : 1;
+        if (made == 0 || is_control(from + at, taken)) {
+            made = 0;
+            for (size_t i = 0; i < taken; i++)
+                made += (size_t)snprintf(piece + made, sizeof piece - made, "\\x%02x", (unsigned char)from[at + i]);
+        } else {
+            memcpy(piece, from + at, taken);
+        }
+        if (used + made >= capacity)
+            break;
+        memcpy(to + used, piece, made);
+        used += made;
+        at += taken;
     }
-    for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)from[i];
-        to[i] = c < 0x20 || c == 0x7f ? '?' : from[i];
-    }
-    to[length] = '\0';
+    to[used] = '\0';
 }
 
 /* Texts are made in a buffer of their own first: the arguments may be the old
-   fields of the same error. One more byte than a field, so that put() sees
-   that something was cut. */
+   fields of the same error. */
 enum { MESSAGE_BUFFER = sizeof((plim_error *)0)->message + 1, PLACE_BUFFER = sizeof((plim_error *)0)->where + 1 };
 
 static plim_status set_error(plim_error *error, plim_status code, const char *where, const char *format, va_list list)
@@ -73,11 +96,11 @@ static plim_status set_error(plim_error *error, plim_status code, const char *wh
     char message[MESSAGE_BUFFER], spot[PLACE_BUFFER];
     if (!error)
         return code;
-    number_print_list(message, sizeof message, format, list);
+    message_print_list(message, sizeof message, format, list);
     snprintf(spot, sizeof spot, "%s", where ? where : "");
     error->code = code;
-    put(error->where, sizeof error->where, spot);
-    put(error->message, sizeof error->message, message);
+    put(error->where, sizeof error->where, spot, sizeof spot - 1);
+    put(error->message, sizeof error->message, message, sizeof message - 1);
     error->hint[0] = '\0';
     return code;
 }
@@ -107,15 +130,33 @@ plim_status hint(plim_error *error, plim_status code, const char *format, ...)
     if (!error)
         return code;
     va_start(list, format);
-    number_print_list(text, sizeof text, format, list);
+    message_print_list(text, sizeof text, format, list);
     va_end(list);
-    put(error->hint, sizeof error->hint, text);
+    put(error->hint, sizeof error->hint, text, sizeof text - 1);
     return error->code;
+}
+
+plim_status reword(plim_error *error, plim_status code, const char *format, ...)
+{
+    char text[MESSAGE_BUFFER];
+    va_list list;
+    if (!error)
+        return code;
+    va_start(list, format);
+    message_print_list(text, sizeof text, format, list);
+    va_end(list);
+    put(error->message, sizeof error->message, text, sizeof text - 1);
+    return error->code = code;
 }
 
 plim_status place(plim_error *error, plim_status code, const char *where)
 {
     if (error && error->where[0] == '\0')
-        put(error->where, sizeof error->where, where);
+        put(error->where, sizeof error->where, where, sizeof error->where);
     return code;
+}
+
+plim_status need_argument(const void *argument, const char *what, plim_error *error)
+{
+    return argument ? PLIM_OK : fail(error, PLIM_USAGE, "%s is NULL", what);
 }

@@ -1,4 +1,7 @@
-/* status.h - how a function says that it failed. */
+/* status.h - how a function says that it failed.
+
+   What is written into an error is valid UTF-8 in one line, whatever the arguments quote: control characters and bytes
+   that are no UTF-8 become \xNN. Nobody writes into its fields but these functions. */
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H
 
@@ -33,7 +36,12 @@ plim_status(fail_at)(plim_error *error, plim_status code, const char *where, con
 /* Adds what to try. Returns error->code, so `return hint(error, ...)` works;
    with error == NULL it returns `code`. */
 __attribute__((format(printf, 3, 4))) plim_status hint(plim_error *error, plim_status code, const char *format, ...);
+/* Another code and message; the place and what to try stay. */
+__attribute__((format(printf, 3, 4))) plim_status reword(plim_error *error, plim_status code, const char *format, ...);
 /* Adds a place to an error that has none yet (a caller knows the file). */
 plim_status place(plim_error *error, plim_status code, const char *where);
+
+/* PLIM_USAGE where an argument of a public call is NULL: "the report is NULL". */
+plim_status need_argument(const void *argument, const char *what, plim_error *error);
 
 #endif

@@ -54,6 +54,20 @@ static bool make_room(struct text *text, size_t more)
     return true;
 }
 
+void text_reserve(struct text *text, size_t bytes)
+{
+    if (text->failed || bytes < text->capacity)
+        return;
+    char *data = budget_grow(text->budget, text->tag, text->data, text->capacity, bytes + 1);
+    if (!data) {
+        text->failed = true;
+        return;
+    }
+    data[text->length] = '\0';
+    text->data = data;
+    text->capacity = bytes + 1;
+}
+
 void text_add(struct text *text, const char *format, ...)
 {
     va_list list;
@@ -98,6 +112,36 @@ void text_add_cut(struct text *text, const char *words, int columns)
     text_add_bytes(text, words, bytes);
     if (cut)
         text_add(text, "\xe2\x80\xa6");
+}
+
+static bool continues(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+void text_end(char *out, size_t room, const char *text)
+{
+    size_t bytes = strlen(text);
+    if (bytes < room) {
+        memcpy(out, text, bytes + 1);
+        return;
+    }
+    const char *from = text + bytes - (room - 4);
+    while (continues(*from))
+        from++;
+    snprintf(out, room, "...%s", from);
+}
+
+size_t text_whole(const char *text, size_t bytes)
+{
+    size_t from = bytes;
+    while (from && bytes - from < 3 && continues(text[from - 1]))
+        from--;
+    if (!from)
+        return bytes;
+    unsigned char first = (unsigned char)text[from - 1];
+    size_t wanted = first >= 0xf8 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    return bytes - from + 1 < wanted ? from - 1 : bytes;
 }
 
 void text_size(char out[16], uint64_t bytes)
@@ -224,22 +268,56 @@ static int distance(const char *a, int a_length, const char *b, int b_length)
     return row[a_length % 3][b_length];
 }
 
-/* Near: a third of the letters may differ. */
+/* How many letters may be wrong for the word still to be meant. */
+static int most_slips(int length)
+{
+    return length <= 5 ? 1 : length <= 9 ? 2 : 3;
+}
+
+/* Of "random_hue", "random"; of "RandomHue", "Random". */
+static int part_length(const char *word)
+{
+    int i = word[0] != '\0';
+    while (word[i] && word[i] != '_' && !(isupper((unsigned char)word[i]) && islower((unsigned char)word[i - 1])))
+        i++;
+    return i;
+}
+
+/* Slips, or more than a word has: of words of as many parts each part is near by itself, because random_hue is no
+   random_flip with slips, nor input_dim output_dim. */
+static int slips(const char *a, int a_length, const char *b, int b_length)
+{
+    int whole = distance(a, a_length, b, b_length), far = WORD_MOST + 1;
+    bool near = whole <= most_slips(a_length);
+    if (whole == 0)
+        return 0; /* capitals alone differ, and parts are told by them */
+    while (near && *a && *b) {
+        int a_part = part_length(a), b_part = part_length(b);
+        bool last = !a[a_part], other_last = !b[b_part];
+        if (last != other_last)
+            return whole <= (a_length < 9 ? 1 : 2) ? whole : far;
+        near = distance(a, a_part, b, b_part) <= most_slips(a_part);
+        a += a_part + (a[a_part] == '_');
+        b += b_part + (b[b_part] == '_');
+    }
+    return near ? whole : far;
+}
+
 const char *text_nearest(const char *word, const char *const *words, size_t count)
 {
     size_t length = strnlen(word, WORD_MOST + 1);
     if (length == 0 || length > WORD_MOST)
         return NULL;
     const char *nearest = NULL;
-    int nearest_distance = length < 3 ? 1 : (int)(length + 2) / 3;
+    int least_slips = WORD_MOST + 1;
     for (size_t i = 0; i < count; i++) {
         size_t other = strnlen(words[i], WORD_MOST + 1);
-        if (other > WORD_MOST)
-            continue;
-        int d = distance(word, (int)length, words[i], (int)other);
-        if (d < nearest_distance || (d == nearest_distance && !nearest)) {
+        int found = other > WORD_MOST ? WORD_MOST + 1 : slips(word, (int)length, words[i], (int)other);
+        if (found < least_slips) {
             nearest = words[i];
-            nearest_distance = d;
+            least_slips = found;
+        } else if (nearest && found == least_slips && found > 0 && strcasecmp(nearest, words[i]) != 0) {
+            nearest = NULL; /* as near: which was meant, nobody knows */
         }
     }
     return nearest;

@@ -50,7 +50,7 @@ struct thread {
 static void *thread_main(void *argument)
 {
     struct thread *thread = argument;
-    floats_enter(); /* a new thread has its maker's mode: the host's */
+    floats_enter(); /* a new thread has its maker's mode, C's default: denormals are numbers there */
     thread->run(thread->context);
     return NULL;
 }
@@ -110,6 +110,11 @@ bool lock_init(pthread_mutex_t *lock)
         pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP) == 0 && pthread_mutex_init(lock, &kind) == 0;
     pthread_mutexattr_destroy(&kind);
     return made;
+}
+
+bool thread_is_self(const struct thread *thread)
+{
+    return pthread_equal(thread->id, pthread_self());
 }
 
 uint64_t thread_cost(void)

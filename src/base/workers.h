@@ -32,6 +32,8 @@ plim_status thread_start(struct thread **out, struct budget *budget, void (*run)
                          plim_error *error);
 /* What a started thread takes from the budget (tag stacks). */
 uint64_t thread_cost(void);
+/* Whether the caller is this thread. */
+bool thread_is_self(const struct thread *thread);
 /* Waits for its end and frees it. */
 void thread_join(struct thread *thread);
 

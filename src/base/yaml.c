@@ -6,9 +6,9 @@
       end of the file and would pass over the rest without a word.
    2. libfyaml prints nothing: its messages are collected, and the first one
       becomes our error.
-   3. Its memory is its own, some bytes for each byte of a file of at most
-      YAML_MOST_BYTES, and is gone when the tree is made. */
+   3. Its memory is its own, bounded while it is given the text (feed), and gone when the tree is made. */
 #include "base/yaml.h"
+#include "base/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,12 @@
 
 #include "base/json.h"
 
-#define YAML_MOST_DEPTH 60
-#define MANY_KEYS       64
+#define YAML_MOST_DEPTH  60
+#define MANY_KEYS        64
+#define MOST_EMPTY_LINES 1000 /* in a row */
+#define FEED_BYTES       ((size_t)4096)
+#define MOST_OF_A_BYTE   ((uint64_t)512) /* of heap that libfyaml makes of a byte of text */
+#define MOST_HEAP_BYTES  ((uint64_t)64 << 20)
 
 struct builder {
     struct fy_parser *parser;
@@ -27,6 +31,9 @@ struct builder {
     struct arena *arena;
     const char *name, *text; /* text: all of it */
     plim_error *error;
+    size_t bytes, fed;    /* of the text: all, and what libfyaml was given so far */
+    uint64_t heap_before; /* before there was a parser */
+    plim_status refused;  /* why it was given no more, with `error` filled in; or PLIM_OK */
     int nodes, depth;
     int line, column; /* where we are: what has no place of its own gets this */
 };
@@ -34,7 +41,7 @@ struct builder {
 static plim_status wrong(plim_error *error, const char *name, int line, int column, const char *what)
 {
     char where[256];
-    snprintf(where, sizeof where, "%.200s:%d:%d", name, line, column);
+    message_print(where, sizeof where, "%.200s:%d:%d", name, line, column);
     return fail_at(error, PLIM_BAD_JOB, where, "%s", what);
 }
 
@@ -75,6 +82,24 @@ static plim_status check_characters(const char *name, const char *text, size_t b
     return PLIM_OK;
 }
 
+/* libfyaml's time grows with the square of empty lines in a row: 20,000 of them in a block take seconds. */
+static plim_status check_empty_lines(const char *name, const char *text, size_t bytes, plim_error *error)
+{
+    int line = 1, empty = 0;
+    bool blank = true;
+    for (size_t at = 0; at < bytes; at++) {
+        blank = blank && strchr(" \t\r\n", text[at]) != NULL;
+        if (text[at] != '\n')
+            continue;
+        line++;
+        empty = blank ? empty + 1 : 0;
+        blank = true;
+        if (empty > MOST_EMPTY_LINES)
+            return wrong(error, name, line, 1, "too many empty lines");
+    }
+    return PLIM_OK;
+}
+
 /* ---- libfyaml -------------------------------------------------------- */
 
 static void print_nothing(struct fy_diag *diag, void *user, const char *text, size_t bytes)
@@ -85,7 +110,36 @@ static void print_nothing(struct fy_diag *diag, void *user, const char *text, si
     (void)bytes;
 }
 
-static bool parser_open(struct builder *builder, const char *text, size_t bytes)
+/* Whether libfyaml may be given so much more of the text. */
+static plim_status check_heap(const struct builder *builder, size_t part)
+{
+    uint64_t heap = budget_heap_bytes();
+    TRY(budget_outside(builder->arena->budget, part * MOST_OF_A_BYTE, "the parser of job files", builder->error));
+    if (heap <= builder->heap_before || heap - builder->heap_before <= MOST_HEAP_BYTES)
+        return PLIM_OK;
+    plim_status status =
+        fail_at(builder->error, PLIM_BAD_JOB, builder->name,
+                "too many values in one line: its parser takes more than %d MiB", (int)(MOST_HEAP_BYTES >> 20));
+    return hint(builder->error, status, "break the line into several");
+}
+
+/* The next part of the text. libfyaml keeps every token of a line from a bracket on that may turn out to be a key
+   ("[a, b]: c"): 1 MiB of "[[[[" takes 361 MiB, outside the budget. It grows with what it was given, so it is given
+   little at a time, and no more when the process has no room or its heap has grown beyond reason. */
+static ssize_t feed(void *user, void *to, size_t most)
+{
+    struct builder *builder = user;
+    size_t left = builder->bytes - builder->fed, part = most < FEED_BYTES ? most : FEED_BYTES;
+    part = part < left ? part : left;
+    builder->refused = check_heap(builder, part);
+    if (builder->refused != PLIM_OK)
+        return 0; /* as if the text ended here: libfyaml would ask again for ever after -1 */
+    memcpy(to, builder->text + builder->fed, part);
+    builder->fed += part;
+    return (ssize_t)part;
+}
+
+static bool parser_open(struct builder *builder)
 {
     struct fy_diag_cfg quiet;
     fy_diag_cfg_default(&quiet);
@@ -101,8 +155,9 @@ static bool parser_open(struct builder *builder, const char *text, size_t bytes)
         .flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG | FYPCF_DEFAULT_VERSION_1_2 | FYPCF_JSON_NONE,
         .diag = builder->diag,
     };
+    builder->heap_before = budget_heap_bytes();
     builder->parser = fy_parser_create(&parse);
-    return builder->parser != NULL && fy_parser_set_string(builder->parser, text, bytes) == 0;
+    return builder->parser != NULL && fy_parser_set_input_callback(builder->parser, builder, feed) == 0;
 }
 
 static void parser_close(struct builder *builder)
@@ -116,6 +171,8 @@ static void parser_close(struct builder *builder)
 /* The first error is the cause, later ones follow from it. */
 static plim_status parser_error(struct builder *builder)
 {
+    if (builder->refused != PLIM_OK)
+        return place(builder->error, builder->refused, builder->name);
     void *at = NULL;
     struct fy_diag_error *first = fy_diag_errors_iterate(builder->diag, &at);
     while (first != NULL && first->type < FYET_ERROR)
@@ -150,7 +207,7 @@ static bool is_quoted(struct fy_token *scalar)
 /* The next event, and what no event of ours may have. */
 static plim_status next_event(struct fy_event **out, struct builder *builder)
 {
-    struct fy_event *event = fy_parser_parse(builder->parser);
+    struct fy_event *event = builder->refused == PLIM_OK ? fy_parser_parse(builder->parser) : NULL;
     const char *refused = NULL;
     if (event == NULL)
         return parser_error(builder);
@@ -281,8 +338,8 @@ static plim_status build_list(struct yaml *list, struct builder *builder)
 static plim_status second_time(struct builder *builder, const struct yaml *first)
 {
     char what[160];
-    snprintf(what, sizeof what, "the key '%.80s' is here for the second time; the first is in line %d", first->key,
-             first->key_line);
+    message_print(what, sizeof what, "the key '%.80s' is here for the second time; the first is in line %d", first->key,
+                  first->key_line);
     return wrong_here(builder, what);
 }
 
@@ -429,9 +486,11 @@ plim_status yaml_parse(struct yaml **root, struct arena *arena, const char *name
         bytes -= 3;
     }
     builder.text = text;
+    builder.bytes = bytes;
     TRY(check_characters(name, text, bytes, error));
+    TRY(check_empty_lines(name, text, bytes, error));
     plim_status status;
-    if (!parser_open(&builder, text, bytes))
+    if (!parser_open(&builder))
         status = fail_at(error, PLIM_NO_MEMORY, name, "no memory for the YAML parser");
     else
         status = build_document(&found, &builder);
@@ -476,7 +535,7 @@ static void write_place(char out[256], const char *name, const char *origin, int
     if (origin != NULL)
         snprintf(out, 256, "%s", origin);
     else
-        snprintf(out, 256, "%.220s:%d:%d", name, line, column);
+        message_print(out, 256, "%.220s:%d:%d", name, line, column);
 }
 
 const char *yaml_origin(const struct yaml *node)

@@ -80,7 +80,7 @@ static plim_status command_rewind(struct reader *reader, uint64_t epoch, plim_er
     char number[24];
     stop(self);
     snprintf(number, sizeof number, "%llu", (unsigned long long)epoch);
-    TRY(process_open(&self->process, self->source->command, self->source->folder, number, error));
+    TRY(process_open(&self->process, self->budget, self->source->command, self->source->folder, number, error));
     self->running = true;
     record_pipe_begin(&self->pipe, &output, self, self->source->command, self->buffer, BUFFER_BYTES);
     return PLIM_OK;

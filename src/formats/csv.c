@@ -323,7 +323,7 @@ static plim_status bad_record(const struct csv *csv, const struct trouble *troub
     char shown[SHOWN_BYTES + 1], column[64] = "";
     size_t bytes = trouble->shown.bytes < SHOWN_BYTES ? (size_t)trouble->shown.bytes : SHOWN_BYTES;
     for (size_t i = 0; i < bytes; i++)
-        shown[i] = trouble->shown.data[i] >= ' ' ? (char)trouble->shown.data[i] : '?';
+        shown[i] = trouble->shown.data[i] ? (char)trouble->shown.data[i] : '?'; /* an error's text ends at a NUL */
     shown[bytes] = 0;
     if (trouble->column >= 0)
         snprintf(column, sizeof column, "field %lld ", (long long)trouble->column);
@@ -384,8 +384,8 @@ static void step(struct csv *csv, const char *behind)
     csv->record++;
 }
 
-/* Behind data that do not unpack, or a record that does not fit the buffer, no other can be found: the file has ended.
- */
+/* Behind data that do not unpack, or a record that does not fit the buffer, no other can be found: the file
+   has ended. */
 static plim_status give_up(struct csv *csv, plim_status status)
 {
     if (status == PLIM_BAD_DATA) {

@@ -1,7 +1,11 @@
-/* file_braces.c - {a,b} and {1..9} in names, written out. */
+/* file_braces.c - {a,b} and {1..9} in names, written out.
+
+   How many names a pattern gives, and what a list of them takes, is computed before the first one is written. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/budget_need.h"
+#include "base/checked.h"
 #include "formats/cursor.h"
 #include "formats/file_list_inside.h"
 
@@ -111,14 +115,18 @@ static bool parse_sequence(struct sequence *out, const char *text, size_t bytes)
     return cursor_left(&cursor) == 0 && out->width < 64;
 }
 
+/* How many steps lead from the first to the last. Unsigned: the distance of two signed numbers always fits. */
+static uint64_t sequence_steps(const struct sequence *sequence)
+{
+    uint64_t from = (uint64_t)sequence->from, to = (uint64_t)sequence->to;
+    return (sequence->from > sequence->to ? from - to : to - from) / (uint64_t)sequence->step;
+}
+
 static plim_status expand_sequence(struct braces *braces, size_t length, const struct sequence *sequence,
                                    const struct piece *rest, plim_error *error)
 {
     bool down = sequence->from > sequence->to;
-    /* Unsigned: the distance of two signed numbers always fits. */
-    uint64_t count =
-        down ? (uint64_t)sequence->from - (uint64_t)sequence->to : (uint64_t)sequence->to - (uint64_t)sequence->from;
-    count /= (uint64_t)sequence->step;
+    uint64_t count = sequence_steps(sequence);
     for (uint64_t i = 0; i <= count; i++) {
         uint64_t distance = i * (uint64_t)sequence->step;
         int64_t value = (int64_t)((uint64_t)sequence->from + (down ? 0 - distance : distance));
@@ -137,24 +145,30 @@ static plim_status expand_sequence(struct braces *braces, size_t length, const s
 
 /* ---- the rest ---------------------------------------------------------------------- */
 
-/* Each of a,b,c between `at` and `end`, followed by the rest. */
-static plim_status expand_list(struct braces *braces, size_t length, const char *text, size_t bytes,
-                               const struct piece *rest, plim_error *error)
+/* Where the alternative that begins at `start` ends: at a comma outside of inner braces, or behind the last. */
+static size_t alternative_end(const char *text, size_t start, size_t bytes)
 {
     int level = 0;
-    size_t start = 0;
-    for (size_t at = 0; at <= bytes; at++) {
-        if (at < bytes && escaped(text, at, bytes)) {
+    for (size_t at = start; at < bytes; at++) {
+        if (escaped(text, at, bytes)) {
             at++;
             continue;
         }
-        if (at < bytes)
-            level += (text[at] == '{') - (text[at] == '}');
-        if (at < bytes && (text[at] != ',' || level))
-            continue;
-        struct piece alternative = {text + start, at - start, rest};
+        level += (text[at] == '{') - (text[at] == '}');
+        if (text[at] == ',' && !level)
+            return at;
+    }
+    return bytes;
+}
+
+/* Each of a,b,c in the text, followed by the rest. */
+static plim_status expand_list(struct braces *braces, size_t length, const char *text, size_t bytes,
+                               const struct piece *rest, plim_error *error)
+{
+    for (size_t start = 0, end; start <= bytes; start = end + 1) {
+        end = alternative_end(text, start, bytes);
+        struct piece alternative = {text + start, end - start, rest};
         TRY(expand(braces, length, &alternative, error));
-        start = at + 1;
     }
     return PLIM_OK;
 }
@@ -167,9 +181,11 @@ static plim_status finish(struct braces *braces, size_t length, plim_error *erro
     if (!has_wildcards(path))
         return file_list_add(braces->list, path, error);
     uint64_t first = braces->list->files.count;
-    TRY(list_glob_one(braces->list, path, error));
+    plim_error unread = {0};
+    TRY(list_glob_one(braces->list, path, &unread, error));
+    TRY(list_finish(braces->list, braces->pattern, error));
     if (braces->list->files.count == first)
-        return fail(error, PLIM_BAD_DATA, "no files match %.200s", path);
+        return list_no_match(path, 1, &unread, error);
     return PLIM_OK;
 }
 
@@ -224,8 +240,123 @@ static plim_status expand(struct braces *braces, size_t length, const struct pie
     return status;
 }
 
+/* ---- how many there will be ---------------------------------------------------------- */
+
+/* Names, and their bytes together; both saturate. */
+struct amount {
+    uint64_t count, bytes;
+};
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return mul_u64(&product, a, b) ? product : UINT64_MAX;
+}
+
+/* Each of the one followed by each of the other. */
+static struct amount both(struct amount a, struct amount b)
+{
+    return (struct amount){times(a.count, b.count), add_most(times(a.bytes, b.count), times(b.bytes, a.count))};
+}
+
+/* Bytes: at least, where numbers are not padded. */
+static struct amount count_sequence(const struct sequence *sequence)
+{
+    uint64_t count = add_most(sequence_steps(sequence), 1);
+    return (struct amount){count, times(count, sequence->width > 1 ? (uint64_t)sequence->width : 1)};
+}
+
+static struct amount count_text(const char *text, size_t bytes, int depth);
+
+static struct amount count_list(const char *text, size_t bytes, int depth)
+{
+    struct amount sum = {0, 0};
+    for (size_t start = 0, end; start <= bytes; start = end + 1) {
+        end = alternative_end(text, start, bytes);
+        struct amount one = count_text(text + start, end - start, depth + 1);
+        sum = (struct amount){add_most(sum.count, one.count), add_most(sum.bytes, one.bytes)};
+    }
+    return sum;
+}
+
+/* Patterns that expand() refuses (a brace that is not closed, too many of them) count as little as they may. */
+static struct amount count_text(const char *text, size_t bytes, int depth)
+{
+    struct amount all = {1, 0};
+    for (size_t at = 0; at < bytes; at++) {
+        struct sequence sequence;
+        bool commas = false;
+        bool text_only = escaped(text, at, bytes) || text[at] != '{' || depth == NESTED_MOST;
+        size_t end = text_only ? bytes : closing(&commas, text, at, bytes);
+        at += escaped(text, at, bytes);
+        bool range = end < bytes && parse_sequence(&sequence, text + at + 1, end - at - 1);
+        if (!range && !(end < bytes && commas)) {
+            all = both(all, (struct amount){1, 1});
+            continue;
+        }
+        all = both(all, range ? count_sequence(&sequence) : count_list(text + at + 1, end - at - 1, depth));
+        at = end;
+    }
+    return all;
+}
+
+/* Whether a wildcard is left when the braces are written out; a backslash in front of a brace or a comma is gone then.
+ */
+static bool finds_files(const char *pattern, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at++) {
+        if (escaped(pattern, at, bytes))
+            at++;
+        else if (strchr("*?[\\", pattern[at]))
+            return true;
+    }
+    return false;
+}
+
+/* A file costs the bytes of its name: what stands behind the last slash outside of braces, if there is none inside of
+   the braces behind it. Patterns with wildcards cost what is found. */
+static plim_status check_room(struct file_list *list, const char *pattern, plim_error *error)
+{
+    size_t bytes = strlen(pattern), name = 0;
+    bool commas;
+    for (size_t at = 0; at < bytes; at++) {
+        size_t end =
+            pattern[at] == '{' && !(at && escaped(pattern, at - 1, bytes)) ? closing(&commas, pattern, at, bytes) : at;
+        bool inside = end < bytes && memchr(pattern + at, '/', end - at + 1) != NULL;
+        at = end;
+        name = inside ? end + 1 : name;
+    }
+    if (finds_files(pattern, bytes))
+        return PLIM_OK;
+    struct amount folders = count_text(pattern, name < bytes ? name : bytes, 0);
+    struct amount names = name < bytes ? count_text(pattern + name, bytes - name, 0) : (struct amount){1, 0};
+    uint64_t count = times(folders.count, names.count);
+    uint64_t cost = add_most(times(count, FILE_LISTED_BYTES), times(names.bytes, folders.count));
+    return budget_need(list->budget, cost, pattern, count, "files", error);
+}
+
+/* Braces that are not closed, or more of them inside one another than expand() follows: counting them all would take
+   the square of the pattern's length. */
+static plim_status check_depth(const char *pattern, plim_error *error)
+{
+    size_t bytes = strlen(pattern);
+    int level = 0;
+    for (size_t at = 0; at < bytes; at++) {
+        if (escaped(pattern, at, bytes)) {
+            at++;
+            continue;
+        }
+        level += (pattern[at] == '{') - (pattern[at] == '}' && level > 0);
+        if (level > NESTED_MOST)
+            return fail(error, PLIM_BAD_JOB, "%.100s: too many braces inside one another", pattern);
+    }
+    return PLIM_OK;
+}
+
 plim_status file_list_braces(struct file_list *list, const char *pattern, plim_error *error)
 {
+    TRY(check_depth(pattern, error));
+    TRY(check_room(list, pattern, error));
     struct braces braces = {.list = list, .pattern = pattern};
     struct piece piece = {pattern, strlen(pattern), NULL};
     return expand(&braces, 0, &piece, error);

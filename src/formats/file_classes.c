@@ -131,6 +131,7 @@ plim_status file_list_classes(struct file_list *list, const char *folder, const 
         TRY(find_classes(list, walk.path, error));
     for (int64_t label = 0; label < file_list_class_count(list); label++)
         TRY(walk_class(&walk, length, label, error));
+    TRY(list_finish(list, folder, error));
     if (file_list_class_count(list) == 0)
         return hint(error, fail_at(error, PLIM_BAD_DATA, folder, "no sub-folders: each of them is a class"),
                     "%.60s/cat/1.jpg, %.60s/dog/2.jpg; for files without labels: {files: \"%.60s/*.jpg\"}", folder,

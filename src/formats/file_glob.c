@@ -87,10 +87,19 @@ bool has_wildcards(const char *pattern)
 
 /* ---- the tree ----------------------------------------------------------------------- */
 
+/* Folders that may not be read are passed over, as a shell and tf.io.gfile.glob do. The first of them is kept: it is
+   told where nothing matches at all. */
 struct search {
     struct file_list *list;
+    plim_error *unread;
     char path[FILE_PATH_MOST + 1]; /* the folder we are in, with its slash */
 };
+
+static void pass_over(struct search *search, bool refused, const plim_error *why)
+{
+    if (refused && search->unread->code == PLIM_OK)
+        *search->unread = *why;
+}
 
 static plim_status search_from(struct search *search, size_t length, const char *pattern, int depth, plim_error *error);
 
@@ -125,11 +134,16 @@ static plim_status search_folder(struct search *search, size_t length, const cha
 {
     struct folder *folder;
     struct folder_entry entry;
-    bool more = true;
+    bool more = true, refused;
+    plim_error why = {0};
     if (depth == DEPTH_MOST)
         return fail(error, PLIM_BAD_JOB, "a pattern with wildcards in more than %d folders", DEPTH_MOST);
-    TRY(folder_open(&folder, search->list->budget, length ? search->path : ".", error));
-    plim_status status = PLIM_OK;
+    plim_status status = folder_try_open(&folder, &refused, search->list->budget, length ? search->path : ".", &why);
+    pass_over(search, refused, &why);
+    if (status != PLIM_OK && error)
+        *error = why;
+    if (status != PLIM_OK || !folder)
+        return status;
     while (status == PLIM_OK) {
         status = folder_next(&more, &entry, folder, error);
         if (status != PLIM_OK || !more)
@@ -141,6 +155,18 @@ static plim_status search_folder(struct search *search, size_t length, const cha
     return status;
 }
 
+/* Whether there is what search->path names. */
+static plim_status look_for(bool *there, struct search *search, plim_error *error)
+{
+    bool refused = false;
+    plim_error why = {0};
+    plim_status status = file_try_exists(there, &refused, search->path, &why);
+    pass_over(search, refused, &why);
+    if (status != PLIM_OK && error)
+        *error = why;
+    return status;
+}
+
 /* Parts without wildcards are taken as they are. */
 static plim_status search_from(struct search *search, size_t length, const char *pattern, int depth, plim_error *error)
 {
@@ -148,16 +174,13 @@ static plim_status search_from(struct search *search, size_t length, const char 
     for (;;) {
         size_t bytes = strcspn(pattern, "/"), slashes = strspn(pattern + bytes, "/");
         const char *rest = pattern + bytes + slashes;
-        if (part_has_wildcards(pattern, bytes)) {
-            if (length)
-                TRY(file_exists(&there, search->path, error));
-            return length == 0 || there ? search_folder(search, length, pattern, bytes, rest, depth, error) : PLIM_OK;
-        }
+        if (part_has_wildcards(pattern, bytes))
+            return search_folder(search, length, pattern, bytes, rest, depth, error);
         if (!*rest) {
             size_t longer = length;
             if (!append(search, &longer, pattern, bytes))
                 return PLIM_OK;
-            TRY(file_exists(&there, search->path, error));
+            TRY(look_for(&there, search, error));
             search->path[length] = 0;
             /* The name from the pattern: the path's own bytes are about to be cut. */
             char name[256];
@@ -173,22 +196,25 @@ static plim_status search_from(struct search *search, size_t length, const char 
     }
 }
 
-plim_status list_glob_one(struct file_list *list, const char *pattern, plim_error *error)
+plim_status list_glob_one(struct file_list *list, const char *pattern, plim_error *unread, plim_error *error)
 {
     uint64_t first = list->files.count;
-    struct search search = {.list = list};
+    struct search search = {.list = list, .unread = unread};
     if (!*pattern)
         return PLIM_OK;
     TRY(search_from(&search, 0, pattern, 0, error));
     return list_sort(list, first, error);
 }
 
-static plim_status no_match(const char *pattern, int count, plim_error *error)
+plim_status list_no_match(const char *pattern, int count, const plim_error *unread, plim_error *error)
 {
     char where[200];
     size_t bytes = strnlen(pattern, sizeof where - 1);
     memcpy(where, pattern, bytes);
     where[bytes] = 0;
+    if (unread->code != PLIM_OK)
+        return fail_at(error, unread->code, unread->where, "%.100s, and no files match %s elsewhere", unread->message,
+                       where);
     return fail_at(error, PLIM_BAD_DATA, where, "no files match%s",
                    count > 1 ? " this or any of the other patterns" : "");
 }
@@ -196,9 +222,12 @@ static plim_status no_match(const char *pattern, int count, plim_error *error)
 plim_status file_list_glob(struct file_list *list, const char *const *patterns, int count, plim_error *error)
 {
     uint64_t first = list->files.count;
+    plim_error unread = {0};
     for (int i = 0; i < count; i++)
-        TRY(list_glob_one(list, patterns[i], error));
-    if (list->files.count == first)
-        return no_match(count ? patterns[0] : "", count, error);
-    return count > 1 ? list_sort(list, first, error) : PLIM_OK;
+        TRY(list_glob_one(list, patterns[i], &unread, error));
+    if (list->files.count == first && !list->full)
+        return list_no_match(count ? patterns[0] : "", count, &unread, error);
+    if (count > 1)
+        TRY(list_sort(list, first, error));
+    return list_finish(list, count ? patterns[0] : "", error);
 }

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/budget_need.h"
+#include "base/budget_stop.h"
+#include "base/checked.h"
 #include "formats/file_list_inside.h"
 #include "formats/heapsort.h"
 
@@ -49,6 +52,7 @@ static void pile_release(struct pile *pile, struct budget *budget)
     for (size_t i = 0; i < pile->blocks; i++)
         budget_give(budget, TAG_FORMATS, pile->block[i], PILE_BLOCK_BYTES);
     budget_give(budget, TAG_FORMATS, pile->block, pile->table * sizeof *pile->block);
+    *pile = (struct pile){.item = pile->item};
 }
 
 static uint64_t pile_bytes(const struct pile *pile)
@@ -72,14 +76,19 @@ plim_status file_list_make(struct file_list **out, struct budget *budget, plim_e
     return PLIM_OK;
 }
 
-void file_list_free(struct file_list *list)
+static void release_piles(struct file_list *list)
 {
-    if (!list)
-        return;
     pile_release(&list->texts, list->budget);
     pile_release(&list->files, list->budget);
     pile_release(&list->folders, list->budget);
     pile_release(&list->classes, list->budget);
+}
+
+void file_list_free(struct file_list *list)
+{
+    if (!list)
+        return;
+    release_piles(list);
     budget_give(list->budget, TAG_FORMATS, list, sizeof *list);
 }
 
@@ -136,11 +145,7 @@ const char *file_list_class(const struct file_list *list, int64_t label)
 
 static plim_status refused(struct file_list *list, plim_error *error)
 {
-    plim_status status = budget_refused(list->budget, TAG_FORMATS, PILE_BLOCK_BYTES, error);
-    if (status == PLIM_OVER_BUDGET)
-        hint(error, status, "the list has %lld files so far and takes %llu bytes", (long long)file_list_count(list),
-             (unsigned long long)file_list_bytes(list));
-    return status;
+    return budget_refused(list->budget, TAG_FORMATS, PILE_BLOCK_BYTES, error);
 }
 
 plim_status list_keep_text(uint32_t *at, struct file_list *list, const char *text, size_t bytes, plim_error *error)
@@ -168,7 +173,7 @@ static plim_status keep_folder(uint32_t *out, struct file_list *list, const char
         if (last->label == label && strncmp(text, path, bytes) == 0 && text[bytes] == 0)
             return PLIM_OK;
     }
-    uint32_t at;
+    uint32_t at = 0;
     TRY(list_keep_text(&at, list, path, bytes, error));
     struct listed_folder *folder = pile_add(&list->folders, 1, list->budget);
     if (!folder)
@@ -178,15 +183,11 @@ static plim_status keep_folder(uint32_t *out, struct file_list *list, const char
     return PLIM_OK;
 }
 
-plim_status list_add(struct file_list *list, const char *folder, size_t folder_bytes, const char *name, int32_t label,
-                     plim_error *error)
+static plim_status keep_file(struct file_list *list, const char *folder, size_t folder_bytes, const char *name,
+                             int32_t label, plim_error *error)
 {
     uint32_t in = 0, at = 0;
     size_t bytes = strlen(name);
-    if (bytes > FILE_PATH_MOST || folder_bytes > FILE_PATH_MOST - bytes)
-        return fail(error, PLIM_BAD_DATA, "a path of more than %d bytes: ...%.100s", FILE_PATH_MOST, name);
-    if (list->files.count >= UINT32_MAX)
-        return fail(error, PLIM_UNSUPPORTED, "a list of more than %u files", UINT32_MAX);
     TRY(keep_folder(&in, list, folder, folder_bytes, label, error));
     TRY(list_keep_text(&at, list, name, bytes, error));
     struct listed_file *file = pile_add(&list->files, 1, list->budget);
@@ -196,10 +197,44 @@ plim_status list_add(struct file_list *list, const char *folder, size_t folder_b
     return PLIM_OK;
 }
 
+plim_status list_add(struct file_list *list, const char *folder, size_t folder_bytes, const char *name, int32_t label,
+                     plim_error *error)
+{
+    plim_error inner = {0};
+    size_t bytes = strlen(name);
+    if (bytes > FILE_PATH_MOST || folder_bytes > FILE_PATH_MOST - bytes)
+        return fail(error, PLIM_BAD_DATA, "a path of more than %d bytes: ...%.100s", FILE_PATH_MOST, name);
+    if (list->files.count >= UINT32_MAX)
+        return fail(error, PLIM_UNSUPPORTED, "a list of more than %u files", UINT32_MAX);
+    if (!list->full) {
+        plim_status status = keep_file(list, folder, folder_bytes, name, label, &inner);
+        list->full = status == PLIM_OVER_BUDGET;
+        if (status != PLIM_OK && !list->full && error)
+            *error = inner;
+        if (!list->full)
+            return status;
+    }
+    list->beyond_files++;
+    list->beyond_bytes += FILE_LISTED_BYTES + bytes;
+    return PLIM_OK;
+}
+
+/* With the four bytes a file that sorting takes. What the list holds is given back first: it counts as left. */
+plim_status list_finish(struct file_list *list, const char *where, plim_error *error)
+{
+    if (!list->full)
+        return PLIM_OK;
+    uint64_t count = list->files.count + list->beyond_files, bytes = file_list_bytes(list) + list->beyond_bytes;
+    release_piles(list);
+    uint64_t cost = add_most(bytes, count * sizeof(uint32_t)), room = budget_room(list->budget);
+    return budget_need(list->budget, cost > room ? cost : room + 1, where, count, "files", error);
+}
+
 plim_status file_list_add(struct file_list *list, const char *path, plim_error *error)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    return list_add(list, path, (size_t)(name - path), name, -1, error);
+    TRY(list_add(list, path, (size_t)(name - path), name, -1, error));
+    return list_finish(list, path, error);
 }
 
 /* ---- sorting ------------------------------------------------------------------------- */
@@ -274,16 +309,19 @@ static plim_status sort_pile(struct file_list *list, struct pile *pile, uint64_t
 {
     uint32_t count = (uint32_t)(pile->count - first);
     size_t bytes = (size_t)count * sizeof(uint32_t);
-    if (count < 2)
+    if (count < 2 || list->full)
         return PLIM_OK;
     uint32_t *order = budget_take(list->budget, TAG_FORMATS, bytes);
-    if (!order)
-        return budget_refused(list->budget, TAG_FORMATS, bytes, error);
+    if (!order) {
+        plim_status status = budget_refused(list->budget, TAG_FORMATS, bytes, error);
+        list->full = status == PLIM_OVER_BUDGET;
+        return list->full ? PLIM_OK : status;
+    }
     struct range range = {list, first};
-    sort_indices(order, count, before, &range);
+    sort_indices(order, count, before, &range, list->budget);
     permute(pile, first, order, count);
     budget_give(list->budget, TAG_FORMATS, order, bytes);
-    return PLIM_OK;
+    return budget_may_transfer(list->budget, error);
 }
 
 plim_status list_sort(struct file_list *list, uint64_t first, plim_error *error)

@@ -29,6 +29,16 @@ static plim_status names_read(int64_t *done, struct source *source, const int64_
     return PLIM_OK;
 }
 
+static int64_t names_file_count(const struct source *source)
+{
+    return file_list_count(((const struct names_source *)source)->list);
+}
+
+static void names_file_path(char out[4096], const struct source *source, int64_t file)
+{
+    file_list_path(out, ((const struct names_source *)source)->list, file);
+}
+
 static void names_close(struct source *source)
 {
     struct names_source *self = (struct names_source *)source;
@@ -36,7 +46,11 @@ static void names_close(struct source *source)
     budget_give(source->budget, TAG_FORMATS, self, sizeof *self);
 }
 
-static const struct source_type names_type = {.name = "list_files", .read_values = names_read, .close = names_close};
+static const struct source_type names_type = {.name = "list_files",
+                                              .read_values = names_read,
+                                              .file_count = names_file_count,
+                                              .file_path = names_file_path,
+                                              .close = names_close};
 
 plim_status file_names_open(struct source **out, struct budget *budget, struct file_list *list, plim_error *error)
 {

@@ -1,6 +1,7 @@
 /* file_source.c - many files of one format: whose turn it is, ends of files, damage, the order of files. */
 #include "formats/file_source.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -9,6 +10,16 @@
 
 #define MOST_TURNS   64
 #define LEDGER_BYTES ((uint64_t)4096) /* of a budget's own */
+/* Runs of elements whose file is remembered: a run is a whole file, or where files take turns one turn. */
+#define TRAIL_FILES 64
+#define TRAIL_TURNS 1024
+
+/* Elements `number`.. of an epoch are records `record`.. of a file, up to where the next run begins. */
+struct run {
+    int64_t number, record;
+    int64_t file;
+    uint64_t epoch;
+};
 
 struct reader {
     struct file_source *source;
@@ -22,7 +33,74 @@ struct reader {
     char path[FILE_PATH_MOST + 1];
     int64_t open[MOST_TURNS];
     void *file[MOST_TURNS];
+    int64_t which[MOST_TURNS];  /* file of the list is open there */
+    int64_t record[MOST_TURNS]; /* of that file comes next */
+    int64_t number;             /* of the next element of this epoch; bad ones count */
+    pthread_mutex_t lock;       /* of the trail: another thread's error may ask for it */
+    uint64_t runs;              /* remembered so far; run i is at trail[i % trail_most] */
+    struct run trail[];         /* trail_most(source) of them */
 };
+
+/* ---- where elements are from ---- */
+
+static uint64_t trail_most(const struct file_source *source)
+{
+    return source->turns > 1 ? TRAIL_TURNS : TRAIL_FILES;
+}
+
+static size_t reader_struct_bytes(const struct file_source *source)
+{
+    return sizeof(struct reader) + (size_t)trail_most(source) * sizeof(struct run);
+}
+
+static bool goes_on(const struct run *last, const struct run *next)
+{
+    return last->epoch == next->epoch && last->file == next->file &&
+           next->number - last->number == next->record - last->record;
+}
+
+/* `count` elements of the file at this place were given. */
+static void remember(struct reader *reader, int64_t place, int64_t count)
+{
+    uint64_t most = trail_most(reader->source);
+    const struct run run = {reader->number, reader->record[place], reader->which[place], reader->epoch};
+    pthread_mutex_lock(&reader->lock);
+    if (!reader->runs || !goes_on(&reader->trail[(reader->runs - 1) % most], &run))
+        reader->trail[reader->runs++ % most] = run;
+    pthread_mutex_unlock(&reader->lock);
+    reader->number += count;
+    reader->record[place] += count;
+}
+
+static bool find_run(struct run *out, struct reader *reader, uint64_t epoch, int64_t number)
+{
+    uint64_t most = trail_most(reader->source), kept = reader->runs < most ? reader->runs : most;
+    for (uint64_t back = 1; back <= kept; back++) {
+        *out = reader->trail[(reader->runs - back) % most];
+        if (out->epoch == epoch && out->number <= number)
+            return true;
+    }
+    return false;
+}
+
+bool file_source_describe(char out[256], struct reader *reader, uint64_t epoch, int64_t number)
+{
+    struct file_source *source = reader->source;
+    char path[FILE_PATH_MOST + 1];
+    struct run run;
+    uint64_t byte = SOURCE_BYTE_UNKNOWN;
+    pthread_mutex_lock(&reader->lock);
+    bool found = find_run(&run, reader, epoch, number);
+    pthread_mutex_unlock(&reader->lock);
+    if (!found)
+        return false;
+    int64_t record = run.record + (number - run.number);
+    file_list_path(path, source->files, run.file);
+    if (source->format->find && !source->format->find(&byte, source, path, record))
+        byte = SOURCE_BYTE_UNKNOWN;
+    source_place(out, path, record, byte);
+    return true;
+}
 
 /* ---- whose turn it is ---- */
 
@@ -42,8 +120,11 @@ static int64_t file_at(const struct reader *reader, int64_t place)
 static plim_status open_file(struct reader *reader, int64_t place, int64_t number, plim_error *error)
 {
     struct file_source *source = reader->source;
-    file_list_path(reader->path, source->files, file_at(reader, number));
+    reader->which[place] = file_at(reader, number);
+    reader->record[place] = 0;
+    file_list_path(reader->path, source->files, reader->which[place]);
     plim_status status = source->format->open(&reader->file[place], source, reader->files_budget, reader->path, error);
+    reader->number += status == PLIM_BAD_DATA;
     if (status == PLIM_BAD_DATA)
         interleave_ended(&reader->order);
     else if (status != PLIM_OK)
@@ -76,6 +157,8 @@ static int64_t turn_left(const struct reader *reader, int64_t most)
 static plim_status pass_damage(struct reader *reader, int64_t place, plim_status status)
 {
     const struct file_format *format = reader->source->format;
+    reader->number += status == PLIM_BAD_DATA;
+    reader->record[place] += status == PLIM_BAD_DATA;
     if (status == PLIM_BAD_DATA && format->pass && !format->pass(reader->file[place]))
         end_turn(reader, place);
     return status;
@@ -106,6 +189,7 @@ static plim_status read_turn(int64_t *got, struct reader *reader, int64_t most, 
             return pass_damage(reader, place, status);
         }
         if (*got) {
+            remember(reader, place, *got);
             interleave_gave(&reader->order, *got);
             return PLIM_OK;
         }
@@ -180,6 +264,8 @@ plim_status file_source_skip(int64_t *passed, struct reader *reader, int64_t cou
         int64_t wanted = turn_left(reader, count - *passed);
         plim_status status = format->skip(&some, reader->file[place], wanted, error);
         *passed += some;
+        reader->number += some;
+        reader->record[place] += some;
         if (status != PLIM_OK) {
             interleave_gave(&reader->order, some);
             return pass_damage(reader, place, status);
@@ -210,6 +296,7 @@ plim_status file_source_rewind(struct reader *reader, uint64_t epoch, plim_error
     (void)error;
     close_files(reader);
     reader->epoch = epoch;
+    reader->number = 0;
     reader->held = PLIM_OK;
     interleave_begin(&reader->order, file_list_count(source->files), source->turns, block, reader->open);
     return PLIM_OK;
@@ -232,11 +319,13 @@ static plim_status start_reader(struct reader *reader, plim_error *error)
 
 plim_status file_source_reader_open(struct reader **out, struct source *base, struct budget *budget, plim_error *error)
 {
-    struct reader *reader = budget_take(budget, TAG_FORMATS, sizeof *reader);
+    size_t bytes = reader_struct_bytes((struct file_source *)base);
+    struct reader *reader = budget_take(budget, TAG_FORMATS, bytes);
     if (!reader)
-        return budget_refused(budget, TAG_FORMATS, sizeof *reader, error);
+        return budget_refused(budget, TAG_FORMATS, bytes, error);
     reader->source = (struct file_source *)base;
     reader->budget = budget;
+    pthread_mutex_init(&reader->lock, NULL);
     plim_status status = start_reader(reader, error);
     if (status == PLIM_OK)
         *out = reader;
@@ -251,7 +340,8 @@ void file_source_reader_close(struct reader *reader)
     budget_free(reader->files_budget);
     if (reader->reserved)
         budget_release(reader->budget, TAG_FORMATS, files_bytes(reader->source));
-    budget_give(reader->budget, TAG_FORMATS, reader, sizeof *reader);
+    pthread_mutex_destroy(&reader->lock);
+    budget_give(reader->budget, TAG_FORMATS, reader, reader_struct_bytes(reader->source));
 }
 
 /* ---- the source ---- */
@@ -300,10 +390,20 @@ void file_source_free(struct source *base)
     budget_give(base->budget, TAG_FORMATS, source, source->bytes);
 }
 
+int64_t file_source_file_count(const struct source *source)
+{
+    return file_list_count(((const struct file_source *)source)->files);
+}
+
+void file_source_file_path(char out[4096], const struct source *source, int64_t file)
+{
+    file_list_path(out, ((const struct file_source *)source)->files, file);
+}
+
 void file_source_cost(struct file_source *source, uint64_t file_bytes)
 {
     source->file_bytes = file_bytes;
-    source->base.reader_bytes = budget_charge(sizeof(struct reader)) + files_bytes(source);
+    source->base.reader_bytes = budget_charge(reader_struct_bytes(source)) + files_bytes(source);
 }
 
 /* ---- compression ---- */

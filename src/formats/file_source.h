@@ -35,6 +35,8 @@ struct file_format {
     plim_status (*skip)(int64_t *passed, void *file, int64_t count, plim_error *error);
     /* After PLIM_BAD_DATA: steps behind the bad element; false: the file is over. NULL: next() has done so. */
     bool (*pass)(void *file);
+    /* The byte at which a record of a file begins, for errors; false: it cannot tell. Any thread. May be NULL. */
+    bool (*find)(uint64_t *byte, struct file_source *source, const char *path, int64_t record);
 };
 
 struct file_source {
@@ -51,7 +53,10 @@ struct file_source {
 /* For the source_type of a format; .reader_skip = file_source_skip where the format has a skip. */
 #define FILE_SOURCE_READER                                                                                             \
     .reader_open = file_source_reader_open, .reader_close = file_source_reader_close,                                  \
-    .reader_rewind = file_source_rewind, .reader_next = file_source_next
+    .reader_rewind = file_source_rewind, .reader_next = file_source_next, .reader_describe = file_source_describe,     \
+    FILE_SOURCE_FILES
+/* For a source_type over a struct file_source that is read by index. */
+#define FILE_SOURCE_FILES .file_count = file_source_file_count, .file_path = file_source_file_path
 
 /* A block of `bytes`, which begins with a struct file_source; takes the list over, on failure too. Reads nothing. */
 plim_status file_source_make(struct file_source **out, size_t bytes, const struct source_type *type,
@@ -67,9 +72,13 @@ plim_status file_source_find_compression(struct file_source *source, enum compre
 plim_status file_source_check_raw(const struct file_source *source, struct budget *budget, const char *path,
                                   plim_error *error);
 
+int64_t file_source_file_count(const struct source *source);
+void file_source_file_path(char out[4096], const struct source *source, int64_t file);
 plim_status file_source_reader_open(struct reader **out, struct source *source, struct budget *budget,
                                     plim_error *error);
 void file_source_reader_close(struct reader *reader);
+/* Of an element that was given lately; false: too many files, or turns of files, ago. */
+bool file_source_describe(char out[256], struct reader *reader, uint64_t epoch, int64_t number);
 plim_status file_source_rewind(struct reader *reader, uint64_t epoch, plim_error *error);
 plim_status file_source_next(int64_t *got, struct reader *reader, int64_t most, const struct row_target *target,
                              plim_error *error);

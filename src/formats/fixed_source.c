@@ -69,7 +69,20 @@ static plim_status next_fixed(int64_t *got, struct file_source *base, void *file
     return PLIM_OK;
 }
 
-static const struct file_format fixed_format = {.open = open_fixed, .close = close_fixed, .next = next_fixed};
+static uint64_t byte_of(const struct fixed_source *source, int64_t record)
+{
+    return source->layout.header_bytes + (uint64_t)record * source->layout.record_bytes;
+}
+
+static bool find_fixed(uint64_t *byte, struct file_source *base, const char *path, int64_t record)
+{
+    (void)path;
+    *byte = byte_of((const struct fixed_source *)base, record);
+    return true;
+}
+
+static const struct file_format fixed_format = {
+    .open = open_fixed, .close = close_fixed, .next = next_fixed, .find = find_fixed};
 
 /* ---- by index ---- */
 
@@ -125,6 +138,17 @@ static plim_status read_fixed(int64_t *done, struct source *base, const int64_t 
     return PLIM_OK;
 }
 
+static bool fixed_describe(char out[256], const struct source *base, int64_t index, const char *column)
+{
+    const struct fixed_source *source = (const struct fixed_source *)base;
+    char path[FILE_PATH_MOST + 1];
+    int file = file_of(source, index);
+    (void)column;
+    file_list_path(path, source->files.files, file);
+    source_place(out, path, index - source->first[file], byte_of(source, index - source->first[file]));
+    return true;
+}
+
 /* ---- the source ---- */
 
 static void free_fixed(struct source *base)
@@ -136,7 +160,11 @@ static void free_fixed(struct source *base)
 }
 
 static const struct source_type stream_type = {.name = "fixed_length", FILE_SOURCE_READER, .close = free_fixed};
-static const struct source_type indexed_type = {.name = "fixed_length", .read_values = read_fixed, .close = free_fixed};
+static const struct source_type indexed_type = {.name = "fixed_length",
+                                                .read_values = read_fixed,
+                                                .describe = fixed_describe,
+                                                FILE_SOURCE_FILES,
+                                                .close = free_fixed};
 
 static plim_status open_all(struct fixed_source *source, plim_error *error)
 {

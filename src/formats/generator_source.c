@@ -1,4 +1,5 @@
 /* generator_source.c - elements that a function of the caller's makes, one after another. */
+#include "base/floats.h"
 #include "formats/rows.h"
 
 #define DEFAULT_ROOM ((uint64_t)256 * 1024)
@@ -56,7 +57,10 @@ static plim_status generator_rewind(struct reader *reader, uint64_t epoch, plim_
     self->held = PLIM_OK;
     if (!generator->rewind)
         return epoch == 0 ? PLIM_OK : fail(error, PLIM_UNSUPPORTED, "generator: it has no rewind: one epoch only");
-    return checked(generator->rewind(generator->context, (int64_t)epoch, error), "rewind", error);
+    unsigned mode = floats_enter();
+    plim_status status = generator->rewind(generator->context, (int64_t)epoch, error);
+    floats_restore(mode); /* whatever the function has set */
+    return checked(status, "rewind", error);
 }
 
 /* Values live until the function is called again: one element at a time then. */
@@ -80,8 +84,10 @@ static plim_status generator_next(int64_t *got, struct reader *reader, int64_t m
         bool more = true;
         for (int c = 0; c < source->base.spec.column_count; c++)
             row[c] = (uint8_t *)target->to[c] + (uint64_t)*got * target->stride[c];
-        plim_status status = checked(generator->next(&more, generator->context, row, &self->held_error), "next",
-                                     &self->held_error);
+        unsigned mode = floats_enter();
+        plim_status status = generator->next(&more, generator->context, row, &self->held_error);
+        floats_restore(mode); /* whatever the function has set */
+        status = checked(status, "next", &self->held_error);
         if (status != PLIM_OK && *got) { /* told by the next call, after the elements before it */
             self->held = status;
             break;

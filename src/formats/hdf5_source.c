@@ -4,6 +4,7 @@
    the other, when reading starts. */
 #include "formats/hdf5_source.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -87,8 +88,32 @@ static void close_source(struct source *source)
     budget_give(source->budget, TAG_FORMATS, self, sizeof *self);
 }
 
-static const struct source_type hdf5_type = {
-    .name = "hdf5", .start = hdf5_start, .read = read_rows, .close = close_source};
+static bool hdf5_describe(char out[256], const struct source *source, int64_t index, const char *column)
+{
+    (void)column;
+    source_place(out, file_path(hdf5_file(((const struct hdf5_source *)source)->hdf5)), index, SOURCE_BYTE_UNKNOWN);
+    return true;
+}
+
+static int64_t hdf5_file_count(const struct source *source)
+{
+    (void)source;
+    return 1;
+}
+
+static void hdf5_file_path(char out[4096], const struct source *source, int64_t file)
+{
+    (void)file;
+    snprintf(out, 4096, "%s", file_path(hdf5_file(((const struct hdf5_source *)source)->hdf5)));
+}
+
+static const struct source_type hdf5_type = {.name = "hdf5",
+                                             .start = hdf5_start,
+                                             .read = read_rows,
+                                             .describe = hdf5_describe,
+                                             .file_count = hdf5_file_count,
+                                             .file_path = hdf5_file_path,
+                                             .close = close_source};
 
 /* ---- opening ---- */
 

@@ -6,10 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/budget.h"
+
 /* True when a belongs before b. */
 typedef bool index_before(const void *context, uint32_t a, uint32_t b);
 
-/* order[0..count) gets the numbers 0..count-1, sorted. */
-void sort_indices(uint32_t *order, uint32_t count, index_before *before, const void *context);
+/* order[0..count) gets the numbers 0..count-1, sorted; all of them, but in no order, where a stop refuses transfers
+   (budget_stop.h; NULL: nothing stops it). */
+void sort_indices(uint32_t *order, uint32_t count, index_before *before, const void *context,
+                  const struct budget *budget);
 
 #endif

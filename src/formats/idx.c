@@ -3,6 +3,7 @@
    00 00, type, number of axes, then a u32 an axis and the data, all big-endian.
    Invariants: 1. a plain file has exactly the bytes that its header declares;
    2. a packed one is unpacked into a scratch file that has exactly those. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -26,6 +27,8 @@ struct idx_file {
     struct rows rows; /* of the scratch file, once unpacked */
     uint64_t total_bytes;
     bool packed;
+    char *path; /* of the file as it was given: the scratch file has none */
+    size_t path_bytes;
 };
 
 struct idx_source {
@@ -159,6 +162,11 @@ static plim_status add_file(struct idx_source *idx, const char *path, plim_error
     struct idx_header header = {0};
     TRY(file_open(&file->rows.file, idx->base.budget, path, FILE_READ, error));
     idx->file_count++;
+    file->path_bytes = strlen(path) + 1;
+    file->path = budget_take(idx->base.budget, TAG_FORMATS, file->path_bytes);
+    if (!file->path)
+        return budget_refused(idx->base.budget, TAG_FORMATS, file->path_bytes, error);
+    memcpy(file->path, path, file->path_bytes);
     TRY(read_head(head, &got, &file->packed, file, idx->base.budget, error));
     cursor_init(&cursor, head, got, path, 0);
     TRY(parse_header(&header, &cursor, error));
@@ -271,11 +279,35 @@ static bool idx_layout(struct row_layout *out, const struct source *source)
     return true;
 }
 
+/* Bytes of a packed file are those of what it unpacks to. */
+static bool idx_describe(char out[256], const struct source *source, int64_t index, const char *column)
+{
+    const struct idx_source *idx = (const struct idx_source *)source;
+    int file = idx->file_count == 1 ? 0 : column ? spec_find(&source->spec, column) : -1;
+    if (file < 0)
+        return false;
+    const struct idx_file *found = &idx->file[file];
+    source_place(out, found->path, index, found->rows.at + (uint64_t)index * found->rows.row_bytes);
+    return true;
+}
+
+static int64_t idx_file_count(const struct source *source)
+{
+    return ((const struct idx_source *)source)->file_count;
+}
+
+static void idx_file_path(char out[4096], const struct source *source, int64_t file)
+{
+    snprintf(out, 4096, "%s", ((const struct idx_source *)source)->file[file].path);
+}
+
 static void idx_close(struct source *source)
 {
     struct idx_source *idx = (struct idx_source *)source;
-    for (int i = 0; i < idx->file_count; i++)
+    for (int i = 0; i < idx->file_count; i++) {
         file_close(idx->file[i].rows.file);
+        budget_give(source->budget, TAG_FORMATS, idx->file[i].path, idx->file[i].path_bytes);
+    }
     budget_give(source->budget, TAG_FORMATS, idx, sizeof *idx);
 }
 
@@ -285,6 +317,9 @@ static const struct source_type idx_type = {.name = "idx",
                                             .expect = idx_expect,
                                             .waits = idx_waits,
                                             .layout = idx_layout,
+                                            .describe = idx_describe,
+                                            .file_count = idx_file_count,
+                                            .file_path = idx_file_path,
                                             .close = idx_close};
 
 plim_status idx_open(struct source **out, struct budget *budget, const char *const *paths, int count, plim_error *error)

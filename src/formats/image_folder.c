@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "formats/file_list.h"
 #include "formats/rows.h"
 
@@ -41,21 +42,34 @@ static plim_status images_read(int64_t *done, struct source *source, const int64
 }
 
 /* The end of a long path says more than its beginning. */
-static void images_describe(char out[256], const struct source *source, int64_t index)
+static bool images_describe(char out[256], const struct source *source, int64_t index, const char *column)
 {
     char path[FILE_PATH_MOST + 1];
+    (void)column;
     file_list_path(path, ((const struct images *)source)->list, index);
-    size_t bytes = strlen(path);
-    if (bytes < 256)
-        memcpy(out, path, bytes + 1);
-    else
-        snprintf(out, 256, "...%s", path + bytes - 252);
+    text_end(out, 256, path);
+    return true;
 }
 
 static const char *images_class(const struct source *source, int64_t label)
 {
     const struct images *images = (const struct images *)source;
     return label < file_list_class_count(images->list) ? file_list_class(images->list, label) : NULL;
+}
+
+static int64_t images_file_count(const struct source *source)
+{
+    return file_list_count(((const struct images *)source)->list);
+}
+
+static void images_file_path(char out[4096], const struct source *source, int64_t file)
+{
+    file_list_path(out, ((const struct images *)source)->list, file);
+}
+
+static int32_t images_file_class(const struct source *source, int64_t file)
+{
+    return file_list_label(((const struct images *)source)->list, file);
 }
 
 static void images_close(struct source *source)
@@ -69,6 +83,9 @@ static const struct source_type images_type = {
     .name = "images",
     .read_values = images_read,
     .describe = images_describe,
+    .file_count = images_file_count,
+    .file_path = images_file_path,
+    .file_class = images_file_class,
     .class_name = images_class,
     .close = images_close,
 };

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/budget_need.h"
 #include "formats/zip.h"
 
 struct keras_file {
@@ -66,6 +67,8 @@ plim_status keras_file_config(char **text, size_t *bytes, struct keras_file *fil
     if (member.bytes > KERAS_CONFIG_MOST)
         return fail_at(error, PLIM_BAD_DATA, file_path(zip_file(file->zip)), "config.json of %llu bytes: at most %llu",
                        (unsigned long long)member.bytes, (unsigned long long)KERAS_CONFIG_MOST);
+    TRY(budget_need(file->budget, budget_charge((size_t)member.bytes + 1), file_path(zip_file(file->zip)), member.bytes,
+                    "bytes of config.json", error));
     char *data = budget_take(file->budget, TAG_PLANNER, (size_t)member.bytes + 1);
     if (!data)
         return budget_refused(file->budget, TAG_PLANNER, member.bytes + 1, error);

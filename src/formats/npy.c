@@ -1,4 +1,5 @@
 /* npy.c - numpy's arrays: files side by side, or one cut into column ranges. */
+#include <stdio.h>
 #include <string.h>
 
 #include "formats/npy_fortran.h"
@@ -80,6 +81,30 @@ static bool npy_layout(struct row_layout *out, const struct source *source)
     return true;
 }
 
+/* Of files side by side it is the one of the column. */
+static bool npy_describe(char out[256], const struct source *source, int64_t index, const char *column)
+{
+    const struct npy_source *npy = (const struct npy_source *)source;
+    int file = npy->file_count == 1 ? 0 : column ? spec_find(&source->spec, column) : -1;
+    if (file < 0)
+        return false;
+    const struct rows *rows = &npy->rows[file];
+    bool fortran = npy->fortran[file].item != 0; /* its row is all over the file */
+    source_place(out, file_path(rows->file), index,
+                 fortran ? SOURCE_BYTE_UNKNOWN : rows->at + (uint64_t)index * rows->row_bytes);
+    return true;
+}
+
+static int64_t npy_file_count(const struct source *source)
+{
+    return ((const struct npy_source *)source)->file_count;
+}
+
+static void npy_file_path(char out[4096], const struct source *source, int64_t file)
+{
+    snprintf(out, 4096, "%s", file_path(((const struct npy_source *)source)->rows[file].file));
+}
+
 static void npy_close(struct source *source)
 {
     struct npy_source *npy = (struct npy_source *)source;
@@ -93,6 +118,9 @@ static const struct source_type npy_type = {.name = "npy",
                                             .expect = npy_expect,
                                             .waits = npy_waits,
                                             .layout = npy_layout,
+                                            .describe = npy_describe,
+                                            .file_count = npy_file_count,
+                                            .file_path = npy_file_path,
                                             .close = npy_close};
 
 /* A column for each range of the second axis. */

@@ -227,6 +227,8 @@ static plim_status parse_preamble(uint32_t *length, struct cursor *cursor, const
         return ends_early(bytes, error);
     if (major == 1)
         *length = short_length;
+    if (*length == 0)
+        return cursor_fail(cursor, error, "a header of 0 bytes");
     if (*length > bytes->present - cursor->at)
         return fail_byte(error, PLIM_BAD_DATA, cursor->path, bytes->base + bytes->present,
                          "the file ends inside its header of %u bytes", *length);

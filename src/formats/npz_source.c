@@ -4,6 +4,7 @@
    one behind the other, when reading starts; the member's checksum is looked at then. */
 #include "formats/npz_source.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -114,7 +115,32 @@ static void npz_close(struct source *source)
     budget_give(source->budget, TAG_FORMATS, npz, sizeof *npz);
 }
 
-static const struct source_type npz_type = {.name = "npz", .start = npz_start, .read = npz_read, .close = npz_close};
+static bool npz_describe(char out[256], const struct source *source, int64_t index, const char *column)
+{
+    (void)column;
+    source_place(out, file_path(zip_file(((const struct npz_source *)source)->zip)), index, SOURCE_BYTE_UNKNOWN);
+    return true;
+}
+
+static int64_t npz_file_count(const struct source *source)
+{
+    (void)source;
+    return 1;
+}
+
+static void npz_file_path(char out[4096], const struct source *source, int64_t file)
+{
+    (void)file;
+    snprintf(out, 4096, "%s", file_path(zip_file(((const struct npz_source *)source)->zip)));
+}
+
+static const struct source_type npz_type = {.name = "npz",
+                                            .start = npz_start,
+                                            .read = npz_read,
+                                            .describe = npz_describe,
+                                            .file_count = npz_file_count,
+                                            .file_path = npz_file_path,
+                                            .close = npz_close};
 
 /* ---- opening ---- */
 

@@ -3,6 +3,7 @@
 #include "formats/cursor.h"
 #include "formats/record_reader.h"
 
+#define FIND_MOST    1000000             /* records that are hopped over to find the place of one */
 #define INPUT_BYTES  ((size_t)64 * 1024) /* of compressed data */
 #define BUFFER_LEAST ((size_t)4096)
 #define EFFORT_LEAST ((uint64_t)16 * 1024 * 1024)
@@ -493,6 +494,34 @@ plim_status record_file_seek(struct record_file *reader, const struct record_pla
     reader->record = place->record;
     reader->passed = false;
     return PLIM_OK;
+}
+
+static bool hop(uint64_t *byte, struct file *file, int64_t records)
+{
+    uint8_t head[RECORD_HEAD_BYTES];
+    *byte = 0;
+    for (; records > 0; records--) {
+        uint64_t length;
+        if (file_read(file, *byte, head, sizeof head, NULL) != PLIM_OK || !record_head_holds(head))
+            return false;
+        length = record_length(head);
+        if (length > INT64_MAX - RECORD_FRAME_BYTES - *byte)
+            return false;
+        *byte += length + RECORD_FRAME_BYTES;
+    }
+    return true;
+}
+
+bool record_find(uint64_t *byte, struct budget *budget, const char *path, int64_t record)
+{
+    struct file *file;
+    uint8_t head[RECORD_HEAD_BYTES];
+    if (record > FIND_MOST || file_open(&file, budget, path, FILE_READ, NULL) != PLIM_OK)
+        return false;
+    bool raw = file_read(file, 0, head, sizeof head, NULL) == PLIM_OK && record_head_holds(head);
+    bool found = raw && hop(byte, file, record);
+    file_close(file);
+    return found;
 }
 
 /* ---- one record by its place ------------------------------------------------------ */

@@ -66,6 +66,10 @@ bool record_file_is_packed(const struct record_file *reader);
 /* Bytes of the file that were read, and how many there are: for progress. */
 void record_file_progress(uint64_t *done, uint64_t *total, const struct record_file *reader);
 
+/* The byte at which a record of a raw file begins, by going from length to length; false: there are more than a million
+   before it, or the file is packed, or cannot be read. For errors. */
+bool record_find(uint64_t *byte, struct budget *budget, const char *path, int64_t record);
+
 /* One record of a raw file whose place and size an index knows, into the room, with both checksums verified.
    record->data == NULL: it does not fit (room->wanted). Thread-safe. */
 plim_status record_read_at(struct string *record, struct file *file, uint64_t at, uint64_t bytes, int64_t number,

@@ -1,5 +1,6 @@
 /* record_pipe.c - records in TFRecord's framing from a writer that is heard once, from beginning to end. */
 #include "formats/record_pipe.h"
+#include "base/message.h"
 
 #include <stdio.h>
 
@@ -42,7 +43,7 @@ static void pass(struct record_pipe *pipe, size_t bytes)
 static plim_status damaged(const struct record_pipe *pipe, uint64_t at, const char *what, plim_error *error)
 {
     char where[256];
-    snprintf(where, sizeof where, "%.120s: byte %llu", pipe->name, (unsigned long long)at);
+    message_print(where, sizeof where, "%.120s: byte %llu", pipe->name, (unsigned long long)at);
     return fail_at(error, PLIM_BAD_DATA, where, "record %lld: %s", (long long)pipe->record, what);
 }
 

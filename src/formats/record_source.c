@@ -72,8 +72,17 @@ static bool pass_record(void *file)
     return record_file_resync(&skipped, file, NULL) == PLIM_OK;
 }
 
-static const struct file_format record_format = {
-    .open = open_records, .close = close_records, .next = next_records, .skip = skip_records, .pass = pass_record};
+static bool find_record(uint64_t *byte, struct file_source *source, const char *path, int64_t record)
+{
+    return record_find(byte, source->base.budget, path, record);
+}
+
+static const struct file_format record_format = {.open = open_records,
+                                                 .close = close_records,
+                                                 .next = next_records,
+                                                 .skip = skip_records,
+                                                 .pass = pass_record,
+                                                 .find = find_record};
 
 /* ---- by index ---- */
 
@@ -113,6 +122,20 @@ static plim_status records_read(int64_t *done, struct source *base, const int64_
     return PLIM_OK;
 }
 
+static bool records_describe(char out[256], const struct source *base, int64_t index, const char *column)
+{
+    const struct record_source *source = (const struct record_source *)base;
+    char path[FILE_PATH_MOST + 1];
+    int64_t file = file_of(source, index), number = index - source->first[file];
+    uint64_t at, bytes;
+    (void)column;
+    if (record_index_find(&at, &bytes, source->index[file], number, NULL) != PLIM_OK)
+        at = SOURCE_BYTE_UNKNOWN;
+    file_list_path(path, source->files.files, file);
+    source_place(out, path, number, at);
+    return true;
+}
+
 static plim_status open_index(struct record_source *source, plim_error *error)
 {
     struct budget *budget = source->files.base.budget;
@@ -148,7 +171,11 @@ static void free_records(struct source *base)
 static const struct source_type stream_type = {
     .index_advice = "`plim data index FILE` once",
     .name = "tfrecord", FILE_SOURCE_READER, .reader_skip = file_source_skip, .close = free_records};
-static const struct source_type indexed_type = {.name = "tfrecord", .read_values = records_read, .close = free_records};
+static const struct source_type indexed_type = {.name = "tfrecord",
+                                                .read_values = records_read,
+                                                .describe = records_describe,
+                                                FILE_SOURCE_FILES,
+                                                .close = free_records};
 
 static plim_status fill(struct record_source *source, const struct record_options *options, plim_error *error)
 {

@@ -8,14 +8,18 @@
 
 #include <string.h>
 
+#include "base/budget_need.h"
+#include "base/budget_stop.h"
 #include "base/checked.h"
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_count.h"
 #include "formats/cursor.h"
 #include "formats/heapsort.h"
 
 #define TABLE_SLACK_BYTES   ((uint64_t)512 * 1024)
 #define DIGEST_BUFFER_BYTES 16384
+#define COUNTED_BYTES       ((uint64_t)64 * 1024) /* of a header; a smaller one is not worth another look */
 
 struct note {
     const char *key, *value;
@@ -47,6 +51,7 @@ static plim_status next(struct json_token *token, struct json_reader *reader, co
                         plim_error *error)
 {
     plim_error inner = {0};
+    TRY(budget_may_transfer(file->budget, error));
     if (json_next(token, reader, &inner) == PLIM_OK)
         return PLIM_OK;
     const char *what = strstr(inner.message, ": ");
@@ -287,7 +292,8 @@ static plim_status check_tiling(struct safetensors *file, plim_error *error)
 {
     uint64_t at = data_start(file);
     const char *path = file_path(file->file);
-    sort_indices(file->order, file->count, offset_before, file->entry);
+    sort_indices(file->order, file->count, offset_before, file->entry, file->budget);
+    TRY(budget_may_transfer(file->budget, error));
     for (uint32_t i = 0; i < file->count; i++) {
         const struct safetensors_entry *entry = &file->entry[file->order[i]];
         if (entry->offset != at)
@@ -303,7 +309,8 @@ static plim_status check_tiling(struct safetensors *file, plim_error *error)
 
 static plim_status check_names(struct safetensors *file, plim_error *error)
 {
-    sort_indices(file->order, file->count, name_before, file->entry);
+    sort_indices(file->order, file->count, name_before, file->entry, file->budget);
+    TRY(budget_may_transfer(file->budget, error));
     for (uint32_t i = 1; i < file->count; i++) {
         const char *name = file->entry[file->order[i]].name;
         if (strcmp(file->entry[file->order[i - 1]].name, name) == 0)
@@ -330,6 +337,20 @@ static plim_status take_tables(struct safetensors *file, plim_error *error)
 
 /* ---- opening and reading ------------------------------------------------- */
 
+/* What header and tables will take, counted before the header is read: entries are the objects in the outermost one,
+   what is more than their three keys are notes. */
+static plim_status check_room(struct safetensors *file, uint64_t header_bytes, plim_error *error)
+{
+    struct json_count count;
+    if (header_bytes <= COUNTED_BYTES)
+        return PLIM_OK;
+    TRY(json_count_file(&count, file->file, 8, header_bytes, error));
+    uint64_t keys = 3 * count.objects_in, notes = count.keys_in_those > keys ? count.keys_in_those - keys : 0;
+    uint64_t tables = count.objects_in * (sizeof file->entry[0] + sizeof file->order[0]) + notes * sizeof file->note[0];
+    return budget_need(file->budget, budget_charge(header_bytes) + tables, file_path(file->file), count.objects_in,
+                       "tensors", error);
+}
+
 static plim_status read_header(struct safetensors *file, plim_error *error)
 {
     uint8_t prefix[8];
@@ -348,6 +369,7 @@ static plim_status read_header(struct safetensors *file, plim_error *error)
     if (file->file_bytes < 8 || length > file->file_bytes - 8)
         return fail_byte(error, PLIM_BAD_DATA, path, file->file_bytes, "the file ends inside its header of %llu bytes",
                          (unsigned long long)length);
+    TRY(check_room(file, length, error));
     file->header = budget_take(file->budget, TAG_FORMATS, length);
     if (!file->header)
         return budget_refused(file->budget, TAG_FORMATS, length, error);

@@ -42,6 +42,12 @@ struct safetensors_writer;
    budget. */
 plim_status safetensors_create(struct safetensors_writer **out, struct budget *budget, const char *path, void *buffer,
                                uint64_t buffer_bytes, plim_error *error);
+/* What is known of the header before the first tensor is declared: so many bytes of it, at most, and so many tensors.
+   It is taken at once, and then takes no more; without, it grows as it is filled. */
+plim_status safetensors_expect(struct safetensors_writer *writer, uint64_t header_bytes, uint64_t tensors,
+                               plim_error *error);
+/* What a writer that expects these takes for its header (the tag is checkpoint). */
+uint64_t safetensors_header_cost(uint64_t header_bytes, uint64_t tensors);
 plim_status safetensors_declare(struct safetensors_writer *writer, const char *name, enum type type,
                                 const struct shape *shape, plim_error *error);
 plim_status safetensors_note(struct safetensors_writer *writer, const char *key, const char *value, plim_error *error);

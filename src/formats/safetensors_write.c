@@ -135,17 +135,44 @@ static uint64_t hash_name(const char *name)
     return hash;
 }
 
+static plim_status grow_names(struct safetensors_writer *writer, size_t capacity, plim_error *error)
+{
+    size_t old = writer->name_capacity;
+    uint64_t *more = budget_grow(writer->budget, TAG, writer->name_hash, old * sizeof *more, capacity * sizeof *more);
+    if (!more)
+        return budget_refused(writer->budget, TAG, capacity * sizeof *more, error);
+    writer->name_hash = more;
+    writer->name_capacity = capacity;
+    return PLIM_OK;
+}
+
+static plim_status expect(struct safetensors_writer *writer, uint64_t header_bytes, uint64_t tensors, plim_error *error)
+{
+    text_reserve(&writer->tensors, header_bytes);
+    if (writer->tensors.failed)
+        return budget_refused(writer->budget, TAG, header_bytes + 1, error);
+    return tensors + 1 > writer->name_capacity ? grow_names(writer, tensors + 1, error) : PLIM_OK; /* and the seal */
+}
+
+plim_status safetensors_expect(struct safetensors_writer *writer, uint64_t header_bytes, uint64_t tensors,
+                               plim_error *error)
+{
+    TRY(check_usable(writer, error));
+    return note_failure(writer, expect(writer, header_bytes, tensors, error));
+}
+
+/* The text; hashes of names, and indices to sort them by. What it had before, it gives back then. */
+uint64_t safetensors_header_cost(uint64_t header_bytes, uint64_t tensors)
+{
+    return budget_charge(header_bytes + 1) + budget_charge((tensors + 1) * sizeof(uint64_t)) +
+           budget_charge((tensors + 1) * sizeof(uint32_t));
+}
+
 static plim_status remember_name(struct safetensors_writer *writer, const char *name, plim_error *error)
 {
-    if (writer->name_count == writer->name_capacity) {
-        size_t old = writer->name_capacity, capacity = old ? 2 * old : 64;
-        uint64_t *more =
-            budget_grow(writer->budget, TAG, writer->name_hash, old * sizeof *more, capacity * sizeof *more);
-        if (!more)
-            return budget_refused(writer->budget, TAG, capacity * sizeof *more, error);
-        writer->name_hash = more;
-        writer->name_capacity = capacity;
-    }
+    size_t capacity = writer->name_capacity;
+    if (writer->name_count == capacity)
+        TRY(grow_names(writer, capacity ? 2 * capacity : 64, error));
     writer->name_hash[writer->name_count++] = hash_name(name);
     return PLIM_OK;
 }
@@ -233,12 +260,10 @@ static plim_status flush(struct safetensors_writer *writer, plim_error *error)
 static plim_status put(struct safetensors_writer *writer, const void *data, uint64_t bytes, plim_error *error)
 {
     const char *from = data;
-    if (!bytes)
-        return PLIM_OK;
-    sha256_add(&writer->sha, data, bytes);
     while (bytes) {
         size_t room = writer->buffer_bytes - writer->buffered;
         size_t piece = bytes < room ? (size_t)bytes : room;
+        sha256_add(&writer->sha, from, piece);
         if (piece == writer->buffer_bytes) {
             TRY(put_out(writer, from, piece, error));
         } else {
@@ -269,7 +294,7 @@ static plim_status check_unique(struct safetensors_writer *writer, plim_error *e
     plim_status status = PLIM_OK;
     if (!order)
         return budget_refused(writer->budget, TAG, count * sizeof *order, error);
-    sort_indices(order, (uint32_t)count, hash_before, writer->name_hash);
+    sort_indices(order, (uint32_t)count, hash_before, writer->name_hash, NULL);
     for (size_t i = 1; i < count && status == PLIM_OK; i++)
         if (writer->name_hash[order[i]] == writer->name_hash[order[i - 1]])
             status = fail_at(error, PLIM_INTERNAL, writer->path, "tensors %u and %u have the same name", order[i - 1],

@@ -175,6 +175,16 @@ int64_t snapshot_count(const struct snapshot *snapshot)
     return snapshot->head.count;
 }
 
+const char *snapshot_path(const struct snapshot *snapshot)
+{
+    return snapshot->path;
+}
+
+const char *snapshot_values_path(const struct snapshot *snapshot)
+{
+    return snapshot->values_path;
+}
+
 const char *snapshot_digest(const struct snapshot *snapshot)
 {
     return snapshot->head.digest;

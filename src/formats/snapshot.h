@@ -43,6 +43,9 @@ void snapshot_close(struct snapshot *snapshot);
 
 const struct spec *snapshot_spec(const struct snapshot *snapshot);
 int64_t snapshot_count(const struct snapshot *snapshot);
+/* Its files: rows, and what they refer to. */
+const char *snapshot_path(const struct snapshot *snapshot);
+const char *snapshot_values_path(const struct snapshot *snapshot);
 const char *snapshot_digest(const struct snapshot *snapshot);
 /* As source_type.read_values; any thread. */
 plim_status snapshot_read(int64_t *done, const struct snapshot *snapshot, const int64_t *index, int64_t count,

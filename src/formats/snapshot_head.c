@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/json.h"
+#include "base/message.h"
 #include "formats/rows.h"
 #include "formats/snapshot.h"
 
@@ -103,7 +104,7 @@ static plim_status bad(const struct head_reader *reader, const struct json_token
                        plim_error *error)
 {
     char where[256];
-    snprintf(where, sizeof where, "%.200s: byte %llu", reader->path, (unsigned long long)(JSON_AT + token->at));
+    message_print(where, sizeof where, "%.200s: byte %llu", reader->path, (unsigned long long)(JSON_AT + token->at));
     return fail_at(error, PLIM_BAD_DATA, where, "%s", what);
 }
 

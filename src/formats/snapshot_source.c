@@ -42,8 +42,29 @@ static void close_snapshot(struct source *source)
     budget_give(source->budget, TAG_FORMATS, self, sizeof *self);
 }
 
-static const struct source_type fixed_type = {.name = "snapshot", .read = read_rows, .close = close_snapshot};
-static const struct source_type values_type = {.name = "snapshot", .read_values = read_values, .close = close_snapshot};
+static bool snapshot_describe(char out[256], const struct source *source, int64_t index, const char *column)
+{
+    (void)column;
+    source_place(out, snapshot_path(((const struct snapshot_source *)source)->snapshot), index, SOURCE_BYTE_UNKNOWN);
+    return true;
+}
+
+static int64_t snapshot_file_count(const struct source *source)
+{
+    return spec_has_values(&source->spec) ? 2 : 1;
+}
+
+static void snapshot_file_path(char out[4096], const struct source *source, int64_t file)
+{
+    const struct snapshot *snapshot = ((const struct snapshot_source *)source)->snapshot;
+    snprintf(out, 4096, "%s", file ? snapshot_values_path(snapshot) : snapshot_path(snapshot));
+}
+
+#define SNAPSHOT_FILES                                                                                                 \
+    .describe = snapshot_describe, .file_count = snapshot_file_count, .file_path = snapshot_file_path,                 \
+    .close = close_snapshot
+static const struct source_type fixed_type = {.name = "snapshot", .read = read_rows, SNAPSHOT_FILES};
+static const struct source_type values_type = {.name = "snapshot", .read_values = read_values, SNAPSHOT_FILES};
 
 static plim_status open_in(struct snapshot_source *self, const char *folder, plim_error *error)
 {

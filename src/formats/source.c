@@ -81,6 +81,16 @@ void source_count_read(struct source *source, uint64_t bytes)
     __atomic_fetch_add(&source->bytes_read, bytes, __ATOMIC_RELAXED);
 }
 
+void source_place(char out[256], const char *path, int64_t record, uint64_t byte)
+{
+    size_t bytes = strlen(path), most = 180;
+    const char *cut = bytes > most ? "..." : "", *end = bytes > most ? path + bytes - most : path;
+    if (byte == SOURCE_BYTE_UNKNOWN)
+        snprintf(out, 256, "%s%s: record %lld", cut, end, (long long)record);
+    else
+        snprintf(out, 256, "%s%s: record %lld at byte %llu", cut, end, (long long)record, (unsigned long long)byte);
+}
+
 void source_close(struct source *source)
 {
     if (source)

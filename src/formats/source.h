@@ -106,8 +106,17 @@ struct source_type {
     /* Passes over up to `count` elements; *passed < count: the epoch is over. May be NULL. */
     plim_status (*reader_skip)(int64_t *passed, struct reader *reader, int64_t count, plim_error *error);
 
-    /* Where an element is from, for errors of those who use it: a file's name. May be NULL. */
-    void (*describe)(char out[256], const struct source *source, int64_t index);
+    /* Where an element is from, for errors of those who use it: "x.npy: record 3 at byte 128" (source_place). column:
+       the one that the error is about, or NULL. False: it cannot tell. Any thread. May be NULL. */
+    bool (*describe)(char out[256], const struct source *source, int64_t index, const char *column);
+    /* The same of a reader's element: which one of which epoch, bad ones counted. */
+    bool (*reader_describe)(char out[256], struct reader *reader, uint64_t epoch, int64_t index);
+    /* The files that it reads, in its order, and the path of one: what tells this data from other data. May be NULL:
+       there are none. */
+    int64_t (*file_count)(const struct source *source);
+    void (*file_path)(char out[4096], const struct source *source, int64_t file);
+    /* The class that the file's place gives it; NULL: places give none. */
+    int32_t (*file_class)(const struct source *source, int64_t file);
     /* The name of a class of a column of labels; NULL behind the last. May be NULL: it knows none. */
     const char *(*class_name)(const struct source *source, int64_t label);
 
@@ -191,6 +200,9 @@ plim_status command_open(struct source **out, struct budget *budget, const char 
                          plim_error *error);
 
 void source_close(struct source *source);
+/* "PATH: record 17 at byte 9132"; without the byte where that is SOURCE_BYTE_UNKNOWN. Of a long path its end. */
+#define SOURCE_BYTE_UNKNOWN UINT64_MAX
+void source_place(char out[256], const char *path, int64_t record, uint64_t byte);
 
 /* Rows are cells. */
 bool column_is_variable(const struct column *column);

@@ -12,6 +12,8 @@
 #include "base/text.h"
 #include "graph/op.h"
 
+#define MOST_NODES (1 << 20) /* of a graph: what repeats inside what repeats has an end */
+
 void graph_init(struct graph *graph, struct budget *budget, int64_t batch)
 {
     *graph = (struct graph){.batch = batch};
@@ -51,6 +53,24 @@ void graph_refused(struct graph *graph, size_t bytes)
     size_t block = bytes > graph->arena.block_bytes ? bytes : graph->arena.block_bytes;
     if (!graph->failed)
         graph->failed = budget_refused(graph->arena.budget, TAG_PLANNER, block, &graph->error);
+}
+
+void tensor_ask_ids(struct tensor *tensor, int64_t below)
+{
+    if (below <= INT32_MAX && (!tensor->below || below < tensor->below))
+        tensor->below = (int32_t)below;
+}
+
+/* Once from the end: a node's inputs were made before it. */
+void graph_trace_ids(struct graph *graph, int first)
+{
+    for (int n = graph->node_count; n-- > first;) {
+        struct node *node = graph->node[n];
+        int32_t below = node->op->hands_on && node->op->hands_on(node) ? node->output[0]->below : 0;
+        for (int i = 0; below && i < node->input_count; i++)
+            if (node->input[i])
+                tensor_ask_ids(node->input[i], below);
+    }
 }
 
 static void *take(struct graph *graph, size_t bytes)
@@ -365,6 +385,10 @@ struct tensor *graph_add(struct graph *graph, const struct op *op, struct tensor
     plim_error error = {0};
     if (graph->failed || !inputs_fit(graph, op, inputs, input_count))
         return NULL;
+    if (graph->node_count >= MOST_NODES) {
+        graph_fail(graph, PLIM_BAD_MODEL, "more than %d operations in one step", MOST_NODES);
+        return NULL;
+    }
     struct node *node = node_make(graph, op, inputs, input_count, attributes, attributes_bytes);
     if (!node || !table_room(graph, (void ***)&graph->node, graph->node_count, &graph->node_capacity))
         return NULL;

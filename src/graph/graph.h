@@ -40,7 +40,7 @@ struct tensor {
     bool gone;            /* a rewrite took it away, or gave it another meaning: no new reader */
     double initial;       /* states only: what every element is before the first step */
     int column;           /* inputs only: which column of the batch */
-    int32_t below;        /* inputs only: who reads it takes whole numbers from 0 that are below this; 0: any values */
+    int32_t below;        /* who reads it takes whole numbers from 0 that are below this; 0: any values */
     struct node *producer; /* NULL for inputs, weights and states */
 };
 
@@ -99,6 +99,11 @@ plim_status graph_check(const struct graph *graph, plim_error *error);
 __attribute__((format(printf, 3, 4))) void graph_fail(struct graph *graph, plim_status code, const char *format, ...);
 /* The same after the graph's arena said NULL. */
 void graph_refused(struct graph *graph, size_t bytes);
+
+/* Whoever reads the tensor takes whole numbers from 0 that are below this. */
+void tensor_ask_ids(struct tensor *tensor, int64_t below);
+/* What is asked of outputs of nodes from `first` on is asked of the inputs that they hand on (op.h: hands_on). */
+void graph_trace_ids(struct graph *graph, int first);
 
 /* A new value tensor, for an op's infer. */
 struct tensor *graph_value(struct graph *graph, enum type type, struct shape shape, bool batched);

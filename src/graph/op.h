@@ -86,6 +86,9 @@ struct op {
        it, the two have equally many bytes and the input is a value; or NO_INPUT. */
     int in_place;
 
+    /* Optional: whether output 0 has every element of all inputs, in another order, type or several times, and no others. */
+    bool (*hands_on)(const struct node *node);
+
     /* Of gradients, optional: whether the node could do with less than one of its inputs, and how (transform/encode.c). */
     bool (*encoding)(struct encoded_input *out, const struct node *node);
 

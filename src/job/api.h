@@ -3,6 +3,7 @@
 #define JOB_API_H
 
 #include "base/arena.h"
+#include "base/floats.h"
 #include "pipeline/stage.h"
 
 _Static_assert(PLIM_MOST_COLUMNS == MOST_COLUMNS && PLIM_MOST_AXES == MOST_AXES, "as the header says");
@@ -30,6 +31,11 @@ static inline plim_dataset *outside(struct dataset *dataset)
 {
     return (plim_dataset *)dataset;
 }
+
+/* A data set that carries an error in the place of this one, which is taken over. */
+plim_dataset *api_dataset_fail(plim_dataset *dataset, const plim_error *error);
+/* The same for an argument that is NULL; an error that it carries already is kept. */
+plim_dataset *api_dataset_null(plim_dataset *dataset, const char *what);
 
 /* What a data set holds for the caller's functions and for texts it was read from. */
 struct api_kept {

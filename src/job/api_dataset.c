@@ -4,11 +4,32 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MOST_NAMES (1 << 20)
+
+plim_dataset *api_dataset_fail(plim_dataset *dataset, const plim_error *error)
+{
+    struct budget *budget = inside(dataset)->budget;
+    if (!budget) /* it carries its error already */
+        return dataset;
+    dataset_unref(inside(dataset));
+    return outside(dataset_failed(budget, error));
+}
+
+plim_dataset *api_dataset_null(plim_dataset *dataset, const char *what)
+{
+    plim_error error = {0};
+    if (inside(dataset)->error)
+        return dataset;
+    fail(&error, PLIM_USAGE, "%s is NULL", what);
+    return api_dataset_fail(dataset, &error);
+}
+
 /* ---- budgets ---- */
 
 plim_status plim_budget_make(plim_budget **out, uint64_t bytes, plim_error *error)
 {
     struct budget *inner;
+    TRY(need_argument(out, "where the budget is to go", error));
     TRY(budget_make(&inner, bytes, error));
     plim_budget *budget = budget_take(inner, TAG_PLANNER, sizeof *budget);
     if (!budget) {
@@ -23,20 +44,27 @@ plim_status plim_budget_make(plim_budget **out, uint64_t bytes, plim_error *erro
 }
 
 /* Freed too early it would take the blocks of others with it: it stays. */
-void plim_budget_free(plim_budget *budget)
+plim_status plim_budget_free(plim_budget *budget)
 {
-    if (!budget || budget_figures(budget->inner).now > budget->own_bytes)
-        return;
+    if (!budget)
+        return PLIM_OK;
+    if (budget_figures(budget->inner).now > budget->own_bytes)
+        return PLIM_USAGE;
     struct budget *inner = budget->inner;
     budget_give(inner, TAG_PLANNER, budget, sizeof *budget);
     budget_free(inner);
+    return PLIM_OK;
 }
 
 void plim_budget_figures(uint64_t *now, uint64_t *peak, const plim_budget *budget)
 {
-    struct budget_figures figures = budget_figures(budget->inner);
-    *now = figures.now;
-    *peak = figures.peak;
+    struct budget_figures figures = {0};
+    if (budget)
+        figures = budget_figures(budget->inner);
+    if (now)
+        *now = figures.now;
+    if (peak)
+        *peak = figures.peak;
 }
 
 /* ---- columns ---- */
@@ -82,6 +110,8 @@ static plim_status read_column(struct column *out, const char *name, plim_type t
         return fail(error, PLIM_USAGE, "column '%s': unknown type %d", out->name, (int)type);
     if (rank < 0 || rank > MOST_AXES)
         return fail(error, PLIM_USAGE, "column '%s': %d axes; there are 0 to %d", out->name, rank, MOST_AXES);
+    if (rank && !shape)
+        return fail(error, PLIM_USAGE, "column '%s': its shape is NULL", out->name);
     out->shape = shape_of(rank, shape);
     for (int axis = 0; axis < rank; axis++)
         if (shape[axis] < least)
@@ -96,6 +126,7 @@ plim_status api_spec(struct spec *out, const plim_column *columns, int count, pl
     out->column_count = 0;
     if (count < 1 || count > MOST_COLUMNS)
         return fail(error, PLIM_USAGE, "%d columns: there are 1 to %d", count, MOST_COLUMNS);
+    TRY(need_argument(columns, "the list of columns", error));
     for (int c = 0; c < count; c++)
         TRY(read_column(&out->column[c], columns[c].name, columns[c].type, columns[c].shape, columns[c].rank, -1, error));
     out->column_count = count;
@@ -119,10 +150,13 @@ static plim_status open_tensors(struct source **out, struct budget *budget, cons
     int64_t elements = 1;
     if (count < 1 || count > MOST_COLUMNS)
         return fail(error, PLIM_USAGE, "%d tensors: there are 1 to %d", count, MOST_COLUMNS);
+    TRY(need_argument(tensors, "the list of tensors", error));
     for (int c = 0; c < count; c++) {
         const plim_tensor *tensor = &tensors[c];
         if (slices && tensor->rank < 1)
             return fail(error, PLIM_USAGE, "from_tensor_slices: tensor %d has no axis to slice", c);
+        if (!tensor->data)
+            return fail(error, PLIM_USAGE, "tensor %d: its data is NULL", c);
         TRY(read_column(&spec.column[c], tensor->name, tensor->type, tensor->shape + slices, tensor->rank - slices, 0,
                         error));
         if (slices && c && tensor->shape[0] != elements)
@@ -139,6 +173,9 @@ plim_dataset *plim_dataset_from_tensors(plim_budget *budget, const plim_tensor *
 {
     struct source *source = NULL;
     plim_error error = {0};
+    HOST_FLOATS;
+    if (!budget)
+        return NULL;
     plim_status status = open_tensors(&source, budget->inner, tensors, count, false, &error);
     return from(budget, source, status, &error);
 }
@@ -147,8 +184,28 @@ plim_dataset *plim_dataset_from_tensor_slices(plim_budget *budget, const plim_te
 {
     struct source *source = NULL;
     plim_error error = {0};
+    HOST_FLOATS;
+    if (!budget)
+        return NULL;
     plim_status status = open_tensors(&source, budget->inner, tensors, count, true, &error);
     return from(budget, source, status, &error);
+}
+
+static plim_status open_generator(struct source **out, struct budget *budget, const plim_column *columns, int count,
+                                  const plim_generator *generator, plim_error *error)
+{
+    struct spec spec;
+    TRY(need_argument(generator, "the generator", error));
+    TRY(need_argument(generator->next ? generator : NULL, "the generator's next", error));
+    if (generator->count < 0)
+        return fail(error, PLIM_USAGE, "generator: %lld elements an epoch", (long long)generator->count);
+    const struct generator inner = {.next = generator->next,
+                                    .rewind = generator->rewind,
+                                    .context = generator->context,
+                                    .count = generator->count,
+                                    .value_bytes = generator->value_bytes};
+    TRY(api_spec(&spec, columns, count, error));
+    return generator_open(out, budget, &spec, &inner, error);
 }
 
 plim_dataset *plim_dataset_from_generator(plim_budget *budget, const plim_column *columns, int count,
@@ -156,15 +213,10 @@ plim_dataset *plim_dataset_from_generator(plim_budget *budget, const plim_column
 {
     struct source *source = NULL;
     plim_error error = {0};
-    struct spec spec;
-    const struct generator inner = {.next = generator->next,
-                                    .rewind = generator->rewind,
-                                    .context = generator->context,
-                                    .count = generator->count,
-                                    .value_bytes = generator->value_bytes};
-    plim_status status = api_spec(&spec, columns, count, &error);
-    if (status == PLIM_OK)
-        status = generator_open(&source, budget->inner, &spec, &inner, &error);
+    HOST_FLOATS;
+    if (!budget)
+        return NULL;
+    plim_status status = open_generator(&source, budget->inner, columns, count, generator, &error);
     return from(budget, source, status, &error);
 }
 
@@ -172,6 +224,9 @@ plim_dataset *plim_dataset_range(plim_budget *budget, int64_t n)
 {
     struct source *source = NULL;
     plim_error error = {0};
+    HOST_FLOATS;
+    if (!budget)
+        return NULL;
     plim_status status = range_open(&source, budget->inner, n, &error);
     return from(budget, source, status, &error);
 }
@@ -182,6 +237,9 @@ plim_dataset *plim_dataset_random(plim_budget *budget, int64_t elements, const i
     struct source *source = NULL;
     plim_error error = {0};
     struct column column;
+    HOST_FLOATS;
+    if (!budget)
+        return NULL;
     plim_status status = read_column(&column, "x", PLIM_FLOAT32, shape, rank, 1, &error);
     if (status == PLIM_OK) {
         const struct random_options options = {
@@ -191,11 +249,28 @@ plim_dataset *plim_dataset_random(plim_budget *budget, int64_t elements, const i
     return from(budget, source, status, &error);
 }
 
+/* Names of files: none of them NULL. */
+static plim_status check_names(const char *const *names, int count, plim_error *error)
+{
+    if (count < 0 || count > MOST_NAMES)
+        return fail(error, PLIM_USAGE, "%d names of files: at most %d", count, MOST_NAMES);
+    TRY(need_argument(names || !count ? &count : NULL, "the list of names", error));
+    for (int i = 0; i < count; i++)
+        if (!names[i])
+            return fail(error, PLIM_USAGE, "name %d is NULL", i);
+    return PLIM_OK;
+}
+
 plim_dataset *plim_dataset_npy(plim_budget *budget, const char *const *paths, int count)
 {
     struct source *source = NULL;
     plim_error error = {0};
-    plim_status status = npy_open(&source, budget->inner, paths, count, NULL, 0, &error);
+    HOST_FLOATS;
+    if (!budget)
+        return NULL;
+    plim_status status = check_names(paths, count, &error);
+    if (status == PLIM_OK)
+        status = npy_open(&source, budget->inner, paths, count, NULL, 0, &error);
     return from(budget, source, status, &error);
 }
 
@@ -203,18 +278,28 @@ plim_dataset *plim_dataset_idx(plim_budget *budget, const char *const *paths, in
 {
     struct source *source = NULL;
     plim_error error = {0};
-    plim_status status = idx_open(&source, budget->inner, paths, count, &error);
+    HOST_FLOATS;
+    if (!budget)
+        return NULL;
+    plim_status status = check_names(paths, count, &error);
+    if (status == PLIM_OK)
+        status = idx_open(&source, budget->inner, paths, count, &error);
     return from(budget, source, status, &error);
 }
 
 plim_dataset *plim_dataset_counter(plim_budget *budget, int64_t start, int64_t step, int64_t count)
 {
-    return outside(dataset_counter(budget->inner, start, step, count));
+    return budget ? outside(dataset_counter(budget->inner, start, step, count)) : NULL;
 }
 
 plim_dataset *plim_dataset_list_files(plim_budget *budget, const char *const *patterns, int count, bool shuffle,
                                       uint64_t seed)
 {
+    plim_error error = {0};
+    if (!budget)
+        return NULL;
+    if (check_names(patterns, count, &error) != PLIM_OK)
+        return outside(dataset_failed(budget->inner, &error));
     return outside(dataset_list_files(budget->inner, patterns, count, shuffle, seed));
 }
 
@@ -222,32 +307,32 @@ plim_dataset *plim_dataset_list_files(plim_budget *budget, const char *const *pa
 
 plim_dataset *plim_dataset_shuffle(plim_dataset *dataset, uint64_t seed)
 {
-    return outside(dataset_shuffle(inside(dataset), seed));
+    return dataset ? outside(dataset_shuffle(inside(dataset), seed)) : NULL;
 }
 
 plim_dataset *plim_dataset_take(plim_dataset *dataset, int64_t count)
 {
-    return outside(dataset_take(inside(dataset), count));
+    return dataset ? outside(dataset_take(inside(dataset), count)) : NULL;
 }
 
 plim_dataset *plim_dataset_skip(plim_dataset *dataset, int64_t count)
 {
-    return outside(dataset_skip(inside(dataset), count));
+    return dataset ? outside(dataset_skip(inside(dataset), count)) : NULL;
 }
 
 plim_dataset *plim_dataset_repeat(plim_dataset *dataset, int64_t times)
 {
-    return outside(dataset_repeat(inside(dataset), times));
+    return dataset ? outside(dataset_repeat(inside(dataset), times)) : NULL;
 }
 
 plim_dataset *plim_dataset_batch(plim_dataset *dataset, int64_t size, bool drop_remainder)
 {
-    return outside(dataset_batch(inside(dataset), size, drop_remainder));
+    return dataset ? outside(dataset_batch(inside(dataset), size, drop_remainder)) : NULL;
 }
 
 plim_dataset *plim_dataset_prefetch(plim_dataset *dataset, int64_t depth)
 {
-    return outside(dataset_prefetch(inside(dataset), depth == PLIM_AUTO ? PREFETCH_AUTO : depth));
+    return dataset ? outside(dataset_prefetch(inside(dataset), depth == PLIM_AUTO ? PREFETCH_AUTO : depth)) : NULL;
 }
 
 /* ---- asking ---- */
@@ -264,12 +349,15 @@ void plim_dataset_unref(plim_dataset *dataset)
 
 plim_status plim_dataset_check(const plim_dataset *dataset, plim_error *error)
 {
+    TRY(need_argument(dataset, "the data set", error));
     return dataset_runs((const struct dataset *)dataset, error);
 }
 
 int plim_dataset_spec(plim_column columns[PLIM_MOST_COLUMNS], const plim_dataset *dataset)
 {
     struct spec spec;
+    if (!columns || !dataset)
+        return 0;
     dataset_sample_spec(&spec, (const struct dataset *)dataset);
     for (int c = 0; c < spec.column_count; c++)
         api_column(&columns[c], &spec.column[c]);
@@ -278,5 +366,5 @@ int plim_dataset_spec(plim_column columns[PLIM_MOST_COLUMNS], const plim_dataset
 
 int64_t plim_dataset_cardinality(const plim_dataset *dataset)
 {
-    return dataset_steps((const struct dataset *)dataset, NULL);
+    return dataset ? dataset_steps((const struct dataset *)dataset, NULL) : 0;
 }

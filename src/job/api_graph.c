@@ -1,6 +1,7 @@
 /* api_graph.c - graphs for C programs: values, and ops by name. */
 #include "job/api_graph.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "model/op_words.h"
@@ -11,11 +12,25 @@ _Static_assert(PLIM_MOST_AXES == MOST_AXES, "shapes go out as they are");
 
 /* ---- making and freeing ---- */
 
+#define MOST_BATCH ((int64_t)1 << 40) /* far beyond any memory: products of extents stay in 64 bits */
+
+static plim_status check_options(const plim_graph_options *options, plim_error *error)
+{
+    TRY(need_argument(options, "the options of the graph", error));
+    if (options->batch < 1 || options->batch > MOST_BATCH)
+        return fail(error, PLIM_USAGE, "a graph for batches of %lld samples", (long long)options->batch);
+    return PLIM_OK;
+}
+
 plim_status plim_graph_make(plim_graph **out, plim_budget *budget, const plim_graph_options *options, plim_error *error)
 {
+    TRY(need_argument(out, "where the graph is to go", error));
+    TRY(need_argument(budget, "the budget", error));
+    TRY(check_options(options, error));
     plim_graph *graph = budget_take(budget->inner, TAG_PLANNER, sizeof *graph);
     if (!graph)
         return budget_refused(budget->inner, TAG_PLANNER, sizeof *graph, error);
+    atomic_init(&graph->references, 1);
     graph->budget = budget->inner;
     graph->training = options->training;
     graph->words = (struct training){.seed = options->seed};
@@ -26,12 +41,14 @@ plim_status plim_graph_make(plim_graph **out, plim_budget *budget, const plim_gr
     if (status == PLIM_OK)
         *out = graph;
     else
-        plim_graph_free(graph);
+        api_graph_unref(graph);
     return status;
 }
 
-static void release(plim_graph *graph)
+void api_graph_unref(plim_graph *graph)
 {
+    if (atomic_fetch_sub(&graph->references, 1) != 1)
+        return;
     for (struct plim_layers *layers = graph->layers; layers; layers = layers->next)
         model_free(layers->model);
     graph_release(&graph->inner);
@@ -40,22 +57,53 @@ static void release(plim_graph *graph)
 
 void plim_graph_free(plim_graph *graph)
 {
-    if (!graph)
-        return;
-    graph->given_up = true;
-    if (!graph->users)
-        release(graph);
+    if (graph && busy_give_up(&graph->busy))
+        api_graph_unref(graph);
 }
 
-void api_graph_leave(plim_graph *graph)
+bool graph_call_begin(struct graph_call *call, plim_graph *graph, bool builds)
 {
-    if (--graph->users == 0 && graph->given_up)
-        release(graph);
+    call->graph = NULL;
+    if (!graph)
+        return false;
+    if (!busy_enter(&graph->busy)) {
+        if (builds) /* what it was to add is missing */
+            atomic_store(&graph->mixed, true);
+        return false;
+    }
+    floats_begin(&call->host);
+    call->graph = graph;
+    return true;
+}
+
+void graph_call_end(struct graph_call *call)
+{
+    if (!call->graph)
+        return;
+    floats_end(&call->host);
+    if (!busy_leave(&call->graph->busy))
+        api_graph_unref(call->graph);
+}
+
+plim_status api_graph_error(const plim_graph *graph, plim_error *error)
+{
+    if (atomic_load(&graph->mixed))
+        return hint(error,
+                    fail(error, PLIM_USAGE, "two threads worked on this graph at once; one of the calls did nothing"),
+                    "a graph belongs to one thread at a time");
+    return graph_check(&graph->inner, error);
 }
 
 plim_status plim_graph_check(const plim_graph *graph, plim_error *error)
 {
-    return graph_check(&graph->inner, error);
+    TRY(need_argument(graph, "the graph", error));
+    plim_graph *turn = (plim_graph *)(uintptr_t)graph; /* asking is const for the caller */
+    struct graph_call call;
+    if (!graph_call_begin(&call, turn, false))
+        return fail(error, PLIM_USAGE, "the graph is at work already, for another call");
+    plim_status status = api_graph_error(graph, error);
+    graph_call_end(&call);
+    return status;
 }
 
 /* ---- errors ---- */
@@ -93,9 +141,15 @@ bool api_usable(plim_graph *graph, const char *who, const plim_value *value)
     return !inner->failed;
 }
 
+#define MOST_REPEATED 1024 /* a value may be an input several times */
+
 bool api_usable_all(plim_graph *graph, const char *who, plim_value *const *values, int count)
 {
     bool good = api_open(graph, who);
+    if (count < 0 || count > graph->inner.tensor_count + MOST_REPEATED || (count && !values)) {
+        graph_fail(&graph->inner, PLIM_USAGE, "%s: %d inputs%s", who, count, values ? "" : ", and their list is NULL");
+        return false;
+    }
     for (int i = 0; i < count && good; i++)
         good = api_usable(graph, who, values[i]);
     return good;
@@ -110,6 +164,8 @@ static bool read_shape(struct shape *out, plim_graph *graph, const char *name, i
         graph_fail(&graph->inner, PLIM_USAGE, "a value needs a name");
     else if (rank < 0 || rank > MOST_AXES - batch)
         graph_fail(&graph->inner, PLIM_USAGE, "%s: %d axes; there are 0 to %d", name, rank, MOST_AXES - batch);
+    else if (rank && !shape)
+        graph_fail(&graph->inner, PLIM_USAGE, "%s: its shape is NULL", name);
     if (!api_open(graph, name ? name : ""))
         return false;
     *out = (struct shape){.rank = rank + batch, .dim = {graph->inner.batch}};
@@ -133,6 +189,7 @@ plim_value *plim_graph_input(plim_graph *graph, const char *name, plim_type type
 {
     struct shape whole;
     enum type inner;
+    GRAPH_CALL(graph, NULL);
     if (!read_shape(&whole, graph, name, 1, shape, rank) || !read_type(&inner, graph, name, type))
         return NULL;
     if (graph->columns == MOST_COLUMNS) {
@@ -178,6 +235,7 @@ plim_value *plim_graph_weight(plim_graph *graph, const char *name, const int64_t
     struct initializer first = {.kind = INITIAL_ZEROS};
     plim_error error = {0};
     struct shape whole;
+    GRAPH_CALL(graph, NULL);
     if (!read_shape(&whole, graph, name, 0, shape, rank))
         return NULL;
     if (is_taken(name)) {
@@ -204,6 +262,7 @@ plim_value *plim_graph_state(plim_graph *graph, const char *name, plim_type type
 {
     struct shape whole;
     enum type inner;
+    GRAPH_CALL(graph, NULL);
     if (!read_shape(&whole, graph, name, 0, shape, rank) || !read_type(&inner, graph, name, type))
         return NULL;
     if (is_taken(name)) {
@@ -219,6 +278,7 @@ plim_value *plim_graph_state(plim_graph *graph, const char *name, plim_type type
 plim_value *plim_graph_constant(plim_graph *graph, plim_type type, double number)
 {
     enum type inner;
+    GRAPH_CALL(graph, NULL);
     if (!api_open(graph, "a constant") || !read_type(&inner, graph, "a constant", type))
         return NULL;
     return value_of(op_number(&graph->inner, inner, number));
@@ -226,27 +286,46 @@ plim_value *plim_graph_constant(plim_graph *graph, plim_type type, double number
 
 plim_value *plim_graph_find(const plim_graph *graph, const char *name)
 {
-    return value_of(graph_named(&graph->inner, name));
+    GRAPH_ASKS((plim_graph *)(uintptr_t)graph, NULL);
+    return name ? value_of(graph_named(&graph->inner, name)) : NULL;
 }
 
-int plim_graph_weights(plim_value **weights, int most, const plim_graph *graph)
+/* The first `most` into weights; how many there are of them. */
+static int list_weights(plim_value **weights, int most, const plim_graph *graph)
 {
     int count = 0;
-    for (int t = 0; t < graph->inner.tensor_count; t++) {
+    for (int t = 0; t < graph->inner.tensor_count && count < most; t++) {
         struct tensor *tensor = graph->inner.tensor[t];
         if (tensor->kind != KIND_WEIGHT || !tensor->trainable)
             continue;
-        if (count < most)
+        if (weights)
             weights[count] = value_of(tensor);
         count++;
     }
     return count;
 }
 
+int plim_graph_weights(plim_value **weights, int most, const plim_graph *graph)
+{
+    GRAPH_ASKS((plim_graph *)(uintptr_t)graph, 0);
+    return weights ? list_weights(weights, most, graph) : 0;
+}
+
+int plim_graph_weight_count(const plim_graph *graph)
+{
+    GRAPH_ASKS((plim_graph *)(uintptr_t)graph, 0);
+    return list_weights(NULL, INT_MAX, graph);
+}
+
 /* ---- ops ---- */
 
 plim_value *plim_op(plim_graph *graph, const char *name, plim_value *const *inputs, int count, const char *words)
 {
+    GRAPH_CALL(graph, NULL);
+    if (!name) {
+        graph_fail(&graph->inner, PLIM_USAGE, "the name of an op is NULL");
+        return NULL;
+    }
     if (count < 0 || count > MOST_WORD_INPUTS) {
         graph_fail(&graph->inner, PLIM_USAGE, "%s: %d inputs", name, count);
         return NULL;
@@ -259,6 +338,7 @@ plim_value *plim_op(plim_graph *graph, const char *name, plim_value *const *inpu
 
 plim_value *plim_op_output(plim_graph *graph, plim_value *value, int k)
 {
+    GRAPH_CALL(graph, NULL);
     if (!api_usable(graph, "plim_op_output", value))
         return NULL;
     struct tensor *output = graph_output(tensor_of(value), k);
@@ -267,15 +347,23 @@ plim_value *plim_op_output(plim_graph *graph, plim_value *value, int k)
     return value_of(output);
 }
 
+#define MOST_PARTS 65536
+
 void plim_op_split(plim_value **parts, plim_graph *graph, plim_value *value, int axis, const int64_t *sizes, int count)
 {
     struct tensor *x = tensor_of(value);
     int64_t sum = 0;
-    for (int i = 0; i < count; i++)
+    bool there = parts && count > 0 && count <= MOST_PARTS;
+    for (int i = 0; there && i < count; i++)
         parts[i] = NULL;
+    GRAPH_CALL(graph, );
     if (!api_usable(graph, "split", value))
         return;
-    int from_start = axis < 0 ? axis + x->shape.rank : axis;
+    if (!there || !sizes) {
+        graph_fail(&graph->inner, PLIM_USAGE, "split: 1 to %d parts, with a list of their sizes", MOST_PARTS);
+        return;
+    }
+    int from_start = axis < 0 ? axis + x->shape.rank : axis; /* below 0 for what is far out */
     for (int i = 0; i < count && sizes[i] > 0 && sum >= 0; i++)
         sum = sizes[i] > INT64_MAX - sum ? -1 : sum + sizes[i];
     if (from_start < 1 || from_start >= x->shape.rank || sum != x->shape.dim[from_start]) {
@@ -291,6 +379,7 @@ static plim_status read_loss(struct loss *out, plim_graph *graph, const char *wo
 {
     enum loss_kind kind;
     struct yaml *yaml;
+    TRY(need_argument(words, "the name of the loss", error));
     TRY(yaml_parse(&yaml, &graph->inner.arena, "loss", words, strlen(words), error));
     return loss_read(out, &kind, "loss", yaml, error);
 }
@@ -299,6 +388,7 @@ plim_value *plim_loss(plim_graph *graph, const char *words, plim_value *output, 
 {
     struct loss loss;
     plim_error error = {0};
+    GRAPH_CALL(graph, NULL);
     if (!api_usable_all(graph, "loss", (plim_value *[]){output, label}, 2) ||
         api_keep_error(graph, read_loss(&loss, graph, words, &error), &error))
         return NULL;
@@ -313,8 +403,13 @@ plim_value *plim_loss(plim_graph *graph, const char *words, plim_value *output, 
 
 void plim_graph_result(plim_graph *graph, plim_value *value, const char *name)
 {
-    if (!api_usable(graph, name, value))
+    GRAPH_CALL(graph, );
+    if (!api_usable(graph, name ? name : "a result", value))
         return;
+    if (!name || !*name) {
+        graph_fail(&graph->inner, PLIM_USAGE, "a result needs a name");
+        return;
+    }
     if (tensor_of(value)->producer)
         graph_result(&graph->inner, tensor_of(value), name);
     else if (tensor_of(value)->kind == KIND_INPUT)
@@ -325,7 +420,7 @@ void plim_graph_result(plim_graph *graph, plim_value *value, const char *name)
 int plim_value_shape(int64_t shape[PLIM_MOST_AXES], const plim_value *value)
 {
     const struct tensor *tensor = tensor_of(value);
-    for (int i = 0; tensor && i < tensor->shape.rank; i++)
+    for (int i = 0; tensor && shape && i < tensor->shape.rank; i++)
         shape[i] = tensor->shape.dim[i];
     return tensor ? tensor->shape.rank : 0;
 }
@@ -350,7 +445,7 @@ static bool has_purpose(const struct graph *graph)
 plim_status api_graph_finish(plim_graph *graph, plim_error *error)
 {
     struct graph *inner = &graph->inner;
-    TRY(graph_check(inner, error));
+    TRY(api_graph_error(graph, error));
     if (graph->finished)
         return PLIM_OK;
     if (!has_purpose(inner))

@@ -2,6 +2,7 @@
 #ifndef JOB_API_GRAPH_H
 #define JOB_API_GRAPH_H
 
+#include "base/busy.h"
 #include "job/api.h"
 #include "model/model.h"
 
@@ -20,6 +21,8 @@ struct plim_layers {
 };
 
 struct plim_graph {
+    struct busy busy;  /* a public call works on it */
+    atomic_bool mixed; /* two calls worked on it at once: one of them did nothing */
     struct graph inner;
     struct budget *budget;
     bool training;
@@ -33,8 +36,7 @@ struct plim_graph {
     bool counts;         /* something counts the iteration */
     bool fused, written; /* gradients were taken; weights or states are written */
     bool finished;       /* a program has it */
-    int users;           /* programs */
-    bool given_up;       /* by its owner: goes with the last of them */
+    atomic_int references; /* its owner's, and one of each program */
 };
 
 /* A plim_value is a struct tensor under a public name. */
@@ -48,6 +50,29 @@ static inline plim_value *value_of(struct tensor *tensor)
     return (plim_value *)tensor;
 }
 
+/* A public call on a graph: nobody else works on it meanwhile, and the host's floating-point environment comes back. */
+struct graph_call {
+    plim_graph *graph; /* NULL: it could not begin */
+    struct host_floats host;
+};
+/* false: the graph is NULL, or another thread works on it, which plim_graph_check will tell. */
+bool graph_call_begin(struct graph_call *call, plim_graph *graph, bool builds);
+void graph_call_end(struct graph_call *call);
+/* A declaration, at the head of such a call: to the end of the block. Where it cannot begin, the function returns. */
+#define GRAPH_CALL(graph, otherwise)                                                                                   \
+    __attribute__((cleanup(graph_call_end))) struct graph_call graph_call;                                             \
+    if (!graph_call_begin(&graph_call, graph, true))                                                                         \
+    return otherwise
+/* The error of the graph; that two threads worked on it at once is one. */
+plim_status api_graph_error(const plim_graph *graph, plim_error *error);
+/* The same for who adds nothing: a call that was refused is then not missing. */
+#define GRAPH_ASKS(graph, otherwise)                                                                                   \
+    __attribute__((cleanup(graph_call_end))) struct graph_call graph_call;                                             \
+    if (!graph_call_begin(&graph_call, graph, false))                                                                         \
+    return otherwise
+/* The error of the graph; that two threads worked on it at once is one. */
+plim_status api_graph_error(const plim_graph *graph, plim_error *error);
+
 /* Whether something can still be added; else the graph has failed. */
 bool api_open(plim_graph *graph, const char *who);
 /* Whether this value can be read by what comes next in the graph; else the graph has failed. */
@@ -57,8 +82,8 @@ bool api_usable_all(plim_graph *graph, const char *who, plim_value *const *value
 plim_status api_keep_error(plim_graph *graph, plim_status status, const plim_error *error);
 /* Nothing is added any more: ready to be planned. */
 plim_status api_graph_finish(plim_graph *graph, plim_error *error);
-/* After the last program. */
-void api_graph_leave(plim_graph *graph);
+/* One that is given up: by its owner, or by a program. The last one frees it. */
+void api_graph_unref(plim_graph *graph);
 /* The iteration, made when first asked for. */
 struct tensor *api_iteration(plim_graph *graph);
 /* job_model.c: a .keras file or config.json; its layers in a job's words are in the arena too. */

@@ -3,6 +3,7 @@
    A place is a number of elements of the whole data set: with n shards that have each given p elements, the first
    n * p. Shard k of m goes on with the first of its elements that lies behind them, so that together they give what is
    left and nothing twice, whatever m is. */
+#include "base/busy.h"
 #include "base/checked.h"
 #include "base/text.h"
 #include "job/api.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 
 struct plim_iterator {
+    struct busy busy; /* a public call works on it */
     struct budget *budget;
     struct dataset *dataset;
     struct iterator *inner;
@@ -124,6 +126,27 @@ static plim_status choose(struct grant *out, struct budget *budget, struct datas
     return cost <= left ? PLIM_OK : refuse(budget, dataset, cost, left, error);
 }
 
+/* ---- places ---- */
+
+static plim_status restore(plim_iterator *iterator, const plim_iterator_state *state, plim_error *error)
+{
+    if (state->pipeline != iterator->pipeline)
+        return fail(error, PLIM_BAD_DATA, "this state was taken of another pipeline, or with another seed");
+    if (state->samples < 0 || state->epoch < 0)
+        return fail(error, PLIM_BAD_DATA, "this state was not taken of an iterator");
+    int64_t cardinality = dataset_cardinality(iterator->dataset);
+    int64_t before = state->samples - iterator->shard;
+    int64_t local = before > 0 ? before / iterator->shards + (before % iterator->shards != 0) : 0;
+    if (cardinality >= 0 && local > cardinality) /* behind a last batch that was not whole */
+        local = cardinality;
+    TRY(iterator_seek_element(iterator->inner, state->epoch, local, error));
+    iterator->given = NULL;
+    iterator->epoch = state->epoch;
+    iterator->global = state->samples;
+    iterator->local = local;
+    return PLIM_OK;
+}
+
 /* ---- opening and closing ---- */
 
 static size_t block_bytes(const char *folder)
@@ -146,16 +169,27 @@ static plim_status open_inner(plim_iterator *iterator, const plim_iterator_optio
                     "disk_bytes = %llu", (unsigned long long)disk);
     TRY(iterator_open(&iterator->inner, dataset, iterator->budget, &iterator->scratch, grant, options->seed, 0, 0,
                       error));
-    return options->state ? plim_iterator_restore(iterator, options->state, error) : PLIM_OK;
+    return options->state ? restore(iterator, options->state, error) : PLIM_OK;
+}
+
+static void release(plim_iterator *iterator)
+{
+    iterator_close(iterator->inner);
+    dataset_unref(iterator->dataset);
+    budget_give(iterator->budget, TAG_PIPELINE, iterator, block_bytes(iterator->folder));
 }
 
 plim_status plim_iterator_open(plim_iterator **out, plim_dataset *dataset, plim_budget *budget,
                                const plim_iterator_options *options, plim_error *error)
 {
     static const plim_iterator_options defaults;
+    HOST_FLOATS;
     options = options ? options : &defaults;
     const char *folder = options->scratch ? options->scratch : API_SCRATCH;
     size_t bytes = block_bytes(folder);
+    TRY(need_argument(out, "where the iterator is to go", error));
+    TRY(need_argument(dataset, "the data set", error));
+    TRY(need_argument(budget, "the budget", error));
     TRY(dataset_runs(inside(dataset), error));
     if (options->threads < 0)
         return fail(error, PLIM_USAGE, "threads: %d", options->threads);
@@ -171,33 +205,75 @@ plim_status plim_iterator_open(plim_iterator **out, plim_dataset *dataset, plim_
     find_shards(&iterator->shards, &iterator->shard, inside(dataset));
     plim_status status = open_inner(iterator, options, error);
     if (status != PLIM_OK) {
-        plim_iterator_close(iterator);
+        release(iterator);
         return status;
     }
     *out = iterator;
     return PLIM_OK;
 }
 
+/* ---- one call at a time ---- */
+
+/* Functions of the caller's run inside plim_iterator_next, and on threads of the iterator's: what waits for a batch
+   there would wait for itself. */
+static plim_status enter(plim_iterator *iterator, plim_error *error)
+{
+    TRY(need_argument(iterator, "the iterator", error));
+    if (!iterator_is_worker(iterator->inner) && busy_enter(&iterator->busy))
+        return PLIM_OK;
+    return hint(error, fail(error, PLIM_USAGE, "the iterator is at work already, for another call"),
+                "an iterator serves one thread at a time, and no function that its own data set calls");
+}
+
+/* false: it was closed meanwhile, by a function that its data set called, and is gone now. */
+static bool leave(plim_iterator *iterator)
+{
+    bool stays = busy_leave(&iterator->busy);
+    if (!stays)
+        release(iterator);
+    return stays;
+}
+
+static plim_status closed_meanwhile(plim_error *error)
+{
+    return fail(error, PLIM_USAGE, "the iterator was closed while it was at work");
+}
+
 void plim_iterator_close(plim_iterator *iterator)
 {
-    if (!iterator)
-        return;
-    iterator_close(iterator->inner);
-    dataset_unref(iterator->dataset);
-    budget_give(iterator->budget, TAG_PIPELINE, iterator, block_bytes(iterator->folder));
+    if (iterator && !iterator_is_worker(iterator->inner) && busy_give_up(&iterator->busy))
+        release(iterator);
 }
 
 plim_status plim_iterator_next(const plim_batch **batch, plim_iterator *iterator, plim_error *error)
 {
     struct batch *inner;
+    HOST_FLOATS;
+    TRY(need_argument(batch, "where the batch is to go", error));
+    TRY(enter(iterator, error));
     iterator->given = NULL;
-    TRY(iterator_next(&inner, iterator->inner, error));
-    iterator->given = inner;
-    *batch = (const plim_batch *)inner;
-    return PLIM_OK;
+    plim_status status = iterator_next(&inner, iterator->inner, error);
+    if (status == PLIM_OK)
+        iterator->given = inner;
+    if (!leave(iterator))
+        return closed_meanwhile(error);
+    if (status == PLIM_OK)
+        *batch = (const plim_batch *)inner;
+    return status;
 }
 
-int plim_iterator_shape(int64_t shape[PLIM_MOST_AXES + 1], const plim_iterator *iterator, int column)
+plim_status plim_iterator_restore(plim_iterator *iterator, const plim_iterator_state *state, plim_error *error)
+{
+    HOST_FLOATS;
+    TRY(need_argument(state, "the state", error));
+    TRY(enter(iterator, error));
+    plim_status status = restore(iterator, state, error);
+    return leave(iterator) ? status : closed_meanwhile(error);
+}
+
+/* ---- asking ---- */
+
+static int shape_of_given(int64_t *shape, const plim_iterator *iterator, int column)
 {
     const struct dataset *dataset = iterator->dataset;
     if (!iterator->given || column < 0 || column >= dataset->spec->column_count)
@@ -213,9 +289,22 @@ int plim_iterator_shape(int64_t shape[PLIM_MOST_AXES + 1], const plim_iterator *
     return rows.rank + 1;
 }
 
-/* ---- places ---- */
+/* Asking is const for the caller, and takes its turn all the same. */
+static plim_iterator *turn_of(const plim_iterator *iterator)
+{
+    return (plim_iterator *)(uintptr_t)iterator;
+}
 
-void plim_iterator_state_take(plim_iterator_state *state, const plim_iterator *iterator)
+int plim_iterator_shape(int64_t shape[PLIM_MOST_AXES + 1], const plim_iterator *iterator, int column)
+{
+    if (!shape || enter(turn_of(iterator), NULL) != PLIM_OK)
+        return 0;
+    int rank = shape_of_given(shape, iterator, column);
+    leave(turn_of(iterator));
+    return rank;
+}
+
+static void take_state(plim_iterator_state *state, const plim_iterator *iterator)
 {
     int64_t epoch, element;
     iterator_position(&epoch, &element, iterator->inner);
@@ -226,21 +315,13 @@ void plim_iterator_state_take(plim_iterator_state *state, const plim_iterator *i
     *state = (plim_iterator_state){.epoch = epoch, .samples = samples, .pipeline = iterator->pipeline};
 }
 
-plim_status plim_iterator_restore(plim_iterator *iterator, const plim_iterator_state *state, plim_error *error)
+void plim_iterator_state_take(plim_iterator_state *state, const plim_iterator *iterator)
 {
-    if (state->pipeline != iterator->pipeline)
-        return fail(error, PLIM_BAD_DATA, "this state was taken of another pipeline, or with another seed");
-    if (state->samples < 0 || state->epoch < 0)
-        return fail(error, PLIM_BAD_DATA, "this state was not taken of an iterator");
-    int64_t cardinality = dataset_cardinality(iterator->dataset);
-    int64_t before = state->samples - iterator->shard;
-    int64_t local = before > 0 ? before / iterator->shards + (before % iterator->shards != 0) : 0;
-    if (cardinality >= 0 && local > cardinality) /* behind a last batch that was not whole */
-        local = cardinality;
-    TRY(iterator_seek_element(iterator->inner, state->epoch, local, error));
-    iterator->given = NULL;
-    iterator->epoch = state->epoch;
-    iterator->global = state->samples;
-    iterator->local = local;
-    return PLIM_OK;
+    if (!state)
+        return;
+    *state = (plim_iterator_state){.epoch = -1};
+    if (enter(turn_of(iterator), NULL) != PLIM_OK)
+        return;
+    take_state(state, iterator);
+    leave(turn_of(iterator));
 }

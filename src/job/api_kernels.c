@@ -10,11 +10,12 @@
 #include "base/text.h"
 #include "formats/file_list.h"
 
-#define LINE_SECONDS  0.03
-#define PEAK_BYTES    ((size_t)12 << 20) /* as many as the operands of ops that have no sizes of their own */
-#define MOST_ROOM     ((uint64_t)96 << 20)
-#define LEAST_ROOM    ((uint64_t)16 << 20)
-#define PROCESS_BYTES ((uint64_t)48 << 20) /* code, and what oneDNN holds for the primitives of one op */
+#define LINE_SECONDS      0.03
+#define MOST_LINE_SECONDS 3600
+#define PEAK_BYTES        ((size_t)12 << 20) /* as many as the operands of ops that have no sizes of their own */
+#define MOST_ROOM         ((uint64_t)96 << 20)
+#define LEAST_ROOM        ((uint64_t)16 << 20)
+#define PROCESS_BYTES     ((uint64_t)48 << 20) /* code, and what oneDNN holds for the primitives of one op */
 
 static const enum type types[] = {TYPE_F32, TYPE_BF16, TYPE_F16};
 #define TYPES ((int)(sizeof types / sizeof types[0]))
@@ -28,6 +29,7 @@ struct table {
     double latest_gflops; /* as it was measured last; totals have the best */
     uint64_t begin, done, total;
     unsigned left_out; /* bits of `types` */
+    struct host_floats *host;
 };
 
 /* ---- which ops ---- */
@@ -80,9 +82,14 @@ static plim_status check_type(struct table *table, plim_error *error)
 static plim_status tell(struct table *table, const plim_kernel_figures *line, plim_error *error)
 {
     table->totals.seconds = (double)(clock_ns() - table->begin) * 1e-9;
-    if (table->listener && !table->listener(table->context, &table->totals, line))
-        return fail(error, PLIM_INTERRUPTED, "stopped");
-    return PLIM_OK;
+    if (!table->listener)
+        return PLIM_OK;
+    unsigned mode = floats_enter();
+    floats_end(table->host);
+    bool go_on = table->listener(table->context, &table->totals, line);
+    floats_begin(table->host);
+    floats_restore(mode);
+    return go_on ? PLIM_OK : fail(error, PLIM_INTERRUPTED, "stopped");
 }
 
 /* peak: multiply-adds in registers, as they were around this line. */
@@ -206,11 +213,27 @@ static plim_status enter_budget(struct table *table, plim_error *error)
     return budget_reserve(budget, TAG_PROCESS, PROCESS_BYTES - ((uint64_t)4 << 20), error); /* graphs are beside it */
 }
 
+static plim_status check_options(const plim_kernel_options *options, plim_error *error)
+{
+    if (!(options->line_seconds >= 0 && options->line_seconds <= MOST_LINE_SECONDS) || options->line_runs < 0)
+        return fail(error, PLIM_USAGE, "a line is measured for 0 to %d seconds, 0 times or more often",
+                    MOST_LINE_SECONDS);
+    if (options->pattern_count > MOST_NAMES)
+        return fail(error, PLIM_USAGE, "%zu names of ops: at most %d", options->pattern_count, MOST_NAMES);
+    TRY(need_argument(options->patterns || !options->pattern_count ? options : NULL, "the list of ops", error));
+    for (size_t i = 0; i < options->pattern_count; i++)
+        TRY(need_argument(options->patterns[i], "a name of an op", error));
+    return PLIM_OK;
+}
+
 plim_status plim_bench_kernels(plim_kernel_totals *totals, const plim_kernel_options *options,
                                plim_kernel_listener *listener, void *context, plim_error *error)
 {
     static const plim_kernel_options none;
     struct table table = {.options = options ? options : &none, .listener = listener, .context = context};
+    HOST_FLOATS;
+    table.host = &host_floats;
+    TRY(check_options(table.options, error));
     double seconds = table.options->line_seconds > 0 ? table.options->line_seconds : LINE_SECONDS;
     table.begin = clock_ns();
     table.bench.line_ns = seconds * 1e9;

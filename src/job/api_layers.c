@@ -34,8 +34,13 @@ static plim_status read_model(struct plim_layers *out, plim_graph *graph, const 
 plim_layers *plim_layers_read(plim_graph *graph, const char *text)
 {
     plim_error error = {0};
-    if (graph->inner.failed)
+    GRAPH_CALL(graph, NULL);
+    if (!api_open(graph, "layers"))
         return NULL;
+    if (!text) {
+        graph_fail(&graph->inner, PLIM_USAGE, "the text of the layers is NULL");
+        return NULL;
+    }
     struct plim_layers *layers = arena_take(&graph->inner.arena, sizeof *layers);
     if (!layers) {
         graph_refused(&graph->inner, sizeof *layers);
@@ -78,13 +83,11 @@ int plim_layers_outputs(const plim_layers *layers)
     return layers ? layers->model->output_count : 0;
 }
 
-void plim_layers_apply_all(plim_value **outputs, int output_count, plim_graph *graph, plim_layers *layers,
-                           plim_value *const *inputs, int count)
+static void apply_all(plim_value **outputs, int output_count, plim_graph *graph, plim_layers *layers,
+                      plim_value *const *inputs, int count)
 {
     struct tensor *made[MOST_MODEL_OUTPUTS] = {0};
     plim_error error = {0};
-    for (int i = 0; i < output_count; i++)
-        outputs[i] = NULL;
     if (!api_usable_all(graph, "layers", inputs, count) || !can_apply(graph, layers))
         return;
     if (output_count != layers->model->output_count) {
@@ -97,16 +100,31 @@ void plim_layers_apply_all(plim_value **outputs, int output_count, plim_graph *g
         outputs[i] = value_of(made[i]);
 }
 
+void plim_layers_apply_all(plim_value **outputs, int output_count, plim_graph *graph, plim_layers *layers,
+                           plim_value *const *inputs, int count)
+{
+    bool there = outputs && output_count > 0 && output_count <= MOST_MODEL_OUTPUTS;
+    for (int i = 0; there && i < output_count; i++)
+        outputs[i] = NULL;
+    GRAPH_CALL(graph, );
+    if (there)
+        apply_all(outputs, output_count, graph, layers, inputs, count);
+    else
+        graph_fail(&graph->inner, PLIM_USAGE, "layers: there is no room for their outputs");
+}
+
 plim_value *plim_layers_apply(plim_graph *graph, plim_layers *layers, plim_value *const *inputs, int count)
 {
     plim_value *output = NULL;
-    plim_layers_apply_all(&output, 1, graph, layers, inputs, count);
+    GRAPH_CALL(graph, NULL);
+    apply_all(&output, 1, graph, layers, inputs, count);
     return output;
 }
 
 plim_value *plim_layers_penalties(plim_graph *graph, plim_value *loss)
 {
     struct tensor *sum = tensor_of(loss);
+    GRAPH_CALL(graph, NULL);
     if (!api_usable(graph, "penalties", loss))
         return NULL;
     graph->inner.layer = "loss";

@@ -35,12 +35,12 @@ static plim_status call_infer(struct spec *spec, const void *options, plim_error
 }
 
 /* A caller's function may fail without a word. */
-static plim_status told(plim_status status, const struct call_options *options, int64_t index, plim_error *error)
+static plim_status told(plim_status status, const struct call_options *options, long long index, plim_error *error)
 {
     if (status == PLIM_OK || (error && error->code == status && error->message[0]))
         return status;
     return fail(error, status, "%s: the function failed (%s) at element %lld", options->name, plim_status_name(status),
-                (long long)index);
+                index);
 }
 
 static plim_status call_elements(const struct call_options *options, const struct map_call *call, plim_error *error)
@@ -51,8 +51,10 @@ static plim_status call_elements(const struct call_options *options, const struc
             from[c] = (uint8_t *)call->from[c] + (uint64_t)i * call->from_stride[c];
         for (int c = 0; c < call->to_spec->column_count; c++)
             to[c] = (uint8_t *)call->to[c] + (uint64_t)i * call->to_stride[c];
-        TRY(told(options->map.element(options->map.context, from, to, call->index[i], error), options, call->index[i],
-                 error));
+        unsigned mode = floats_enter();
+        plim_status status = options->map.element(options->map.context, from, to, call->index[i], error);
+        floats_restore(mode); /* whatever the function has set */
+        TRY(told(status, options, call->index[i], error));
     }
     return PLIM_OK;
 }
@@ -70,7 +72,10 @@ static plim_status call_chunk(const struct call_options *options, const struct m
         .seed = call->seed,
         .room = call->room,
     };
-    return options->map.chunk(options->map.context, &chunk, error);
+    unsigned mode = floats_enter();
+    plim_status status = options->map.chunk(options->map.context, &chunk, error);
+    floats_restore(mode); /* whatever the function has set */
+    return status;
 }
 
 static plim_status call_run(const struct map_call *call, plim_error *error)
@@ -98,8 +103,12 @@ static const struct map_function call_functions[2][2] = {{CALL(false, false), CA
 
 plim_dataset *plim_dataset_map(plim_dataset *dataset, const plim_map *map)
 {
-    struct call_options options = {.map = *map, .has_spec = map->columns != NULL};
     plim_error error = {0};
+    if (!dataset)
+        return NULL;
+    if (!map)
+        return api_dataset_null(dataset, "the map");
+    struct call_options options = {.map = *map, .has_spec = map->columns != NULL};
     struct budget *budget = inside(dataset)->budget;
     snprintf(options.name, sizeof options.name, "%s", map->name ? map->name : "function");
     options.map.name = NULL;
@@ -113,5 +122,5 @@ plim_dataset *plim_dataset_map(plim_dataset *dataset, const plim_map *map)
 
 void *plim_chunk_take(const plim_chunk *chunk, uint64_t bytes)
 {
-    return chunk->room ? room_take(chunk->room, bytes) : NULL;
+    return chunk && chunk->room ? room_take(chunk->room, bytes) : NULL;
 }

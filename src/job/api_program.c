@@ -14,6 +14,7 @@
 #define MOST_THREADS      256
 
 struct plim_program {
+    struct busy busy; /* a public call works on it */
     struct budget *budget;
     struct backend *backend;
     struct program *plan;
@@ -34,7 +35,7 @@ static plim_status take_graphs(struct plim_program *program, plim_graph *const *
         TRY(api_graph_finish(graphs[g], error));
     for (int g = 0; g < count; g++) {
         program->graph[g] = graphs[g];
-        graphs[g]->users++;
+        atomic_fetch_add(&graphs[g]->references, 1);
     }
     program->count = count;
     return PLIM_OK;
@@ -127,6 +128,9 @@ static plim_status check_arguments(plim_graph *const *graphs, int count, int thr
 {
     if (count < 1 || count > MOST_GRAPHS)
         return fail(error, PLIM_USAGE, "%d graphs: a program has one or two", count);
+    TRY(need_argument(graphs, "the list of graphs", error));
+    for (int g = 0; g < count; g++)
+        TRY(need_argument(graphs[g], "a graph", error));
     if (count == 2 && (graphs[0] == graphs[1] || graphs[0]->budget != graphs[1]->budget))
         return fail(error, PLIM_USAGE, "the graphs of a program are two, of one budget");
     if (threads < 0 || threads > MOST_THREADS)
@@ -134,11 +138,19 @@ static plim_status check_arguments(plim_graph *const *graphs, int count, int thr
     return PLIM_OK;
 }
 
-plim_status plim_program_make(plim_program **out, plim_graph *const *graphs, int count,
-                              const plim_program_options *options, plim_error *error)
+static void release(struct plim_program *program)
 {
-    int threads = options ? options->threads : 0;
-    TRY(check_arguments(graphs, count, threads, error));
+    machine_close(&program->machine);
+    program_free(program->plan);
+    if (program->backend)
+        program->backend->type->close(program->backend);
+    for (int g = 0; g < program->count; g++)
+        api_graph_unref(program->graph[g]);
+    budget_give(program->budget, TAG_PLANNER, program, sizeof *program);
+}
+
+static plim_status make(plim_program **out, plim_graph *const *graphs, int count, int threads, plim_error *error)
+{
     struct budget *budget = graphs[0]->budget;
     struct plim_program *program = budget_take(budget, TAG_PLANNER, sizeof *program);
     if (!program)
@@ -149,26 +161,61 @@ plim_status plim_program_make(plim_program **out, plim_graph *const *graphs, int
     if (status == PLIM_OK)
         *out = program;
     else
-        plim_program_free(program);
+        release(program);
+    return status;
+}
+
+plim_status plim_program_make(plim_program **out, plim_graph *const *graphs, int count,
+                              const plim_program_options *options, plim_error *error)
+{
+    struct graph_call call[MOST_GRAPHS];
+    int threads = options ? options->threads : 0, begun = 0;
+    TRY(need_argument(out, "where the program is to go", error));
+    TRY(check_arguments(graphs, count, threads, error));
+    while (begun < count && graph_call_begin(&call[begun], graphs[begun], false))
+        begun++;
+    plim_status status = begun == count ? make(out, graphs, count, threads, error)
+                                        : fail(error, PLIM_USAGE, "a graph is at work already, for another call");
+    while (begun > 0)
+        graph_call_end(&call[--begun]);
+    return status;
+}
+
+/* ---- one call at a time ---- */
+
+struct program_call {
+    struct plim_program *program;
+    struct host_floats host;
+};
+
+static plim_status begin(struct program_call *call, const plim_program *program, plim_error *error)
+{
+    TRY(need_argument(program, "the program", error));
+    call->program = (plim_program *)(uintptr_t)program; /* reading is const for the caller, and takes its turn */
+    if (!busy_enter(&call->program->busy))
+        return hint(error, fail(error, PLIM_USAGE, "the program is at work already, for another call"),
+                    "wait until that call returns, or make a second program of the same graphs");
+    floats_begin(&call->host);
+    return PLIM_OK;
+}
+
+static plim_status end(struct program_call *call, plim_status status)
+{
+    floats_end(&call->host);
+    if (!busy_leave(&call->program->busy))
+        release(call->program);
     return status;
 }
 
 void plim_program_free(plim_program *program)
 {
-    if (!program)
-        return;
-    machine_close(&program->machine);
-    program_free(program->plan);
-    if (program->backend)
-        program->backend->type->close(program->backend);
-    for (int g = 0; g < program->count; g++)
-        api_graph_leave(program->graph[g]);
-    budget_give(program->budget, TAG_PLANNER, program, sizeof *program);
+    if (program && busy_give_up(&program->busy))
+        release(program);
 }
 
 uint64_t plim_program_bytes(const plim_program *program)
 {
-    return program->bytes;
+    return program ? program->bytes : 0;
 }
 
 /* ---- running ---- */
@@ -196,7 +243,7 @@ static plim_status check_column(const struct tensor *input, const struct iterato
     return hint(error, PLIM_USAGE, "plim_dataset_spec tells what the columns are");
 }
 
-plim_status plim_program_run(plim_program *program, int graph, const plim_batch *batch, plim_error *error)
+static plim_status run(struct plim_program *program, int graph, const plim_batch *batch, plim_error *error)
 {
     if (graph < 0 || graph >= program->count)
         return fail(error, PLIM_USAGE, "there is no graph %d, the program has %d", graph, program->count);
@@ -215,6 +262,14 @@ plim_status plim_program_run(plim_program *program, int graph, const plim_batch 
     program->last = graph;
     machine_run(&program->machine, phases[graph], (const struct batch *)batch);
     return backend_check(program->backend, error);
+}
+
+plim_status plim_program_run(plim_program *program, int graph, const plim_batch *batch, plim_error *error)
+{
+    struct program_call call;
+    TRY(need_argument(batch, "the batch", error));
+    TRY(begin(&call, program, error));
+    return end(&call, run(program, graph, batch, error));
 }
 
 /* ---- reading and writing ---- */
@@ -241,10 +296,9 @@ static plim_status find(uint8_t **data, size_t *bytes, const plim_program *progr
     return PLIM_OK;
 }
 
-plim_status plim_program_read(void *out, size_t bytes, const plim_program *program, const plim_value *value,
-                              plim_error *error)
+static plim_status copy_out(void *out, size_t bytes, const plim_program *program, const struct tensor *tensor,
+                            plim_error *error)
 {
-    const struct tensor *tensor = tensor_of(value);
     uint8_t *data;
     size_t whole;
     TRY(find(&data, &whole, program, tensor, error));
@@ -256,10 +310,18 @@ plim_status plim_program_read(void *out, size_t bytes, const plim_program *progr
     return PLIM_OK;
 }
 
-plim_status plim_program_write(plim_program *program, const plim_value *value, const void *from, size_t bytes,
-                               plim_error *error)
+plim_status plim_program_read(void *out, size_t bytes, const plim_program *program, const plim_value *value,
+                              plim_error *error)
 {
-    const struct tensor *tensor = tensor_of(value);
+    struct program_call call;
+    TRY(need_argument(out, "where the value is to go", error));
+    TRY(begin(&call, program, error));
+    return end(&call, copy_out(out, bytes, program, tensor_of(value), error));
+}
+
+static plim_status copy_in(const plim_program *program, const struct tensor *tensor, const void *from, size_t bytes,
+                           plim_error *error)
+{
     uint8_t *data;
     size_t whole;
     TRY(find(&data, &whole, program, tensor, error));
@@ -271,14 +333,29 @@ plim_status plim_program_write(plim_program *program, const plim_value *value, c
     return PLIM_OK;
 }
 
+plim_status plim_program_write(plim_program *program, const plim_value *value, const void *from, size_t bytes,
+                               plim_error *error)
+{
+    struct program_call call;
+    TRY(need_argument(from, "what is to be written", error));
+    TRY(begin(&call, program, error));
+    return end(&call, copy_in(program, tensor_of(value), from, bytes, error));
+}
+
 /* Saving writes from a buffer that lies over the results. */
 plim_status plim_program_save(plim_program *program, const char *path, plim_error *error)
 {
+    struct program_call call;
+    TRY(need_argument(path, "the path", error));
+    TRY(begin(&call, program, error));
     program->last = -1;
-    return weights_save(path, &program->machine, error);
+    return end(&call, weights_save(path, &program->machine, error));
 }
 
 plim_status plim_program_load(plim_program *program, const char *path, plim_error *error)
 {
-    return weights_load(path, &program->machine, error);
+    struct program_call call;
+    TRY(need_argument(path, "the path", error));
+    TRY(begin(&call, program, error));
+    return end(&call, weights_load(path, &program->machine, error));
 }

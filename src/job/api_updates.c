@@ -26,6 +26,9 @@ plim_status plim_graph_gradients(plim_value **gradients, plim_graph *graph, plim
                                  int count, plim_error *error)
 {
     plim_error own = {0};
+    TRY(need_argument(graph, "the graph", error));
+    TRY(need_argument(gradients || !count ? graph : NULL, "where the gradients are to go", error));
+    GRAPH_CALL(graph, fail(error, PLIM_USAGE, "the graph is at work already, for another call"));
     if (!api_usable(graph, "gradients", loss) || !api_usable_all(graph, "gradients", of, count))
         return graph_check(&graph->inner, error);
     /* What fuse() could take into another op stays, where its gradient is asked for. */
@@ -48,6 +51,7 @@ struct tensor *api_iteration(plim_graph *graph)
 static plim_status read_optimizer(struct optimizer *out, plim_graph *graph, const char *words, plim_error *error)
 {
     struct yaml *yaml;
+    TRY(need_argument(words, "the name of the optimizer", error));
     TRY(yaml_parse(&yaml, &graph->inner.arena, "optimizer", words, strlen(words), error));
     TRY(optimizer_read(out, "optimizer", yaml, error));
     if (out->scales_loss)
@@ -83,12 +87,17 @@ static bool list_updates(struct weight_update *out, plim_graph *graph, plim_valu
 plim_value *plim_graph_update(plim_graph *graph, const char *optimizer, const char *name, plim_value *const *weights,
                               plim_value *const *gradients, int count)
 {
-    struct graph *inner = &graph->inner;
     plim_error error = {0};
     struct optimizer *rule = NULL; /* nodes refer to its numbers */
     struct update_list list = {.count = count};
-    if (!api_open(graph, "update"))
+    GRAPH_CALL(graph, NULL);
+    struct graph *inner = &graph->inner;
+    if (!api_usable_all(graph, "update", weights, count))
         return NULL;
+    if (count && !gradients) {
+        graph_fail(inner, PLIM_USAGE, "update: the list of gradients is NULL");
+        return NULL;
+    }
     list.update = arena_array(&inner->arena, (size_t)(count > 0 ? count : 1), sizeof *list.update);
     list.prefix = arena_string(&inner->arena, name ? name : "optimizer");
     rule = arena_take(&inner->arena, sizeof *rule);
@@ -115,6 +124,7 @@ static plim_value *assign(plim_graph *graph, plim_value *state, plim_value *valu
 {
     struct assign_attributes attributes = {adds};
     struct tensor *inputs[2] = {tensor_of(state), tensor_of(value)};
+    GRAPH_CALL(graph, NULL);
     if (!api_usable_all(graph, "assign", (plim_value *[]){state, value}, 2))
         return NULL;
     if (strncmp(inputs[0]->name, "constant/", 9) == 0) {

@@ -30,9 +30,14 @@ static plim_status read_source(struct dataset **out, struct plim_job *job, const
 
 plim_dataset *plim_dataset_read(plim_budget *budget, const char *text, uint64_t seed)
 {
-    struct budget *inner = budget->inner;
     struct dataset *dataset = NULL;
     plim_error error = {0};
+    HOST_FLOATS;
+    if (!budget)
+        return NULL;
+    struct budget *inner = budget->inner;
+    if (need_argument(text, "the text of the data set", &error) != PLIM_OK)
+        return outside(dataset_failed(inner, &error));
     struct plim_job *job = budget_take(inner, TAG_PLANNER, sizeof *job);
     if (!job) {
         budget_refused(inner, TAG_PLANNER, sizeof *job, &error);
@@ -57,12 +62,15 @@ plim_dataset *plim_dataset_read(plim_budget *budget, const char *text, uint64_t 
 plim_dataset *plim_dataset_stage(plim_dataset *public, const char *text, uint64_t seed)
 {
     struct dataset *dataset = inside(public);
-    struct budget *budget = dataset->budget;
     struct arena arena;
     struct yaml *yaml;
     plim_error error = {0};
-    if (dataset->error)
+    HOST_FLOATS;
+    if (!dataset || dataset->error)
         return public;
+    if (!text)
+        return api_dataset_null(public, "the text of the stage");
+    struct budget *budget = dataset->budget;
     arena_init(&arena, budget, TAG_PIPELINE);
     plim_status status = yaml_parse(&yaml, &arena, PLACE, text, strlen(text), &error);
     if (status == PLIM_OK) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "job/file_words.h"
 
@@ -157,7 +158,7 @@ static plim_status find_field(int64_t *out, const struct csv_table *table, struc
     if (setting_whole(out, name) && *out >= 0 && *out < table->field_count)
         return PLIM_OK; /* by number, as tf.data has it */
     char what[160];
-    snprintf(what, sizeof what, "there is no column '%.64s' in the file", name);
+    message_print(what, sizeof what, "there is no column '%.64s' in the file", name);
     plim_status status = job_bad(job, at, what, error);
     const char *near = text_nearest(name, table->names, (size_t)table->field_count);
     return near ? hint(error, status, "did you mean '%s'?", near) : status;
@@ -172,7 +173,7 @@ static plim_status use_field(struct csv_table *table, struct plim_job *job, cons
     struct csv_output *output = &table->outputs[table->output_count - 1];
     if (used->used) {
         char what[128];
-        snprintf(what, sizeof what, "column '%.64s' is taken twice", table->names[field]);
+        message_print(what, sizeof what, "column '%.64s' is taken twice", table->names[field]);
         return job_bad(job, at, what, error);
     }
     used->used = true;

@@ -24,6 +24,8 @@ struct sink_type {
     plim_status (*finish)(struct sink *sink, plim_error *error);
     /* Without finish nothing is left. */
     void (*close)(struct sink *sink);
+    /* The file of column c where each has one, as snprintf; NULL: there is one file, of the output's name. */
+    int (*file_name)(char *out, size_t capacity, const char *path, const struct spec *spec, int c);
 };
 
 extern const struct sink_type sink_records, sink_npy, sink_tar, sink_snapshot;

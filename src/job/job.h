@@ -8,14 +8,13 @@
 #ifndef JOB_JOB_H
 #define JOB_JOB_H
 
+#include "base/busy.h"
+#include "base/floats.h"
 #include "base/limits.h"
 #include "base/settings.h"
+#include "base/stop.h"
 #include "train/trainer.h"
 
-/* Two measurements of one process differ by a few pages; the printed smallest
-   budget is 1/256 more than the least that was found, so that it works again. */
-#define SMALLEST_SLACK 256
-#define JOB_EARLY_LIMIT ((uint64_t)1 << 40) /* until the job file has said its own */
 
 struct stage_table;
 
@@ -32,6 +31,7 @@ struct plim_job {
     const char *command; /* the job file and its options but --memory, as a shell reads them */
     const char *verb;    /* what was asked for last: "train", "plan", ... */
     const char *memory_option; /* --memory as it was given, or NULL */
+    bool memory_seen;          /* in the job file's text, before it was parsed */
     struct yaml *yaml;
     int nesting;               /* data sets inside others that are being opened */
     bool data_only;            /* no model, no training: what plim data looks at */
@@ -57,6 +57,7 @@ struct plim_job {
 
     /* Of the plan: */
     bool planned, data_planned; /* data_planned: of the training data alone */
+    bool searched;              /* for the largest batch, too */
     struct backend *backend;
     struct graph train_graph, evaluate_graph;
     bool graphs_built;
@@ -64,7 +65,8 @@ struct plim_job {
     struct program *program;
     struct prediction prediction;
     uint64_t process_bytes, kernel_bytes; /* measured */
-    uint64_t planning_peak;               /* VmHWM when planning was over: no prediction is below it */
+    uint64_t planning_peak;               /* of the process, while the job was planned: no prediction is below it */
+    uint64_t slack_bytes;                 /* by which two measurements of this job may differ */
     uint64_t load_bytes;                  /* that load_weights takes for a while */
     uint64_t address_bytes;               /* left under RLIMIT_AS when planning was over */
     const char *obstacle;                 /* what is in the way beside the budget, or NULL */
@@ -73,12 +75,47 @@ struct plim_job {
     uint64_t direct_bytes; /* read past the page cache by the last run over the data alone */
     double plan_seconds;
     plim_plan_report report;
-    struct text plan_text, plan_json, summary_text, summary_json;
+    struct text plan_text, plan_json, summary_text, summary_json; /* valid as long as the job */
+    struct text data_text, data_json;                             /* of the data: until the next call */
+    bool summarized;                                              /* the summary is there */
+    struct old_texts *old_texts;                                  /* of plans before this one */
     struct stage_table *stages; /* of a data plan: its lines */
     uint64_t sink_bytes;        /* that files which are written beside take */
+    const char *written;        /* names of the files that were converted to, or NULL */
 
-    volatile int stop; /* set by plim_job_stop, from a signal handler too */
+    struct busy busy; /* a public call works on it */
+    struct stop stop; /* asked for by plim_job_stop, from a signal handler too */
 };
+
+/* job.c: after the last call. */
+void job_free(struct plim_job *job);
+
+/* job_texts.c: what was told of an older plan stays readable until the job is freed; makes room for the next one. */
+plim_status job_keep_texts(struct plim_job *job, plim_error *error);
+void job_release_texts(struct plim_job *job);
+
+/* job_call.c: around every public call on a job but plim_job_stop and plim_job_close. A NULL job, and one that another
+   call works on, are PLIM_USAGE. */
+struct job_call {
+    struct plim_job *job;
+    struct host_floats host;
+};
+plim_status job_begin(struct job_call *call, struct plim_job *job, const char *verb, plim_error *error);
+/* Frees a job that was closed meanwhile. Returns the status. */
+plim_status job_end(struct job_call *call, plim_status status);
+/* A listener and a meter of the host's see its own floating-point environment. */
+struct job_listener {
+    plim_listener *listener;
+    void *context;
+    struct host_floats *host;
+};
+void job_tell(void *listener, const plim_event *event);
+struct job_meter {
+    plim_meter *meter;
+    void *context;
+    struct host_floats *host;
+};
+bool job_meter(void *meter, uint64_t done, uint64_t total);
 
 /* job_read.c */
 plim_status job_read(struct plim_job *job, const plim_job_options *options, plim_error *error);
@@ -113,6 +150,8 @@ void job_digest(char out[65], const struct plim_job *job);
 
 /* job_plan.c */
 plim_status job_plan(struct plim_job *job, plim_error *error);
+/* What a stop makes of an error that planning met: who was refused a block may have called it something else. */
+plim_status job_stopped_planning(plim_error *error);
 /* Gives back graphs and program alone. */
 void job_release_program(struct plim_job *job);
 /* Gives back what planning made: data sets, backend, graphs, program. */
@@ -121,9 +160,17 @@ void job_unplan(struct plim_job *job);
 void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program, struct grant train_grant, struct grant validation_grant, const struct dataset *train);
 
 /* job_process.c */
+/* While a job is opened and planned the stated budget bounds the process as the kernel counts it: budget_bind_process.
+   memory is --memory as it was given; NULL, or nonsense that is reported later: auto. */
+plim_status job_bind_early(struct plim_job *job, const char *memory, plim_error *error);
+/* The same once the job has said its own memory_bytes: OVER_BUDGET when the bare process takes more. */
+plim_status job_bind(struct plim_job *job, plim_error *error);
 /* What the process holds now that the ledger does not count by name, and later_bytes that it may still touch: sets
-   process_bytes, kernel_bytes, planning_peak, address_bytes. */
+   process_bytes, kernel_bytes, planning_peak, slack_bytes, address_bytes. */
 plim_status job_measure(struct plim_job *job, uint64_t later_bytes, plim_error *error);
+/* The budget to tell for a prediction: one that this job fits in each time, whatever the measurement differs by. */
+uint64_t job_told_budget(const struct plim_job *job, uint64_t peak);
+#define JOB_THREAD_TABLES ((uint64_t)16 * 1024) /* kernel memory of a thread */
 /* By how much page tables grow for so many bytes. */
 uint64_t job_page_tables(uint64_t bytes);
 /* Sets obstacle: what is in the way of a run that needs `least` beside the budget. */
@@ -154,10 +201,12 @@ plim_status job_explain(struct plim_job *job, plim_error *error);
 /* OVER_BUDGET with the budget that would do and the command for it, or with
    the limit on address space that is in the way. */
 plim_status job_refuse(const struct plim_job *job, plim_error *error);
+/* The budget ended before there was a plan: the error says what did not fit, and gets the command that tells how much does. */
+plim_status job_refuse_unplanned(const struct plim_job *job, plim_error *error);
 /* The command that goes on from the checkpoint of a run that was stopped. */
 plim_status job_hint_resume(const struct plim_job *job, plim_error *error);
 
-/* largest_batch.c: the largest batch whose plan stays inside the budget. Gives up the job's own plan. */
+/* largest_batch.c: the largest batch whose plan stays inside the budget. Gives up the job's own graphs and program. */
 plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error);
 
 /* Builds both graphs for a batch size. The graphs are yours to release. */

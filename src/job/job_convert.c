@@ -51,12 +51,17 @@ static plim_status add_batch(struct conversion *self, const struct batch *batch,
     return PLIM_OK;
 }
 
+static plim_status stopped(const struct conversion *self, plim_error *error)
+{
+    return fail(error, PLIM_INTERRUPTED, "stopped after %lld elements; nothing was left", (long long)self->written);
+}
+
 static plim_status tell(const struct conversion *self, int64_t total, plim_error *error)
 {
     bool go_on = !self->meter || self->meter(self->context, (uint64_t)self->written, total > 0 ? (uint64_t)total : 0);
-    if (go_on && !self->job->stop)
+    if (go_on && !stop_asked(&self->job->stop))
         return PLIM_OK;
-    return fail(error, PLIM_INTERRUPTED, "stopped after %lld elements; nothing was left", (long long)self->written);
+    return stopped(self, error);
 }
 
 static plim_status run(struct conversion *self, struct iterator *iterator, plim_error *error)
@@ -65,7 +70,9 @@ static plim_status run(struct conversion *self, struct iterator *iterator, plim_
     int64_t total = dataset->stacked ? CARDINALITY_UNKNOWN : dataset_cardinality(dataset), told = 0;
     for (;;) {
         struct batch *batch;
-        TRY(iterator_next(&batch, iterator, error));
+        plim_status status = iterator_next(&batch, iterator, error);
+        if (status != PLIM_OK)
+            return status == PLIM_INTERRUPTED ? stopped(self, error) : status;
         if (!batch)
             return tell(self, total, error);
         TRY(add_batch(self, batch, error));
@@ -152,28 +159,78 @@ static plim_status run_whole(int64_t *written, struct conversion *self, const ch
     return status;
 }
 
-plim_status plim_job_convert(int64_t *elements, plim_job *job, const char *output, plim_meter *meter, void *context,
-                             plim_error *error)
+/* One behind another, for people. */
+static plim_status keep_names(struct conversion *self, const char *output, plim_error *error)
 {
-    struct conversion self = {.job = job, .sink_count = 1, .meter = meter, .context = context};
+    struct arena *arena = &self->job->arena;
+    const char *names = self->type->file_name ? "" : arena_string(arena, output);
+    for (int c = 0; self->type->file_name && c < self->spec.column_count && names; c++) {
+        char name[4096];
+        self->type->file_name(name, sizeof name, output, &self->spec, c);
+        names = arena_format(arena, "%s%s%s", names, c ? ", " : "", name);
+    }
+    self->job->written = names;
+    return names ? PLIM_OK : arena_refused(arena, error);
+}
+
+static plim_status convert_one(int64_t *elements, struct conversion *self, const char *output, plim_error *error)
+{
+    struct plim_job *job = self->job;
     const char *verb = arena_format(&job->arena, "data convert --output %s", output);
-    job->verb = verb ? verb : "data convert";
-    self.type = sink_find(output);
-    if (!self.type) {
+    job->verb = verb ? verb : job->verb;
+    self->type = sink_find(output);
+    if (!self->type) {
         fail_at(error, PLIM_UNSUPPORTED, output, "no known format: its name ends with none of .tfrecord, .npy, .tar, /");
         return hint(error, PLIM_UNSUPPORTED, "--output X.tfrecord");
     }
-    return run_whole(elements, &self, output, error);
+    TRY(run_whole(elements, self, output, error));
+    return keep_names(self, output, error);
+}
+
+plim_status plim_job_convert(int64_t *elements, plim_job *job, const char *output, plim_meter *meter, void *context,
+                             plim_error *error)
+{
+    struct job_call call;
+    struct job_meter host = {meter, context, &call.host};
+    struct conversion self = {.job = job, .sink_count = 1, .meter = meter ? job_meter : NULL, .context = &host};
+    TRY(need_argument(elements, "data convert: where the number of elements is to go", error));
+    TRY(need_argument(output, "data convert: the name of the output", error));
+    TRY(job_begin(&call, job, "data convert", error));
+    return job_end(&call, convert_one(elements, &self, output, error));
+}
+
+plim_status plim_job_converted(const char **names, plim_job *job, plim_error *error)
+{
+    struct job_call call;
+    TRY(need_argument(names, "data convert: where the names are to go", error));
+    TRY(job_begin(&call, job, "data convert", error));
+    *names = job->written ? job->written : "";
+    return job_end(&call, PLIM_OK);
+}
+
+static plim_status convert_shards(int64_t *elements, struct conversion *self, const char *prefix, plim_error *error)
+{
+    struct plim_job *job = self->job;
+    const char *verb =
+        arena_format(&job->arena, "data shard --shards %lld --output %s", (long long)self->sink_count, prefix);
+    job->verb = verb ? verb : job->verb;
+    return run_whole(elements, self, prefix, error);
 }
 
 plim_status plim_job_shard(int64_t *elements, plim_job *job, int64_t shards, const char *prefix, plim_meter *meter,
                            void *context, plim_error *error)
 {
-    struct conversion self = {
-        .job = job, .type = &sink_records, .sink_count = shards, .meter = meter, .context = context};
-    const char *verb = arena_format(&job->arena, "data shard --shards %lld --output %s", (long long)shards, prefix);
-    job->verb = verb ? verb : "data shard";
+    struct job_call call;
+    struct job_meter host = {meter, context, &call.host};
+    struct conversion self = {.job = job,
+                              .type = &sink_records,
+                              .sink_count = shards,
+                              .meter = meter ? job_meter : NULL,
+                              .context = &host};
     if (shards < 2 || shards > MOST_SHARDS)
         return fail(error, PLIM_USAGE, "2 to %d shards, not %lld", MOST_SHARDS, (long long)shards);
-    return run_whole(elements, &self, prefix, error);
+    TRY(need_argument(elements, "data shard: where the number of elements is to go", error));
+    TRY(need_argument(prefix, "data shard: the prefix", error));
+    TRY(job_begin(&call, job, "data shard", error));
+    return job_end(&call, convert_shards(elements, &self, prefix, error));
 }

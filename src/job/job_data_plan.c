@@ -1,5 +1,6 @@
 /* job_data_plan.c - what the training data takes without a model: predicted, chosen within the budget, refused below
    its floor with the least that each stage needs. */
+#include "base/budget_stop.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "job/job.h"
@@ -23,7 +24,7 @@ static void predict(struct prediction *out, const struct plim_job *job, struct g
     }
     out->by_tag[TAG_FORMATS] = add_most(out->by_tag[TAG_FORMATS], job->sink_bytes);
     out->by_tag[TAG_PROCESS] = job->process_bytes;
-    uint64_t tables = job_page_tables(add_most(taken, job->sink_bytes)) + (uint64_t)grant.workers * 16 * KIB;
+    uint64_t tables = job_page_tables(add_most(taken, job->sink_bytes)) + (uint64_t)grant.workers * JOB_THREAD_TABLES;
     out->by_tag[TAG_KERNEL] = add_most(job->kernel_bytes, tables);
     for (int tag = 0; tag < TAG_COUNT; tag++)
         out->peak = add_most(out->peak, out->by_tag[tag]);
@@ -79,7 +80,7 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
         .budget_bytes = job->memory_bytes,
         .budget_source = job->memory_source,
         .predicted_peak_bytes = job->prediction.peak,
-        .smallest_budget_bytes = round_up(add_most(floor.peak, floor.peak / SMALLEST_SLACK), 4 * KIB),
+        .smallest_budget_bytes = job_told_budget(job, floor.peak),
     };
     stage_table_fill(job->stages, job->train.dataset, job->train_grant);
     job->plan_seconds = (double)(clock_ns() - begin) * 1e-9;
@@ -91,7 +92,13 @@ plim_status job_data_plan(struct plim_job *job, plim_error *error)
     if (job->data_planned)
         return PLIM_OK;
     job_unplan(job); /* of the whole job */
+    budget_stop_refuses(job->budget, true);
     plim_status status = make_plan(job, error);
+    budget_stop_refuses(job->budget, false);
+    if (status != PLIM_OK && stop_asked(&job->stop))
+        status = job_stopped_planning(error);
+    if (status == PLIM_OVER_BUDGET)
+        job_refuse_unplanned(job, error);
     if (status != PLIM_OK) {
         job_unplan(job); /* may be asked again */
         return place(error, status, job->path);

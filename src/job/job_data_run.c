@@ -12,19 +12,24 @@ static plim_status open_iterator(struct iterator **out, struct plim_job *job, bo
     return iterator_open(out, job->train.dataset, job->budget, &job->scratch, grant, job->seed, 0, 0, error);
 }
 
+#define MOST_SECONDS 1e9 /* as nanoseconds they are far from the end of 64 bits */
+
 /* One epoch, or as much of it as the time allows (0: all). */
 static plim_status drain(plim_data_figures *figures, struct plim_job *job, struct iterator *iterator, double seconds,
                          plim_error *error)
 {
     struct batch *batch;
-    uint64_t begin = clock_ns(), end = seconds > 0 ? begin + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+    uint64_t begin = clock_ns(),
+             end = seconds > 0 && seconds < MOST_SECONDS ? begin + (uint64_t)(seconds * 1e9) : UINT64_MAX;
     for (;;) {
-        TRY(iterator_next(&batch, iterator, error));
-        if (!batch)
+        plim_status status = iterator_next(&batch, iterator, error);
+        if (status != PLIM_OK && status != PLIM_INTERRUPTED)
+            return status;
+        if (status == PLIM_OK && !batch)
             return PLIM_OK;
-        figures->batches++;
-        figures->elements += batch->count;
-        if (job->stop)
+        figures->batches += status == PLIM_OK;
+        figures->elements += status == PLIM_OK ? batch->count : 0;
+        if (status == PLIM_INTERRUPTED || stop_asked(&job->stop))
             return fail(error, PLIM_INTERRUPTED, "stopped after %lld batches", (long long)figures->batches);
         bool look = figures->batches < 64 || figures->batches % 16 == 0; /* a clock costs as much as a small batch */
         if (end != UINT64_MAX && look && clock_ns() > end)
@@ -66,19 +71,24 @@ static plim_status run(plim_data_figures *out, struct plim_job *job, double seco
     return status;
 }
 
-plim_status plim_job_bench_data(plim_data_figures *out, plim_job *job, plim_error *error)
+static plim_status bench(plim_data_figures *out, struct plim_job *job, plim_error *error)
 {
-    job->verb = "data bench";
     TRY(job_data_prepare(job, error));
     bool endless = dataset_steps(job->train.dataset, NULL) == CARDINALITY_INFINITE;
     return run(out, job, endless ? ENDLESS_SECONDS : 0, NULL, error);
 }
 
-plim_status plim_job_explain_data(const char **text, const char **json, plim_job *job, double seconds,
-                                  plim_error *error)
+plim_status plim_job_bench_data(plim_data_figures *out, plim_job *job, plim_error *error)
+{
+    struct job_call call;
+    TRY(need_argument(out, "data bench: where the figures are to go", error));
+    TRY(job_begin(&call, job, "data bench", error));
+    return job_end(&call, bench(out, job, error));
+}
+
+static plim_status explain(struct plim_job *job, double seconds, plim_error *error)
 {
     plim_data_figures figures = {0};
-    job->verb = "data explain";
     if (seconds > 0) {
         TRY(job_data_prepare(job, error));
         stage_table_fill(job->stages, job->train.dataset, job->train_grant);
@@ -87,13 +97,27 @@ plim_status plim_job_explain_data(const char **text, const char **json, plim_job
         TRY(job_data_plan(job, error));
         stage_table_fill(job->stages, job->train.dataset, job->train_grant);
     }
-    text_clear(&job->summary_text);
-    text_clear(&job->summary_json);
-    data_report_text(&job->summary_text, job, &figures);
-    data_report_json(&job->summary_json, job, &figures);
-    if (job->summary_text.failed || job->summary_json.failed)
+    text_clear(&job->data_text);
+    text_clear(&job->data_json);
+    data_report_text(&job->data_text, job, &figures);
+    data_report_json(&job->data_json, job, &figures);
+    if (job->data_text.failed || job->data_json.failed)
         return budget_refused(job->budget, TAG_PLANNER, 4096, error);
-    *text = job->summary_text.data;
-    *json = job->summary_json.data;
     return PLIM_OK;
+}
+
+plim_status plim_job_explain_data(const char **text, const char **json, plim_job *job, double seconds,
+                                  plim_error *error)
+{
+    struct job_call call;
+    TRY(need_argument(text, "data explain: where the text is to go", error));
+    TRY(need_argument(json, "data explain: where the JSON is to go", error));
+    TRY(job_begin(&call, job, "data explain", error));
+    plim_status status = seconds != seconds ? fail(error, PLIM_USAGE, "data explain: the seconds are not a number")
+                                            : explain(job, seconds, error);
+    if (status == PLIM_OK) {
+        *text = job->data_text.data;
+        *json = job->data_json.data;
+    }
+    return job_end(&call, status);
 }

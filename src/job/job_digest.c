@@ -3,11 +3,12 @@
 
    Counted: seed, model, optimizer, loss, steps_per_epoch, and how the training
    data is made and ordered. Not counted: what changes time or place only
-   (memory, threads, paths, prefetch), how long to train (epochs), validation.
+   (memory, threads, paths, prefetch, words of speed), how long to train (epochs), validation.
    Of a model in a file its layers count, not where the file lies: another
    activation is another run, a folder that was moved is not. */
 #include "base/digest.h"
 #include "job/job.h"
+#include "job/source_word.h"
 
 #include <string.h>
 
@@ -34,12 +35,67 @@ static bool is_prefetch(const struct yaml *stage)
     return word && strcmp(word, "prefetch") == 0;
 }
 
-/* Files may have moved: of them only the word counts, and how columns are cut. */
+static bool is_one_of(const char *word, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcmp(word, *words) == 0)
+            return true;
+    return false;
+}
+
+static void add_data(struct sha256 *sha, const struct yaml *split);
+
+/* Lists of splits, and what is said beside them. */
+static void add_splits(struct sha256 *sha, const struct yaml *node)
+{
+    bool split = false;
+    for (const struct yaml *entry = node->kind == YAML_MAP ? node->first : NULL; entry; entry = entry->next)
+        split = split || source_word_find(entry->key);
+    if (split) {
+        add_data(sha, node);
+        return;
+    }
+    if (node->kind == YAML_SCALAR) {
+        add_node(sha, node);
+        return;
+    }
+    add_text(sha, node->key);
+    for (const struct yaml *child = node->first; child; child = child->next)
+        add_splits(sha, child);
+    add_text(sha, "end");
+}
+
+/* As a node, without the words of speed. */
+static void add_words(struct sha256 *sha, const struct yaml *word)
+{
+    static const char *const speed[] = {"num_parallel_calls", "buffer_size", NULL};
+    if (word->key && is_one_of(word->key, speed))
+        return;
+    sha256_add(sha, &(uint8_t){(uint8_t)word->kind}, 1);
+    add_text(sha, word->key);
+    add_text(sha, word->text);
+    for (const struct yaml *child = word->first; child; child = child->next)
+        add_words(sha, child);
+    add_text(sha, "end");
+}
+
+/* Files may have moved: of a source everything counts but where they lie; what is in them is the fingerprint's business
+   (pipeline/fingerprint.h). A source that is no map is nothing but paths. Sources without files are their words,
+   sources of sources those of all. */
 static void add_source(struct sha256 *sha, const struct yaml *source)
 {
-    bool made = strcmp(source->key, "random") == 0 || strcmp(source->key, "range") == 0;
+    const struct source_word *kind = source_word_find(source->key);
+    enum origin origin = kind ? kind->origin : OF_WORDS;
+    static const char *const places[] = {"files", "file", "folder", NULL};
     add_text(sha, source->key);
-    add_node(sha, made ? source : yaml_get(source, "columns"));
+    if (origin == OF_SOURCES)
+        add_splits(sha, source);
+    else if (origin == OF_WORDS)
+        add_node(sha, source);
+    else if (source->kind == YAML_MAP)
+        for (const struct yaml *word = source->first; word; word = word->next)
+            if (!is_one_of(word->key, places))
+                add_words(sha, word);
 }
 
 static void add_data(struct sha256 *sha, const struct yaml *split)

@@ -33,6 +33,16 @@ static int64_t count_encoded(const struct program *program)
     return encoded;
 }
 
+/* Ops that backward runs a second time instead of keeping what they made (rederive). */
+static int64_t count_recomputed(const struct program *program)
+{
+    const struct graph *graph = program->phase[PHASE_TRAIN].graph;
+    int64_t again = 0;
+    for (int n = 0; graph && n < graph->node_count; n++)
+        again += graph->node[n]->again;
+    return again;
+}
+
 /* Words that flow over lines of at most LINE_COLUMNS. */
 struct flow {
     struct text *out;
@@ -75,15 +85,11 @@ static void tags_text(struct text *out, const struct prediction *prediction)
 static void techniques_text(struct text *out, const struct plim_job *job)
 {
     struct flow flow;
-    long long batch = (long long)dataset_batch_size(job->train.dataset);
     flow_begin(&flow, out);
     flow_word(&flow, "keep %lld", (long long)count_kept(job->program));
     flow_word(&flow, "encode %lld", (long long)count_encoded(job->program));
-    flow_word(&flow, "recompute 0");
-    flow_word(&flow, "spill 0");
-    flow_word(&flow, "micro-batch %lld of %lld", batch, batch);
+    flow_word(&flow, "recompute %lld", (long long)count_recomputed(job->program));
     flow_word(&flow, "read ahead %d batch%s", job->train_grant.slots - 1, job->train_grant.slots == 2 ? "" : "es");
-    flow_word(&flow, "time +0 %%");
     text_add(out, "\n");
     int slow = program_kernels(job->program, "reference");
     if (slow)
@@ -107,7 +113,7 @@ static void plan_text(struct text *out, const struct plim_job *job)
     text_add(out, "\n");
     tags_text(out, &job->prediction);
     techniques_text(out, job);
-    text_add(out, "smallest workable budget %s (+0 %% time)", least);
+    text_add(out, "smallest workable budget %s%s", job->backend->missing_bytes ? "about " : "", least);
     if (report->largest_batch)
         text_add(out, "   largest batch that fits %lld", (long long)report->largest_batch);
     text_add(out, "\n");
@@ -126,7 +132,11 @@ static void plan_json(struct text *out, const struct plim_job *job)
     json_string(&json, "budget_place", job->memory_place);
     json_uint(&json, "predicted_peak_bytes", report->predicted_peak_bytes);
     json_uint(&json, "smallest_budget_bytes", report->smallest_budget_bytes);
-    json_int(&json, "largest_batch", report->largest_batch);
+    json_bool(&json, "smallest_is_estimate", job->backend->missing_bytes > 0);
+    if (job->searched)
+        json_int(&json, "largest_batch", report->largest_batch);
+    else
+        json_string(&json, "largest_batch", NULL); /* nobody asked */
     json_string(&json, "peak_at", job->prediction.peak_at);
     json_object(&json, "by_tag");
     for (int tag = 0; tag < TAG_COUNT; tag++)
@@ -135,8 +145,8 @@ static void plan_json(struct text *out, const struct plim_job *job)
     json_object(&json, "techniques");
     json_int(&json, "keep", count_kept(job->program));
     json_int(&json, "encode", count_encoded(job->program));
-    json_int(&json, "recompute", 0);
-    json_int(&json, "spill", 0);
+    json_int(&json, "recompute", count_recomputed(job->program));
+    json_int(&json, "spill", 0); /* nothing is spilled, split or slowed down: there is one plan */
     json_int(&json, "micro_batch", dataset_batch_size(job->train.dataset));
     json_end_object(&json);
     json_bool(&json, "bit_exact", true);
@@ -158,8 +168,7 @@ static void plan_json(struct text *out, const struct plim_job *job)
 
 plim_status job_explain(struct plim_job *job, plim_error *error)
 {
-    text_clear(&job->plan_text);
-    text_clear(&job->plan_json);
+    TRY(job_keep_texts(job, error));
     plan_text(&job->plan_text, job);
     plan_json(&job->plan_json, job);
     if (job->plan_text.failed || job->plan_json.failed)
@@ -188,6 +197,15 @@ plim_status job_hint_resume(const struct plim_job *job, plim_error *error)
                         "plim train %s%s%s --resume", job->command, memory ? " --memory " : "", memory ? memory : "");
 }
 
+plim_status job_refuse_unplanned(const struct plim_job *job, plim_error *error)
+{
+    place(error, PLIM_OVER_BUDGET, job->path);
+    bool stated = job->memory_bytes || job->memory_option || job->memory_seen;
+    if (!stated || (error && error->hint[0])) /* all that there is was not enough; or it names a budget of its own */
+        return PLIM_OVER_BUDGET;
+    return hint_command(error, PLIM_OVER_BUDGET, "--memory auto", "plim %s --memory auto %s", job->verb, job->command);
+}
+
 plim_status job_refuse(const struct plim_job *job, plim_error *error)
 {
     char stated[32], least[32], option[48];
@@ -203,8 +221,8 @@ plim_status job_refuse(const struct plim_job *job, plim_error *error)
             error,
             fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s; %s leaves less than that", least, job->obstacle),
             "raise that limit, or a smaller batch");
-    plim_status status = fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s, the budget is %s (%s)", least, stated,
-                                 job->report.budget_source);
+    plim_status status = fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s%s, the budget is %s (%s)",
+                                 job->backend->missing_bytes ? "about " : "", least, stated, job->report.budget_source);
     snprintf(option, sizeof option, "--memory %lluKiB", (unsigned long long)kib);
     return hint_command(error, status, option, "plim %s %s %s", job->verb, option, job->command);
 }

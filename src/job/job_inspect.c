@@ -144,11 +144,11 @@ static plim_status inspect(struct inspection *self, plim_error *error)
     TRY(job_data_prepare(job, error));
     TRY(job_samples(&self->spec, job, error));
     TRY(look(self, error));
-    text_clear(&job->summary_text);
-    text_clear(&job->summary_json);
-    tell_text(&job->summary_text, self);
-    tell_json(&job->summary_json, self);
-    bool failed = job->summary_text.failed || job->summary_json.failed || self->features.failed;
+    text_clear(&job->data_text);
+    text_clear(&job->data_json);
+    tell_text(&job->data_text, self);
+    tell_json(&job->data_json, self);
+    bool failed = job->data_text.failed || job->data_json.failed || self->features.failed;
     for (int i = 0; i < SHOWN_ELEMENTS; i++)
         failed |= self->elements[i].failed;
     return failed ? budget_refused(job->budget, TAG_PLANNER, 4096, error) : PLIM_OK;
@@ -157,7 +157,10 @@ static plim_status inspect(struct inspection *self, plim_error *error)
 plim_status plim_job_inspect_data(const char **text, const char **json, plim_job *job, plim_error *error)
 {
     struct inspection self = {.job = job};
-    job->verb = "data inspect";
+    struct job_call call;
+    TRY(need_argument(text, "data inspect: where the text is to go", error));
+    TRY(need_argument(json, "data inspect: where the JSON is to go", error));
+    TRY(job_begin(&call, job, "data inspect", error));
     text_init(&self.features, job->budget, TAG_PLANNER);
     for (int i = 0; i < SHOWN_ELEMENTS; i++)
         text_init(&self.elements[i], job->budget, TAG_PLANNER);
@@ -166,8 +169,8 @@ plim_status plim_job_inspect_data(const char **text, const char **json, plim_job
     for (int i = 0; i < SHOWN_ELEMENTS; i++)
         text_release(&self.elements[i]);
     if (status != PLIM_OK)
-        return place(error, status, job->path);
-    *text = job->summary_text.data;
-    *json = job->summary_json.data;
-    return PLIM_OK;
+        return job_end(&call, place(error, status, job->path));
+    *text = job->data_text.data;
+    *json = job->data_json.data;
+    return job_end(&call, PLIM_OK);
 }

@@ -3,12 +3,13 @@
    The bytes of the process itself are measured, not guessed: everything that
    a run loads is loaded first (libraries, primitives, tables), then the resident
    size is read, and what the run will still take is added. So the order
-   here matters: data headers, graphs, kernels, plan, search for the largest batch, and the
-   measurement last.
+   here matters: data headers, graphs, kernels, plan, and the measurement last. Only plim_job_plan searches for the
+   largest batch, behind the measurement: a run is planned once, and both predict the same bytes.
 
    Invariants:
     1. the figure that refuses is the figure that is printed;
     2. nothing but the prefetch depth depends on the budget. */
+#include "base/budget_stop.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "job/job.h"
@@ -106,7 +107,7 @@ void job_unplan(struct plim_job *job)
     close_data(&job->train);
     close_data(&job->validation);
     job_leave_budget(job);
-    job->planned = job->data_planned = false;
+    job->planned = job->data_planned = job->searched = false;
 }
 
 /* A label that names no class, or an id without a row, would train to NaN without a word. */
@@ -159,8 +160,8 @@ static plim_status check_states(const struct plim_job *job, int64_t batch, int64
     return check_last(job, &job->validation, job->options.validation_steps, batch, error);
 }
 
-/* Graphs and plan for the job's own batch. Made twice: the search for the largest
-   batch builds other graphs in between, and kernels are kept by the backend. */
+/* Graphs and plan for the job's own batch. Made again after a search for the largest batch, which builds other graphs;
+   kernels are kept by the backend. */
 static plim_status build(struct plim_job *job, plim_error *error)
 {
     int64_t batch = dataset_batch_size(job->train.dataset);
@@ -194,7 +195,7 @@ void job_predict(struct prediction *out, const struct plim_job *job, const struc
     dataset_cost(outside, &scratch, train, train_grant);
     if (job->validation.dataset)
         dataset_cost(outside, &scratch, job->validation.dataset, validation_grant);
-    outside[TAG_KERNEL] = job->kernel_bytes + job_page_tables(program->arena_bytes) + (uint64_t)program->threads * 16 * KIB;
+    outside[TAG_KERNEL] = job->kernel_bytes + job_page_tables(program->arena_bytes) + (uint64_t)program->threads * JOB_THREAD_TABLES;
     program_predict(out, program, outside);
     if (out->peak < job->planning_peak) { /* thousands of layers on a handful of bytes */
         out->by_tag[TAG_PLANNER] += job->planning_peak - out->peak;
@@ -244,23 +245,22 @@ static plim_status make_plan(struct plim_job *job, plim_error *error)
     TRY(job_weights_load(job, error));
     TRY(measure(job, error));
     choose_slots(job);
-    int64_t largest;
-    TRY(largest_batch(&largest, job, error));
-    TRY(build(job, error));
-    TRY(measure(job, error));
-    choose_slots(job);
     uint64_t least = smallest(job);
     TRY(job_find_obstacle(job, least, error));
     job->report = (plim_plan_report){
-        .fits = least <= job->memory_bytes && !job->obstacle,
+        .fits = least <= job->memory_bytes && !job->obstacle && !job->backend->missing_bytes,
         .budget_bytes = job->memory_bytes,
         .budget_source = job->memory_source,
         .predicted_peak_bytes = job->prediction.peak,
-        .smallest_budget_bytes = round_up(least + least / SMALLEST_SLACK, 4 * KIB),
-        .largest_batch = largest,
+        .smallest_budget_bytes = job_told_budget(job, least),
     };
     job->plan_seconds = (double)(clock_ns() - begin) * 1e-9;
     return job_explain(job, error);
+}
+
+plim_status job_stopped_planning(plim_error *error)
+{
+    return fail(error, PLIM_INTERRUPTED, "stopped while the job was planned: nothing was written");
 }
 
 plim_status job_plan(struct plim_job *job, plim_error *error)
@@ -275,7 +275,13 @@ plim_status job_plan(struct plim_job *job, plim_error *error)
     if (job->lacks)
         return job_lacks(job, error);
     job_unplan(job); /* of the data alone */
+    budget_stop_refuses(job->budget, true);
     plim_status status = make_plan(job, error);
+    budget_stop_refuses(job->budget, false);
+    if (status != PLIM_OK && stop_asked(&job->stop))
+        status = job_stopped_planning(error);
+    if (status == PLIM_OVER_BUDGET)
+        job_refuse_unplanned(job, error);
     if (status != PLIM_OK) {
         job_unplan(job); /* may be asked again */
         return place(error, status, job->path);
@@ -284,10 +290,48 @@ plim_status job_plan(struct plim_job *job, plim_error *error)
     return PLIM_OK;
 }
 
+/* For who asks for the plan alone: a run does not wait for it. */
+static plim_status search(struct plim_job *job, plim_error *error)
+{
+    if (job->searched)
+        return PLIM_OK;
+    job->prediction.peak_at = arena_string(&job->arena, job->prediction.peak_at); /* the program is made anew */
+    if (!job->prediction.peak_at)
+        return arena_refused(&job->arena, error);
+    job_leave_budget(job);
+    plim_status status = largest_batch(&job->report.largest_batch, job, error);
+    if (status == PLIM_OVER_BUDGET) /* no room for the search itself: the job is not refused for it */
+        job->report.largest_batch = 0;
+    else
+        TRY(status);
+    TRY(build(job, error));
+    job->searched = true;
+    return job_explain(job, error);
+}
+
+static plim_status plan_and_search(struct plim_job *job, plim_error *error)
+{
+    TRY(job_plan(job, error));
+    budget_stop_refuses(job->budget, true);
+    plim_status status = search(job, error);
+    budget_stop_refuses(job->budget, false);
+    if (status == PLIM_OK)
+        return PLIM_OK;
+    if (stop_asked(&job->stop))
+        status = job_stopped_planning(error);
+    job_unplan(job);
+    return place(error, status, job->path);
+}
+
 plim_status plim_job_plan(plim_plan_report *report, plim_job *job, plim_error *error)
 {
-    job->verb = "plan";
-    TRY(job_plan(job, error));
-    *report = job->report;
-    return job->report.fits ? PLIM_OK : job_refuse(job, error);
+    struct job_call call;
+    TRY(need_argument(report, "plan: the report", error));
+    TRY(job_begin(&call, job, "plan", error));
+    plim_status status = plan_and_search(job, error);
+    if (status == PLIM_OK) {
+        *report = job->report;
+        status = job->report.fits ? PLIM_OK : job_refuse(job, error);
+    }
+    return job_end(&call, status);
 }

@@ -240,6 +240,74 @@ static plim_status load_made(struct plim_job *job, const plim_job_options *optio
     return status;
 }
 
+/* ---- the budget, before the file is parsed ---- */
+
+#define MEMORY_WORD_BYTES 32
+
+/* The text behind `at`, without blanks and quotes, up to the end of a value. */
+static void copy_word(char out[MEMORY_WORD_BYTES], const char *at, const char *end)
+{
+    size_t used = 0;
+    while (at < end && strchr(" \t\"'", *at))
+        at++;
+    while (at < end && used + 1 < MEMORY_WORD_BYTES && !strchr(" \t\r\n\"',}#", *at))
+        out[used++] = *at++;
+    out[used] = 0;
+}
+
+/* Of a job in block style: a line that begins with `memory:`. */
+static bool find_line(char out[MEMORY_WORD_BYTES], const char *text, size_t bytes)
+{
+    static const char word[] = "memory:";
+    const char *end = text + bytes;
+    for (const char *line = text; line && line < end; line = memchr(line, '\n', (size_t)(end - line))) {
+        line += *line == '\n';
+        if ((size_t)(end - line) < sizeof word || memcmp(line, word, sizeof word - 1) != 0)
+            continue;
+        copy_word(out, line + sizeof word - 1, end);
+        return true;
+    }
+    return false;
+}
+
+/* Of a job in JSON: "memory" outside of all braces but the first. */
+static bool find_key(char out[MEMORY_WORD_BYTES], const char *text, size_t bytes)
+{
+    static const char word[] = "\"memory\":";
+    int depth = 0;
+    bool quoted = false;
+    for (size_t at = 0; at < bytes; at++) {
+        bool here = !quoted && depth == 1 && bytes - at >= sizeof word;
+        if (here && memcmp(text + at, word, sizeof word - 1) == 0) {
+            copy_word(out, text + at + sizeof word - 1, text + bytes);
+            return true;
+        }
+        quoted ^= text[at] == '"';
+        at += quoted && text[at] == '\\';
+        depth += !quoted && at < bytes ? (text[at] == '{' || text[at] == '[') - (text[at] == '}' || text[at] == ']') : 0;
+    }
+    return false;
+}
+
+/* The parser's memory is bound by what the job states, too: it is looked for in the text. What is not found in these
+   two forms binds once it is parsed. */
+static plim_status bind_stated(struct plim_job *job, const char *text, size_t bytes, const plim_job_options *options,
+                               plim_error *error)
+{
+    static const char set[] = "memory=";
+    char word[MEMORY_WORD_BYTES];
+    const char *stated = NULL;
+    if (options->memory)
+        return PLIM_OK; /* it binds already */
+    for (size_t i = 0; i < options->overrides_count; i++) /* the last one counts */
+        if (strncmp(options->overrides[i], set, sizeof set - 1) == 0)
+            stated = options->overrides[i] + sizeof set - 1;
+    if (!stated && (find_line(word, text, bytes) || (bytes && text[0] == '{' && find_key(word, text, bytes))))
+        stated = word;
+    job->memory_seen = stated != NULL;
+    return stated ? job_bind_early(job, stated, error) : PLIM_OK;
+}
+
 static plim_status load(struct plim_job *job, const plim_job_options *options, plim_error *error)
 {
     char *text;
@@ -250,7 +318,9 @@ static plim_status load(struct plim_job *job, const plim_job_options *options, p
     if (status == PLIM_BAD_DATA) /* too long, or a folder: it is no job file */
         return error ? error->code = PLIM_BAD_JOB : PLIM_BAD_JOB;
     TRY(status);
-    status = yaml_parse(&job->yaml, &job->arena, job->path, text, bytes, error);
+    status = bind_stated(job, text, bytes, options, error);
+    if (status == PLIM_OK)
+        status = yaml_parse(&job->yaml, &job->arena, job->path, text, bytes, error);
     budget_give(job->budget, TAG_PLANNER, text, bytes + 1);
     for (size_t i = 0; status == PLIM_OK && i < options->overrides_count; i++)
         status = yaml_override(job->yaml, &job->arena, options->overrides[i], error);
@@ -320,12 +390,19 @@ static plim_status read_disk(struct plim_job *job, const char *disk, const char 
     return PLIM_OK;
 }
 
-static plim_status read_places(struct plim_job *job, const struct top *top, const plim_job_options *options, plim_error *error)
+/* stated: of the job file, or NULL. */
+static plim_status read_memory(struct plim_job *job, const char *stated, const plim_job_options *options, plim_error *error)
 {
-    const char *memory = options->memory ? options->memory : top->memory;
+    const char *memory = options->memory ? options->memory : stated;
     plim_status status = limits_parse(&job->memory_bytes, &job->memory_source, job->memory_place, memory, job->budget, error);
     TRY(at_word(job, "memory", options->memory, status, error));
-    status = read_threads(job, options->threads ? options->threads : top->threads, error);
+    return job_bind(job, error);
+}
+
+static plim_status read_places(struct plim_job *job, const struct top *top, const plim_job_options *options, plim_error *error)
+{
+    TRY(read_memory(job, top->memory, options, error));
+    plim_status status = read_threads(job, options->threads ? options->threads : top->threads, error);
     TRY(at_word(job, "threads", options->threads, status, error));
     const char *scratch = options->scratch;
     if (!scratch)
@@ -361,10 +438,15 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
     struct data_words data = {0};
     job->data_only |= options->data_only;
     job->model_only = !job->data_only && !job->made_text && job_is_model(job);
-    if (job->model_only)
-        return job_model_file(job, job->path, error);
-    TRY(load(job, options, error));
+    job->verb = options->command ? arena_string(&job->arena, options->command) : "train";
+    if (!job->verb)
+        return arena_refused(&job->arena, error);
     TRY(read_command(job, options, error));
+    if (job->model_only) {
+        TRY(read_memory(job, NULL, options, error));
+        return job_model_file(job, job->path, error);
+    }
+    TRY(load(job, options, error));
     TRY(settings_read(&top, top_settings, COUNT(top_settings), job->path, job->yaml, error));
     if (!top.model && !job->data_only)
         return missing(job, "model", "model: [Dense: 10]", error);
@@ -390,5 +472,6 @@ plim_status job_read(struct plim_job *job, const plim_job_options *options, plim
     job->training.seed = job->seed;
     job->options.resume = options->resume;
     job->options.digest = options->digest;
+    job->options.data_changed = options->data_changed;
     return PLIM_OK;
 }

@@ -1,4 +1,5 @@
 /* job_run.c - runs what was planned, and nothing else. */
+#include "base/budget_stop.h"
 #include "base/clock.h"
 #include "base/floats.h"
 #include "job/job.h"
@@ -23,13 +24,30 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
     job_digest(trainer->options.job_digest, job);
     trainer->options.train_grant = job->train_grant;
     trainer->options.validation_grant = job->validation_grant;
-    TRY(machine_open(&trainer->machine, job->program, job->budget, error));
-    unsigned mode = floats_enter();
-    plim_status status = trainer_initialize(trainer, error);
-    floats_restore(mode);
-    if (status != PLIM_OK)
-        machine_close(&trainer->machine);
+    bool refused = budget_stop_refuses(job->budget, true); /* nothing is written yet */
+    plim_status status = machine_open(&trainer->machine, job->program, job->budget, error);
+    if (status == PLIM_OK) {
+        unsigned mode = floats_enter();
+        status = trainer_initialize(trainer, error);
+        floats_restore(mode);
+        if (status != PLIM_OK)
+            machine_close(&trainer->machine);
+    }
+    budget_stop_refuses(job->budget, refused);
+    if (status != PLIM_OK && stop_asked(&job->stop))
+        return fail_at(error, PLIM_INTERRUPTED, job->path, "stopped before the first step: nothing was written");
     return status;
+}
+
+/* What tells the data from other data: for runs that write checkpoints, or go on from one. */
+static plim_status look_at_data(struct trainer_options *options, struct plim_job *job, plim_error *error)
+{
+    if (!options->checkpoint_folder || (options->checkpoint_every < 0 && !options->resume))
+        return PLIM_OK;
+    TRY(fingerprint_make(&options->data, job->train.dataset, job->budget, error));
+    if (!job->validation.dataset)
+        return PLIM_OK;
+    return fingerprint_make(&options->validation_data, job->validation.dataset, job->budget, error);
 }
 
 static plim_status prepare(struct plim_job *job, plim_error *error)
@@ -40,35 +58,59 @@ static plim_status prepare(struct plim_job *job, plim_error *error)
     return job_enter_budget(job, error);
 }
 
-plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context, plim_error *error)
+static plim_status train(struct plim_job *job, plim_listener *listener, void *context, plim_error *error)
 {
     struct trainer trainer;
-    job->verb = "train";
     TRY(job_plan(job, error));
     if (listener)
         listener(context, &(plim_event){.kind = PLIM_EVENT_PLAN, .plan = &job->report});
     TRY(prepare(job, error));
     TRY(open_trainer(&trainer, job, error));
-    plim_status status = trainer_run(&trainer, listener, context, error);
+    plim_status status = look_at_data(&trainer.options, job, error);
+    if (status == PLIM_OK)
+        status = trainer_run(&trainer, listener, context, error);
     machine_close(&trainer.machine);
-    if (status == PLIM_INTERRUPTED && trainer_saves(&trainer))
+    if (status == PLIM_INTERRUPTED && trainer.checkpointed)
         job_hint_resume(job, error);
     return status == PLIM_OK ? PLIM_OK : place(error, status, job->path);
 }
 
-plim_status plim_job_summary(const char **text, const char **json, plim_job *job, plim_error *error)
+plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context, plim_error *error)
 {
-    job->verb = "summary";
+    struct job_call call;
+    struct job_listener host = {listener, context, &call.host};
+    TRY(job_begin(&call, job, "train", error));
+    return job_end(&call, train(job, listener ? job_tell : NULL, &host, error));
+}
+
+/* Once: the texts live as long as the job. */
+static plim_status summarize(struct plim_job *job, plim_error *error)
+{
     TRY(job->model_only || job->lacks ? job_model_build(job, error) : job_plan(job, error));
+    if (job->summarized)
+        return PLIM_OK;
     text_clear(&job->summary_text);
     text_clear(&job->summary_json);
     TRY(model_summary(&job->summary_text, job->model, file_columns(1)));
     model_summary_json(&job->summary_json, job->model);
     if (job->summary_text.failed || job->summary_json.failed)
         return budget_refused(job->budget, TAG_PLANNER, 4096, error);
-    *text = job->summary_text.data;
-    *json = job->summary_json.data;
+    job->summarized = true;
     return PLIM_OK;
+}
+
+plim_status plim_job_summary(const char **text, const char **json, plim_job *job, plim_error *error)
+{
+    struct job_call call;
+    TRY(need_argument(text, "summary: where the text is to go", error));
+    TRY(need_argument(json, "summary: where the JSON is to go", error));
+    TRY(job_begin(&call, job, "summary", error));
+    plim_status status = summarize(job, error);
+    if (status == PLIM_OK) {
+        *text = job->summary_text.data;
+        *json = job->summary_json.data;
+    }
+    return job_end(&call, status);
 }
 
 /* ---- measuring ---- */
@@ -120,26 +162,25 @@ static plim_status time_steps(plim_step_figures *figures, struct trainer *traine
         return budget_refused(trainer->budget, TAG_PLANNER, bytes, error);
     warm_up(trainer, batch);
     uint64_t first = clock_ns();
-    while (done < most && (steps || done < LEAST_STEPS || clock_ns() - first < USUAL_NS)) {
+    plim_status status = PLIM_OK;
+    while (status == PLIM_OK && done < most && (steps || done < LEAST_STEPS || clock_ns() - first < USUAL_NS)) {
         uint64_t begin = clock_ns();
         machine_run(&trainer->machine, PHASE_TRAIN, batch);
         seconds[done++] = (double)(clock_ns() - begin) * 1e-9;
+        status = budget_go_on(trainer->budget, error);
     }
     step_figures(figures, seconds, done);
     budget_give(trainer->budget, TAG_PLANNER, seconds, bytes);
-    return PLIM_OK;
+    return status;
 }
 
-plim_status plim_job_bench_step(plim_step_figures *out, plim_job *job, int64_t steps, plim_error *error)
+static plim_status bench_step(plim_step_figures *out, struct plim_job *job, int64_t steps, plim_error *error)
 {
     struct trainer trainer;
     struct iterator *iterator;
     struct batch *batch;
     struct usage usage = {0};
     plim_step_figures figures = {0};
-    if (steps < 0 || steps > 1000000)
-        return fail(error, PLIM_USAGE, "steps must be in 0..1000000");
-    job->verb = "bench";
     TRY(prepare(job, error));
     TRY(open_trainer(&trainer, job, error));
     plim_status status = open_iterator(&iterator, job, error);
@@ -159,4 +200,14 @@ plim_status plim_job_bench_step(plim_step_figures *out, plim_job *job, int64_t s
     figures.peak_rss_bytes = usage.peak_rss;
     *out = figures;
     return PLIM_OK;
+}
+
+plim_status plim_job_bench_step(plim_step_figures *out, plim_job *job, int64_t steps, plim_error *error)
+{
+    struct job_call call;
+    TRY(need_argument(out, "bench: where the figures are to go", error));
+    if (steps < 0 || steps > 1000000)
+        return fail(error, PLIM_USAGE, "steps must be in 0..1000000");
+    TRY(job_begin(&call, job, "bench", error));
+    return job_end(&call, bench_step(out, job, steps, error));
 }

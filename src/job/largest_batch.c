@@ -11,9 +11,10 @@
 
 #include "ops/remember.h"
 
-/* Slots and buffers are rounded to pages: the figure is to hold when it is used. */
 #define MOST_BATCH ((int64_t)1 << 30)
-#define PAGES_SLACK (64.0 * 1024)
+/* Slots and buffers are rounded to pages, tables of the plan differ a little: the figure is to hold when it is used. */
+#define ROUNDING      ((uint64_t)64 * 1024)
+#define OTHER_KERNELS ((uint64_t)512 * 1024) /* oneDNN's code for other shapes */
 
 /* Kernels by layer and op: both graphs have the forward nodes, and the sizes of one serve for the other. The first of
    equals counts, those of training before those of evaluation. The job's own plan is given up meanwhile: it is made
@@ -29,7 +30,8 @@ struct sizing {
     struct budget *budget;
     struct known *table; /* open addressing; at most half full */
     size_t capacity;     /* a power of two */
-    uint64_t own_peak, own_arena; /* of the job's plan */
+    uint64_t margin;
+    uint64_t own_peak, own_program; /* of the job's plan: in all, and of its program */
 };
 
 static uint64_t hash_of(const struct node *node)
@@ -75,6 +77,13 @@ static size_t count_tasks(const struct phase *phase)
 
 static const struct backend_type sizing_backend;
 
+/* What depends on the program: the arena, its page tables, the workers' stacks. As job_predict counts them. */
+static uint64_t program_bytes(const struct program *program)
+{
+    return program->arena_bytes + job_page_tables(program->arena_bytes) + team_cost(program->threads) +
+           (uint64_t)program->threads * JOB_THREAD_TABLES;
+}
+
 static plim_status sizing_init(struct sizing *out, struct plim_job *job, plim_error *error)
 {
     const struct phase *train = &job->program->phase[PHASE_TRAIN], *evaluate = &job->program->phase[PHASE_EVALUATE];
@@ -85,7 +94,10 @@ static plim_status sizing_init(struct sizing *out, struct plim_job *job, plim_er
                            .own = job->backend,
                            .budget = job->budget,
                            .own_peak = own.peak,
-                           .own_arena = job->program->arena_bytes};
+                           .own_program = program_bytes(job->program),
+                           .margin = job->slack_bytes + ROUNDING + job->memory_bytes / 512};
+    if (program_kernels(job->program, "onednn"))
+        out->margin += OTHER_KERNELS;
     out->capacity = 64;
     while (out->capacity < wanted)
         out->capacity *= 2;
@@ -120,7 +132,7 @@ static const char *sizing_features(const struct backend *backend)
 
 static const struct backend_type sizing_backend = {.name = "sizing", .prepare = sizing_prepare, .features = sizing_features};
 
-static plim_status plan_at(uint64_t *arena_bytes, struct plim_job *job, struct sizing *sizing, int64_t batch, plim_error *error)
+static plim_status plan_at(uint64_t *bytes, struct plim_job *job, struct sizing *sizing, int64_t batch, plim_error *error)
 {
     struct graph train, evaluate;
     struct model_tensors tensors, unused;
@@ -137,11 +149,14 @@ static plim_status plan_at(uint64_t *arena_bytes, struct plim_job *job, struct s
         .evaluate = job->validation.dataset ? &evaluate : NULL,
         .save_buffer_bytes = job->options.save_buffer_bytes,
         .size_only = true,
+        .last_batch_train = LAST_BATCH_ANY, /* kernels of a shorter last batch count, too */
     };
+    if (evaluate_batch)
+        input.last_batch_evaluate = LAST_BATCH_ANY;
     if (status == PLIM_OK)
         status = program_make(&program, &input, error);
     if (status == PLIM_OK) {
-        *arena_bytes = program->arena_bytes;
+        *bytes = program_bytes(program);
         program_free(program);
     }
     graph_release(&train);
@@ -149,23 +164,23 @@ static plim_status plan_at(uint64_t *arena_bytes, struct plim_job *job, struct s
     return status;
 }
 
-/* Whether training at this batch fits: the job's own prediction, and the difference that the batch makes to
-   arena, page tables and slots. */
+/* Whether training at this batch fits: the job's own prediction, and the difference that the batch makes to the program
+   and the slots. */
 static plim_status fits(bool *out, struct plim_job *job, struct sizing *sizing, int64_t batch, plim_error *error)
 {
-    uint64_t arena_bytes;
+    uint64_t bytes;
     struct grant least = dataset_least_grant(job->train.dataset);
-    plim_status status = plan_at(&arena_bytes, job, sizing, batch, error);
+    plim_status status = plan_at(&bytes, job, sizing, batch, error);
     if (status != PLIM_OK) { /* too large to count is too large to fit; the rest is a failure */
         *out = false;
         return status == PLIM_BAD_MODEL || status == PLIM_BAD_JOB || status == PLIM_OVER_BUDGET ? PLIM_OK : status;
     }
-    double arena = (double)arena_bytes - (double)sizing->own_arena;
+    double more = (double)bytes - (double)sizing->own_program;
     struct spec sample;
     dataset_sample_spec(&sample, job->train.dataset);
     double rows = (double)(batch - dataset_batch_size(job->train.dataset)) * (double)sample.element_bytes;
-    double peak = (double)sizing->own_peak + arena * (1 + 1.0 / 512) + rows * least.slots;
-    *out = peak * (1 + 1.0 / SMALLEST_SLACK) + PAGES_SLACK <= (double)job->memory_bytes;
+    double peak = (double)sizing->own_peak + more + rows * least.slots;
+    *out = peak + (double)sizing->margin <= (double)job->memory_bytes;
     return PLIM_OK;
 }
 
@@ -184,15 +199,29 @@ static plim_status bisect(int64_t *low, int64_t high, struct plim_job *job, stru
     return PLIM_OK;
 }
 
-/* Always plans at least once, fitting or not: what the heap keeps from it is then the same in every run of a job, and
-   the measurement that follows does not wobble. */
+/* Kernels of a layer and op may want other scratch at another batch: what is told was planned with kernels of its own. */
+static plim_status confirm(int64_t *batch, struct plim_job *job, struct sizing *sizing, plim_error *error)
+{
+    int64_t own = dataset_batch_size(job->train.dataset);
+    memset(sizing->table, 0, sizing->capacity * sizeof *sizing->table);
+    while (*batch > 0 && *batch != own) {
+        bool inside;
+        TRY(fits(&inside, job, sizing, *batch, error));
+        if (inside)
+            return PLIM_OK;
+        int64_t less = *batch - 1 - *batch / 64;
+        *batch = less < own && job->report.fits ? own : less; /* the job's own is known to fit */
+    }
+    return PLIM_OK;
+}
+
+/* Of the job's own batch its plan says whether it fits: the figures agree. */
 static plim_status search(int64_t *out, struct plim_job *job, struct sizing *sizing, plim_error *error)
 {
     int64_t low = 0, high = dataset_batch_size(job->train.dataset);
     int64_t most = dataset_cardinality(job->train.dataset);
     most = most < 0 ? MOST_BATCH : most; /* nobody knows how many there are */
-    bool inside;
-    TRY(fits(&inside, job, sizing, high, error));
+    bool inside = job->report.fits;
     while (inside && high < most) {
         low = high;
         high = high < most / 2 ? high * 2 : most;
@@ -203,7 +232,7 @@ static plim_status search(int64_t *out, struct plim_job *job, struct sizing *siz
     else
         TRY(bisect(&low, high, job, sizing, error));
     *out = low;
-    return PLIM_OK;
+    return confirm(out, job, sizing, error);
 }
 
 plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error)

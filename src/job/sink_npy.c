@@ -76,13 +76,18 @@ static plim_status check_column(const struct column *column, plim_error *error)
     return hint(error, PLIM_UNSUPPORTED, "--output X.tfrecord holds it");
 }
 
+static int npy_file_name(char *out, size_t capacity, const char *path, const struct spec *spec, int c)
+{
+    int stem = (int)strlen(path) - 4; /* .npy */
+    return snprintf(out, capacity, spec->column_count > 1 ? "%.*s.%s.npy" : "%.*s.npy", stem, path,
+                    spec->column[c].name);
+}
+
 static plim_status open_column(struct sink *sink, const char *path, int c, plim_error *error)
 {
     char own[4096], head[NPY_HEAD_BYTES];
     const struct column *column = &sink->spec.column[c];
-    int stem = (int)strlen(path) - 4; /* .npy */
-    int length = snprintf(own, sizeof own, sink->spec.column_count > 1 ? "%.*s.%s.npy" : "%.*s.npy", stem, path,
-                          column->name);
+    int length = npy_file_name(own, sizeof own, path, &sink->spec, c);
     if (length >= (int)sizeof own || strchr(column->name, '/'))
         return fail_at(error, PLIM_UNSUPPORTED, path, "no file name can be made of column '%s'", column->name);
     TRY(partial_open(&sink->file[c], sink->budget, own, error));
@@ -138,4 +143,5 @@ const struct sink_type sink_npy = {
     .add = npy_add,
     .finish = npy_finish,
     .close = npy_close,
+    .file_name = npy_file_name,
 };

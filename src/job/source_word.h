@@ -7,10 +7,18 @@
 
 #define MOST_FILES 64
 
+/* Where its elements come from: what of its words makes two jobs one run (job_digest.c). */
+enum origin {
+    OF_FILES,  /* which may have moved: all words but their places count */
+    OF_WORDS,  /* nothing but its words */
+    OF_SOURCES /* other sources, each by its own rule */
+};
+
 struct source_word {
     const char *word;
     /* From what stands behind the word to a data set of elements. Paths are relative to the job file. */
     plim_status (*open)(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error);
+    enum origin origin;
 };
 
 #define SOURCE_WORD(name) extern const struct source_word source_word_##name;

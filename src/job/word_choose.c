@@ -34,4 +34,4 @@ static plim_status open_choose(struct dataset **out, struct plim_job *job, const
     return PLIM_OK;
 }
 
-const struct source_word source_word_choose = {"choose", open_choose};
+const struct source_word source_word_choose = {"choose", open_choose, OF_SOURCES};

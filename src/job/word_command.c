@@ -29,4 +29,4 @@ static plim_status open_command(struct dataset **out, struct plim_job *job, cons
     return job_features(out, job, words.features, words.context, words.lists, error);
 }
 
-const struct source_word source_word_command = {"command", open_command};
+const struct source_word source_word_command = {"command", open_command, OF_WORDS};

@@ -11,4 +11,4 @@ static plim_status open_concatenate(struct dataset **out, struct plim_job *job, 
     return PLIM_OK;
 }
 
-const struct source_word source_word_concatenate = {"concatenate", open_concatenate};
+const struct source_word source_word_concatenate = {"concatenate", open_concatenate, OF_SOURCES};

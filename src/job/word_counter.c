@@ -22,4 +22,4 @@ static plim_status open_counter(struct dataset **out, struct plim_job *job, cons
     return PLIM_OK;
 }
 
-const struct source_word source_word_counter = {"counter", open_counter};
+const struct source_word source_word_counter = {"counter", open_counter, OF_WORDS};

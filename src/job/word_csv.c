@@ -82,4 +82,4 @@ static plim_status open_csv(struct dataset **out, struct plim_job *job, const st
     return status;
 }
 
-const struct source_word source_word_csv = {"csv", open_csv};
+const struct source_word source_word_csv = {"csv", open_csv, OF_FILES};

@@ -38,4 +38,4 @@ static plim_status open_fixed_length(struct dataset **out, struct plim_job *job,
     return PLIM_OK;
 }
 
-const struct source_word source_word_fixed_length = {"fixed_length", open_fixed_length};
+const struct source_word source_word_fixed_length = {"fixed_length", open_fixed_length, OF_FILES};

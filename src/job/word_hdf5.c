@@ -34,4 +34,4 @@ static plim_status open_hdf5(struct dataset **out, struct plim_job *job, const s
     return PLIM_OK;
 }
 
-const struct source_word source_word_hdf5 = {"hdf5", open_hdf5};
+const struct source_word source_word_hdf5 = {"hdf5", open_hdf5, OF_FILES};

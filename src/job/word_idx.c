@@ -12,4 +12,4 @@ static plim_status open_idx(struct dataset **out, struct plim_job *job, const st
     return PLIM_OK;
 }
 
-const struct source_word source_word_idx = {"idx", open_idx};
+const struct source_word source_word_idx = {"idx", open_idx, OF_FILES};

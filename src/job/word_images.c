@@ -95,4 +95,4 @@ static plim_status open_images(struct dataset **out, struct plim_job *job, const
     return PLIM_OK;
 }
 
-const struct source_word source_word_images = {"images", open_images};
+const struct source_word source_word_images = {"images", open_images, OF_FILES};

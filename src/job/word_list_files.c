@@ -33,4 +33,4 @@ static plim_status open_list(struct dataset **out, struct plim_job *job, const s
     return PLIM_OK;
 }
 
-const struct source_word source_word_list_files = {"list_files", open_list};
+const struct source_word source_word_list_files = {"list_files", open_list, OF_FILES};

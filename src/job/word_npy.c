@@ -49,4 +49,4 @@ static plim_status open_npy(struct dataset **out, struct plim_job *job, const st
     return PLIM_OK;
 }
 
-const struct source_word source_word_npy = {"npy", open_npy};
+const struct source_word source_word_npy = {"npy", open_npy, OF_FILES};

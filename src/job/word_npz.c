@@ -47,4 +47,4 @@ static plim_status open_npz(struct dataset **out, struct plim_job *job, const st
     return PLIM_OK;
 }
 
-const struct source_word source_word_npz = {"npz", open_npz};
+const struct source_word source_word_npz = {"npz", open_npz, OF_FILES};

@@ -35,4 +35,4 @@ static plim_status open_random(struct dataset **out, struct plim_job *job, const
     return PLIM_OK;
 }
 
-const struct source_word source_word_random = {"random", open_random};
+const struct source_word source_word_random = {"random", open_random, OF_WORDS};

@@ -12,4 +12,4 @@ static plim_status open_range(struct dataset **out, struct plim_job *job, const 
     return PLIM_OK;
 }
 
-const struct source_word source_word_range = {"range", open_range};
+const struct source_word source_word_range = {"range", open_range, OF_WORDS};

@@ -46,4 +46,4 @@ static plim_status open_sample(struct dataset **out, struct plim_job *job, const
     return PLIM_OK;
 }
 
-const struct source_word source_word_sample = {"sample", open_sample};
+const struct source_word source_word_sample = {"sample", open_sample, OF_SOURCES};

@@ -15,4 +15,4 @@ static plim_status open_snapshot(struct dataset **out, struct plim_job *job, con
     return PLIM_OK;
 }
 
-const struct source_word source_word_snapshot = {"snapshot", open_snapshot};
+const struct source_word source_word_snapshot = {"snapshot", open_snapshot, OF_FILES};

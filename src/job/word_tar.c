@@ -146,4 +146,4 @@ static plim_status open_tar(struct dataset **out, struct plim_job *job, const st
     return PLIM_OK;
 }
 
-const struct source_word source_word_tar = {"tar", open_tar};
+const struct source_word source_word_tar = {"tar", open_tar, OF_FILES};

@@ -26,4 +26,4 @@ static plim_status open_text(struct dataset **out, struct plim_job *job, const s
     return PLIM_OK;
 }
 
-const struct source_word source_word_text = {"text", open_text};
+const struct source_word source_word_text = {"text", open_text, OF_FILES};

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/message.h"
 #include "formats/record_source.h"
 #include "formats/tfds_info.h"
 #include "job/file_words.h"
@@ -98,7 +99,7 @@ static plim_status add_column(struct tfds_job *self, const struct yaml *at, cons
         snprintf(what, sizeof what, "feature '%s' (%s) is not read here", name, feature->what);
         return hint(error, job_bad(self->job, at, what, error), "choose others: columns: [image, label]");
     }
-    snprintf(what, sizeof what, "there is no feature '%.64s'", name);
+    message_print(what, sizeof what, "there is no feature '%.64s'", name);
     return job_bad(self->job, at, what, error);
 }
 
@@ -276,4 +277,4 @@ static plim_status open_tfds(struct dataset **out, struct plim_job *job, const s
     return status == PLIM_OK ? PLIM_OK : place(error, status, where);
 }
 
-const struct source_word source_word_tfds = {"tfds", open_tfds};
+const struct source_word source_word_tfds = {"tfds", open_tfds, OF_FILES};

@@ -212,4 +212,4 @@ static plim_status open_tfrecord(struct dataset **out, struct plim_job *job, con
     return job_features(out, job, words.features, words.context, words.lists, error);
 }
 
-const struct source_word source_word_tfrecord = {"tfrecord", open_tfrecord};
+const struct source_word source_word_tfrecord = {"tfrecord", open_tfrecord, OF_FILES};

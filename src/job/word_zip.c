@@ -10,4 +10,4 @@ static plim_status open_zip(struct dataset **out, struct plim_job *job, const st
     return PLIM_OK;
 }
 
-const struct source_word source_word_zip = {"zip", open_zip};
+const struct source_word source_word_zip = {"zip", open_zip, OF_SOURCES};

@@ -1,7 +1,6 @@
 /* inner_layers.c - layers inside a layer: read as a model is (model_scope.h), built one after another as a model's are.
 
-   NEEDSWORK: ids that an Embedding inside reads are not held against its table before they are used, nor what comes
-   against the shape of an Input inside; models of several inputs or outputs. */
+   NEEDSWORK: models of several inputs or outputs. */
 #include "model/inner_layers.h"
 
 #include "model/model_scope.h"
@@ -41,6 +40,7 @@ static plim_status read_model(struct inner_layers *out, struct layer *outer, con
     TRY(scope_lay_out_inside(&table, &out->output, outer, scope, error));
     out->use = table.use;
     out->use_count = table.count;
+    out->input = table.input;
     return PLIM_OK;
 }
 
@@ -94,12 +94,44 @@ static void build_use(struct graph *graph, struct inner_now *now)
         use_made(use, k)->output = layer_gives(graph, layer, use_made(use, k)->output);
 }
 
+/* The shape that an Input layer inside says. by_last_axis: x has all steps, on axis 1. */
+static void check_input(struct graph *graph, const struct layer *layer, const struct tensor *x, bool by_last_axis)
+{
+    struct column_spec spec;
+    char wanted[96], got[96];
+    int first = by_last_axis ? 2 : 1;
+    struct shape element = shape_of(x->shape.rank - first, x->shape.dim + first);
+    input_spec(&spec, layer);
+    bool fits = element.rank == spec.shape.rank;
+    for (int i = 0; fits && i < element.rank; i++)
+        fits = spec.shape.dim[i] < 0 || spec.shape.dim[i] == element.dim[i];
+    if (fits)
+        return;
+    shape_text(wanted, sizeof wanted, &spec.shape, false);
+    shape_text(got, sizeof got, &element, false);
+    graph_fail(graph, PLIM_BAD_JOB, "%s: says %s, what it is given is %s", layer->name, wanted, got);
+}
+
+/* Those that read what comes, before anything is built of it; or the others, behind it. */
+static void check_inputs(struct graph *graph, const struct inner_layers *inner, const struct inner_now *now, bool feed)
+{
+    for (const struct inside_input *input = inner->input; input && !graph->failed; input = input->next) {
+        struct link from = input->from;
+        if ((from.from < 0) == feed)
+            check_input(graph, input->layer,
+                        feed ? now->feed.tensor : use_made(&inner->use[from.from], from.part)->output,
+                        inner->by_last_axis);
+    }
+}
+
 struct tensor *inner_layers_build(const struct inner_layers *inner, struct graph *graph, struct tensor *x, int64_t step)
 {
     struct model *model = inner->use->layer->model;
     struct inner_now *around = model->inner_now; /* where the outer layer lies inside another itself */
     struct inner_now now = {.use = inner->use, .feed = {.tensor = x}};
     uint64_t before = around ? around->number : 14695981039346656037u; /* FNV-1a, of words */
+    if (x)
+        check_inputs(graph, inner, &now, true);
     model->inner_now = &now;
     for (int i = 0; i < inner->use_count && !graph->failed; i++) {
         now.now = &inner->use[i];
@@ -107,5 +139,6 @@ struct tensor *inner_layers_build(const struct inner_layers *inner, struct graph
         build_use(graph, &now);
     }
     model->inner_now = around;
+    check_inputs(graph, inner, &now, false);
     return graph->failed ? NULL : use_made(&inner->use[inner->output.from], inner->output.part)->output;
 }

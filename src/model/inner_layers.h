@@ -4,11 +4,14 @@
 
 #include "model/layer_options.h"
 
+struct inside_input;
+
 struct inner_layers {
     struct use *use; /* in running order; FEED(0): what comes in */
     int use_count;
     struct link output;
-    bool by_last_axis; /* all of them treat rows of the last axis alone */
+    const struct inside_input *input; /* Input layers among them */
+    bool by_last_axis;                /* all of them treat rows of the last axis alone */
 };
 
 /* word: `Flatten`, {Dense: 10}, {Sequential: [...]}, {Functional: {layers: [...], outputs: name}}. */

@@ -149,7 +149,7 @@ static bool is_nothing(const struct yaml *node)
     return node->kind == YAML_LIST;
 }
 
-/* layer(query, value=..., use_causal_mask=True) */
+/* layer(query, value=..., use_causal_mask=True). Keras overrules training= with what fit() and evaluate() do. */
 static plim_status add_named(const struct translation *t, struct call_words *call, const struct yaml *kwargs)
 {
     const struct yaml *mask = kwargs ? yaml_get(kwargs, "mask") : NULL;
@@ -157,7 +157,8 @@ static plim_status add_named(const struct translation *t, struct call_words *cal
         struct yaml *value = NULL;
         bool tensor = word->kind == YAML_MAP && yaml_get(word, "class_name");
         bool states = strcmp(word->key, "initial_state") == 0;
-        if (is_nothing(word) || (tensor && is_travelling_mask(call->index, word)))
+        if (is_nothing(word) || (tensor && is_travelling_mask(call->index, word)) ||
+            (!call->op && strcmp(word->key, "training") == 0))
             continue;
         if (tensor && !states && strcmp(word->key, "value") != 0 && strcmp(word->key, "key") != 0)
             return node_refuse(t, word, PLIM_UNSUPPORTED, "layer '%s' is called with %s=: not supported yet",

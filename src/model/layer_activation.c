@@ -233,10 +233,11 @@ static plim_status softmax_read(struct layer *layer, const struct yaml *yaml, pl
     const struct yaml *word = options->axis_word;
     if (!word || (word->kind == YAML_SCALAR && word->is_null))
         return PLIM_OK;
-    if (word->kind == YAML_LIST && word->count > 1) {
-        yaml_place(where, job, word);
+    yaml_place(where, job, word);
+    if (word->kind == YAML_LIST && word->count > 1)
         return fail_at(error, PLIM_UNSUPPORTED, where, "Softmax: several axes at once are not supported yet");
-    }
+    if (word->kind == YAML_LIST && !word->first)
+        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "Softmax: axis: the list is empty"), "axis: -1");
     return setting_value(&options->axis, &whole, job, word->kind == YAML_LIST ? word->first : word, error);
 }
 

@@ -203,9 +203,12 @@ static struct tensor *heads_merge(struct layer *layer, struct graph *graph, stru
                    (int64_t[]){a->heads, a->value_dim, output}, 2);
 }
 
-/* Layers of their own in Keras, and groups in its files. */
+/* Layers of their own in Keras, and groups in its files: named as the attributes that hold them, without their
+   underscore only where the class has a property of that name. */
 static const char *const saved_heads[] = {"query",       "query_dense",      "key",          "key_dense", "value",
                                           "value_dense", "attention_output", "output_dense", NULL};
+static const char *const saved_group_heads[] = {
+    "query", "_query_dense", "key", "_key_dense", "value", "_value_dense", "attention_output", "_output_dense", NULL};
 
 const struct layer_type layer_multi_head_attention = {
     .name = "MultiHeadAttention",
@@ -221,7 +224,7 @@ const struct layer_type layer_group_query_attention = {
     .name = "GroupQueryAttention",
     .alias = "GroupedQueryAttention",
     .snake = "grouped_query_attention",
-    .saved_groups = saved_heads,
+    .saved_groups = saved_group_heads,
     .keeps_mask = true,
     .options_bytes = sizeof(struct attention),
     .read = group_read,

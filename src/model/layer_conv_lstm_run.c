@@ -98,7 +98,7 @@ static bool state_fits(const struct layer *layer, struct graph *graph, const str
 
 /* ---- steps ---- */
 
-static struct tensor *drop(const struct conv_walk *walk, struct tensor *x, double rate, int64_t own, int64_t shared)
+static struct tensor *drop(const struct conv_walk *walk, struct tensor *x, double rate, uint64_t own, int64_t shared)
 {
     struct dropout_attributes attributes = {.rate = rate, .scale = 1 / (1 - rate), .shared = shared};
     if (!walk->layer->model->fitting || rate == 0.0)
@@ -117,7 +117,7 @@ static void run_step(struct conv_walk *walk, struct tensor *x)
     struct tensor *inputs[LSTM_STEP_INPUTS] = {[LSTM_STEP_C] = walk->c};
     inputs[LSTM_STEP_X] = graph_add(graph, options->op, of_x, walk->bias ? 3 : 2, &walk->input, sizeof walk->input);
     if (walk->h) {
-        struct tensor *of_h[2] = {drop(walk, walk->h, options->recurrent_dropout, options->seed + 1, 0),
+        struct tensor *of_h[2] = {drop(walk, walk->h, options->recurrent_dropout, (uint64_t)options->seed + 1, 0),
                                   walk->recurrent};
         inputs[LSTM_STEP_PRODUCT] = graph_add(graph, options->op, of_h, 2, &walk->state, sizeof walk->state);
     }
@@ -193,7 +193,7 @@ struct tensor *conv_lstm_build(struct layer *layer, struct graph *graph, struct 
     walk.input.activation = walk.state.activation = ACTIVATION_NONE;
     if (!begin(&walk, x, count) || (options->return_sequences && !take_room(&walk, x[0]->shape.dim[1])))
         return NULL;
-    run_steps(&walk, drop(&walk, x[0], options->dropout, options->seed, 1 << 1));
+    run_steps(&walk, drop(&walk, x[0], options->dropout, (uint64_t)options->seed, 1 << 1));
     if (graph->failed)
         return NULL;
     if (options->stateful) {

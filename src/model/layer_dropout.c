@@ -56,7 +56,7 @@ static uint64_t use_number(const struct layer *layer)
     return model->now ? (uint64_t)(model->now - model->use - layer->first_use) : 0;
 }
 
-uint64_t layer_seed(const struct layer *layer, int64_t own)
+uint64_t layer_seed(const struct layer *layer, uint64_t own)
 {
     uint64_t use = use_number(layer);
     uint64_t hash = 14695981039346656037u; /* FNV-1a of the name */
@@ -66,7 +66,7 @@ uint64_t layer_seed(const struct layer *layer, int64_t own)
         hash = (hash ^ (use & 0xff)) * 1099511628211u;
     if (layer->model->inner_now) /* inside another: each use of one of the outer layer's */
         hash = (hash ^ layer->model->inner_now->number) * 1099511628211u;
-    return random_key(layer->model->training->seed, hash, (uint64_t)own);
+    return random_key(layer->model->training->seed, hash, own);
 }
 
 /* ---- reading ---- */

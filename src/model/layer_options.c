@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/habits.h"
 #include "base/text.h"
 
 plim_status option_default(const char *owner, const char *job, const char *word, const char *only,
@@ -162,12 +163,11 @@ static plim_status hint_offered(const char *what, const char *const *ours, int c
 plim_status option_unknown(const char *what, const char *word, const char *where, const char *const *ours,
                            int our_count, const char *const *keras, int keras_count, plim_error *error)
 {
-    const char *near = text_nearest(word, ours, (size_t)our_count);
+    const char *near = habit_word(word, ours, (size_t)our_count), *instead = habit_instead(word);
     for (int i = 0; i < keras_count; i++)
-        if (same_word(word, keras[i])) {
+        if (same_word(word, keras[i])) { /* no slip: what is spelled like it is not meant */
             plim_status later = fail_at(error, PLIM_UNSUPPORTED, where, "%s '%s' is not supported yet", what, word);
-            return near ? hint(error, later, "the nearest that is: '%s'", near)
-                        : hint_offered(what, ours, our_count, later, error);
+            return instead ? hint(error, later, "%s", instead) : hint_offered(what, ours, our_count, later, error);
         }
     plim_status status = fail_at(error, PLIM_BAD_JOB, where, "unknown %s '%s'", what, word);
     return near ? hint(error, status, "did you mean '%s'?", near) : hint_offered(what, ours, our_count, status, error);

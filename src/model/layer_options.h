@@ -99,7 +99,7 @@ struct tensor *activation_apply(struct layer *layer, struct graph *graph, const 
 
 /* layer_dropout.c: the seed of what a layer draws, a function of the job's seed and the layer's name; `own` is the
    layer's `seed:`, and tells apart what one layer draws for several purposes. */
-uint64_t layer_seed(const struct layer *layer, int64_t own);
+uint64_t layer_seed(const struct layer *layer, uint64_t own);
 
 /* Windows over height and width: the size of the output and the padding by
    TensorFlow's rule (same: ceil(in / stride), the odd pixel at the end). */

@@ -114,7 +114,7 @@ static struct tensor *drop_input(struct layer *layer, struct graph *graph, struc
     struct dropout_attributes attributes = {.rate = options->dropout, .scale = 1 / (1 - options->dropout), .shared = 2};
     if (!layer->model->fitting || options->dropout == 0.0)
         return x;
-    attributes.seed = layer_seed(layer, options->seed);
+    attributes.seed = layer_seed(layer, (uint64_t)options->seed);
     struct tensor *inputs[2] = {x, model_iteration(layer->model, graph)};
     return graph_add(graph, &op_dropout, inputs, 2, &attributes, sizeof attributes);
 }
@@ -156,7 +156,7 @@ static bool run_cell(struct tensor *all[STATES_OF_CELL], struct layer *layer, st
     };
     if (layer->model->fitting && options->recurrent_dropout > 0) {
         attributes.dropout = options->recurrent_dropout;
-        attributes.seed = layer_seed(layer, options->seed + 1);
+        attributes.seed = layer_seed(layer, (uint64_t)options->seed + 1);
         inputs[RECURRENT_ITERATION] = model_iteration(layer->model, graph);
     }
     struct tensor *y = graph_add(graph, cell.op, inputs, RECURRENT_INPUTS, &attributes, sizeof attributes);

@@ -18,8 +18,8 @@ static const struct setting steps_settings[] = {
     LAYER_WORDS,
 };
 
-/* `TimeDistributed: {layer: {Dense: 10}}`, `TimeDistributed: Flatten`, `TimeDistributed: {layer: {Sequential: [...]}}`.
- */
+/* `TimeDistributed: {layer: {Dense: 10}}`, `TimeDistributed: Flatten`,
+   `TimeDistributed: {layer: {Sequential: [...]}}`. */
 static plim_status steps_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
 {
     struct time_distributed *options = layer->options;
@@ -27,6 +27,21 @@ static plim_status steps_read(struct layer *layer, const struct yaml *yaml, plim
     if (!options->layer_word)
         return layer_missing(layer, "layer", "TimeDistributed: {layer: {Dense: 10}}", error);
     return inner_layers_read(&options->inner, layer, options->layer_word, error);
+}
+
+/* All steps are read alike: ids that are asked of one are asked of x. */
+static struct tensor *build_step(const struct inner_layers *inner, struct graph *graph, struct tensor *x,
+                                 const struct shape *row, int64_t t)
+{
+    int first = graph->node_count;
+    struct tensor *step = reshape(graph, slice_axis(graph, x, 1, t, 1, 1), *row);
+    struct tensor *y = inner_layers_build(inner, graph, step, t);
+    if (!graph->failed) {
+        graph_trace_ids(graph, first);
+        if (step->below)
+            tensor_ask_ids(x, step->below);
+    }
+    return y;
 }
 
 static struct tensor *steps_build(struct layer *layer, struct graph *graph, struct tensor *x)
@@ -52,7 +67,7 @@ static struct tensor *steps_build(struct layer *layer, struct graph *graph, stru
     for (int i = 0; i < row.rank; i++)
         row.dim[i] = x->shape.dim[i + 2];
     for (int64_t t = 0; t < steps && !graph->failed; t++)
-        y[t] = inner_layers_build(&options->inner, graph, reshape(graph, slice_axis(graph, x, 1, t, 1, 1), row), t);
+        y[t] = build_step(&options->inner, graph, x, &row, t);
     return graph->failed ? NULL : stack(graph, y, (int)steps, 1);
 }
 

@@ -2,6 +2,7 @@
 
    A model can be built many times (other batches, training, evaluation); the
    weights keep their names and order, so what was built is matched by name. */
+#include "base/message.h"
 #include "model/model.h"
 
 #include <stdio.h>
@@ -24,7 +25,7 @@ void layer_place(char out[256], const struct layer *layer)
     if (layer->line > 0)
         yaml_place(out, layer->model->job, &at);
     else
-        snprintf(out, 256, "%.220s", layer->model->job);
+        message_print(out, 256, "%.220s", layer->model->job);
     if (layer->origin)
         yaml_place_with(out, layer->origin);
 }
@@ -137,7 +138,7 @@ void layer_set_output(struct layer *layer, int part, struct tensor *y, struct te
 static void link_name(char out[96], const struct model *model, struct link link)
 {
     const char *name = link.from < 0 ? model->feed[FEED(link.from)].name : model->use[link.from].name;
-    snprintf(out, 96, "%.60s%s%.0d", name ? name : "the data", link.part ? "/" : "", link.part);
+    message_print(out, 96, "%.60s%s%.0d", name ? name : "the data", link.part ? "/" : "", link.part);
 }
 
 void input_name(char out[96], const struct layer *layer, int i)
@@ -169,22 +170,17 @@ static void add_inputs(char *out, size_t capacity, const struct model *model, co
 static plim_status failed_at(const struct graph *graph, const struct model *model, const struct use *use,
                              plim_error *error)
 {
-    char where[256], inputs[300] = "", message[sizeof(error->message)];
+    char where[256], inputs[300] = "";
     plim_status status = graph_check(graph, error);
     layer_place(where, use->layer);
     if (status == PLIM_OK || status == PLIM_OVER_BUDGET || status == PLIM_NO_MEMORY)
         return status;
     if (status == PLIM_BAD_MODEL && error) {
         add_inputs(inputs, sizeof inputs, model, use);
-        snprintf(message, sizeof message, "%s", error->message);
-        snprintf(error->message, sizeof error->message, "%.80s, fed with %s: %.110s", use->layer->name, inputs,
-                 message);
+        reword(error, PLIM_BAD_JOB, "%.80s, fed with %s: %.110s", use->layer->name, inputs, error->message);
     }
-    if (status == PLIM_BAD_MODEL) {
+    if (status == PLIM_BAD_MODEL)
         status = PLIM_BAD_JOB;
-        if (error)
-            error->code = status;
-    }
     return place(error, status, where);
 }
 
@@ -192,8 +188,13 @@ static plim_status failed_at(const struct graph *graph, const struct model *mode
 static plim_status failed_words(const struct graph *graph, const struct model *model, plim_error *error)
 {
     plim_status status = failed_at(graph, model, &model->use[model->output[0].from], error);
-    if (status != PLIM_OK && model->training->origin && error && !strstr(error->where, model->training->origin))
-        yaml_place_with(error->where, model->training->origin);
+    if (status != PLIM_OK && model->training->origin && error && !strstr(error->where, model->training->origin)) {
+        char where[256];
+        snprintf(where, sizeof where, "%s", error->where);
+        yaml_place_with(where, model->training->origin);
+        error->where[0] = '\0';
+        place(error, status, where);
+    }
     return status;
 }
 
@@ -287,6 +288,7 @@ static plim_status build_layers(struct tensor **out, struct graph *graph, struct
         }
         note_outputs(layer, use);
     }
+    graph_trace_ids(graph, 0);
     take_outputs(out, graph, model);
     return failed_at(graph, model, &model->use[model->output[0].from], error);
 }

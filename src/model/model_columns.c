@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/message.h"
 #include "model/layer_options.h"
 
 #define MOST_CHOSEN 64 /* columns that data has at most */
@@ -20,8 +21,8 @@ static plim_status no_column(const struct model *model, const char *input, const
     char names[200] = "";
     for (int i = 0; i < count; i++) {
         size_t length = strlen(names);
-        snprintf(names + length, sizeof names - length, "%s%.40s", i ? ", " : "",
-                 columns[i].name ? columns[i].name : "?");
+        message_print(names + length, sizeof names - length, "%s%.40s", i ? ", " : "",
+                      columns[i].name ? columns[i].name : "?");
     }
     plim_status status = fail_at(error, PLIM_BAD_JOB, model->job, "the data has no column for the input '%s'", input);
     return hint(error, status, "columns are %s; `- rename: {old: %.40s}` in the pipeline names one", names, input);

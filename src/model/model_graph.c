@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/message.h"
 #include "base/text.h"
+#include "base/work.h"
 #include "model/model_scope.h"
 
 /* ---- inputs by name ---- */
@@ -135,11 +137,11 @@ static plim_status in_a_circle(const struct model_reader *reader, const struct s
     int bottom = top;
     while (stack[bottom] != again)
         bottom--;
-    snprintf(circle, sizeof circle, "'%.60s'", scope->entry[again].name);
+    message_print(circle, sizeof circle, "'%.60s'", scope->entry[again].name);
     for (int i = bottom + 1; i <= top + 1 && i < bottom + 5; i++) {
         size_t length = strlen(circle);
-        snprintf(circle + length, sizeof circle - length, "%s reads '%.60s'", i > bottom + 1 ? ", which" : "",
-                 scope->entry[i > top ? again : stack[i]].name);
+        message_print(circle + length, sizeof circle - length, "%s reads '%.60s'", i > bottom + 1 ? ", which" : "",
+                      scope->entry[i > top ? again : stack[i]].name);
     }
     return fail_at(reader->error, PLIM_BAD_JOB, where, "layers in a circle: %s%s", circle,
                    top - bottom > 3 ? ", ..." : "");
@@ -264,9 +266,23 @@ static plim_status all_are_used(const struct model_reader *reader, const struct 
     return PLIM_OK;
 }
 
+/* Before anything is laid out: sixteen models, one inside the other and each used twice, are 65,536 of the innermost.
+   Those inside were counted before, and none has more than MOST_USES: the sum does not overflow. */
+static plim_status count_entries(const struct model_reader *reader, struct scope *scope)
+{
+    for (int i = 0; i < scope->count; i++)
+        scope->entries += 1 + (scope->entry[i].inside ? scope->entry[i].inside->entries : 0);
+    work_count(reader->model->arena.budget, (uint64_t)scope->count);
+    if (scope->entries <= MOST_USES)
+        return PLIM_OK;
+    return fail_at(reader->error, PLIM_BAD_JOB, reader->model->job,
+                   "%lld layers, counting those that are used again; at most %d", (long long)scope->entries, MOST_USES);
+}
+
 plim_status scope_connect(struct model_reader *reader, struct scope *scope)
 {
     struct arena work;
+    TRY(count_entries(reader, scope));
     for (int i = 0; i < scope->count; i++)
         TRY(connect(reader, scope, &scope->entry[i]));
     TRY(find_outputs(reader, scope));
@@ -358,20 +374,30 @@ static plim_status lay_out_use(const struct model_reader *reader, struct use_tab
     return layer->outputs && !use->further ? reader_no_room(reader) : PLIM_OK;
 }
 
+/* Of a model inside a layer: hands on what it is given, and is no use. */
+static plim_status keep_input(const struct model_reader *reader, struct use_table *table, struct entry *entry,
+                              struct link *input)
+{
+    struct inside_input *kept = arena_take(&reader->model->arena, sizeof *kept);
+    if (!kept)
+        return reader_no_room(reader);
+    *kept = (struct inside_input){.layer = entry->layer, .from = input[0], .next = table->input};
+    table->input = kept;
+    entry->made = input;
+    return PLIM_OK;
+}
+
 /* Calls itself for models inside, at most MOST_NESTED_MODELS deep. */
 static plim_status lay_out(struct model_reader *reader, struct use_table *table, struct scope *scope,
                            const struct link *feeds)
 {
     for (int i = 0; i < scope->count; i++) {
         struct entry *entry = &scope->entry[scope->order[i]];
-        if (++table->entries > MOST_USES)
-            return fail_at(reader->error, PLIM_BAD_JOB, reader->model->job,
-                           "more than %d layers, counting those that are used again", MOST_USES);
         struct link *input = inputs_of(reader, scope, entry, feeds);
         if (!input)
             return reader_no_room(reader);
         if (table->inside && is_input(entry))
-            entry->made = input;
+            TRY(keep_input(reader, table, entry, input));
         else
             TRY(entry->inside ? lay_out_nested(reader, table, entry, input) : lay_out_use(reader, table, entry, input));
     }

@@ -113,11 +113,24 @@ bool is_model_word(const char *word)
 
 #define MOST_OFFERED 512
 
+/* Whatever its capitals. */
+static bool is_layer(const char *word)
+{
+    for (int i = 0; i < all_layers_count; i++)
+        if (same_word(word, all_layers[i]->name))
+            return true;
+    return false;
+}
+
 static plim_status unknown_layer(const struct model_reader *reader, const struct scope *scope, const char *word,
                                  const char *where)
 {
     const char *names[MOST_OFFERED];
     int count = 0;
+    const struct activation_type *activation = activation_named(word);
+    if (activation && activation->op && !is_layer(word)) /* no slip: GELU is near ReLU, and means gelu */
+        return hint(reader->error, fail_at(reader->error, PLIM_BAD_JOB, where, "unknown layer '%s'", word),
+                    "Activation: %s", activation->name);
     for (int i = 0; i < all_layers_count && count < MOST_OFFERED; i++)
         names[count++] = all_layers[i]->name;
     for (int i = 0; scope && i < scope->count && count < MOST_OFFERED; i++)

@@ -41,6 +41,7 @@ struct scope {
     struct link output[MOST_MODEL_OUTPUTS]; /* entries */
     int output_count;
     int feed_count;
+    int64_t entries; /* with those of models inside, each time that they are used */
     int first_layer, layer_count; /* in the model's table: its own and those of models inside */
     int *slots;                   /* names of entries, hashed: index + 1 */
     int slot_count;
@@ -65,12 +66,19 @@ plim_status scope_connect(struct model_reader *reader, struct scope *scope);
 /* The uses of the whole model. */
 plim_status model_lay_out(struct model_reader *reader, struct scope *scope);
 
+/* An Input layer of a model inside a layer, and what it is given. */
+struct inside_input {
+    const struct layer *layer;
+    struct link from;
+    struct inside_input *next;
+};
+
 /* Uses in running order, while they are laid out. */
 struct use_table {
     struct use *use;
     int count, capacity;
-    int entries; /* that were met; Input layers and models make no use */
-    bool inside; /* of a layer: Input layers make none */
+    bool inside; /* of a layer: Input layers make none, */
+    struct inside_input *input; /* but are kept here */
 };
 /* model_read.c: a model inside a layer, `word: yaml`. Its layers are the outer one's. */
 plim_status scope_read_inside(struct scope **out, struct layer *outer, const char *word, const struct yaml *yaml,

@@ -121,10 +121,10 @@ static struct tensor *take_slice(const struct op_call *call, struct tensor *x, i
         int64_t at = *ends[i] < 0 && *ends[i] >= -extent ? *ends[i] + extent : *ends[i];
         *to[i] = at < least ? least : at > most ? most : at;
     }
-    int64_t span = step < 0 ? start - stop : stop - start, pace = step < 0 ? -(step + 1) + 1 : step;
+    int64_t span = step < 0 ? start - stop : stop - start;
     if (span <= 0 || step == 0 || step == INT64_MIN)
         return refuse(call, "nothing would be left");
-    return slice_axis(call->graph, x, axis, start, (span - 1) / pace + 1, step);
+    return slice_axis(call->graph, x, axis, start, (span - 1) / (step < 0 ? -step : step) + 1, step);
 }
 
 struct tensor *word_slice(const struct op_call *call)
@@ -139,7 +139,7 @@ struct tensor *word_slice(const struct op_call *call)
     for (int i = 0; i < 2; i++) {
         if (!nodes[i] || (nodes[i]->kind == YAML_SCALAR && nodes[i]->is_null))
             continue;
-        if (word_wholes(&at[i], 1, call, i ? "stop" : "start", nodes[i]) != 1)
+        if (!word_whole(&at[i], call, i ? "stop" : "start", nodes[i]))
             return NULL;
         ends[i] = &at[i];
     }

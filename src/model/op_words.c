@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "model/layer_options.h"
 #include "ops/ops.h"
@@ -56,18 +57,19 @@ static struct tensor *keep(struct graph *graph, plim_status status, const plim_e
 /* "matmul of x (None, 4) and w (5, 3)". */
 static void add_place(struct graph *graph, const char *name, struct tensor *const *x, int count)
 {
-    char *where = graph->error.where, shape[96];
-    size_t capacity = sizeof graph->error.where;
-    if (*where)
+    char where[sizeof graph->error.where], shape[96];
+    size_t capacity = sizeof where;
+    if (graph->error.where[0])
         return;
-    snprintf(where, capacity, "%.60s", name);
+    message_print(where, capacity, "%.60s", name);
     for (int i = 0; i < count && i < 3; i++) {
         size_t length = strlen(where);
         if (!x[i])
             continue;
         shape_text(shape, sizeof shape, &x[i]->shape, x[i]->batched);
-        snprintf(where + length, capacity - length, "%s%.40s %s", i ? " and " : " of ", x[i]->name, shape);
+        message_print(where + length, capacity - length, "%s%.40s %s", i ? " and " : " of ", x[i]->name, shape);
     }
+    place(&graph->error, graph->failed, where);
 }
 
 static plim_status unknown(const char *name, plim_error *error)
@@ -128,11 +130,19 @@ int word_wholes(int64_t *out, int most, const struct op_call *call, const char *
     return status ? -1 : count;
 }
 
+bool word_whole(int64_t *out, const struct op_call *call, const char *word, const struct yaml *node)
+{
+    int count = word_wholes(out, 1, call, word, node);
+    if (count == 0)
+        graph_fail(call->graph, PLIM_USAGE, "%s: expected a whole number, got an empty list", word);
+    return count == 1;
+}
+
 bool word_axis(int *out, const struct op_call *call, const struct yaml *node, int standard, int least, int extra)
 {
     int rank = call->x[0]->shape.rank + extra;
     int64_t axis = standard;
-    if (node && word_wholes(&axis, 1, call, "axis", node) != 1)
+    if (node && !word_whole(&axis, call, "axis", node))
         return false;
     int64_t from_start = axis < 0 ? axis + rank : axis;
     if (from_start < least || from_start >= rank) {

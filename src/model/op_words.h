@@ -77,6 +77,8 @@ OP_BUILDERS(X)
 bool word_axis(int *out, const struct op_call *call, const struct yaml *node, int standard, int least, int extra);
 /* A whole number or a list of them; how many, or -1 when the graph has failed. */
 int word_wholes(int64_t *out, int most, const struct op_call *call, const char *word, const struct yaml *node);
+/* One of them, alone or in a list. False: the graph has failed. */
+bool word_whole(int64_t *out, const struct op_call *call, const char *word, const struct yaml *node);
 double word_number(const struct op_call *call, int i);
 
 /* op_word_operands.c: how the one type is found that operands are made. */

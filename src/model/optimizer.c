@@ -170,7 +170,7 @@ static plim_status read_type(struct optimizer *out, const char *job, const struc
 
 /* ---- by name ------------------------------------------------------------- */
 
-static const char *const keras_optimizers[] = {"muon", "schedule_free_adamw"};
+static const char *const keras_optimizers[] = {"muon", "schedule_free_adamw", "radam", "asgd"};
 
 /* Keras's wrapper for float16: {inner_optimizer: adam, initial_scale: 32768, dynamic_growth_steps: 2000}. */
 static plim_status read_scaled(struct optimizer *out, const char *job, const struct yaml *yaml, plim_error *error)

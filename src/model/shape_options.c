@@ -78,8 +78,12 @@ plim_status option_word(int *out, const struct layer *layer, const char *word, c
 
 bool layer_needs_rank(const struct layer *layer, struct graph *graph, const struct tensor *x, int rank)
 {
-    static const char *const wanted[] = {"(batch)", "(batch, features)", "(batch, steps, channels)",
-                                         "(batch, height, width, channels)", "(batch, depth, height, width, channels)"};
+    static const char *const wanted[] = {"(batch)",
+                                         "(batch, features)",
+                                         "(batch, steps, channels)",
+                                         "(batch, height, width, channels)",
+                                         "(batch, depth, height, width, channels)",
+                                         "(batch, steps, depth, height, width, channels)"};
     char shape[96];
     if (!x || x->shape.rank == rank)
         return x != NULL;

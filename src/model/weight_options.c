@@ -90,6 +90,9 @@ static plim_status read_axis(struct weight_option *out, const char *job, const s
     int64_t axis = 0;
     if (!node)
         return PLIM_OK;
+    yaml_place(where, job, node);
+    if (node->kind != YAML_SCALAR && !node->first)
+        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "axis: there is none in it"), "axis: 0");
     if (node->kind == YAML_SCALAR) {
         TRY(setting_value(&axis, &whole, job, node, error));
         out->axis_first = out->axis_last = axis;
@@ -98,7 +101,7 @@ static plim_status read_axis(struct weight_option *out, const char *job, const s
     for (const struct yaml *entry = node->first; entry; entry = entry->next) {
         TRY(setting_value(&axis, &whole, job, entry, error));
         yaml_place(where, job, entry);
-        if (entry != node->first && axis != out->axis_last + 1)
+        if (entry != node->first && axis - 1 != out->axis_last)
             return fail_at(error, PLIM_UNSUPPORTED, where, "axis: only axes that follow one another are offered");
         out->axis_first = entry == node->first ? axis : out->axis_first;
         out->axis_last = axis;

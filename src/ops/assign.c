@@ -1,34 +1,43 @@
 /* assign.c - a state takes a value, or adds it: what a step keeps for the next one. */
 #include "ops/update_own.h"
 
+bool assign_spreads(const struct node *node)
+{
+    const struct tensor *state = node->input[0], *value = node->input[1];
+    return !value->batched && shape_count(&value->shape) == 1 && !shape_equal(&state->shape, &value->shape);
+}
+
 static plim_status assign_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     (void)graph;
     TRY(need_real(node, 0, error));
     TRY(need_weight(node, error));
+    if (assign_spreads(node))
+        return need_one(node, 1, node->input[0]->type, error);
     return need_alike(node, 0, 1, error);
 }
 
 static void assign_cut(struct cut *cut, const struct node *node)
 {
-    cut_update(cut, node, 0);
+    cut_update(cut, node, assign_spreads(node) ? 1 << 1 : 0);
 }
 
 static void assign_reference(const struct call *call)
 {
     const struct assign_attributes *attributes = call->node->attributes;
-    int64_t count = update_elements(call);
+    int64_t count = update_elements(call), step = assign_spreads(call->node) ? 0 : 1;
     for (int64_t i = 0; i < count; i++)
-        put(call, 0, i, get(call, 1, i) + (attributes->adds ? get(call, 0, i) : 0));
+        put(call, 0, i, get(call, 1, i * step) + (attributes->adds ? get(call, 0, i) : 0));
 }
 
 static struct tensor *assign_example(struct graph *graph, int variant, enum type type)
 {
     struct assign_attributes attributes = {variant % 2};
-    if (variant >= update_shapes_count)
+    if (variant >= 2 * update_shapes_count)
         return NULL;
-    struct shape shape = update_shapes[variant];
-    struct tensor *inputs[2] = {graph_state(graph, "state", type, shape), graph_state(graph, "value", type, shape)};
+    struct shape shape = update_shapes[variant % update_shapes_count];
+    struct shape values = variant < update_shapes_count ? shape : shape_1(1);
+    struct tensor *inputs[2] = {graph_state(graph, "state", type, shape), graph_state(graph, "value", type, values)};
     return graph_add(graph, &op_assign, inputs, 2, &attributes, sizeof(attributes));
 }
 

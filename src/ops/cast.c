@@ -31,6 +31,18 @@ static void cast_back(struct graph *graph, struct node *node, struct tensor *con
         d_input[0] = graph_add(graph, &op_cast, d_output, 1, &attributes, sizeof(attributes));
 }
 
+/* Whether every value is the same id afterwards: fractions are cut off by whole types, bool makes ones of all, and what
+   does not fit a narrower type, or one without a sign, wraps. */
+static bool cast_hands_on(const struct node *node)
+{
+    enum type from = node->input[0]->type, to = node->output[0]->type;
+    if (is_real(to) || to == from)
+        return true;
+    if (is_real(from) || to == TYPE_BOOL)
+        return false;
+    return from == TYPE_BOOL || (to != TYPE_U8 && type_bytes(to) >= type_bytes(from) + (from == TYPE_U8));
+}
+
 /* From the tested type to each, then from each to it, then among the others. Whole numbers: only from f64 to
    itself is there a gradient that finite differences can see. */
 static struct tensor *cast_example(struct graph *graph, int variant, enum type type)
@@ -51,6 +63,7 @@ const struct op op_cast = {
     .attributes_bytes = sizeof(struct cast_attributes),
     .infer = cast_infer,
     .gradient = cast_back,
+    .hands_on = cast_hands_on,
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = cast_reference,

@@ -223,6 +223,13 @@ static struct tensor *rescale_example(struct graph *graph, int variant, enum typ
     return graph_add(graph, &op_rescale, &x, 1, &attributes, sizeof(attributes));
 }
 
+/* What makes floats of whole numbers. */
+static bool rescale_hands_on(const struct node *node)
+{
+    const struct rescale_attributes *attributes = node->attributes;
+    return attributes->scale == 1 && attributes->offset == 0;
+}
+
 const struct op op_rescale = {
     .name = "rescale",
     .inputs = 1,
@@ -230,6 +237,7 @@ const struct op op_rescale = {
     .attributes_bytes = sizeof(struct rescale_attributes),
     .infer = rescale_infer,
     .gradient = rescale_back,
+    .hands_on = rescale_hands_on,
     .in_place = 0, /* from f32 to f32 only: equally many bytes */
     .cut = cut_elementwise,
     .reference = rescale_reference,

@@ -26,8 +26,7 @@ static plim_status embedding_infer(struct graph *graph, struct node *node, plim_
     TRY(need_index(node, 0, error));
     TRY(need_real(node, 1, error));
     TRY(need_rank(node, 1, 2, error));
-    if (ids->kind == KIND_INPUT && w->shape.dim[0] <= INT32_MAX && (!ids->below || w->shape.dim[0] < ids->below))
-        ids->below = (int32_t)w->shape.dim[0];
+    tensor_ask_ids(ids, w->shape.dim[0]);
     if (w->batched || ids->shape.rank >= MOST_AXES)
         return misfit(node, error, "ids of %d axes; at most %d, and a table without a batch", ids->shape.rank,
                       MOST_AXES - 1);

@@ -24,6 +24,12 @@ enum type wide_type(enum type type)
     return type == TYPE_F16 || type == TYPE_BF16 ? TYPE_F32 : type;
 }
 
+bool hands_on_always(const struct node *node)
+{
+    (void)node;
+    return true;
+}
+
 bool is_label(enum type type)
 {
     return is_real(type) || type == TYPE_U8 || type == TYPE_I8 || type == TYPE_I16 || type == TYPE_I32 ||

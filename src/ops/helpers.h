@@ -19,6 +19,8 @@ struct shape shape_2(int64_t a, int64_t b);
 struct shape shape_4(int64_t a, int64_t b, int64_t c, int64_t d);
 int64_t last_dim(const struct tensor *tensor);
 
+bool hands_on_always(const struct node *node); /* for op.hands_on */
+
 /* Checks for infer. */
 plim_status need_real(const struct node *node, int input, plim_error *error);
 plim_status need_rank(const struct node *node, int input, int rank, plim_error *error);
@@ -36,7 +38,8 @@ plim_status need_targets(const struct node *node, int scores, int targets, plim_
 
 /* Output k like tensor `like`. */
 void output_like(struct graph *graph, struct node *node, int k, const struct tensor *like);
-/* What sums up samples (it is not batched, an input is) comes in the wide type: gradients of weights are never small. */
+/* What sums up samples (it is not batched, an input is) comes in the wide type: gradients of weights are
+   never small. */
 void output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched);
 
 /* infer of ops whose real inputs and one output are all alike. */

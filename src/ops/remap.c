@@ -198,7 +198,7 @@ static void remap_back(struct graph *graph, struct node *node, struct tensor *co
         d_input[0] = graph_add(graph, &op_remap_gradient, d_output, 1, &back, sizeof(back));
 }
 
-#define REMAP_OP(word)                                                                                                 \
+#define REMAP_OP(word, whole)                                                                                          \
     const struct op op_##word = {                                                                                      \
         .name = #word,                                                                                                 \
         .inputs = 1,                                                                                                   \
@@ -206,6 +206,7 @@ static void remap_back(struct graph *graph, struct node *node, struct tensor *co
         .attributes_bytes = sizeof(struct remap_attributes),                                                           \
         .infer = remap_infer,                                                                                          \
         .gradient = remap_back,                                                                                        \
+        .hands_on = whole,                                                                                             \
         .in_place = NO_INPUT,                                                                                          \
         .cut = cut_elementwise,                                                                                        \
         .reference = remap_reference,                                                                                  \
@@ -283,12 +284,12 @@ static struct tensor *resize_nearest_example(struct graph *graph, int variant, e
     return remap_example(graph, variant, type, &op_resize_nearest, cases, count);
 }
 
-REMAP_OP(slice);
-REMAP_OP(pad);
-REMAP_OP(tile);
-REMAP_OP(repeat);
-REMAP_OP(roll);
-REMAP_OP(resize_nearest);
+REMAP_OP(slice, NULL);
+REMAP_OP(pad, NULL);
+REMAP_OP(tile, hands_on_always);
+REMAP_OP(repeat, hands_on_always);
+REMAP_OP(roll, hands_on_always);
+REMAP_OP(resize_nearest, NULL);
 
 /* ---- remap_gradient: dx[from(i)] += dy[i] -------------------------------- */
 

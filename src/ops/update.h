@@ -71,6 +71,8 @@ void quantized_numbers(struct quantized_step *out, const struct node *node, cons
 struct assign_attributes {
     int64_t adds;
 };
+/* The value is one number for every element of a state of another shape: WHOLE in every slice. */
+bool assign_spreads(const struct node *node);
 
 /* clip_value: g -> y = min(max(g, -limit), limit).
    square_sum: x -> f64 [1], the sum of squares; cut along axis 0, SUM.

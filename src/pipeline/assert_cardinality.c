@@ -5,12 +5,14 @@
 static plim_status assert_build(struct dataset *dataset, plim_error *error)
 {
     int64_t known = dataset->cardinality;
+    char there[48], said[48];
     if (dataset->number < CARDINALITY_INFINITE)
         return fail(error, PLIM_BAD_JOB, "assert_cardinality: must be at least 0, or -1 for no end; got %lld",
                     (long long)dataset->number);
+    elements_text(there, known);
+    elements_text(said, dataset->number);
     if (known != CARDINALITY_UNKNOWN && known != dataset->number)
-        return fail(error, PLIM_BAD_JOB, "assert_cardinality: the data has %lld elements, not %lld", (long long)known,
-                    (long long)dataset->number);
+        return fail(error, PLIM_BAD_JOB, "assert_cardinality: the data has %s, not %s", there, said);
     dataset->cardinality = dataset->number;
     return PLIM_OK;
 }
@@ -44,9 +46,11 @@ static plim_status assert_rewind(struct stream *stream, uint64_t epoch, plim_err
 static plim_status check_count(const struct assert_stream *self, bool over, plim_error *error)
 {
     int64_t number = self->stream.dataset->number;
+    char said[48];
+    elements_text(said, number);
     if (over && self->given != number)
-        return fail(error, PLIM_BAD_DATA, "assert_cardinality: the data has %lld elements, not %lld",
-                    (long long)self->given, (long long)number);
+        return fail(error, PLIM_BAD_DATA, "assert_cardinality: the data has %lld elements, not %s",
+                    (long long)self->given, said);
     if (number >= 0 && self->given > number)
         return fail(error, PLIM_BAD_DATA, "assert_cardinality: the data has more than %lld elements",
                     (long long)number);
@@ -106,5 +110,6 @@ const struct stage stage_assert_cardinality = {
     .build = assert_build,
     .locate = assert_locate,
     .stream = &assert_stream,
+    .keeps_elements = true,
     .read = assert_read,
 };

@@ -52,9 +52,9 @@ static void offer(struct candidate *heap, uint64_t *count, const struct bpe *bpe
     uint32_t after = symbols[at].after;
     if (after == NO_TOKEN)
         return;
-    const struct pair_slot *slot = pair_slot(bpe, symbols[at].token, symbols[after].token);
-    if (slot->rank)
-        heap_push(heap, count, (struct candidate){slot->rank, at, slot->merged, symbols[after].token});
+    uint32_t rank = find_pair(bpe, symbols[at].token, symbols[after].token);
+    if (rank != NO_RANK)
+        heap_push(heap, count, (struct candidate){rank, at, bpe->merge[rank].merged, symbols[after].token});
 }
 
 /* A long piece, in n log n. Each merge takes a symbol away and offers two pairs: 3 n candidates at most. */
@@ -72,8 +72,7 @@ static uint32_t merge_long(struct symbol *symbols, struct candidate *heap, const
         struct symbol *left = &symbols[best.at];
         if (left->token == NO_TOKEN || left->after == NO_TOKEN || symbols[left->after].token != best.right)
             continue;
-        const struct pair_slot *slot = pair_slot(bpe, left->token, best.right);
-        if (slot->rank != best.rank)
+        if (bpe->merge[best.rank].left != left->token)
             continue;
         struct symbol *right = &symbols[left->after];
         left->token = best.merged;
@@ -92,29 +91,29 @@ static uint32_t merge_long(struct symbol *symbols, struct candidate *heap, const
     return left;
 }
 
-/* pair[i] is that of tokens i and i + 1. */
+/* rank[i] is that of tokens i and i + 1. */
 uint32_t bpe_merge_short(uint32_t *tokens, const struct bpe *bpe, uint32_t count)
 {
-    const struct pair_slot *pair[SHORT_PIECE];
+    uint32_t rank[SHORT_PIECE];
     for (uint32_t i = 0; i + 1 < count; i++)
-        pair[i] = pair_slot(bpe, tokens[i], tokens[i + 1]);
+        rank[i] = find_pair(bpe, tokens[i], tokens[i + 1]);
     for (;;) {
-        uint32_t best = NO_TOKEN, best_rank = UINT32_MAX;
+        uint32_t best = 0, best_rank = NO_RANK;
         for (uint32_t i = 0; i + 1 < count; i++)
-            if (pair[i]->rank - 1 < best_rank) { /* 0 becomes the largest */
-                best_rank = pair[i]->rank - 1;
+            if (rank[i] < best_rank) {
+                best_rank = rank[i];
                 best = i;
             }
-        if (best == NO_TOKEN)
+        if (best_rank == NO_RANK)
             return count;
-        tokens[best] = pair[best]->merged;
+        tokens[best] = bpe->merge[best_rank].merged;
         count--;
         memmove(&tokens[best + 1], &tokens[best + 2], (count - best - 1) * sizeof *tokens);
-        memmove(&pair[best], &pair[best + 1], (count - best - 1) * sizeof *pair);
+        memmove(&rank[best], &rank[best + 1], (count - best - 1) * sizeof *rank);
         if (best + 1 < count)
-            pair[best] = pair_slot(bpe, tokens[best], tokens[best + 1]);
+            rank[best] = find_pair(bpe, tokens[best], tokens[best + 1]);
         if (best > 0)
-            pair[best - 1] = pair_slot(bpe, tokens[best - 1], tokens[best]);
+            rank[best - 1] = find_pair(bpe, tokens[best - 1], tokens[best]);
     }
 }
 
@@ -178,7 +177,7 @@ static plim_status encode_piece(bool *full, struct output *out, const struct bpe
                                 uint64_t bytes, struct room *room, plim_error *error)
 {
     uint32_t token = find_word(bpe, piece, bytes);
-    if (token != NO_TOKEN && bpe->is_whole[token])
+    if (token != NO_TOKEN && token_is_whole(bpe, token))
         put(out, token);
     else if (bytes <= SHORT_PIECE)
         return encode_short(out, bpe, piece, (uint32_t)bytes, error);
@@ -214,10 +213,12 @@ plim_status bpe_decode(bool *full, struct string *text, const struct bpe *bpe, c
                        struct room *room, plim_error *error)
 {
     uint64_t bytes = 0;
+    uint32_t some;
     for (int64_t i = 0; i < count; i++) {
-        if (numbers[i] < 0 || numbers[i] >= bpe->size || bpe->length[numbers[i]] == 0)
+        if (numbers[i] < 0 || numbers[i] >= bpe->size || bpe->start[numbers[i]] == 0)
             return fail(error, PLIM_BAD_DATA, "%lld is not a token's number", (long long)numbers[i]);
-        bytes = add_most(bytes, bpe->length[numbers[i]]);
+        token_text(&some, bpe, (uint32_t)numbers[i]);
+        bytes = add_most(bytes, some);
     }
     uint8_t *to = room_take_bytes(room, bytes);
     *full = !to;
@@ -225,8 +226,9 @@ plim_status bpe_decode(bool *full, struct string *text, const struct bpe *bpe, c
         return PLIM_OK;
     *text = (struct string){.data = to, .bytes = bytes};
     for (int64_t i = 0; i < count; i++) {
-        memcpy(to, bpe->bytes + bpe->start[numbers[i]], bpe->length[numbers[i]]);
-        to += bpe->length[numbers[i]];
+        const uint8_t *token = token_text(&some, bpe, (uint32_t)numbers[i]);
+        memcpy(to, token, some);
+        to += some;
     }
     return PLIM_OK;
 }

@@ -16,6 +16,9 @@ struct bpe;
 plim_status bpe_make(struct bpe **out, struct budget *budget, const char *vocab_path, const char *merges_path,
                      plim_error *error);
 void bpe_free(struct bpe *bpe);
+/* Its tokens and merges in their order, for a digest of what a pipeline reads. */
+struct sha256;
+void bpe_content(struct sha256 *sha, const struct bpe *bpe);
 /* What it holds once it is made. */
 uint64_t bpe_bytes(const struct bpe *bpe);
 /* Largest token number + 1. */

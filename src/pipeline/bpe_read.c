@@ -1,32 +1,44 @@
 /* bpe_read.c - vocab.json and merges.txt into the tables of a byte-level BPE.
 
-   GPT-2's files write a byte that is no visible Latin-1 character as a letter from U+0100 on. */
+   GPT-2's files write a byte that is no visible Latin-1 character as a letter from U+0100 on. Each file is read twice
+   through a window: it is counted, then what it takes is taken, once. */
 #include <stdio.h>
 
+#include "base/budget_need.h"
+#include "base/budget_stop.h"
 #include "base/checked.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/digest.h"
+#include "base/json_file.h"
 #include "formats/cursor.h"
 #include "pipeline/bpe_tables.h"
 
-#define MOST_FILE_BYTES ((size_t)256 << 20)
-#define MOST_NUMBER     ((int64_t)1 << 24)
+#define MOST_NUMBER ((int64_t)1 << 24)
 
 /* ---- memory ---- */
 
-static uint64_t slots_for(uint64_t entries)
+static uint64_t words_cost(const struct bpe *bpe)
 {
-    uint64_t slots = 8;
-    while (slots < entries + entries / 2)
-        slots *= 2;
-    return slots;
+    return budget_charge(bpe->byte_count) + budget_charge(4 * (uint64_t)bpe->size) + budget_charge(bpe->whole_bytes) +
+           budget_charge(4 * bpe->words.count);
+}
+
+static uint64_t merges_cost(const struct bpe *bpe)
+{
+    return budget_charge(bpe->merge_count * sizeof *bpe->merge) + budget_charge(4 * bpe->pairs.count);
 }
 
 uint64_t bpe_bytes(const struct bpe *bpe)
 {
-    return budget_charge(sizeof *bpe) + budget_charge(bpe->byte_count) + 2 * budget_charge(4 * (uint64_t)bpe->size) +
-           budget_charge(bpe->size) + budget_charge(8 * bpe->word_count) +
-           budget_charge(sizeof(struct pair_slot) * bpe->pair_count);
+    return budget_charge(sizeof *bpe) + words_cost(bpe) + merges_cost(bpe);
+}
+
+void bpe_content(struct sha256 *sha, const struct bpe *bpe)
+{
+    if (!bpe)
+        return;
+    sha256_add(sha, bpe->bytes, bpe->byte_count);
+    sha256_add(sha, bpe->start, sizeof *bpe->start * (uint64_t)bpe->size);
+    sha256_add(sha, bpe->merge, sizeof *bpe->merge * bpe->merge_count);
 }
 
 void bpe_free(struct bpe *bpe)
@@ -34,10 +46,10 @@ void bpe_free(struct bpe *bpe)
     if (!bpe)
         return;
     struct budget *budget = bpe->budget;
-    budget_give(budget, TAG_PIPELINE, bpe->pair, bpe->pair_count * sizeof *bpe->pair);
-    budget_give(budget, TAG_PIPELINE, bpe->word, bpe->word_count * sizeof *bpe->word);
-    budget_give(budget, TAG_PIPELINE, bpe->is_whole, bpe->size);
-    budget_give(budget, TAG_PIPELINE, bpe->length, 4 * (size_t)bpe->size);
+    budget_give(budget, TAG_PIPELINE, bpe->pairs.slot, 4 * bpe->pairs.count);
+    budget_give(budget, TAG_PIPELINE, bpe->merge, bpe->merge_count * sizeof *bpe->merge);
+    budget_give(budget, TAG_PIPELINE, bpe->words.slot, 4 * bpe->words.count);
+    budget_give(budget, TAG_PIPELINE, bpe->whole, bpe->whole_bytes);
     budget_give(budget, TAG_PIPELINE, bpe->start, 4 * (size_t)bpe->size);
     budget_give(budget, TAG_PIPELINE, bpe->bytes, bpe->byte_count);
     budget_give(budget, TAG_PIPELINE, bpe, sizeof *bpe);
@@ -49,6 +61,17 @@ static plim_status take(void *out, struct bpe *bpe, uint64_t count, uint64_t siz
     if (!block)
         return budget_refused(bpe->budget, TAG_PIPELINE, count * size, error);
     memcpy(out, &block, sizeof block);
+    return PLIM_OK;
+}
+
+/* Not refused after budget_need, but the system may have none. */
+static plim_status take_table(struct index_table *out, struct bpe *bpe, uint64_t entries, uint64_t most,
+                              plim_error *error)
+{
+    uint32_t *slot = NULL;
+    uint64_t slots = table_slots(entries);
+    TRY(take(&slot, bpe, slots, sizeof *slot, error));
+    table_init(out, slot, slots, most);
     return PLIM_OK;
 }
 
@@ -91,178 +114,259 @@ static uint64_t token_bytes(uint8_t *to, const struct bpe *bpe, const char *text
 
 /* ---- vocab.json ---- */
 
-struct entries {
-    uint32_t count;
+struct vocab {
+    struct json_file json;
+    const char *path;
+    uint64_t file_bytes;
+    uint32_t count; /* of entries */
     int64_t largest;
+    uint64_t bytes; /* that the tokens take, their lengths included */
 };
 
-static plim_status next_entry(struct json_token *token, struct json_reader *reader, const char *path, plim_error *error)
+static plim_status next_token(struct json_token *token, struct vocab *vocab, plim_error *error)
 {
-    plim_status status = json_next(token, reader, error);
-    return status == PLIM_OK ? PLIM_OK : place(error, status, path);
+    plim_status status = json_file_next(token, &vocab->json, error);
+    return status == PLIM_OK ? PLIM_OK : place(error, status, vocab->path);
+}
+
+static plim_status begin_vocab(struct vocab *vocab, plim_error *error)
+{
+    struct json_token token;
+    json_file_set(&vocab->json, 0, vocab->file_bytes);
+    TRY(next_token(&token, vocab, error));
+    if (token.kind == JSON_OBJECT)
+        return PLIM_OK;
+    return fail_byte(error, PLIM_BAD_DATA, vocab->path, token.at, "a vocabulary is an object of numbers by token");
+}
+
+/* A token of the file: the bytes it stands for, good until the next one. */
+struct entry {
+    int64_t number;
+    const uint8_t *text;
+    uint32_t bytes;
+    uint64_t at, number_at; /* bytes of the file */
+};
+
+static plim_status next_entry(bool *more, struct entry *out, const struct bpe *bpe, struct vocab *vocab,
+                              plim_error *error)
+{
+    struct json_token token;
+    char *text;
+    TRY(next_token(&token, vocab, error));
+    *more = token.kind != JSON_OBJECT_END;
+    if (!*more)
+        return next_token(&token, vocab, error); /* nothing follows */
+    out->number_at = token.at;
+    if (!json_whole(&out->number, &token) || out->number >= MOST_NUMBER)
+        return fail_byte(error, PLIM_BAD_DATA, vocab->path, token.at, "not a token's number");
+    out->at = token.at - (uint64_t)(token.text - token.key);
+    if (!json_file_unescape(&text, &vocab->json, token.key, token.key_bytes))
+        return fail_byte(error, PLIM_BAD_DATA, vocab->path, out->at, "a bad escape in a token");
+    out->bytes = (uint32_t)token_bytes((uint8_t *)text, bpe, text, strlen(text));
+    out->text = (const uint8_t *)text;
+    if (out->bytes == 0)
+        return fail_byte(error, PLIM_BAD_DATA, vocab->path, out->at, "a token without a byte");
+    return PLIM_OK;
+}
+
+static uint64_t kept_bytes(uint32_t bytes)
+{
+    return bytes < LONG_TOKEN ? 1 + (uint64_t)bytes : 1 + sizeof bytes + (uint64_t)bytes;
 }
 
 /* Once through all: how many there are, and that they are what they should be. */
-static plim_status count_entries(struct entries *out, const char *text, size_t bytes, const char *path,
-                                 plim_error *error)
+static plim_status count_entries(struct vocab *vocab, const struct bpe *bpe, plim_error *error)
 {
-    struct json_reader reader;
-    struct json_token token;
-    struct entries entries = {.largest = -1};
-    json_read_init(&reader, text, bytes);
-    TRY(next_entry(&token, &reader, path, error));
-    if (token.kind != JSON_OBJECT)
-        return fail_byte(error, PLIM_BAD_DATA, path, token.at, "a vocabulary is an object of numbers by token");
-    for (;; entries.count++) {
-        int64_t number;
-        TRY(next_entry(&token, &reader, path, error));
-        if (token.kind == JSON_OBJECT_END)
+    struct entry entry = {0};
+    vocab->count = 0;
+    vocab->largest = -1;
+    vocab->bytes = 1; /* no token begins at 0 */
+    TRY(begin_vocab(vocab, error));
+    for (bool more;; vocab->count++) {
+        TRY(next_entry(&more, &entry, bpe, vocab, error));
+        if (!more)
             break;
-        if (!json_whole(&number, &token) || number >= MOST_NUMBER)
-            return fail_byte(error, PLIM_BAD_DATA, path, token.at, "not a token's number");
-        entries.largest = number > entries.largest ? number : entries.largest;
+        vocab->bytes += kept_bytes(entry.bytes);
+        vocab->largest = entry.number > vocab->largest ? entry.number : vocab->largest;
     }
-    TRY(next_entry(&token, &reader, path, error));
+    if (vocab->count == 0)
+        return fail_byte(error, PLIM_BAD_DATA, vocab->path, 0, "the vocabulary is empty");
     /* The table of numbers must not cost more than the file that asks for it. */
-    if (entries.largest >= 2 * (int64_t)entries.count + 1024)
-        return fail_byte(error, PLIM_BAD_DATA, path, token.at, "number %lld in a vocabulary of %u",
-                         (long long)entries.largest, entries.count);
-    *out = entries;
+    if (vocab->largest >= 2 * (int64_t)vocab->count + 1024)
+        return fail_byte(error, PLIM_BAD_DATA, vocab->path, vocab->file_bytes, "number %lld in a vocabulary of %u",
+                         (long long)vocab->largest, vocab->count);
+    if (vocab->bytes > UINT32_MAX || vocab->count >= TABLE_MOST)
+        return fail_at(error, PLIM_UNSUPPORTED, vocab->path, "a vocabulary of more than 4 GB");
     return PLIM_OK;
 }
 
-/* The key's bytes go to text[*used], which lies before the key: what was read is not needed any more. */
-static plim_status keep_token(struct bpe *bpe, char *text, uint32_t *used, const struct json_token *token,
-                              const char *path, plim_error *error)
+static plim_status take_words(struct bpe *bpe, const struct vocab *vocab, plim_error *error)
 {
-    int64_t number = 0;
-    char *to = text + *used;
-    uint64_t at = (uint64_t)(token->key - text);
-    json_whole(&number, token);
-    if (!json_unescape(to, token->key_bytes + 1, token->key, token->key_bytes))
-        return fail_byte(error, PLIM_BAD_DATA, path, at, "a bad escape in a token");
-    uint32_t bytes = (uint32_t)token_bytes((uint8_t *)to, bpe, to, strlen(to));
-    if (bytes == 0)
-        return fail_byte(error, PLIM_BAD_DATA, path, at, "a token without a byte");
-    if (bpe->length[number])
-        return fail_byte(error, PLIM_BAD_DATA, path, token->at, "number %lld twice", (long long)number);
-    bpe->start[number] = *used;
-    bpe->length[number] = bytes;
-    *used += bytes;
+    struct bpe want = {.byte_count = vocab->bytes, .size = (uint32_t)vocab->largest + 1};
+    want.whole_bytes = ((uint64_t)want.size + 7) / 8;
+    want.words.count = table_slots(vocab->count);
+    TRY(budget_need(bpe->budget, words_cost(&want), vocab->path, vocab->count, "tokens", error));
+    TRY(take(&bpe->start, bpe, want.size, sizeof *bpe->start, error));
+    bpe->size = want.size;
+    TRY(take(&bpe->whole, bpe, want.whole_bytes, 1, error));
+    bpe->whole_bytes = want.whole_bytes;
+    TRY(take(&bpe->bytes, bpe, want.byte_count, 1, error));
+    bpe->byte_count = want.byte_count;
+    return take_table(&bpe->words, bpe, vocab->count, bpe->size, error);
+}
+
+static plim_status keep_token(struct bpe *bpe, uint64_t *used, const struct entry *entry, const char *path,
+                              plim_error *error)
+{
+    if (entry->number >= bpe->size || kept_bytes(entry->bytes) > bpe->byte_count - *used)
+        return fail_byte(error, PLIM_BAD_DATA, path, entry->at, "the file is being written to while it is read");
+    if (bpe->start[entry->number])
+        return fail_byte(error, PLIM_BAD_DATA, path, entry->number_at, "number %lld twice", (long long)entry->number);
+    uint8_t *to = bpe->bytes + *used;
+    bpe->start[entry->number] = (uint32_t)*used;
+    *used += kept_bytes(entry->bytes);
+    *to++ = entry->bytes < LONG_TOKEN ? (uint8_t)entry->bytes : LONG_TOKEN;
+    if (entry->bytes >= LONG_TOKEN)
+        to = (uint8_t *)memcpy(to, &entry->bytes, sizeof entry->bytes) + sizeof entry->bytes;
+    memcpy(to, entry->text, entry->bytes);
     return PLIM_OK;
 }
 
-/* Afterwards the text is nothing but tokens, *used bytes of them. */
-static plim_status keep_tokens(uint32_t *used, struct bpe *bpe, char *text, size_t bytes, const char *path,
-                               plim_error *error)
+static plim_status keep_tokens(struct bpe *bpe, struct vocab *vocab, plim_error *error)
 {
-    struct json_reader reader;
-    struct json_token token;
-    *used = 0;
-    json_read_init(&reader, text, bytes);
-    TRY(next_entry(&token, &reader, path, error));
-    for (;;) {
-        TRY(next_entry(&token, &reader, path, error));
-        if (token.kind == JSON_OBJECT_END)
+    struct entry entry = {0};
+    uint64_t used = 1;
+    TRY(begin_vocab(vocab, error));
+    for (bool more;;) {
+        TRY(next_entry(&more, &entry, bpe, vocab, error));
+        if (!more)
             return PLIM_OK;
-        TRY(keep_token(bpe, text, used, &token, path, error));
+        TRY(keep_token(bpe, &used, &entry, vocab->path, error));
     }
 }
 
-static plim_status index_tokens(struct bpe *bpe, uint32_t entries, const char *path, plim_error *error)
+static plim_status index_tokens(struct bpe *bpe, const char *path, plim_error *error)
 {
-    uint64_t slots = slots_for(entries);
-    TRY(take(&bpe->word, bpe, slots, sizeof *bpe->word, error));
-    bpe->word_count = slots;
     for (int byte = 0; byte < 256; byte++)
         bpe->byte_token[byte] = NO_TOKEN;
     for (uint32_t token = 0; token < bpe->size; token++) {
-        const uint8_t *bytes = bpe->bytes + bpe->start[token];
-        if (bpe->length[token] == 0)
+        TRY(budget_go_on(bpe->budget, error));
+        if (bpe->start[token] == 0)
             continue;
-        uint64_t at = word_slot(bpe, bytes, bpe->length[token]);
-        if (bpe->word[at])
+        uint32_t count;
+        const uint8_t *bytes = token_text(&count, bpe, token);
+        uint64_t hash = hash_farm(bytes, count), at = word_slot(bpe, bytes, count, hash);
+        if (bpe->words.slot[at])
             return fail_at(error, PLIM_BAD_DATA, path, "byte 0: numbers %u and %u are the same token",
-                           (uint32_t)bpe->word[at] - 1, token);
-        bpe->word[at] = (hash_farm(bytes, bpe->length[token]) & 0xffffffff00000000u) | (token + 1);
-        if (bpe->length[token] == 1)
+                           table_number(&bpe->words, bpe->words.slot[at]), token);
+        table_put(&bpe->words, at, hash, token);
+        if (count == 1)
             bpe->byte_token[*bytes] = token;
     }
     return PLIM_OK;
 }
 
-static plim_status parse_vocab(struct bpe *bpe, char *text, size_t bytes, const char *path, plim_error *error)
+static plim_status read_vocab(struct bpe *bpe, struct file *file, uint64_t bytes, plim_error *error)
 {
-    struct entries entries = {0};
-    uint32_t used = 0;
-    uint8_t *kept = NULL;
-    TRY(count_entries(&entries, text, bytes, path, error));
-    if (entries.count == 0)
-        return fail_byte(error, PLIM_BAD_DATA, path, 0, "the vocabulary is empty");
-    TRY(take(&bpe->start, bpe, (uint64_t)entries.largest + 1, 4, error));
-    bpe->size = (uint32_t)entries.largest + 1;
-    TRY(take(&bpe->length, bpe, bpe->size, 4, error));
-    TRY(take(&bpe->is_whole, bpe, bpe->size, 1, error));
-    TRY(keep_tokens(&used, bpe, text, bytes, path, error));
-    TRY(take(&kept, bpe, used, 1, error));
-    bpe->bytes = memcpy(kept, text, used);
-    bpe->byte_count = used;
-    return index_tokens(bpe, entries.count, path, error);
+    struct vocab vocab = {.path = file_path(file), .file_bytes = bytes};
+    TRY(json_file_open(&vocab.json, bpe->budget, TAG_PIPELINE, file, error));
+    plim_status status = count_entries(&vocab, bpe, error);
+    if (status == PLIM_OK)
+        status = take_words(bpe, &vocab, error);
+    if (status == PLIM_OK)
+        status = keep_tokens(bpe, &vocab, error);
+    json_file_close(&vocab.json);
+    return status == PLIM_OK ? index_tokens(bpe, file_path(file), error) : status;
 }
 
 /* ---- merges.txt ---- */
 
-static uint64_t count_lines(const char *text, size_t bytes)
+/* The next line that is a merge; NULL at the end. */
+static plim_status next_merge(char **line, size_t *bytes, uint64_t *at, struct file_window *window, plim_error *error)
 {
-    uint64_t lines = 1;
-    for (size_t i = 0; i < bytes; i++)
-        lines += text[i] == '\n';
-    return lines;
+    for (;;) {
+        TRY(file_window_line(line, bytes, at, window, error));
+        bool version = *line && *at == 0 && *bytes >= 8 && memcmp(*line, "#version", 8) == 0;
+        if (!*line || (*bytes && !version))
+            return PLIM_OK;
+    }
 }
 
 /* "left right", `at` byte of the file. The text is overwritten. */
-static plim_status add_merge(struct bpe *bpe, uint32_t rank, char *line, uint64_t bytes, const char *path, uint64_t at,
-                             plim_error *error)
+static plim_status parse_merge(struct merge *out, struct bpe *bpe, char *line, uint64_t bytes, const char **wrong)
 {
     char *blank = memchr(line, ' ', bytes);
     uint64_t left_bytes = blank ? (uint64_t)(blank - line) : 0;
+    *wrong = "a merge is two tokens with a blank between them";
     if (!blank || left_bytes == 0 || left_bytes + 1 == bytes || memchr(blank + 1, ' ', bytes - left_bytes - 1))
-        return fail_byte(error, PLIM_BAD_DATA, path, at, "a merge is two tokens with a blank between them");
+        return PLIM_BAD_DATA;
     left_bytes = token_bytes((uint8_t *)line, bpe, line, left_bytes);
     uint64_t right_bytes =
         token_bytes((uint8_t *)line + left_bytes, bpe, blank + 1, bytes - (uint64_t)(blank + 1 - line));
-    uint32_t left = find_word(bpe, (uint8_t *)line, left_bytes);
-    uint32_t right = find_word(bpe, (uint8_t *)line + left_bytes, right_bytes);
-    uint32_t merged = find_word(bpe, (uint8_t *)line, left_bytes + right_bytes);
-    if (left == NO_TOKEN || right == NO_TOKEN || merged == NO_TOKEN)
-        return fail_byte(error, PLIM_BAD_DATA, path, at, "%s of this merge is not in the vocabulary",
-                         left == NO_TOKEN    ? "the left token"
-                         : right == NO_TOKEN ? "the right token"
-                                             : "the result");
-    struct pair_slot *slot = pair_slot(bpe, left, right);
-    if (slot->rank)
-        return fail_byte(error, PLIM_BAD_DATA, path, at, "this merge is there twice");
-    *slot = (struct pair_slot){.key = (uint64_t)left << 32 | right, .rank = rank, .merged = merged};
+    out->left = find_word(bpe, (uint8_t *)line, left_bytes);
+    out->right = find_word(bpe, (uint8_t *)line + left_bytes, right_bytes);
+    out->merged = find_word(bpe, (uint8_t *)line, left_bytes + right_bytes);
+    *wrong = out->left == NO_TOKEN    ? "the left token of this merge is not in the vocabulary"
+             : out->right == NO_TOKEN ? "the right token of this merge is not in the vocabulary"
+                                      : "the result of this merge is not in the vocabulary";
+    bool known = out->left != NO_TOKEN && out->right != NO_TOKEN && out->merged != NO_TOKEN;
+    return known ? PLIM_OK : PLIM_BAD_DATA;
+}
+
+static plim_status add_merge(struct bpe *bpe, uint32_t rank, char *line, uint64_t bytes, const char **wrong)
+{
+    struct merge merge;
+    TRY(parse_merge(&merge, bpe, line, bytes, wrong));
+    uint64_t hash = pair_hash(merge.left, merge.right), at = pair_slot(bpe, merge.left, merge.right, hash);
+    *wrong = bpe->pairs.slot[at] ? "this merge is there twice" : "the file is being written to while it is read";
+    if (bpe->pairs.slot[at] || rank >= bpe->merge_count)
+        return PLIM_BAD_DATA;
+    bpe->merge[rank] = merge;
+    table_put(&bpe->pairs, at, hash, rank);
     return PLIM_OK;
 }
 
-static plim_status parse_merges(struct bpe *bpe, char *text, size_t bytes, const char *path, plim_error *error)
+static plim_status take_merges(struct bpe *bpe, uint64_t count, const char *path, plim_error *error)
 {
-    uint64_t slots = slots_for(count_lines(text, bytes));
-    uint32_t rank = 0;
-    TRY(take(&bpe->pair, bpe, slots, sizeof *bpe->pair, error));
-    bpe->pair_count = slots;
-    for (size_t at = 0; at < bytes;) {
-        char *line = text + at, *end = memchr(line, '\n', bytes - at);
-        size_t length = end ? (size_t)(end - line) : bytes - at, next = at + length + 1;
-        if (length && line[length - 1] == '\r')
-            length--;
-        bool version = at == 0 && length >= 8 && memcmp(line, "#version", 8) == 0;
-        if (length && !version)
-            TRY(add_merge(bpe, ++rank, line, length, path, at, error));
-        at = next;
+    struct bpe want = {.merge_count = count};
+    want.pairs.count = table_slots(count);
+    if (count >= TABLE_MOST)
+        return fail_at(error, PLIM_UNSUPPORTED, path, "more than %llu merges", (unsigned long long)TABLE_MOST);
+    TRY(budget_need(bpe->budget, merges_cost(&want), path, count, "merges", error));
+    TRY(take(&bpe->merge, bpe, count, sizeof *bpe->merge, error));
+    bpe->merge_count = count;
+    return take_table(&bpe->pairs, bpe, count, count, error);
+}
+
+static plim_status read_lines(struct bpe *bpe, struct file_window *window, uint64_t file_bytes, plim_error *error)
+{
+    char *line;
+    const char *wrong;
+    size_t bytes;
+    uint64_t count = 0, at = 0;
+    for (file_window_set(window, 0, file_bytes);; count++) {
+        TRY(next_merge(&line, &bytes, &at, window, error));
+        if (!line)
+            break;
     }
-    return PLIM_OK;
+    TRY(take_merges(bpe, count, file_path(window->file), error));
+    file_window_set(window, 0, file_bytes);
+    for (uint32_t rank = 0;; rank++) {
+        TRY(next_merge(&line, &bytes, &at, window, error));
+        if (!line)
+            return PLIM_OK;
+        if (add_merge(bpe, rank, line, bytes, &wrong) != PLIM_OK)
+            return fail_byte(error, PLIM_BAD_DATA, file_path(window->file), at, "%s", wrong);
+    }
+}
+
+static plim_status read_merges(struct bpe *bpe, struct file *file, uint64_t bytes, plim_error *error)
+{
+    struct file_window window;
+    TRY(file_window_open(&window, bpe->budget, TAG_PIPELINE, file, error));
+    plim_status status = read_lines(bpe, &window, bytes, error);
+    file_window_close(&window);
+    return status;
 }
 
 /* ---- making ---- */
@@ -283,27 +387,32 @@ int64_t bpe_find(const struct bpe *bpe, const char *token)
 }
 
 /* Which tokens merging makes of their own bytes. Long ones are left to merging: nobody meets them. */
-static void find_whole(struct bpe *bpe)
+static plim_status find_whole(struct bpe *bpe, plim_error *error)
 {
     for (uint32_t token = 0; token < bpe->size; token++) {
-        uint32_t tokens[SHORT_PIECE], bytes = bpe->length[token];
+        TRY(budget_go_on(bpe->budget, error));
+        uint32_t tokens[SHORT_PIECE], bytes = 0;
+        const uint8_t *text = bpe->start[token] ? token_text(&bytes, bpe, token) : NULL;
         bool known = bytes > 0 && bytes <= SHORT_PIECE;
         for (uint32_t i = 0; known && i < bytes; i++)
-            known = (tokens[i] = bpe->byte_token[bpe->bytes[bpe->start[token] + i]]) != NO_TOKEN;
-        bpe->is_whole[token] = known && bpe_merge_short(tokens, bpe, bytes) == 1 && tokens[0] == token;
+            known = (tokens[i] = bpe->byte_token[text[i]]) != NO_TOKEN;
+        if (known && bpe_merge_short(tokens, bpe, bytes) == 1 && tokens[0] == token)
+            bpe->whole[token / 8] |= (uint8_t)(1u << token % 8);
     }
+    return PLIM_OK;
 }
 
 static plim_status load(struct bpe *bpe, const char *path,
-                        plim_status (*parse)(struct bpe *bpe, char *text, size_t bytes, const char *path,
-                                             plim_error *error),
+                        plim_status (*parse)(struct bpe *bpe, struct file *file, uint64_t bytes, plim_error *error),
                         plim_error *error)
 {
-    char *text;
-    size_t bytes;
-    TRY(file_load(&text, &bytes, bpe->budget, TAG_PIPELINE, path, MOST_FILE_BYTES, error));
-    plim_status status = parse(bpe, text, bytes, path, error);
-    budget_give(bpe->budget, TAG_PIPELINE, text, bytes + 1);
+    struct file *file;
+    uint64_t bytes;
+    TRY(file_open(&file, bpe->budget, path, FILE_READ, error));
+    plim_status status = file_size(&bytes, file, error);
+    if (status == PLIM_OK)
+        status = parse(bpe, file, bytes, error);
+    file_close(file);
     return status;
 }
 
@@ -315,14 +424,17 @@ plim_status bpe_make(struct bpe **out, struct budget *budget, const char *vocab_
         return budget_refused(budget, TAG_PIPELINE, sizeof *bpe, error);
     bpe->budget = budget;
     name_bytes(bpe);
-    plim_status status = load(bpe, vocab_path, parse_vocab, error);
+    plim_status status = load(bpe, vocab_path, read_vocab, error);
     if (status == PLIM_OK)
-        status = load(bpe, merges_path, parse_merges, error);
+        status = load(bpe, merges_path, read_merges, error);
     if (status != PLIM_OK) {
         bpe_free(bpe);
         return status;
     }
-    find_whole(bpe);
+    if ((status = find_whole(bpe, error))) {
+        bpe_free(bpe);
+        return status;
+    }
     *out = bpe;
     return PLIM_OK;
 }

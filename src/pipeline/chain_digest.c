@@ -43,6 +43,8 @@ static void add_node(struct sha256 *sha, const struct dataset *dataset)
     if (!dataset->function)
         return;
     add_text(sha, dataset->function->name);
+    if (dataset->function->options_content)
+        dataset->function->options_content(sha, dataset->options);
     if (!dataset->function->options_release) /* else it holds addresses */
         sha256_add(sha, dataset->options, dataset->function->options_bytes);
 }

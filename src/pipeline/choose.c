@@ -8,7 +8,9 @@
 #include "base/checked.h"
 #include "pipeline/join.h"
 
-#define CHOICES      64
+#define CHOICES 64
+/* Once the others have ended, every draw that is not its own is passed over: 1 / share of them for each element. */
+#define LEAST_SHARE  1e-6
 #define GATHER_BYTES ((uint64_t)64 * 1024)
 
 struct choose_options {
@@ -388,6 +390,12 @@ static plim_status add_weights(struct choose_options *options, struct dataset **
         double weight = weights ? weights[i] : 1;
         if (weight == 0)
             continue;
+        if (weight < total * LEAST_SHARE)
+            return hint(error,
+                        fail(error, PLIM_BAD_JOB,
+                             "sample_from_datasets: weight %d is %g of %g: its turn would be waited for too long",
+                             i + 1, weight, total),
+                        "at least a millionth of all weights, or 0");
         sum += weight;
         options->until[options->inputs] = sum / total;
         all[options->inputs++] = datasets[i];

@@ -1,5 +1,5 @@
-/* concatenate.c - one data set after the other. Where all can be read by index, the result can be too (joined_source).
- */
+/* concatenate.c - one data set after the other. Where all can be read by index, the result can be
+   too (joined_source). */
 #include "base/checked.h"
 #include "pipeline/join.h"
 

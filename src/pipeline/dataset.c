@@ -6,6 +6,7 @@
    3. Where there is no room for a node, one of two constants stands in for it. */
 #include "pipeline/stage.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -203,6 +204,15 @@ plim_status dataset_runs(const struct dataset *dataset, plim_error *error)
 const struct spec *dataset_spec(const struct dataset *dataset)
 {
     return dataset->spec;
+}
+
+void elements_text(char out[48], int64_t cardinality)
+{
+    if (cardinality >= 0)
+        snprintf(out, 48, "%lld element%s", (long long)cardinality, cardinality == 1 ? "" : "s");
+    else
+        snprintf(out, 48, "%s",
+                 cardinality == CARDINALITY_INFINITE ? "elements without end" : "an unknown number of elements");
 }
 
 int64_t dataset_cardinality(const struct dataset *dataset)

@@ -108,7 +108,10 @@ struct map_call {
     const void *options;
     void *state;       /* of this worker's, for this stage; NULL when the function has none */
     struct room *room; /* for values that it makes; NULL when it makes none */
+    int64_t *bad;      /* for map_element; NULL: nobody asks */
 };
+struct sha256;
+
 /* A function over `count` elements of a chunk, in place or into another type. */
 struct map_function {
     const char *name;
@@ -118,6 +121,9 @@ struct map_function {
     plim_status (*options_make)(void *options, struct budget *budget, const struct spec *from, plim_error *error);
     /* Where options hold addresses: a number that stands for what they say (chain_digest.h). May be NULL. */
     int64_t (*options_number)(const void *options);
+    /* Adds what the options have read from files (a vocabulary), so that other content under the same name is noticed. May
+       be NULL. */
+    void (*options_content)(struct sha256 *sha, const void *options);
     /* Changes the spec; refuses what it cannot do. A column that keeps its type and shape is worked on in place
        (to[c] == from[c]); one that is moved takes its `origin` along; a new one, or one of other bytes but the same
        type and shape that cannot be made in place, has origin -1; one of the same bytes in another shape has
@@ -153,6 +159,8 @@ struct map_function {
                            plim_error *error);
 };
 #define ORIGIN_RESHAPED(column) (-2 - (column))
+/* The number of the element in this row, for an error about it: whoever runs the function then tells its file. */
+long long map_element(const struct map_call *call, int64_t row);
 /* The error of a map_function that found call->room full. */
 plim_status map_full(const struct map_call *call, plim_error *error);
 struct dataset *dataset_map(struct dataset *dataset, const struct map_function *function, const void *options);
@@ -281,6 +289,8 @@ plim_status dataset_check(const struct dataset *dataset, plim_error *error);
 const struct spec *dataset_spec(const struct dataset *dataset);
 /* Of one sample: the spec less the axis of the batch, where elements are batches. */
 void dataset_sample_spec(struct spec *out, const struct dataset *dataset);
+/* "5 elements", "1 element", "elements without end", "an unknown number of elements": for messages. */
+void elements_text(char out[48], int64_t cardinality);
 /* Elements an epoch, or CARDINALITY_INFINITE, CARDINALITY_UNKNOWN. */
 int64_t dataset_cardinality(const struct dataset *dataset);
 int64_t dataset_batch_size(const struct dataset *dataset); /* 0: not batched */
@@ -331,6 +341,8 @@ plim_status iterator_next(struct batch **batch, struct iterator *iterator, plim_
 /* The shape of a column of the batch given last, samples first: where they were padded, how far. Samples of different
    shapes (-1) are cells. */
 struct shape iterator_shape(const struct iterator *iterator, int column);
+/* Whether the caller is one of its own threads, in a function that the data set calls: it must not wait for a batch. */
+bool iterator_is_worker(const struct iterator *iterator);
 const struct spec *iterator_spec(const struct iterator *iterator);
 /* Goes on at another batch (validation starts from 0 each time). */
 plim_status iterator_seek(struct iterator *iterator, int64_t epoch, int64_t step, plim_error *error);

@@ -129,6 +129,7 @@ const struct stage stage_enumerate = {
     .bare = true,
     .build = enumerate_build,
     .stream = &enumerate_stream,
+    .keeps_elements = true,
     .sequential = true,
     .read = enumerate_read,
 };

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/budget_stop.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "formats/rows.h"
@@ -58,6 +59,7 @@ struct flow {
     struct shape_of_flow shape;
     struct budget *budget;
     int beside;                             /* flows at work, this one among them; 0: nothing is asked for beforehand */
+    struct stream *head;                    /* that gave the elements; NULL: they are read by index */
     struct held_blocks *held;               /* of all flows of an iterator; NULL: rows come from the source itself */
     struct locate_step locate[MOST_STAGES]; /* from the last stage to the first */
     struct map_step *map;                   /* from the first to the last */
@@ -366,6 +368,7 @@ plim_status flow_take(int64_t *got, bool *kept, struct flow *flow, struct stream
     struct chunk chunk;
     view(&chunk, flow, target);
     chunk.capacity = most < chunk.capacity ? most : chunk.capacity; /* the target has no more rows */
+    flow->head = head;
     TRY(stream_pull(head, &chunk, chunk.capacity, error));
     *kept = !keep || chunk_own(&chunk);
     *got = chunk.count;
@@ -383,20 +386,19 @@ plim_status flow_skip(int64_t *passed, struct flow *flow, struct stream *head, c
 
 /* ---- maps ---- */
 
-/* Which file a bad element is from, where its source can tell: elements are still the source's own. */
-static plim_status tell_place(const struct flow *flow, const struct map_call *call, plim_status status,
+/* Which file the element in a row is from, where its source can tell; row < 0: it is not known which. */
+static plim_status tell_place(const struct flow *flow, int64_t row, const char *column, plim_status status,
                               plim_error *error)
 {
     char where[256];
-    const struct dataset *node = flow->shape.first;
-    const struct source *source = node->source;
-    bool own = call->count == 1 && source->type->describe && call->index[0] >= 0 && call->index[0] < source->count;
-    for (; node; node = node->input)
-        own = own && !node->stacked && !node->other_count;
-    if (!own)
+    const struct source *source = flow->shape.first->source;
+    if (row < 0 || status != PLIM_BAD_DATA)
         return status;
-    source->type->describe(where, source, call->index[0]);
-    return place(error, status, where);
+    int64_t index = flow->position[row];
+    bool told = flow->shape.indexed ? index >= 0 && index < source->count && source->type->describe &&
+                                          source->type->describe(where, source, index, column)
+                                    : flow->head && stream_describe(where, flow->head, flow->epoch[row], index, column);
+    return told ? place(error, status, where) : status;
 }
 
 /* Rows `start`.. of this call, all of one epoch. */
@@ -407,6 +409,7 @@ static plim_status run_maps(struct flow *flow, const struct flow_target *target,
         const struct map_step *step = &flow->map[m];
         const struct spec *from_spec = step->node->input->spec, *to_spec = step->node->spec;
         struct pointers from, to;
+        int64_t bad = count == 1 ? 0 : -1;
         if (!step->node->function->run)
             continue;
         point(&from, flow, from_spec, step->from, target, start);
@@ -425,11 +428,12 @@ static plim_status run_maps(struct flow *flow, const struct flow_target *target,
             .options = step->node->options,
             .state = step->state,
             .room = &flow->made,
+            .bad = &bad,
         };
         uint64_t start_ns = clock_begin(&flow->clock);
         plim_status status = step->node->function->run(&call, error);
         if (status != PLIM_OK)
-            return tell_place(flow, &call, status, error);
+            return tell_place(flow, bad < 0 ? -1 : start + bad, NULL, status, error);
         clock_end(&flow->map[m].busy_ns, &flow->clock, start_ns);
     }
     return PLIM_OK;
@@ -444,6 +448,8 @@ static plim_status map_rows(struct flow *flow, const struct flow_target *target,
         while (!flow->shape.makes_values && stop < end && flow->epoch[stop] == flow->epoch[first])
             stop++;
         room_empty(&flow->made);
+        /* NEEDSWORK: one element is finished first; an image of 100 megapixels takes more than half a second. */
+        TRY(budget_go_on(flow->budget, error));
         if (flow->shape.makes_values)
             choose_timed(&flow->clock, &flow->clock.map_turn, 1);
         flow->clock.mapped += flow->clock.on ? (uint64_t)(stop - first) : 0;
@@ -535,9 +541,14 @@ static plim_status check_labels(const struct flow *flow, const struct flow_targe
                                 plim_error *error)
 {
     const struct dataset *dataset = flow->shape.dataset;
-    for (int i = 0; i < dataset->label_count; i++)
-        TRY(labels_check(dataset, &dataset->labels[i], target->column[dataset->labels[i].column], flow->position, count,
-                         error));
+    for (int i = 0; i < dataset->label_count; i++) {
+        int column = dataset->labels[i].column;
+        int64_t bad = -1;
+        const struct label_rows rows = {target->column[column], flow->position, count};
+        plim_status status = labels_check(&bad, dataset, &dataset->labels[i], &rows, error);
+        if (status != PLIM_OK)
+            return tell_place(flow, bad, dataset->spec->column[column].name, status, error);
+    }
     return PLIM_OK;
 }
 
@@ -545,6 +556,7 @@ plim_status flow_finish(int64_t *done, struct flow *flow, const struct flow_targ
                         plim_error *error)
 {
     int64_t stop = count;
+    TRY(budget_go_on(flow->budget, error));
     choose_timed(&flow->clock, &flow->clock.turn, count);
     flow->clock.timed += flow->clock.on ? (uint64_t)count : 0;
     if (flow->beside && flow->shape.first->source->type->waits(flow->shape.first->source))

@@ -138,6 +138,7 @@ const struct stage stage_ignore_errors = {
     .bare = true,
     .build = ignore_build,
     .stream = &ignore_stream,
+    .keeps_elements = true,
     .sequential = true,
     .read = ignore_read,
 };

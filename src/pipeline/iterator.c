@@ -15,6 +15,7 @@
       epoch may cost a program run or a file fetched. */
 #include "base/clock.h"
 #include "base/floats.h"
+#include "base/workers.h"
 #include "pipeline/held_blocks.h"
 #include "pipeline/iterator_own.h"
 
@@ -189,6 +190,14 @@ plim_status iterator_next(struct batch **batch, struct iterator *iterator, plim_
 const struct spec *iterator_spec(const struct iterator *iterator)
 {
     return iterator->dataset->spec;
+}
+
+bool iterator_is_worker(const struct iterator *iterator)
+{
+    for (int w = 1; w < iterator->worker_count; w++)
+        if (iterator->worker[w].thread && thread_is_self(iterator->worker[w].thread))
+            return true;
+    return false;
 }
 
 struct shape iterator_shape(const struct iterator *iterator, int column)

@@ -27,7 +27,7 @@ int64_t slot_steps(int64_t *last, const struct dataset *dataset)
     if (!is_single(dataset) || count < 0)
         return dataset_steps(dataset, last);
     *last = count % rows ? count % rows : rows;
-    return (count + rows - 1) / rows;
+    return count / rows + (count % rows != 0);
 }
 
 /* Rows of all columns, then the room of what they refer to. */
@@ -104,8 +104,8 @@ static bool count_once(struct counted *counted, const struct source *source)
     return true;
 }
 
-/* What the sources take when they are started: that of this chain, and of those that join it; and the disk of stages.
- */
+/* What the sources take when they are started: that of this chain, and of those that join it; and the disk
+   of stages. */
 static void add_sources(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset,
                         struct counted *counted)
 {

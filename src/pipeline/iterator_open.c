@@ -1,6 +1,7 @@
 /* iterator_open.c - opening and closing: everything is taken at once, nothing afterwards. */
 #include <string.h>
 
+#include "base/budget_stop.h"
 #include "base/checked.h"
 #include "base/workers.h"
 #include "pipeline/held_blocks.h"
@@ -108,12 +109,10 @@ static plim_status check_grant(struct grant grant, plim_error *error)
     return PLIM_OK;
 }
 
-plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct budget *budget,
-                          struct scratch *scratch, struct grant grant, uint64_t seed, int64_t epoch, int64_t step,
-                          plim_error *error)
+static plim_status open_iterator(struct iterator **out, struct dataset *dataset, struct budget *budget,
+                                 struct scratch *scratch, struct grant grant, uint64_t seed, int64_t epoch,
+                                 int64_t step, plim_error *error)
 {
-    TRY(dataset_runs(dataset, error));
-    TRY(check_grant(grant, error));
     uint64_t bytes = iterator_bytes(dataset, grant);
     struct iterator *iterator = bytes == UINT64_MAX ? NULL : budget_take(budget, TAG_PIPELINE, bytes);
     if (!iterator)
@@ -142,6 +141,19 @@ plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct
     }
     *out = iterator;
     return PLIM_OK;
+}
+
+/* Opening may unpack sources: a stop ends that too. */
+plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct budget *budget,
+                          struct scratch *scratch, struct grant grant, uint64_t seed, int64_t epoch, int64_t step,
+                          plim_error *error)
+{
+    TRY(dataset_runs(dataset, error));
+    TRY(check_grant(grant, error));
+    bool refused = budget_stop_refuses(budget, true);
+    plim_status status = open_iterator(out, dataset, budget, scratch, grant, seed, epoch, step, error);
+    budget_stop_refuses(budget, refused);
+    return status;
 }
 
 static void stop_workers(struct iterator *iterator)

@@ -139,6 +139,22 @@ static plim_status joined_read(struct source *source, const int64_t *index, int6
     return joined_read_values(&done, source, index, count, &target, error);
 }
 
+/* Side by side only a column's name tells whose element it is: the first child that has it. */
+static bool joined_describe(char out[256], const struct source *source, int64_t index, const char *column)
+{
+    const struct joined_source *joined = (const struct joined_source *)source;
+    const struct child *child = joined->beside ? NULL : child_of(joined, index);
+    for (int i = 0; joined->beside && column && i < joined->count && !child; i++)
+        if (spec_find(joined->child[i].dataset->spec, column) >= 0)
+            child = &joined->child[i];
+    if (!child)
+        return false;
+    int64_t position = joined->beside ? index : index - child->start;
+    const struct source *own = child->dataset->source;
+    locate(child->dataset, &position, 1);
+    return own->type->describe && own->type->describe(out, own, position, column);
+}
+
 /* ---- opening and closing ---- */
 
 static plim_status joined_start(struct source *source, struct scratch *scratch, plim_error *error)
@@ -158,13 +174,22 @@ static void joined_close(struct source *source)
 }
 
 static const struct source_type zip_type = {
-    .name = "zip", .start = joined_start, .read = joined_read, .close = joined_close};
-static const struct source_type zip_values_type = {
-    .name = "zip", .start = joined_start, .read_values = joined_read_values, .close = joined_close};
-static const struct source_type concatenate_type = {
-    .name = "concatenate", .start = joined_start, .read = joined_read, .close = joined_close};
-static const struct source_type concatenate_values_type = {
-    .name = "concatenate", .start = joined_start, .read_values = joined_read_values, .close = joined_close};
+    .name = "zip", .start = joined_start, .read = joined_read, .describe = joined_describe, .close = joined_close};
+static const struct source_type zip_values_type = {.name = "zip",
+                                                   .start = joined_start,
+                                                   .read_values = joined_read_values,
+                                                   .describe = joined_describe,
+                                                   .close = joined_close};
+static const struct source_type concatenate_type = {.name = "concatenate",
+                                                    .start = joined_start,
+                                                    .read = joined_read,
+                                                    .describe = joined_describe,
+                                                    .close = joined_close};
+static const struct source_type concatenate_values_type = {.name = "concatenate",
+                                                           .start = joined_start,
+                                                           .read_values = joined_read_values,
+                                                           .describe = joined_describe,
+                                                           .close = joined_close};
 
 int joined_count(const struct source *source)
 {

@@ -41,31 +41,29 @@ static plim_status refuse(const struct column *column, const struct label_rule *
                 (long long)rule->below - 1);
 }
 
-/* `count` values, `each` of them of one element. */
-static plim_status check_values(const struct dataset *dataset, const struct label_rule *rule, const void *values,
-                                const int64_t *index, int64_t count, int64_t each, plim_error *error)
+/* `count` values, `each` of them of one element; -1: all are allowed, else which is not. */
+static int64_t find_bad(const struct column *column, const struct label_rule *rule, const void *values, int64_t count)
 {
-    const struct column *column = &dataset->spec->column[rule->column];
-    for (int64_t i = 0; i < count; i++) {
-        double value = element_get(values, column->type, i);
-        if (!is_allowed(rule, value))
-            return refuse(column, rule, index[i / each], value, error);
-    }
-    return PLIM_OK;
+    for (int64_t i = 0; i < count; i++)
+        if (!is_allowed(rule, element_get(values, column->type, i)))
+            return i;
+    return -1;
 }
 
-plim_status labels_check(const struct dataset *dataset, const struct label_rule *rule, const void *rows,
-                         const int64_t *index, int64_t count, plim_error *error)
+plim_status labels_check(int64_t *bad, const struct dataset *dataset, const struct label_rule *rule,
+                         const struct label_rows *rows, plim_error *error)
 {
     const struct column *column = &dataset->spec->column[rule->column];
-    if (!column_is_variable(column)) {
-        int64_t each = shape_count(&column->shape);
-        return check_values(dataset, rule, rows, index, count * each, each, error);
-    }
-    for (int64_t i = 0; i < count; i++) { /* elements that are batches */
-        const struct cell *cell = (const struct cell *)rows + i;
-        int64_t each = value_count(column, cell);
-        TRY(check_values(dataset, rule, cell->data, index + i, each, each, error));
+    bool variable = column_is_variable(column); /* elements that are batches */
+    int64_t each = variable ? 0 : shape_count(&column->shape), calls = variable ? rows->count : 1;
+    for (int64_t i = 0; i < calls; i++) {
+        const struct cell *cell = (const struct cell *)rows->rows + i;
+        const void *values = variable ? cell->data : rows->rows;
+        int64_t found = find_bad(column, rule, values, variable ? value_count(column, cell) : rows->count * each);
+        if (found < 0)
+            continue;
+        *bad = variable ? i : found / each;
+        return refuse(column, rule, rows->index[*bad], element_get(values, column->type, found), error);
     }
     return PLIM_OK;
 }

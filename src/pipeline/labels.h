@@ -4,8 +4,13 @@
 
 #include "pipeline/stage.h"
 
-/* `count` packed rows of the rule's column; index: their source indices. */
-plim_status labels_check(const struct dataset *dataset, const struct label_rule *rule, const void *rows, const int64_t *index, int64_t count,
-                         plim_error *error);
+struct label_rows {
+    const void *rows;     /* of the rule's column, packed */
+    const int64_t *index; /* their source indices */
+    int64_t count;
+};
+/* *bad is set to the row that is refused. */
+plim_status labels_check(int64_t *bad, const struct dataset *dataset, const struct label_rule *rule,
+                         const struct label_rows *rows, plim_error *error);
 
 #endif

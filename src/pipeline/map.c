@@ -45,9 +45,16 @@ static plim_status map_build(struct dataset *dataset, plim_error *error)
     return PLIM_OK;
 }
 
+long long map_element(const struct map_call *call, int64_t row)
+{
+    if (call->bad)
+        *call->bad = row;
+    return (long long)call->index[row];
+}
+
 plim_status map_full(const struct map_call *call, plim_error *error)
 {
-    fail(error, PLIM_OVER_BUDGET, "element %lld needs a room of %llu bytes; there are %llu", (long long)call->index[0],
+    fail(error, PLIM_OVER_BUDGET, "element %lld needs a room of %llu bytes; there are %llu", map_element(call, 0),
          (unsigned long long)call->room->wanted, (unsigned long long)call->room->capacity);
     return hint(error, PLIM_OVER_BUDGET, "set largest_element: %lluKiB",
                 (unsigned long long)(call->room->wanted / 1024 + 1));

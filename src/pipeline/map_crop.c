@@ -79,7 +79,7 @@ static plim_status spare(int64_t *tall, int64_t *wide, const struct map_call *ca
     if (*tall >= 0 && *wide >= 0)
         return PLIM_OK;
     fail(error, PLIM_BAD_DATA, "element %lld: has %lld x %lld pixels, fewer than the crop of %lld x %lld",
-         (long long)call->index[row], (long long)picture->height, (long long)picture->width, (long long)crop->height,
+         map_element(call, row), (long long)picture->height, (long long)picture->width, (long long)crop->height,
          (long long)crop->width);
     return hint(error, PLIM_BAD_DATA, "resize: first, or resize_with_crop_or_pad: instead");
 }

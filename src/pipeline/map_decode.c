@@ -76,7 +76,7 @@ static plim_status tell_element(const struct map_call *call, int64_t row, plim_s
     if (!error)
         return status;
     memcpy(message, error->message, sizeof message);
-    return fail(error, status, "element %lld: %s", (long long)call->index[row], message);
+    return fail(error, status, "element %lld: %s", map_element(call, row), message);
 }
 
 static plim_status decode_run(const struct map_call *call, plim_error *error)

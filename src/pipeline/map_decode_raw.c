@@ -33,14 +33,12 @@ static plim_status raw_infer(struct spec *spec, const void *context, plim_error 
 static plim_status wrong_size(const struct map_call *call, int64_t row, uint64_t bytes, uint64_t wanted,
                               plim_error *error)
 {
-    char where[64];
     const struct decode_raw_options *options = call->options;
-    snprintf(where, sizeof where, "element %lld", (long long)call->index[row]);
     if (options->has_shape)
-        return fail_at(error, PLIM_BAD_DATA, where, "decode_raw: %llu bytes; the shape takes %llu",
-                       (unsigned long long)bytes, (unsigned long long)wanted);
-    return fail_at(error, PLIM_BAD_DATA, where, "decode_raw: %llu bytes are no whole number of %s",
-                   (unsigned long long)bytes, type_name(options->type));
+        return fail(error, PLIM_BAD_DATA, "element %lld: decode_raw: %llu bytes; the shape takes %llu",
+                    map_element(call, row), (unsigned long long)bytes, (unsigned long long)wanted);
+    return fail(error, PLIM_BAD_DATA, "element %lld: decode_raw: %llu bytes are no whole number of %s",
+                map_element(call, row), (unsigned long long)bytes, type_name(options->type));
 }
 
 /* Where the numbers of a row go; NULL: the room is full. */

@@ -37,11 +37,11 @@ static plim_status ensure_run(const struct map_call *call, plim_error *error)
         memcpy(&cell, (const uint8_t *)call->from[c] + (uint64_t)i * call->from_stride[c], sizeof cell);
         struct shape shape = value_shape(from, &cell);
         if (!shape_equal(&shape, &options->shape)) {
-            char where[64], is[64], wanted[64];
-            snprintf(where, sizeof where, "element %lld", (long long)call->index[i]);
+            char is[64], wanted[64];
             shape_text(is, sizeof is, &shape, false);
             shape_text(wanted, sizeof wanted, &options->shape, false);
-            return fail_at(error, PLIM_BAD_DATA, where, "ensure_shape: '%s' is %s, not %s", from->name, is, wanted);
+            return fail(error, PLIM_BAD_DATA, "element %lld: ensure_shape: '%s' is %s, not %s", map_element(call, i),
+                        from->name, is, wanted);
         }
         memcpy((uint8_t *)call->to[c] + (uint64_t)i * call->to_stride[c], cell.data, call->to_spec->column[c].bytes);
     }

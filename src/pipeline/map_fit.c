@@ -107,7 +107,7 @@ static plim_status row_shape(struct shape *out, const struct shape *shape, const
             return hint(error,
                         fail(error, PLIM_BAD_DATA,
                              "element %lld: axis %d has %lld elements, more than the %lld to pad to",
-                             (long long)call->index[row], a, (long long)shape->dim[a], (long long)wanted),
+                             map_element(call, row), a, (long long)shape->dim[a], (long long)wanted),
                         "to_dense cuts what is too long");
         out->dim[a] = extent_of(shape->dim[a], wanted, kind);
     }

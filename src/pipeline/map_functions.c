@@ -77,7 +77,25 @@ static const struct map_function *const functions[] = {
 };
 
 static const char *const later_functions[] = {
-    "flip", "rotate", "parse_example", "parse_single_example", "random_height", "random_width",
+    "flip",
+    "rotate",
+    "parse_example",
+    "parse_single_example",
+    "random_height",
+    "random_width",
+    "random_hue",
+    "random_saturation",
+    "random_jpeg_quality",
+    "adjust_hue",
+    "adjust_gamma",
+    "adjust_saturation",
+    "adjust_brightness",
+    "adjust_contrast",
+    "rgb_to_grayscale",
+    "random_shear",
+    "random_erasing",
+    "encode_jpeg",
+    "encode_png",
 };
 
 const struct map_function *map_function_by_name(const char *name)

@@ -44,6 +44,11 @@ static plim_status integer_lookup_make(void *context, struct budget *budget, con
     return lookup_make(context, budget, from, error);
 }
 
+static void lookup_content(struct sha256 *sha, const void *context)
+{
+    vocabulary_content(sha, ((const struct lookup_options *)context)->vocabulary);
+}
+
 static void lookup_release(void *context)
 {
     struct lookup_options *options = context;
@@ -152,6 +157,7 @@ const struct map_function map_string_lookup = {
     .name = "string_lookup",
     .options_make = lookup_make,
     .options_number = lookup_number,
+    .options_content = lookup_content,
     .infer = lookup_infer,
     .run = lookup_run,
     .options_bytes = sizeof(struct lookup_options),
@@ -164,6 +170,7 @@ const struct map_function map_integer_lookup = {
     .name = "integer_lookup",
     .options_make = integer_lookup_make,
     .options_number = lookup_number,
+    .options_content = lookup_content,
     .infer = lookup_infer,
     .run = lookup_run,
     .options_bytes = sizeof(struct lookup_options),

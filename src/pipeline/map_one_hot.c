@@ -45,7 +45,7 @@ static plim_status one_hot_run(const struct map_call *call, plim_error *error)
             double label = element_get(row, from->type, k);
             if (label < 0 || label >= (double)one_hot->classes)
                 return fail(error, PLIM_BAD_DATA, "element %lld: column '%s' is %.0f, not one of %lld classes from 0",
-                            (long long)call->index[i], from->name, label, (long long)one_hot->classes);
+                            map_element(call, i), from->name, label, (long long)one_hot->classes);
             to[k * one_hot->classes + (int64_t)label] = 1;
         }
     }

@@ -1,10 +1,10 @@
 /* map_parse.c - records into columns: parse_example. The work is in formats/example.c. */
 #include "pipeline/map_parse.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "formats/rows.h"
+#include "pipeline/map_words.h"
 #include "pipeline/stage.h"
 
 /* What VarLen and sequence features of one record are expected to take. */
@@ -57,12 +57,7 @@ static plim_status parse_run(const struct map_call *call, plim_error *error)
     plim_status status = example_parse(&done, options->parser, call->from[from], call->count, &target, error);
     if (status == PLIM_OK && done < call->count)
         return map_full(call, error);
-    if (status == PLIM_BAD_DATA && error && !error->where[0]) {
-        char where[64];
-        snprintf(where, sizeof where, "record %lld", (long long)call->index[done]);
-        return place(error, status, where);
-    }
-    return status;
+    return map_bad(call, done, status, error);
 }
 
 static void parse_release(void *context)

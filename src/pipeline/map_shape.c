@@ -144,7 +144,7 @@ static plim_status row_shape(struct shape *out, const struct shape *shape, const
         shape_text(text, sizeof text, shape, false);
         shape_text(to, sizeof to, &options->shape, false);
         return fail(error, PLIM_BAD_DATA, "element %lld: column '%s' is %s and cannot become %s",
-                    (long long)call->index[row], call->from_spec->column[c].name, text, to);
+                    map_element(call, row), call->from_spec->column[c].name, text, to);
     }
     return PLIM_OK;
 }

@@ -242,8 +242,8 @@ static plim_status to_number_run(const struct map_call *call, plim_error *error)
             return map_full(call, error);
         for (int64_t k = 0; k < count; k++)
             if (!parse_number(to, options->type, k, &text[k]))
-                return fail(error, PLIM_BAD_DATA, "element %lld: '%.*s' in column '%s' is no %s",
-                            (long long)call->index[i], text[k].bytes > 60 ? 60 : (int)text[k].bytes,
+                return fail(error, PLIM_BAD_DATA, "element %lld: '%.*s' in column '%s' is no %s", map_element(call, i),
+                            text[k].bytes > 60 ? 60 : (int)text[k].bytes,
                             text[k].bytes ? (const char *)text[k].data : "", call->from_spec->column[c].name,
                             type_name(options->type));
     }

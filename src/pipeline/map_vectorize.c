@@ -48,6 +48,11 @@ static int64_t vectorize_number(const void *context)
     return ((const struct vectorization_options *)context)->number;
 }
 
+static void vectorize_content(struct sha256 *sha, const void *context)
+{
+    vocabulary_content(sha, ((const struct vectorization_options *)context)->vocabulary);
+}
+
 static void vectorize_release(void *context)
 {
     vocabulary_free(((struct vectorization_options *)context)->vocabulary);
@@ -176,6 +181,7 @@ const struct map_function map_text_vectorization = {
     .name = "text_vectorization",
     .options_make = vectorize_make,
     .options_number = vectorize_number,
+    .options_content = vectorize_content,
     .infer = vectorize_infer,
     .run = vectorize_run,
     .options_bytes = sizeof(struct vectorization_options),
@@ -205,6 +211,11 @@ static plim_status bpe_options_make(void *context, struct budget *budget, const 
 static int64_t bpe_number(const void *context)
 {
     return ((const struct bpe_options *)context)->number;
+}
+
+static void bpe_options_content(struct sha256 *sha, const void *context)
+{
+    bpe_content(sha, ((const struct bpe_options *)context)->bpe);
 }
 
 static void bpe_options_release(void *context)
@@ -297,6 +308,7 @@ const struct map_function map_bpe = {
     .name = "bpe",
     .options_make = bpe_options_make,
     .options_number = bpe_number,
+    .options_content = bpe_options_content,
     .infer = bpe_infer,
     .run = bpe_run,
     .options_bytes = sizeof(struct bpe_options),

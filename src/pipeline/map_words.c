@@ -211,11 +211,7 @@ void *map_category_to(const struct map_call *call, int c, int64_t row, const str
 /* In front of the message: the place may be the file's, which the flow tells. */
 plim_status map_bad(const struct map_call *call, int64_t row, plim_status status, plim_error *error)
 {
-    char message[sizeof error->message];
     if (status != PLIM_BAD_DATA || !error)
         return status;
-    memcpy(message, error->message, sizeof message);
-    snprintf(error->message, sizeof error->message, "element %lld: %.*s", (long long)call->index[row],
-             (int)sizeof message - 40, message);
-    return status;
+    return reword(error, status, "element %lld: %s", map_element(call, row), error->message);
 }

@@ -109,8 +109,8 @@ plim_status map_salt_read(struct hash_salt *out, const char *job, const struct y
 /* The column's shape after an output mode. */
 plim_status map_category_infer(struct column *column, const char *function, enum category_output output, int64_t depth,
                                plim_error *error);
-/* Where the numbers of a row of this shape go: into the column, or, with its extents, into the room. NULL: it is full.
- */
+/* Where the numbers of a row of this shape go: into the column, or, with its extents, into the room. NULL: it
+   is full. */
 /* map_function.room_bytes of such functions; their options begin with the column. */
 uint64_t map_category_room(const struct spec *from, const struct spec *to, const void *options);
 void *map_category_to(const struct map_call *call, int c, int64_t row, const struct shape *shape);

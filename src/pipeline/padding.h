@@ -28,8 +28,8 @@ plim_status padding_stack(struct chunk *to, const struct chunk *from, const int6
                           const struct column_padding *padding, int64_t open_extent, const struct dataset *dataset,
                           plim_error *error);
 
-/* Of a job file: padded_shapes: {x: [5]}, padding_values: 0 or {x: -1}; either may be NULL. At most MOST_COLUMNS + 1.
- */
+/* Of a job file: padded_shapes: {x: [5]}, padding_values: 0 or {x: -1}; either may be NULL. At most
+   MOST_COLUMNS + 1. */
 plim_status padding_read(struct padding *out, int *count, const struct yaml *shapes, const struct yaml *values,
                          const char *job, plim_error *error);
 /* `room: 8MiB`; 0 where nothing is said. */

@@ -1,4 +1,6 @@
-/* prefetch.c - how many batches are read ahead of the one in use. Never changes what is read. */
+/* prefetch.c - how many batches are read ahead of the one in use; elements, where it stands before batch. Never changes
+   what is read. */
+#include <stdint.h>
 #include <string.h>
 
 #include "base/settings.h"
@@ -13,11 +15,7 @@
 
 static plim_status prefetch_build(struct dataset *dataset, plim_error *error)
 {
-    if (!dataset->batch_size && !dataset->stacked) {
-        fail(error, PLIM_UNSUPPORTED, "prefetch: not offered before batch");
-        return hint(error, PLIM_UNSUPPORTED, "put prefetch after batch: it counts batches");
-    }
-    if (dataset->number < PREFETCH_AUTO || dataset->number > MOST_DEPTH)
+    if (dataset->number < PREFETCH_AUTO || (!is_single(dataset) && dataset->number > MOST_DEPTH))
         return fail(error, PLIM_BAD_JOB, "prefetch: must be auto or 0 to %d batches, got %lld", MOST_DEPTH,
                     (long long)dataset->number);
     dataset->prefetched = true;
@@ -56,12 +54,23 @@ static int auto_slots(const struct dataset *dataset)
     return fast < FAST_SLOTS ? (int)fast : FAST_SLOTS;
 }
 
+/* Slots ahead of the one in use. Elements are read in slots of many: as many slots as hold those that are asked for. */
+static int slots_ahead(const struct dataset *dataset)
+{
+    const struct dataset *prefetch = dataset;
+    while (prefetch && prefetch->stage != &stage_prefetch)
+        prefetch = prefetch->input;
+    int64_t each = !prefetch || !is_single(prefetch) ? 1 : dataset->stacked ? dataset->stacked : slot_rows(dataset);
+    int64_t slots = dataset->depth / each + (dataset->depth % each != 0);
+    return (int)(slots < MOST_DEPTH ? slots : MOST_DEPTH);
+}
+
 /* Light work is done by one thread ahead of the caller; heavy work by all, even with one slot to fill. */
 struct grant dataset_wanted_grant(const struct dataset *dataset, int data_threads)
 {
     struct grant grant = {.slots = 1, .held = held_most(dataset)};
     if (dataset->prefetched && data_threads > 0)
-        grant.slots = dataset->depth == PREFETCH_AUTO ? auto_slots(dataset) : (int)dataset->depth + 1;
+        grant.slots = dataset->depth == PREFETCH_AUTO ? auto_slots(dataset) : slots_ahead(dataset) + 1;
     if (dataset_is_heavy(dataset))
         grant.workers = data_threads;
     else
@@ -119,11 +128,16 @@ static plim_status prefetch_read(struct dataset **dataset, const char *job, cons
                                  plim_error *error)
 {
     int64_t depth = PREFETCH_AUTO;
-    const struct setting setting = {"prefetch", SETTING_WHOLE, 0, PREFETCH_AUTO};
+    const struct setting setting = {"prefetch", SETTING_WHOLE, 0, INT64_MIN};
     bool automatic = !value || value->is_null || (value->kind == YAML_SCALAR && strcmp(value->text, "auto") == 0);
     (void)seed;
     if (!automatic)
         TRY(setting_value(&depth, &setting, job, value, error));
+    if (depth < PREFETCH_AUTO) { /* where it stands; dataset_prefetch could not say */
+        char where[256];
+        yaml_place(where, job, value);
+        return fail_at(error, PLIM_BAD_JOB, where, "prefetch: must be auto, or 0 and more, got %lld", (long long)depth);
+    }
     *dataset = dataset_prefetch(*dataset, depth);
     return PLIM_OK;
 }

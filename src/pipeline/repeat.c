@@ -137,5 +137,6 @@ const struct stage stage_repeat = {
     .build = repeat_build,
     .locate = repeat_locate,
     .stream = &repeat_stream,
+    .keeps_elements = true,
     .read = repeat_read,
 };

@@ -221,6 +221,7 @@ const struct stage stage_rejection_resample = {
     .name = "rejection_resample",
     .build = resample_build,
     .stream = &resample_stream,
+    .keeps_elements = true,
     .sequential = true,
     .read = resample_read,
 };

@@ -56,10 +56,11 @@ static plim_status shard_rewind(struct stream *stream, uint64_t epoch, plim_erro
 static void keep_ours(struct shard_stream *self, struct chunk *to)
 {
     const struct shard_options *options = self->stream.dataset->options;
-    int64_t kept = 0, row = self->before;
-    for (; row < to->count; row += options->num_shards)
-        chunk_move(to, kept++, row);
-    self->before = row - to->count;
+    int64_t kept = 0;
+    uint64_t row = (uint64_t)self->before; /* may pass 2^63 by less than a chunk */
+    for (; row < (uint64_t)to->count; row += (uint64_t)options->num_shards)
+        chunk_move(to, kept++, (int64_t)row);
+    self->before = (int64_t)(row - (uint64_t)to->count);
     to->count = kept;
 }
 
@@ -153,6 +154,7 @@ const struct stage stage_shard = {
     .build = shard_build,
     .locate = shard_locate,
     .stream = &shard_stream,
+    .keeps_elements = true,
     .shards = shard_shards,
     .read = shard_read,
 };

@@ -351,5 +351,6 @@ const struct stage stage_shuffle_buffer = {
     .name = "shuffle",
     .build = buffer_build,
     .stream = &buffer_stream,
+    .keeps_elements = true,
     .sequential = true,
 };

@@ -54,6 +54,9 @@ struct stage {
     /* One after another. NULL: only over data with an index. */
     const struct stream_type *stream;
     bool sequential; /* never by index, even where its input could be */
+    /* NEEDSWORK: errors of padded_batch, bucket_by_sequence_length and rejection_resample name the element alone.
+       As a stream: elements keep the index and epoch that its input gave them, so that errors can tell their file. */
+    bool keeps_elements;
     /* What it keeps may be left out: dataset->kept says whether. May be NULL: it may not. */
     bool (*may_spare)(const struct dataset *dataset);
     /* What it will write to disk, as far as it is known beforehand; may be NULL. */

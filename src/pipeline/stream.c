@@ -4,10 +4,13 @@
 
 #include <string.h>
 
+#include "base/budget_stop.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "pipeline/flow.h"
+
+#define SKIP_STEP 4096 /* elements that are passed over between two looks at the stop flag */
 
 /* ---- a source's reader ---- */
 
@@ -86,9 +89,16 @@ static plim_status source_stream_skip(int64_t *passed, struct stream *stream, in
     if (!type->reader_skip)
         return stream_pull_past(passed, stream, count, by, error);
     *passed = 0;
-    plim_status status = type->reader_skip(passed, self->reader, count, error);
-    self->given += *passed + (status == PLIM_BAD_DATA);
-    return status;
+    while (*passed < count) {
+        int64_t step = 0, most = count - *passed < SKIP_STEP ? count - *passed : SKIP_STEP;
+        TRY(budget_go_on(stream->budget, error));
+        plim_status status = type->reader_skip(&step, self->reader, most, error);
+        self->given += step + (status == PLIM_BAD_DATA);
+        *passed += step;
+        if (status != PLIM_OK || step < most)
+            return status;
+    }
+    return PLIM_OK;
 }
 
 static const struct stream_type source_stream = {
@@ -327,6 +337,7 @@ plim_status stream_pull(struct stream *stream, struct chunk *to, int64_t most, p
 {
     to->count = 0;
     room_empty(&to->room);
+    TRY(budget_go_on(stream->budget, error)); /* every element passes here: no loop over them goes on after a stop */
     most = most < to->capacity ? most : to->capacity;
     return stream->timed ? pull_timed(stream, to, most, error) : stream->type->pull(stream, to, most, error);
 }
@@ -346,9 +357,25 @@ plim_status stream_pull_past(int64_t *passed, struct stream *stream, int64_t cou
 plim_status stream_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by, plim_error *error)
 {
     *passed = 0;
+    TRY(budget_go_on(stream->budget, error));
     if (stream->type->skip)
         return stream->type->skip(passed, stream, count, by, error);
     return stream_pull_past(passed, stream, count, by, error);
+}
+
+bool stream_describe(char out[256], struct stream *stream, uint64_t epoch, int64_t index, const char *column)
+{
+    const struct dataset *dataset = stream->dataset;
+    const struct source *source = dataset->source;
+    if (stream->type == &source_stream)
+        return source->type->reader_describe &&
+               source->type->reader_describe(out, ((struct source_stream *)stream)->reader, epoch, index);
+    if (dataset->sequential)
+        return dataset->stage->keeps_elements && stream_describe(out, stream->input, epoch, index, column);
+    if (stream->input)
+        return stream_describe(out, stream->input, epoch, index, column);
+    return index >= 0 && (source->count < 0 || index < source->count) && source->type->describe &&
+           source->type->describe(out, source, index, column);
 }
 
 void stream_be_careful(struct stream *stream)

@@ -69,6 +69,10 @@ plim_status stream_pull_past(int64_t *passed, struct stream *stream, int64_t cou
                              plim_error *error);
 plim_status stream_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by, plim_error *error);
 
+/* Which file an element that this stream gave is from, and where in it: source_type.describe. False: nobody can tell,
+   as it is made of several, or numbered anew. Any thread. */
+bool stream_describe(char out[256], struct stream *stream, uint64_t epoch, int64_t index, const char *column);
+
 /* From now on PLIM_BAD_DATA costs the bad element alone, never its neighbours: for a stage that goes on after it. */
 void stream_be_careful(struct stream *stream);
 /* From now on the clock runs; then: what each stage took itself, and the elements that it gave. */

@@ -169,6 +169,7 @@ const struct stage stage_take = {
     .build = take_build,
     .locate = take_locate,
     .stream = &take_stream,
+    .keeps_elements = true,
     .read = take_read,
 };
 
@@ -177,5 +178,6 @@ const struct stage stage_skip = {
     .build = skip_build,
     .locate = skip_locate,
     .stream = &skip_stream,
+    .keeps_elements = true,
     .read = skip_read,
 };

@@ -216,6 +216,7 @@ const struct stage stage_unique = {
     .bare = true,
     .build = unique_build,
     .stream = &unique_stream,
+    .keeps_elements = true,
     .sequential = true,
     .read = unique_read,
 };

@@ -2,23 +2,28 @@
 
    1. Tokens lie one after another in `bytes`; token t is bytes[start[t] .. start[t + 1]). Whole numbers are tokens of
       eight bytes, so that there is one table for both.
-   2. A slot holds the high half of a token's hash and t + 1, or 0. At least a third of the slots is free.
-   3. A file is read into the block that will hold its tokens, which only get shorter. */
+   2. The table finds t by the hash of a token's bytes.
+   3. A file is read twice through a window: tokens and bytes are counted, then what they take is taken, once. A token
+      costs its bytes and 10 more. */
 #include "pipeline/vocabulary.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/budget_need.h"
+#include "base/budget_stop.h"
 #include "base/checked.h"
-#include "base/file.h"
+#include "base/digest.h"
+#include "base/file_window.h"
 #include "formats/cursor.h"
+#include "pipeline/index_table.h"
 
 struct vocabulary {
     struct budget *budget;
     uint8_t *bytes;
     uint32_t *start; /* count + 1 */
-    uint64_t *slot;
-    uint64_t capacity, slot_count, block_bytes, start_bytes;
+    struct index_table table;
+    uint64_t block_bytes, start_bytes;
     uint32_t count;
     bool integers, hash_integers, masked;
     uint8_t *mask; /* the mask token's key: in `bytes`, behind the tokens */
@@ -37,26 +42,25 @@ struct tokens {
 
 /* ---- memory ---- */
 
-static uint64_t slots_for(uint64_t tokens)
+/* What tokens of so many bytes take together. */
+static uint64_t cost(uint64_t tokens, uint64_t bytes)
 {
-    uint64_t slots = 8;
-    while (slots < tokens + tokens / 2)
-        slots *= 2;
-    return slots;
-}
-
-/* A line of a file has at least two bytes, but for the last. The mask token is not longer than a line of a job. */
-uint64_t vocabulary_cost(uint64_t file_bytes)
-{
-    uint64_t tokens = file_bytes / 2 + 1;
-    return budget_charge(sizeof(struct vocabulary)) + budget_charge(add_most(4 * file_bytes, 256)) +
-           budget_charge(4 * (tokens + 1)) + budget_charge(8 * slots_for(tokens));
+    uint64_t blocks = add_most(budget_charge(bytes), budget_charge(4 * (tokens + 1)));
+    return add_most(blocks, budget_charge(4 * table_slots(tokens)));
 }
 
 uint64_t vocabulary_bytes(const struct vocabulary *vocabulary)
 {
     return budget_charge(sizeof *vocabulary) + budget_charge(vocabulary->block_bytes) +
-           budget_charge(vocabulary->start_bytes) + budget_charge(8 * vocabulary->slot_count);
+           budget_charge(vocabulary->start_bytes) + budget_charge(4 * vocabulary->table.count);
+}
+
+void vocabulary_content(struct sha256 *sha, const struct vocabulary *v)
+{
+    if (!v)
+        return;
+    sha256_add(sha, v->start, 4 * ((uint64_t)v->count + 1));
+    sha256_add(sha, v->bytes, v->start[v->count]);
 }
 
 void vocabulary_free(struct vocabulary *vocabulary)
@@ -64,53 +68,56 @@ void vocabulary_free(struct vocabulary *vocabulary)
     if (!vocabulary)
         return;
     struct budget *budget = vocabulary->budget;
-    budget_give(budget, TAG_PIPELINE, vocabulary->slot, 8 * vocabulary->slot_count);
+    budget_give(budget, TAG_PIPELINE, vocabulary->table.slot, 4 * vocabulary->table.count);
     budget_give(budget, TAG_PIPELINE, vocabulary->start, vocabulary->start_bytes);
     budget_give(budget, TAG_PIPELINE, vocabulary->bytes, vocabulary->block_bytes);
     budget_give(budget, TAG_PIPELINE, vocabulary, sizeof *vocabulary);
 }
 
-/* The block of the tokens' bytes, the mask token's behind them. */
-static plim_status take_block(struct vocabulary *vocabulary, uint64_t bytes, plim_error *error)
-{
-    vocabulary->block_bytes = bytes;
-    vocabulary->bytes = budget_take(vocabulary->budget, TAG_PIPELINE, bytes);
-    return vocabulary->bytes ? PLIM_OK : budget_refused(vocabulary->budget, TAG_PIPELINE, bytes, error);
-}
-
-static plim_status take_table(struct vocabulary *vocabulary, uint64_t tokens, plim_error *error)
+/* All that so many tokens take: their bytes, the mask token's behind them, and the table. `where` is for errors. */
+static plim_status take_all(struct vocabulary *vocabulary, uint64_t tokens, uint64_t bytes, const char *where,
+                            plim_error *error)
 {
     struct budget *budget = vocabulary->budget;
+    if (tokens > TABLE_MOST || bytes > UINT32_MAX)
+        return place(error, fail(error, PLIM_UNSUPPORTED, "a vocabulary of more than 4 GB"), where ? where : "");
+    TRY(budget_need(budget, cost(tokens, bytes), where, tokens, "words", error));
+    uint64_t slots = table_slots(tokens);
+    vocabulary->block_bytes = bytes;
+    vocabulary->bytes = budget_take(budget, TAG_PIPELINE, bytes);
     vocabulary->start_bytes = 4 * (tokens + 1);
-    vocabulary->start = budget_take(budget, TAG_PIPELINE, vocabulary->start_bytes);
-    if (!vocabulary->start)
-        return budget_refused(budget, TAG_PIPELINE, vocabulary->start_bytes, error);
-    uint64_t slots = slots_for(tokens);
-    vocabulary->slot = budget_take_array(budget, TAG_PIPELINE, slots, sizeof *vocabulary->slot);
-    if (!vocabulary->slot)
-        return budget_refused(budget, TAG_PIPELINE, 8 * slots, error);
-    vocabulary->slot_count = slots;
+    vocabulary->start = vocabulary->bytes ? budget_take(budget, TAG_PIPELINE, vocabulary->start_bytes) : NULL;
+    uint32_t *slot = vocabulary->start ? budget_take(budget, TAG_PIPELINE, 4 * slots) : NULL;
+    if (!slot)
+        return budget_refused(budget, TAG_PIPELINE, cost(tokens, bytes), error);
+    table_init(&vocabulary->table, slot, slots, tokens);
     return PLIM_OK;
 }
 
 /* ---- the table ---- */
 
-#define HASH_HIGH 0xffffffff00000000u
+static bool is_token(const struct vocabulary *v, uint32_t t, const void *token, uint64_t bytes)
+{
+    return v->start[t + 1] - v->start[t] == bytes && (bytes == 0 || memcmp(v->bytes + v->start[t], token, bytes) == 0);
+}
 
 /* The slot of the token, or the free one where it would be. */
 static uint64_t find_slot(const struct vocabulary *v, const void *token, uint64_t bytes, uint64_t hash)
 {
-    uint64_t mask = v->slot_count - 1;
-    for (uint64_t at = hash & mask;; at = (at + 1) & mask) {
-        uint64_t slot = v->slot[at];
+    for (uint64_t at = table_first(&v->table, hash);; at = table_next(&v->table, at)) {
+        uint32_t slot = v->table.slot[at];
         if (slot == 0)
             return at;
-        if ((slot ^ hash) & HASH_HIGH)
-            continue;
-        uint32_t t = (uint32_t)slot - 1;
-        if (v->start[t + 1] - v->start[t] == bytes && (bytes == 0 || memcmp(v->bytes + v->start[t], token, bytes) == 0))
+        if (table_may_be(&v->table, slot, hash) && is_token(v, table_number(&v->table, slot), token, bytes))
             return at;
     }
+}
+
+/* The token's number, or -1. */
+static int64_t find_token(const struct vocabulary *v, const void *token, uint64_t bytes)
+{
+    uint32_t slot = v->table.slot[find_slot(v, token, bytes, hash_farm(token, bytes))];
+    return slot ? (int64_t)table_number(&v->table, slot) : -1;
 }
 
 /* The token that was put at the end of bytes; false when it is there already. */
@@ -118,9 +125,9 @@ static bool add_token(struct vocabulary *v, uint32_t bytes)
 {
     const uint8_t *token = v->bytes + v->start[v->count];
     uint64_t hash = hash_farm(token, bytes), at = find_slot(v, token, bytes, hash);
-    if (v->slot[at])
+    if (v->table.slot[at])
         return false;
-    v->slot[at] = (hash & HASH_HIGH) | (v->count + 1);
+    table_put(&v->table, at, hash, v->count);
     v->start[v->count + 1] = v->start[v->count] + bytes;
     v->count++;
     return true;
@@ -154,13 +161,13 @@ static bool parse_whole(int64_t *out, const char *text, uint64_t bytes)
 
 /* ---- from text to table ---- */
 
-/* The key of a token: its bytes, or those of its number. *to may lie over `text`, before it. */
+/* The key of a token: its bytes, or those of its number. */
 static bool put_key(uint32_t *key_bytes, uint8_t *to, bool integers, const char *text, uint64_t bytes)
 {
     int64_t value;
     if (!integers) {
         if (bytes)
-            memmove(to, text, bytes);
+            memcpy(to, text, bytes);
         *key_bytes = (uint32_t)bytes;
         return true;
     }
@@ -219,62 +226,75 @@ static uint64_t mask_room(const struct vocabulary_options *options)
 
 /* ---- files ---- */
 
-static uint64_t count_lines(const uint8_t *text, uint64_t bytes)
+/* How many tokens there are, and the bytes of their keys. */
+static plim_status count_lines(uint64_t *count, uint64_t *bytes, const struct vocabulary *v, struct file_window *window,
+                               plim_error *error)
 {
-    uint64_t lines = bytes > 0 && text[bytes - 1] != '\n';
-    for (uint64_t i = 0; i < bytes; i++)
-        lines += text[i] == '\n';
-    return lines;
-}
-
-static plim_status add_lines(struct vocabulary *v, const char *path, const uint8_t *text, uint64_t bytes,
-                             plim_error *error)
-{
-    for (uint64_t at = 0; at < bytes;) {
-        const uint8_t *line = text + at, *end = memchr(line, '\n', bytes - at);
-        uint64_t length = (uint64_t)((end ? end : text + bytes) - line), next = at + length + (end != NULL);
-        uint32_t key_bytes;
-        if (length && line[length - 1] == '\r')
-            length--;
+    for (;;) {
+        char *line;
+        size_t length;
+        uint64_t at;
+        TRY(file_window_line(&line, &length, &at, window, error));
+        if (!line)
+            return PLIM_OK;
         if (length == 0)
-            return fail_byte(error, PLIM_BAD_DATA, path, at, "an empty line");
-        if (!put_key(&key_bytes, v->bytes + v->start[v->count], v->integers, (const char *)line, length))
-            return fail_byte(error, PLIM_BAD_DATA, path, at, "not an int64");
-        if (!add_token(v, key_bytes))
-            return fail_byte(error, PLIM_BAD_DATA, path, at, "the token of line %u stands here again",
-                             (uint32_t)v->slot[find_slot(v, v->bytes + v->start[v->count], key_bytes,
-                                                         hash_farm(v->bytes + v->start[v->count], key_bytes))]);
-        at = next;
+            return fail_byte(error, PLIM_BAD_DATA, file_path(window->file), at, "an empty line");
+        ++*count;
+        *bytes += v->integers ? 8 : length;
     }
-    return PLIM_OK;
 }
 
-/* Keys of numbers may be longer than their lines ("7\n" becomes 8 bytes): the text lies behind room for them. */
-static plim_status read_lines(struct vocabulary *v, struct file *file, uint64_t bytes,
+/* `end` is where the keys that were counted end. */
+static plim_status add_line(struct vocabulary *v, struct string line, uint64_t end, uint64_t at,
+                            const struct file_window *window, plim_error *error)
+{
+    uint32_t key_bytes;
+    const char *path = file_path(window->file);
+    uint8_t *key = v->bytes + v->start[v->count];
+    if (4 * ((uint64_t)v->count + 2) > v->start_bytes || (v->integers ? 8 : line.bytes) > end - v->start[v->count])
+        return fail_byte(error, PLIM_BAD_DATA, path, at, "the file is being written to while it is read");
+    if (!put_key(&key_bytes, key, v->integers, (const char *)line.data, line.bytes))
+        return fail_byte(error, PLIM_BAD_DATA, path, at, "not an int64");
+    if (add_token(v, key_bytes))
+        return PLIM_OK;
+    return fail_byte(error, PLIM_BAD_DATA, path, at, "the token of line %lld stands here again",
+                     (long long)find_token(v, key, key_bytes) + 1);
+}
+
+static plim_status read_lines(struct vocabulary *v, struct file_window *window, uint64_t bytes,
                               const struct vocabulary_options *options, plim_error *error)
 {
-    uint64_t ahead = v->integers ? 3 * bytes + 8 : 0;
-    TRY(take_block(v, ahead + bytes + mask_room(options), error));
-    uint8_t *text = v->bytes + ahead;
-    TRY(file_read(file, 0, text, bytes, error));
-    TRY(take_table(v, count_lines(text, bytes), error));
-    TRY(add_lines(v, file_path(file), text, bytes, error));
-    return finish(v, options, error);
+    uint64_t count = 0, key_bytes = 0, at = 0;
+    file_window_set(window, 0, bytes);
+    TRY(count_lines(&count, &key_bytes, v, window, error));
+    TRY(take_all(v, count, add_most(key_bytes, mask_room(options)), file_path(window->file), error));
+    file_window_set(window, 0, bytes);
+    for (;;) {
+        char *line;
+        size_t length;
+        TRY(file_window_line(&line, &length, &at, window, error));
+        if (!line)
+            return finish(v, options, error);
+        TRY(add_line(v, (struct string){(const uint8_t *)line, length}, key_bytes, at, window, error));
+    }
 }
 
 static plim_status read_file(struct vocabulary *v, const char *path, const struct vocabulary_options *options,
                              plim_error *error)
 {
     struct file *file;
+    struct file_window window = {0};
     uint64_t bytes = 0;
     TRY(file_open(&file, v->budget, path, FILE_READ, error));
     plim_status status = file_size(&bytes, file, error);
     if (status == PLIM_OK && bytes == 0)
         status = fail_byte(error, PLIM_BAD_DATA, path, 0, "the vocabulary is empty");
-    if (status == PLIM_OK && bytes > UINT32_MAX / 5)
-        status = fail_byte(error, PLIM_UNSUPPORTED, path, UINT32_MAX / 5, "a vocabulary of more than 800 MB");
     if (status == PLIM_OK)
-        status = read_lines(v, file, bytes, options, error);
+        status = file_window_open(&window, v->budget, TAG_PIPELINE, file, error);
+    if (status == PLIM_OK) {
+        status = read_lines(v, &window, bytes, options, error);
+        file_window_close(&window);
+    }
     file_close(file);
     return status;
 }
@@ -299,6 +319,7 @@ static plim_status add_list(struct vocabulary *v, const char *const *tokens, int
 {
     for (int64_t i = 0; i < count; i++) {
         uint32_t bytes;
+        TRY(budget_go_on(v->budget, error));
         if (!put_key(&bytes, v->bytes + v->start[v->count], v->integers, tokens[i], strlen(tokens[i])))
             return fail(error, PLIM_BAD_JOB, "token %lld of the vocabulary, '%s', is not an int64", (long long)i + 1,
                         tokens[i]);
@@ -321,10 +342,7 @@ static plim_status read_list(struct vocabulary *v, const char *const *tokens, in
         return fail(error, PLIM_BAD_JOB, "the vocabulary is empty");
     for (int64_t i = special; i < count; i++)
         bytes = add_most(bytes, v->integers ? 8 : strlen(tokens[i]));
-    if (bytes > UINT32_MAX)
-        return fail(error, PLIM_UNSUPPORTED, "a vocabulary of more than 4 GB");
-    TRY(take_block(v, bytes, error));
-    TRY(take_table(v, (uint64_t)(count - special), error));
+    TRY(take_all(v, (uint64_t)(count - special), bytes, NULL, error));
     TRY(add_list(v, tokens + special, count - special, options, error));
     return finish(v, options, error);
 }
@@ -376,8 +394,8 @@ static int64_t look_up(const struct vocabulary *v, const void *key, uint64_t byt
 {
     if (is_mask(v, key, bytes))
         return v->output == CATEGORY_INT ? 0 : CATEGORY_NONE;
-    uint64_t slot = v->slot[find_slot(v, key, bytes, hash_farm(key, bytes))];
-    return slot ? v->token_first + (int64_t)(uint32_t)slot - 1 : -1;
+    int64_t token = find_token(v, key, bytes);
+    return token < 0 ? -1 : v->token_first + token;
 }
 
 int64_t vocabulary_find(const struct vocabulary *v, const void *token, uint64_t bytes)

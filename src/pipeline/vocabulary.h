@@ -3,7 +3,7 @@
    Numbers are, with CATEGORY_INT: 0 the mask token where there is one, then the out-of-vocabulary ones, then the tokens
    in their order; with the others the mask token has none (CATEGORY_NONE). Out of vocabulary: the only number there is
    for it, or one of several by hash (strings: FarmHash, or SipHash with a salt; whole numbers: modulo, or the hash of
-   their decimal text). One open table over the bytes of the file; read-only once made. */
+   their decimal text). Read-only once made. */
 #ifndef PIPELINE_VOCABULARY_H
 #define PIPELINE_VOCABULARY_H
 
@@ -25,17 +25,22 @@ struct vocabulary_options {
     bool pad_to_max_tokens;
 };
 
-/* A token a line, as TensorFlow reads them: \r\n or \n, no line empty, none twice. Errors name file and byte. */
+/* A token a line, as TensorFlow reads them: \r\n or \n, no line empty, none twice, none of more than FILE_WINDOW_ITEM
+   bytes. Errors name file and byte. A file that takes more than the budget has left is refused before anything is taken
+   for it. */
 plim_status vocabulary_make_from_file(struct vocabulary **out, struct budget *budget, const char *path,
                                       const struct vocabulary_options *options, plim_error *error);
-/* The mask and oov tokens may stand at the head of the list, as get_vocabulary() gives them. Errors are PLIM_BAD_JOB.
- */
+/* The mask and oov tokens may stand at the head of the list, as get_vocabulary() gives them. Errors
+   are PLIM_BAD_JOB. */
 plim_status vocabulary_make_from_list(struct vocabulary **out, struct budget *budget, const char *const *tokens,
                                       int64_t count, const struct vocabulary_options *options, plim_error *error);
 void vocabulary_free(struct vocabulary *vocabulary);
-/* What a file of this size takes at most (tag pipeline), and what this one took. */
-uint64_t vocabulary_cost(uint64_t file_bytes);
+/* What it holds (tag pipeline). */
 uint64_t vocabulary_bytes(const struct vocabulary *vocabulary);
+
+/* Its tokens in their order, for a digest of what a pipeline reads. */
+struct sha256;
+void vocabulary_content(struct sha256 *sha, const struct vocabulary *vocabulary);
 
 /* How many numbers there are: the depth of one_hot and the like. */
 int64_t vocabulary_size(const struct vocabulary *vocabulary);
@@ -45,8 +50,8 @@ int64_t vocabulary_find_whole(const struct vocabulary *vocabulary, int64_t value
 /* The numbers of `count` elements, strings or any whole numbers. */
 plim_status vocabulary_numbers(int64_t *numbers, const struct vocabulary *vocabulary, const void *row, enum type type,
                                int64_t count, plim_error *error);
-/* A row of this shape into its output (category_shape with vocabulary_size): int64, as Keras has it, whatever the mode.
- */
+/* A row of this shape into its output (category_shape with vocabulary_size): int64, as Keras has it, whatever
+   the mode. */
 plim_status vocabulary_row(void *to, enum type to_type, const struct vocabulary *vocabulary, const void *row,
                            enum type type, const struct shape *shape, plim_error *error);
 

@@ -107,6 +107,13 @@ static plim_status keep_rows(struct window_stream *self, plim_error *error)
     return PLIM_OK;
 }
 
+/* Where the window begins that is so many further on; as far as positions go, where that is beyond them. */
+static int64_t start_behind(const struct window_options *options, int64_t start, int64_t windows)
+{
+    int64_t farthest = INT64_MAX - options->span, way;
+    return !mul_i64(&way, windows, options->shift) || way > farthest - start ? farthest : start + way;
+}
+
 static plim_status window_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
 {
     struct window_stream *self = (struct window_stream *)stream;
@@ -119,11 +126,11 @@ static plim_status window_pull(struct stream *stream, struct chunk *to, int64_t 
         TRY(keep_rows(self, error));
     }
     int64_t count = 0;
-    for (int64_t p = self->start; count < options->size && p < self->end; p += options->stride)
-        self->chosen[count++] = self->kept[p % options->span];
+    for (; count < options->size && count * options->stride < self->end - self->start; count++)
+        self->chosen[count] = self->kept[(self->start + count * options->stride) % options->span];
     if (!count || (count < options->size && stream->dataset->drop_remainder))
         return PLIM_OK;
-    self->start += options->shift;
+    self->start = start_behind(options, self->start, 1);
     return padding_stack(to, &self->store.elements, self->chosen, count, options->padding, -1, stream->dataset, error);
 }
 
@@ -133,14 +140,13 @@ static plim_status window_skip(int64_t *passed, struct stream *stream, int64_t c
 {
     struct window_stream *self = (struct window_stream *)stream;
     const struct window_options *options = self->options;
-    int64_t target = 0, before = self->start;
+    int64_t before = self->start;
     (void)by;
     *passed = 0;
     if (count < 1)
         return PLIM_OK;
-    if (!mul_i64(&target, count - 1, options->shift) || __builtin_add_overflow(target, self->start, &target))
-        target = INT64_MAX - options->span - options->shift;
-    self->start = target; /* the last of those to be passed over: that it is there has to be seen */
+    /* The last of those to be passed over: that it is there has to be seen. */
+    self->start = start_behind(options, before, count - 1);
     TRY(move_to_window(self, error));
     while (!self->over && self->end < self->start + options->span) {
         TRY(stream_pull(stream->input, &self->rows, self->start + options->span - self->end, error));
@@ -150,7 +156,7 @@ static plim_status window_skip(int64_t *passed, struct stream *stream, int64_t c
     int64_t whole = self->end - options->span, last = stream->dataset->drop_remainder ? whole : self->end - 1;
     int64_t windows = last < before ? 0 : (last - before) / options->shift + 1;
     *passed = windows < count ? windows : count;
-    self->start = before + *passed * options->shift;
+    self->start = start_behind(options, before, *passed);
     return PLIM_OK;
 }
 

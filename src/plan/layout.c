@@ -2,17 +2,19 @@
 
    Greedy: instances are taken in some order, each goes into the lowest gap that
    is free for its whole life. The order decides; several are tried and the
-   lowest top wins. What is placed stands on a shelf by offset, in blocks that know enough of their members to be
-   passed over whole: 5,000 layers have 15,000 instances, and most of the time is spent here. TWA (largest live total
-   touched, then lifetime, then area) comes first: it reaches the bound on nearly every training schedule, and then the
-   others need not run. Where an order misses the bound, who reached the top is placed first, and again, a number of
-   times. */
+   lowest top wins. What is placed stands on a shelf by offset, in a tree of blocks that know enough of their
+   members, and of the blocks below, to be passed over whole: 5,000 layers have 15,000 instances. TWA (largest live
+   total touched, then lifetime, then area) comes first: it reaches the bound on nearly every training schedule, and
+   then the others need not run. Where an order misses the bound, who reached the top is placed first, and again, a
+   number of times. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/work.h"
 #include "plan/plan.h"
 
+#define STEPS_A_SLOT  64 /* times log n: searches of a packing take no more, whatever the lifetimes */
 #define REPAIR_ROUNDS 100
 #define REPAIR_SLOTS  20000 /* rounds times instances: large plans get fewer rounds */
 
@@ -86,7 +88,9 @@ uint64_t layout_max_live(uint64_t *live, const struct instance *instance, int co
     uint64_t most = 0, now = 0;
     int at = 0;
     memset(live, 0, (size_t)instructions * sizeof(*live));
-    for (int k = 0; k < count; k++) { /* changes first; sums wrap, and come back */
+    /* A difference array: bytes that begin or end at each instruction, then its prefix sum. Unsigned wrap-around
+     * cancels. */
+    for (int k = 0; k < count; k++) {
         live[instance[k].first] += layout_bytes(instance[k].bytes);
         if (instance[k].last + 1 < instructions)
             live[instance[k].last + 1] -= layout_bytes(instance[k].bytes);
@@ -121,17 +125,37 @@ struct reach {
     uint64_t gap;        /* the widest between them */
 };
 
-/* By offset. */
+/* By offset. Blocks are a treap: those before it are below `left`, those behind it below `right`. */
 struct block {
     int count;
-    struct reach reach;
+    int left, right;         /* -1: none */
+    uint32_t rank;           /* no block below has a higher one */
+    struct reach reach, all; /* of its members; of those and of all blocks below */
     struct member member[BLOCK];
+};
+
+/* The last slot of a lifetime and size, and where it was put: those after it find no room below. */
+struct found {
+    int first, last;
+    uint64_t bytes, offset;
+};
+
+/* By instruction, a tree: where what is placed ends. own: of those that live in all of a node's instructions; all: with
+   those of nodes below. */
+struct roof {
+    uint64_t *own, *all;
+    size_t size; /* of the leaves; 0: there is none */
 };
 
 struct shelf {
     struct block *block;
-    int *sequence; /* blocks by offset */
     int block_count;
+    int root;                   /* -1: nothing is placed */
+    struct found *found;        /* by lifetime and size, hashed; who comes later takes the place. NULL: none are kept */
+    size_t found_count;         /* a power of two */
+    uint64_t steps, most_steps; /* of searches: blocks that were looked at */
+    uint64_t all_steps;         /* of all packings */
+    struct roof roof;
 };
 
 static size_t most_blocks(int count)
@@ -158,17 +182,22 @@ static void describe(struct block *block)
     block->reach = made;
 }
 
+/* Neither a gap nor an end of theirs has to be looked for one by one: all end before, none of them lives at the same
+   time, or all do and there is no room between them. */
+static bool pass_over(uint64_t *at, const struct reach *reach, const struct slot *slot)
+{
+    if (reach->end <= *at || reach->most_last < slot->first || slot->last < reach->least_first)
+        return true;
+    bool all = reach->most_first <= slot->last && slot->first <= reach->least_last;
+    if (!all || reach->gap >= slot->bytes || (reach->begin >= *at && reach->begin - *at >= slot->bytes))
+        return false;
+    *at = reach->end > *at ? reach->end : *at;
+    return true;
+}
+
 /* The lowest gap from *at on among members that live at the same time; true: it is there. */
 static bool gap_in_block(uint64_t *at, const struct block *block, const struct slot *slot)
 {
-    if (block->reach.most_last < slot->first || slot->last < block->reach.least_first)
-        return false; /* none does */
-    bool all = block->reach.most_first <= slot->last && slot->first <= block->reach.least_last;
-    if (all && block->reach.gap < slot->bytes &&
-        !(block->reach.begin >= *at && block->reach.begin - *at >= slot->bytes)) {
-        *at = block->reach.end > *at ? block->reach.end : *at;
-        return false;
-    }
     for (int i = 0; i < block->count; i++) {
         const struct member *placed = &block->member[i];
         if (placed->last < slot->first || slot->last < placed->first)
@@ -181,64 +210,212 @@ static bool gap_in_block(uint64_t *at, const struct block *block, const struct s
     return false;
 }
 
-/* The block for this offset: the last that begins at or before it. */
-static int block_for(const struct shelf *shelf, uint64_t offset)
+/* The same among all blocks below. Calls itself as deep as the treap is: some 2 log n. */
+static bool gap_below(uint64_t *at, struct shelf *shelf, int k, const struct slot *slot)
 {
-    int low = 0, high = shelf->block_count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (shelf->block[shelf->sequence[middle]].reach.begin <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? low - 1 : 0;
+    const struct block *block = k < 0 ? NULL : &shelf->block[k];
+    shelf->steps++;
+    if (!block || pass_over(at, &block->all, slot))
+        return false;
+    if (gap_below(at, shelf, block->left, slot))
+        return true;
+    if (!pass_over(at, &block->reach, slot) && gap_in_block(at, block, slot))
+        return true;
+    return gap_below(at, shelf, block->right, slot);
 }
 
-static void split(struct shelf *shelf, int place)
+/* Those of b lie behind those of a. The gap between them may be less than it says: never more. */
+static void reach_join(struct reach *a, const struct reach *b)
 {
-    struct block *full = &shelf->block[shelf->sequence[place]], *half = &shelf->block[shelf->block_count];
+    uint64_t between = b->begin > a->end ? b->begin - a->end : 0, gap = b->gap > between ? b->gap : between;
+    a->least_first = b->least_first < a->least_first ? b->least_first : a->least_first;
+    a->most_first = b->most_first > a->most_first ? b->most_first : a->most_first;
+    a->least_last = b->least_last < a->least_last ? b->least_last : a->least_last;
+    a->most_last = b->most_last > a->most_last ? b->most_last : a->most_last;
+    a->gap = gap > a->gap ? gap : a->gap;
+    a->end = b->end > a->end ? b->end : a->end;
+}
+
+static void sum_up(struct shelf *shelf, int k)
+{
+    struct block *block = &shelf->block[k];
+    struct reach all = block->left < 0 ? block->reach : shelf->block[block->left].all;
+    if (block->left >= 0)
+        reach_join(&all, &block->reach);
+    if (block->right >= 0)
+        reach_join(&all, &shelf->block[block->right].all);
+    block->all = all;
+}
+
+/* Who is highest in rank comes to the top; returns it. Sums are right again below it. */
+static int lift(struct shelf *shelf, int k)
+{
+    struct block *block = &shelf->block[k];
+    int left = block->left, right = block->right;
+    sum_up(shelf, k);
+    if (left >= 0 && shelf->block[left].rank > block->rank) {
+        block->left = shelf->block[left].right;
+        shelf->block[left].right = k;
+    } else if (right >= 0 && shelf->block[right].rank > block->rank) {
+        block->right = shelf->block[right].left;
+        shelf->block[right].left = k;
+        left = right;
+    } else {
+        return k;
+    }
+    sum_up(shelf, k);
+    sum_up(shelf, left);
+    return left;
+}
+
+static int new_block(struct shelf *shelf)
+{
+    uint32_t number = (uint32_t)shelf->block_count + 1;
+    struct block *block = &shelf->block[shelf->block_count];
+    number = (number ^ number >> 16) * 0x7feb352du; /* as good as random, and always the same */
+    number = (number ^ number >> 15) * 0x846ca68bu;
+    block->left = block->right = -1;
+    block->count = 0;
+    block->rank = number ^ number >> 16;
+    return shelf->block_count++;
+}
+
+/* The second half of a full block, in a new one. */
+static int split(struct shelf *shelf, struct block *full)
+{
+    int k = new_block(shelf);
+    struct block *half = &shelf->block[k];
     half->count = BLOCK / 2;
     full->count -= half->count;
     memcpy(half->member, &full->member[full->count], (size_t)half->count * sizeof(*half->member));
-    memmove(&shelf->sequence[place + 2], &shelf->sequence[place + 1],
-            (size_t)(shelf->block_count - place - 1) * sizeof(*shelf->sequence));
-    shelf->sequence[place + 1] = shelf->block_count++;
     describe(full);
     describe(half);
+    half->all = half->reach;
+    return k;
 }
 
-/* Behind all that begin at or before it. */
-static void put_on_shelf(struct shelf *shelf, const struct slot *slot)
+/* In front of all blocks below k, which may be none. */
+static int put_first(struct shelf *shelf, int k, int added)
 {
-    if (shelf->block_count == 0) {
-        shelf->block[0].count = 0;
-        shelf->sequence[shelf->block_count++] = 0;
-    }
-    int place = shelf->block[shelf->sequence[0]].count ? block_for(shelf, slot->offset) : 0, k;
-    struct block *block = &shelf->block[shelf->sequence[place]];
-    for (k = block->count; k > 0 && block->member[k - 1].offset > slot->offset; k--)
+    if (k < 0)
+        return added;
+    shelf->block[k].left = put_first(shelf, shelf->block[k].left, added);
+    return lift(shelf, k);
+}
+
+/* Behind all members that begin at or before it. */
+static void put_in_block(struct block *block, const struct slot *slot)
+{
+    int k = block->count++;
+    for (; k > 0 && block->member[k - 1].offset > slot->offset; k--)
         block->member[k] = block->member[k - 1];
     block->member[k] = (struct member){slot->first, slot->last, slot->offset, slot->offset + slot->bytes};
-    block->count++;
     describe(block);
-    if (block->count == BLOCK)
-        split(shelf, place);
 }
 
+/* Into the last block that begins at or before it, or the first of all. */
+static int put_below(struct shelf *shelf, int k, const struct slot *slot)
+{
+    struct block *block = &shelf->block[k];
+    if (block->right >= 0 && shelf->block[block->right].all.begin <= slot->offset) {
+        block->right = put_below(shelf, block->right, slot);
+    } else if (block->left >= 0 && block->reach.begin > slot->offset) {
+        block->left = put_below(shelf, block->left, slot);
+    } else {
+        put_in_block(block, slot);
+        if (block->count == BLOCK)
+            block->right = put_first(shelf, block->right, split(shelf, block));
+    }
+    return lift(shelf, k);
+}
+
+/* ---- places ------------------------------------------------------------ */
+
+static uint64_t larger_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void raise_roof(struct roof *roof, const struct slot *slot)
+{
+    uint64_t end = slot->offset + slot->bytes;
+    size_t begin = roof->size + (size_t)slot->first, behind = roof->size + (size_t)slot->last + 1;
+    for (size_t a = begin, b = behind; a < b; a /= 2, b /= 2) {
+        if (a & 1) {
+            roof->own[a] = larger_of(roof->own[a], end);
+            a++;
+        }
+        if (b & 1) {
+            b--;
+            roof->own[b] = larger_of(roof->own[b], end);
+        }
+    }
+    for (size_t a = begin, b = behind - 1; a; a /= 2, b /= 2) {
+        roof->all[a] = larger_of(roof->all[a], end);
+        roof->all[b] = larger_of(roof->all[b], end);
+    }
+}
+
+/* Where all that live at the same time end. */
+static uint64_t roof_over(const struct roof *roof, const struct slot *slot)
+{
+    uint64_t most = 0;
+    size_t begin = roof->size + (size_t)slot->first, behind = roof->size + (size_t)slot->last + 1;
+    for (size_t a = begin, b = behind; a < b; a /= 2, b /= 2) {
+        most = larger_of(most, a & 1 ? roof->all[a++] : 0);
+        most = larger_of(most, b & 1 ? roof->all[--b] : 0);
+    }
+    for (size_t a = begin, b = behind - 1; a; a /= 2, b /= 2)
+        most = larger_of(most, larger_of(roof->own[a], roof->own[b]));
+    return most;
+}
+
+static struct found *found_slot(const struct shelf *shelf, const struct slot *slot)
+{
+    uint64_t hash = ((uint64_t)slot->first << 32 ^ (uint64_t)slot->last) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 29 ^ slot->bytes) * 0xbf58476d1ce4e5b9u;
+    return &shelf->found[(hash >> 32) & (shelf->found_count - 1)];
+}
+
+/* The lowest gap. What is placed later takes room, and gives none: the search begins where the last one of the same
+   lifetime and size was put. */
+static uint64_t find_gap(struct shelf *shelf, const struct slot *slot)
+{
+    struct found *found = shelf->found ? found_slot(shelf, slot) : NULL;
+    bool same = found && found->first == slot->first && found->last == slot->last && found->bytes == slot->bytes;
+    uint64_t at = same ? found->offset : 0;
+    gap_below(&at, shelf, shelf->root, slot);
+    if (found)
+        *found = (struct found){slot->first, slot->last, slot->bytes, at};
+    return at;
+}
+
+/* Searches that have taken most_steps are at an end: what is left goes above all that lives at the same time. */
 static uint64_t place_all(struct shelf *shelf, struct slot *slot, int count)
 {
     uint64_t top = 0;
+    int i = 0;
     shelf->block_count = 0;
-    for (int i = 0; i < count; i++) {
-        uint64_t at = 0;
-        for (int b = 0; b < shelf->block_count; b++)
-            if (gap_in_block(&at, &shelf->block[shelf->sequence[b]], &slot[i]))
-                break;
-        slot[i].offset = at;
-        put_on_shelf(shelf, &slot[i]);
-        if (at + slot[i].bytes > top)
-            top = at + slot[i].bytes;
+    shelf->steps = 0;
+    shelf->root = new_block(shelf);
+    if (shelf->found)
+        memset(shelf->found, 0, shelf->found_count * sizeof(*shelf->found));
+    for (; i < count && (shelf->steps < shelf->most_steps || !shelf->roof.size); i++) {
+        slot[i].offset = i > 0 ? find_gap(shelf, &slot[i]) : 0;
+        shelf->root = put_below(shelf, shelf->root, &slot[i]);
+        top = larger_of(top, slot[i].offset + slot[i].bytes);
+    }
+    shelf->all_steps += shelf->steps + (uint64_t)count;
+    if (i == count)
+        return top;
+    memset(shelf->roof.own, 0, 2 * shelf->roof.size * sizeof(*shelf->roof.own));
+    memset(shelf->roof.all, 0, 2 * shelf->roof.size * sizeof(*shelf->roof.all));
+    for (int k = 0; k < i; k++)
+        raise_roof(&shelf->roof, &slot[k]);
+    for (; i < count; i++) {
+        slot[i].offset = roof_over(&shelf->roof, &slot[i]);
+        raise_roof(&shelf->roof, &slot[i]);
+        top = larger_of(top, slot[i].offset + slot[i].bytes);
     }
     return top;
 }
@@ -355,15 +532,25 @@ static plim_status pack(uint64_t *top, struct instance *instance, int count, str
     struct slot *slot = arena_array(work, (size_t)count, sizeof(*slot));
     struct shelf shelf = {
         .block = arena_array(work, most_blocks(count), sizeof(*shelf.block)),
-        .sequence = arena_array(work, most_blocks(count), sizeof(*shelf.sequence)),
     };
-    if (!slot || !shelf.block || !shelf.sequence)
+    if (!slot || !shelf.block)
         return arena_refused(work, error);
     TRY(load(slot, &instructions, instance, count, error));
-    uint64_t *tree = arena_array(work, 2 * tree_size(instructions), sizeof(*tree));
-    if (!tree)
+    size_t size = tree_size(instructions), log = 1;
+    uint64_t *tree = arena_array(work, 2 * size, sizeof(*tree));
+    for (shelf.found_count = 1; shelf.found_count < (size_t)count;) {
+        shelf.found_count *= 2;
+        log++;
+    }
+    shelf.found = arena_array(work, shelf.found_count, sizeof(*shelf.found));
+    shelf.most_steps = STEPS_A_SLOT * (uint64_t)count * log;
+    shelf.roof = (struct roof){.own = arena_array(work, 2 * size, sizeof(uint64_t)),
+                               .all = arena_array(work, 2 * size, sizeof(uint64_t)),
+                               .size = size};
+    if (!tree || !shelf.found || !shelf.roof.own || !shelf.roof.all)
         return arena_refused(work, error);
     try_orders(top, instance, slot, &shelf, count, measure(slot, count, tree, instructions));
+    work_count(work->budget, shelf.all_steps);
     return PLIM_OK;
 }
 
@@ -375,9 +562,9 @@ static plim_status pack_few(uint64_t *top, struct instance *instance, int count,
 {
     struct slot slot[FEW];
     struct block block[2];
-    int sequence[2], instructions;
+    int instructions;
     uint64_t tree[2 * FEW_INSTRUCTIONS] = {0};
-    struct shelf shelf = {.block = block, .sequence = sequence};
+    struct shelf shelf = {.block = block};
     TRY(load(slot, &instructions, instance, count, error));
     try_orders(top, instance, slot, &shelf, count, measure(slot, count, tree, instructions));
     return PLIM_OK;

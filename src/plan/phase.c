@@ -1,7 +1,7 @@
 /* phase.c - one phase of a program, from its graph: chains, kernels,
    lifetimes, offsets, places. */
-#include <string.h>
-
+#include "base/names.h"
+#include "base/work.h"
 #include "plan/plan_builder.h"
 
 static bool take_tables(struct builder *b)
@@ -30,31 +30,31 @@ static void collect_nodes(struct builder *b)
     }
 }
 
-static bool same_tensor(const struct tensor *a, const struct tensor *b)
+static bool same_type(const struct tensor *a, const struct tensor *b)
 {
-    return strcmp(a->name, b->name) == 0 && a->type == b->type && shape_equal(&a->shape, &b->shape);
+    return a->type == b->type && shape_equal(&a->shape, &b->shape);
 }
 
-/* Graphs of one model name their weights in the same order: the search goes
-   on where it last found one. */
+/* Weights and states of another graph of the program are the same by name. */
 static plim_status match_persistent(struct builder *b, plim_error *error)
 {
     const struct program *program = b->program;
-    int next = 0;
+    struct names names;
+    names_init(&names, &b->work);
+    for (int i = 0; i < program->persistent_count; i++)
+        if (!names_add(&names, program->persistent[i]->name, i))
+            return program_refused(program, error);
     for (int t = 0; t < b->graph->tensor_count; t++) {
         const struct tensor *tensor = b->graph->tensor[t];
         if (tensor->kind != KIND_WEIGHT && tensor->kind != KIND_STATE)
             continue;
-        int tried = 0;
-        while (tried < program->persistent_count && !same_tensor(program->persistent[next], tensor)) {
-            next = (next + 1) % program->persistent_count;
-            tried++;
-        }
-        if (tried == program->persistent_count)
+        int found = names_find(&names, tensor->name);
+        if (found < 0 || !same_type(program->persistent[found], tensor))
             return fail(error, PLIM_BAD_MODEL, "%s has another shape or type in the graphs of one program",
                         tensor->name);
-        b->persistent[t] = next;
+        b->persistent[t] = found;
     }
+    work_count(b->work.budget, names.steps + (uint64_t)b->graph->tensor_count);
     return PLIM_OK;
 }
 

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
+#include "base/work.h"
+#include "plan/offset_set.h"
 #include "plan/plan_builder.h"
 
 /* Where a whole copy of a tensor lies now. */
@@ -32,23 +35,22 @@ struct replay {
     const struct program *program;
     const struct phase *phase;
     struct arena work;
-    struct copy *copy; /* by tensor id */
-    int *held;         /* tensors with a copy of their own in the arena, by offset: no two share a byte */
-    int held_count;
-    int *slices; /* tensors in the worker's buffers, of the current instruction */
-    int slices_count;
-    int *version;          /* by tensor id: updates so far */
-    int *expected;         /* by node id * MOST_INPUTS + i: version in program order */
-    bool *ran;             /* by node id */
-    struct access *access; /* of the current instruction */
+    struct copy *copy;        /* by tensor id */
+    struct offset_set held;   /* tensors with a copy of their own in the arena */
+    struct offset_set slices; /* tensors in the worker's buffers, of the current instruction */
+    int *version;             /* by tensor id: updates so far */
+    int *expected;            /* by node id * MOST_INPUTS + i: version in program order */
+    bool *ran;                /* by node id */
+    struct access *access;    /* of the current instruction */
     int access_count;
-    const struct instance **alive; /* at the current instruction, by offset */
-    int alive_count;
+    const struct fold **fold; /* of the current instruction, by where their parts are */
+    struct offset_set alive;  /* instances at the current instruction */
     uint64_t alive_bytes;
     const struct instance **coming, **going; /* by first, and by last, instruction */
     int come, gone;                          /* how many of them have */
     int at;                                  /* instruction */
     const struct instruction *instruction;
+    uint64_t steps; /* operands, stretches and accesses that were looked at */
     plim_error *error;
 };
 
@@ -87,49 +89,24 @@ static plim_status check_instance(const struct replay *r, const struct instance 
     return PLIM_OK;
 }
 
-/* How many of the living begin at or before the offset. */
-static int alive_before(const struct replay *r, uint64_t offset)
-{
-    int low = 0, high = r->alive_count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (r->alive[middle]->offset <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static uint64_t end_of(const struct instance *instance)
-{
-    return instance->offset + instance->bytes;
-}
-
 static plim_status come_alive(struct replay *r, const struct instance *instance)
 {
-    int at = alive_before(r, instance->offset);
-    const struct instance *before = at > 0 ? r->alive[at - 1] : NULL,
-                          *behind = at < r->alive_count ? r->alive[at] : NULL;
-    const struct instance *met = before && end_of(before) > instance->offset   ? before
-                                 : behind && end_of(instance) > behind->offset ? behind
-                                                                               : NULL;
+    const struct stretch *met = offset_set_meet(&r->alive, instance->offset, instance->bytes);
+    if (instance->bytes == 0)
+        return PLIM_OK;
     if (met)
-        return WRONG(r, "%s and %s share bytes at instruction %d", met->name, instance->name, r->at);
-    memmove(&r->alive[at + 1], &r->alive[at], (size_t)(r->alive_count - at) * sizeof(*r->alive));
-    r->alive[at] = instance;
-    r->alive_count++;
+        return WRONG(r, "%s and %s share bytes at instruction %d", r->phase->instance[met->owner].name, instance->name,
+                     r->at);
+    offset_set_add(&r->alive, instance->offset, instance->bytes, (int)(instance - r->phase->instance));
     r->alive_bytes += instance->bytes;
     return PLIM_OK;
 }
 
 static void die(struct replay *r, const struct instance *instance)
 {
-    int at = alive_before(r, instance->offset) - 1;
-    while (at > 0 && r->alive[at] != instance) /* those without bytes may begin at the same place */
-        at--;
-    memmove(&r->alive[at], &r->alive[at + 1], (size_t)(r->alive_count - at - 1) * sizeof(*r->alive));
-    r->alive_count--;
+    if (instance->bytes == 0)
+        return;
+    offset_set_remove(&r->alive, offset_set_meet(&r->alive, instance->offset, instance->bytes));
     r->alive_bytes -= instance->bytes;
 }
 
@@ -144,11 +121,11 @@ static plim_status enter_instruction(struct replay *r, int at)
     return PLIM_OK;
 }
 
-/* The last that begins at or before the offset must reach to the end. */
+/* The first that it meets begins at or before it, and reaches to its end. */
 static bool inside_alive(const struct replay *r, uint64_t offset, uint64_t bytes)
 {
-    int before = alive_before(r, offset);
-    return before > 0 && offset + bytes <= end_of(r->alive[before - 1]);
+    const struct stretch *met = offset_set_meet(&r->alive, offset, bytes);
+    return met && met->offset <= offset && offset + bytes <= met->offset + met->bytes;
 }
 
 /* ---- weights and states ------------------------------------------------ */
@@ -190,86 +167,52 @@ static void expect_versions(struct replay *r)
     memset(r->version, 0, (size_t)graph->tensor_count * sizeof(*r->version));
 }
 
-static void start_copies(struct replay *r)
+static plim_status start_copies(struct replay *r)
 {
     const struct graph *graph = r->phase->graph;
-    int next = 0;
+    const struct program *program = r->program;
+    struct names names;
+    names_init(&names, &r->work);
+    for (int i = 0; i < program->persistent_count; i++)
+        if (!names_add(&names, program->persistent[i]->name, i))
+            return program_refused(program, r->error);
     for (int t = 0; t < graph->tensor_count; t++) {
         const struct tensor *tensor = graph->tensor[t];
+        bool lasts = tensor->kind == KIND_WEIGHT || tensor->kind == KIND_STATE;
+        int i = lasts ? names_find(&names, tensor->name) : -1;
         if (tensor->kind == KIND_INPUT)
             r->copy[t] =
                 (struct copy){.space = SPACE_BATCH, .offset = (uint64_t)tensor->column, .bytes = tensor_bytes(tensor)};
-        for (int tried = 0;
-             (tensor->kind == KIND_WEIGHT || tensor->kind == KIND_STATE) && tried < r->program->persistent_count;
-             tried++) {
-            int i = (next + tried) % r->program->persistent_count;
-            if (strcmp(r->program->persistent[i]->name, tensor->name) != 0)
-                continue;
+        if (i >= 0)
             r->copy[t] = (struct copy){
-                .space = SPACE_ARENA, .offset = r->program->persistent_offset[i], .bytes = tensor_bytes(tensor)};
-            next = i + 1;
-            break;
-        }
+                .space = SPACE_ARENA, .offset = program->persistent_offset[i], .bytes = tensor_bytes(tensor)};
     }
+    r->steps += names.steps + (uint64_t)graph->tensor_count;
+    return PLIM_OK;
 }
 
 /* ---- copies of values -------------------------------------------------- */
-
-/* How many of those in the arena end at or before the offset. */
-static int held_before(const struct replay *r, uint64_t offset)
-{
-    int low = 0, high = r->held_count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        const struct copy *copy = &r->copy[r->held[middle]];
-        if (copy->offset + copy->bytes <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void lose_slices(struct replay *r, uint64_t offset, uint64_t bytes)
-{
-    for (int i = 0; i < r->slices_count;) {
-        struct copy *copy = &r->copy[r->slices[i]];
-        if (meet(copy->offset, copy->bytes, offset, bytes)) {
-            copy->space = SPACE_NONE;
-            r->slices[i] = r->slices[--r->slices_count];
-        } else {
-            i++;
-        }
-    }
-}
 
 /* Whatever lay in these bytes is gone. Weights cannot be met: values are
    inside instances, instances outside of their region. */
 static void lose(struct replay *r, enum space space, uint64_t offset, uint64_t bytes)
 {
-    if (space == SPACE_WORKER)
-        lose_slices(r, offset, bytes);
-    if (space != SPACE_ARENA)
+    struct offset_set *set = space == SPACE_WORKER ? &r->slices : &r->held;
+    if (space != SPACE_WORKER && space != SPACE_ARENA)
         return;
-    int first = held_before(r, offset), end = first;
-    for (; end < r->held_count && r->copy[r->held[end]].offset < offset + bytes; end++)
-        r->copy[r->held[end]].space = SPACE_NONE;
-    memmove(&r->held[first], &r->held[end], (size_t)(r->held_count - end) * sizeof(*r->held));
-    r->held_count -= end - first;
+    for (const struct stretch *met; (met = offset_set_meet(set, offset, bytes));) {
+        r->steps++;
+        r->copy[met->owner].space = SPACE_NONE;
+        offset_set_remove(set, met);
+    }
 }
 
 static void hold(struct replay *r, const struct tensor *tensor, struct copy copy)
 {
     lose(r, copy.space, copy.offset, copy.bytes);
     r->copy[tensor->id] = copy;
-    if (copy.space == SPACE_WORKER)
-        r->slices[r->slices_count++] = tensor->id;
-    if (copy.space != SPACE_ARENA)
-        return;
-    int at = held_before(r, copy.offset);
-    memmove(&r->held[at + 1], &r->held[at], (size_t)(r->held_count - at) * sizeof(*r->held));
-    r->held[at] = tensor->id;
-    r->held_count++;
+    if (copy.space == SPACE_WORKER || copy.space == SPACE_ARENA)
+        offset_set_add(copy.space == SPACE_WORKER ? &r->slices : &r->held, copy.offset, copy.bytes, tensor->id);
 }
 
 /* ---- operands ---------------------------------------------------------- */
@@ -327,13 +270,27 @@ static plim_status check_read(struct replay *r, const struct task *task, int i, 
     return PLIM_OK;
 }
 
+static int fold_order(const void *left, const void *right)
+{
+    const struct fold *a = *(const struct fold *const *)left, *b = *(const struct fold *const *)right;
+    return a->from < b->from ? -1 : a->from > b->from;
+}
+
+static void order_folds(struct replay *r)
+{
+    for (int f = 0; f < r->instruction->fold_count; f++)
+        r->fold[f] = &r->instruction->fold[f];
+    if (r->instruction->fold_count)
+        qsort(r->fold, (size_t)r->instruction->fold_count, sizeof(*r->fold), fold_order);
+}
+
 /* The fold that belongs to partial sums at this place. */
 static const struct fold *find_fold(const struct replay *r, const struct place *place)
 {
-    for (int f = 0; f < r->instruction->fold_count; f++)
-        if (r->instruction->fold[f].from == place->offset)
-            return &r->instruction->fold[f];
-    return NULL;
+    const struct fold like = {.from = place->offset}, *key = &like;
+    size_t count = (size_t)r->instruction->fold_count;
+    const struct fold **found = count ? bsearch(&key, r->fold, count, sizeof(*r->fold), fold_order) : NULL;
+    return found ? *found : NULL;
 }
 
 static plim_status write_sum(struct replay *r, const struct node *node, const struct place *place,
@@ -457,20 +414,51 @@ static int access_order(const void *left, const void *right)
     return a->offset != b->offset ? (a->offset < b->offset ? -1 : 1) : 0;
 }
 
-/* Rule 3. Sorted by offset, an access can only meet those that begin before the
-   furthest end so far. */
+static plim_status accesses_meet(const struct replay *r, const struct access *a, const struct access *b)
+{
+    return WRONG(r, "%s %s and %s %s meet in bytes at %llu while units run", a->node->op->name, a->node->name,
+                 b->node->op->name, b->node->name, (unsigned long long)b->offset);
+}
+
+static const struct access *further(const struct access *a, const struct access *b)
+{
+    return !a || a->offset + a->bytes < b->offset + b->bytes ? b : a;
+}
+
+static bool reaches(const struct access *a, uint64_t offset)
+{
+    return a && a->offset + a->bytes > offset;
+}
+
+/* Those from `begin` to `end` begin at one offset: where one of them writes, all go by the same rows. */
+static plim_status check_together(struct replay *r, int begin, int end)
+{
+    const struct access *write = NULL;
+    for (int i = begin; i < end; i++)
+        write = r->access[i].write ? &r->access[i] : write;
+    r->steps += (uint64_t)(end - begin);
+    for (int i = begin; write && i < end; i++)
+        if (&r->access[i] != write && (!write->row_bytes || r->access[i].row_bytes != write->row_bytes))
+            return accesses_meet(r, write, &r->access[i]);
+    return PLIM_OK;
+}
+
+/* Rule 3. Sorted by offset, an access meets one of those that begin before it when the one that reaches furthest
+   reaches it: no write may meet any, and nothing a write. */
 static plim_status check_accesses(struct replay *r)
 {
+    const struct access *furthest = NULL, *written = NULL; /* of those before */
     if (r->access_count)
         qsort(r->access, (size_t)r->access_count, sizeof(*r->access), access_order);
-    for (int i = 0; i < r->access_count; i++) {
-        const struct access *a = &r->access[i];
-        for (int j = i + 1; j < r->access_count && r->access[j].offset < a->offset + a->bytes; j++) {
-            const struct access *b = &r->access[j];
-            bool by_rows = a->offset == b->offset && a->row_bytes && a->row_bytes == b->row_bytes;
-            if ((a->write || b->write) && !by_rows)
-                return WRONG(r, "%s %s and %s %s meet in bytes at %llu while units run", a->node->op->name,
-                             a->node->name, b->node->op->name, b->node->name, (unsigned long long)b->offset);
+    for (int begin = 0, end; begin < r->access_count; begin = end) {
+        uint64_t offset = r->access[begin].offset;
+        for (end = begin; end < r->access_count && r->access[end].offset == offset; end++)
+            if (reaches(r->access[end].write ? furthest : written, offset))
+                return accesses_meet(r, r->access[end].write ? furthest : written, &r->access[end]);
+        TRY(check_together(r, begin, end));
+        for (int i = begin; i < end; i++) {
+            furthest = further(furthest, &r->access[i]);
+            written = r->access[i].write ? further(written, &r->access[i]) : written;
         }
     }
     return PLIM_OK;
@@ -509,7 +497,7 @@ static plim_status finish_task(struct replay *r, const struct task *task)
 /* Slice buffers are dead when the instruction is; what was made by rows is whole. */
 static void leave_instruction(struct replay *r)
 {
-    lose_slices(r, 0, UINT64_MAX / 2);
+    lose(r, SPACE_WORKER, 0, UINT64_MAX / 2);
     for (int t = 0; t < r->instruction->task_count; t++) {
         const struct node *node = r->instruction->task[t].node;
         for (int k = 0; k < node->output_count; k++)
@@ -522,6 +510,8 @@ static plim_status replay_instruction(struct replay *r, int at)
     const struct instruction *instruction = r->instruction = &r->phase->instruction[at];
     uint64_t live = r->program->persistent_bytes + r->program->worker_bytes * (uint64_t)r->program->threads;
     r->access_count = 0;
+    r->steps += (uint64_t)instruction->task_count + (uint64_t)instruction->fold_count;
+    order_folds(r);
     TRY(enter_instruction(r, at));
     TRY(check_chain(r, &instruction->chain));
     for (int t = 0; t < instruction->task_count; t++)
@@ -552,31 +542,72 @@ static plim_status check_end(const struct replay *r)
     return PLIM_OK;
 }
 
-static size_t longest_instruction(const struct phase *phase)
+static size_t longest_instruction(const struct phase *phase, size_t *folds)
 {
     int most = 0;
-    for (int i = 0; i < phase->instruction_count; i++)
-        most = phase->instruction[i].task_count > most ? phase->instruction[i].task_count : most;
+    *folds = 0;
+    for (int i = 0; i < phase->instruction_count; i++) {
+        const struct instruction *instruction = &phase->instruction[i];
+        most = instruction->task_count > most ? instruction->task_count : most;
+        *folds = (size_t)instruction->fold_count > *folds ? (size_t)instruction->fold_count : *folds;
+    }
     return (size_t)most;
+}
+
+/* Offsets in that space where something will be held, outputs of tasks and what folds make: into out, or
+   only counted. */
+static int find_offsets(uint64_t *out, const struct phase *phase, enum space space)
+{
+    int count = 0;
+    for (int i = 0; i < phase->instruction_count; i++) {
+        const struct instruction *instruction = &phase->instruction[i];
+        for (int t = 0; t < instruction->task_count; t++)
+            for (int k = 0; k < instruction->task[t].node->output_count; k++) {
+                const struct place *place = &instruction->task[t].output[k];
+                if (place->space == space && out)
+                    out[count] = place->offset;
+                count += place->space == space;
+            }
+        for (int f = 0; f < instruction->fold_count && space == SPACE_ARENA; f++, count++)
+            if (out)
+                out[count] = instruction->fold[f].to;
+    }
+    return count;
+}
+
+static bool take_offsets(struct replay *r, struct offset_set *set, enum space space)
+{
+    int count = find_offsets(NULL, r->phase, space);
+    uint64_t *offset = arena_array(&r->work, (size_t)count, sizeof(*offset));
+    if (!offset)
+        return false;
+    find_offsets(offset, r->phase, space);
+    return offset_set_init(set, &r->work, offset, count);
+}
+
+static bool take_alive(struct replay *r)
+{
+    uint64_t *offset = arena_array(&r->work, (size_t)r->phase->instance_count, sizeof(*offset));
+    for (int k = 0; offset && k < r->phase->instance_count; k++)
+        offset[k] = r->phase->instance[k].offset;
+    return offset && offset_set_init(&r->alive, &r->work, offset, r->phase->instance_count);
 }
 
 static bool take_tables(struct replay *r)
 {
     const struct graph *graph = r->phase->graph;
-    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count;
-    size_t instances = (size_t)r->phase->instance_count, tasks = longest_instruction(r->phase);
+    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count, folds;
+    size_t instances = (size_t)r->phase->instance_count, tasks = longest_instruction(r->phase, &folds);
     r->copy = arena_array(&r->work, tensors, sizeof(*r->copy));
-    r->held = arena_array(&r->work, tensors, sizeof(*r->held));
-    r->slices = arena_array(&r->work, tasks * MOST_OUTPUTS, sizeof(*r->slices));
     r->version = arena_array(&r->work, tensors, sizeof(*r->version));
     r->expected = arena_array(&r->work, nodes * MOST_INPUTS, sizeof(*r->expected));
     r->ran = arena_array(&r->work, nodes, sizeof(*r->ran));
     r->access = arena_array(&r->work, tasks * (MOST_INPUTS + MOST_OUTPUTS + 1), sizeof(*r->access));
-    r->alive = arena_array(&r->work, instances, sizeof(*r->alive));
+    r->fold = arena_array(&r->work, folds, sizeof(*r->fold));
     r->coming = arena_array(&r->work, instances, sizeof(*r->coming));
     r->going = arena_array(&r->work, instances, sizeof(*r->going));
-    return r->copy && r->held && r->slices && r->version && r->expected && r->ran && r->access && r->alive &&
-           r->coming && r->going;
+    return r->copy && r->version && r->expected && r->ran && r->access && r->fold && r->coming && r->going &&
+           take_alive(r) && take_offsets(r, &r->held, SPACE_ARENA) && take_offsets(r, &r->slices, SPACE_WORKER);
 }
 
 static void order_instances(struct replay *r)
@@ -595,9 +626,10 @@ static plim_status replay_graph(struct replay *r)
         return program_refused(r->program, r->error);
     order_instances(r);
     expect_versions(r);
-    start_copies(r);
+    TRY(start_copies(r));
     for (int i = 0; i < r->phase->instruction_count; i++)
         TRY(replay_instruction(r, i));
+    work_count(r->work.budget, r->steps);
     return check_end(r);
 }
 

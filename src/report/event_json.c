@@ -5,6 +5,7 @@
 #include "report/report.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void send(struct plim_report *report, struct json_writer *json)
 {
@@ -19,6 +20,36 @@ static void begin(struct plim_report *report, struct json_writer *json, const ch
     json_object(json, NULL);
     json_string(json, "event", event);
 }
+
+/* ---- notes ---- */
+
+/* A note is told once, by an event that may have no line: the next line of an epoch, or of the end, has it. */
+static void keep_note(struct plim_report *report, const char *note)
+{
+    size_t bytes = strlen(note) + 1;
+    if (bytes > REPORT_NOTES_BYTES - report->notes_bytes) {
+        report->notes_lost++;
+        return;
+    }
+    memcpy(report->notes + report->notes_bytes, note, bytes);
+    report->notes_bytes += bytes;
+}
+
+static void add_notes(struct json_writer *json, struct plim_report *report)
+{
+    if (!report->notes_bytes && !report->notes_lost)
+        return;
+    json_array(json, "notes");
+    for (size_t at = 0; at < report->notes_bytes; at += strlen(report->notes + at) + 1)
+        json_string(json, NULL, report->notes + at);
+    json_end_array(json);
+    if (report->notes_lost)
+        json_int(json, "notes_lost", report->notes_lost);
+    report->notes_bytes = 0;
+    report->notes_lost = 0;
+}
+
+/* ---- a line an event ---- */
 
 static void step_line(struct plim_report *report, const plim_progress *progress)
 {
@@ -66,6 +97,8 @@ static void epoch_line(struct plim_report *report, const plim_progress *progress
                    progress->metric_each_count[m]);
         }
     }
+    json_int(&json, "skipped_steps", progress->skipped_steps);
+    add_notes(&json, report);
     struct usage usage;
     if (usage_now(&usage))
         json_uint(&json, "rss_bytes", usage.rss);
@@ -87,8 +120,10 @@ static void end_line(struct plim_report *report, const plim_end *end)
     json_int(&json, "malloc_growth_bytes", end->malloc_growth_bytes);
     json_double(&json, "data_wait_share", end->data_wait_share);
     json_string(&json, "checkpoint", end->checkpoint);
+    json_int(&json, "skipped_steps", end->skipped_steps);
     if (end->note)
         json_string(&json, "note", end->note);
+    add_notes(&json, report);
     if (end->weights_digest)
         json_string(&json, "weights_digest", end->weights_digest);
     if (end->optimizer_digest)
@@ -104,6 +139,8 @@ static void plan_line(struct plim_report *report, const plim_plan_report *plan)
 
 void event_json(struct plim_report *report, const plim_event *event, bool steps)
 {
+    if ((event->kind == PLIM_EVENT_BEGIN || event->kind == PLIM_EVENT_STEP) && event->progress->note)
+        keep_note(report, event->progress->note);
     if (event->kind == PLIM_EVENT_PLAN)
         plan_line(report, event->plan);
     else if (event->kind == PLIM_EVENT_STEP && steps)

@@ -170,6 +170,10 @@ static void end_line(struct plim_report *report, const plim_end *end)
         text_add(&report->line, "note: %s\n", end->note);
     if (end->steps == 0 && strcmp(end->status, "done") == 0)
         text_add(&report->line, "nothing left to do: all epochs are done; raise train.epochs to go on\n");
+    if (end->weights_digest)
+        text_add(&report->line, "weights_digest %s\n", end->weights_digest);
+    if (end->optimizer_digest)
+        text_add(&report->line, "optimizer_digest %s\n", end->optimizer_digest);
     report_flush(report);
 }
 

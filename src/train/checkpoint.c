@@ -19,6 +19,8 @@
 #define FORMAT     "plimsoll checkpoint 1"
 #define SEAL       "plimsoll.sha256"
 #define SEAL_BYTES 32
+/* Of all notes about the position, at most. */
+#define NOTES_BYTES (4096 + 48 * MOST_METRICS)
 
 void path_folder(char out[CHECKPOINT_PATH_BYTES], const char *path)
 {
@@ -50,7 +52,7 @@ static uint64_t written_bytes(const char *name)
 static uint64_t header_bytes(const struct program *program)
 {
     const uint64_t words = sizeof "\"\":{\"dtype\":\"BOOL\",\"shape\":[],\"data_offsets\":[,]},";
-    uint64_t bytes = 2048 + 48 * MOST_METRICS, offset = digits(program->persistent_bytes);
+    uint64_t bytes = NOTES_BYTES, offset = digits(program->persistent_bytes);
     for (int i = 0; i < program->persistent_count; i++) {
         const struct tensor *tensor = program->persistent[i];
         bytes += written_bytes(tensor->name) + words + 2 * offset;
@@ -60,13 +62,13 @@ static uint64_t header_bytes(const struct program *program)
     return bytes;
 }
 
-/* What saving or loading takes beside the planned buffer, never both at a time. Saving: the header grows as text does
-   (old and doubled new for a moment), and names are kept to find duplicates. Loading: the header with a table of
-   entries. The folder's lock and the file that proves room are open beside it. */
+/* What saving or loading takes beside the planned buffer, never both at a time. Saving: the header's text, which is
+   reserved at its length, and names to find duplicates; notes are a text of their own that grows. Loading: the header
+   with a table of entries. The folder's lock and the file that proves room are open beside it. */
 uint64_t checkpoint_cost(const struct program *program)
 {
-    uint64_t header = header_bytes(program), saving = 4 * header;
-    uint64_t loading = header + 256 * (uint64_t)program->persistent_count;
+    uint64_t header = header_bytes(program), count = (uint64_t)program->persistent_count;
+    uint64_t saving = safetensors_header_cost(header, count) + 4 * NOTES_BYTES, loading = header + 256 * count;
     return (saving > loading ? saving : loading) + 5 * CHECKPOINT_PATH_BYTES + 4096;
 }
 
@@ -84,12 +86,30 @@ uint64_t checkpoint_bytes(const struct program *program, bool weights_only)
 __attribute__((format(printf, 4, 5))) static plim_status note(struct safetensors_writer *writer, plim_error *error,
                                                               const char *key, const char *format, ...)
 {
-    char value[80];
+    char value[128];
     va_list arguments;
     va_start(arguments, format);
     number_print_list(value, sizeof value, format, arguments);
     va_end(arguments);
     return safetensors_note(writer, key, value, error);
+}
+
+/* "data" and "data_files", "data_bytes", "data_changed", "data_name". */
+static plim_status note_fingerprint(struct safetensors_writer *writer, const char *key, const struct fingerprint *data,
+                                    plim_error *error)
+{
+    char longer[64];
+    if (!data->digest[0])
+        return PLIM_OK;
+    TRY(note(writer, error, key, "%s", data->digest));
+    snprintf(longer, sizeof longer, "%s_files", key);
+    TRY(note(writer, error, longer, "%" PRId64, data->files));
+    snprintf(longer, sizeof longer, "%s_bytes", key);
+    TRY(note(writer, error, longer, "%" PRIu64, data->bytes));
+    snprintf(longer, sizeof longer, "%s_changed", key);
+    TRY(note(writer, error, longer, "%" PRId64, data->changed));
+    snprintf(longer, sizeof longer, "%s_name", key);
+    return note(writer, error, longer, "%s", data->name);
 }
 
 static plim_status note_position(struct safetensors_writer *writer, const struct position *position, plim_error *error)
@@ -113,6 +133,8 @@ static plim_status note_position(struct safetensors_writer *writer, const struct
     TRY(note(writer, error, "dataset_count", "%" PRId64, position->dataset_count));
     if (position->job[0])
         TRY(note(writer, error, "job", "%s", position->job));
+    TRY(note_fingerprint(writer, "data", &position->data, error));
+    TRY(note_fingerprint(writer, "validation_data", &position->validation, error));
     return note(writer, error, "instructions", "%s", position->instructions);
 }
 
@@ -154,7 +176,15 @@ static plim_status create(struct safetensors_writer **out, struct machine *machi
 {
     uint64_t bytes;
     void *buffer = machine_buffer(&bytes, machine, PHASE_SAVE);
-    return safetensors_create(out, machine->budget, path, buffer, bytes, error);
+    struct safetensors_writer *writer = NULL;
+    TRY(safetensors_create(&writer, machine->budget, path, buffer, bytes, error));
+    plim_status status =
+        safetensors_expect(writer, header_bytes(machine->program), (uint64_t)machine->program->persistent_count, error);
+    if (status == PLIM_OK)
+        *out = writer;
+    else
+        safetensors_abandon(writer);
+    return status;
 }
 
 plim_status checkpoint_write(struct safetensors_writer **out, const char *path, struct machine *machine,
@@ -244,6 +274,26 @@ static bool real_note(double *out, const struct safetensors *file, const char *k
     return true;
 }
 
+/* What is missing or damaged of what only informs is nothing; without a digest there is nothing to compare. */
+static void read_fingerprint(struct fingerprint *out, const struct safetensors *file, const char *key)
+{
+    char longer[64];
+    int64_t bytes = 0;
+    const char *digest = safetensors_metadata(file, key), *name;
+    *out = (struct fingerprint){0};
+    snprintf(out->digest, sizeof out->digest, "%s", digest ? digest : "");
+    snprintf(longer, sizeof longer, "%s_files", key);
+    (void)whole_note(&out->files, file, longer);
+    snprintf(longer, sizeof longer, "%s_bytes", key);
+    if (whole_note(&bytes, file, longer))
+        out->bytes = (uint64_t)bytes;
+    snprintf(longer, sizeof longer, "%s_changed", key);
+    (void)whole_note(&out->changed, file, longer);
+    snprintf(longer, sizeof longer, "%s_name", key);
+    name = safetensors_metadata(file, longer);
+    snprintf(out->name, sizeof out->name, "%s", name ? name : "");
+}
+
 /* Counts are added to, and made into doubles: beyond this one is none that a run has reached. */
 static bool is_count(int64_t value)
 {
@@ -276,6 +326,8 @@ static plim_status read_position(struct position *out, const struct safetensors 
     position.seed = strtoull(seed, NULL, 10);
     snprintf(position.instructions, sizeof position.instructions, "%s", instructions);
     snprintf(position.job, sizeof position.job, "%s", job ? job : "");
+    read_fingerprint(&position.data, file, "data");
+    read_fingerprint(&position.validation, file, "validation_data");
     *out = position;
     return PLIM_OK;
 }
@@ -359,6 +411,15 @@ plim_status checkpoint_steps(int64_t *steps, const char *path, struct budget *bu
         *steps = -1;
     safetensors_close(file);
     return PLIM_OK;
+}
+
+plim_status checkpoint_is_whole(const char *path, struct budget *budget, plim_error *error)
+{
+    struct safetensors *file = NULL;
+    TRY(safetensors_open(&file, budget, path, error));
+    plim_status status = check_seal(file, path, error);
+    safetensors_close(file);
+    return status;
 }
 
 plim_status checkpoint_read(bool *whole, struct position *position, const char *path, struct machine *machine,

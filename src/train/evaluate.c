@@ -23,8 +23,6 @@ plim_status trainer_check_batch(const struct trainer *trainer, const struct batc
     return hint(error, status, "batch: {size: %lld, drop_remainder: true}", (long long)rows);
 }
 
-/* What layers remember goes on through validation, which is therefore not broken off half way: it could not be done
-   again. */
 plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_error *error)
 {
     const struct model_tensors *tensors = &trainer->evaluate_tensors;
@@ -38,8 +36,10 @@ plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_erro
     TRY(iterator_seek(trainer->validation_iterator, 0, 0, error));
     for (int64_t i = 0; !trainer->options.validation_steps || i < trainer->options.validation_steps; i++) {
         TRY(iterator_next(&batch, trainer->validation_iterator, error));
-        if (!batch || (trainer_stop_asked(trainer) && !trainer->remembered))
+        if (!batch)
             break;
+        if (trainer_stop_asked(trainer))
+            return fail(error, PLIM_INTERRUPTED, "stopped in the middle of validation");
         TRY(trainer_check_batch(trainer, batch, error));
         machine_run(&trainer->machine, PHASE_EVALUATE, batch);
         TRY(backend_check(trainer->machine.program->backend, error));

@@ -4,8 +4,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/budget_stop.h"
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "formats/keras_file.h"
 #include "train/trainer.h"
@@ -22,7 +25,7 @@ const char *trainer_tell(struct trainer *trainer, const char *format, ...)
         used += (size_t)snprintf(trainer->note + used, sizeof trainer->note - used, "; ");
     va_list list;
     va_start(list, format);
-    vsnprintf(trainer->note + used, sizeof trainer->note - used, format, list);
+    message_print_list(trainer->note + used, sizeof trainer->note - used, format, list);
     va_end(list);
     return trainer->note + used;
 }
@@ -38,18 +41,79 @@ static plim_status check_same(const char *what, int64_t saved, int64_t now, plim
     return hint(error, status, "train without --resume to start anew");
 }
 
+static plim_status check_elements(int64_t saved, int64_t now, plim_error *error)
+{
+    char before[48], here[48];
+    if (saved == now)
+        return PLIM_OK;
+    elements_text(before, saved);
+    elements_text(here, now);
+    plim_status status = fail(error, PLIM_BAD_DATA, "the checkpoint was made with %s, this job has %s", before, here);
+    return hint(error, status, "--data-changed goes on with it; without --resume training starts anew");
+}
+
 static plim_status check_job(const char *saved, const char *here, plim_error *error)
 {
     if (!saved[0] || !here[0] || strcmp(saved, here) == 0)
         return PLIM_OK;
-    plim_status status = fail(error, PLIM_BAD_DATA,
-                              "the checkpoint is of another job: its digest is %.12s..., the one of this job %.12s...",
-                              saved, here);
+    plim_status status =
+        fail(error, PLIM_BAD_DATA,
+             "the checkpoint is of another job: its digest is %.12s..., the one of this job %.12s...", saved, here);
     return hint(error, status, "start without --resume, or --checkpoint another folder");
 }
 
-/* Steps are multiplied by the batch to find their place in the data: beyond its end there is none. */
-static plim_status check_step(const struct trainer *trainer, const struct position *saved, plim_error *error)
+#define PATH_SHOWN 160 /* bytes of a path in a note */
+
+/* "2 files of 11.2 MiB, changed 2026-11-17 03:41:00 UTC: ...data/x.npy" */
+static void describe_data(char out[192], const struct fingerprint *data)
+{
+    char size[16], when[32] = "?";
+    time_t changed = (time_t)data->changed;
+    struct tm date;
+    text_size(size, data->bytes);
+    if (gmtime_r(&changed, &date))
+        (void)strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC", &date);
+    snprintf(out, 192, "%lld file%s of %s, changed %s (%s)", (long long)data->files, data->files == 1 ? "" : "s", size,
+             when, data->name);
+}
+
+/* A vocabulary has no size and no name here: then two descriptions of the same files would say nothing. */
+static plim_status refuse_data(const char *which, const struct fingerprint *saved, const struct fingerprint *here,
+                               plim_error *error)
+{
+    char had[192], has[192];
+    describe_data(had, saved);
+    describe_data(has, here);
+    if (!here->files || strcmp(had, has) == 0)
+        fail(error, PLIM_BAD_DATA,
+             "the %s data is not what the checkpoint was made with: its content differs, in its files or in a "
+             "vocabulary or merges that its pipeline reads%s%s",
+             which, here->files ? ": " : "", here->files ? has : "");
+    else
+        fail(error, PLIM_BAD_DATA, "the %s data is not what the checkpoint was made with: that was %s, this is %s",
+             which, had, has);
+    return hint(error, PLIM_BAD_DATA, "--data-changed goes on with it; without --resume training starts anew");
+}
+
+static plim_status check_data(struct trainer *trainer, const char *which, const struct fingerprint *saved,
+                              const struct fingerprint *here, plim_error *error)
+{
+    if (!here->digest[0] || strcmp(saved->digest, here->digest) == 0)
+        return PLIM_OK;
+    if (!saved->digest[0]) {
+        trainer_tell(trainer, "the checkpoint was made %sby an older version: its %s data is not compared",
+                     here == &trainer->position.validation ? "without validation data, or " : "", which);
+        return PLIM_OK;
+    }
+    if (!trainer->options.data_changed)
+        return refuse_data(which, saved, here, error);
+    trainer_tell(trainer, "the %s data is not what the checkpoint was made with: going on with it", which);
+    return PLIM_OK;
+}
+
+/* Steps are multiplied by the batch to find their place in the data: beyond its end there is none. Of data that has
+   become shorter the epoch ends where it ends now. */
+static plim_status check_step(struct trainer *trainer, struct position *saved, plim_error *error)
 {
     int64_t last, steps = dataset_steps(trainer->train, &last), most = trainer->options.steps_per_epoch;
     if (steps < 0) /* without end, or not known */
@@ -58,22 +122,38 @@ static plim_status check_step(const struct trainer *trainer, const struct positi
         steps = most;
     if (saved->step <= steps)
         return PLIM_OK;
-    return fail(error, PLIM_BAD_DATA, "the checkpoint is at step %lld of an epoch that has %lld", (long long)saved->step,
-                (long long)steps);
+    if (!trainer->options.data_changed || steps < 1)
+        return fail(error, PLIM_BAD_DATA, "the checkpoint is at step %lld of an epoch that has %lld",
+                    (long long)saved->step, (long long)steps);
+    trainer_tell(trainer, "the checkpoint is at step %lld, and the epoch is shorter now: it ends here, at step %lld",
+                 (long long)saved->step, (long long)steps);
+    saved->step = steps;
+    return PLIM_OK;
 }
 
-static plim_status check_position(struct trainer *trainer, const struct position *saved, plim_error *error)
+static plim_status check_position(struct trainer *trainer, struct position *saved, plim_error *error)
 {
     const struct position *here = &trainer->position;
     TRY(check_same("a batch of", saved->batch, here->batch, error));
-    TRY(check_same("a number of elements of", saved->dataset_count, here->dataset_count, error));
+    if (!trainer->options.data_changed)
+        TRY(check_elements(saved->dataset_count, here->dataset_count, error));
     TRY(check_same("seed", (int64_t)saved->seed, (int64_t)here->seed, error));
     TRY(check_job(saved->job, here->job, error));
+    TRY(check_data(trainer, "training", &saved->data, &here->data, error));
+    TRY(check_data(trainer, "validation", &saved->validation, &here->validation, error));
     TRY(check_step(trainer, saved, error));
     if (strcmp(saved->instructions, here->instructions) != 0)
         trainer_tell(trainer, "the checkpoint was made with %s, this machine has %s: the bits may differ from here on",
                      saved->instructions, here->instructions);
     return PLIM_OK;
+}
+
+static void tell_no_checkpoint(struct trainer *trainer)
+{
+    const char *folder = trainer->options.checkpoint_folder;
+    char shown[PATH_SHOWN];
+    text_end(shown, sizeof shown, folder ? folder : "(no folder)");
+    trainer_tell(trainer, "no checkpoint in %s: starting from the beginning", shown);
 }
 
 static plim_status resume(bool *resumed, struct trainer *trainer, plim_error *error)
@@ -87,13 +167,15 @@ static plim_status resume(bool *resumed, struct trainer *trainer, plim_error *er
         TRY(check_position(trainer, &saved, error));
         memcpy(saved.instructions, trainer->position.instructions, sizeof saved.instructions);
         memcpy(saved.job, trainer->position.job, sizeof saved.job);
+        saved.data = trainer->position.data;
+        saved.validation = trainer->position.validation;
+        saved.dataset_count = trainer->position.dataset_count;
         trainer->position = saved;
         *resumed = true;
         return PLIM_OK;
     }
     if (options->resume)
-        trainer_tell(trainer, "no checkpoint in %.180s: starting from the beginning",
-                     options->checkpoint_folder ? options->checkpoint_folder : "(no folder)");
+        tell_no_checkpoint(trainer);
     if (!options->load_weights)
         return PLIM_OK;
     bool keras = false;
@@ -145,6 +227,19 @@ static plim_status check_memory(const struct trainer *trainer, plim_error *error
 
 /* ---- the whole ---- */
 
+static void tell_kept(struct trainer *trainer)
+{
+    const struct checkpoint_folder *folder = &trainer->checkpoints;
+    char shown[PATH_SHOWN];
+    text_end(shown, sizeof shown, folder->path);
+    trainer_tell(trainer, "the checkpoint of an earlier run is kept as %s/%s", shown, CHECKPOINT_OLDER_NAME);
+    if (folder->kept && folder->kept_steps < 0)
+        trainer_tell(trainer, "the one that had this name, whose steps could not be read, as %s", folder->kept_name);
+    else if (folder->kept)
+        trainer_tell(trainer, "the one of %lld steps that had this name as %s", (long long)folder->kept_steps,
+                     folder->kept_name);
+}
+
 static plim_status begin(bool *checkpointed, struct trainer *trainer, plim_error *error)
 {
     bool set_aside = false;
@@ -160,8 +255,7 @@ static plim_status begin(bool *checkpointed, struct trainer *trainer, plim_error
     TRY(checkpoint_begin(&set_aside, &trainer->checkpoints, &trainer->machine, &trainer->position, error));
     *checkpointed = true;
     if (set_aside)
-        trainer_tell(trainer, "the checkpoint of an earlier run is kept as %.120s/%s",
-                     trainer->options.checkpoint_folder, CHECKPOINT_OLDER_NAME);
+        tell_kept(trainer);
     return PLIM_OK;
 }
 
@@ -171,8 +265,12 @@ plim_status trainer_begin(bool *checkpointed, struct trainer *trainer, plim_erro
     trainer->checkpoints = (struct checkpoint_folder){.path = folder};
     if (trainer_saves(trainer))
         TRY(checkpoint_folder_open(&trainer->checkpoints, folder, trainer->budget, error));
+    bool refused = budget_stop_refuses(trainer->budget, true); /* nothing of this run has to be kept yet */
     plim_status status = begin(checkpointed, trainer, error);
+    budget_stop_refuses(trainer->budget, refused);
     if (status != PLIM_OK)
         checkpoint_folder_discard(&trainer->checkpoints);
+    if (status == PLIM_INTERRUPTED)
+        return fail(error, PLIM_INTERRUPTED, "stopped before the first step: nothing was written");
     return status;
 }

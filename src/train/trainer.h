@@ -5,9 +5,11 @@
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
 
+#include "base/stop.h"
 #include "base/workers.h"
 #include "model/model.h"
 #include "pipeline/dataset.h"
+#include "pipeline/fingerprint.h"
 #include "plan/plan.h"
 
 /* ---- machine.c: executes the plan's instructions ---- */
@@ -41,6 +43,7 @@ struct position {
     int64_t batch;            /* batch size: refused when it differs */
     int64_t dataset_count;
     char instructions[32];    /* "avx512": another one says that bits may differ */
+    struct fingerprint data, validation; /* refused when they differ; of no digest: not compared */
     char job[65];             /* digest of what defines the run: refused when it differs; "": not compared */
 };
 struct safetensors_writer;
@@ -55,6 +58,8 @@ plim_status checkpoint_read(bool *whole, struct position *position, const char *
 void path_folder(char out[CHECKPOINT_PATH_BYTES], const char *path);
 /* How many steps are in a checkpoint; -1: it does not say. Looks at the header alone. */
 plim_status checkpoint_steps(int64_t *steps, const char *path, struct budget *budget, plim_error *error);
+/* Reads all of it: PLIM_BAD_DATA of one that is damaged. */
+plim_status checkpoint_is_whole(const char *path, struct budget *budget, plim_error *error);
 /* What saving or loading takes from the budget for a while, at most. */
 uint64_t checkpoint_cost(const struct program *program);
 /* The length of the file, at most. */
@@ -86,6 +91,9 @@ struct checkpoint_folder {
     struct file *lock;  /* NULL: only read */
     bool made;          /* the folder was not there before */
     bool newest_broken; /* checkpoint_load passed over it: the next save takes its place */
+    bool kept;          /* checkpoint_begin has renamed what was CHECKPOINT_OLDER_NAME: it has more steps */
+    int64_t kept_steps; /* in it; -1: they cannot be read */
+    char kept_name[64]; /* what it is called now */
 };
 /* Makes the folder and keeps other runs out of it until it is closed: PLIM_IO when one is there. */
 plim_status checkpoint_folder_open(struct checkpoint_folder *out, const char *path, struct budget *budget,
@@ -94,7 +102,9 @@ void checkpoint_folder_close(struct checkpoint_folder *folder);
 /* Closes it after a start that failed: what this run has made, the folder and its first checkpoint, goes again. */
 void checkpoint_folder_discard(struct checkpoint_folder *folder);
 /* A run that starts anew: its first state becomes the newest checkpoint. What an older run left is set
-   aside under CHECKPOINT_OLDER_NAME when there are steps in it, and its other generation removed. */
+   aside under CHECKPOINT_OLDER_NAME when there are steps in it, and its other generation removed; a damaged one is
+   passed over where another is whole. One that has that name already and has more steps gets a name of its own:
+   folder->kept. */
 plim_status checkpoint_begin(bool *set_aside, struct checkpoint_folder *folder, struct machine *machine,
                              const struct position *position, plim_error *error);
 /* A run that goes on: writes all of it to the partial name and takes it away again. Like checkpoint_begin it proves
@@ -124,6 +134,8 @@ struct trainer_options {
     const char *save_weights, *load_weights;
     uint64_t seed;
     bool resume, digest;
+    bool data_changed;                        /* other data than the checkpoint's is no reason to refuse it */
+    struct fingerprint data, validation_data; /* kept in checkpoints; of no digest: not compared */
     char job_digest[65];        /* of what defines the run, kept in its checkpoints; "": not compared */
     uint64_t save_buffer_bytes; /* for the plan: where the buffer lies is its business */
     struct grant train_grant, validation_grant;
@@ -141,9 +153,10 @@ struct trainer {
     struct trainer_options options;
     struct position position;
     struct checkpoint_folder checkpoints;
-    const volatile int *stop; /* set by a signal handler */
+    const struct stop *stop; /* asked for by a signal handler; NULL: never */
+    bool checkpointed;       /* the last run has left a checkpoint to go on from */
     uint64_t predicted_peak, budget_bytes;
-    char note[768];     /* what is to be said of this run: what a resume found, data too short; "": nothing */
+    char note[2048]; /* what is to be said of this run: what a resume found, data too short; "": nothing */
 };
 /* Calls listener with BEGIN, STEP, EPOCH and END events. */
 plim_status trainer_run(struct trainer *trainer, plim_listener *listener, void *context, plim_error *error);
@@ -159,7 +172,7 @@ struct evaluation {
 };
 /* Sums of metrics begin anew. */
 void clear_sums(struct trainer *trainer, int phase, const struct model_tensors *tensors);
-/* The validation data from its start; ends early when a stop is asked for. */
+/* The validation data from its start; PLIM_INTERRUPTED when a stop is asked for. */
 plim_status evaluate(struct evaluation *sums, struct trainer *trainer, plim_error *error);
 /* Position and tensors of the checkpoint when options.resume finds one, else
    of options.load_weights; then the first checkpoint of a new run. What would fail a run at its end

@@ -17,19 +17,11 @@
 
    A weight gradient that is cut by rows and the update that alone reads it
    are scheduled as one (`pair`): the gradient then lives in slice buffers only. */
-#include <string.h>
-
-#include "transform/chain_work.h"
-#include "transform/in_place.h"
+#include "base/work.h"
+#include "transform/chain_join.h"
 
 struct edge {
     int to, next; /* leader of a pair; index of the next edge from the same node */
-};
-
-/* How the current chain has touched a tensor. */
-struct touch {
-    int chain;
-    bool whole, written; /* some access was not CUT; some access wrote */
 };
 
 struct schedule {
@@ -37,14 +29,11 @@ struct schedule {
     int *pair;   /* by node id: the update that runs right after it; -1 */
     int *leader; /* by node id: itself, or the gradient that it is paired with */
     struct edge *edge;
-    int edge_count, edge_capacity;
-    int *first_edge; /* by leader */
-    int *waits;      /* by leader: edges that have not been served */
-    int *ready;      /* leaders, in program order */
-    int ready_count;
-    struct touch *touch; /* by tensor id */
+    int edge_count;
+    int *first_edge;        /* by leader */
+    int *waits;             /* by leader: edges that have not been served */
+    struct joining joining; /* leaders that are ready */
     int scheduled;
-    int64_t whole_bytes; /* that slices of the current chain walk through as a whole */
 };
 
 static bool writes(const struct node *node, int input)
@@ -52,21 +41,38 @@ static bool writes(const struct node *node, int input)
     return node->op->updates >> input & 1;
 }
 
+/* Could run long before anybody reads what it makes: a weight in another form waits for nothing. */
+static bool is_late(const struct node *node)
+{
+    const struct tensor *x = node->input_count == 1 ? node->input[0] : NULL;
+    bool copies = x && x->kind == KIND_WEIGHT && node->output_count == 1 && !node->op->updates;
+    return node->again || (copies && shape_equal(&x->shape, &node->output[0]->shape));
+}
+
+/* From who makes an operand; of weights and states from the update before, and to the update after; and what a late
+   node waits for. */
+static size_t most_edges(const struct graph *graph)
+{
+    size_t count = 0;
+    for (int n = 0; n < graph->node_count; n++) {
+        for (int i = 0; i < graph->node[n]->input_count; i++)
+            count += graph->node[n]->input[i] ? 2 : 0;
+        count += is_late(graph->node[n]) ? MOST_INPUTS : 0;
+    }
+    return count;
+}
+
 static bool take_tables(struct schedule *s, struct chain_work *work)
 {
-    size_t nodes = (size_t)work->graph->node_count, tensors = (size_t)work->graph->tensor_count;
+    size_t nodes = (size_t)work->graph->node_count;
     struct arena *arena = &work->arena;
     s->work = work;
-    /* An edge for each operand, twice over for the updates of what others read, and for what is made again. */
-    s->edge_capacity = work->graph->node_count * MOST_INPUTS * 3 + 1;
     s->pair = arena_array(arena, nodes, sizeof(*s->pair));
     s->leader = arena_array(arena, nodes, sizeof(*s->leader));
-    s->edge = arena_array(arena, (size_t)s->edge_capacity, sizeof(*s->edge));
+    s->edge = arena_array(arena, most_edges(work->graph), sizeof(*s->edge));
     s->first_edge = arena_array(arena, nodes, sizeof(*s->first_edge));
     s->waits = arena_array(arena, nodes, sizeof(*s->waits));
-    s->ready = arena_array(arena, nodes, sizeof(*s->ready));
-    s->touch = arena_array(arena, tensors, sizeof(*s->touch));
-    return s->pair && s->leader && s->edge && s->first_edge && s->waits && s->ready && s->touch;
+    return s->pair && s->leader && s->edge && s->first_edge && s->waits;
 }
 
 /* ---- pairs ------------------------------------------------------------- */
@@ -181,37 +187,22 @@ static bool find_edges(struct schedule *s)
     return true;
 }
 
-/* Could run long before anybody reads what it makes: a weight in another form waits for nothing. */
-static bool is_late(const struct node *node)
-{
-    const struct tensor *x = node->input_count == 1 ? node->input[0] : NULL;
-    bool copies = x && x->kind == KIND_WEIGHT && node->output_count == 1 && !node->op->updates;
-    return node->again || (copies && shape_equal(&x->shape, &node->output[0]->shape));
-}
-
-/* The node for which this one makes something: its first reader that is not late itself. */
-static const struct node *made_for(const struct graph *graph, const int *reader, int n)
-{
-    while (reader[n] >= 0 && is_late(graph->node[n]))
-        n = reader[n];
-    return is_late(graph->node[n]) ? NULL : graph->node[n];
-}
-
-/* Invariant 3. */
+/* Invariant 3. made_for: by node id, the first reader of a late node; of a reader that is late itself, the one for
+   which that is made; -1: none. Readers stand behind those they read: from the last on, that is known already. */
 static bool find_late_edges(struct schedule *s)
 {
     struct graph *graph = s->work->graph;
-    int *reader = arena_array(&s->work->arena, (size_t)graph->node_count, sizeof(*reader));
-    if (!reader)
+    int *made_for = arena_array(&s->work->arena, (size_t)graph->node_count, sizeof(*made_for));
+    if (!made_for)
         return false;
     for (int n = 0; n < graph->node_count; n++)
-        reader[n] = -1;
+        made_for[n] = -1;
     for (int n = graph->node_count - 1; n >= 0; n--)
         for (int i = 0; i < graph->node[n]->input_count; i++)
             if (graph->node[n]->input[i] && graph->node[n]->input[i]->producer)
-                reader[graph->node[n]->input[i]->producer->id] = n;
+                made_for[graph->node[n]->input[i]->producer->id] = is_late(graph->node[n]) ? made_for[n] : n;
     for (int n = 0; n < graph->node_count; n++) {
-        const struct node *first = is_late(graph->node[n]) ? made_for(graph, reader, n) : NULL;
+        const struct node *first = is_late(graph->node[n]) && made_for[n] >= 0 ? graph->node[made_for[n]] : NULL;
         for (int i = 0; first && i < first->input_count; i++) {
             const struct node *maker = first->input[i] ? first->input[i]->producer : NULL;
             if (maker && !is_late(maker))
@@ -221,121 +212,36 @@ static bool find_late_edges(struct schedule *s)
     return true;
 }
 
-/* ---- joining a chain --------------------------------------------------- */
-
-/* Bytes that the node adds to what each slice of the chain walks through as a whole. */
-static int64_t added_bytes(const struct schedule *s, const struct node *node, int index)
-{
-    const struct cut *cut = &s->work->cut[node->id];
-    int64_t bytes = 0;
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] && cut->input[i] != PART_CUT && s->touch[node->input[i]->id].chain != index)
-            bytes += (int64_t)tensor_bytes(node->input[i]);
-    for (int k = 0; k < node->output_count; k++)
-        if (cut->output[k] != PART_CUT)
-            bytes += (int64_t)tensor_bytes(node->output[k]);
-    return bytes;
-}
-
-static bool may_join(const struct schedule *s, const struct node *node, const struct chain *chain, int index)
-{
-    const struct cut *cut = &s->work->cut[node->id];
-    if (cut->by_sample != chain->by_sample || cut->extent != chain->extent)
-        return false;
-    for (int i = 0; i < node->input_count; i++) {
-        if (!node->input[i])
-            continue;
-        const struct touch *touch = &s->touch[node->input[i]->id];
-        bool met = touch->chain == index && (touch->written || writes(node, i));
-        if (met && (touch->whole || cut->input[i] != PART_CUT))
-            return false;
-    }
-    int64_t added = chain->by_sample ? added_bytes(s, node, index) : 0;
-    return added == 0 || s->whole_bytes + added <= NOMINAL_L2_BYTES / 2;
-}
-
-static bool pair_may_join(const struct schedule *s, int leader, const struct chain *chain, int index)
-{
-    struct node *const *node = s->work->graph->node;
-    return may_join(s, node[leader], chain, index) &&
-           (s->pair[leader] < 0 || may_join(s, node[s->pair[leader]], chain, index));
-}
-
-static void note_touch(struct schedule *s, const struct tensor *tensor, int index, enum part part, bool written)
-{
-    struct touch *touch = &s->touch[tensor->id];
-    if (touch->chain != index)
-        *touch = (struct touch){.chain = index};
-    touch->whole |= part != PART_CUT;
-    touch->written |= written;
-}
+/* ---- scheduling -------------------------------------------------------- */
 
 static void append(struct schedule *s, int id, int index)
 {
-    struct node *node = s->work->graph->node[id];
-    const struct cut *cut = &s->work->cut[id];
-    s->whole_bytes += added_bytes(s, node, index);
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i])
-            note_touch(s, node->input[i], index, cut->input[i], writes(node, i));
-    for (int k = 0; k < node->output_count; k++)
-        note_touch(s, node->output[k], index, cut->output[k], true);
-    s->work->chains->order[s->scheduled++] = node;
+    s->work->chains->order[s->scheduled++] = s->work->graph->node[id];
     s->work->chains->chain[index].count++;
-    s->work->chain_of[id] = index;
 }
 
-/* ---- scheduling -------------------------------------------------------- */
-
-static void make_ready(struct schedule *s, int leader)
+static void run(struct schedule *s, int leader, int index)
 {
-    int at = s->ready_count++;
-    for (; at > 0 && s->ready[at - 1] > leader; at--)
-        s->ready[at] = s->ready[at - 1];
-    s->ready[at] = leader;
-}
-
-static void run(struct schedule *s, int place, int index)
-{
-    int leader = s->ready[place];
-    memmove(&s->ready[place], &s->ready[place + 1], (size_t)(--s->ready_count - place) * sizeof(*s->ready));
+    joining_take(&s->joining, leader);
     append(s, leader, index);
     if (s->pair[leader] >= 0)
         append(s, s->pair[leader], index);
     for (int e = s->first_edge[leader]; e >= 0; e = s->edge[e].next)
         if (--s->waits[s->edge[e].to] == 0)
-            make_ready(s, s->edge[e].to);
-}
-
-/* Where to begin a chain: an update that is ready, else the first. */
-static int first_of_chain(const struct schedule *s)
-{
-    struct node *const *node = s->work->graph->node;
-    for (int i = 0; i < s->ready_count; i++)
-        if (node[s->ready[i]]->op->updates || s->pair[s->ready[i]] >= 0)
-            return i;
-    return 0;
-}
-
-static int next_of_chain(const struct schedule *s, const struct chain *chain, int index)
-{
-    for (int i = 0; i < s->ready_count; i++)
-        if (pair_may_join(s, s->ready[i], chain, index))
-            return i;
-    return -1;
+            joining_add(&s->joining, s->edge[e].to);
 }
 
 static void run_all(struct schedule *s)
 {
     struct chains *chains = s->work->chains;
-    while (s->ready_count > 0) {
-        int index = chains->chain_count++, place = first_of_chain(s);
-        struct chain *chain = &chains->chain[index];
-        const struct cut *cut = &s->work->cut[s->ready[place]];
-        s->whole_bytes = 0;
-        *chain = (struct chain){.first = s->scheduled, .extent = cut->extent, .by_sample = cut->by_sample};
-        for (; place >= 0; place = next_of_chain(s, chain, index))
-            run(s, place, index);
+    int leader;
+    while ((leader = joining_begin(&s->joining, chains->chain_count)) >= 0) {
+        int index = chains->chain_count++;
+        const struct cut *cut = &s->work->cut[leader];
+        chains->chain[index] =
+            (struct chain){.first = s->scheduled, .extent = cut->extent, .by_sample = cut->by_sample};
+        for (; leader >= 0; leader = joining_next(&s->joining))
+            run(s, leader, index);
     }
 }
 
@@ -346,17 +252,16 @@ plim_status chain_order(struct chain_work *work, plim_error *error)
     work->chains->chain = arena_array(&work->arena, (size_t)graph->node_count, sizeof(struct chain));
     bool ok = work->chains->chain && take_tables(&s, work);
     if (ok) {
-        for (int t = 0; t < graph->tensor_count; t++)
-            s.touch[t].chain = -1;
         find_pairs(&s);
-        ok = find_edges(&s) && find_late_edges(&s);
+        ok = find_edges(&s) && find_late_edges(&s) && joining_init(&s.joining, work, s.pair, s.leader);
     }
     if (!ok)
         return budget_refused(graph->arena.budget, TAG_PLANNER, work->graph->arena.block_bytes, error);
     for (int n = 0; n < graph->node_count; n++)
         if (s.leader[n] == n && s.waits[n] == 0)
-            make_ready(&s, n);
+            joining_add(&s.joining, n);
     run_all(&s);
+    work_count(graph->arena.budget, s.joining.steps + (uint64_t)s.edge_count);
     if (s.scheduled != graph->node_count)
         return fail(error, PLIM_INTERNAL, "chains: %d of %d nodes can be ordered", s.scheduled, graph->node_count);
     return PLIM_OK;

@@ -12,18 +12,26 @@
    Asked for by nobody: it is no choice between time and memory, and no budget changes it. */
 #include <string.h>
 
+#include "base/work.h"
 #include "transform/in_place.h"
 #include "transform/rederive_own.h"
 
 struct encoder {
     struct graph *graph;
-    int tensors;        /* that there were before */
-    int *reads, *able;  /* by tensor id: operands of backward that are this tensor, and those that could do with bits */
-    int *first;         /* by tensor id: the first node that could */
-    bool *kept;         /* by tensor id: lives until backward */
-    bool *bits;         /* by tensor id: to be kept as bits */
-    double *made;       /* by tensor id: bytes of what can be made again while it is kept */
-    bool *stays;        /* by tensor id: kept, because of others from which the same is made */
+    int tensors;       /* that there were before */
+    int *reads, *able; /* by tensor id: operands of backward that are this tensor, and those that could do with bits */
+    int *first;        /* by tensor id: the first node that could */
+    int *head, *next;  /* by tensor id, and by operand: operands of backward that are this tensor, as node * MOST_INPUTS
+                          + input + 1; 0: no more */
+    bool *kept;        /* by tensor id: lives until backward */
+    bool *bits;        /* by tensor id: to be kept as bits */
+    double *made;      /* by tensor id: bytes of what can be made again while it is kept */
+    bool *stays;       /* by tensor id: kept, because of others from which the same is made */
+    int *made_head;    /* as head: operands of forward nodes that would be made again */
+    int *queue;        /* nodes that are to be looked at again */
+    int queue_count;
+    bool *waits;        /* by node id: it is in the queue */
+    uint64_t steps;     /* nodes and readers that were looked at */
     struct node **node; /* with the new ones in their places */
     plim_error *error;
 };
@@ -45,6 +53,8 @@ static void note_read(struct encoder *e, const struct node *node, int i)
     const struct tensor *tensor = node->input[i];
     struct encoded_input how, other;
     e->reads[tensor->id]++;
+    e->next[node->id * MOST_INPUTS + i] = e->head[tensor->id];
+    e->head[tensor->id] = node->id * MOST_INPUTS + i + 1;
     e->kept[tensor->id] = true;
     if (!could_read(&how, node, i))
         return;
@@ -103,8 +113,20 @@ static bool is_worth_it(const struct encoder *e, const struct tensor *tensor)
     return !e->stays[tensor->id] && e->made[tensor->id] <= (double)tensor_bytes(tensor);
 }
 
-/* What is made of several is made while all of them are kept: none of them goes, or all. Whether any stays for that. */
-static bool stay_together(struct encoder *e, const struct node *node)
+/* Nodes that read the tensor have to be looked at again. */
+static void look_again(struct encoder *e, const struct tensor *tensor)
+{
+    for (int at = e->made_head[tensor->id]; at; at = e->next[at - 1]) {
+        int n = (at - 1) / MOST_INPUTS;
+        e->steps++;
+        if (!e->waits[n])
+            e->queue[e->queue_count++] = n;
+        e->waits[n] = true;
+    }
+}
+
+/* What is made of several is made while all of them are kept: none of them goes, or all. */
+static void stay_together(struct encoder *e, const struct node *node)
 {
     int able = 0, going = 0;
     for (int i = 0; i < node->input_count; i++)
@@ -113,24 +135,36 @@ static bool stay_together(struct encoder *e, const struct node *node)
             going += is_worth_it(e, node->input[i]);
         }
     if (going == 0 || going == able)
-        return false;
+        return;
     for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] && can_be_bits(e, node->input[i]))
+        if (node->input[i] && can_be_bits(e, node->input[i]) && !e->stays[node->input[i]->id]) {
             e->stays[node->input[i]->id] = true;
-    return true;
+            look_again(e, node->input[i]);
+        }
 }
 
+/* A value stays at most once, so nodes are looked at as often as they have inputs, and once more. */
 static void weigh(struct encoder *e)
 {
     struct graph *graph = e->graph;
-    bool changed = true;
-    for (int n = 0; n < graph->node_count; n++)
-        if (would_be_made_again(e, graph->node[n]))
-            share_what_is_made(e, graph->node[n]);
-    while (changed) {
-        changed = false;
-        for (int n = 0; n < graph->node_count; n++)
-            changed |= would_be_made_again(e, graph->node[n]) && stay_together(e, graph->node[n]);
+    for (int n = 0; n < graph->node_count; n++) {
+        const struct node *node = graph->node[n];
+        if (!would_be_made_again(e, node))
+            continue;
+        share_what_is_made(e, node);
+        e->queue[e->queue_count++] = n;
+        e->waits[n] = true;
+        for (int i = 0; i < node->input_count; i++)
+            if (node->input[i]) {
+                e->next[n * MOST_INPUTS + i] = e->made_head[node->input[i]->id];
+                e->made_head[node->input[i]->id] = n * MOST_INPUTS + i + 1;
+            }
+    }
+    while (e->queue_count) {
+        int n = e->queue[--e->queue_count];
+        e->waits[n] = false;
+        e->steps++;
+        stay_together(e, graph->node[n]);
     }
 }
 
@@ -162,25 +196,24 @@ static plim_status read_bits(struct encoder *e, struct node *node, int i, const 
     return PLIM_OK;
 }
 
-/* Makes the bits of a value, and lets all its gradients read them. Returns the node that makes them. */
+/* Makes the bits of a value, and lets all its gradients read them: they are in a list. Returns the node that makes
+ * them. */
 static plim_status keep_bits(struct encoder *e, struct node **maker, struct tensor *tensor)
 {
     struct graph *graph = e->graph;
     struct encoded_input how;
     const struct node *first = graph->node[e->first[tensor->id]];
-    int left = e->reads[tensor->id];
     first->op->encoding(&how, first);
     graph->layer = tensor->producer->name;
     struct tensor *bits = graph_add(graph, how.encode, &tensor, 1, how.attributes, how.attributes_bytes);
     TRY(graph_check(graph, e->error));
     *maker = bits->producer;
-    for (int n = e->first[tensor->id]; left > 0; n++) {
-        struct node *node = graph->node[n];
-        for (int i = 0; i < node->input_count && node->backward; i++)
-            if (node->input[i] == tensor && could_read(&how, node, i)) {
-                TRY(read_bits(e, node, i, &how, bits));
-                left--;
-            }
+    for (int at = e->head[tensor->id]; at; at = e->next[at - 1]) {
+        struct node *node = graph->node[(at - 1) / MOST_INPUTS];
+        int i = (at - 1) % MOST_INPUTS;
+        e->steps++;
+        if (could_read(&how, node, i))
+            TRY(read_bits(e, node, i, &how, bits));
     }
     return PLIM_OK;
 }
@@ -209,12 +242,18 @@ static plim_status take_tables(struct encoder *e, struct arena *work)
     e->reads = arena_array(work, tensors, sizeof *e->reads);
     e->able = arena_array(work, tensors, sizeof *e->able);
     e->first = arena_array(work, tensors, sizeof *e->first);
+    e->head = arena_array(work, tensors, sizeof *e->head);
+    e->next = arena_array(work, nodes * MOST_INPUTS, sizeof *e->next);
     e->kept = arena_array(work, tensors, sizeof *e->kept);
     e->bits = arena_array(work, tensors, sizeof *e->bits);
     e->made = arena_array(work, tensors, sizeof *e->made);
     e->stays = arena_array(work, tensors, sizeof *e->stays);
+    e->made_head = arena_array(work, tensors, sizeof *e->made_head);
+    e->queue = arena_array(work, nodes, sizeof *e->queue);
+    e->waits = arena_array(work, nodes, sizeof *e->waits);
     e->node = arena_array(work, nodes + tensors, sizeof *e->node);
-    bool all = e->reads && e->able && e->first && e->kept && e->bits && e->made && e->stays && e->node;
+    bool all = e->reads && e->able && e->first && e->head && e->next && e->kept && e->bits && e->made && e->stays &&
+               e->node && e->made_head && e->queue && e->waits;
     return all ? PLIM_OK : arena_refused(work, e->error);
 }
 
@@ -235,6 +274,7 @@ plim_status encode_kept(struct graph *graph, plim_error *error)
         status = rewrite(&e);
         graph->backward = backward;
         graph->layer = layer;
+        work_count(work.budget, e.steps + (uint64_t)graph->node_count);
     }
     arena_release(&work);
     return status;

@@ -6,6 +6,7 @@
    no reader has to be told. */
 #include <string.h>
 
+#include "base/work.h"
 #include "transform/fuse_own.h"
 
 static plim_status refused(struct fusion *fusion)
@@ -23,23 +24,12 @@ static void count_readers(struct fusion *fusion)
     }
 }
 
-/* Node `from` comes to stand right behind node `to`; ids follow. */
-static void move_behind(struct graph *graph, int from, int to)
-{
-    struct node *moved = graph->node[from];
-    memmove(&graph->node[from], &graph->node[from + 1], (size_t)(to - from) * sizeof(*graph->node));
-    graph->node[to] = moved;
-    for (int n = from; n <= to; n++)
-        graph->node[n]->id = n;
-}
-
 /* x -> relu -> r -> node -> y   becomes   x -> node -> r -> relu -> y.
    r takes the shape that y has. Exact for max_pool: max(relu(x)) = relu(max(x)), and
    where the first maximum differs (all of a window <= 0) no gradient flows. */
-static void swap_with_relu(struct graph *graph, struct node *relu, struct node *node)
+static void swap_with_relu(struct node *relu, struct node *node)
 {
     struct tensor *x = relu->input[0], *r = relu->output[0], *y = node->output[0];
-    int from = relu->id, to = node->id;
     node->input[0] = x;
     node->output[0] = r;
     r->producer = node;
@@ -54,7 +44,6 @@ static void swap_with_relu(struct graph *graph, struct node *relu, struct node *
         r->name = y->name;
         y->name = name;
     }
-    move_behind(graph, from, to);
 }
 
 static bool passes_relu(const struct op *op)
@@ -62,18 +51,50 @@ static bool passes_relu(const struct op *op)
     return op == &op_max_pool || op == &op_flatten;
 }
 
-/* One pass over the nodes; a relu goes on through several in a row. */
-static void sink_relus(struct fusion *fusion)
+/* Relus come to stand right behind the nodes that they were moved through, and ids follow. behind: by node id, the relu
+   that does so + 1, or 0; moved: it is one of them. */
+static void move_relus(struct graph *graph, const int *behind, const bool *moved, struct node **order)
+{
+    int count = 0;
+    for (int n = 0; n < graph->node_count; n++) {
+        if (moved[n])
+            continue;
+        order[count++] = graph->node[n];
+        if (behind[n])
+            order[count++] = graph->node[behind[n] - 1];
+    }
+    for (int n = 0; n < count; n++) {
+        graph->node[n] = order[n];
+        graph->node[n]->id = n;
+    }
+}
+
+/* One pass over the nodes; a relu goes on through several in a row: host, by its id, is the last of them. */
+static plim_status sink_relus(struct fusion *fusion, struct arena *work)
 {
     struct graph *graph = fusion->graph;
+    size_t nodes = (size_t)graph->node_count;
+    int *behind = arena_array(work, nodes, sizeof(*behind)), *host = arena_array(work, nodes, sizeof(*host));
+    bool *moved = arena_array(work, nodes, sizeof(*moved));
+    struct node **order = arena_array(work, nodes, sizeof(struct node *));
+    if (!behind || !host || !moved || !order)
+        return arena_refused(work, fusion->error);
     for (int n = 0; n < graph->node_count; n++) {
         struct node *node = graph->node[n];
-        if (!passes_relu(node->op))
+        struct tensor *r = passes_relu(node->op) ? node->input[0] : NULL;
+        struct node *relu = r ? r->producer : NULL;
+        if (!relu || relu->op != &op_relu || !read_once(fusion, r))
             continue;
-        struct tensor *r = node->input[0];
-        if (r->producer && r->producer->op == &op_relu && read_once(fusion, r))
-            swap_with_relu(graph, r->producer, node);
+        swap_with_relu(relu, node);
+        if (moved[relu->id])
+            behind[host[relu->id]] = 0;
+        moved[relu->id] = true;
+        host[relu->id] = n;
+        behind[n] = relu->id + 1;
     }
+    move_relus(graph, behind, moved, order);
+    work_count(work->budget, (uint64_t)graph->node_count);
+    return PLIM_OK;
 }
 
 /* Ops that can take in an activation (a relu; relu6 too, where so said), and where their attributes keep it. */
@@ -173,9 +194,10 @@ plim_status fuse(struct graph *graph, plim_error *error)
     plim_status status = fusion.readers ? PLIM_OK : refused(&fusion);
     if (status == PLIM_OK) {
         count_readers(&fusion);
-        sink_relus(&fusion);
-        status = take_in_relus(&fusion);
+        status = sink_relus(&fusion, &work);
     }
+    if (status == PLIM_OK)
+        status = take_in_relus(&fusion);
     if (status == PLIM_OK)
         status = fuse_vocabulary(&fusion);
     if (status == PLIM_OK)

@@ -4,8 +4,8 @@
 
    The price is that backward makes them again (a third more work in that layer), so few tokens or few classes keep
    their logits; and so do those whose logits somebody else reads, but for the accuracy, which the op tells too. Logits
-   of small floats are taken through the cast that a loss reads them by: those that never exist are not rounded either.
- */
+   of small floats are taken through the cast that a loss reads them by: those that never exist are not
+   rounded either. */
 #include "transform/fuse_own.h"
 
 #define LEAST_CLASSES 8192

@@ -9,6 +9,7 @@
    Weights are read again too: only while no update has written them. */
 #include <limits.h>
 
+#include "base/work.h"
 #include "ops/ops.h"
 #include "transform/rederive_own.h"
 
@@ -21,6 +22,8 @@ struct rederivation {
     int *read, *written;   /* by tensor id: the first backward node that reads it, the first node that updates it */
     struct tensor **again; /* by tensor id: the same value, made in backward */
     struct node **order;   /* with the new nodes in their places */
+    struct tensor **stack; /* to be made, each one of those before it */
+    uint64_t steps;        /* nodes that were looked at */
     int count;
     plim_error *error;
 };
@@ -86,26 +89,57 @@ static bool can_be_made_again(const struct rederivation *r, const struct node *n
     return is_cheap_again(node);
 }
 
-/* The value as backward gets it: made here, with what it is made of, unless it was before. */
-static struct tensor *made_again(struct rederivation *r, struct tensor *tensor)
+/* It is to be made again, and has not been. */
+static bool is_missing(const struct rederivation *r, const struct tensor *tensor)
 {
-    if (!tensor || tensor->id >= r->tensors || lasts(tensor) || !tensor->producer)
-        return tensor;
-    struct tensor **again = &r->again[tensor->id];
+    return tensor && tensor->id < r->tensors && !lasts(tensor) && tensor->producer && !r->again[tensor->id] &&
+           tensor == tensor->producer->output[0] && can_be_made_again(r, tensor->producer);
+}
+
+/* The value as backward gets it. */
+static struct tensor *as_made(const struct rederivation *r, struct tensor *tensor)
+{
+    struct tensor *again = tensor && tensor->id < r->tensors ? r->again[tensor->id] : NULL;
+    return again ? again : tensor;
+}
+
+/* All that it is made of has been. */
+static bool make_one(struct rederivation *r, const struct tensor *tensor)
+{
     const struct node *node = tensor->producer;
-    if (*again || tensor != node->output[0] || !can_be_made_again(r, node))
-        return *again ? *again : tensor;
     struct tensor *inputs[MOST_INPUTS];
     for (int i = 0; i < node->input_count; i++)
-        inputs[i] = made_again(r, node->input[i]);
+        inputs[i] = as_made(r, node->input[i]);
     r->graph->layer = node->name;
-    *again = graph_add(r->graph, node->op, inputs, node->input_count, node->attributes_bytes ? node->attributes : NULL,
-                       node->attributes_bytes);
-    if (!*again)
-        return NULL;
-    (*again)->producer->again = true;
-    r->order[r->count++] = (*again)->producer;
-    return *again;
+    struct tensor *again = graph_add(r->graph, node->op, inputs, node->input_count,
+                                     node->attributes_bytes ? node->attributes : NULL, node->attributes_bytes);
+    if (!again)
+        return false;
+    r->again[tensor->id] = again;
+    again->producer->again = true;
+    r->order[r->count++] = again->producer;
+    return true;
+}
+
+/* The value as backward gets it: made here, with what it is made of, unless it was before. Chains of values that are
+   made of one another are as long as the model is deep: those on the way are on a stack of their own. */
+static struct tensor *made_again(struct rederivation *r, struct tensor *tensor)
+{
+    int top = -1;
+    if (is_missing(r, tensor))
+        r->stack[++top] = tensor;
+    while (top >= 0) {
+        const struct node *node = r->stack[top]->producer;
+        int i = 0;
+        r->steps++;
+        while (i < node->input_count && !is_missing(r, node->input[i]))
+            i++;
+        if (i < node->input_count)
+            r->stack[++top] = node->input[i];
+        else if (!make_one(r, r->stack[top--]))
+            return NULL;
+    }
+    return as_made(r, tensor);
 }
 
 static plim_status take_tables(struct rederivation *r, struct arena *work)
@@ -116,7 +150,9 @@ static plim_status take_tables(struct rederivation *r, struct arena *work)
     r->written = arena_array(work, tensors, sizeof *r->written);
     r->again = arena_array(work, tensors, sizeof *r->again);
     r->order = arena_array(work, 2 * nodes, sizeof *r->order);
-    return r->kept && r->read && r->written && r->again && r->order ? PLIM_OK : arena_refused(work, r->error);
+    r->stack = arena_array(work, nodes, sizeof *r->stack);
+    return r->kept && r->read && r->written && r->again && r->order && r->stack ? PLIM_OK
+                                                                                : arena_refused(work, r->error);
 }
 
 static plim_status rewrite(struct rederivation *r)
@@ -152,6 +188,7 @@ plim_status rederive(struct graph *graph, plim_error *error)
         status = rewrite(&r);
         graph->backward = backward;
         graph->layer = layer;
+        work_count(work.budget, r.steps + (uint64_t)graph->node_count);
     }
     arena_release(&work);
     return status;

@@ -37,6 +37,11 @@ frozen = layers.Dense(4, name="frozen", trainable=False)
 out = layers.Dense(1, activation="sigmoid", name="out")(layers.Multiply()([frozen(z), layers.Dense(4)(z)]))
 save("graph", keras.Model([a, b], out, name="two_towers"))
 
+# Layers whose weights lie in groups: some are named by attributes that begin with an underscore.
+i = keras.Input((3, 4), name="x")
+heads = layers.GroupQueryAttention(2, 2, 1)(layers.MultiHeadAttention(2, 2)(i, i), i)
+save("attention", keras.Model(i, layers.Dense(1, name="out")(layers.LSTM(2)(heads)), name="heads"))
+
 # Packed members, as other tools write them.
 with zipfile.ZipFile(path) as source, zipfile.ZipFile(os.path.join(here, "packed.keras"), "w", zipfile.ZIP_DEFLATED) as packed:
     for member in source.namelist():

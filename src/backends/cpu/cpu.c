@@ -9,6 +9,7 @@
 
 #include "backends/cpu/onednn.h"
 #include "base/clock.h"
+#include "base/work.h"
 #include "ops/ops.h"
 
 #define PEAK_RUNS   50
@@ -66,12 +67,56 @@ static plim_status key_make(struct key *key, const struct cpu_request *request, 
     return PLIM_OK;
 }
 
-static struct cpu_kernel *find(const struct cpu_backend *backend, const struct key *key)
+static uint64_t key_hash(const unsigned char *data, size_t bytes)
 {
-    for (struct cpu_kernel *own = backend->kernels; own; own = own->next)
-        if (own->key_bytes == key->bytes && memcmp(own->key, key->data, key->bytes) == 0)
-            return own;
-    return NULL;
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ data[i]) * 1099511628211u;
+    return hash ^ hash >> 32;
+}
+
+/* The backend with a table of its kernels by the hash of their keys: a model of thousands of layers may have as many
+   shapes. Open addressing, at most half full. */
+struct known {
+    uint64_t hash;
+    struct cpu_kernel *kernel; /* NULL: free */
+};
+
+struct cpu_table {
+    struct cpu_backend cpu; /* first */
+    struct known *known;
+    size_t count, capacity; /* capacity: a power of two */
+    uint64_t steps;         /* entries that were looked at */
+};
+
+/* Where the kernel of that key is, or would be. */
+static struct known *find(struct cpu_table *table, const unsigned char *key, size_t bytes, uint64_t hash)
+{
+    for (uint64_t at = hash;; at++) {
+        struct known *known = &table->known[at & (table->capacity - 1)];
+        const struct cpu_kernel *own = known->kernel;
+        table->steps++;
+        if (!own || (known->hash == hash && own->key_bytes == bytes && memcmp(own->key, key, bytes) == 0))
+            return known;
+    }
+}
+
+static bool table_room(struct cpu_table *table)
+{
+    struct cpu_table larger = {.capacity = table->capacity ? 2 * table->capacity : 64};
+    if (2 * table->count < table->capacity)
+        return true;
+    larger.known = arena_array(&table->cpu.arena, larger.capacity, sizeof *larger.known);
+    if (!larger.known)
+        return false;
+    for (size_t i = 0; i < table->capacity; i++) {
+        const struct cpu_kernel *own = table->known[i].kernel;
+        if (own)
+            *find(&larger, own->key, own->key_bytes, table->known[i].hash) = table->known[i];
+    }
+    table->known = larger.known;
+    table->capacity = larger.capacity;
+    return true;
 }
 
 static void run_reference(const struct kernel *kernel, const struct call *call)
@@ -150,7 +195,11 @@ plim_status cpu_prepare(const struct kernel **out, struct backend *backend, cons
     struct key key;
     struct cut cut;
     TRY(key_make(&key, &request, error));
-    struct cpu_kernel *own = find(cpu, &key);
+    struct cpu_table *table = (struct cpu_table *)cpu;
+    if (!table_room(table))
+        return arena_refused(&cpu->arena, error);
+    uint64_t hash = key_hash(key.data, key.bytes);
+    struct cpu_kernel *own = find(table, key.data, key.bytes, hash)->kernel;
     if (!own) {
         own = arena_take(&cpu->arena, sizeof *own + key.bytes);
         if (!own)
@@ -166,7 +215,13 @@ plim_status cpu_prepare(const struct kernel **out, struct backend *backend, cons
             TRY(add_each(own, cpu, error));
         own->next = cpu->kernels;
         cpu->kernels = own;
+        if (!table_room(table)) /* makers may have prepared others */
+            return arena_refused(&cpu->arena, error);
+        *find(table, key.data, key.bytes, hash) = (struct known){hash, own};
+        table->count++;
     }
+    work_count(cpu->budget, table->steps);
+    table->steps = 0;
     *out = &own->kernel;
     return PLIM_OK;
 }
@@ -181,9 +236,10 @@ const struct cpu_variant *cpu_variant_here(void)
 
 static plim_status cpu_open(struct backend **out, struct budget *budget, plim_error *error)
 {
-    struct cpu_backend *cpu = budget_take(budget, TAG_PLANNER, sizeof *cpu);
-    if (!cpu)
-        return budget_refused(budget, TAG_PLANNER, sizeof *cpu, error);
+    struct cpu_table *table = budget_take(budget, TAG_PLANNER, sizeof *table);
+    if (!table)
+        return budget_refused(budget, TAG_PLANNER, sizeof *table, error);
+    struct cpu_backend *cpu = &table->cpu;
     cpu->backend.type = &cpu_backend;
     cpu->budget = budget;
     arena_init(&cpu->arena, budget, TAG_PLANNER);
@@ -202,7 +258,7 @@ static void cpu_close(struct backend *backend)
             own->release(cpu, own->own);
     onednn_close(cpu->onednn);
     arena_release(&cpu->arena);
-    budget_give(cpu->budget, TAG_PLANNER, cpu, sizeof *cpu);
+    budget_give(cpu->budget, TAG_PLANNER, cpu, sizeof(struct cpu_table));
 }
 
 static const char *cpu_features(const struct backend *backend)

@@ -15,13 +15,19 @@
 /* size[]: where things lie in scratch after the library's own part. */
 enum { LAYOUT_AT, BIAS_AT, BIAS_COUNT };
 
-/* The library is opened by the first that needs it. */
+/* The library is opened by the first that needs it. One that the budget has no room for is as one that is not there,
+   but for missing_bytes. */
 static plim_status library_of(struct onednn **out, struct cpu_backend *backend, plim_error *error)
 {
-    if (!backend->onednn)
-        TRY(onednn_open(&backend->onednn, backend->budget, error));
+    if (backend->backend.missing_bytes)
+        return PLIM_UNSUPPORTED;
+    plim_status status = backend->onednn ? PLIM_OK : onednn_open(&backend->onednn, backend->budget, error);
+    if (status == PLIM_OVER_BUDGET) {
+        backend->backend.missing_bytes = ONEDNN_BYTES;
+        return PLIM_UNSUPPORTED;
+    }
     *out = backend->onednn;
-    return PLIM_OK;
+    return status;
 }
 
 static void release(struct cpu_backend *backend, void *own)

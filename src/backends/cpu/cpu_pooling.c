@@ -2,8 +2,8 @@
 
    Max windows of 2x2 that neither overlap nor reach into padding have a path of their own; all others go window cell
    by window cell. Small floats pass through f32 line by line, or cell by cell; not where gradients of windows that
-   overlap are added up. Places in windows are bytes here, and packed line by line of y where a line ends with a byte.
- */
+   overlap are added up. Places in windows are bytes here, and packed line by line of y where a line ends with
+   a byte. */
 #include "backends/cpu/cpu_few_bits.h"
 #include "backends/cpu/cpu_rows.h"
 #include "ops/ops.h"

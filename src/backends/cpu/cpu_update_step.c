@@ -42,6 +42,11 @@ RUNNER(run_assign)
     int64_t count = elements(kernel, call);
     const float *restrict value = call->input[1];
     float *restrict state = call->input[0];
+    if (assign_spreads(call->node)) {
+        for (int64_t i = 0; i < count; i++)
+            state[i] = attributes->adds ? state[i] + *value : *value;
+        return;
+    }
     if (!attributes->adds) {
         memcpy(state, value, (size_t)count * sizeof *state);
         return;

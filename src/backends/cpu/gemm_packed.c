@@ -230,8 +230,8 @@ static void pack_panel(float *to, const struct gemm *g, int64_t from, int64_t k,
             to[s * line + j] = b[s * g->b_step + j * g->b_column];
 }
 
-/* Columns of A that lie together, `rows` of them into tiles one behind another: each step is read once, in one piece.
- */
+/* Columns of A that lie together, `rows` of them into tiles one behind another: each step is read once, in
+   one piece. */
 static void pack_steps(float *to, const struct gemm *g, int64_t row, int64_t rows, int64_t from, int64_t k)
 {
     int64_t run = g->step_run ? g->step_run : g->k + 1, left = run - from % run;

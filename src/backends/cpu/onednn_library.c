@@ -119,6 +119,7 @@ static plim_status start(struct onednn *library, plim_error *error)
 plim_status onednn_open(struct onednn **out, struct budget *budget, plim_error *error)
 {
     void *handle;
+    TRY(budget_outside(budget, ONEDNN_BYTES, "oneDNN, which convolves,", error));
     TRY(open_library(&handle, error));
     struct onednn *library = budget_take(budget, TAG_PLANNER, sizeof *library);
     if (!library) {
