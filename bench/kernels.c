@@ -243,7 +243,8 @@ static void pool(struct bench *bench, const char *name, bool gradient, int64_t s
     struct pool_gradient_attributes back = {.pool = attributes, .input = {size, size}};
     struct tensor *x = graph_input(graph, "x", 0, TYPE_F32, SHAPE(32, size, size, channels));
     struct tensor *dy = graph_input(graph, "dy", 1, TYPE_F32, SHAPE(32, size / 2, size / 2, channels));
-    struct tensor *index = graph_input(graph, "index", 2, TYPE_U8, SHAPE(32, packed_bytes(size / 2 * (size / 2) * channels, 2)));
+    struct tensor *index =
+        graph_input(graph, "index", 2, TYPE_U8, SHAPE(32, packed_bytes(size / 2 * (size / 2) * channels, 2)));
     if (gradient)
         graph_add(graph, &op_max_pool_gradient, (struct tensor *[]){dy, index}, 2, &back, sizeof back);
     else

@@ -27,7 +27,8 @@ static const struct option {
     {"--scratch", "DIR", "where they lie", TAKES_DISK, TEXT, AT(job.scratch)},
     {"--steps", "N", "how many; ten seconds' worth, at most 1000, unless told", TAKES_STEPS, NUMBER, AT(steps)},
     {"--type", "TYPE", "kernels: of float32, bfloat16 or float16 alone", TAKES_STEPS, TEXT, AT(type)},
-    {"--output", "PATH", "convert: X.tfrecord, X.npy, X.tar, a folder; shard: a prefix", TAKES_OUTPUT, TEXT, AT(output)},
+    {"--output", "PATH", "convert: X.tfrecord, X.npy, X.tar, a folder; shard: a prefix", TAKES_OUTPUT, TEXT,
+     AT(output)},
     {"--shards", "N", "how many files", TAKES_SHARDS, NUMBER, AT(shards)},
     {"--plan", NULL, "explain: without running anything", TAKES_PLAN, FLAG, AT(plan)},
     {"--digest", NULL, "prints SHA-256 of weights and optimizer at the end", TAKES_TRAIN, FLAG, AT(job.digest)},
@@ -44,7 +45,8 @@ void arguments_help(const struct command *command)
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const struct option *option = &options[i];
         char left[32];
-        snprintf(left, sizeof left, "%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
+        snprintf(left, sizeof left, "%s%s%s", option->name, option->value ? " " : "",
+                 option->value ? option->value : "");
         if (option->bit & command->takes)
             printf("  %-18s  %s\n", left, option->help);
     }
@@ -183,7 +185,8 @@ static plim_status read_option(struct arguments *out, const struct command *comm
     return keep(out, option, value, error);
 }
 
-plim_status arguments_read(struct arguments *out, const struct command *command, int count, char **values, plim_error *error)
+plim_status arguments_read(struct arguments *out, const struct command *command, int count, char **values,
+                           plim_error *error)
 {
     *out = (struct arguments){0};
     out->job.overrides = out->overrides;

@@ -14,7 +14,8 @@ static plim_status plan(struct arguments *arguments, struct reports *reports, pl
     if (figures.text)
         reports_listen(reports, &(plim_event){.kind = PLIM_EVENT_PLAN, .plan = &figures});
     if (figures.text && !figures.fits)
-        fputs(figures.text, arguments->json ? stderr : stdout); /* reports leave a plan that does not fit to the error */
+        fputs(figures.text,
+              arguments->json ? stderr : stdout); /* reports leave a plan that does not fit to the error */
     fflush(stdout);
     plim_job_close(job);
     return status;

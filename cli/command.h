@@ -6,19 +6,19 @@
 #include "plimsoll.h"
 
 #define MOST_OVERRIDES 64
-#define MOST_WORDS 4096 /* plim data takes files */
+#define MOST_WORDS     4096 /* plim data takes files */
 
 struct arguments {
     const char *words[MOST_WORDS]; /* what is not an option */
     int word_count;
     plim_job_options job;
     const char *overrides[MOST_OVERRIDES];
-    long long steps;               /* bench */
-    const char *type;              /* bench kernels */
-    const char *output;            /* data convert, data shard */
-    long long shards;              /* data shard; 0: not given */
-    bool plan;                     /* data explain: without running */
-    char command[256];             /* of plim data: "data bench" */
+    long long steps;    /* bench */
+    const char *type;   /* bench kernels */
+    const char *output; /* data convert, data shard */
+    long long shards;   /* data shard; 0: not given */
+    bool plan;          /* data explain: without running */
+    char command[256];  /* of plim data: "data bench" */
     bool json, json_steps, help;
 };
 
@@ -45,8 +45,8 @@ enum {
     TAKES_MEMORY = 4, /* --threads too */
     TAKES_DISK = 8,   /* --scratch too */
     TAKES_TRAIN = 16,
-    TAKES_STEPS = 32, /* --type too */
-    TAKES_OUTPUT = 64,  /* these three: parts of plim data */
+    TAKES_STEPS = 32,  /* --type too */
+    TAKES_OUTPUT = 64, /* these three: parts of plim data */
     TAKES_SHARDS = 128,
     TAKES_PLAN = 256,
     TAKES_JOB = TAKES_SET | TAKES_JSON | TAKES_MEMORY | TAKES_DISK,
@@ -96,7 +96,8 @@ void meter_end(struct meter *meter);
 #undef COMMAND
 
 /* Fills arguments from argv (after the command's name). */
-plim_status arguments_read(struct arguments *out, const struct command *command, int count, char **values, plim_error *error);
+plim_status arguments_read(struct arguments *out, const struct command *command, int count, char **values,
+                           plim_error *error);
 /* Prints the options that the command takes. */
 void arguments_help(const struct command *command);
 /* PLIM_USAGE; format has one %s, for the word. */

@@ -9,7 +9,8 @@ static plim_status shard(struct arguments *arguments, plim_error *error)
     int64_t elements;
     struct meter meter;
     if (!arguments->output || !arguments->shards)
-        return bad_usage(error, "--shards 8 --output data/train", "%s is missing", arguments->output ? "--shards" : "--output");
+        return bad_usage(error, "--shards 8 --output data/train", "%s is missing",
+                         arguments->output ? "--shards" : "--output");
     plim_status status = open_data(&job, arguments, error);
     if (status != PLIM_OK)
         return status;

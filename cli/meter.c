@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BAR_COLUMNS 30
+#define BAR_COLUMNS  30
 #define DRAW_SECONDS 0.1
 
 static double now(void)
@@ -44,7 +44,8 @@ static void draw(const struct meter *meter, uint64_t done, uint64_t total, doubl
         bar[i] = i < filled ? '=' : i == filled ? '>' : '.';
     bar[BAR_COLUMNS] = 0;
     double left = rate > 0 ? (double)(total - (done < total ? done : total)) / rate : 0;
-    fprintf(stderr, "\r%.30s  [%s] %3.0f %%  %.0f s left\033[K", meter->what, bar, 100.0 * (double)done / (double)total, left);
+    fprintf(stderr, "\r%.30s  [%s] %3.0f %%  %.0f s left\033[K", meter->what, bar, 100.0 * (double)done / (double)total,
+            left);
 }
 
 bool meter_tell(void *context, uint64_t done, uint64_t total)

@@ -21,7 +21,8 @@ static const struct command *const commands[] = {
 
 static int print_help(void)
 {
-    printf("Plimsoll %s - trains neural networks inside a memory budget that you state\n\nusage: plim COMMAND ...\n\n", plim_version());
+    printf("Plimsoll %s - trains neural networks inside a memory budget that you state\n\nusage: plim COMMAND ...\n\n",
+           plim_version());
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         printf("  %-8s  %s\n", commands[i]->name, commands[i]->summary);
     printf("\nplim COMMAND --help tells more. Exit codes: 0 done, 1 our fault, 2 usage, 3 bad data, 4 over budget,\n"
@@ -80,9 +81,11 @@ static bool terminal(int descriptor)
 static plim_status make_reports(struct reports *out, const struct arguments *arguments, plim_error *error)
 {
     int people = arguments->json ? 2 : 1;
-    plim_status status = plim_report_make(&out->people, terminal(people) ? PLIM_REPORT_TERMINAL : PLIM_REPORT_PLAIN, people, error);
+    plim_status status =
+        plim_report_make(&out->people, terminal(people) ? PLIM_REPORT_TERMINAL : PLIM_REPORT_PLAIN, people, error);
     if (status == PLIM_OK && arguments->json)
-        status = plim_report_make(&out->programs, arguments->json_steps ? PLIM_REPORT_JSON_STEPS : PLIM_REPORT_JSON, 1, error);
+        status = plim_report_make(&out->programs, arguments->json_steps ? PLIM_REPORT_JSON_STEPS : PLIM_REPORT_JSON, 1,
+                                  error);
     return status;
 }
 

@@ -23,10 +23,12 @@ static void subject_init(struct subject *model, struct budget *budget)
     *model = (struct subject){.offset = {0, 256, 512}};
     model->tensor[0] = (struct tensor){.name = "dense/kernel", .kind = KIND_WEIGHT, .shape = {2, {3, 4}}};
     model->tensor[1] = (struct tensor){.name = "dense/bias", .kind = KIND_WEIGHT, .shape = {1, {4}}};
-    model->tensor[2] = (struct tensor){.name = "optimizer/iteration", .kind = KIND_STATE, .type = TYPE_I64, .shape = {1, {1}}};
+    model->tensor[2] =
+        (struct tensor){.name = "optimizer/iteration", .kind = KIND_STATE, .type = TYPE_I64, .shape = {1, {1}}};
     for (int i = 0; i < 3; i++)
         model->persistent[i] = &model->tensor[i];
-    model->program = (struct program){.persistent = model->persistent, .persistent_offset = model->offset, .persistent_count = 3};
+    model->program =
+        (struct program){.persistent = model->persistent, .persistent_offset = model->offset, .persistent_count = 3};
     model->machine = (struct machine){.program = &model->program, .budget = budget, .arena = model->arena};
 }
 
@@ -54,7 +56,8 @@ static plim_status load(struct budget *budget, const char *path)
     memcpy(&iteration, model.arena + model.offset[2], sizeof iteration);
     if (status == PLIM_OK) {
         expect(whole && iteration >= 0 && iteration <= MOST_COUNT);
-        expect(position.step >= 0 && position.step <= MOST_COUNT && position.epoch >= 0 && position.epoch <= MOST_COUNT);
+        expect(position.step >= 0 && position.step <= MOST_COUNT && position.epoch >= 0 &&
+               position.epoch <= MOST_COUNT);
     } else {
         expect(untouched(&model));
     }
@@ -76,7 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     sha256_end(&sha, seal);
     if (!fuzz_file_open(&file, data, bytes))
         return 0;
-    if (write(file.descriptor, seal, sizeof seal) == (ssize_t)sizeof seal && budget_make(&budget, bytes + FUZZ_LIMIT_BYTES, NULL) == PLIM_OK)
+    if (write(file.descriptor, seal, sizeof seal) == (ssize_t)sizeof seal &&
+        budget_make(&budget, bytes + FUZZ_LIMIT_BYTES, NULL) == PLIM_OK)
         fuzz_budget_free(budget, bytes, load(budget, file.path));
     fuzz_file_close(&file);
     return 0;

@@ -77,15 +77,16 @@ typedef struct plim_job_options {
     const char *checkpoint;       /* folder of checkpoints; NULL: the job file's */
     const char *const *overrides; /* "train.epochs=1", overrides_count of them */
     size_t overrides_count;
-    bool resume; /* go on from the newest checkpoint that loads */
-    bool data_changed; /* with resume: goes on although the data is not what the checkpoint was made with */
-    bool digest; /* digests of weights and optimizer in the end event */
-    bool data_only; /* for the calls about data: model: and train: are not read and may be missing */
+    bool resume;         /* go on from the newest checkpoint that loads */
+    bool data_changed;   /* with resume: goes on although the data is not what the checkpoint was made with */
+    bool digest;         /* digests of weights and optimizer in the end event */
+    bool data_only;      /* for the calls about data: model: and train: are not read and may be missing */
     const char *command; /* of plim, that hints name where opening is refused: "plan"; NULL: "train" */
 } plim_job_options;
 
 /* Reads and checks a job file; opens no data. */
-PLIM_API plim_status plim_job_open(plim_job **job, const char *path, const plim_job_options *options, plim_error *error);
+PLIM_API plim_status plim_job_open(plim_job **job, const char *path, const plim_job_options *options,
+                                   plim_error *error);
 /* A job over data files alone (as with data_only): what they are is found out by their first bytes and names. */
 PLIM_API plim_status plim_job_open_files(plim_job **job, const char *const *paths, size_t count,
                                          const plim_job_options *options, plim_error *error);
@@ -94,7 +95,13 @@ PLIM_API void plim_job_close(plim_job *job);
 
 /* What a run tells while it goes on: one call an event, on the calling
    thread. `json` is one complete line without newline. */
-typedef enum plim_event_kind { PLIM_EVENT_PLAN, PLIM_EVENT_BEGIN, PLIM_EVENT_STEP, PLIM_EVENT_EPOCH, PLIM_EVENT_END } plim_event_kind;
+typedef enum plim_event_kind {
+    PLIM_EVENT_PLAN,
+    PLIM_EVENT_BEGIN,
+    PLIM_EVENT_STEP,
+    PLIM_EVENT_EPOCH,
+    PLIM_EVENT_END
+} plim_event_kind;
 
 typedef struct plim_plan_report {
     bool fits;
@@ -103,22 +110,22 @@ typedef struct plim_plan_report {
     uint64_t predicted_peak_bytes;
     uint64_t smallest_budget_bytes;
     int64_t largest_batch; /* of plim_job_plan; 0 where a run planned for itself, which does not look for it */
-    const char *text; /* the plan for people, several lines */
-    const char *json; /* the plan object of the contract, one line */
+    const char *text;      /* the plan for people, several lines */
+    const char *json;      /* the plan object of the contract, one line */
 } plim_plan_report;
 
 #define PLIM_MOST_METRICS 64
 
 typedef struct plim_progress {
-    int64_t epoch, epochs;          /* epoch counts from 1 */
-    int64_t step, steps;            /* in this epoch; steps is -1 when unknown */
-    int64_t total_steps;            /* since the start of training */
-    int64_t samples;                /* in this epoch */
-    double seconds;                 /* this epoch so far */
-    double seconds_per_step;        /* first step left out */
-    double step_loss;               /* of the last batch alone */
-    double loss, val_loss;          /* running means over the epoch */
-    bool validated;                 /* the val_ figures are of this epoch */
+    int64_t epoch, epochs;   /* epoch counts from 1 */
+    int64_t step, steps;     /* in this epoch; steps is -1 when unknown */
+    int64_t total_steps;     /* since the start of training */
+    int64_t samples;         /* in this epoch */
+    double seconds;          /* this epoch so far */
+    double seconds_per_step; /* first step left out */
+    double step_loss;        /* of the last batch alone */
+    double loss, val_loss;   /* running means over the epoch */
+    bool validated;          /* the val_ figures are of this epoch */
     int metric_count;
     const char *metric[PLIM_MOST_METRICS]; /* "accuracy" */
     double metric_value[PLIM_MOST_METRICS], val_metric_value[PLIM_MOST_METRICS];
@@ -127,8 +134,8 @@ typedef struct plim_progress {
     int64_t metric_each_count[PLIM_MOST_METRICS];
     const double *metric_each[PLIM_MOST_METRICS], *val_metric_each[PLIM_MOST_METRICS];
     uint64_t budget_bytes;
-    const char *note;               /* something to tell once (BEGIN, STEP), or NULL */
-    int64_t skipped_steps;          /* that loss scaling left out because a gradient was not finite, of total_steps */
+    const char *note;      /* something to tell once (BEGIN, STEP), or NULL */
+    int64_t skipped_steps; /* that loss scaling left out because a gradient was not finite, of total_steps */
 } plim_progress;
 
 typedef struct plim_end {
@@ -139,10 +146,10 @@ typedef struct plim_end {
     double allocations_per_step;
     int64_t malloc_growth_bytes; /* held by malloc: end against step 100; 0 is right */
     double data_wait_share;
-    const char *note;             /* all that was to be told, or NULL */
-    int64_t skipped_steps;        /* since the start of training, as in plim_progress */
-    const char *checkpoint;       /* path, or NULL */
-    const char *weights_digest;   /* NULL unless asked for */
+    const char *note;           /* all that was to be told, or NULL */
+    int64_t skipped_steps;      /* since the start of training, as in plim_progress */
+    const char *checkpoint;     /* path, or NULL */
+    const char *weights_digest; /* NULL unless asked for */
     const char *optimizer_digest;
 } plim_end;
 
@@ -225,9 +232,9 @@ typedef struct plim_kernel_figures {
     double seconds, gflops, gb_per_s; /* a multiply-add is two operations */
     double share;                     /* of the peak that binds it: 1 is all that the machine has */
     double peak_gflops;               /* multiply-adds in registers, measured around this line */
-    double roof;                      /* the share of peak_gflops that moving its bytes once leaves: 1 when not bound by memory */
-    uint64_t needed_bytes;            /* for its operands */
-    uint64_t done, total;             /* ops so far, this one among them, and of how many */
+    double roof;           /* the share of peak_gflops that moving its bytes once leaves: 1 when not bound by memory */
+    uint64_t needed_bytes; /* for its operands */
+    uint64_t done, total;  /* ops so far, this one among them, and of how many */
 } plim_kernel_figures;
 
 /* What the machine does at best, on one thread: a loop of multiply-adds in registers, one through memory (the best of
@@ -344,8 +351,8 @@ PLIM_API plim_dataset *plim_dataset_range(plim_budget *budget, int64_t n);
 /* start, start + step, ...: so many, or PLIM_INFINITE. */
 PLIM_API plim_dataset *plim_dataset_counter(plim_budget *budget, int64_t start, int64_t step, int64_t count);
 /* Paths that match a pattern, as strings: sorted, or shuffled anew each epoch. */
-PLIM_API plim_dataset *plim_dataset_list_files(plim_budget *budget, const char *const *patterns, int count, bool shuffle,
-                                               uint64_t seed);
+PLIM_API plim_dataset *plim_dataset_list_files(plim_budget *budget, const char *const *patterns, int count,
+                                               bool shuffle, uint64_t seed);
 /* `elements` of float32 in [0, 1) of this shape, and a label below `classes` (int32): functions of seed and index. */
 PLIM_API plim_dataset *plim_dataset_random(plim_budget *budget, int64_t elements, const int64_t *shape, int rank,
                                            int64_t classes, uint64_t seed);
@@ -450,11 +457,11 @@ PLIM_API plim_dataset *plim_dataset_zip(plim_dataset *const *datasets, int count
 /* One after the other. */
 PLIM_API plim_dataset *plim_dataset_concatenate(plim_dataset *const *datasets, int count);
 /* `choices`, of one int64 column, says which one gives the next element. */
-PLIM_API plim_dataset *plim_dataset_choose_from_datasets(plim_dataset *const *datasets, int count, plim_dataset *choices,
-                                                         bool stop_on_empty);
+PLIM_API plim_dataset *plim_dataset_choose_from_datasets(plim_dataset *const *datasets, int count,
+                                                         plim_dataset *choices, bool stop_on_empty);
 /* By chance, in proportion to weights; NULL: equally. */
-PLIM_API plim_dataset *plim_dataset_sample_from_datasets(plim_dataset *const *datasets, int count, const double *weights,
-                                                         uint64_t seed, bool stop_on_empty);
+PLIM_API plim_dataset *plim_dataset_sample_from_datasets(plim_dataset *const *datasets, int count,
+                                                         const double *weights, uint64_t seed, bool stop_on_empty);
 
 typedef struct plim_interleave {
     /* The data set for one element, with everything taken from this budget; the same for the same element. */
@@ -462,8 +469,8 @@ typedef struct plim_interleave {
     void *context;
     const plim_column *columns; /* of what they give */
     int column_count;
-    uint64_t reserve_bytes; /* that one of them may take; cycle_length are open at a time */
-    uint64_t value_bytes;   /* of the strings and cells of an element */
+    uint64_t reserve_bytes;             /* that one of them may take; cycle_length are open at a time */
+    uint64_t value_bytes;               /* of the strings and cells of an element */
     int64_t cycle_length, block_length; /* 0: 1 */
 } plim_interleave;
 /* A data set for each element, by turns in tf.data's order; or one after the other. */
@@ -475,7 +482,8 @@ PLIM_API plim_dataset *plim_dataset_padded_batch(plim_dataset *dataset, int64_t 
                                                  bool drop_remainder);
 PLIM_API plim_dataset *plim_dataset_unbatch(plim_dataset *dataset);
 /* Batches of other sizes, which take turns. */
-PLIM_API plim_dataset *plim_dataset_rebatch(plim_dataset *dataset, const int64_t *sizes, int count, bool drop_remainder);
+PLIM_API plim_dataset *plim_dataset_rebatch(plim_dataset *dataset, const int64_t *sizes, int count,
+                                            bool drop_remainder);
 /* shift 0: as size. */
 PLIM_API plim_dataset *plim_dataset_window(plim_dataset *dataset, int64_t size, int64_t shift, int64_t stride,
                                            bool drop_remainder);
@@ -500,25 +508,27 @@ PLIM_API int64_t plim_dataset_cardinality(const plim_dataset *dataset);
 
 /* Each batch of one epoch, with a state of yours. */
 PLIM_API plim_status plim_dataset_reduce(void *state, plim_dataset *dataset, plim_budget *budget,
-                                         plim_status (*visit)(void *state, const struct plim_batch *batch, plim_error *error),
+                                         plim_status (*visit)(void *state, const struct plim_batch *batch,
+                                                              plim_error *error),
                                          plim_error *error);
 /* All elements of one epoch into a folder, which plim_dataset_read(b, "{snapshot: FOLDER}", 0) reads again. */
-PLIM_API plim_status plim_dataset_save(plim_dataset *dataset, const char *folder, plim_budget *budget, plim_error *error);
+PLIM_API plim_status plim_dataset_save(plim_dataset *dataset, const char *folder, plim_budget *budget,
+                                       plim_error *error);
 
 /* Where an iterator is: taken at any batch, with anything read ahead. Plain bytes, to be written anywhere. */
 typedef struct plim_iterator_state {
     int64_t epoch;
-    int64_t samples;      /* of this epoch given so far, by all shards together */
-    uint64_t pipeline;    /* of which pipeline and seed */
-    uint64_t reserved;    /* 0 */
+    int64_t samples;   /* of this epoch given so far, by all shards together */
+    uint64_t pipeline; /* of which pipeline and seed */
+    uint64_t reserved; /* 0 */
 } plim_iterator_state;
 
 typedef struct plim_iterator_options {
-    int threads;         /* that read ahead beside the caller; 0: none */
-    int slots;           /* batches in memory; 0: as prefetch says, as far as the budget allows */
-    uint64_t seed;       /* of shuffles without one and of random functions */
-    const char *scratch; /* folder for unpacked sources; NULL: /var/tmp */
-    uint64_t disk_bytes; /* most bytes there, and of caches in files; 0: 10 GiB */
+    int threads;                      /* that read ahead beside the caller; 0: none */
+    int slots;                        /* batches in memory; 0: as prefetch says, as far as the budget allows */
+    uint64_t seed;                    /* of shuffles without one and of random functions */
+    const char *scratch;              /* folder for unpacked sources; NULL: /var/tmp */
+    uint64_t disk_bytes;              /* most bytes there, and of caches in files; 0: 10 GiB */
     const plim_iterator_state *state; /* goes on from here; NULL: from the beginning */
 } plim_iterator_options;
 
@@ -526,7 +536,8 @@ typedef struct plim_batch {
     int64_t count;                   /* samples */
     void *column[PLIM_MOST_COLUMNS]; /* row 0; rows are packed, each of the shape that plim_iterator_shape tells */
     int64_t epoch, step;
-    const void *origin; /* of an iterator's batch: plim_program_run compares its columns with the graph's inputs. NULL in
+    const void
+        *origin; /* of an iterator's batch: plim_program_run compares its columns with the graph's inputs. NULL in
                            one of your own, whose bytes are taken for what the graph says */
 } plim_batch;
 
@@ -547,7 +558,8 @@ PLIM_API int plim_iterator_shape(int64_t shape[PLIM_MOST_AXES + 1], const plim_i
 PLIM_API void plim_iterator_state_take(plim_iterator_state *state, const plim_iterator *iterator);
 /* Goes on behind it: exactly the elements that were left, in their order, with any number of threads. Where the
    pipeline is shard, maps and batch, with any number of shards too: all were stopped after the same batch. */
-PLIM_API plim_status plim_iterator_restore(plim_iterator *iterator, const plim_iterator_state *state, plim_error *error);
+PLIM_API plim_status plim_iterator_restore(plim_iterator *iterator, const plim_iterator_state *state,
+                                           plim_error *error);
 
 /* ---- graphs and programs: ops, gradients, loops of your own ------------- */
 
@@ -558,9 +570,9 @@ typedef struct plim_graph plim_graph;
 typedef struct plim_value plim_value;
 
 typedef struct plim_graph_options {
-    int64_t batch;  /* samples of a step, at most */
-    bool training;  /* layers do what they do in training: Dropout drops, BatchNormalization takes the batch's figures */
-    uint64_t seed;  /* of first weights and of what layers draw */
+    int64_t batch; /* samples of a step, at most */
+    bool training; /* layers do what they do in training: Dropout drops, BatchNormalization takes the batch's figures */
+    uint64_t seed; /* of first weights and of what layers draw */
 } plim_graph_options;
 PLIM_API plim_status plim_graph_make(plim_graph **graph, plim_budget *budget, const plim_graph_options *options,
                                      plim_error *error);
@@ -570,13 +582,14 @@ PLIM_API void plim_graph_free(plim_graph *graph);
 PLIM_API plim_status plim_graph_check(const plim_graph *graph, plim_error *error);
 
 /* The next column of the batch; shape of one element. */
-PLIM_API plim_value *plim_graph_input(plim_graph *graph, const char *name, plim_type type, const int64_t *shape, int rank);
+PLIM_API plim_value *plim_graph_input(plim_graph *graph, const char *name, plim_type type, const int64_t *shape,
+                                      int rank);
 /* float32; initializer in a job file's words: "glorot_uniform", "{constant: 0.1}"; NULL: zeros. */
 PLIM_API plim_value *plim_graph_weight(plim_graph *graph, const char *name, const int64_t *shape, int rank,
                                        const char *initializer, bool trainable);
 /* What lasts from step to step, and no optimizer touches: written by plim_graph_assign and plim_program_write. */
-PLIM_API plim_value *plim_graph_state(plim_graph *graph, const char *name, plim_type type, const int64_t *shape, int rank,
-                                      double initial);
+PLIM_API plim_value *plim_graph_state(plim_graph *graph, const char *name, plim_type type, const int64_t *shape,
+                                      int rank, double initial);
 /* One number, which spreads to any shape. */
 PLIM_API plim_value *plim_graph_constant(plim_graph *graph, plim_type type, double number);
 /* A weight or state by name ("dense/kernel", "optimizer/learning_rate"); NULL: there is none. */
@@ -589,7 +602,8 @@ PLIM_API int plim_graph_weight_count(const plim_graph *graph);
 /* An op by its name in keras.ops or numpy, an activation or (values of each row) a loss, with its arguments in YAML: "matmul",
    "mean" "{axis: -1, keepdims: true}", "leaky_relu" "0.1", "huber" "{delta: 2}". words may be NULL. doc/c-api.md lists
    them. Of several outputs it is the first. */
-PLIM_API plim_value *plim_op(plim_graph *graph, const char *name, plim_value *const *inputs, int count, const char *words);
+PLIM_API plim_value *plim_op(plim_graph *graph, const char *name, plim_value *const *inputs, int count,
+                             const char *words);
 /* Output k of the op that made the value: of top_k, output 1 are the places. */
 PLIM_API plim_value *plim_op_output(plim_graph *graph, plim_value *value, int k);
 /* Parts of the axis, of the sizes given. */

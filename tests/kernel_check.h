@@ -27,7 +27,7 @@ static inline const struct kernel *kernel_of(struct bench *bench, const struct n
 
 /* As the executor does it: pack once, then slice after slice. Threads pack in any order: the last first here. */
 static inline void run_kernel(struct bench *bench, struct fixture *fixture, const struct node *node, int64_t slice,
-                       int64_t count)
+                              int64_t count)
 {
     struct cut cut;
     struct call call;
@@ -96,7 +96,8 @@ static inline void compare(const struct fixture *fast, const struct fixture *exa
 }
 
 /* Both fixtures hold the same graph; the second is the oracle. */
-static inline void check_pair(struct bench *bench, struct fixture *fast, struct fixture *exact, int64_t slice, int64_t count)
+static inline void check_pair(struct bench *bench, struct fixture *fast, struct fixture *exact, int64_t slice,
+                              int64_t count)
 {
     const struct op *op = fast->node->op;
     fixture_fill(fast, 3);

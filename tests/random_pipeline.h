@@ -38,10 +38,10 @@ struct grower {
     plim_budget *budget;
     struct dataset *dataset;
     const char *folder;
-    int depth;  /* of data sets inside one another */
-    int named;  /* columns that were given names here */
-    int caches; /* files */
-    int functions; /* that make elements, for one iterator at a time */
+    int depth;              /* of data sets inside one another */
+    int named;              /* columns that were given names here */
+    int caches;             /* files */
+    int functions;          /* that make elements, for one iterator at a time */
     char words[MOST_WORDS]; /* what was built, as one would write it */
 };
 
@@ -159,8 +159,8 @@ static inline plim_status tell_next(bool *more, void *context, void *const *row,
     if (!*more)
         return PLIM_OK;
     struct string string = {(const uint8_t *)telling->text,
-                            (uint64_t)snprintf(telling->text, sizeof telling->text, "%.*s%lld", (int)(telling->next % 5),
-                                               "ahoyahoy", (long long)telling->next)};
+                            (uint64_t)snprintf(telling->text, sizeof telling->text, "%.*s%lld",
+                                               (int)(telling->next % 5), "ahoyahoy", (long long)telling->next)};
     memcpy(row[0], &telling->next, sizeof telling->next);
     memcpy(row[1], &string, sizeof string);
     telling->next++;
@@ -411,8 +411,10 @@ static inline void map_numbers(struct grower *grower, const struct column *colum
 static inline void map_texts(struct grower *grower, const struct column *column)
 {
     static const char *const functions[] = {
-        "upper", "lower", "strip", "split: \"e\"", "hashing: 50", "string_lookup: [\"aaaa\", \"ahoy1\"]", "split",
-        "split: \"a\", to_dense: {shape: [4], value: \"-\"}",
+        "upper",       "lower",
+        "strip",       "split: \"e\"",
+        "hashing: 50", "string_lookup: [\"aaaa\", \"ahoy1\"]",
+        "split",       "split: \"a\", to_dense: {shape: [4], value: \"-\"}",
     };
     char name[64];
     snprintf(name, sizeof name, "%s", column->name);
@@ -577,10 +579,9 @@ static inline void keep_some(struct grower *grower)
 
 static inline void add_stage(struct grower *grower)
 {
-    static void (*const kinds[])(struct grower *) = {map_something, map_something, map_something, choose_columns,
-                                                     pass_some,     pass_some,     shuffle_some,  shuffle_some,
-                                                     count_some,    count_some,    stack_some,    stack_some,
-                                                     keep_some,     join_another};
+    static void (*const kinds[])(struct grower *) = {
+        map_something, map_something, map_something, choose_columns, pass_some,  pass_some, shuffle_some,
+        shuffle_some,  count_some,    count_some,    stack_some,     stack_some, keep_some, join_another};
     uint64_t kind = roll(&grower->dice, sizeof kinds / sizeof *kinds);
     if (kinds[kind] == join_another && grower->depth >= 2)
         return;

@@ -11,7 +11,7 @@
 
 #include "plimsoll.h"
 
-#define N 1000
+#define N   1000
 #define MIB ((uint64_t)1024 * 1024)
 
 static plim_budget *budget_of(uint64_t bytes)
@@ -116,7 +116,8 @@ static void tensors_are_one_element(void **unused)
 static void strings_are_rows(void **unused)
 {
     (void)unused;
-    static const plim_string words[] = {{(const uint8_t *)"one", 3}, {(const uint8_t *)"", 0}, {(const uint8_t *)"three", 5}};
+    static const plim_string words[] = {
+        {(const uint8_t *)"one", 3}, {(const uint8_t *)"", 0}, {(const uint8_t *)"three", 5}};
     plim_budget *budget = budget_of(4 * MIB);
     const plim_tensor tensor = {"word", PLIM_STRING, 1, {3}, words};
     plim_dataset *dataset = plim_dataset_batch(plim_dataset_from_tensor_slices(budget, &tensor, 1), 2, false);
@@ -226,7 +227,8 @@ static plim_status halve(void *context, const plim_chunk *chunk, plim_error *err
 {
     (void)error;
     for (int64_t i = 0; i < chunk->count; i++) {
-        int64_t x = *(const int64_t *)(const void *)((const char *)chunk->from[0] + (uint64_t)i * chunk->from_stride[0]);
+        int64_t x =
+            *(const int64_t *)(const void *)((const char *)chunk->from[0] + (uint64_t)i * chunk->from_stride[0]);
         float half = (float)x * *(const float *)context;
         memcpy((char *)chunk->to[1] + (uint64_t)i * chunk->to_stride[1], &half, sizeof half);
     }
@@ -251,7 +253,8 @@ static plim_status spell(void *context, const plim_chunk *chunk, plim_error *err
     (void)context, (void)error;
     for (int64_t i = 0; i < chunk->count; i++) {
         plim_string *text = (plim_string *)(void *)((char *)chunk->to[0] + (uint64_t)i * chunk->to_stride[0]);
-        int64_t x = *(const int64_t *)(const void *)((const char *)chunk->from[0] + (uint64_t)i * chunk->from_stride[0]);
+        int64_t x =
+            *(const int64_t *)(const void *)((const char *)chunk->from[0] + (uint64_t)i * chunk->from_stride[0]);
         char *bytes = plim_chunk_take(chunk, 24);
         if (!bytes)
             return PLIM_OVER_BUDGET;
@@ -355,7 +358,8 @@ static void budgets_hold(void **unused)
         uint64_t now, peak;
         plim_dataset *dataset = plim_dataset_random(budget, 200, shape, 2, 10, 1);
         dataset = plim_dataset_prefetch(plim_dataset_batch(dataset, 32, false), 4); /* 512 KiB a batch */
-        plim_status status = plim_iterator_open(&iterator, dataset, budget, &(plim_iterator_options){.threads = 1}, &error);
+        plim_status status =
+            plim_iterator_open(&iterator, dataset, budget, &(plim_iterator_options){.threads = 1}, &error);
         assert_int_equal(status, i == 2 ? PLIM_OVER_BUDGET : PLIM_OK);
         if (status == PLIM_OK)
             while (next(iterator))
@@ -684,7 +688,8 @@ static plim_status is_even(bool *keep, void *context, const plim_chunk *chunk, p
 {
     (void)error;
     for (int64_t i = 0; i < chunk->count; i++) {
-        int64_t x = *(const int64_t *)(const void *)((const char *)chunk->from[0] + (uint64_t)i * chunk->from_stride[0]);
+        int64_t x =
+            *(const int64_t *)(const void *)((const char *)chunk->from[0] + (uint64_t)i * chunk->from_stride[0]);
         keep[i] = x % *(const int64_t *)context == 0;
     }
     return PLIM_OK;
@@ -718,7 +723,8 @@ static void stages_chain(void **unused)
     for (int i = 0; i < 5; i++)
         assert_int_equal(out[i], 2 * i);
     assert_int_equal(values(out, plim_dataset_filter_expression(plim_dataset_range(budget, 10), "x > 6"), budget), 3);
-    assert_int_equal(values(out, plim_dataset_take_while_expression(plim_dataset_range(budget, 10), "x < 4"), budget), 4);
+    assert_int_equal(values(out, plim_dataset_take_while_expression(plim_dataset_range(budget, 10), "x < 4"), budget),
+                     4);
     plim_dataset *pair[] = {plim_dataset_range(budget, 3), plim_dataset_range(budget, 2)};
     assert_int_equal(values(out, plim_dataset_concatenate(pair, 2), budget), 5);
     assert_int_equal(out[3], 0);

@@ -551,7 +551,7 @@ static void a_disk_without_room_shows_at_the_start(void **state)
     assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, &error),
                      PLIM_IO);
     assert_true(fault_disarm());
-    holds(room, 2, 0, 0); /* nothing of the older run is gone */
+    holds(room, 2, 0, 0);                                  /* nothing of the older run is gone */
     fault_arm(FAULT_WRITE, writes + 1, false, EOPNOTSUPP); /* a file system that promises nothing */
     assert_int_equal(checkpoint_begin(&set_aside, &room->checkpoints, &room->machine, &room->position, &error),
                      PLIM_OK);

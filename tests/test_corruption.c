@@ -313,7 +313,8 @@ static size_t make_csv(uint8_t *out)
     return bytes;
 }
 
-#define CSV_SOURCE "{csv: {files: '%s', types: {id: int64, price: float32, name: string}, column_names: [id, price, name]}}"
+#define CSV_SOURCE                                                                                                     \
+    "{csv: {files: '%s', types: {id: int64, price: float32, name: string}, column_names: [id, price, name]}}"
 
 static void read_csv(struct list *out, const char *path)
 {
@@ -428,7 +429,8 @@ static void read_tar(struct list *out, const char *path)
 
 static void tar_survives(void **state)
 {
-    static const struct kind kind = {"{tar: {files: '%s', columns: {cls: {name: label, dtype: string}, txt: text}}}", make_tar, read_tar, "tar"};
+    static const struct kind kind = {"{tar: {files: '%s', columns: {cls: {name: label, dtype: string}, txt: text}}}",
+                                     make_tar, read_tar, "tar"};
     (void)state;
     corrupt(&kind, 100, NULL);
 }

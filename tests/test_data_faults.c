@@ -414,9 +414,12 @@ static void functions_that_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_that_are_cut),      cmocka_unit_test(files_that_go_away),
-        cmocka_unit_test(files_that_are_replaced), cmocka_unit_test(files_that_are_overwritten),
-        cmocka_unit_test(full_disks),              cmocka_unit_test(broken_disks),
+        cmocka_unit_test(files_that_are_cut),
+        cmocka_unit_test(files_that_go_away),
+        cmocka_unit_test(files_that_are_replaced),
+        cmocka_unit_test(files_that_are_overwritten),
+        cmocka_unit_test(full_disks),
+        cmocka_unit_test(broken_disks),
         cmocka_unit_test(functions_that_fail),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

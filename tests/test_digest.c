@@ -121,10 +121,8 @@ static void one_bit_changes_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sha256_known_answers),
-        cmocka_unit_test(sha256_of_a_million),
-        cmocka_unit_test(sha256_in_parts),
-        cmocka_unit_test(sha256_paths_agree),
+        cmocka_unit_test(sha256_known_answers), cmocka_unit_test(sha256_of_a_million),
+        cmocka_unit_test(sha256_in_parts),      cmocka_unit_test(sha256_paths_agree),
         cmocka_unit_test(one_bit_changes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,8 @@
    another number of shards. PLIM_TEST_SEED is another set of runs. */
 #include "random_pipeline.h"
 
-#define STOPS 200
-#define N     157 /* ids */
+#define STOPS       200
+#define N           157 /* ids */
 #define MOST_SHARDS 5
 
 static char folder[] = "once-XXXXXX";
@@ -12,8 +12,12 @@ static unsigned long long seed;
 
 /* ---- pipelines over ids ---- */
 
-static const char *const shuffles[] = {"", "shuffle: exact", "shuffle: blocks", "shuffle: {blocks: {block_size: 5, group: 3}}",
-                                       "shuffle: 20", "shuffle: {buffer_size: 300, bytes: 64KiB}"};
+static const char *const shuffles[] = {"",
+                                       "shuffle: exact",
+                                       "shuffle: blocks",
+                                       "shuffle: {blocks: {block_size: 5, group: 3}}",
+                                       "shuffle: 20",
+                                       "shuffle: {buffer_size: 300, bytes: 64KiB}"};
 static const char *const sources[] = {"range", "texts", "stream of texts", "tfrecord"};
 
 struct run {

@@ -201,8 +201,7 @@ static void same_rows(const char *text, const struct table *table, struct budget
     struct shape shape;
     arena_init(&arena, budget, TAG_PIPELINE);
     make(&expression, &type, &shape, &arena, text, table);
-    uint64_t bytes = type_bytes(type) * (uint64_t)shape_count(&shape),
-             stride = bytes + 3; /* not dense, not aligned */
+    uint64_t bytes = type_bytes(type) * (uint64_t)shape_count(&shape), stride = bytes + 3; /* not dense, not aligned */
     assert_true(stride <= 64);
     uint64_t takes = budget_figures(budget).takes;
     expression_run(expression, MANY, table->data, table->stride, whole, bytes);

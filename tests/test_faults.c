@@ -48,8 +48,8 @@ struct job_kind {
     bool wide; /* with the less usual error numbers too */
 };
 
-#define TRAIN                                                                                              \
-    "train: {optimizer: adam, loss: sparse_categorical_crossentropy, metrics: [accuracy], epochs: 2,\n"     \
+#define TRAIN                                                                                                          \
+    "train: {optimizer: adam, loss: sparse_categorical_crossentropy, metrics: [accuracy], epochs: 2,\n"                \
     "        callbacks: [checkpoint: {every: 3}], save_weights: weights.safetensors}\n"
 
 static const struct job_kind random_job = {
@@ -215,9 +215,16 @@ static int tear_down(void **state)
 
 static void find_leftover(const char *path, void *context)
 {
-    static const char *const ours[] = {"job.yaml",   "x.npy",    "y.npy",    "weights.safetensors",
-                                       "x.idx.gz",   "y.idx.gz", "job.plim", "checkpoint.safetensors",
-                                       "checkpoint.previous.safetensors", "lock"};
+    static const char *const ours[] = {"job.yaml",
+                                       "x.npy",
+                                       "y.npy",
+                                       "weights.safetensors",
+                                       "x.idx.gz",
+                                       "y.idx.gz",
+                                       "job.plim",
+                                       "checkpoint.safetensors",
+                                       "checkpoint.previous.safetensors",
+                                       "lock"};
     const char *name = strrchr(path, '/') + 1;
     for (int i = 0; i < COUNT(ours); i++)
         if (strcmp(name, ours[i]) == 0)
@@ -300,7 +307,7 @@ struct fault_kind {
     const char *name;
     unsigned site;
     int number;
-    plim_status code; /* what a failed run says */
+    plim_status code;                                  /* what a failed run says */
     enum { ANY_WAY, MUST_FAIL, MUST_GO_WELL } outcome; /* the last one: when it happens once */
     bool unusual;
 };
@@ -490,8 +497,8 @@ int main(int argument_count, char **arguments)
                 struct sweep *sweep = &list[count];
                 if (fault_kinds[kind].unusual && !jobs[job]->wide)
                     continue;
-                *sweep = (struct sweep){
-                    .job = jobs[job], .fault = &fault_kinds[kind], .forever = forever, .held = &held};
+                *sweep =
+                    (struct sweep){.job = jobs[job], .fault = &fault_kinds[kind], .forever = forever, .held = &held};
                 snprintf(sweep->name, sizeof sweep->name, "%s, %s, %s", jobs[job]->name, fault_kinds[kind].name,
                          forever ? "for ever" : "once");
                 tests[count++] = (struct CMUnitTest){sweep->name, sweeps, NULL, NULL, sweep};

@@ -285,8 +285,7 @@ static void damaged_files(void **state)
             file.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
             plim_status status = decode_copy(decoder, file.bytes, file.count, NULL);
             refused += status != PLIM_OK;
-            assert_true(status == PLIM_OK || status == PLIM_BAD_DATA ||
-                        status == PLIM_OVER_BUDGET);
+            assert_true(status == PLIM_OK || status == PLIM_BAD_DATA || status == PLIM_OVER_BUDGET);
             file.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
         }
         assert_true(refused > 100);

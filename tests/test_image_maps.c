@@ -155,9 +155,8 @@ static void direct_warp(struct direct *direct, const struct map_function *functi
     float first = drawn(&options->height, random[0]), second = drawn(&options->width, random[1]);
     struct warp warp = {.fill = options->fill, .fill_value = (float)options->fill_value, .nearest = options->nearest};
     warp.affine = function == &map_random_rotation ? affine_rotation(first, p.height, p.width)
-                  : function == &map_random_zoom
-                      ? affine_zoom(first, options->same ? first : second, p.height, p.width)
-                      : affine_translation(first, second, p.height, p.width);
+                  : function == &map_random_zoom ? affine_zoom(first, options->same ? first : second, p.height, p.width)
+                                                 : affine_translation(first, second, p.height, p.width);
     uint8_t *old = renew(direct, TYPE_F32, p.height, p.width);
     assert_int_equal(warp_image((void *)direct->pixels, (void *)old, &p, &warp, NULL), PLIM_OK);
     free(old);
@@ -171,8 +170,7 @@ static void direct_flip(struct direct *direct, const struct random_flip_options 
     free(old);
 }
 
-static void direct_color(struct direct *direct, const struct map_function *function, const void *options,
-                         uint32_t bits)
+static void direct_color(struct direct *direct, const struct map_function *function, const void *options, uint32_t bits)
 {
     const struct color_options *color = options;
     const struct normalize_options *normal = options;
@@ -309,12 +307,15 @@ static void chain_equals_direct_calls(void **state)
 {
     (void)state;
     check_chain("[map: [decode_jpeg: 3, resize: [20, 24]], batch: 4]");
-    check_chain("[map: [decode_image: {channels: 1, dct: accurate}, resize: {size: [9, 50], method: bicubic}], batch: 5]");
-    check_chain("[map: [decode_png: {channels: 4, fancy_upscaling: false}, "
-                "resize: {size: [16, 16], method: area}, normalize: {mean: [1, 2, 3, 4], std: [2, 3, 4, 5]}], batch: 4]");
+    check_chain(
+        "[map: [decode_image: {channels: 1, dct: accurate}, resize: {size: [9, 50], method: bicubic}], batch: 5]");
+    check_chain(
+        "[map: [decode_png: {channels: 4, fancy_upscaling: false}, "
+        "resize: {size: [16, 16], method: area}, normalize: {mean: [1, 2, 3, 4], std: [2, 3, 4, 5]}], batch: 4]");
     check_chain("[map: [decode_image: 3, resize: {size: [30, 30], method: nearest}, center_crop: [20, 10], "
                 "crop: [1, 2, 10, 6]], batch: 3]");
-    check_chain("[map: [decode_image: {channels: 3, scaled: true}, resize: {size: [8, 8], antialias: true}], batch: 6]");
+    check_chain(
+        "[map: [decode_image: {channels: 3, scaled: true}, resize: {size: [8, 8], antialias: true}], batch: 6]");
     check_chain("[map: [decode_image: {channels: 3, ratio: 2}, resize_with_crop_or_pad: [25, 25], "
                 "per_image_standardization], batch: 6]");
 }
@@ -413,8 +414,9 @@ static void bad_images_are_named(void **state)
     plim_error error = {0};
     struct batch *batch;
     (void)state;
-    assert_int_equal(read_around(&studio, one_file(studio.budget, path), "[map: [decode_image: 3, resize: [4, 4]], batch: 1]"),
-                     PLIM_OK);
+    assert_int_equal(
+        read_around(&studio, one_file(studio.budget, path), "[map: [decode_image: 3, resize: [4, 4]], batch: 1]"),
+        PLIM_OK);
     struct iterator *iterator = open_with(&studio, 1, 0, 0, 0);
     assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_BAD_DATA);
     assert_string_equal(error.where, path);
@@ -507,8 +509,8 @@ static void make_classes(void)
 
 static void remove_classes(void)
 {
-    static const char *const names[] = {"cat/b.jpg", "cat/a.PNG", "dog/c.bmp", "owl/d.jpeg", "owl/notes.txt",
-                                        "cat",       "dog",       "owl"};
+    static const char *const names[] = {"cat/b.jpg",     "cat/a.PNG", "dog/c.bmp", "owl/d.jpeg",
+                                        "owl/notes.txt", "cat",       "dog",       "owl"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_int_equal(remove(path_of(names[i])), 0);
 }
@@ -586,10 +588,10 @@ static void folders_are_classes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chain_equals_direct_calls), cmocka_unit_test(random_ones_of_one_size),
-        cmocka_unit_test(random_ones_of_any_size),   cmocka_unit_test(epochs_differ),
+        cmocka_unit_test(chain_equals_direct_calls),  cmocka_unit_test(random_ones_of_one_size),
+        cmocka_unit_test(random_ones_of_any_size),    cmocka_unit_test(epochs_differ),
         cmocka_unit_test(cost_is_what_opening_takes), cmocka_unit_test(bad_images_are_named),
-        cmocka_unit_test(room_that_is_too_small),    cmocka_unit_test(wrong_words_are_refused),
+        cmocka_unit_test(room_that_is_too_small),     cmocka_unit_test(wrong_words_are_refused),
         cmocka_unit_test(folders_are_classes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -313,8 +313,8 @@ static void far_paddings_take_no_room(void **state)
 {
     (void)state;
     const int64_t far = (int64_t)1 << 30;
-    const struct taps_case c = {
-        1, 2, {3, 2}, 4, 16, {{1, far}, {far, far, 0, far}, {far - 1, 0}, ACTIVATION_NONE}, false};
+    const struct taps_case c = {1,    2, {3, 2}, 4, 16, {{1, far}, {far, far, 0, far}, {far - 1, 0}, ACTIVATION_NONE},
+                                false};
     struct bench bench;
     struct fixture fixture;
     for (int v = 0; v < cpu_choices_count; v++) {

@@ -301,13 +301,15 @@ static void words_reach_layers_inside(void **state)
     struct bench *bench = *state;
     const struct column_spec columns[] = {spec("x", 2, (int64_t[]){3, 5}), spec("y", 0, NULL)};
     train_with(bench, "binary_crossentropy", "sgd");
-    good(bench, read_model(bench, "[Sequential: {trainable: false, layers: [TimeDistributed: {layer: {Sequential: [Dense: 4, "
-                                  "Dense: 3]}}, Bidirectional: {layer: {GRU: 2}}]}, Dense: 1]"));
+    good(bench,
+         read_model(bench, "[Sequential: {trainable: false, layers: [TimeDistributed: {layer: {Sequential: [Dense: 4, "
+                           "Dense: 3]}}, Bidirectional: {layer: {GRU: 2}}]}, Dense: 1]"));
     good(bench, build(bench, columns, COUNT(columns)));
     for (int i = 0; i < bench->model->weight_count; i++)
         assert_int_equal(bench->model->weight[i].trainable, i >= bench->model->weight_count - 2);
-    good(bench, read_model(bench, "[TimeDistributed: {layer: {Functional: [ReversibleEmbedding: {input_dim: 7, output_dim: 4, "
-                                  "name: t}, t: {reverse: true, name: back}]}}, Flatten, Dense: 1]"));
+    good(bench,
+         read_model(bench, "[TimeDistributed: {layer: {Functional: [ReversibleEmbedding: {input_dim: 7, output_dim: 4, "
+                           "name: t}, t: {reverse: true, name: back}]}}, Flatten, Dense: 1]"));
     good(bench, build(bench, columns, COUNT(columns)));
     const struct shape *shape = &bench->model->layer[0].output;
     assert_int_equal(shape->dim[shape->rank - 1], 7);
@@ -422,7 +424,9 @@ static void copies_of_weights_are_not_kept(void **state)
 static void ops_keep_their_type(void **state)
 {
     struct bench *bench = *state;
-    good(bench, read_model(bench, "[Op: {op: cast, arguments: {dtype: float16}}, Op: {op: multiply, arguments: {b: 2}}, Dense: 1]"));
+    good(bench,
+         read_model(bench,
+                    "[Op: {op: cast, arguments: {dtype: float16}}, Op: {op: multiply, arguments: {b: 2}}, Dense: 1]"));
     good(bench, build_plain(bench));
     int found = 0;
     for (int i = 0; i < bench->graph.node_count; i++) {
@@ -459,15 +463,16 @@ static void bad_graphs_are_refused(void **state)
          "unknown argument of split 'axs'", "'axis'"},
         {"- Op: {arguments: 3}", PLIM_BAD_JOB, "job.yaml:1:3", "'op' is missing", "op: mean"},
         {"- Op: {op: add, arguments: {b: [1, [2]]}}", PLIM_BAD_JOB, "job.yaml:1:", "different lengths", ""},
-        {"- Op: {op: add, arguments: {a: {value: [1, 2], dtype: text}}}", PLIM_BAD_JOB, "job.yaml:1:", "dtype 'text'", ""},
-        {"- Op: {op: add, arguments: {a: {value: [1, 2], type: int8}}}", PLIM_BAD_JOB, "job.yaml:1:", "unknown key 'type'",
-         "dtype"},
-        {"- Op: {op: add, arguments: {a: {value: '0000', dtype: int64, shape: [1048576]}}}", PLIM_BAD_JOB, "job.yaml:1:",
-         "16777216 hexadecimal digits", ""},
-        {"- Op: {op: add, arguments: {a: {value: '0000c07f', dtype: float32, shape: [1]}}}", PLIM_BAD_JOB, "job.yaml:1:",
-         "element 0 is not finite", ""},
-        {"- Op: {op: add, arguments: {a: {value: [9007199254740993], dtype: int64}}}", PLIM_BAD_JOB, "job.yaml:1:",
-         "9007199254740993 is no int64", ""},
+        {"- Op: {op: add, arguments: {a: {value: [1, 2], dtype: text}}}", PLIM_BAD_JOB, "job.yaml:1:", "dtype 'text'",
+         ""},
+        {"- Op: {op: add, arguments: {a: {value: [1, 2], type: int8}}}", PLIM_BAD_JOB,
+         "job.yaml:1:", "unknown key 'type'", "dtype"},
+        {"- Op: {op: add, arguments: {a: {value: '0000', dtype: int64, shape: [1048576]}}}", PLIM_BAD_JOB,
+         "job.yaml:1:", "16777216 hexadecimal digits", ""},
+        {"- Op: {op: add, arguments: {a: {value: '0000c07f', dtype: float32, shape: [1]}}}", PLIM_BAD_JOB,
+         "job.yaml:1:", "element 0 is not finite", ""},
+        {"- Op: {op: add, arguments: {a: {value: [9007199254740993], dtype: int64}}}", PLIM_BAD_JOB,
+         "job.yaml:1:", "9007199254740993 is no int64", ""},
         {"layer: [Dense: 3]", PLIM_BAD_JOB, "job.yaml:1:1", "unknown key 'layer'", "layers"},
         {"layers: []", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
         {"- Sequential: []", PLIM_BAD_JOB, "job.yaml:1", "list of layers", ""},
@@ -477,8 +482,8 @@ static void bad_graphs_are_refused(void **state)
          "reads the data", ""},
         {"- Dense: {units: 3, name: a}\n- a: {inputs: a, units: 4}", PLIM_BAD_JOB, "job.yaml:2", "unknown key 'units'",
          ""},
-        {"- Functional: [Input: {shape: [5], name: a}, Input: {shape: [5], name: b}, Add: [a, b]]\n- Dense: 1", PLIM_BAD_JOB,
-         "job.yaml:1", "functional: takes 2 inputs, got 1", ""},
+        {"- Functional: [Input: {shape: [5], name: a}, Input: {shape: [5], name: b}, Add: [a, b]]\n- Dense: 1",
+         PLIM_BAD_JOB, "job.yaml:1", "functional: takes 2 inputs, got 1", ""},
     };
     struct bench *bench = *state;
     for (int i = 0; i < COUNT(refusals); i++)
@@ -498,8 +503,8 @@ static void bad_steps_are_refused(void **state)
          PLIM_BAD_JOB, "job.yaml:1", "takes 1 input, got 2", ""},
         {"- TimeDistributed: {layer: {Functional: {layers: [Use: {layer: a}]}}}", PLIM_BAD_JOB, "job.yaml:1",
          "no layer above is named 'a'", ""},
-        {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3, Use: {layer: dense, reverse: true}]}}}", PLIM_BAD_JOB,
-         "job.yaml:1", "reverse", ""},
+        {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3, Use: {layer: dense, reverse: true}]}}}",
+         PLIM_BAD_JOB, "job.yaml:1", "reverse", ""},
         {"- TimeDistributed: {layer: {Functional: {layers: [Dense: 3], output: dense}}}", PLIM_BAD_JOB, "job.yaml:1",
          "output", "outputs"},
         {"- TimeDistributed: {layer: {Functional: [Dense: {units: 3, name: a}, a: {name: b}, Dense: {units: 3, name: b}]}}",
@@ -520,8 +525,8 @@ static void bad_steps_are_refused(void **state)
         {"- TimeDistributed: {layer: {LSTM: {units: 3, return_state: true}}}", PLIM_UNSUPPORTED, "job.yaml:1",
          "several outputs", ""},
         {"- TimeDistributed: {layer: {Sequential: []}}", PLIM_BAD_JOB, "job.yaml:1", "expected a list of layers", ""},
-        {"- TimeDistributed: {layer: {Sequential: [Dense: {units: 3, name: a}, Dense: {units: 4, name: a}]}}", PLIM_BAD_JOB,
-         "job.yaml:1", "two layers are named", ""},
+        {"- TimeDistributed: {layer: {Sequential: [Dense: {units: 3, name: a}, Dense: {units: 4, name: a}]}}",
+         PLIM_BAD_JOB, "job.yaml:1", "two layers are named", ""},
     };
     struct bench *bench = *state;
     for (int i = 0; i < COUNT(refusals); i++)
@@ -543,12 +548,14 @@ static void shapes_name_layer_and_inputs(void **state)
          "job.yaml", "has 2 inputs and a label; the data has 2 columns", ""},
         {"- Dense: 1\n- Op: {op: stop_gradient}", PLIM_BAD_JOB, "job.yaml", "no weight gets a gradient", ""},
         {"- Op: {op: meen}\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3", "no op 'meen'", "'mean'"},
-        {"- Op: {op: flip, arguments: {axs: 1}}\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3", "unknown key 'axs'", "'axis'"},
+        {"- Op: {op: flip, arguments: {axs: 1}}\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3", "unknown key 'axs'",
+         "'axis'"},
         {"- Op: {op: add}\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3", "one and a number", ""},
         {"- Op: {op: add, arguments: {b: [1, 2, 3]}}\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3", "do not spread", ""},
         {"- Op: {op: matmul, arguments: {b: 3}}\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3", "matmul", ""},
         {"- Op: {op: resize, arguments: {size: [3, 3]}}\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3", "pictures", ""},
-        {"- Op: {op: get_item, arguments: {key: [0]}}\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3", "the batch stays", ""},
+        {"- Op: {op: get_item, arguments: {key: [0]}}\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3", "the batch stays",
+         ""},
         {"- Op: {op: get_item, arguments: {key: [':', 5]}}\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3", "no such place",
          ""},
         {"- Op: {op: get_item, arguments: {key: [':', 9223372036854775807]}}\n- Dense: 1", PLIM_BAD_JOB, "job.yaml:1:3",

@@ -173,7 +173,8 @@ static void reads_fortran_order(void **state)
         data[i] = (int16_t)(i % 3 * 10 + i / 3);
     size_t bytes = make_npy(file, 1, "{'descr': '<i2', 'fortran_order': True, 'shape': (3, 4), }", data, sizeof data);
     const char *path = write_file("fortran.npy", file, bytes);
-    struct npy_range ranges[] = {{.name = "x", .first = 2, .end = 4}, {.name = "y", .first = 1, .end = 2, .scalar = true}};
+    struct npy_range ranges[] = {{.name = "x", .first = 2, .end = 4},
+                                 {.name = "y", .first = 1, .end = 2, .scalar = true}};
     struct budget *budget = new_budget();
     struct source *source;
     int64_t index[] = {1, 2, 0};
@@ -341,9 +342,9 @@ static void file_that_shrinks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_each_type),    cmocka_unit_test(reads_side_by_side), cmocka_unit_test(cuts_columns),
-        cmocka_unit_test(refuses_bad_ranges), cmocka_unit_test(damaged_files),      cmocka_unit_test(lying_files),
-        cmocka_unit_test(counts_must_agree),  cmocka_unit_test(file_that_shrinks),  cmocka_unit_test(long_headers),
+        cmocka_unit_test(reads_each_type),     cmocka_unit_test(reads_side_by_side), cmocka_unit_test(cuts_columns),
+        cmocka_unit_test(refuses_bad_ranges),  cmocka_unit_test(damaged_files),      cmocka_unit_test(lying_files),
+        cmocka_unit_test(counts_must_agree),   cmocka_unit_test(file_that_shrinks),  cmocka_unit_test(long_headers),
         cmocka_unit_test(reads_fortran_order),
     };
     return cmocka_run_group_tests_name("npy", tests, make_folder, remove_folder);

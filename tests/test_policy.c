@@ -68,7 +68,8 @@ static void layers_say_their_own(void **state)
     assert_int_equal(layer_compute(&bench->model->layer[1]), TYPE_BF16);
     /* Layers inside others, too. */
     assert_int_equal(
-        read_model(bench, "- TimeDistributed: {layer: {Dense: {units: 3, dtype: float32}}, dtype: float32}\n"), PLIM_OK);
+        read_model(bench, "- TimeDistributed: {layer: {Dense: {units: 3, dtype: float32}}, dtype: float32}\n"),
+        PLIM_OK);
     model_set_policy(bench->model, TYPE_BF16);
     assert_int_equal(layer_compute(bench->model->inner), TYPE_BF16);
 }

@@ -24,8 +24,7 @@ static void known_answers(void **state)
 {
     (void)state;
     check_block(0, 0, 0, (const uint32_t[]){0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
-    check_block(UINT64_MAX, UINT64_MAX, UINT64_MAX,
-                (const uint32_t[]){0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+    check_block(UINT64_MAX, UINT64_MAX, UINT64_MAX, (const uint32_t[]){0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
     /* counter 243f6a88 85a308d3 13198a2e 03707344, key a4093822 299f31d0 */
     check_block(0x299f31d0a4093822ull, 0x0370734413198a2eull, 0x85a308d3243f6a88ull,
                 (const uint32_t[]){0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
@@ -139,8 +138,8 @@ static void large_permutations_do_not_collide(void **state)
     (void)state;
     enum { COUNT = 20000 };
     static uint64_t out[COUNT];
-    const uint64_t sizes[] = {1000000007ull, 1ull << 32, (1ull << 32) + 15, 1ull << 40, (1ull << 40) - 87,
-                              1ull << 63,    UINT64_MAX};
+    const uint64_t sizes[] = {1000000007ull,     1ull << 32, (1ull << 32) + 15, 1ull << 40,
+                              (1ull << 40) - 87, 1ull << 63, UINT64_MAX};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         struct permutation permutation;
         permutation_init(&permutation, sizes[s], s, 1);

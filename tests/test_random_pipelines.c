@@ -198,7 +198,8 @@ static uint64_t runs_in_its_cost(const struct record expected[EPOCHS], struct gr
     struct budget_figures before = budget_figures(budget->inner);
     CHECK(budget_limit(budget->inner, before.now + all, NULL) == PLIM_OK);
     if (iterator_open(&iterator, dataset, budget->inner, NULL, grant, SEED, 0, 0, &error) != PLIM_OK)
-        FAIL("%llu bytes, %d slots, %d threads: %s", (unsigned long long)all, grant.slots, grant.workers, error.message);
+        FAIL("%llu bytes, %d slots, %d threads: %s", (unsigned long long)all, grant.slots, grant.workers,
+             error.message);
     struct budget_figures opened = budget_figures(budget->inner);
     run_epochs(got, iterator, dataset);
     for (int e = 0; e < EPOCHS; e++)

@@ -1,7 +1,7 @@
 /* test_stage_table.c - a pipeline stage by stage: no byte is told twice or left out, and time goes to who takes it. */
-#include "pipeline/stage_table.h"
 #include "made_source.h"
 #include "pipeline/stage.h"
+#include "pipeline/stage_table.h"
 
 static struct dataset *range(struct budget *budget, int64_t n)
 {
@@ -18,8 +18,8 @@ static struct dataset *unstaged(struct budget *budget)
 static struct dataset *mapped(struct budget *budget)
 {
     const struct cast_options cast = {.type = TYPE_F64};
-    return dataset_prefetch(dataset_batch(dataset_map(dataset_shuffle(range(budget, 1000), 1), &map_cast, &cast), 32, false),
-                            2);
+    return dataset_prefetch(
+        dataset_batch(dataset_map(dataset_shuffle(range(budget, 1000), 1), &map_cast, &cast), 32, false), 2);
 }
 
 /* Streams between flows, and several inputs. */
@@ -85,7 +85,8 @@ static void time_goes_to_who_takes_it(void **unused)
         char name[96];
         const struct grant grant = {.slots = 2, .workers = 1, .timed = timed};
         assert_int_equal(budget_make(&budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
-        struct dataset *dataset = dataset_batch(dataset_map(dataset_shuffle(range(budget, 2000), 1), &slow, NULL), 64, false);
+        struct dataset *dataset =
+            dataset_batch(dataset_map(dataset_shuffle(range(budget, 2000), 1), &slow, NULL), 64, false);
         assert_int_equal(iterator_open(&iterator, dataset, budget, &scratch, grant, SEED, 0, 0, NULL), PLIM_OK);
         do
             assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);

@@ -1,10 +1,10 @@
 /* test_text.c - growing text, sizes, counts, nearest words. */
-#include <stdio.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -246,9 +246,10 @@ static void the_nearest_word_is_found(void **state)
 /* Each part of a word counts by itself: what is another word is no slip. */
 static void another_word_is_no_neighbour(void **state)
 {
-    static const char *const words[] = {"random_flip",    "output_dim",  "lion",         "learning_rate",
-                                        "Discretization", "RandomFlip",  "MaxPooling2D", "weight_decay",
-                                        "multi_hot",      "output_shape", "MultiHeadAttention", "adamw", "adamax"};
+    static const char *const words[] = {
+        "random_flip",        "output_dim",   "lion",         "learning_rate", "Discretization",
+        "RandomFlip",         "MaxPooling2D", "weight_decay", "multi_hot",     "output_shape",
+        "MultiHeadAttention", "adamw",        "adamax"};
     static const char *const pairs[][2] = {
         {"random_hue", NULL},
         {"RandomHue", NULL},

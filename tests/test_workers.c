@@ -335,16 +335,11 @@ static void closing_wakes_who_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_unit_is_run_once),
-        cmocka_unit_test(one_unit_stays_with_the_caller),
-        cmocka_unit_test(the_others_do_work),
-        cmocka_unit_test(each_thread_starts_once),
-        cmocka_unit_test(threads_that_do_not_start),
-        cmocka_unit_test(a_team_must_fit),
-        cmocka_unit_test(a_team_costs_what_it_says),
-        cmocka_unit_test(a_thread_leaves_signals_to_the_host),
-        cmocka_unit_test(items_arrive_in_order),
-        cmocka_unit_test(a_closed_queue_gives_what_it_has),
+        cmocka_unit_test(every_unit_is_run_once),    cmocka_unit_test(one_unit_stays_with_the_caller),
+        cmocka_unit_test(the_others_do_work),        cmocka_unit_test(each_thread_starts_once),
+        cmocka_unit_test(threads_that_do_not_start), cmocka_unit_test(a_team_must_fit),
+        cmocka_unit_test(a_team_costs_what_it_says), cmocka_unit_test(a_thread_leaves_signals_to_the_host),
+        cmocka_unit_test(items_arrive_in_order),     cmocka_unit_test(a_closed_queue_gives_what_it_has),
         cmocka_unit_test(closing_wakes_who_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,7 +104,10 @@ static void styles_make_one_tree(void **state)
                "{pipeline: [{shuffle: exact}, {batch: 32}, {map: [{random_flip: horizontal}]}]}");
     check_tree(*state, parsed(*state, "a: |\n  x\n  y\nb: >\n  c\n  d\n"), "{a: \"x\ny\n\", b: \"c d\n\"}");
     check_tree(*state, parsed(*state, "{\"a\":1,\"b\":[true,null,{}],\"c\":[]}"), "{a: 1, b: [true, ~, {}], c: []}");
-    check_tree(*state, parsed(*state, "\xef\xbb\xbf" "a: 1\r\nb: x y\r\n"), "{a: 1, b: x y}");
+    check_tree(*state,
+               parsed(*state, "\xef\xbb\xbf"
+                              "a: 1\r\nb: x y\r\n"),
+               "{a: 1, b: x y}");
     check_tree(*state, parsed(*state, "---\na: 50%\nurl: http://x#y\n..."), "{a: 50%, url: http://x#y}");
     check_tree(*state, parsed(*state, ""), "~");
     check_tree(*state, parsed(*state, "# nothing\n"), "~");
@@ -174,7 +177,9 @@ static void refusals_name_the_place(void **state)
         {"a: \"x", NULL, ""},
         {"a: 1\nb: \xff\n", "job.yaml:2:4", "UTF-8"},
         {"\xc3\xa9: \xc3\n", "job.yaml:1:4", "UTF-8"},
-        {"\xff\xfe" "a\0:\0", "job.yaml:1:1", "UTF-8"},
+        {"\xff\xfe"
+         "a\0:\0",
+         "job.yaml:1:1", "UTF-8"},
         {"a: \x01\n", "job.yaml:1:4", "control"},
         {"a: 'x''''\n  y'\n", "job.yaml:1:4", "double quotes"},
         {"a: \"\\0\"\n", "job.yaml:1:4", "character 0"},
@@ -419,16 +424,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(styles_make_one_tree),
-        TEST(nodes_know_their_places),
-        TEST(refusals_name_the_place),
-        TEST(sizes_have_limits),
-        TEST(keys_are_unique_among_many),
-        TEST(the_budget_is_kept),
-        TEST(nothing_is_printed),
-        TEST(overrides_set_values),
-        TEST(an_override_of_the_job),
-        TEST(bad_overrides_are_usage_errors),
+        TEST(styles_make_one_tree),       TEST(nodes_know_their_places),
+        TEST(refusals_name_the_place),    TEST(sizes_have_limits),
+        TEST(keys_are_unique_among_many), TEST(the_budget_is_kept),
+        TEST(nothing_is_printed),         TEST(overrides_set_values),
+        TEST(an_override_of_the_job),     TEST(bad_overrides_are_usage_errors),
         TEST(damage_does_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,8 @@ struct backend_type {
     /* The kernel for slices of at most `slice` rows of this node. `short_rows`
        (count of them) are other slice lengths that will be asked for: the tail of the
        batch, the tail of the last batch. The backend owns the kernel. */
-    plim_status (*prepare)(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice, const int64_t *short_rows, int short_count, plim_error *error);
+    plim_status (*prepare)(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
+                           const int64_t *short_rows, int short_count, plim_error *error);
     /* Runs at the start of each worker thread; may be NULL. */
     void (*thread_start)(void);
     /* What bits depend on, in at most 31 characters: "avx512", "avx512 onednn-2.6.3". It is final once
@@ -53,7 +54,8 @@ struct backend {
     const struct backend_type *type;
     int threads;       /* how many will run kernels at once; 0: as many as processors */
     atomic_int failed; /* the first plim_status that a kernel could not go on with; stays */
-    uint64_t missing_bytes; /* of a library that the budget has no room for, or 0. Other kernels stand in its place, so that the
+    uint64_t
+        missing_bytes; /* of a library that the budget has no room for, or 0. Other kernels stand in its place, so that the
                                plan can tell about how much the job needs; it cannot be run */
 };
 

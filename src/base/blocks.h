@@ -9,8 +9,8 @@
 
 #include <stddef.h>
 
-#define BLOCKS_MOST  4096 /* bytes of the largest block */
-#define BLOCKS_STEP  64
+#define BLOCKS_MOST 4096 /* bytes of the largest block */
+#define BLOCKS_STEP 64
 
 struct blocks {
     void *free[BLOCKS_MOST / BLOCKS_STEP]; /* by size; each begins with the next */

@@ -35,20 +35,20 @@
 #include "base/text.h"
 
 #define FILE_TAG        TAG_FORMATS
-#define WILL_NEED_BYTES ((uint64_t)128 * 1024) /* of one advice the kernel may forget what is more */
+#define WILL_NEED_BYTES ((uint64_t)128 * 1024)     /* of one advice the kernel may forget what is more */
 #define READ_BYTES      ((size_t)32 * 1024 * 1024) /* between two looks at the stop flag */
-#define INTERRUPTS_MOST 10000 /* in a row, then it is an error: a hang would be worse */
+#define INTERRUPTS_MOST 10000                      /* in a row, then it is an error: a hang would be worse */
 
 struct file {
     struct budget *budget;
     size_t struct_bytes;
     int descriptor;
     bool writable, lock;
-    atomic_int owed; /* an injected fault that a read which cannot fail has met */
+    atomic_int owed;          /* an injected fault that a read which cannot fail has met */
     atomic_bool always_waits; /* the file system cannot tell what is in memory */
-    atomic_bool random; /* the kernel was told so */
-    atomic_int late; /* reads to come before it is forgotten that one would have had to wait */
-    atomic_int lost; /* the error number of a failed write-back, or 0 */
+    atomic_bool random;       /* the kernel was told so */
+    atomic_int late;          /* reads to come before it is forgotten that one would have had to wait */
+    atomic_int lost;          /* the error number of a failed write-back, or 0 */
     atomic_ullong bytes_read;
     char path[];
 };

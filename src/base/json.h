@@ -25,7 +25,18 @@ void json_uint(struct json_writer *json, const char *key, uint64_t value);
 void json_double(struct json_writer *json, const char *key, double value);
 void json_bool(struct json_writer *json, const char *key, bool value);
 
-enum json_kind { JSON_OBJECT, JSON_OBJECT_END, JSON_ARRAY, JSON_ARRAY_END, JSON_STRING, JSON_NUMBER, JSON_TRUE, JSON_FALSE, JSON_NULL, JSON_END };
+enum json_kind {
+    JSON_OBJECT,
+    JSON_OBJECT_END,
+    JSON_ARRAY,
+    JSON_ARRAY_END,
+    JSON_STRING,
+    JSON_NUMBER,
+    JSON_TRUE,
+    JSON_FALSE,
+    JSON_NULL,
+    JSON_END
+};
 
 /* A token. Inside an object a value carries its key. Strings are given raw:
    bytes between the quotes; json_unescape makes UTF-8 of them. */

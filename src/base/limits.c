@@ -396,7 +396,8 @@ static plim_status check_available(struct search *search)
     } else if (find_field(&bytes, info.text, "MemFree:", 1024)) {
         find_field(&cached, info.text, "Cached:", 1024);
         find_field(&shared, info.text, "Shmem:", 1024);
-        consider(search, bytes + less(cached, shared), search->anonymous, "available", "/proc/meminfo: MemFree and Cached");
+        consider(search, bytes + less(cached, shared), search->anonymous, "available",
+                 "/proc/meminfo: MemFree and Cached");
     }
     loaded_release(search, &info);
     return PLIM_OK;

@@ -10,15 +10,15 @@
 #include "base/budget.h"
 
 struct limits {
-    uint64_t bytes;      /* the least limit less what others use, less the margin */
-    uint64_t headroom;   /* of it, what is not in use by us: no margin taken off */
-    const char *source;  /* cgroup | rlimit | available */
-    char place[256];     /* the file or limit it came from */
+    uint64_t bytes;     /* the least limit less what others use, less the margin */
+    uint64_t headroom;  /* of it, what is not in use by us: no margin taken off */
+    const char *source; /* cgroup | rlimit | available */
+    char place[256];    /* the file or limit it came from */
 };
 
 struct limits_input {
-    const char *root;       /* "" or a test's folder with proc/ and sys/ */
-    uint64_t rlimit_as;     /* UINT64_MAX: none */
+    const char *root;   /* "" or a test's folder with proc/ and sys/ */
+    uint64_t rlimit_as; /* UINT64_MAX: none */
 };
 
 plim_status limits_find(struct limits *out, const struct limits_input *input, struct budget *budget, plim_error *error);
@@ -27,7 +27,8 @@ plim_status limits_here(struct limits *out, struct budget *budget, plim_error *e
 
 /* "48MiB" | "80%" | "auto" | NULL (auto) into bytes and source ("stated" for
    the first). A small number without a unit is refused. A percentage is of `auto`'s figure before the margin. */
-plim_status limits_parse(uint64_t *bytes, const char **source, char place[256], const char *text, struct budget *budget, plim_error *error);
+plim_status limits_parse(uint64_t *bytes, const char **source, char place[256], const char *text, struct budget *budget,
+                         plim_error *error);
 
 struct usage {
     uint64_t rss;         /* VmRSS now (smaps_rollup: exact) */

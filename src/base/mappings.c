@@ -113,7 +113,8 @@ plim_status mappings_read_from(struct mappings *out, struct budget *budget, cons
     uint64_t offset = 0;
     TRY(file_open(&file, budget, path, FILE_READ, error));
     plim_status status;
-    while ((status = file_read_some(&got, file, offset, buffer + kept, sizeof buffer - kept, error)) == PLIM_OK && got) {
+    while ((status = file_read_some(&got, file, offset, buffer + kept, sizeof buffer - kept, error)) == PLIM_OK &&
+           got) {
         offset += got;
         kept = read_lines(&tally, buffer, kept + got);
         if (kept == sizeof buffer)

@@ -15,19 +15,20 @@ enum yaml_kind { YAML_SCALAR, YAML_LIST, YAML_MAP };
 
 struct yaml {
     enum yaml_kind kind;
-    const char *key;    /* in a map, else NULL */
-    const char *text;   /* scalar: as written, unquoted; null and ~ are "" with is_null */
+    const char *key;  /* in a map, else NULL */
+    const char *text; /* scalar: as written, unquoted; null and ~ are "" with is_null */
     bool quoted, is_null;
-    int line, column;   /* from 1; of the value */
+    int line, column; /* from 1; of the value */
     int key_line, key_column;
     struct yaml *first, *next; /* children, and the next sibling */
-    int count;          /* children */
-    const char *origin; /* NULL: the file; else the override that set it, "--set train.epochs=1" */
+    int count;                 /* children */
+    const char *origin;        /* NULL: the file; else the override that set it, "--set train.epochs=1" */
 };
 
 /* Errors are PLIM_BAD_JOB with the place "name:line:column". An empty text is
    a scalar with is_null. `text` is not needed afterwards. */
-plim_status yaml_parse(struct yaml **root, struct arena *arena, const char *name, const char *text, size_t bytes, plim_error *error);
+plim_status yaml_parse(struct yaml **root, struct arena *arena, const char *name, const char *text, size_t bytes,
+                       plim_error *error);
 /* The child of a map with that key, or NULL. */
 struct yaml *yaml_get(const struct yaml *map, const char *key);
 /* The tree below a node, in another arena: for those who need it when the document is gone. */

@@ -12,7 +12,7 @@ struct generator_source {
 
 struct generator_reader {
     struct generator_source *source;
-    bool over; /* this epoch */
+    bool over;        /* this epoch */
     plim_status held; /* found behind elements that were given first */
     plim_error held_error;
 };

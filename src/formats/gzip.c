@@ -9,8 +9,7 @@
 #include "formats/cursor.h"
 #include "formats/zlib_memory.h"
 
-static const char *const frame_names[] = {
-    [DEFLATE_GZIP] = "gzip", [DEFLATE_ZLIB] = "zlib", [DEFLATE_RAW] = "deflated"};
+static const char *const frame_names[] = {[DEFLATE_GZIP] = "gzip", [DEFLATE_ZLIB] = "zlib", [DEFLATE_RAW] = "deflated"};
 
 struct gzip {
     struct budget *budget;
@@ -147,8 +146,8 @@ static plim_status pump(struct gzip *gzip, plim_error *error)
         return PLIM_OK;
     if (result == Z_MEM_ERROR && gzip->memory.refused)
         return budget_refused(gzip->budget, TAG_FORMATS, GZIP_STATE_BYTES, error);
-    return fail_byte(error, PLIM_BAD_DATA, path, gzip_at(gzip), "bad %s data: %s",
-                     frame_names[gzip->frame], stream->msg ? stream->msg : "it needs a dictionary");
+    return fail_byte(error, PLIM_BAD_DATA, path, gzip_at(gzip), "bad %s data: %s", frame_names[gzip->frame],
+                     stream->msg ? stream->msg : "it needs a dictionary");
 }
 
 /* One call of zlib into [to, to + bytes); *made is set on failure, too. */

@@ -63,8 +63,8 @@ plim_status image_decoder_make(struct image_decoder **out, struct budget *budget
     decoder->work_bytes = work_bytes;
     decoder->own_work = budget_take(budget, TAG_PIPELINE, work_bytes);
     room_init(&decoder->work, decoder->own_work, work_bytes);
-    plim_status status =
-        decoder->own_work ? jpeg_make(&decoder->jpeg, decoder, error) : budget_refused(budget, TAG_PIPELINE, work_bytes, error);
+    plim_status status = decoder->own_work ? jpeg_make(&decoder->jpeg, decoder, error)
+                                           : budget_refused(budget, TAG_PIPELINE, work_bytes, error);
     if (status != PLIM_OK) {
         image_decoder_free(decoder);
         return status;

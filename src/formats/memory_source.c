@@ -67,9 +67,9 @@ static plim_status memory_fill(struct memory_source *memory, const struct spec *
         if (column_is_variable(column))
             return fail(error, PLIM_UNSUPPORTED, "memory: column '%s': arrays have one shape", column->name);
         if (column->type == TYPE_STRING)
-            memory->base.room_bytes = add_most(
-                memory->base.room_bytes,
-                room_for_strings(columns[c], memory->base.count * shape_count(&column->shape)));
+            memory->base.room_bytes =
+                add_most(memory->base.room_bytes,
+                         room_for_strings(columns[c], memory->base.count * shape_count(&column->shape)));
     }
     return PLIM_OK;
 }

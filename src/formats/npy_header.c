@@ -220,8 +220,8 @@ static plim_status parse_preamble(uint32_t *length, struct cursor *cursor, const
     if (!cursor_u8(&major, cursor) || !cursor_u8(&minor, cursor))
         return ends_early(bytes, error);
     if (major < 1 || major > 3 || minor != 0)
-        return fail_byte(error, PLIM_BAD_DATA, cursor->path, bytes->base + 6, "npy version %d.%d is not known",
-                         major, minor);
+        return fail_byte(error, PLIM_BAD_DATA, cursor->path, bytes->base + 6, "npy version %d.%d is not known", major,
+                         minor);
     bool whole = major == 1 ? cursor_u16_le(&short_length, cursor) : cursor_u32_le(length, cursor);
     if (!whole)
         return ends_early(bytes, error);

@@ -168,9 +168,11 @@ static void free_records(struct source *base)
     file_source_free(base);
 }
 
-static const struct source_type stream_type = {
-    .index_advice = "`plim data index FILE` once",
-    .name = "tfrecord", FILE_SOURCE_READER, .reader_skip = file_source_skip, .close = free_records};
+static const struct source_type stream_type = {.index_advice = "`plim data index FILE` once",
+                                               .name = "tfrecord",
+                                               FILE_SOURCE_READER,
+                                               .reader_skip = file_source_skip,
+                                               .close = free_records};
 static const struct source_type indexed_type = {.name = "tfrecord",
                                                 .read_values = records_read,
                                                 .describe = records_describe,

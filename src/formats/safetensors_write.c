@@ -61,8 +61,7 @@ static plim_status check_usable(const struct safetensors_writer *writer, plim_er
 
 static plim_status open_writer(struct safetensors_writer *writer, const char *path, plim_error *error)
 {
-    TRY(partial_names(&writer->path, &writer->partial, &writer->path_block_bytes, writer->budget, TAG, path,
-                      error));
+    TRY(partial_names(&writer->path, &writer->partial, &writer->path_block_bytes, writer->budget, TAG, path, error));
     if (!writer->buffer) {
         writer->buffer = budget_take(writer->budget, TAG, writer->buffer_bytes);
         if (!writer->buffer)

@@ -72,7 +72,7 @@ struct row_layout {
 };
 
 struct source_type {
-    const char *name; /* the job file's word: "idx", "npy", "random", "range" */
+    const char *name;         /* the job file's word: "idx", "npy", "random", "range" */
     const char *index_advice; /* of a stream: what would make its elements readable by number; NULL: nothing */
     /* Called once before the first read, after the plan was accepted:
        unpacks, takes buffers. May be NULL. */
@@ -162,8 +162,8 @@ plim_status random_open(struct source **out, struct budget *budget, const struct
 plim_status range_open(struct source **out, struct budget *budget, int64_t n, plim_error *error);
 /* Encoded images, a file each: columns image (string: the file's bytes) and label (int32). */
 struct images_options {
-    const char *folder;             /* whose sub-folders are classes; or NULL: */
-    const char *const *patterns;    /* files; there are no labels then */
+    const char *folder;          /* whose sub-folders are classes; or NULL: */
+    const char *const *patterns; /* files; there are no labels then */
     int pattern_count;
     const char *const *class_names; /* NULL at the end: these classes, in this order; NULL: all, sorted */
     bool no_labels;

@@ -15,41 +15,41 @@
 #include "base/arena.h"
 #include "graph/tensor.h"
 
-#define MOST_INPUTS 8
+#define MOST_INPUTS  8
 #define MOST_OUTPUTS 3
 
 struct op;
 
 enum kind {
-    KIND_INPUT,     /* a column of the batch; bytes belong to the pipeline's slot */
-    KIND_WEIGHT,    /* lives as long as the run; saved; trainable or not */
-    KIND_STATE,     /* optimizer state: lives as long as the run; in checkpoints */
-    KIND_VALUE,     /* made by a node, dead after its last reader */
-    KIND_RESULT,    /* a value that the trainer reads after the step (loss, metric) */
+    KIND_INPUT,  /* a column of the batch; bytes belong to the pipeline's slot */
+    KIND_WEIGHT, /* lives as long as the run; saved; trainable or not */
+    KIND_STATE,  /* optimizer state: lives as long as the run; in checkpoints */
+    KIND_VALUE,  /* made by a node, dead after its last reader */
+    KIND_RESULT, /* a value that the trainer reads after the step (loss, metric) */
 };
 
 struct tensor {
     int id;
-    const char *name;     /* "dense/kernel"; unique among weights and states */
+    const char *name; /* "dense/kernel"; unique among weights and states */
     enum type type;
     struct shape shape;
     enum kind kind;
     bool batched;
-    bool trainable;       /* weights only */
-    bool gradient;        /* a gradient of a weight: its bytes are booked under that tag */
-    bool gone;            /* a rewrite took it away, or gave it another meaning: no new reader */
-    double initial;       /* states only: what every element is before the first step */
-    int column;           /* inputs only: which column of the batch */
-    int32_t below;        /* who reads it takes whole numbers from 0 that are below this; 0: any values */
+    bool trainable;        /* weights only */
+    bool gradient;         /* a gradient of a weight: its bytes are booked under that tag */
+    bool gone;             /* a rewrite took it away, or gave it another meaning: no new reader */
+    double initial;        /* states only: what every element is before the first step */
+    int column;            /* inputs only: which column of the batch */
+    int32_t below;         /* who reads it takes whole numbers from 0 that are below this; 0: any values */
     struct node *producer; /* NULL for inputs, weights and states */
 };
 
 struct node {
     int id;
     const struct op *op;
-    const char *name;     /* "conv2d_1", the layer it came from */
-    bool backward;        /* part of the backward pass or the update */
-    bool again;           /* makes a second time what forward made: runs when its first reader could, not before */
+    const char *name; /* "conv2d_1", the layer it came from */
+    bool backward;    /* part of the backward pass or the update */
+    bool again;       /* makes a second time what forward made: runs when its first reader could, not before */
     int input_count, output_count;
     struct tensor *input[MOST_INPUTS];
     struct tensor *output[MOST_OUTPUTS];
@@ -61,17 +61,17 @@ struct graph {
     struct arena arena;
     struct tensor **tensor; /* by id */
     int tensor_count, tensor_capacity;
-    struct node **node;     /* by id, in running order */
+    struct node **node; /* by id, in running order */
     int node_count, node_capacity;
-    const char *layer;      /* name given to nodes added from now on */
-    const char *node_name;  /* the graph's own copy of the last one that was given */
-    bool backward;          /* marks nodes added from now on */
-    int64_t batch;          /* extent of axis 0 of batched tensors */
-    int64_t stretch;        /* speed table: the last axis of inputs, weights and states is so many times as long; 0: 1 */
-    bool stretch_floats;    /* of floating ones only; float64 (numbers of a step) never is */
-    struct tensor **names;  /* weights and states, hashed by name */
+    const char *layer;     /* name given to nodes added from now on */
+    const char *node_name; /* the graph's own copy of the last one that was given */
+    bool backward;         /* marks nodes added from now on */
+    int64_t batch;         /* extent of axis 0 of batched tensors */
+    int64_t stretch;       /* speed table: the last axis of inputs, weights and states is so many times as long; 0: 1 */
+    bool stretch_floats;   /* of floating ones only; float64 (numbers of a step) never is */
+    struct tensor **names; /* weights and states, hashed by name */
     int name_count, name_capacity;
-    plim_status failed;     /* builders chain: the first error is kept here */
+    plim_status failed; /* builders chain: the first error is kept here */
     plim_error error;
 };
 
@@ -87,7 +87,8 @@ struct tensor *graph_state(struct graph *graph, const char *name, enum type type
 /* Adds a node; its outputs are made by the op's infer. Returns output 0 (of
    an op with no outputs: input 0). attributes are copied; NULL: all zero.
    Optional inputs may be NULL, or left off at the end. */
-struct tensor *graph_add(struct graph *graph, const struct op *op, struct tensor *const *inputs, int input_count, const void *attributes, size_t attributes_bytes);
+struct tensor *graph_add(struct graph *graph, const struct op *op, struct tensor *const *inputs, int input_count,
+                         const void *attributes, size_t attributes_bytes);
 /* Output k of the node that made `tensor`. */
 struct tensor *graph_output(struct tensor *tensor, int k);
 /* The trainer will read this tensor after the step. */

@@ -18,10 +18,10 @@
 enum part { PART_CUT, PART_WHOLE, PART_SUM };
 
 struct cut {
-    int64_t extent;       /* of the cut axis */
-    bool by_sample;       /* the cut axis is the batch: a short batch ends early */
-    int64_t grain;        /* slices are multiples of this (but the last); 1 if free */
-    double work;          /* multiply-adds (or elements touched) of the whole op */
+    int64_t extent; /* of the cut axis */
+    bool by_sample; /* the cut axis is the batch: a short batch ends early */
+    int64_t grain;  /* slices are multiples of this (but the last); 1 if free */
+    double work;    /* multiply-adds (or elements touched) of the whole op */
     enum part input[MOST_INPUTS];
     enum part output[MOST_OUTPUTS];
 };
@@ -32,11 +32,11 @@ struct call {
     const struct node *node;
     void *input[MOST_INPUTS];
     void *output[MOST_OUTPUTS];
-    int64_t begin, end;  /* rows of the cut axis: this slice */
-    int64_t count;       /* samples in this batch (<= graph->batch) */
-    bool add;            /* SUM outputs: add to what is there; else overwrite */
-    void *scratch;       /* the worker's own bytes for this kernel */
-    const void *pack;    /* what the kernel's prologue made, or NULL */
+    int64_t begin, end; /* rows of the cut axis: this slice */
+    int64_t count;      /* samples in this batch (<= graph->batch) */
+    bool add;           /* SUM outputs: add to what is there; else overwrite */
+    void *scratch;      /* the worker's own bytes for this kernel */
+    const void *pack;   /* what the kernel's prologue made, or NULL */
 };
 
 #define NO_INPUT (-1)
@@ -62,7 +62,7 @@ struct speed {
 struct op {
     const char *name;
     int inputs, outputs;
-    unsigned optional;      /* inputs (bit mask) that may be absent: NULL */
+    unsigned optional; /* inputs (bit mask) that may be absent: NULL */
     size_t attributes_bytes;
 
     /* Checks inputs and makes output tensors (graph_value); says what does
@@ -72,7 +72,8 @@ struct op {
     /* Appends nodes that compute d(input[i]) for each i with wanted[i] and
        stores them in d_input. d_output[k] may be NULL (no gradient flows).
        NULL when the op has none; then no_gradient says why. */
-    void (*gradient)(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted, struct tensor **d_input);
+    void (*gradient)(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                     struct tensor **d_input);
     const char *no_gradient;
     /* Without a gradient, on purpose: what is behind it counts as constant. Of others it is an error to ask for one. */
     bool stops_gradient;

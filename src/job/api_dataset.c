@@ -70,8 +70,8 @@ void plim_budget_figures(uint64_t *now, uint64_t *peak, const plim_budget *budge
 /* ---- columns ---- */
 
 static const enum type types[] = {
-    [PLIM_FLOAT32] = TYPE_F32, [PLIM_FLOAT64] = TYPE_F64, [PLIM_FLOAT16] = TYPE_F16, [PLIM_BFLOAT16] = TYPE_BF16,
-    [PLIM_INT8] = TYPE_I8,     [PLIM_INT16] = TYPE_I16,   [PLIM_INT32] = TYPE_I32,   [PLIM_INT64] = TYPE_I64,
+    [PLIM_FLOAT32] = TYPE_F32, [PLIM_FLOAT64] = TYPE_F64, [PLIM_FLOAT16] = TYPE_F16,   [PLIM_BFLOAT16] = TYPE_BF16,
+    [PLIM_INT8] = TYPE_I8,     [PLIM_INT16] = TYPE_I16,   [PLIM_INT32] = TYPE_I32,     [PLIM_INT64] = TYPE_I64,
     [PLIM_UINT8] = TYPE_U8,    [PLIM_BOOL] = TYPE_BOOL,   [PLIM_STRING] = TYPE_STRING,
 };
 #define TYPES ((int)(sizeof types / sizeof types[0]))
@@ -94,7 +94,8 @@ bool api_type(enum type *out, plim_type type)
 
 void api_column(plim_column *out, const struct column *column)
 {
-    *out = (plim_column){.type = api_type_outside(column->type), .rank = column->shape.rank, .row_bytes = column->bytes};
+    *out =
+        (plim_column){.type = api_type_outside(column->type), .rank = column->shape.rank, .row_bytes = column->bytes};
     memcpy(out->name, column->name, sizeof out->name);
     memcpy(out->shape, column->shape.dim, sizeof out->shape);
 }
@@ -128,7 +129,8 @@ plim_status api_spec(struct spec *out, const plim_column *columns, int count, pl
         return fail(error, PLIM_USAGE, "%d columns: there are 1 to %d", count, MOST_COLUMNS);
     TRY(need_argument(columns, "the list of columns", error));
     for (int c = 0; c < count; c++)
-        TRY(read_column(&out->column[c], columns[c].name, columns[c].type, columns[c].shape, columns[c].rank, -1, error));
+        TRY(read_column(&out->column[c], columns[c].name, columns[c].type, columns[c].shape, columns[c].rank, -1,
+                        error));
     out->column_count = count;
     return PLIM_OK;
 }

@@ -15,7 +15,7 @@ struct api_weight {
 
 struct plim_layers {
     struct model *model;
-    const char *weights; /* a .keras file to begin with, or NULL */
+    const char *weights;     /* a .keras file to begin with, or NULL */
     const plim_graph *owner; /* whose tensors its weights are */
     struct plim_layers *next;
 };
@@ -29,13 +29,13 @@ struct plim_graph {
     struct training words; /* what layers ask of a job: its seed */
     int columns;
     const struct tensor *input[MOST_COLUMNS]; /* so many */
-    int *unnamed;             /* numbers of layers without a name */
-    struct tensor *iteration; /* steps done, once anybody asked */
+    int *unnamed;                             /* numbers of layers without a name */
+    struct tensor *iteration;                 /* steps done, once anybody asked */
     struct api_weight *weight, **last_weight;
     struct plim_layers *layers, **last_layers;
-    bool counts;         /* something counts the iteration */
-    bool fused, written; /* gradients were taken; weights or states are written */
-    bool finished;       /* a program has it */
+    bool counts;           /* something counts the iteration */
+    bool fused, written;   /* gradients were taken; weights or states are written */
+    bool finished;         /* a program has it */
     atomic_int references; /* its owner's, and one of each program */
 };
 
@@ -61,14 +61,14 @@ void graph_call_end(struct graph_call *call);
 /* A declaration, at the head of such a call: to the end of the block. Where it cannot begin, the function returns. */
 #define GRAPH_CALL(graph, otherwise)                                                                                   \
     __attribute__((cleanup(graph_call_end))) struct graph_call graph_call;                                             \
-    if (!graph_call_begin(&graph_call, graph, true))                                                                         \
+    if (!graph_call_begin(&graph_call, graph, true))                                                                   \
     return otherwise
 /* The error of the graph; that two threads worked on it at once is one. */
 plim_status api_graph_error(const plim_graph *graph, plim_error *error);
 /* The same for who adds nothing: a call that was refused is then not missing. */
 #define GRAPH_ASKS(graph, otherwise)                                                                                   \
     __attribute__((cleanup(graph_call_end))) struct graph_call graph_call;                                             \
-    if (!graph_call_begin(&graph_call, graph, false))                                                                         \
+    if (!graph_call_begin(&graph_call, graph, false))                                                                  \
     return otherwise
 /* The error of the graph; that two threads worked on it at once is one. */
 plim_status api_graph_error(const plim_graph *graph, plim_error *error);
@@ -87,7 +87,7 @@ void api_graph_unref(plim_graph *graph);
 /* The iteration, made when first asked for. */
 struct tensor *api_iteration(plim_graph *graph);
 /* job_model.c: a .keras file or config.json; its layers in a job's words are in the arena too. */
-plim_status model_file_read(struct model **out, struct yaml **words, bool *keras, struct arena *arena,
-                            const char *path, plim_error *error);
+plim_status model_file_read(struct model **out, struct yaml **words, bool *keras, struct arena *arena, const char *path,
+                            plim_error *error);
 
 #endif

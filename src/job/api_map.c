@@ -93,7 +93,7 @@ static uint64_t call_room(const struct spec *from, const struct spec *to, const 
 }
 
 /* By whether it makes values, and whether it is worth threads. */
-#define CALL(values, slow)                                                                                            \
+#define CALL(values, slow)                                                                                             \
     {                                                                                                                  \
         .name = "function", .infer = call_infer, .run = call_run, .options_bytes = sizeof(struct call_options),        \
         .room_bytes = (values) ? call_room : NULL, .heavy = (slow)                                                     \

@@ -206,7 +206,8 @@ static bool all_there(plim_dataset **failed, plim_dataset *const *datasets, int 
 plim_dataset *plim_dataset_zip(plim_dataset *const *datasets, int count)
 {
     plim_dataset *failed;
-    return all_there(&failed, datasets, count) ? outside(dataset_zip((struct dataset *const *)datasets, count)) : failed;
+    return all_there(&failed, datasets, count) ? outside(dataset_zip((struct dataset *const *)datasets, count))
+                                               : failed;
 }
 
 plim_dataset *plim_dataset_concatenate(plim_dataset *const *datasets, int count)
@@ -229,7 +230,8 @@ plim_dataset *plim_dataset_choose_from_datasets(plim_dataset *const *datasets, i
             plim_dataset_unref(datasets[i]);
         return api_dataset_null(datasets[0], "the data set of choices");
     }
-    return outside(dataset_choose_from_datasets((struct dataset *const *)datasets, count, inside(choices), stop_on_empty));
+    return outside(
+        dataset_choose_from_datasets((struct dataset *const *)datasets, count, inside(choices), stop_on_empty));
 }
 
 plim_dataset *plim_dataset_sample_from_datasets(plim_dataset *const *datasets, int count, const double *weights,
@@ -286,7 +288,8 @@ plim_dataset *plim_dataset_group_by_window(plim_dataset *dataset, const char *co
         .column = column, .window_size = window_size, .batch_size = batch_size, .drop_remainder = drop_remainder};
     if (!dataset)
         return NULL;
-    return column ? outside(dataset_group_by_window(inside(dataset), &options)) : api_dataset_null(dataset, "the column");
+    return column ? outside(dataset_group_by_window(inside(dataset), &options))
+                  : api_dataset_null(dataset, "the column");
 }
 
 plim_dataset *plim_dataset_bucket_by_sequence_length(plim_dataset *dataset, const char *column,

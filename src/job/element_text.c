@@ -5,8 +5,8 @@
 #include "formats/example_wire.h"
 #include "pipeline/chunk.h"
 
-#define MOST_VALUES   6
-#define MOST_LETTERS  40
+#define MOST_VALUES        6
+#define MOST_LETTERS       40
 #define MOST_FEATURE_LINES 64
 
 /* ---- values ---- */
@@ -79,8 +79,9 @@ static bool read_entry(struct wire *key, struct wire *feature, struct wire entry
     while (entry.p < entry.end) {
         if (!wire_varint(&tag, &entry))
             return false;
-        if (tag == TAG_OF(1, WIRE_PIECE) ? !wire_piece(key, &entry)
-                                         : tag == TAG_OF(2, WIRE_PIECE) ? !wire_piece(feature, &entry) : true)
+        if (tag == TAG_OF(1, WIRE_PIECE)   ? !wire_piece(key, &entry)
+            : tag == TAG_OF(2, WIRE_PIECE) ? !wire_piece(feature, &entry)
+                                           : true)
             return false;
     }
     return key->p && feature->p;

@@ -45,8 +45,11 @@ static plim_status read_compression(enum compression *out, struct plim_job *job,
     static const struct {
         const char *word;
         enum compression compression;
-    } known[] = {{"auto", COMPRESSION_AUTO}, {"none", COMPRESSION_NONE}, {"", COMPRESSION_NONE},
-                 {"gzip", COMPRESSION_GZIP}, {"zlib", COMPRESSION_ZLIB}};
+    } known[] = {{"auto", COMPRESSION_AUTO},
+                 {"none", COMPRESSION_NONE},
+                 {"", COMPRESSION_NONE},
+                 {"gzip", COMPRESSION_GZIP},
+                 {"zlib", COMPRESSION_ZLIB}};
     for (int i = 0; i < COUNT(known); i++)
         if (strcasecmp(word, known[i].word) == 0) {
             *out = known[i].compression;

@@ -124,8 +124,8 @@ static plim_status check_files(const char *const *paths, size_t count, plim_erro
     return PLIM_OK;
 }
 
-plim_status plim_job_open_files(plim_job **out, const char *const *paths, size_t count,
-                                const plim_job_options *options, plim_error *error)
+plim_status plim_job_open_files(plim_job **out, const char *const *paths, size_t count, const plim_job_options *options,
+                                plim_error *error)
 {
     static const plim_job_options defaults;
     struct plim_job *job = NULL;

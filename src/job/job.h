@@ -15,7 +15,6 @@
 #include "base/stop.h"
 #include "train/trainer.h"
 
-
 struct stage_table;
 
 struct job_data {
@@ -26,16 +25,16 @@ struct job_data {
 
 struct plim_job {
     struct budget *budget;
-    struct arena arena;      /* the job's own tables and strings */
+    struct arena arena; /* the job's own tables and strings */
     const char *path, *folder;
-    const char *command; /* the job file and its options but --memory, as a shell reads them */
-    const char *verb;    /* what was asked for last: "train", "plan", ... */
+    const char *command;       /* the job file and its options but --memory, as a shell reads them */
+    const char *verb;          /* what was asked for last: "train", "plan", ... */
     const char *memory_option; /* --memory as it was given, or NULL */
     bool memory_seen;          /* in the job file's text, before it was parsed */
     struct yaml *yaml;
-    int nesting;               /* data sets inside others that are being opened */
-    bool data_only;            /* no model, no training: what plim data looks at */
-    const char *made_text;     /* instead of a job file: made of `files` */
+    int nesting;           /* data sets inside others that are being opened */
+    bool data_only;        /* no model, no training: what plim data looks at */
+    const char *made_text; /* instead of a job file: made of `files` */
     const char *const *files;
     int file_count;
 
@@ -48,9 +47,9 @@ struct plim_job {
 
     struct job_data train, validation;
     struct model *model;
-    struct yaml *model_words;  /* of a model that came from a file: its layers in a job's words; else NULL */
-    const char *model_weights; /* the file that the model came with its weights from, or NULL */
-    bool model_only;           /* the path is a model's: no data, no training */
+    struct yaml *model_words;          /* of a model that came from a file: its layers in a job's words; else NULL */
+    const char *model_weights;         /* the file that the model came with its weights from, or NULL */
+    bool model_only;                   /* the path is a model's: no data, no training */
     const char *lacks, *lacks_example; /* a part that a summary can do without, and training cannot; or NULL */
     struct training training;
     struct trainer_options options;
@@ -64,12 +63,12 @@ struct plim_job {
     struct model_tensors train_tensors, evaluate_tensors;
     struct program *program;
     struct prediction prediction;
-    uint64_t process_bytes, kernel_bytes; /* measured */
-    uint64_t planning_peak;               /* of the process, while the job was planned: no prediction is below it */
-    uint64_t slack_bytes;                 /* by which two measurements of this job may differ */
-    uint64_t load_bytes;                  /* that load_weights takes for a while */
-    uint64_t address_bytes;               /* left under RLIMIT_AS when planning was over */
-    const char *obstacle;                 /* what is in the way beside the budget, or NULL */
+    uint64_t process_bytes, kernel_bytes;   /* measured */
+    uint64_t planning_peak;                 /* of the process, while the job was planned: no prediction is below it */
+    uint64_t slack_bytes;                   /* by which two measurements of this job may differ */
+    uint64_t load_bytes;                    /* that load_weights takes for a while */
+    uint64_t address_bytes;                 /* left under RLIMIT_AS when planning was over */
+    const char *obstacle;                   /* what is in the way beside the budget, or NULL */
     bool process_reserved, kernel_reserved; /* in the ledger */
     struct grant train_grant, validation_grant;
     uint64_t direct_bytes; /* read past the page cache by the last run over the data alone */
@@ -79,9 +78,9 @@ struct plim_job {
     struct text data_text, data_json;                             /* of the data: until the next call */
     bool summarized;                                              /* the summary is there */
     struct old_texts *old_texts;                                  /* of plans before this one */
-    struct stage_table *stages; /* of a data plan: its lines */
-    uint64_t sink_bytes;        /* that files which are written beside take */
-    const char *written;        /* names of the files that were converted to, or NULL */
+    struct stage_table *stages;                                   /* of a data plan: its lines */
+    uint64_t sink_bytes;                                          /* that files which are written beside take */
+    const char *written; /* names of the files that were converted to, or NULL */
 
     struct busy busy; /* a public call works on it */
     struct stop stop; /* asked for by plim_job_stop, from a signal handler too */
@@ -157,7 +156,8 @@ void job_release_program(struct plim_job *job);
 /* Gives back what planning made: data sets, backend, graphs, program. */
 void job_unplan(struct plim_job *job);
 /* Predicts for these slots; the sum of all tags is the peak. */
-void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program, struct grant train_grant, struct grant validation_grant, const struct dataset *train);
+void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program,
+                 struct grant train_grant, struct grant validation_grant, const struct dataset *train);
 
 /* job_process.c */
 /* While a job is opened and planned the stated budget bounds the process as the kernel counts it: budget_bind_process.
@@ -210,6 +210,8 @@ plim_status job_hint_resume(const struct plim_job *job, plim_error *error);
 plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error);
 
 /* Builds both graphs for a batch size. The graphs are yours to release. */
-plim_status job_graphs(struct graph *train, struct graph *evaluate, struct model_tensors *train_tensors, struct model_tensors *evaluate_tensors, struct plim_job *job, int64_t batch, int64_t evaluate_batch, plim_error *error);
+plim_status job_graphs(struct graph *train, struct graph *evaluate, struct model_tensors *train_tensors,
+                       struct model_tensors *evaluate_tensors, struct plim_job *job, int64_t batch,
+                       int64_t evaluate_batch, plim_error *error);
 
 #endif

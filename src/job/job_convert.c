@@ -111,7 +111,8 @@ static plim_status convert(struct conversion *self, const char *path, plim_error
     struct plim_job *job = self->job;
     struct iterator *iterator;
     TRY(open_sinks(self, path, error));
-    TRY(iterator_open(&iterator, job->train.dataset, job->budget, &job->scratch, job->train_grant, job->seed, 0, 0, error));
+    TRY(iterator_open(&iterator, job->train.dataset, job->budget, &job->scratch, job->train_grant, job->seed, 0, 0,
+                      error));
     plim_status status = run(self, iterator, error);
     iterator_close(iterator);
     return status == PLIM_OK ? finish_sinks(self, error) : status;
@@ -126,10 +127,11 @@ static plim_status prepare(struct conversion *self, plim_error *error)
     TRY(job_data_plan(job, error));
     const struct dataset *dataset = job->train.dataset;
     if (dataset_steps(dataset, NULL) == CARDINALITY_INFINITE)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, job->path, "this data never ends"), "end the pipeline with take");
+        return hint(error, fail_at(error, PLIM_BAD_JOB, job->path, "this data never ends"),
+                    "end the pipeline with take");
     TRY(job_samples(&self->spec, job, error));
-    self->plan = (struct sink_plan){.spec = &self->spec,
-                                    .room_bytes = spec_has_values(&self->spec) ? dataset->room_bytes : 0};
+    self->plan =
+        (struct sink_plan){.spec = &self->spec, .room_bytes = spec_has_values(&self->spec) ? dataset->room_bytes : 0};
     uint64_t bytes;
     if (!mul_u64(&bytes, self->type->cost(&self->plan), (uint64_t)self->sink_count))
         bytes = UINT64_MAX;
@@ -180,7 +182,8 @@ static plim_status convert_one(int64_t *elements, struct conversion *self, const
     job->verb = verb ? verb : job->verb;
     self->type = sink_find(output);
     if (!self->type) {
-        fail_at(error, PLIM_UNSUPPORTED, output, "no known format: its name ends with none of .tfrecord, .npy, .tar, /");
+        fail_at(error, PLIM_UNSUPPORTED, output,
+                "no known format: its name ends with none of .tfrecord, .npy, .tar, /");
         return hint(error, PLIM_UNSUPPORTED, "--output X.tfrecord");
     }
     TRY(run_whole(elements, self, output, error));
@@ -222,11 +225,8 @@ plim_status plim_job_shard(int64_t *elements, plim_job *job, int64_t shards, con
 {
     struct job_call call;
     struct job_meter host = {meter, context, &call.host};
-    struct conversion self = {.job = job,
-                              .type = &sink_records,
-                              .sink_count = shards,
-                              .meter = meter ? job_meter : NULL,
-                              .context = &host};
+    struct conversion self = {
+        .job = job, .type = &sink_records, .sink_count = shards, .meter = meter ? job_meter : NULL, .context = &host};
     if (shards < 2 || shards > MOST_SHARDS)
         return fail(error, PLIM_USAGE, "2 to %d shards, not %lld", MOST_SHARDS, (long long)shards);
     TRY(need_argument(elements, "data shard: where the number of elements is to go", error));

@@ -129,9 +129,10 @@ static plim_status refuse(struct plim_job *job, plim_error *error)
     text_size(stated, job->report.budget_bytes);
     text_size(least, job->report.smallest_budget_bytes);
     if (job->obstacle)
-        return hint(error,
-                    fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s; %s leaves less than that", least, job->obstacle),
-                    "raise that limit, or a smaller batch");
+        return hint(
+            error,
+            fail_at(error, PLIM_OVER_BUDGET, job->path, "needs %s; %s leaves less than that", least, job->obstacle),
+            "raise that limit, or a smaller batch");
     list_floors(floors, sizeof floors, job);
     plim_status status = fail_at(error, PLIM_OVER_BUDGET, job->path, "needs >= %s, given %s (%s): %s", least, stated,
                                  job->report.budget_source, floors);

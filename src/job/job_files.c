@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define HEAD_BYTES 512
+#define HEAD_BYTES   512
 
 struct head {
     uint8_t bytes[HEAD_BYTES];
@@ -149,7 +149,8 @@ static plim_status find_kind(const char **word, struct plim_job *job, const char
             *word = kinds[i].word;
             return PLIM_OK;
         }
-    plim_status status = fail_at(error, PLIM_BAD_DATA, path, "no known format: neither its first bytes nor its name tell");
+    plim_status status =
+        fail_at(error, PLIM_BAD_DATA, path, "no known format: neither its first bytes nor its name tell");
     return hint(error, status, "name it in a job file, as in data: {train: {text: FILE}}");
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define SHOWN_ELEMENTS 3
-#define LINE_COLUMNS 118
+#define LINE_COLUMNS   118
 
 struct inspection {
     struct plim_job *job;

@@ -70,8 +70,8 @@ static plim_status read_json(struct model **out, struct yaml **words, struct are
     return status;
 }
 
-plim_status model_file_read(struct model **out, struct yaml **words, bool *keras, struct arena *arena,
-                            const char *path, plim_error *error)
+plim_status model_file_read(struct model **out, struct yaml **words, bool *keras, struct arena *arena, const char *path,
+                            plim_error *error)
 {
     *words = NULL;
     *keras = false;
@@ -113,8 +113,8 @@ plim_status job_model_read(struct plim_job *job, const struct yaml *node, plim_e
     if (node->kind == YAML_SCALAR && !node->is_null)
         words.file = node->text;
     else if (node->kind == YAML_MAP && yaml_get(node, "file"))
-        TRY(settings_read(&words, model_settings, (int)(sizeof model_settings / sizeof *model_settings), job->path, node,
-                          error));
+        TRY(settings_read(&words, model_settings, (int)(sizeof model_settings / sizeof *model_settings), job->path,
+                          node, error));
     if (words.file)
         return read_file(job, node, &words, error);
     return model_read(&job->model, job->budget, job->path, node, error);

@@ -19,8 +19,8 @@
 /* Touched after the measurement: code of oneDNN in the first step. */
 #define ONEDNN_MARGIN (768 * KIB)
 
-static plim_status one_graph(struct graph *graph, struct model_tensors *tensors, struct plim_job *job, const struct dataset *dataset,
-                             int64_t batch, bool backward, plim_error *error)
+static plim_status one_graph(struct graph *graph, struct model_tensors *tensors, struct plim_job *job,
+                             const struct dataset *dataset, int64_t batch, bool backward, plim_error *error)
 {
     struct spec spec;
     struct column_spec columns[MOST_COLUMNS];
@@ -32,7 +32,8 @@ static plim_status one_graph(struct graph *graph, struct model_tensors *tensors,
 }
 
 plim_status job_graphs(struct graph *train, struct graph *evaluate, struct model_tensors *train_tensors,
-                       struct model_tensors *evaluate_tensors, struct plim_job *job, int64_t batch, int64_t evaluate_batch, plim_error *error)
+                       struct model_tensors *evaluate_tensors, struct plim_job *job, int64_t batch,
+                       int64_t evaluate_batch, plim_error *error)
 {
     graph_init(train, job->budget, 0);
     graph_init(evaluate, job->budget, 0);
@@ -131,15 +132,17 @@ static plim_status expect(struct plim_job *job, struct dataset *dataset, const s
 }
 
 /* What is left of the data is too few for a batch, and a step will come to it. */
-static plim_status check_last(const struct plim_job *job, const struct job_data *data, int64_t steps_asked, int64_t batch, plim_error *error)
+static plim_status check_last(const struct plim_job *job, const struct job_data *data, int64_t steps_asked,
+                              int64_t batch, plim_error *error)
 {
     int64_t last, steps = dataset_steps(data->dataset, &last);
     char where[256];
     if (!last || last == batch || (steps_asked && steps_asked < steps))
         return PLIM_OK;
     yaml_place(where, job->path, data->yaml);
-    plim_status status = fail_at(error, PLIM_BAD_JOB, where, "a stateful layer takes batches of %lld samples, the last of %s has %lld",
-                                 (long long)batch, data->split, (long long)last);
+    plim_status status =
+        fail_at(error, PLIM_BAD_JOB, where, "a stateful layer takes batches of %lld samples, the last of %s has %lld",
+                (long long)batch, data->split, (long long)last);
     return hint(error, status, "batch: {size: %lld, drop_remainder: true}", (long long)batch);
 }
 
@@ -154,8 +157,10 @@ static plim_status check_states(const struct plim_job *job, int64_t batch, int64
         return PLIM_OK;
     yaml_place(where, job->path, job->validation.yaml);
     if (evaluate_batch != batch)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "a stateful layer takes batches of %lld samples, those of validation have %lld",
-                                   (long long)batch, (long long)evaluate_batch),
+        return hint(error,
+                    fail_at(error, PLIM_BAD_JOB, where,
+                            "a stateful layer takes batches of %lld samples, those of validation have %lld",
+                            (long long)batch, (long long)evaluate_batch),
                     "batch: {size: %lld, drop_remainder: true}", (long long)batch);
     return check_last(job, &job->validation, job->options.validation_steps, batch, error);
 }
@@ -168,7 +173,8 @@ static plim_status build(struct plim_job *job, plim_error *error)
     int64_t evaluate_batch = job->validation.dataset ? dataset_batch_size(job->validation.dataset) : 0;
     job_release_program(job);
     job->graphs_built = true;
-    TRY(job_graphs(&job->train_graph, &job->evaluate_graph, &job->train_tensors, &job->evaluate_tensors, job, batch, evaluate_batch, error));
+    TRY(job_graphs(&job->train_graph, &job->evaluate_graph, &job->train_tensors, &job->evaluate_tensors, job, batch,
+                   evaluate_batch, error));
     TRY(check_states(job, batch, evaluate_batch, error));
     TRY(expect(job, job->train.dataset, &job->train_graph, &job->train_tensors, error));
     TRY(expect(job, job->validation.dataset, &job->evaluate_graph, &job->evaluate_tensors, error));
@@ -181,8 +187,8 @@ static plim_status measure(struct plim_job *job, plim_error *error)
     return job_measure(job, program_kernels(job->program, "onednn") ? ONEDNN_MARGIN : 0, error);
 }
 
-void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program, struct grant train_grant, struct grant validation_grant,
-                 const struct dataset *train)
+void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program,
+                 struct grant train_grant, struct grant validation_grant, const struct dataset *train)
 {
     struct budget_figures figures = budget_figures(job->budget);
     uint64_t outside[TAG_COUNT], scratch = 0;
@@ -195,7 +201,8 @@ void job_predict(struct prediction *out, const struct plim_job *job, const struc
     dataset_cost(outside, &scratch, train, train_grant);
     if (job->validation.dataset)
         dataset_cost(outside, &scratch, job->validation.dataset, validation_grant);
-    outside[TAG_KERNEL] = job->kernel_bytes + job_page_tables(program->arena_bytes) + (uint64_t)program->threads * JOB_THREAD_TABLES;
+    outside[TAG_KERNEL] =
+        job->kernel_bytes + job_page_tables(program->arena_bytes) + (uint64_t)program->threads * JOB_THREAD_TABLES;
     program_predict(out, program, outside);
     if (out->peak < job->planning_peak) { /* thousands of layers on a handful of bytes */
         out->by_tag[TAG_PLANNER] += job->planning_peak - out->peak;
@@ -230,7 +237,8 @@ static uint64_t smallest(const struct plim_job *job)
 {
     struct prediction prediction;
     bool kept = dataset_keep(job->train.dataset, false), also = dataset_keep(job->validation.dataset, false);
-    job_predict(&prediction, job, job->program, dataset_least_grant(job->train.dataset), job->validation_grant, job->train.dataset);
+    job_predict(&prediction, job, job->program, dataset_least_grant(job->train.dataset), job->validation_grant,
+                job->train.dataset);
     dataset_keep(job->train.dataset, kept);
     dataset_keep(job->validation.dataset, also);
     return prediction.peak;
@@ -268,7 +276,8 @@ plim_status job_plan(struct plim_job *job, plim_error *error)
     if (job->planned)
         return PLIM_OK;
     if (job->model_only)
-        return hint(error, fail_at(error, PLIM_USAGE, job->path, "is a model, and no job: it does not say what to train on"),
+        return hint(error,
+                    fail_at(error, PLIM_USAGE, job->path, "is a model, and no job: it does not say what to train on"),
                     "write a job file with model: %s", job->path);
     if (job->data_only)
         return fail_at(error, PLIM_USAGE, job->path, "was opened for its data alone: there is no model to plan");

@@ -2,24 +2,24 @@
 
    What the ledger does not count by name (code, libraries, heap of others, page tables) is read from /proc and
    *reserved*, so that from then on the ledger's sum is the kernel's figure. */
-#include "base/checked.h"
 #include "backends/backend.h"
+#include "base/checked.h"
 #include "base/mappings.h"
 #include "job/job.h"
 
 #include <sys/resource.h>
 
-#define KIB ((uint64_t)1024)
+#define KIB           ((uint64_t)1024)
 #define HEAP_MARGIN   (32 * KIB) /* heap of libc that is taken after the measurement; the rest of its page is counted */
 #define KERNEL_MARGIN (64 * KIB) /* beside page tables: stacks and tables of the kernel for this process */
 /* Measurements of the same job differ: page tables and stacks by where the kernel put mappings, oneDNN's code by which
    pages came in around each fault. */
-#define PAGES_SLACK   (32 * KIB)
+#define PAGES_SLACK (32 * KIB)
 /* NEEDSWORK: where pages of oneDNN have left the page cache, fewer come in around a fault: 448 KiB less were measured once
    beside runs in small cgroups, and a budget told then is refused later. */
-#define LIBRARY_SLACK (96 * KIB)
+#define LIBRARY_SLACK  (96 * KIB)
 #define ESTIMATE_SLACK (1024 * KIB) /* kernels that stand in for those of a library have other scratch */
-#define PEAK_SLACK    256 /* a peak that only the kernel knows wobbles by less than 1/256 */
+#define PEAK_SLACK     256          /* a peak that only the kernel knows wobbles by less than 1/256 */
 
 plim_status job_bind_early(struct plim_job *job, const char *memory, plim_error *error)
 {

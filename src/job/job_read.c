@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAVE_BUFFER_BYTES ((uint64_t)64 * 1024)
+#define SAVE_BUFFER_BYTES  ((uint64_t)64 * 1024)
 #define DEFAULT_DISK_BYTES ((uint64_t)10 << 30)
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define COUNT(array)       ((int)(sizeof(array) / sizeof((array)[0])))
 
 struct top {
     const char *memory, *disk, *scratch, *threads;
@@ -133,7 +133,8 @@ static plim_status read_threads(struct plim_job *job, const char *text, plim_err
     }
     if (good && !*at)
         return PLIM_OK;
-    plim_status status = fail(error, PLIM_USAGE, "threads: '%s' is not a number of threads (1 to %d)", text, MOST_THREADS);
+    plim_status status =
+        fail(error, PLIM_USAGE, "threads: '%s' is not a number of threads (1 to %d)", text, MOST_THREADS);
     return hint(error, status, "--threads 2 or --threads compute=2,data=1");
 }
 
@@ -284,7 +285,8 @@ static bool find_key(char out[MEMORY_WORD_BYTES], const char *text, size_t bytes
         }
         quoted ^= text[at] == '"';
         at += quoted && text[at] == '\\';
-        depth += !quoted && at < bytes ? (text[at] == '{' || text[at] == '[') - (text[at] == '}' || text[at] == ']') : 0;
+        depth +=
+            !quoted && at < bytes ? (text[at] == '{' || text[at] == '[') - (text[at] == '}' || text[at] == ']') : 0;
     }
     return false;
 }
@@ -298,7 +300,7 @@ static plim_status bind_stated(struct plim_job *job, const char *text, size_t by
     char word[MEMORY_WORD_BYTES];
     const char *stated = NULL;
     if (options->memory)
-        return PLIM_OK; /* it binds already */
+        return PLIM_OK;                                   /* it binds already */
     for (size_t i = 0; i < options->overrides_count; i++) /* the last one counts */
         if (strncmp(options->overrides[i], set, sizeof set - 1) == 0)
             stated = options->overrides[i] + sizeof set - 1;
@@ -383,7 +385,8 @@ static plim_status read_disk(struct plim_job *job, const char *disk, const char 
     const char *temporary = getenv("TMPDIR");
     job->scratch.limit_bytes = DEFAULT_DISK_BYTES;
     if (disk && text_lacks_unit(disk))
-        return hint(error, fail(error, PLIM_USAGE, "disk: '%s' is a number of bytes, and very few", disk), "%sGiB", disk);
+        return hint(error, fail(error, PLIM_USAGE, "disk: '%s' is a number of bytes, and very few", disk), "%sGiB",
+                    disk);
     if (disk && !text_parse_size(&job->scratch.limit_bytes, disk))
         return hint(error, fail(error, PLIM_USAGE, "disk: '%s' is not a size", disk), "2GiB");
     job->scratch.folder = folder ? folder : temporary && *temporary ? temporary : "/var/tmp";
@@ -391,15 +394,18 @@ static plim_status read_disk(struct plim_job *job, const char *disk, const char 
 }
 
 /* stated: of the job file, or NULL. */
-static plim_status read_memory(struct plim_job *job, const char *stated, const plim_job_options *options, plim_error *error)
+static plim_status read_memory(struct plim_job *job, const char *stated, const plim_job_options *options,
+                               plim_error *error)
 {
     const char *memory = options->memory ? options->memory : stated;
-    plim_status status = limits_parse(&job->memory_bytes, &job->memory_source, job->memory_place, memory, job->budget, error);
+    plim_status status =
+        limits_parse(&job->memory_bytes, &job->memory_source, job->memory_place, memory, job->budget, error);
     TRY(at_word(job, "memory", options->memory, status, error));
     return job_bind(job, error);
 }
 
-static plim_status read_places(struct plim_job *job, const struct top *top, const plim_job_options *options, plim_error *error)
+static plim_status read_places(struct plim_job *job, const struct top *top, const plim_job_options *options,
+                               plim_error *error)
 {
     TRY(read_memory(job, top->memory, options, error));
     plim_status status = read_threads(job, options->threads ? options->threads : top->threads, error);

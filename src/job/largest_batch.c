@@ -89,7 +89,8 @@ static plim_status sizing_init(struct sizing *out, struct plim_job *job, plim_er
     const struct phase *train = &job->program->phase[PHASE_TRAIN], *evaluate = &job->program->phase[PHASE_EVALUATE];
     size_t wanted = 2 * (count_tasks(train) + count_tasks(evaluate));
     struct prediction own;
-    job_predict(&own, job, job->program, dataset_least_grant(job->train.dataset), job->validation_grant, job->train.dataset);
+    job_predict(&own, job, job->program, dataset_least_grant(job->train.dataset), job->validation_grant,
+                job->train.dataset);
     *out = (struct sizing){.backend = {.type = &sizing_backend},
                            .own = job->backend,
                            .budget = job->budget,
@@ -114,8 +115,8 @@ static void sizing_release(struct sizing *sizing)
     budget_give(sizing->budget, TAG_PLANNER, sizing->table, sizing->capacity * sizeof *sizing->table);
 }
 
-static plim_status sizing_prepare(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
-                                  const int64_t *short_rows, int short_count, plim_error *error)
+static plim_status sizing_prepare(const struct kernel **out, struct backend *backend, const struct node *node,
+                                  int64_t slice, const int64_t *short_rows, int short_count, plim_error *error)
 {
     const struct sizing *sizing = (const struct sizing *)backend;
     *out = find(sizing, node)->kernel;
@@ -130,9 +131,11 @@ static const char *sizing_features(const struct backend *backend)
     return sizing->own->type->features(sizing->own);
 }
 
-static const struct backend_type sizing_backend = {.name = "sizing", .prepare = sizing_prepare, .features = sizing_features};
+static const struct backend_type sizing_backend = {
+    .name = "sizing", .prepare = sizing_prepare, .features = sizing_features};
 
-static plim_status plan_at(uint64_t *bytes, struct plim_job *job, struct sizing *sizing, int64_t batch, plim_error *error)
+static plim_status plan_at(uint64_t *bytes, struct plim_job *job, struct sizing *sizing, int64_t batch,
+                           plim_error *error)
 {
     struct graph train, evaluate;
     struct model_tensors tensors, unused;

@@ -40,7 +40,9 @@ bool npy_head(char out[NPY_HEAD_BYTES], enum type type, const struct shape *shap
         length += (size_t)snprintf(copy + length, room - length, "%lld,%s", (long long)count, shape->rank ? " " : "");
     for (int axis = 0; axis < shape->rank && length < room; axis++)
         length += (size_t)snprintf(copy + length, room - length, "%lld%s", (long long)shape->dim[axis],
-                                   axis + 1 < shape->rank ? ", " : shape->rank == 1 && count < 0 ? "," : "");
+                                   axis + 1 < shape->rank          ? ", "
+                                   : shape->rank == 1 && count < 0 ? ","
+                                                                   : "");
     if (length < room)
         length += (size_t)snprintf(copy + length, room - length, "), }");
     if (length >= room - 1)

@@ -38,7 +38,8 @@ static plim_status snapshot_sink_open(struct sink **out, struct budget *budget, 
         return budget_refused(budget, TAG_FORMATS, sizeof *sink, error);
     sink->budget = budget;
     int length = snprintf(file, sizeof file, "%s/%s", path, SNAPSHOT_NAME);
-    plim_status status = length >= (int)sizeof file ? fail_at(error, PLIM_USAGE, path, "the name is too long") : PLIM_OK;
+    plim_status status =
+        length >= (int)sizeof file ? fail_at(error, PLIM_USAGE, path, "the name is too long") : PLIM_OK;
     if (status == PLIM_OK) {
         memcpy(sink->folder, path, strlen(path) + 1);
         status = file_make_folder(path, error);

@@ -36,10 +36,11 @@ static plim_status tar_sink_open(struct sink **out, struct budget *budget, const
     char head[NPY_HEAD_BYTES];
     for (int c = 0; c < plan->spec->column_count; c++) {
         const struct column *column = &plan->spec->column[c];
-        bool fits = column->type == TYPE_STRING ? column->shape.rank == 0
-                                                : npy_head(head, column->type, &column->shape, -1);
+        bool fits =
+            column->type == TYPE_STRING ? column->shape.rank == 0 : npy_head(head, column->type, &column->shape, -1);
         if (!fits)
-            return fail(error, PLIM_UNSUPPORTED, "tar: column '%s' is no string and no array that npy has", column->name);
+            return fail(error, PLIM_UNSUPPORTED, "tar: column '%s' is no string and no array that npy has",
+                        column->name);
     }
     struct sink *sink = budget_take(budget, TAG_FORMATS, sizeof *sink);
     if (!sink)
@@ -68,11 +69,18 @@ static plim_status put_header(struct sink *sink, const char *name, uint64_t byte
     uint8_t block[BLOCK_BYTES] = {0};
     unsigned sum = 0;
     memcpy(block, name, strnlen(name, 100));
-    memcpy(block + 100, "0000644\0" "0000000\0" "0000000\0", 24);
+    memcpy(block + 100,
+           "0000644\0"
+           "0000000\0"
+           "0000000\0",
+           24);
     memcpy(block + 136, "00000000000", 12); /* no time of day: the same data make the same file */
     memcpy(block + 148, "        ", 8);
     block[156] = '0';
-    memcpy(block + 257, "ustar\0" "00", 8);
+    memcpy(block + 257,
+           "ustar\0"
+           "00",
+           8);
     if (bytes >> 33) {
         block[124] = 0x80;
         for (int i = 0; i < 8; i++)
@@ -107,8 +115,8 @@ static plim_status put_column(struct sink *sink, const struct column *column, co
 {
     char name[128], head[NPY_HEAD_BYTES], number[32];
     bool text = column->type == TYPE_STRING, label = strcmp(column->name, "cls") == 0;
-    int length = snprintf(name, sizeof name, "%09lld.%s%s", (long long)sink->count, column->name,
-                          text || label ? "" : ".npy");
+    int length =
+        snprintf(name, sizeof name, "%09lld.%s%s", (long long)sink->count, column->name, text || label ? "" : ".npy");
     if (length > 100)
         return fail(error, PLIM_UNSUPPORTED, "tar: the name of column '%s' is too long", column->name);
     if (text)

@@ -92,8 +92,7 @@ plim_status job_shape(struct shape *shape, struct plim_job *job, const struct ya
     return PLIM_OK;
 }
 
-static plim_status add_pattern(struct file_list *list, struct plim_job *job, const struct yaml *item,
-                               plim_error *error)
+static plim_status add_pattern(struct file_list *list, struct plim_job *job, const struct yaml *item, plim_error *error)
 {
     char where[256];
     if (item->kind != YAML_SCALAR || item->is_null || !*item->text)
@@ -106,8 +105,8 @@ static plim_status add_pattern(struct file_list *list, struct plim_job *job, con
         TRY(check_exists(job, item, path, error));
         return file_list_add(list, path, error);
     }
-    plim_status status = strchr(item->text, '{') ? file_list_braces(list, path, error)
-                                                 : file_list_glob(list, &path, 1, error);
+    plim_status status =
+        strchr(item->text, '{') ? file_list_braces(list, path, error) : file_list_glob(list, &path, 1, error);
     return status == PLIM_OK ? PLIM_OK : place(error, status, where);
 }
 

@@ -33,8 +33,7 @@ plim_status source_word_unknown(struct plim_job *job, const struct yaml *entry, 
 /* PLIM_BAD_JOB at a place of the job file. */
 plim_status job_bad(struct plim_job *job, const struct yaml *at, const char *what, plim_error *error);
 /* A file name, or a list of them; each must be there. */
-plim_status job_paths(const char **paths, int *count, struct plim_job *job, const struct yaml *yaml,
-                      plim_error *error);
+plim_status job_paths(const char **paths, int *count, struct plim_job *job, const struct yaml *yaml, plim_error *error);
 /* A pattern, or a list of them: names, wildcards, brace ranges. Sorted within a pattern; at least one file. */
 plim_status job_file_list(struct file_list **out, struct plim_job *job, const struct yaml *yaml, plim_error *error);
 /* A list of splits, each opened; all yours to unref, none on failure. */

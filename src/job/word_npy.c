@@ -4,7 +4,8 @@
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 /* {x: [0, 100], y: 100}: a range of columns, or one. */
-static plim_status read_ranges(struct npy_range *ranges, int *count, struct plim_job *job, const struct yaml *columns, plim_error *error)
+static plim_status read_ranges(struct npy_range *ranges, int *count, struct plim_job *job, const struct yaml *columns,
+                               plim_error *error)
 {
     *count = 0;
     if (columns->kind != YAML_MAP || !columns->first)
@@ -12,15 +13,17 @@ static plim_status read_ranges(struct npy_range *ranges, int *count, struct plim
     for (const struct yaml *column = columns->first; column; column = column->next) {
         struct npy_range *range = &ranges[*count];
         if (*count == MOST_COLUMNS)
-            return job_bad(job, columns, "columns: expected at most 8 of {name: [first, end]} or {name: number}", error);
+            return job_bad(job, columns, "columns: expected at most 8 of {name: [first, end]} or {name: number}",
+                           error);
         range->name = column->key;
         range->scalar = column->kind == YAML_SCALAR;
         if (!range->scalar && (column->kind != YAML_LIST || column->count != 2))
             return job_bad(job, column, "expected [first, end] or a column number", error);
         const struct yaml *first = range->scalar ? column : column->first;
         const struct yaml *end = range->scalar ? column : first ? first->next : NULL;
-        if (!first || !end || first->kind != YAML_SCALAR || end->kind != YAML_SCALAR || !setting_whole(&range->first, first->text) ||
-            !setting_whole(&range->end, end->text) || range->first < 0 || range->first == INT64_MAX)
+        if (!first || !end || first->kind != YAML_SCALAR || end->kind != YAML_SCALAR ||
+            !setting_whole(&range->first, first->text) || !setting_whole(&range->end, end->text) || range->first < 0 ||
+            range->first == INT64_MAX)
             return job_bad(job, column, "expected [first, end] or a column number", error);
         if (range->scalar)
             range->end = range->first + 1;

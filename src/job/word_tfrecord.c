@@ -63,8 +63,7 @@ static plim_status read_type(enum type *type, struct plim_job *job, const struct
 }
 
 /* "float32", "float32[100]", "float32[28, 28]". */
-static plim_status read_short(struct feature *feature, struct plim_job *job, const struct yaml *yaml,
-                              plim_error *error)
+static plim_status read_short(struct feature *feature, struct plim_job *job, const struct yaml *yaml, plim_error *error)
 {
     char word[32];
     const char *bracket = strchr(yaml->text, '[');
@@ -107,10 +106,12 @@ static plim_status read_default(struct feature *feature, struct plim_job *job, c
         return job_bad(job, yaml, "default: one value, or as many as the shape has", error);
     const struct yaml *item = list ? yaml->first : yaml;
     for (; i < count; i++, item = list ? item->next : item) {
-        const struct setting number = {"default", SETTING_NUMBER, 0, 0}, whole = {"default", SETTING_WHOLE, 0, INT64_MIN};
+        const struct setting number = {"default", SETTING_NUMBER, 0, 0},
+                             whole = {"default", SETTING_WHOLE, 0, INT64_MIN};
         double value = 0;
         if (feature->type == TYPE_STRING)
-            ((struct string *)values)[i] = (struct string){(const uint8_t *)item->text, item->text ? strlen(item->text) : 0};
+            ((struct string *)values)[i] =
+                (struct string){(const uint8_t *)item->text, item->text ? strlen(item->text) : 0};
         else if (feature->type == TYPE_I64)
             TRY(setting_value((int64_t *)values + i, &whole, job->path, item, error));
         else {
@@ -189,8 +190,8 @@ plim_status job_features(struct dataset **dataset, struct plim_job *job, const s
     int count = 0;
     bool sequence = context || lists;
     if (sequence && example)
-        return job_bad(job, example, "an Example has features; a SequenceExample context_features and sequence_features",
-                       error);
+        return job_bad(job, example,
+                       "an Example has features; a SequenceExample context_features and sequence_features", error);
     TRY(read_features(features, &count, job, example ? example : context, false, error));
     TRY(read_features(features, &count, job, lists, true, error));
     if (count)
@@ -198,8 +199,7 @@ plim_status job_features(struct dataset **dataset, struct plim_job *job, const s
     return PLIM_OK;
 }
 
-static plim_status open_tfrecord(struct dataset **out, struct plim_job *job, const struct yaml *yaml,
-                                 plim_error *error)
+static plim_status open_tfrecord(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
 {
     struct tfrecord_words words = {.files = yaml};
     if (yaml->kind == YAML_MAP) {

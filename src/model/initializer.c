@@ -120,8 +120,7 @@ static plim_status take_arguments(struct initializer *out, const struct argument
 }
 
 /* `constant: 0.5`, `Constant: {value: 0.5}`, `RandomUniform: {minval: -0.1, maxval: 0.1}`. */
-static plim_status read_arguments(struct initializer *out, const char *job, const struct yaml *node,
-                                  plim_error *error)
+static plim_status read_arguments(struct initializer *out, const char *job, const struct yaml *node, plim_error *error)
 {
     struct setting settings[LENGTH(argument_words) + 1];
     struct arguments a = {.value = out->value,

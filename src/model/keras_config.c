@@ -402,8 +402,8 @@ static plim_status translate_compiled(struct yaml **out, const struct translatio
     return PLIM_OK;
 }
 
-plim_status keras_config_count(struct yaml **out, struct yaml **compiled, uint64_t *steps, struct arena *arena, const char *name,
-                               const char *text, size_t bytes, plim_error *error)
+plim_status keras_config_count(struct yaml **out, struct yaml **compiled, uint64_t *steps, struct arena *arena,
+                               const char *name, const char *text, size_t bytes, plim_error *error)
 {
     struct arena work;
     const struct translation t = {.arena = arena, .work = &work, .steps = steps, .name = name, .error = error};
@@ -420,8 +420,8 @@ plim_status keras_config_count(struct yaml **out, struct yaml **compiled, uint64
     return status;
 }
 
-plim_status keras_config_read(struct yaml **out, struct yaml **compiled, struct arena *arena, const char *name, const char *text, size_t bytes,
-                              plim_error *error)
+plim_status keras_config_read(struct yaml **out, struct yaml **compiled, struct arena *arena, const char *name,
+                              const char *text, size_t bytes, plim_error *error)
 {
     uint64_t steps;
     return keras_config_count(out, compiled, &steps, arena, name, text, bytes, error);

@@ -80,9 +80,9 @@ void input_spec(struct column_spec *out, const struct layer *layer);
 /* layer_activation.c */
 struct activation_type {
     const char *name;
-    const struct op *op; /* NULL: linear */
+    const struct op *op;               /* NULL: linear */
     struct numbers_attributes numbers; /* of ops that have them */
-    bool has_logits;     /* the loss below takes what comes before it */
+    bool has_logits;                   /* the loss below takes what comes before it */
     enum loss_kind loss;
 };
 plim_status option_activation(const struct activation_type **out, const struct layer *layer, const struct yaml *node,

@@ -2,8 +2,8 @@
 
    A model can be built many times (other batches, training, evaluation); the
    weights keep their names and order, so what was built is matched by name. */
-#include "base/message.h"
 #include "model/model.h"
+#include "base/message.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -311,8 +311,9 @@ static plim_status take_gradients(struct tensor ***out, struct graph *graph, str
     for (int i = 0; i < count; i++)
         if (gradients[i])
             return PLIM_OK;
-    return fail_at(error, PLIM_BAD_JOB, model->job,
-                   "no weight gets a gradient: stop_gradient, or ops that have none, lie between all of them and the loss");
+    return fail_at(
+        error, PLIM_BAD_JOB, model->job,
+        "no weight gets a gradient: stop_gradient, or ops that have none, lie between all of them and the loss");
 }
 
 /* Gradients, an update for each weight, and one step counted. */

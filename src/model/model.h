@@ -28,18 +28,21 @@ enum fans { FANS_IN, FANS_OUT, FANS_BOTH };
 enum spread { SPREAD_TRUNCATED, SPREAD_NORMAL, SPREAD_UNIFORM };
 struct initializer { /* small: every weight of thousands of layers has one */
     enum initializer_kind kind : 8;
-    enum fans fans : 8;     /* of scaled ones */
+    enum fans fans : 8; /* of scaled ones */
     enum spread spread : 8;
     unsigned forget : 8; /* the second quarter is ones: LSTM's unit_forget_bias */
-    int32_t columns; /* of the weight: its last axis. Set with the weight */
+    int32_t columns;     /* of the weight: its last axis. Set with the weight */
     int64_t fan_in, fan_out;
-    double value; /* constant; uniform: the limit on both sides; normal: the deviation; scaled: the scale; else the gain */
+    double
+        value; /* constant; uniform: the limit on both sides; normal: the deviation; scaled: the scale; else the gain */
     double center; /* of uniform and normal ones */
 };
 /* `glorot_uniform`, `{constant: 0.5}`; absent or null: *out stays. */
-plim_status initializer_read(struct initializer *out, const char *job, const char *word, const struct yaml *node, plim_error *error);
+plim_status initializer_read(struct initializer *out, const char *job, const char *word, const struct yaml *node,
+                             plim_error *error);
 /* Pure function of (seed, name): the same weights in any order of asking. */
-void initializer_fill(void *data, enum type type, int64_t count, const struct initializer *initializer, uint64_t seed, const char *name);
+void initializer_fill(void *data, enum type type, int64_t count, const struct initializer *initializer, uint64_t seed,
+                      const char *name);
 
 struct layer;
 struct layer_type {
@@ -56,7 +59,7 @@ struct layer_type {
     /* Where .keras files keep its weights, in pairs that a NULL ends: what comes before the '/' in a weight's name (or ""),
        and the group inside the layer's: {"", "cell", NULL}, {"query", "query_dense", ...}. NULL: in the layer's own. */
     const char *const *saved_groups;
-    int saved_before; /* how many weights of others those files have before the layer's own, in its own group */
+    int saved_before;     /* how many weights of others those files have before the layer's own, in its own group */
     size_t options_bytes; /* of a struct that begins with struct layer_words */
     /* Reads the layer's options: a scalar (the first argument), a map, or
        NULL. Unknown words: PLIM_BAD_JOB with place and the nearest right word. */
@@ -73,7 +76,7 @@ struct layer_type {
 /* Valid after the first build; `tensor` belongs to the graph last built, the
    rest to the model. */
 struct weight {
-    const char *name;      /* "dense/kernel" */
+    const char *name; /* "dense/kernel" */
     const struct layer *layer;
     struct tensor *tensor;
     struct tensor *cast; /* the same in the type that its layer computes in, made when first asked for */
@@ -84,25 +87,25 @@ struct weight {
 
 struct layer {
     const struct layer_type *type;
-    char *name;       /* "dense_1"; inside a nested model "encoder/dense_1" */
+    char *name; /* "dense_1"; inside a nested model "encoder/dense_1" */
     void *options;
     struct model *model;
-    struct layer *outer; /* the layer that holds this one (TimeDistributed), or NULL */
+    struct layer *outer;      /* the layer that holds this one (TimeDistributed), or NULL */
     struct layer *next_inner; /* of the model's layers inside others */
-    const char *saved_part; /* of a layer inside another: its group in .keras files; NULL: "layer" */
-    int line, column; /* in the job file */
-    const char *origin; /* the override that set it or one of its options, or NULL */
+    const char *saved_part;   /* of a layer inside another: its group in .keras files; NULL: "layer" */
+    int line, column;         /* in the job file */
+    const char *origin;       /* the override that set it or one of its options, or NULL */
     bool used;
-    bool any_type;    /* set by read, as its type's: of layers that hand their input on */
-    int first_use;    /* in the model's table */
-    int outputs;      /* set by read where there are several, layer_several_outputs; else 0 */
-    struct shape output; /* after build, of its first use; axis 0 is the batch */
+    bool any_type;         /* set by read, as its type's: of layers that hand their input on */
+    int first_use;         /* in the model's table */
+    int outputs;           /* set by read where there are several, layer_several_outputs; else 0 */
+    struct shape output;   /* after build, of its first use; axis 0 is the batch */
     struct shape *further; /* the same of the outputs behind the first */
     uint64_t output_bytes; /* of a whole batch, of all outputs */
     int64_t parameters, trainable_parameters;
     int first_weight, weight_count; /* in the model's table, after build */
-    int build; /* which build of the model these are of */
-    enum type compute; /* where it says so itself (policy.c): float32, or one of the small floats */
+    int build;                      /* which build of the model these are of */
+    enum type compute;              /* where it says so itself (policy.c): float32, or one of the small floats */
     bool says_compute;
     struct weight_option *weight_option; /* regularisers and constraints, by weight */
 };
@@ -125,11 +128,11 @@ struct use {
     const char *name; /* what `inputs:` call its output; the outputs behind the first are NAME/1, NAME/2, ... */
     int input_count;
     const struct link *input; /* uses before this one */
-    bool reverse;     /* Keras's layer(x, reverse=True) */
-    int output_index; /* which of the model's outputs its first one is; -1: none */
-    bool read;        /* by another use */
+    bool reverse;             /* Keras's layer(x, reverse=True) */
+    int output_index;         /* which of the model's outputs its first one is; -1: none */
+    bool read;                /* by another use */
     /* While building: */
-    bool logits; /* its activation was left to the loss */
+    bool logits;                      /* its activation was left to the loss */
     struct use_output made, *further; /* the first output; those behind it */
 };
 static inline struct use_output *use_made(struct use *use, int part)
@@ -139,7 +142,7 @@ static inline struct use_output *use_made(struct use *use, int part)
 
 /* What a model is fed: a column of the batch for each Input layer; one column where there is none. */
 struct feed {
-    const char *name; /* of the Input layer, or NULL */
+    const char *name;             /* of the Input layer, or NULL */
     struct tensor *tensor, *real; /* while building */
 };
 
@@ -148,7 +151,7 @@ struct inner_now {
     struct use *use; /* all of them */
     struct use *now;
     struct feed feed; /* what comes in */
-    uint64_t number; /* a hash: of this use among all that the outer layer's use makes of those inside */
+    uint64_t number;  /* a hash: of this use among all that the outer layer's use makes of those inside */
 };
 
 #define MOST_MODEL_OUTPUTS 16
@@ -158,30 +161,31 @@ struct scope; /* model_scope.h: the entries of a list of layers */
 struct model {
     struct arena arena;
     const char *name;
-    const char *job;          /* file name for error places */
-    const struct yaml *compiled; /* of a file that Keras wrote: its compile_config in a job's words, or NULL. Not the model's */
-    struct layer *layer;      /* each once, in the order of reading */
+    const char *job; /* file name for error places */
+    const struct yaml
+        *compiled;       /* of a file that Keras wrote: its compile_config in a job's words, or NULL. Not the model's */
+    struct layer *layer; /* each once, in the order of reading */
     int layer_count;
-    struct layer *inner;      /* those inside others, from the last one on */
-    struct use *use;          /* in running order */
+    struct layer *inner; /* those inside others, from the last one on */
+    struct use *use;     /* in running order */
     int use_count;
     struct link output[MOST_MODEL_OUTPUTS];
     const char *output_name[MOST_MODEL_OUTPUTS]; /* the layer's, or NAME/1 */
     int output_count;
     struct feed *feed;
     int feed_count;
-    struct scope *scope;      /* for the summary */
-    enum type compute;        /* of layers that do not say: Keras's dtype policy */
-    bool listed;              /* a plain list: each layer reads the one before it */
+    struct scope *scope; /* for the summary */
+    enum type compute;   /* of layers that do not say: Keras's dtype policy */
+    bool listed;         /* a plain list: each layer reads the one before it */
     /* Of the graph last built: */
     struct weight *weight;
     int weight_count, weight_capacity;
     /* While building: */
     int builds;
-    struct use *now;  /* the use that is being built */
+    struct use *now;             /* the use that is being built */
     struct inner_now *inner_now; /* the layer inside it, or NULL */
     const struct training *training;
-    bool fitting;     /* the graph of a training step: Dropout drops, BatchNormalization takes the batch's figures */
+    bool fitting; /* the graph of a training step: Dropout drops, BatchNormalization takes the batch's figures */
     struct tensor *iteration; /* made when first asked for */
 };
 
@@ -191,10 +195,12 @@ extern const int all_layers_count;
 /* model: a list of layers, or {name, layers, outputs, trainable}. An entry is `Flatten`, `Dense: {units: 10}`, a nested
    model (`Sequential: [...]`, `Functional: {layers: ...}`) or the name of a layer above, which is used again. A layer reads
    the one before it, or its `inputs:`. */
-plim_status model_read(struct model **out, struct budget *budget, const char *job, const struct yaml *list, plim_error *error);
+plim_status model_read(struct model **out, struct budget *budget, const char *job, const struct yaml *list,
+                       plim_error *error);
 /* The same, with layers numbered on from other models: unnamed[MODEL_NUMBERS], zeroed before the first. */
 #define MODEL_NUMBERS (all_layers_count + 2)
-plim_status model_read_numbered(struct model **out, int *unnamed, struct budget *budget, const char *job, const struct yaml *list, plim_error *error);
+plim_status model_read_numbered(struct model **out, int *unnamed, struct budget *budget, const char *job,
+                                const struct yaml *list, plim_error *error);
 void model_free(struct model *model);
 
 /* The job file's place of a layer: "job.yaml:12:5". */
@@ -230,18 +236,22 @@ void layer_set_mask(struct layer *layer, struct tensor *mask);
 plim_status layer_several_outputs(struct layer *layer, int outputs, plim_error *error);
 void layer_set_output(struct layer *layer, int part, struct tensor *y, struct tensor *mask);
 /* For a layer's build: a weight "dense_1/kernel". */
-struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape, struct initializer initializer);
+struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+                            struct initializer initializer);
 /* The same in the type that the layer computes in; model_weight is always float32. For what an op takes only in the type
    of its other inputs: kernels, yes; biases, factors and tables, no. */
-struct tensor *model_compute_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape, struct initializer initializer);
+struct tensor *model_compute_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+                                    struct initializer initializer);
 /* The same, never trained by the optimizer: moving averages and the like. */
-struct tensor *model_fixed_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape, struct initializer initializer);
+struct tensor *model_fixed_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+                                  struct initializer initializer);
 /* STATE i64 [1]: steps done so far; what randomness in a step is made of. Only while fitting. */
 struct tensor *model_iteration(struct model *model, struct graph *graph);
 
 /* policy.c: by Keras's name: float32, mixed_bfloat16, mixed_float16. `what` is the word of the job that says it. */
 plim_status policy_read(enum type *out, const char *what, const char *where, const char *word, plim_error *error);
-plim_status policy_read_node(enum type *out, bool *said, const char *owner, const char *job, const struct yaml *node, plim_error *error);
+plim_status policy_read_node(enum type *out, bool *said, const char *owner, const char *job, const struct yaml *node,
+                             plim_error *error);
 /* For layers that do not say; where all of them say float32, as in files that Keras wrote, for all. */
 void model_set_policy(struct model *model, enum type compute);
 enum type layer_compute(const struct layer *layer);
@@ -257,7 +267,7 @@ struct metric {
     const char *name; /* as Keras shows it: "accuracy"; of several outputs "a_accuracy" */
     int64_t k;
     double threshold;
-    bool root; /* of the mean: RootMeanSquaredError */
+    bool root;     /* of the mean: RootMeanSquaredError */
     bool weighted; /* samples count by their weights: weighted_metrics */
     /* Of those that are no means (metric_sums.c): */
     struct tally_attributes sums;
@@ -288,9 +298,9 @@ struct training {
     struct optimizer optimizer;
 };
 struct output_tensors {
-    struct tensor *value; /* predictions; logits where the loss takes them */
-    struct tensor *label; /* NULL: neither a loss nor a metric asks for one */
-    struct tensor *mask;  /* bool [N, T], or NULL */
+    struct tensor *value;  /* predictions; logits where the loss takes them */
+    struct tensor *label;  /* NULL: neither a loss nor a metric asks for one */
+    struct tensor *mask;   /* bool [N, T], or NULL */
     struct tensor *weight; /* a column of weights of samples, or NULL; outputs may share it */
 };
 struct metric_tensor {
@@ -299,7 +309,7 @@ struct metric_tensor {
     const struct metric *metric; /* of the training; NULL: the loss of an output */
 };
 struct model_tensors {
-    struct tensor *loss;   /* RESULT [1]: mean over the batch, of all outputs */
+    struct tensor *loss;                       /* RESULT [1]: mean over the batch, of all outputs */
     struct metric_tensor metric[MOST_METRICS]; /* in the order of reports: metrics, then losses of outputs */
     int metric_count;
     struct output_tensors output[MOST_MODEL_OUTPUTS];
@@ -312,25 +322,32 @@ struct column_spec {
     struct shape shape; /* of one element */
 };
 struct label_columns {
-    int label[MOST_MODEL_OUTPUTS]; /* by output; -1: it needs none */
+    int label[MOST_MODEL_OUTPUTS];  /* by output; -1: it needs none */
     int weight[MOST_MODEL_OUTPUTS]; /* of weights of samples; -1: there is none */
 };
 /* Which column feeds what: by the names of Input layers where they are names of columns, else in order, the labels behind
    them: by the names of outputs, else in order. Weights of samples are `sample_weight`, of one output `NAME_sample_weight`,
    or behind the labels. feed has room for model->feed_count. */
-plim_status model_columns(int *feed, struct label_columns *labels, const struct model *model, const struct training *training, const struct column_spec *columns, int count, plim_error *error);
+plim_status model_columns(int *feed, struct label_columns *labels, const struct model *model,
+                          const struct training *training, const struct column_spec *columns, int count,
+                          plim_error *error);
 /* The inputs alone. */
-plim_status model_inputs(int *feed, const struct model *model, const struct column_spec *columns, int count, plim_error *error);
+plim_status model_inputs(int *feed, const struct model *model, const struct column_spec *columns, int count,
+                         plim_error *error);
 /* What a model's Input layers say they are fed, for its shapes without data. */
-plim_status model_input_columns(struct column_spec *columns, int *count, int most, const struct model *model, plim_error *error);
+plim_status model_input_columns(struct column_spec *columns, int *count, int most, const struct model *model,
+                                plim_error *error);
 /* training NULL: no label, no loss. backward: with gradients and updates. Fuses before taking gradients. The graph is not
    yet initialised storage: plan it. */
-plim_status model_build(struct model_tensors *out, struct graph *graph, struct model *model, const struct column_spec *columns, int count, const struct training *training, bool backward, plim_error *error);
+plim_status model_build(struct model_tensors *out, struct graph *graph, struct model *model,
+                        const struct column_spec *columns, int count, const struct training *training, bool backward,
+                        plim_error *error);
 
 /* The layers over tensors that the graph has already, `count` of them in the order of the model's Input layers. Called again
    for the same graph it uses the same weights. model->iteration is the caller's to set, where randomness needs one. out has
    room for model->output_count. */
-plim_status model_apply(struct tensor **out, struct graph *graph, struct model *model, struct tensor *const *x, int count, const struct training *training, bool fitting, plim_error *error);
+plim_status model_apply(struct tensor **out, struct graph *graph, struct model *model, struct tensor *const *x,
+                        int count, const struct training *training, bool fitting, plim_error *error);
 
 /* output_losses.c: losses, penalties and metrics of all outputs, for model_build. */
 void losses_add(struct model_tensors *out, struct graph *graph, struct model *model);
@@ -344,7 +361,8 @@ struct metric_place {
     const char *prefix;
     bool weighted;
 };
-plim_status metrics_read(struct training *out, const struct metric_place *place, struct arena *arena, const char *job, const struct yaml *yaml, plim_error *error);
+plim_status metrics_read(struct training *out, const struct metric_place *place, struct arena *arena, const char *job,
+                         const struct yaml *yaml, plim_error *error);
 void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model);
 /* Whether the tensor is a state; and the number to report: of the state's bytes, or of the mean over all samples. */
 bool metric_has_sums(const struct metric_tensor *metric);
@@ -366,7 +384,8 @@ struct compile_words {
     struct compile_word loss, loss_weights, metrics, weighted_metrics;
     struct compile_word class_weight; /* fit()'s: {0: 1.5, 3: 0.5} */
 };
-plim_status compile_read(struct training *out, const struct model *model, struct arena *arena, const struct compile_words *words, plim_error *error);
+plim_status compile_read(struct training *out, const struct model *model, struct arena *arena,
+                         const struct compile_words *words, plim_error *error);
 
 /* The mean of a loss or metric over the batch: of values [N], or of [N, T] where every step counts, under a mask those that
    are there. RESULT-to-be [1]. */
@@ -375,7 +394,8 @@ struct tensor *mean_of_values(struct graph *graph, struct tensor *values, struct
 /* keras_paths.c: where .keras files keep weights: the group of each layer, by its place in the model's table; the path of a
    weight of the graph last built. */
 plim_status model_saved_paths(const char ***out, const struct model *model, struct arena *arena, plim_error *error);
-void weight_saved_path(char *out, size_t capacity, const struct model *model, const char *const *paths, const struct weight *weight);
+void weight_saved_path(char *out, size_t capacity, const struct model *model, const char *const *paths,
+                       const struct weight *weight);
 
 /* Keras's table. */
 struct text;

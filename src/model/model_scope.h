@@ -23,8 +23,8 @@ struct entry {
     bool reverse; /* of this use */
     int line, column;
     const char *origin; /* the override that wrote it, or NULL */
-    int use;           /* the use that makes its values, when it was laid out last */
-    struct link *made; /* of a nested model, or an Input that makes no use: its outputs as uses, when laid out last */
+    int use;            /* the use that makes its values, when it was laid out last */
+    struct link *made;  /* of a nested model, or an Input that makes no use: its outputs as uses, when laid out last */
 };
 
 struct scope {
@@ -41,7 +41,7 @@ struct scope {
     struct link output[MOST_MODEL_OUTPUTS]; /* entries */
     int output_count;
     int feed_count;
-    int64_t entries; /* with those of models inside, each time that they are used */
+    int64_t entries;              /* with those of models inside, each time that they are used */
     int first_layer, layer_count; /* in the model's table: its own and those of models inside */
     int *slots;                   /* names of entries, hashed: index + 1 */
     int slot_count;
@@ -50,7 +50,7 @@ struct scope {
 /* While a model is read. */
 struct model_reader {
     struct model *model;
-    int *unnamed; /* layers without a name of their own so far, by type; then nested models */
+    int *unnamed;        /* layers without a name of their own so far, by type; then nested models */
     struct layer *outer; /* of a model inside a layer: that one; else NULL */
     int depth;
     plim_error *error;
@@ -77,7 +77,7 @@ struct inside_input {
 struct use_table {
     struct use *use;
     int count, capacity;
-    bool inside; /* of a layer: Input layers make none, */
+    bool inside;                /* of a layer: Input layers make none, */
     struct inside_input *input; /* but are kept here */
 };
 /* model_read.c: a model inside a layer, `word: yaml`. Its layers are the outer one's. */

@@ -63,12 +63,15 @@ struct loss_type;
 struct tensor *before_activation(bool *logits, const struct loss_type *loss, struct tensor *x);
 
 /* The builders: op_word_compute.c, op_word_operands.c, op_word_reduce.c, op_word_arrange.c, op_word_einsum.c. */
+/* clang-format off */
 #define OP_BUILDERS(X)                                                                                                 \
-    X(plain) X(unary)                                                                                                        \
-    X(numbers) X(relu) X(binary) X(where) X(cast) X(matmul) X(einsum) X(along) X(gelu) X(normalize) X(penalty) X(reduce)         \
-        X(deviation) X(place) X(cumulate) X(top_k) X(one_hot) X(take) X(embedding) X(scatter) X(reshape)               \
-            X(expand_dims) X(squeeze) X(transpose) X(concatenate) X(stack) X(slice) X(get_item) X(swap_axes) X(move_axis) X(pad) X(tile) X(repeat) X(flip)   \
-                X(roll) X(resize)
+    X(plain)                                                                                                           \
+    X(unary)                                                                                                           \
+    X(numbers) X(relu) X(binary) X(where) X(cast) X(matmul) X(einsum) X(along) X(gelu) X(normalize) X(penalty)         \
+        X(reduce) X(deviation) X(place) X(cumulate) X(top_k) X(one_hot) X(take) X(embedding) X(scatter) X(reshape)     \
+            X(expand_dims) X(squeeze) X(transpose) X(concatenate) X(stack) X(slice) X(get_item) X(swap_axes)           \
+                X(move_axis) X(pad) X(tile) X(repeat) X(flip) X(roll) X(resize)
+/* clang-format on */
 #define X(name) struct tensor *word_##name(const struct op_call *call);
 OP_BUILDERS(X)
 #undef X

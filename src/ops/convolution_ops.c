@@ -161,21 +161,21 @@ static struct tensor *weight_gradient_example(struct graph *graph, int variant, 
 
 /* ---- the ops ----------------------------------------------------------- */
 
-#define EXAMPLE(what, role, number, which)                                                                                    \
+#define EXAMPLE(what, role, number, which)                                                                             \
     static struct tensor *what##_##role##_example(struct graph *graph, int variant, enum type type)                    \
     {                                                                                                                  \
         return role##_example(graph, variant, type, number);                                                           \
     }                                                                                                                  \
     static struct tensor *what##_##role##_speed(struct graph *graph, struct speed *line, int variant, enum type type)  \
     {                                                                                                                  \
-        return model_convolution_speed(graph, line, variant, type, families[number].op[which]);                 \
+        return model_convolution_speed(graph, line, variant, type, families[number].op[which]);                        \
     }
 
 /* Forward keeps its output with a fused activation only. */
 #define CONVOLUTION(what, number)                                                                                      \
-    EXAMPLE(what, forward, number, CONV_FORWARD)                                                                                     \
-    EXAMPLE(what, input_gradient, number, CONV_INPUT_GRADIENT)                                                                              \
-    EXAMPLE(what, weight_gradient, number, CONV_WEIGHT_GRADIENT)                                                                             \
+    EXAMPLE(what, forward, number, CONV_FORWARD)                                                                       \
+    EXAMPLE(what, input_gradient, number, CONV_INPUT_GRADIENT)                                                         \
+    EXAMPLE(what, weight_gradient, number, CONV_WEIGHT_GRADIENT)                                                       \
     const struct op op_##what = {                                                                                      \
         .name = #what,                                                                                                 \
         .inputs = 3,                                                                                                   \

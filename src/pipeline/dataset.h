@@ -17,7 +17,7 @@ struct yaml;
 struct dataset; /* counted, immutable once built (but for expect); a failed one carries its error */
 
 /* Each takes over the reference it is given. */
-struct dataset *dataset_from_source(struct source *source); /* takes the source over, too */
+struct dataset *dataset_from_source(struct source *source);              /* takes the source over, too */
 struct dataset *dataset_shuffle(struct dataset *dataset, uint64_t seed); /* exact, global; anew each epoch */
 enum shuffle_kind { SHUFFLE_EXACT, SHUFFLE_BLOCKS, SHUFFLE_BUFFER };
 struct shuffle_options {
@@ -224,7 +224,7 @@ struct group_by_window_options {
 };
 struct dataset *dataset_group_by_window(struct dataset *dataset, const struct group_by_window_options *options);
 struct bucket_options {
-    const char *column; /* whose length counts; NULL: the first */
+    const char *column;                      /* whose length counts; NULL: the first */
     const int64_t *boundaries, *batch_sizes; /* batch_sizes: one more than boundaries */
     int boundary_count;
     bool pad_to_bucket_boundary, drop_remainder;
@@ -275,7 +275,8 @@ enum expectation { EXPECT_NUMBERS, EXPECT_CLASSES, EXPECT_IDS };
    whole numbers from 0 to below - 1 (classes of a loss, ids of an embedding); EXPECT_NUMBERS: anything but numbers. For the
    dataset that iterators are opened on, before they are; stages put around it do not inherit it. Of several rules of a
    column the last holds. */
-plim_status dataset_expect(struct dataset *dataset, int column, enum expectation kind, int64_t below, plim_error *error);
+plim_status dataset_expect(struct dataset *dataset, int column, enum expectation kind, int64_t below,
+                           plim_error *error);
 
 /* How large a value, with all that is made of it on its way, may become: instead of what source and functions expect.
    For a dataset fresh from its source, before stages are put around it. */
@@ -300,7 +301,7 @@ int64_t dataset_steps(const struct dataset *dataset, int64_t *last_batch);
 /* What an iterator works with: batch slots, and threads that fill them besides the caller. */
 struct grant {
     int slots, workers;
-    int held;   /* how many of the blocks that a shuffle takes rows from are in memory, 0 to held_most() (held_blocks.h);
+    int held; /* how many of the blocks that a shuffle takes rows from are in memory, 0 to held_most() (held_blocks.h);
                    where there are none it costs nothing */
     bool timed; /* the clock runs: iterator_times_each tells what each stage takes */
 };
@@ -354,9 +355,9 @@ void iterator_position(int64_t *epoch, int64_t *element, const struct iterator *
 
 struct iterator_figures {
     uint64_t bytes_read, wait_ns, batches, elements;
-    uint64_t ready; /* iterator_next calls served without waiting */
-    int threads; /* that were enough lately, the caller among them */
-    uint64_t skipped; /* bad elements that ignore_errors passed over */
+    uint64_t ready;        /* iterator_next calls served without waiting */
+    int threads;           /* that were enough lately, the caller among them */
+    uint64_t skipped;      /* bad elements that ignore_errors passed over */
     uint64_t direct_bytes; /* of held blocks, that were read past the page cache */
 };
 void iterator_figures(struct iterator_figures *out, const struct iterator *iterator);

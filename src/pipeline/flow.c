@@ -41,8 +41,8 @@ struct locate_step {
 
 /* What is measured, when it is asked for: some calls, whose rows are counted. */
 struct flow_clock {
-    bool runs, on; /* on: this call is timed */
-    unsigned turn, map_turn; /* calls so far; the same of maps that run for one element at a time */
+    bool runs, on;                         /* on: this call is timed */
+    unsigned turn, map_turn;               /* calls so far; the same of maps that run for one element at a time */
     uint64_t read_ns, rows, timed, mapped; /* rows: all; timed: in calls that were; mapped: the same of maps */
 };
 

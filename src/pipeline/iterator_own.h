@@ -73,9 +73,9 @@ struct iterator {
     bool paused; /* somebody looks at the clocks */
     bool parked; /* a stream's epoch was told to be over: the next one begins when the caller asks for it */
     int sleeping, active;
-    int wanted; /* threads at work at once, the caller among them: tuned while it runs */
+    int wanted;                          /* threads at work at once, the caller among them: tuned while it runs */
     uint64_t tuned_batches, tuned_ready; /* the figures then */
-    atomic_bool cancel; /* units are left as they are: nobody will see them */
+    atomic_bool cancel;                  /* units are left as they are: nobody will see them */
     struct failure failure;
     struct iterator_figures figures;
     uint64_t bytes_read_before;

@@ -85,8 +85,7 @@ struct color_words {
 };
 
 /* `random_contrast: 0.2`, `random_contrast: {factor: [0.1, 0.3], value_range: [0, 1]}`. */
-static plim_status color_read(struct color_options *color, const char *job, const struct yaml *value,
-                              plim_error *error)
+static plim_status color_read(struct color_options *color, const char *job, const struct yaml *value, plim_error *error)
 {
     static const struct setting settings[] = {
         {"factor", SETTING_NODE, offsetof(struct color_words, factor), 0},

@@ -63,8 +63,8 @@ static plim_status decode_into(struct image *image, const struct map_call *call,
     }
     pixels.capacity = end - work;
     image_decoder_lend(state->decoder, room->bytes + pixels.capacity, work);
-    plim_status status = image_decode(image, state->decoder, string->data, (size_t)string->bytes,
-                                      (int)decode->channels, &pixels, error);
+    plim_status status =
+        image_decode(image, state->decoder, string->data, (size_t)string->bytes, (int)decode->channels, &pixels, error);
     room->used = pixels.used;
     room->wanted = pixels.wanted ? add_most(pixels.wanted, work) : 0;
     return status;
@@ -92,8 +92,8 @@ static plim_status decode_run(const struct map_call *call, plim_error *error)
             return map_full(call, error);
         if (status != PLIM_OK)
             return tell_element(call, i, status, error);
-        *(struct cell *)(void *)to = (struct cell){
-            image.pixels, {image.shape.dim[0], image.shape.dim[1], image.shape.dim[2]}};
+        *(struct cell *)(void *)to =
+            (struct cell){image.pixels, {image.shape.dim[0], image.shape.dim[1], image.shape.dim[2]}};
     }
     return PLIM_OK;
 }

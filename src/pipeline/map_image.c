@@ -18,8 +18,8 @@ plim_status map_image_column(int *out, const struct spec *spec, const char *func
     const struct column *column = &spec->column[c];
     shape_text(shape, sizeof shape, &column->shape, false);
     if (column->shape.rank != 3)
-        return fail(error, PLIM_BAD_JOB, "%s: column '%s' is %s, not (height, width, channels)", function,
-                    column->name, shape);
+        return fail(error, PLIM_BAD_JOB, "%s: column '%s' is %s, not (height, width, channels)", function, column->name,
+                    shape);
     if (column->type == TYPE_STRING || (!any_type && column->type != TYPE_U8 && column->type != TYPE_F32)) {
         fail(error, PLIM_BAD_JOB, "%s: column '%s' is %s; images are uint8 or float32", function, column->name,
              type_name(column->type));

@@ -72,8 +72,8 @@ static uint64_t cells_room(const struct spec *from, const struct spec *to, const
     return CELLS_ROOM;
 }
 
-#define PARSE_FUNCTIONS                                                                                               \
-    .name = "parse_example", .infer = parse_infer, .run = parse_run, .options_bytes = sizeof(struct parse_options),   \
+#define PARSE_FUNCTIONS                                                                                                \
+    .name = "parse_example", .infer = parse_infer, .run = parse_run, .options_bytes = sizeof(struct parse_options),    \
     .options_release = parse_release
 static const struct map_function map_parse = {PARSE_FUNCTIONS};
 static const struct map_function map_parse_cells = {PARSE_FUNCTIONS, .room_bytes = cells_room};

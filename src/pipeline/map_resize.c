@@ -4,7 +4,7 @@
 #include "pipeline/map_image.h"
 #include "pipeline/stage.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
 #define EXPECTED_SIDE 1024 /* of an image of unknown size */
 
 static struct resize plan_of(const struct resize_options *options, const struct picture *from)
@@ -65,8 +65,7 @@ static uint64_t resize_room(const struct spec *from, const struct spec *to, cons
     int c = map_first_column(from, resize->column);
     const struct column *before = &from->column[c], *after = &to->column[c];
     const struct picture picture = {before->type, expected(before->shape.dim[0], EXPECTED_SIDE),
-                                    expected(before->shape.dim[1], EXPECTED_SIDE),
-                                    expected(before->shape.dim[2], 4)};
+                                    expected(before->shape.dim[1], EXPECTED_SIDE), expected(before->shape.dim[2], 4)};
     const struct resize plan = plan_of(resize, &picture);
     uint64_t bytes = 0, made = 0;
     if (resize_scratch(&bytes, &plan, NULL) != PLIM_OK)

@@ -84,8 +84,7 @@ static struct affine draw_rotation(const struct warp_options *warp, const uint32
     return affine_rotation(factor_draw(&warp->height, random[0]), picture->height, picture->width);
 }
 
-static struct affine draw_zoom(const struct warp_options *warp, const uint32_t random[4],
-                               const struct picture *picture)
+static struct affine draw_zoom(const struct warp_options *warp, const uint32_t random[4], const struct picture *picture)
 {
     float tall = factor_draw(&warp->height, random[0]);
     float wide = warp->same ? tall : factor_draw(&warp->width, random[1]);
@@ -110,8 +109,8 @@ struct warp_words {
 static plim_status read_rest(struct warp_options *warp, const struct warp_words *words, const char *job,
                              const struct yaml *value, plim_error *error)
 {
-    static const char *const fills[] = {"reflect", "wrap", "constant", "nearest"},
-                             *const ways[] = {"bilinear", "nearest"};
+    static const char *const fills[] = {"reflect", "wrap", "constant", "nearest"}, *const ways[] = {"bilinear",
+                                                                                                    "nearest"};
     char where[256];
     yaml_place(where, job, value);
     warp->fill_value = words->fill_value;

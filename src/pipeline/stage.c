@@ -22,12 +22,7 @@ static const char *const words[] = {
 
 /* tf.data's words, and our own of the next issues, that are known and refused by name. */
 static const char *const later[] = {
-    "ragged_batch",
-    "save",
-    "load",
-    "scan",
-    "reduce",
-    "apply",
+    "ragged_batch", "save", "load", "scan", "reduce", "apply",
 };
 
 plim_status stage_unknown(const char *what, const char *word, const char *const *offered, size_t count,

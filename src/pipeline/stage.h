@@ -35,8 +35,8 @@ struct coming {
 
 struct stage {
     const char *name;
-    bool after_batch; /* may stand after batch: changes neither the count nor the order of elements */
-    bool bare;        /* may be written without a value: `- repeat` */
+    bool after_batch;    /* may stand after batch: changes neither the count nor the order of elements */
+    bool bare;           /* may be written without a value: `- repeat` */
     const char *partner; /* another key that may stand in its entry; `read` is given the whole entry then */
     /* Sets the new dataset's facts, which are still those of its input, from number, seed, function. */
     plim_status (*build)(struct dataset *dataset, plim_error *error);
@@ -92,13 +92,13 @@ struct dataset {
 
     /* Facts: of the elements that come out here. */
     const struct spec *spec;
-    int64_t cardinality; /* or CARDINALITY_... */
-    bool indexed;        /* element i can be had without those before it */
-    bool sequential;     /* this node runs as a stream of its own; others are part of the flow behind one */
-    uint64_t room_bytes; /* a good size for the room of a chunk of these elements; 0: no column has values */
+    int64_t cardinality;  /* or CARDINALITY_... */
+    bool indexed;         /* element i can be had without those before it */
+    bool sequential;      /* this node runs as a stream of its own; others are part of the flow behind one */
+    uint64_t room_bytes;  /* a good size for the room of a chunk of these elements; 0: no column has values */
     uint64_t room_stated; /* by the user, for every room; 0: not */
-    int64_t batch_size;  /* 0: not batched. The spec is that of a sample then: the batch is open (see stack.c) */
-    int64_t stacked;     /* elements are batches of at most so many samples, the first axis of every column; 0: not */
+    int64_t batch_size;   /* 0: not batched. The spec is that of a sample then: the batch is open (see stack.c) */
+    int64_t stacked;      /* elements are batches of at most so many samples, the first axis of every column; 0: not */
     bool drop_remainder;
     bool prefetched;
     int64_t depth; /* of prefetch */

@@ -18,7 +18,8 @@ static void list(struct stage_table *table, const struct dataset *dataset, int d
     for (int i = 0; i < dataset->other_count; i++)
         list(table, dataset->others[i], depth + 1);
     if (table->count < MOST_STAGE_LINES)
-        table->line[table->count++] = (struct stage_line){.node = dataset, .depth = depth, .alone = dataset->sequential};
+        table->line[table->count++] =
+            (struct stage_line){.node = dataset, .depth = depth, .alone = dataset->sequential};
 }
 
 /* Of more stages than lines the rest is told with the last one. */

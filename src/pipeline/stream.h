@@ -43,12 +43,12 @@ struct stream {
     uint64_t bytes;
     uint64_t seed;  /* of the run; a stage makes its own of it: stream_key */
     uint64_t epoch; /* of the stream's output */
-    bool timed;             /* the clock runs: pulls are measured, inputs included */
+    bool timed;     /* the clock runs: pulls are measured, inputs included */
     uint64_t busy_ns, elements;
-    bool careful;           /* bad elements are passed over further on: maps run for one element at a time */
+    bool careful;             /* bad elements are passed over further on: maps run for one element at a time */
     _Atomic uint64_t skipped; /* bad elements passed over, ever */
-    struct stream *input;   /* NULL: a source */
-    struct stream **others; /* dataset->other_count of them */
+    struct stream *input;     /* NULL: a source */
+    struct stream **others;   /* dataset->other_count of them */
 };
 
 /* What runs the elements of `dataset`: its stage's stream, or a flow of maps over the nearest one before it. */

@@ -82,8 +82,7 @@ static plim_status take_pull(struct stream *stream, struct chunk *to, int64_t mo
     return status;
 }
 
-static plim_status take_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by,
-                             plim_error *error)
+static plim_status take_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by, plim_error *error)
 {
     struct take_stream *self = (struct take_stream *)stream;
     plim_status status = stream_skip(passed, stream->input, take_left(self, count), by, error);
@@ -109,8 +108,7 @@ static plim_status skip_pull(struct stream *stream, struct chunk *to, int64_t mo
     return stream_pull(stream->input, to, most, error);
 }
 
-static plim_status skip_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by,
-                             plim_error *error)
+static plim_status skip_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by, plim_error *error)
 {
     TRY(skip_first((struct take_stream *)stream, by, error));
     return stream_skip(passed, stream->input, count, by, error);

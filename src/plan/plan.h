@@ -28,7 +28,7 @@ enum space {
 struct place {
     uint64_t space : 8; /* enum space; both in one word: a plan of thousands of layers has 100,000 places */
     uint64_t offset : 56;
-    uint64_t row_bytes; /* CUT operands: bytes a row; 0: not moved by slices */
+    uint64_t row_bytes;  /* CUT operands: bytes a row; 0: not moved by slices */
     uint64_t unit_bytes; /* SUM outputs with partials: bytes between units' partials; 0: none */
 };
 
@@ -37,8 +37,8 @@ struct task {
     const struct node *node;
     const struct kernel *kernel;
     struct place *input, *output; /* as many as the node has */
-    uint64_t scratch;  /* offset in the worker's buffers */
-    uint64_t pack;     /* offset in the arena, when kernel->pack_bytes */
+    uint64_t scratch;             /* offset in the worker's buffers */
+    uint64_t pack;                /* offset in the arena, when kernel->pack_bytes */
 };
 
 /* Adds the units' partial sums in order of units: to[i] = p0[i] + p1[i] + ... */
@@ -49,7 +49,7 @@ struct fold {
 };
 
 struct instruction {
-    bool single_tail; /* the last, short slice of a batch is run one row at a time */
+    bool single_tail;   /* the last, short slice of a batch is run one row at a time */
     const char *name;   /* "conv2d_1 forward" */
     struct chain chain; /* extent, slice, unit, units */
     struct task *task;
@@ -75,19 +75,19 @@ struct phase {
     int instruction_count;
     struct instance *instance;
     int instance_count;
-    uint64_t max_live;   /* of the instances: lower bound of any packing */
-    uint64_t top;        /* what the packing needs, counted from persistent_bytes on */
-    uint64_t worker_bytes; /* slice buffers and scratch of one worker */
-    int peak;            /* instruction of the peak */
+    uint64_t max_live;          /* of the instances: lower bound of any packing */
+    uint64_t top;               /* what the packing needs, counted from persistent_bytes on */
+    uint64_t worker_bytes;      /* slice buffers and scratch of one worker */
+    int peak;                   /* instruction of the peak */
     uint64_t by_tag[TAG_COUNT]; /* arena bytes at the peak */
 };
 
 enum { PHASE_TRAIN, PHASE_EVALUATE, PHASE_SAVE, PHASE_RESUME, PHASE_COUNT };
 
 struct program {
-    struct arena arena;      /* holds the tables, tag planner */
+    struct arena arena; /* holds the tables, tag planner */
     struct backend *backend;
-    int threads;             /* workers: no more than were given or are of use */
+    int threads;                     /* workers: no more than were given or are of use */
     struct phase phase[PHASE_COUNT]; /* name NULL: not there */
     /* The one arena: persistent, then the phases over one another, then the workers' buffers. */
     uint64_t arena_bytes;
@@ -108,7 +108,8 @@ struct program_input {
     struct backend *backend;
     int threads;
     struct graph *train, *evaluate; /* either may be NULL; weights and states match by name */
-    int64_t last_batch_train, last_batch_evaluate; /* samples in the last batch of an epoch; 0: all full; LAST_BATCH_ANY */
+    int64_t last_batch_train,
+        last_batch_evaluate; /* samples in the last batch of an epoch; 0: all full; LAST_BATCH_ANY */
     uint64_t save_buffer_bytes;
     bool size_only; /* nobody will run this plan: it is not verified */
 };

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #define REDRAW_NS ((uint64_t)50 * 1000 * 1000)
-#define CELLS 20
-#define MIB (1024.0 * 1024.0)
+#define CELLS     20
+#define MIB       (1024.0 * 1024.0)
 
 static void add_duration(struct text *line, double seconds)
 {

@@ -17,17 +17,17 @@ struct plim_report {
     struct budget *budget; /* the report's own: made before there is a job */
     plim_report_form form;
     int descriptor;
-    uint64_t drawn_ns;     /* when the progress line was drawn last */
-    struct busy busy;      /* an event is being written */
-    bool plain;            /* no colours: NO_COLOR is set */
-    bool open;             /* a progress line stands there without its newline */
-    bool begun;            /* what is to be told of the beginning was told */
+    uint64_t drawn_ns;              /* when the progress line was drawn last */
+    struct busy busy;               /* an event is being written */
+    bool plain;                     /* no colours: NO_COLOR is set */
+    bool open;                      /* a progress line stands there without its newline */
+    bool begun;                     /* what is to be told of the beginning was told */
     char notes[REPORT_NOTES_BYTES]; /* JSON: told since the last epoch's line, each with its NUL */
     size_t notes_bytes;
-    int notes_lost;        /* that did not fit there */
-    int lost;              /* error number of the first line that did not arrive, or 0 */
+    int notes_lost;                    /* that did not fit there */
+    int lost;                          /* error number of the first line that did not arrive, or 0 */
     _Atomic(const struct stop *) stop; /* of the job that it reports, or NULL; once it was asked for, it stays so */
-    struct text line;      /* REPORT_LINE_BYTES long from the start */
+    struct text line;                  /* REPORT_LINE_BYTES long from the start */
 };
 
 /* Whose stop ends waiting for a reader that does not read. The flag has to live as long as the report, or until NULL

@@ -43,7 +43,7 @@ struct run {
     bool checkpointed;              /* there is a checkpoint of this run */
     int64_t kept_epoch, kept_steps; /* where the newest checkpoint stands */
     bool nan_told;
-    const int64_t *skipped; /* steps that loss scaling left out, in the arena; NULL without it */
+    const int64_t *skipped;                /* steps that loss scaling left out, in the arena; NULL without it */
     int64_t skipped_before, skipped_first; /* as the last step, and as this run found it */
     char skipped_note[160];
     char checkpoint[4096];

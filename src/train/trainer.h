@@ -17,9 +17,9 @@ struct machine {
     struct program *program;
     struct budget *budget;
     struct team *team;
-    uint8_t *arena; /* program->arena_bytes, mapped and touched */
+    uint8_t *arena;             /* program->arena_bytes, mapped and touched */
     uint64_t booked[TAG_COUNT]; /* of the arena, moved from activations to other tags of the ledger */
-    bool poison;    /* fill with NaN before a phase, and what dies during it: finds plans that read it */
+    bool poison;                /* fill with NaN before a phase, and what dies during it: finds plans that read it */
 };
 /* Takes and touches the arena (tags from the plan), starts the team. */
 plim_status machine_open(struct machine *machine, struct program *program, struct budget *budget, plim_error *error);
@@ -35,16 +35,16 @@ void *machine_buffer(uint64_t *bytes, const struct machine *machine, int phase);
 
 /* ---- checkpoint.c ---- */
 struct position {
-    int64_t epoch, step;      /* next batch to train on: epoch from 0 */
+    int64_t epoch, step; /* next batch to train on: epoch from 0 */
     int64_t total_steps;
-    int64_t epoch_samples;    /* running sums of this epoch */
+    int64_t epoch_samples; /* running sums of this epoch */
     double loss_sum, metric_sum[MOST_METRICS];
     uint64_t seed;
-    int64_t batch;            /* batch size: refused when it differs */
+    int64_t batch; /* batch size: refused when it differs */
     int64_t dataset_count;
-    char instructions[32];    /* "avx512": another one says that bits may differ */
+    char instructions[32];               /* "avx512": another one says that bits may differ */
     struct fingerprint data, validation; /* refused when they differ; of no digest: not compared */
-    char job[65];             /* digest of what defines the run: refused when it differs; "": not compared */
+    char job[65];                        /* digest of what defines the run: refused when it differs; "": not compared */
 };
 struct safetensors_writer;
 #define CHECKPOINT_PATH_BYTES 4096
@@ -83,9 +83,9 @@ plim_status keras_weights_load(const char *path, struct machine *machine, const 
 
 /* ---- checkpoint_folder.c ---- */
 /* The newest of this run, the one before, and the last one of the run before this one. */
-#define CHECKPOINT_NAME "checkpoint.safetensors"
+#define CHECKPOINT_NAME          "checkpoint.safetensors"
 #define CHECKPOINT_PREVIOUS_NAME "checkpoint.previous.safetensors"
-#define CHECKPOINT_OLDER_NAME "checkpoint.older.safetensors"
+#define CHECKPOINT_OLDER_NAME    "checkpoint.older.safetensors"
 struct checkpoint_folder {
     const char *path;
     struct file *lock;  /* NULL: only read */
@@ -136,8 +136,8 @@ struct trainer_options {
     bool resume, digest;
     bool data_changed;                        /* other data than the checkpoint's is no reason to refuse it */
     struct fingerprint data, validation_data; /* kept in checkpoints; of no digest: not compared */
-    char job_digest[65];        /* of what defines the run, kept in its checkpoints; "": not compared */
-    uint64_t save_buffer_bytes; /* for the plan: where the buffer lies is its business */
+    char job_digest[65];                      /* of what defines the run, kept in its checkpoints; "": not compared */
+    uint64_t save_buffer_bytes;               /* for the plan: where the buffer lies is its business */
     struct grant train_grant, validation_grant;
 };
 
@@ -166,8 +166,8 @@ plim_status trainer_initialize(struct trainer *trainer, plim_error *error);
 /* For trainer.c: ---- evaluate.c, resume.c ---- */
 struct evaluation {
     int64_t samples;
-    double loss;                 /* sum over samples */
-    double metric[MOST_METRICS]; /* as they are reported */
+    double loss;                      /* sum over samples */
+    double metric[MOST_METRICS];      /* as they are reported */
     const double *each[MOST_METRICS]; /* of those that are several numbers; else NULL */
 };
 /* Sums of metrics begin anew. */

@@ -13,8 +13,8 @@
 #define WORK_PER_PARTIAL_BYTE 1024.0 /* multiply-adds that pay for a byte, above two units */
 #define WORK_PER_BYTE_OF_TWO  32.0   /* and for having two units at all */
 #define LEAST_ROWS            64     /* of a unit of columns or rows: narrower ones cost twice the time a column */
-#define FEW_ROWS              32     /* of the whole: these are wide (heads, rows of kernels), and each is worth a unit */
-#define EVEN_ROWS             8      /* slices of 32 rows and more are multiples of this: kernels have no ragged edge */
+#define FEW_ROWS              32 /* of the whole: these are wide (heads, rows of kernels), and each is worth a unit */
+#define EVEN_ROWS             8  /* slices of 32 rows and more are multiples of this: kernels have no ragged edge */
 
 static int64_t divide_up(int64_t a, int64_t b)
 {

@@ -6,9 +6,11 @@
 
 /* Appends the nodes that compute d(loss)/d(tensor) for each of `count`
    tensors into gradients[] (NULL where none flows). loss is a [1] value. */
-plim_status gradient_append(struct graph *graph, struct tensor *loss, struct tensor *const *of, int count, struct tensor **gradients, plim_error *error);
+plim_status gradient_append(struct graph *graph, struct tensor *loss, struct tensor *const *of, int count,
+                            struct tensor **gradients, plim_error *error);
 /* The same of loss * scale (f32 [1]; NULL: 1). */
-plim_status gradient_append_from(struct graph *graph, struct tensor *loss, struct tensor *scale, struct tensor *const *of, int count, struct tensor **gradients, plim_error *error);
+plim_status gradient_append_from(struct graph *graph, struct tensor *loss, struct tensor *scale,
+                                 struct tensor *const *of, int count, struct tensor **gradients, plim_error *error);
 
 /* Exact rewrites, before gradients are taken:
    relu -> max_pool  becomes  max_pool -> relu (the same values and gradients,
@@ -31,27 +33,27 @@ plim_status prune(struct graph *graph, plim_error *error);
 
 /* Sizes of slices and units come from these and from shapes: never from the
    machine, the budget or the threads, so that every machine adds in the same order. */
-#define NOMINAL_L2_BYTES ((int64_t)2 * 1024 * 1024) /* slice buffers take half of it */
-#define LEAST_WORK_SHARED 2e6                       /* multiply-adds; below it one unit */
-#define MOST_UNITS 16
+#define NOMINAL_L2_BYTES     ((int64_t)2 * 1024 * 1024) /* slice buffers take half of it */
+#define LEAST_WORK_SHARED    2e6                        /* multiply-adds; below it one unit */
+#define MOST_UNITS           16
 #define MOST_UNITS_WITH_SUMS 8
 
 /* A chain: nodes first..first+count-1 of graph order, run slice by slice. */
 struct chain {
-    int first, count;     /* indices into chains->order */
+    int first, count; /* indices into chains->order */
     int64_t extent;
     bool by_sample;
-    int64_t slice;        /* rows a slice */
-    int units;            /* what workers take: each a run of slices */
-    int64_t unit;         /* rows a unit (multiple of slice, last one shorter) */
+    int64_t slice; /* rows a slice */
+    int units;     /* what workers take: each a run of slices */
+    int64_t unit;  /* rows a unit (multiple of slice, last one shorter) */
 };
 
 struct chains {
-    struct node **order;  /* every node once, in running order */
+    struct node **order; /* every node once, in running order */
     int node_count;
     struct chain *chain;
     int chain_count;
-    bool *local;          /* by tensor id: lives in slice buffers only */
+    bool *local; /* by tensor id: lives in slice buffers only */
 };
 
 /* Groups nodes into chains from their cuts alone. The tables live in the graph's arena. */

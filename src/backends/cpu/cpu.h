@@ -22,14 +22,14 @@ struct cpu_backend {
 };
 
 struct cpu_kernel {
-    struct kernel kernel; /* first */
+    struct kernel kernel;        /* first */
     struct cpu_backend *backend; /* whom a run that fails tells */
     const struct op *op;
     struct cpu_kernel *next;
     const void *key;
     size_t key_bytes;
-    bool by_sample;  /* the cut axis is the batch */
-    bool flat;       /* elements are made alone, of those at their place: any run of them is a call, of rows of size[0] = 1 */
+    bool by_sample; /* the cut axis is the batch */
+    bool flat; /* elements are made alone, of those at their place: any run of them is a call, of rows of size[0] = 1 */
     int64_t size[4]; /* what they are is the maker's business */
     void *own;       /* given back by release */
     void (*release)(struct cpu_backend *backend, void *own);

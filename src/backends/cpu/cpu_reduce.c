@@ -3,8 +3,8 @@
    size[0]: elements of a sample, size[1]: extent of the last axis. */
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_row_sums.h"
-#include "base/status.h"
 #include "backends/cpu/gemm.h"
+#include "base/status.h"
 
 #define OPERANDS                                                                                                       \
     int64_t width = cpu_kernel_of(kernel)->size[1];                                                                    \
