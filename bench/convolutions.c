@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "ops/model_convolutions.h"
 #include "ops/ops.h"
 #include "transform/transform.h"

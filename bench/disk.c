@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
+#include "base/threads/clock.h"
 
 #define RANDOM_BYTES     ((size_t)4096)
 #define SEQUENTIAL_BYTES ((size_t)1024 * 1024)

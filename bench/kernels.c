@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "backends/backend.h"
-#include "base/clock.h"
-#include "base/workers.h"
+#include "base/threads/clock.h"
+#include "base/threads/workers.h"
 #include "ops/ops.h"
 
 #define MOST_UNITS 4096

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/random.h"
-#include "base/workers.h"
+#include "base/numbers/random.h"
+#include "base/threads/clock.h"
+#include "base/threads/workers.h"
 #include "pipeline/map_functions.h"
 
 #define ELEMENTS ((int64_t)10000000)

@@ -2,7 +2,7 @@
    nothing behind it would be reached. What is refused must leave the machine as it was. */
 #include <string.h>
 
-#include "base/digest.h"
+#include "base/numbers/digest.h"
 #include "fuzz_file.h"
 #include "train/trainer.h"
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -2,7 +2,7 @@
    everything that callers ask tokens for. */
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

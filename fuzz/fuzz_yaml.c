@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/yaml.h"
+#include "base/text/yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

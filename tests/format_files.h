@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "base/budget.h"
 #include "base/fault.h"
+#include "base/memory/budget.h"
 
 #define SLACK_BYTES ((uint64_t)1024 * 1024)
 

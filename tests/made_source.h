@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "pipeline/dataset.h"
 #include "pipeline/map_functions.h"
 #include "pipeline/map_image.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 bool fixture_init(struct fixture *fixture, const struct op *op, int variant, enum type type, int64_t batch)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "ops/ops.h"
 #include "transform/transform.h"
 

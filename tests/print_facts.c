@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "model/layer_options.h"
 
 struct facts {

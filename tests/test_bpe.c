@@ -2,7 +2,7 @@
    golden/make_bpe.py), and back; damaged files. */
 #include "format_files.h"
 
-#include "base/room.h"
+#include "base/memory/room.h"
 #include "pipeline/bpe.h"
 
 #define ROOM_BYTES 65536

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
-#include "base/budget.h"
 #include "base/fault.h"
-#include "base/limits.h"
+#include "base/memory/arena.h"
+#include "base/memory/budget.h"
+#include "base/memory/limits.h"
 
 #define MIB ((uint64_t)1024 * 1024)
 

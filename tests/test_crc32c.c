@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/crc32c.h"
+#include "base/numbers/crc32c.h"
 
 static void fill(uint8_t *data, size_t bytes, uint32_t seed)
 {

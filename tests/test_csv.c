@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "base/decimal.h"
+#include "base/numbers/decimal.h"
 #include "formats/csv.h"
 
 enum { ROWS = 7 };

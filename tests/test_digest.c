@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "base/digest.h"
-#include "base/random.h"
+#include "base/numbers/digest.h"
+#include "base/numbers/random.h"
 
 static void check_sha256(const char *text, const char *expected)
 {

@@ -26,9 +26,9 @@
 #include <cmocka.h>
 #include <zlib.h>
 
-#include "base/clock.h"
 #include "base/fault.h"
-#include "base/workers.h"
+#include "base/threads/clock.h"
+#include "base/threads/workers.h"
 #include "plimsoll.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 #define DATA_BYTES 100000
 

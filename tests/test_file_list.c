@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 
-#include "base/folder.h"
+#include "base/files/folder.h"
 #include "formats/file_list.h"
 
 /* All paths, "a|b|c"; "none" without any. With labels: "0:a|1:b". */

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "ops/ops.h"
 #include "transform/transform.h"
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/read_queue.h"
+#include "base/files/read_queue.h"
 #include "format_files.h"
 #include "formats/source.h"
 #include "pipeline/dataset.h"

@@ -3,7 +3,7 @@
 #include "golden_pictures.h"
 #include "made_source.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "pipeline/stage.h"
 
 #define FILES_MOST 64

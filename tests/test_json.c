@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
+#include "base/text/json.h"
 
 #include <cmocka.h> /* last: it has a macro fail() */
 

@@ -10,7 +10,7 @@
 
 #include "backends/cpu/gemm_tiles.h"
 #include "backends/cpu/tile_pairs.h"
-#include "base/workers.h"
+#include "base/threads/workers.h"
 #include "kernel_check.h"
 #include "ops/model_convolutions.h"
 #include "transform/transform.h"

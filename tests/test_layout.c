@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "plan/plan.h"
 
 #define MOST 200

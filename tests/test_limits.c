@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "base/limits.h"
+#include "base/memory/limits.h"
 
 #include <cmocka.h> /* last: it has a macro fail() */
 

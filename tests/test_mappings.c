@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/budget.h"
-#include "base/floats.h"
-#include "base/mappings.h"
+#include "base/memory/budget.h"
+#include "base/memory/mappings.h"
+#include "base/numbers/floats.h"
 
 #include <cmocka.h>
 

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/random.h"
-#include "base/text.h"
+#include "base/numbers/random.h"
+#include "base/text/text.h"
 #include "model_bench.h"
 #include "ops/ops.h"
 

@@ -2,8 +2,8 @@
    models; what is refused, and that size costs no stack and no squares. */
 #include <stdio.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "base/text/text.h"
+#include "base/threads/clock.h"
 #include "model_bench.h"
 #include "ops/ops.h"
 #include "plan/plan.h"

@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "base/json.h"
-#include "base/numbers.h"
-#include "base/settings.h"
-#include "base/text.h"
+#include "base/numbers/numbers.h"
+#include "base/text/json.h"
+#include "base/text/settings.h"
+#include "base/text/text.h"
 
 struct host {
     char folder[64]; /* with a locale of our own making, or "" */

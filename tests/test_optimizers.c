@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "backends/backend.h"
-#include "base/yaml.h"
+#include "base/text/yaml.h"
 #include "model/model.h"
 #include "op_fixture.h"
 #include "ops/ops.h"

@@ -22,8 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
-#include "base/settings.h"
+#include "base/text/json.h"
+#include "base/text/settings.h"
 #include "model/layer_options.h"
 #include "model/op_words.h"
 #include "option_jobs.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 static void check_block(uint64_t seed, uint64_t stream, uint64_t index, const uint32_t expected[4])
 {

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "base/file.h"
-#include "base/read_queue.h"
+#include "base/files/file.h"
+#include "base/files/read_queue.h"
 #include "format_files.h"
 
 #define FILE_BYTES 300001

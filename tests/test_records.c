@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <zlib.h>
 
-#include "base/workers.h"
+#include "base/threads/workers.h"
 #include "formats/record_file.h"
 #include "formats/record_frame.h"
 #include "formats/record_index.h"

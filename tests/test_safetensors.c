@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "base/digest.h"
+#include "base/numbers/digest.h"
 #include "formats/safetensors.h"
 
 /* A file of a header and data. Returns its size. */

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "base/least_tree.h"
-#include "base/names.h"
-#include "base/number_set.h"
+#include "base/sets/least_tree.h"
+#include "base/sets/names.h"
+#include "base/sets/number_set.h"
 
 #define MOST   5000
 #define ROUNDS 3000

@@ -4,10 +4,10 @@
 
 #include <sys/stat.h>
 
-#include "base/budget_need.h"
-#include "base/json_count.h"
-#include "base/json_file.h"
-#include "base/yaml.h"
+#include "base/memory/budget_need.h"
+#include "base/text/json_count.h"
+#include "base/text/json_file.h"
+#include "base/text/yaml.h"
 #include "formats/file_list.h"
 #include "formats/safetensors.h"
 #include "pipeline/bpe.h"

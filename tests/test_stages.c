@@ -1,7 +1,7 @@
 /* test_stages.c - the entries of `pipeline:` in a job file, right and wrong ones. */
 #include "made_source.h"
 
-#include "base/yaml.h"
+#include "base/text/yaml.h"
 #include "pipeline/stage.h"
 
 struct studio {

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "base/message.h"
 #include "base/status.h"
+#include "base/text/message.h"
 
 static void every_status_has_a_name_and_an_exit_code(void **state)
 {

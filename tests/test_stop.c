@@ -13,11 +13,11 @@
 
 #include <cmocka.h>
 
-#include "base/budget_stop.h"
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/process.h"
-#include "base/stop.h"
+#include "base/files/file.h"
+#include "base/files/process.h"
+#include "base/memory/budget_stop.h"
+#include "base/threads/clock.h"
+#include "base/threads/stop.h"
 #include "formats/heapsort.h"
 
 #define MIB     ((uint64_t)1024 * 1024)

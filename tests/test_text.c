@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 static void text_grows(void **state)
 {

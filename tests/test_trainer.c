@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/file.h"
-#include "base/text.h"
+#include "base/files/file.h"
+#include "base/text/text.h"
 #include "train/trainer.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/queue.h"
-#include "base/workers.h"
+#include "base/threads/queue.h"
+#include "base/threads/workers.h"
 
 #define UNITS_MOST 40
 

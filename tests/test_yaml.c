@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/random.h"
-#include "base/text.h"
-#include "base/yaml.h"
+#include "base/numbers/random.h"
+#include "base/text/text.h"
+#include "base/text/yaml.h"
 
 #include <cmocka.h> /* last: it has a macro fail() */
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "transform/transform.h"
 
 #define MOST_TENSORS 64

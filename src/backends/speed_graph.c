@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backends/kernel_speed.h"
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 #define OPERAND_BYTES ((uint64_t)12 << 20) /* more than a cache of one core, and little of any budget */
 #define ROW_ELEMENTS  4096                 /* rows of batched operands are stretched to about so many */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/message.h"
+#include "base/text/json.h"
+#include "base/text/message.h"
 
 static const struct {
     const char *name;

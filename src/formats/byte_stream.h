@@ -5,7 +5,7 @@
 #ifndef FORMATS_BYTE_STREAM_H
 #define FORMATS_BYTE_STREAM_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 enum compression {
     COMPRESSION_AUTO, /* by the first bytes: gzip's and zlib's marks, and for zlib data that unpack */

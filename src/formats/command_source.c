@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/process.h"
+#include "base/files/process.h"
+#include "base/numbers/checked.h"
 #include "formats/record_pipe.h"
 #include "formats/rows.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/decimal.h"
+#include "base/numbers/decimal.h"
 
 #define SHOWN_BYTES 40
 

@@ -7,7 +7,7 @@
 #ifndef FORMATS_CSV_H
 #define FORMATS_CSV_H
 
-#include "base/room.h"
+#include "base/memory/room.h"
 #include "formats/byte_stream.h"
 #include "graph/tensor.h"
 

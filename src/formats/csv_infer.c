@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/decimal.h"
+#include "base/numbers/decimal.h"
 #include "formats/csv_reader.h"
 
 /* A file whose fields are all read as text, a record at a time. */

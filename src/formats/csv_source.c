@@ -3,7 +3,7 @@
    The reader writes each value straight to its place, those of a vector too: nothing is gathered afterwards. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/line_source.h"
 #include "formats/rows.h"
 

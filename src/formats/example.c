@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/example_wire.h"
 
 struct declared {

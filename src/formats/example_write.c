@@ -1,5 +1,5 @@
 /* example_write.c - columns into a serialized tf.train.Example. */
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/example.h"
 #include "formats/example_wire.h"
 

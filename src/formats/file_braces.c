@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/budget_need.h"
-#include "base/checked.h"
+#include "base/memory/budget_need.h"
+#include "base/numbers/checked.h"
 #include "formats/cursor.h"
 #include "formats/file_list_inside.h"
 

@@ -1,7 +1,7 @@
 /* file_classes.c - a folder whose sub-folders are classes, as Keras lists it. */
 #include <string.h>
 
-#include "base/folder.h"
+#include "base/files/folder.h"
 #include "formats/file_list_inside.h"
 
 #define DEPTH_MOST 64

@@ -1,8 +1,8 @@
 /* file_glob.c - patterns against the file system, folder by folder. */
 #include <string.h>
 
-#include "base/file.h"
-#include "base/folder.h"
+#include "base/files/file.h"
+#include "base/files/folder.h"
 #include "formats/file_list_inside.h"
 
 #define DEPTH_MOST 32

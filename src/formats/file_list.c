@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "base/budget_need.h"
-#include "base/budget_stop.h"
-#include "base/checked.h"
+#include "base/memory/budget_need.h"
+#include "base/memory/budget_stop.h"
+#include "base/numbers/checked.h"
 #include "formats/file_list_inside.h"
 #include "formats/heapsort.h"
 

@@ -6,7 +6,7 @@
 #ifndef FORMATS_FILE_LIST_H
 #define FORMATS_FILE_LIST_H
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 
 #define FILE_PATH_MOST 4095
 

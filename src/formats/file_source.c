@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "formats/cursor.h"
 #include "formats/interleave_order.h"
 

@@ -1,7 +1,7 @@
 /* fixed_records.c - records of one size between a header and a footer. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/lines.h"
 
 #define CARRY_MOST ((uint64_t)1 << 20)

@@ -3,7 +3,7 @@
    Raw files that are read one after another are rows: records by number. Others are a stream. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/line_source.h"
 #include "formats/rows.h"
 

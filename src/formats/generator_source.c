@@ -1,5 +1,5 @@
 /* generator_source.c - elements that a function of the caller's makes, one after another. */
-#include "base/floats.h"
+#include "base/numbers/floats.h"
 #include "formats/rows.h"
 
 #define DEFAULT_ROOM ((uint64_t)256 * 1024)

@@ -6,7 +6,7 @@
 #ifndef FORMATS_GZIP_H
 #define FORMATS_GZIP_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 /* Deflate cannot make more than this of one byte. */
 #define GZIP_MOST_RATIO 1032

@@ -8,7 +8,7 @@
 #ifndef FORMATS_HDF5_H
 #define FORMATS_HDF5_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "graph/tensor.h"
 
 #define HDF5_NAME_MOST    255

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/gzip.h"
 #include "formats/hdf5_reader.h"
 #include "formats/zlib_memory.h"

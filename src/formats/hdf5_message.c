@@ -1,7 +1,7 @@
 /* hdf5_message.c - what the messages of an object header say of a data set. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/gzip.h"
 #include "formats/hdf5_reader.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/hdf5.h"
 #include "formats/rows.h"
 #include "formats/scratch_file.h"

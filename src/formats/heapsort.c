@@ -1,6 +1,6 @@
 /* heapsort.c - puts indices in order: O(n log n), in place, no recursion. */
 #include "formats/heapsort.h"
-#include "base/budget_stop.h"
+#include "base/memory/budget_stop.h"
 
 /* order[root] goes down until neither child belongs after it. */
 static void sift(uint32_t *order, uint64_t root, uint64_t count, index_before *before, const void *context)

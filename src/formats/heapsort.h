@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 
 /* True when a belongs before b. */
 typedef bool index_before(const void *context, uint32_t a, uint32_t b);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/image_library.h"
 
 static const struct image_codec *const codecs[] = {&image_codec_jpeg, &image_codec_png, &image_codec_gif,

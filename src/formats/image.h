@@ -8,8 +8,8 @@
 #ifndef FORMATS_IMAGE_H
 #define FORMATS_IMAGE_H
 
-#include "base/budget.h"
-#include "base/room.h"
+#include "base/memory/budget.h"
+#include "base/memory/room.h"
 #include "graph/tensor.h"
 
 struct image_info {

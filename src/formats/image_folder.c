@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "formats/file_list.h"
 #include "formats/rows.h"
 

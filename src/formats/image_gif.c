@@ -6,7 +6,7 @@
    decoded and dropped. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/image_codec.h"
 
 #define CODES 4096

@@ -6,7 +6,7 @@
    memory from the decoder's work memory only. */
 #include "formats/image_jpeg.h"
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 
 /* Each scan of a progressive file runs over the whole image: many in few bytes are a bomb. Encoders make 10 or so. */
 #define MOST_SCANS 100

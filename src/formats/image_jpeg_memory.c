@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 
 /* Rows of samples: what libjpeg-turbo's own manager gives its vector code. */
 #define ROW_ALIGNMENT 64

@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 
 struct library {
     const char *file, *package; /* Debian's */

@@ -7,7 +7,7 @@
 #include <setjmp.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/image_codec.h"
 #include "formats/image_library.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/budget_need.h"
+#include "base/memory/budget_need.h"
 #include "formats/zip.h"
 
 struct keras_file {

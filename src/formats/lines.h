@@ -2,7 +2,7 @@
 #ifndef FORMATS_LINES_H
 #define FORMATS_LINES_H
 
-#include "base/room.h"
+#include "base/memory/room.h"
 #include "formats/byte_stream.h"
 #include "graph/tensor.h"
 

@@ -1,7 +1,7 @@
 /* memory_source.c - arrays of the caller's, never copied whole. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/rows.h"
 
 struct memory_source {

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/cursor.h"
 
 #define HEADER_MOST 65535

@@ -2,7 +2,7 @@
 #ifndef FORMATS_NPY_HEADER_H
 #define FORMATS_NPY_HEADER_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "graph/tensor.h"
 
 struct npy_header {

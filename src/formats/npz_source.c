@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/cursor.h"
 #include "formats/npy_fortran.h"
 #include "formats/rows.h"

@@ -5,7 +5,7 @@
 #ifndef FORMATS_PARTIAL_FILE_H
 #define FORMATS_PARTIAL_FILE_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 #define PARTIAL_BUFFER_BYTES ((size_t)64 * 1024)
 /* What one takes from the budget at most (tag formats), both paths and the open file included. */

@@ -9,8 +9,8 @@
    the halves are pulled to t and 1 - t, and the target is linear in their means. */
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/random.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/random.h"
 #include "formats/rows.h"
 
 /* What the label's numbers are keyed by, apart from those of x. */

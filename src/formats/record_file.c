@@ -1,5 +1,5 @@
 /* record_file.c - the records of one TFRecord file, one after another. */
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/cursor.h"
 #include "formats/record_reader.h"
 

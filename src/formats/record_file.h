@@ -7,8 +7,8 @@
 #ifndef FORMATS_RECORD_FILE_H
 #define FORMATS_RECORD_FILE_H
 
-#include "base/file.h"
-#include "base/room.h"
+#include "base/files/file.h"
+#include "base/memory/room.h"
 #include "graph/tensor.h"
 
 #define RECORD_BUFFER_BYTES ((size_t)256 * 1024)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "base/numbers/crc32c.h"
 
 #define RECORD_HEAD_BYTES  12
 #define RECORD_FOOT_BYTES  4

@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/cursor.h"
 #include "formats/record_index_file.h"
 

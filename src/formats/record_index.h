@@ -12,7 +12,7 @@
 #ifndef FORMATS_RECORD_INDEX_H
 #define FORMATS_RECORD_INDEX_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 /* Cached pieces of each kind that serve reading in order and short jumps; more serve random ones. */
 #define RECORD_INDEX_SLOTS 8

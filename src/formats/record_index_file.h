@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "base/numbers/crc32c.h"
 #include "formats/record_frame.h"
 #include "formats/record_index.h"
 

@@ -1,6 +1,6 @@
 /* record_pipe.c - records in TFRecord's framing from a writer that is heard once, from beginning to end. */
 #include "formats/record_pipe.h"
-#include "base/message.h"
+#include "base/text/message.h"
 
 #include <stdio.h>
 

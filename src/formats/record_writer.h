@@ -2,7 +2,7 @@
 #ifndef FORMATS_RECORD_WRITER_H
 #define FORMATS_RECORD_WRITER_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 enum record_packing { RECORDS_RAW, RECORDS_GZIP, RECORDS_ZLIB };
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/resize_rows.h"
 #include "formats/resize_spans.h"
 

@@ -5,7 +5,7 @@
 #ifndef FORMATS_RESIZE_H
 #define FORMATS_RESIZE_H
 
-#include "base/room.h"
+#include "base/memory/room.h"
 #include "base/status.h"
 #include "graph/tensor.h"
 

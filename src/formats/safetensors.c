@@ -8,12 +8,12 @@
 
 #include <string.h>
 
-#include "base/budget_need.h"
-#include "base/budget_stop.h"
-#include "base/checked.h"
-#include "base/digest.h"
-#include "base/json.h"
-#include "base/json_count.h"
+#include "base/memory/budget_need.h"
+#include "base/memory/budget_stop.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/digest.h"
+#include "base/text/json.h"
+#include "base/text/json_count.h"
 #include "formats/cursor.h"
 #include "formats/heapsort.h"
 

@@ -3,7 +3,7 @@
 #ifndef FORMATS_SAFETENSORS_H
 #define FORMATS_SAFETENSORS_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "graph/tensor.h"
 
 /* The format's own limit on the header. */

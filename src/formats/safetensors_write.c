@@ -6,9 +6,9 @@
    PATH.partial is gone and every later call fails. */
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/digest.h"
-#include "base/json.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/digest.h"
+#include "base/text/json.h"
 #include "formats/heapsort.h"
 #include "formats/partial_file.h"
 #include "formats/safetensors.h"

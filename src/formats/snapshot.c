@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/rows.h"
 
 #define BUFFER_BYTES SNAPSHOT_HEAD_BYTES

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/json.h"
-#include "base/message.h"
+#include "base/numbers/checked.h"
+#include "base/text/json.h"
+#include "base/text/message.h"
 #include "formats/rows.h"
 #include "formats/snapshot.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/rows.h"
 
 bool column_is_variable(const struct column *column)

@@ -10,8 +10,8 @@
 #ifndef FORMATS_SOURCE_H
 #define FORMATS_SOURCE_H
 
-#include "base/file.h"
-#include "base/room.h"
+#include "base/files/file.h"
+#include "base/memory/room.h"
 #include "graph/tensor.h"
 
 #define MOST_COLUMNS 64

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 
 #define BLOCK_BYTES ((uint64_t)512)
 #define PAX_MOST    65536

@@ -5,7 +5,7 @@
 #ifndef FORMATS_TAR_H
 #define FORMATS_TAR_H
 
-#include "base/room.h"
+#include "base/memory/room.h"
 #include "formats/byte_stream.h"
 #include "graph/tensor.h"
 

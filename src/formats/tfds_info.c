@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/json.h"
+#include "base/numbers/checked.h"
+#include "base/text/json.h"
 #include "formats/cursor.h"
 
 #define FILE_MOST ((size_t)16 * 1024 * 1024)

@@ -2,7 +2,7 @@
 #ifndef FORMATS_TFDS_INFO_H
 #define FORMATS_TFDS_INFO_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "formats/source.h"
 
 #define TFDS_NAME_BYTES  128

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/cursor.h"
 #include "formats/gzip.h"
 #include "formats/zip_reader.h"

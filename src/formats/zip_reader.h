@@ -2,7 +2,7 @@
 #ifndef FORMATS_ZIP_READER_H
 #define FORMATS_ZIP_READER_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 /* Of an extra field so much is looked at; zip64's part is the first that writers put there. */
 #define EXTRA_MOST 1024

@@ -2,7 +2,7 @@
 #ifndef FORMATS_ZLIB_MEMORY_H
 #define FORMATS_ZLIB_MEMORY_H
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 
 struct zlib_memory {
     struct budget *budget;

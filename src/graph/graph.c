@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "graph/op.h"
 
 #define MOST_NODES (1 << 20) /* of a graph: what repeats inside what repeats has an end */

@@ -12,7 +12,7 @@
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "graph/tensor.h"
 
 #define MOST_INPUTS  8

@@ -2,8 +2,8 @@
 #ifndef JOB_API_H
 #define JOB_API_H
 
-#include "base/arena.h"
-#include "base/floats.h"
+#include "base/memory/arena.h"
+#include "base/numbers/floats.h"
 #include "pipeline/stage.h"
 
 _Static_assert(PLIM_MOST_COLUMNS == MOST_COLUMNS && PLIM_MOST_AXES == MOST_AXES, "as the header says");

@@ -2,7 +2,7 @@
 #ifndef JOB_API_GRAPH_H
 #define JOB_API_GRAPH_H
 
-#include "base/busy.h"
+#include "base/threads/busy.h"
 #include "job/api.h"
 #include "model/model.h"
 

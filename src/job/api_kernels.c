@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "backends/kernel_speed.h"
-#include "base/clock.h"
-#include "base/floats.h"
-#include "base/limits.h"
-#include "base/text.h"
+#include "base/memory/limits.h"
+#include "base/numbers/floats.h"
+#include "base/text/text.h"
+#include "base/threads/clock.h"
 #include "formats/file_list.h"
 
 #define LINE_SECONDS      0.03

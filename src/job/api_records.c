@@ -1,5 +1,5 @@
 /* api_records.c - the index of a TFRecord file, for exact shuffles. */
-#include "base/floats.h"
+#include "base/numbers/floats.h"
 #include "formats/record_index.h"
 
 #define INDEX_BUDGET ((uint64_t)16 * 1024 * 1024)

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/message.h"
-#include "base/text.h"
+#include "base/text/message.h"
+#include "base/text/text.h"
 #include "job/file_words.h"
 
 #define NAMES_ROOM     ((uint64_t)256 * 1024)

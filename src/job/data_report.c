@@ -1,6 +1,6 @@
 /* data_report.c - a planned pipeline, stage by stage, as people and programs read it. */
 #include "job/data_report.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "pipeline/held_blocks.h"
 #include "pipeline/stage.h"
 #include "pipeline/stage_table.h"

@@ -2,7 +2,7 @@
 #ifndef JOB_ELEMENT_TEXT_H
 #define JOB_ELEMENT_TEXT_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "formats/source.h"
 
 /* "x [0.5 0.25 ... (784)]  word 'hello' (5 bytes)"; a record that is an Example by its features. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define MOST_BUFFER  ((uint64_t)1 << 30)

@@ -1,7 +1,7 @@
 /* job.c - opening and closing a job, and the small calls of the API. */
 #include "job/job.h"
 
-#include "base/budget_stop.h"
+#include "base/memory/budget_stop.h"
 #include "report/report.h"
 
 #include <string.h>

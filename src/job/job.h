@@ -8,11 +8,11 @@
 #ifndef JOB_JOB_H
 #define JOB_JOB_H
 
-#include "base/busy.h"
-#include "base/floats.h"
-#include "base/limits.h"
-#include "base/settings.h"
-#include "base/stop.h"
+#include "base/memory/limits.h"
+#include "base/numbers/floats.h"
+#include "base/text/settings.h"
+#include "base/threads/busy.h"
+#include "base/threads/stop.h"
 #include "train/trainer.h"
 
 struct stage_table;

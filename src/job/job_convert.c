@@ -1,5 +1,5 @@
 /* job_convert.c - streams the training data of a job through its pipeline into files: one, or n in turns. */
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "job/data_sink.h"
 #include "job/job.h"
 #include "pipeline/stage.h"

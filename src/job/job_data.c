@@ -1,6 +1,6 @@
 /* job_data.c - a split of the job file (`train:`, `validation:`) into a data set: one source word, then the
    pipeline's stages in their order. */
-#include "base/text.h"
+#include "base/text/text.h"
 #include "job/job.h"
 #include "job/source_word.h"
 #include "pipeline/stage.h"

@@ -1,8 +1,8 @@
 /* job_data_plan.c - what the training data takes without a model: predicted, chosen within the budget, refused below
    its floor with the least that each stage needs. */
-#include "base/budget_stop.h"
-#include "base/checked.h"
-#include "base/clock.h"
+#include "base/memory/budget_stop.h"
+#include "base/numbers/checked.h"
+#include "base/threads/clock.h"
 #include "job/job.h"
 #include "pipeline/stage_table.h"
 

@@ -1,5 +1,5 @@
 /* job_data_run.c - runs the training data alone: to measure it, or for a while, to explain it. */
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "job/data_report.h"
 #include "pipeline/stage_table.h"
 

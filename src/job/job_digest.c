@@ -6,7 +6,7 @@
    (memory, threads, paths, prefetch, words of speed), how long to train (epochs), validation.
    Of a model in a file its layers count, not where the file lies: another
    activation is another run, a folder that was moved is not. */
-#include "base/digest.h"
+#include "base/numbers/digest.h"
 #include "job/job.h"
 #include "job/source_word.h"
 

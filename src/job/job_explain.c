@@ -1,6 +1,6 @@
 /* job_explain.c - the plan as people read it and as programs read it. */
-#include "base/json.h"
-#include "base/numbers.h"
+#include "base/numbers/numbers.h"
+#include "base/text/json.h"
 #include "job/job.h"
 
 #include <stdarg.h>

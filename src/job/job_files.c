@@ -1,8 +1,8 @@
 /* job_files.c - a job over files alone: what they are is found out, and said in the words of a job file.
 
    A file is known by its first bytes where its format has some, else by the end of its name. */
-#include "base/crc32c.h"
-#include "base/folder.h"
+#include "base/files/folder.h"
+#include "base/numbers/crc32c.h"
 #include "formats/snapshot.h"
 #include "job/job.h"
 #include "job/source_word.h"

@@ -1,5 +1,5 @@
 /* job_inspect.c - what is in the data of a job: columns, how many elements, the first few of them. */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "job/data_report.h"
 #include "job/element_text.h"
 #include "pipeline/stage.h"

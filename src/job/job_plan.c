@@ -9,9 +9,9 @@
    Invariants:
     1. the figure that refuses is the figure that is printed;
     2. nothing but the prefetch depth depends on the budget. */
-#include "base/budget_stop.h"
-#include "base/checked.h"
-#include "base/clock.h"
+#include "base/memory/budget_stop.h"
+#include "base/numbers/checked.h"
+#include "base/threads/clock.h"
 #include "job/job.h"
 #include "ops/remember.h"
 

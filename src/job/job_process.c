@@ -3,8 +3,8 @@
    What the ledger does not count by name (code, libraries, heap of others, page tables) is read from /proc and
    *reserved*, so that from then on the ledger's sum is the kernel's figure. */
 #include "backends/backend.h"
-#include "base/checked.h"
-#include "base/mappings.h"
+#include "base/memory/mappings.h"
+#include "base/numbers/checked.h"
 #include "job/job.h"
 
 #include <sys/resource.h>

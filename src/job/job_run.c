@@ -1,7 +1,7 @@
 /* job_run.c - runs what was planned, and nothing else. */
-#include "base/budget_stop.h"
-#include "base/clock.h"
-#include "base/floats.h"
+#include "base/memory/budget_stop.h"
+#include "base/numbers/floats.h"
+#include "base/threads/clock.h"
 #include "job/job.h"
 
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/numbers.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/numbers.h"
 #include "formats/partial_file.h"
 #include "job/data_sink.h"
 

@@ -1,7 +1,7 @@
 /* sink_records.c - elements into a TFRecord file: records as they are, or Examples of named columns. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/example.h"
 #include "formats/record_writer.h"
 #include "job/data_sink.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/partial_file.h"
 #include "job/data_sink.h"
 #include "pipeline/chunk.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 

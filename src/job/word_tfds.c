@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/message.h"
+#include "base/text/message.h"
 #include "formats/record_source.h"
 #include "formats/tfds_info.h"
 #include "job/file_words.h"

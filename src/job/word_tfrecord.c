@@ -4,7 +4,7 @@
    tfrecord: {files: ..., interleave: {cycle_length: 8}, features: {image: string, label: int64}} */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "formats/record_source.h"
 #include "job/file_words.h"
 #include "pipeline/map_parse.h"

@@ -2,7 +2,7 @@
    outputs, a list in the order of outputs, or a map by their names. */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "model/layer_options.h"
 #include "ops/tally.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "model/layer_options.h"
 
 #define SHRUNK 0.87962566103423978 /* deviation of a normal number that is cut at two deviations */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_tree.h"
+#include "base/text/json_tree.h"
 #include "model/keras_nodes.h"
 #include "model/layer_options.h"
 

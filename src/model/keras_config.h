@@ -6,7 +6,7 @@
 #ifndef MODEL_KERAS_CONFIG_H
 #define MODEL_KERAS_CONFIG_H
 
-#include "base/yaml.h"
+#include "base/text/yaml.h"
 
 /* `name` is for places: "model.keras/config.json". The trees lie in `arena`; `text` is not needed afterwards. *compiled:
    what was said to compile(), {optimizer, loss, loss_weights, metrics}, or NULL. */

@@ -3,8 +3,8 @@
 #ifndef MODEL_KERAS_NODES_H
 #define MODEL_KERAS_NODES_H
 
-#include "base/settings.h"
-#include "base/yaml.h"
+#include "base/text/settings.h"
+#include "base/text/yaml.h"
 
 struct translation {
     struct arena *arena; /* of what is made */

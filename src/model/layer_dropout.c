@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 #include "model/shape_options.h"
 #include "ops/ops.h"
 

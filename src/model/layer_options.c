@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/habits.h"
-#include "base/text.h"
+#include "base/text/habits.h"
+#include "base/text/text.h"
 
 plim_status option_default(const char *owner, const char *job, const char *word, const char *only,
                            const struct yaml *node, plim_error *error)

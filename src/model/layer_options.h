@@ -1,12 +1,12 @@
 /* layer_options.h - what the readers of layers' options share.
 
-   A layer's table is one of settings (base/settings.h); values with a
+   A layer's table is one of settings (base/text/settings.h); values with a
    grammar of their own (pairs, initializers, activations) are taken as nodes
    and read by the functions below. */
 #ifndef MODEL_LAYER_OPTIONS_H
 #define MODEL_LAYER_OPTIONS_H
 
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "model/model.h"
 #include "ops/elementwise.h"
 

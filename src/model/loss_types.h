@@ -3,7 +3,7 @@
 #ifndef MODEL_LOSS_TYPES_H
 #define MODEL_LOSS_TYPES_H
 
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "ops/losses.h"
 
 /* Which activation's logits a loss takes, where the model ends with it. */

@@ -3,7 +3,7 @@
    A model can be built many times (other batches, training, evaluation); the
    weights keep their names and order, so what was built is matched by name. */
 #include "model/model.h"
-#include "base/message.h"
+#include "base/text/message.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
-#include "base/yaml.h"
+#include "base/text/yaml.h"
 #include "graph/op.h"
 #include "model/loss_types.h"
 #include "model/optimizer.h"
@@ -291,7 +291,7 @@ struct training {
     struct output_loss output_loss[MOST_MODEL_OUTPUTS];
     const struct class_weight_attributes *class_weight; /* of training steps alone; NULL: none */
     int class_weight_parts;                             /* of them, each of some classes */
-    const char *origin; /* the override (base/yaml.h) that set some of the words of compile(), or NULL */
+    const char *origin; /* the override (base/text/yaml.h) that set some of the words of compile(), or NULL */
     struct metric metric[MOST_METRICS];
     int metric_count;
     uint64_t seed; /* of the job: what is drawn in a step hangs on it */

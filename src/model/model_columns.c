@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/message.h"
+#include "base/text/message.h"
 #include "model/layer_options.h"
 
 #define MOST_CHOSEN 64 /* columns that data has at most */

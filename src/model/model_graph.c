@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/message.h"
-#include "base/text.h"
-#include "base/work.h"
+#include "base/memory/work.h"
+#include "base/text/message.h"
+#include "base/text/text.h"
 #include "model/model_scope.h"
 
 /* ---- inputs by name ---- */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "model/layer_options.h"
 
 struct array_words {

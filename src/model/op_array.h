@@ -2,7 +2,7 @@
 #ifndef MODEL_OP_ARRAY_H
 #define MODEL_OP_ARRAY_H
 
-#include "base/yaml.h"
+#include "base/text/yaml.h"
 #include "graph/tensor.h"
 
 #define ARRAY_MOST ((int64_t)1 << 20) /* elements */

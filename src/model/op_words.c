@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/message.h"
-#include "base/text.h"
+#include "base/text/message.h"
+#include "base/text/text.h"
 #include "model/layer_options.h"
 #include "ops/ops.h"
 

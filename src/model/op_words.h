@@ -6,7 +6,7 @@
 #ifndef MODEL_OP_WORDS_H
 #define MODEL_OP_WORDS_H
 
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "graph/op.h"
 
 #define MOST_WORD_INPUTS 64

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "model/layer_options.h"
 
 /* Words of all optimizers; numbers that may be null are nodes. */

@@ -6,7 +6,7 @@
 #ifndef MODEL_OPTIMIZER_H
 #define MODEL_OPTIMIZER_H
 
-#include "base/yaml.h"
+#include "base/text/yaml.h"
 #include "ops/update.h"
 
 struct optimizer;

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/numbers.h"
+#include "base/numbers/numbers.h"
+#include "base/text/json.h"
 #include "model/model_scope.h"
 
 enum { LAYER_COLUMN, SHAPE_COLUMN, PARAM_COLUMN, CONNECTED_COLUMN, BYTES_COLUMN, COLUMNS };

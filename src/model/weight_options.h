@@ -3,7 +3,7 @@
 #ifndef MODEL_WEIGHT_OPTIONS_H
 #define MODEL_WEIGHT_OPTIONS_H
 
-#include "base/yaml.h"
+#include "base/text/yaml.h"
 #include "ops/regularize.h"
 
 struct layer;

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "base/random.h"
+#include "base/numbers/random.h"
 
 #define NOISE_CHUNK 64 /* elements */
 #define NOISE_LANES 16 /* blocks of four words a chunk */

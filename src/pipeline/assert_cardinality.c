@@ -1,5 +1,5 @@
 /* assert_cardinality.c - how many elements there are: said by the user, checked on the way. */
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "pipeline/stage.h"
 
 static plim_status assert_build(struct dataset *dataset, plim_error *error)

@@ -1,6 +1,6 @@
 /* batch.c - elements into batches. The iterator reads rows straight into a batch slot: this is the fact only. */
-#include "base/checked.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
 #include "pipeline/stage.h"
 
 /* A room that is small holds one small element, of windows or short lists; a batch has many of them. Large ones are

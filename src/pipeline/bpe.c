@@ -1,7 +1,7 @@
 /* bpe.c - byte-level BPE: merges the bytes of pieces to tokens, and puts tokens together again. */
 #include <stdio.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "pipeline/bpe_tables.h"
 
 /* ---- merging ---- */

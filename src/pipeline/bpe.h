@@ -6,8 +6,8 @@
 #ifndef PIPELINE_BPE_H
 #define PIPELINE_BPE_H
 
-#include "base/budget.h"
-#include "base/room.h"
+#include "base/memory/budget.h"
+#include "base/memory/room.h"
 #include "graph/tensor.h"
 
 struct bpe;

@@ -2,7 +2,7 @@
    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
 #include <string.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "pipeline/bpe.h"
 
 enum class { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };

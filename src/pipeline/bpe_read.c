@@ -4,11 +4,11 @@
    through a window: it is counted, then what it takes is taken, once. */
 #include <stdio.h>
 
-#include "base/budget_need.h"
-#include "base/budget_stop.h"
-#include "base/checked.h"
-#include "base/digest.h"
-#include "base/json_file.h"
+#include "base/memory/budget_need.h"
+#include "base/memory/budget_stop.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/digest.h"
+#include "base/text/json_file.h"
 #include "formats/cursor.h"
 #include "pipeline/bpe_tables.h"
 

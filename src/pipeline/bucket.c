@@ -1,8 +1,8 @@
 /* bucket.c - elements of like length together, padded: bucket_by_sequence_length. */
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
 #include "pipeline/group.h"
 
 /* The length of an element: the first extent of its column, the bytes of a string, or the number itself. */

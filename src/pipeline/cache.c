@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/settings.h"
-#include "base/text.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
+#include "base/text/text.h"
 #include "pipeline/packed.h"
 
 /* ---- building ---- */

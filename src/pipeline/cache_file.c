@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/text.h"
+#include "base/numbers/checked.h"
+#include "base/text/text.h"
 #include "formats/scratch_file.h"
 #include "formats/snapshot.h"
 #include "pipeline/cache.h"

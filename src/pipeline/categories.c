@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 plim_status category_output_from_name(enum category_output *out, const char *name, plim_error *error)
 {

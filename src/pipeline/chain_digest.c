@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/digest.h"
+#include "base/numbers/digest.h"
 
 static void add_text(struct sha256 *sha, const char *text)
 {

@@ -5,7 +5,7 @@
    an epoch is a function of (seed, epoch, p) alone. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "pipeline/join.h"
 
 #define CHOICES 64

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 
 /* ---- laying out ---- */
 

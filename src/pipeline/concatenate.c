@@ -1,6 +1,6 @@
 /* concatenate.c - one data set after the other. Where all can be read by index, the result can be
    too (joined_source). */
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "pipeline/join.h"
 
 struct concatenate_stream {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 
 static const struct spec no_spec;
 

@@ -12,7 +12,7 @@
 #ifndef PIPELINE_EXPRESSION_H
 #define PIPELINE_EXPRESSION_H
 
-#include "base/arena.h"
+#include "base/memory/arena.h"
 #include "formats/source.h"
 
 #define EXPRESSION_MOST_BYTES 4096

@@ -4,7 +4,7 @@
    of its own out of what it reduces; a node belongs to the phase of the innermost reduction around it. */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "pipeline/expression_emit.h"
 
 struct checker {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 
 static plim_status no_memory(struct emitter *emitter, plim_error *error)
 {

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/numbers.h"
-#include "base/text.h"
+#include "base/numbers/numbers.h"
+#include "base/text/text.h"
 #include "pipeline/expression_tree.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

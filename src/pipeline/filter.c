@@ -4,8 +4,8 @@
    not known beforehand. */
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
 #include "pipeline/chain_digest.h"
 #include "pipeline/expression.h"
 #include "pipeline/flow.h"

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "base/file_sample.h"
-#include "base/text.h"
+#include "base/files/file_sample.h"
+#include "base/text/text.h"
 #include "formats/file_list.h"
 #include "pipeline/join.h"
 #include "pipeline/stage.h"

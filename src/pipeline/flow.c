@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-#include "base/budget_stop.h"
-#include "base/checked.h"
-#include "base/clock.h"
+#include "base/memory/budget_stop.h"
+#include "base/numbers/checked.h"
+#include "base/threads/clock.h"
 #include "formats/rows.h"
 #include "pipeline/held_blocks.h"
 #include "pipeline/labels.h"

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "pipeline/store.h"
 
 #define GROUP_ROWS 64

@@ -1,6 +1,6 @@
 /* group_by_window.c - elements of one key together: by a column or a callback. */
-#include "base/checked.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
 #include "pipeline/group.h"
 
 #define GROUPS_EXPECTED 64

@@ -8,8 +8,8 @@
       read is given up: its rows are read by themselves, so that an error is that of its row.
    3. No call waits while others could wait for it: it reads what it can before it waits for others, and
       a row without a place is read from the source. */
-#include "base/checked.h"
-#include "base/workers.h"
+#include "base/numbers/checked.h"
+#include "base/threads/workers.h"
 #include "pipeline/chunk.h"
 #include "pipeline/held_own.h"
 

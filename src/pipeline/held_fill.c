@@ -1,5 +1,5 @@
 /* held_fill.c - how a block comes into its place: by the queue, past the page cache, or by who needs it first. */
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/rows.h"
 #include "pipeline/held_own.h"
 

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "base/read_queue.h"
+#include "base/files/read_queue.h"
 #include "pipeline/flow.h"
 #include "pipeline/held_blocks.h"
 

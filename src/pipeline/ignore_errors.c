@@ -4,7 +4,7 @@
    there were, and the first of them, is in the iterator's figures. */
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "pipeline/stage.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/text.h"
+#include "base/numbers/checked.h"
+#include "base/text/text.h"
 #include "formats/interleave_order.h"
 #include "pipeline/join.h"
 

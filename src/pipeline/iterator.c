@@ -13,9 +13,9 @@
       it, and again until it seeks.
    6. Of data with an index the next epoch is read ahead. A stream waits at its end for the caller: its next
       epoch may cost a program run or a file fetched. */
-#include "base/clock.h"
-#include "base/floats.h"
-#include "base/workers.h"
+#include "base/numbers/floats.h"
+#include "base/threads/clock.h"
+#include "base/threads/workers.h"
 #include "pipeline/held_blocks.h"
 #include "pipeline/iterator_own.h"
 

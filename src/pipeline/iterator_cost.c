@@ -1,6 +1,6 @@
 /* iterator_cost.c - what an iterator takes, by tag, and where things lie in its block. */
-#include "base/checked.h"
-#include "base/workers.h"
+#include "base/numbers/checked.h"
+#include "base/threads/workers.h"
 #include "pipeline/held_blocks.h"
 #include "pipeline/iterator_own.h"
 #include "pipeline/join.h"

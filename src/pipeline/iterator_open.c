@@ -1,9 +1,9 @@
 /* iterator_open.c - opening and closing: everything is taken at once, nothing afterwards. */
 #include <string.h>
 
-#include "base/budget_stop.h"
-#include "base/checked.h"
-#include "base/workers.h"
+#include "base/memory/budget_stop.h"
+#include "base/numbers/checked.h"
+#include "base/threads/workers.h"
 #include "pipeline/held_blocks.h"
 #include "pipeline/iterator_own.h"
 

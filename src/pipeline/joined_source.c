@@ -5,7 +5,7 @@
    is not told the epoch. Maps would need a worker's state: with those in a child, zip and concatenate are streams. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "formats/rows.h"
 #include "pipeline/join.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "pipeline/map_functions.h"
 #include "pipeline/stage.h"
 

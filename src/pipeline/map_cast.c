@@ -1,6 +1,6 @@
 /* map_cast.c - a column in another type. */
-#include "base/settings.h"
-#include "base/text.h"
+#include "base/text/settings.h"
+#include "base/text/text.h"
 #include "pipeline/map_functions.h"
 
 static plim_status cast_infer(struct spec *spec, const void *options, plim_error *error)

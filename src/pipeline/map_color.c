@@ -2,8 +2,8 @@
    tf.image.per_image_standardization. Results are float32, in place where the images are. */
 #include <string.h>
 
-#include "base/random.h"
-#include "base/settings.h"
+#include "base/numbers/random.h"
+#include "base/text/settings.h"
 #include "pipeline/map_image.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -1,7 +1,7 @@
 /* map_crop.c - parts of images: crop, center_crop, random_crop, resize_with_crop_or_pad. */
-#include "base/checked.h"
-#include "base/random.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/random.h"
+#include "base/text/settings.h"
 #include "pipeline/map_image.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

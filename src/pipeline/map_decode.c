@@ -4,8 +4,8 @@
    largest_element, bounds both. */
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
 #include "pipeline/map_image.h"
 #include "pipeline/stage.h"
 

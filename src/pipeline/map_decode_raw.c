@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "formats/rows.h"
 #include "pipeline/stage.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "pipeline/chunk.h"
 #include "pipeline/stage.h"
 

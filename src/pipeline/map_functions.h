@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/yaml.h"
+#include "base/text/yaml.h"
 #include "pipeline/dataset.h"
 
 /* The options of all of them begin with the column; "" is the first, for one_hot the last. */

@@ -2,7 +2,7 @@
 
    hashing: 1000
    hashing: {num_bins: 1000, salt: 7, mask_value: "", output_mode: multi_hot} */
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "pipeline/chunk.h"
 #include "pipeline/map_words.h"
 

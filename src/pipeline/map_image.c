@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/random.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/random.h"
+#include "base/text/settings.h"
 #include "pipeline/chunk.h"
 
 plim_status map_image_column(int *out, const struct spec *spec, const char *function, const char *name, bool any_type,

@@ -2,7 +2,7 @@
 
    string_lookup: words.txt
    string_lookup: {vocabulary: [a, b], num_oov_indices: 2, mask_token: "", output_mode: multi_hot} */
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "pipeline/chain_digest.h"
 #include "pipeline/chunk.h"
 #include "pipeline/map_words.h"

@@ -1,7 +1,7 @@
 /* map_one_hot.c - class numbers into rows of zeros with a one. */
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "pipeline/chunk.h"
 #include "pipeline/map_words.h"
 

@@ -1,8 +1,8 @@
 /* map_random_flip.c - mirrors half of the images, in place. */
 #include <string.h>
 
-#include "base/random.h"
-#include "base/settings.h"
+#include "base/numbers/random.h"
+#include "base/text/settings.h"
 #include "pipeline/map_image.h"
 #include "pipeline/stage.h"
 

@@ -1,5 +1,5 @@
 /* map_rescale.c - x * scale + offset. */
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "pipeline/map_functions.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -1,6 +1,6 @@
 /* map_resize.c - images of another size, as tf.image.resize makes them. */
-#include "base/checked.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
 #include "pipeline/map_image.h"
 #include "pipeline/stage.h"
 

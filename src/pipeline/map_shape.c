@@ -4,8 +4,8 @@
    stay where they are; they are copied only into a column of a fixed shape. */
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
 #include "pipeline/chunk.h"
 #include "pipeline/map_words.h"
 

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/decimal.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/decimal.h"
+#include "base/text/settings.h"
 #include "pipeline/chunk.h"
 #include "pipeline/map_words.h"
 #include "pipeline/text_split.h"

@@ -2,7 +2,7 @@
 
    text_vectorization: {vocabulary: words.txt, output_mode: multi_hot}
    bpe: {vocabulary: vocab.json, merges: merges.txt, length: 128} */
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "pipeline/chunk.h"
 #include "pipeline/map_words.h"
 

@@ -1,9 +1,9 @@
 /* map_warp.c - Keras's RandomRotation, RandomZoom and RandomTranslation. */
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/random.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/random.h"
+#include "base/text/settings.h"
 #include "pipeline/map_image.h"
 #include "pipeline/stage.h"
 

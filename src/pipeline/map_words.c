@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/settings.h"
+#include "base/files/file.h"
+#include "base/text/settings.h"
 #include "pipeline/chain_digest.h"
 #include "pipeline/chunk.h"
 

@@ -1,7 +1,7 @@
 /* options.c - tf.data's `options`: what is so already is accepted, all else is refused with what to write instead. */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "pipeline/stage.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 
 #define COLUMNS_AT (sizeof(int64_t) + sizeof(uint64_t))
 

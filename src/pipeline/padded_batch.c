@@ -2,8 +2,8 @@
    and rebatch, which makes other batches of batches. */
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
 #include "pipeline/padding.h"
 
 #define PADDED_ROWS 64

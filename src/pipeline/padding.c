@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/settings.h"
-#include "base/text.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
+#include "base/text/text.h"
 
 #define ROOM_MOST ((uint64_t)4 * 1024 * 1024)
 

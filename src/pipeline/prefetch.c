@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "pipeline/held_blocks.h"
 #include "pipeline/iterator_own.h"
 #include "pipeline/stage.h"

@@ -2,8 +2,8 @@
 
    Each repetition is an epoch of its own for what lies before it, so that it is
    shuffled anew: repetition r of epoch e is epoch e * times + r of the input. */
-#include "base/checked.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
 #include "pipeline/stage.h"
 
 /* Without end an epoch has no last repetition; later epochs start this many further on. */

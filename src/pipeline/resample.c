@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "pipeline/chain_digest.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

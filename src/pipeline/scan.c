@@ -1,7 +1,7 @@
 /* scan.c - one element after another through a state of the caller's: running sums, differences, numbering. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "pipeline/stage.h"
 
 #define SCAN_ROWS  64

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "pipeline/map_functions.h"
 #include "pipeline/stage.h"
 

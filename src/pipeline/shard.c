@@ -1,8 +1,8 @@
 /* shard.c - every n-th element, beginning with the index-th: the part of one machine, or of one fold. */
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
 #include "pipeline/stage.h"
 
 struct shard_options {

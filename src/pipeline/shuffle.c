@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "base/settings.h"
-#include "base/text.h"
+#include "base/text/settings.h"
+#include "base/text/text.h"
 #include "pipeline/chain_digest.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

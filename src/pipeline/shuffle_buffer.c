@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "pipeline/packed.h"
 
 #define IN_ROWS      256

@@ -5,7 +5,7 @@
    element with one more axis in front. The iterator opens such elements again when it gives them. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "pipeline/stage.h"
 
 /* ---- specs ---- */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/habits.h"
+#include "base/text/habits.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -9,8 +9,8 @@
 
 #include <stdatomic.h>
 
-#include "base/random.h"
-#include "base/yaml.h"
+#include "base/numbers/random.h"
+#include "base/text/yaml.h"
 #include "pipeline/dataset.h"
 #include "pipeline/stream.h"
 

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-#include "base/checked.h"
-#include "base/text.h"
+#include "base/numbers/checked.h"
+#include "base/text/text.h"
 #include "pipeline/flow.h"
 
 static void list(struct stage_table *table, const struct dataset *dataset, int depth)

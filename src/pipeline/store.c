@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 
 uint64_t store_bytes(const struct spec *spec, int64_t rows, uint64_t room_bytes)
 {

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "base/budget_stop.h"
-#include "base/checked.h"
-#include "base/clock.h"
-#include "base/random.h"
+#include "base/memory/budget_stop.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/random.h"
+#include "base/threads/clock.h"
 #include "pipeline/flow.h"
 
 #define SKIP_STEP 4096 /* elements that are passed over between two looks at the stop flag */

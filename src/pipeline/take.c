@@ -1,5 +1,5 @@
 /* take.c - the first elements of an epoch (take), or all but those (skip). */
-#include "base/settings.h"
+#include "base/text/settings.h"
 #include "pipeline/stage.h"
 
 /* Positions of data without end are added to skips: bounded, so that no sum overflows. */

@@ -2,7 +2,7 @@
 #ifndef PIPELINE_TEXT_SPLIT_H
 #define PIPELINE_TEXT_SPLIT_H
 
-#include "base/room.h"
+#include "base/memory/room.h"
 #include "graph/tensor.h"
 
 struct splitter {

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "base/json.h"
-#include "base/text.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 
 /* ---- words of job files ---- */
 

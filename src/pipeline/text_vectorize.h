@@ -5,7 +5,7 @@
 #ifndef PIPELINE_TEXT_VECTORIZE_H
 #define PIPELINE_TEXT_VECTORIZE_H
 
-#include "base/room.h"
+#include "base/memory/room.h"
 #include "pipeline/vocabulary.h"
 
 #define MOST_NGRAMS      8  /* different widths */

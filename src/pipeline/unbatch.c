@@ -3,7 +3,7 @@
    An element of the input stays where it is until its last row has been given: rows refer into it. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "pipeline/stage.h"
 
 struct unbatch_stream {

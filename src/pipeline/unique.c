@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/digest.h"
-#include "base/settings.h"
-#include "base/text.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/digest.h"
+#include "base/text/settings.h"
+#include "base/text/text.h"
 #include "pipeline/chain_digest.h"
 
 #define UNIQUE_BYTES ((uint64_t)16 * 1024 * 1024) /* where the number of elements is not known */

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/budget_need.h"
-#include "base/budget_stop.h"
-#include "base/checked.h"
-#include "base/digest.h"
-#include "base/file_window.h"
+#include "base/files/file_window.h"
+#include "base/memory/budget_need.h"
+#include "base/memory/budget_stop.h"
+#include "base/numbers/checked.h"
+#include "base/numbers/digest.h"
 #include "formats/cursor.h"
 #include "pipeline/index_table.h"
 

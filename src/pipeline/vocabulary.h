@@ -7,7 +7,7 @@
 #ifndef PIPELINE_VOCABULARY_H
 #define PIPELINE_VOCABULARY_H
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 #include "pipeline/categories.h"
 #include "pipeline/hashing.h"
 

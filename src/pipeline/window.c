@@ -2,8 +2,8 @@
    k * shift + i * stride of the input. As tf.data's window with its elements batched again. */
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/settings.h"
+#include "base/numbers/checked.h"
+#include "base/text/settings.h"
 #include "pipeline/padding.h"
 #include "pipeline/store.h"
 

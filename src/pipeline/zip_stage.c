@@ -6,7 +6,7 @@
    lets the others go one further, so that they stay side by side. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "pipeline/join.h"
 
 #define ZIP_ROWS 128

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/work.h"
+#include "base/memory/work.h"
+#include "base/numbers/checked.h"
 #include "plan/plan.h"
 
 #define STEPS_A_SLOT  64 /* times log n: searches of a packing take no more, whatever the lifetimes */

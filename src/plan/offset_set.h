@@ -3,7 +3,7 @@
 #ifndef PLAN_OFFSET_SET_H
 #define PLAN_OFFSET_SET_H
 
-#include "base/number_set.h"
+#include "base/sets/number_set.h"
 
 struct stretch {
     uint64_t offset, bytes;

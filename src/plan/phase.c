@@ -1,7 +1,7 @@
 /* phase.c - one phase of a program, from its graph: chains, kernels,
    lifetimes, offsets, places. */
-#include "base/names.h"
-#include "base/work.h"
+#include "base/memory/work.h"
+#include "base/sets/names.h"
 #include "plan/plan_builder.h"
 
 static bool take_tables(struct builder *b)

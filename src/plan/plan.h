@@ -15,7 +15,7 @@
 #define PLAN_PLAN_H
 
 #include "backends/backend.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "transform/transform.h"
 
 enum space {

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/names.h"
-#include "base/work.h"
+#include "base/memory/work.h"
+#include "base/sets/names.h"
 #include "plan/offset_set.h"
 #include "plan/plan_builder.h"
 

@@ -1,5 +1,5 @@
 /* predict.c - what the arena and the whole process will take, by tag. */
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "plan/plan.h"
 
 /* The phase that needs the most; the first of equals. */

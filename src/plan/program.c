@@ -1,7 +1,7 @@
 /* program.c - the phases of a job over one arena. */
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "plan/plan_builder.h"
 
 /* A worker's buffers begin on a page of their own: no line is shared. */

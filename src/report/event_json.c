@@ -1,7 +1,7 @@
 /* event_json.c - events as the JSON lines of the contract: fields are added
    freely and never renamed. */
-#include "base/json.h"
-#include "base/limits.h"
+#include "base/memory/limits.h"
+#include "base/text/json.h"
 #include "report/report.h"
 
 #include <stdio.h>

@@ -5,9 +5,9 @@
      12/469 ━━━━━━━━━━━━━━━━━━━━ 3s 8ms/step - accuracy: 0.9123 - loss: 0.3012 - mem 44.1/48.0 MiB
 
    The line is drawn at most every 50 ms, and at an epoch's end. */
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/limits.h"
+#include "base/files/file.h"
+#include "base/memory/limits.h"
+#include "base/threads/clock.h"
 #include "report/report.h"
 
 #include <math.h>

@@ -5,9 +5,9 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "base/file.h"
-#include "base/floats.h"
-#include "base/stop.h"
+#include "base/files/file.h"
+#include "base/numbers/floats.h"
+#include "base/threads/stop.h"
 
 #define REPORT_BUDGET_BYTES ((uint64_t)64 * 1024)
 

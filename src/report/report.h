@@ -5,8 +5,8 @@
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
-#include "base/busy.h"
-#include "base/text.h"
+#include "base/text/text.h"
+#include "base/threads/busy.h"
 
 #define REPORT_LINE_BYTES  4096
 #define REPORT_NOTES_BYTES 3072

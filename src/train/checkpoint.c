@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/numbers.h"
+#include "base/numbers/numbers.h"
 #include "formats/safetensors.h"
 #include "train/trainer.h"
 #include "transform/in_place.h"

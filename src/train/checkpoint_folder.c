@@ -27,9 +27,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/folder.h"
-#include "base/message.h"
-#include "base/text.h"
+#include "base/files/folder.h"
+#include "base/text/message.h"
+#include "base/text/text.h"
 #include "formats/safetensors.h"
 #include "train/trainer.h"
 

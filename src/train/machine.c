@@ -6,7 +6,7 @@
    Nothing is looked up or allocated in a run: a place plus a base is an address. */
 #include <string.h>
 
-#include "base/floats.h"
+#include "base/numbers/floats.h"
 #include "train/trainer.h"
 
 /* Below these sizes waking the team costs more than it brings. */

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/budget_stop.h"
-#include "base/file.h"
-#include "base/message.h"
-#include "base/text.h"
+#include "base/files/file.h"
+#include "base/memory/budget_stop.h"
+#include "base/text/message.h"
+#include "base/text/text.h"
 #include "formats/keras_file.h"
 #include "train/trainer.h"
 

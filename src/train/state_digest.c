@@ -2,7 +2,7 @@
    Two runs with equal digests are the same run. */
 #include <string.h>
 
-#include "base/digest.h"
+#include "base/numbers/digest.h"
 #include "train/trainer.h"
 
 void *persistent_data(const struct machine *machine, int i)

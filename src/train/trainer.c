@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/budget_stop.h"
-#include "base/clock.h"
-#include "base/limits.h"
+#include "base/memory/budget_stop.h"
+#include "base/memory/limits.h"
+#include "base/threads/clock.h"
 #include "ops/remember.h"
 #include "pipeline/value_scale.h"
 #include "train/trainer.h"

@@ -5,8 +5,8 @@
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
 
-#include "base/stop.h"
-#include "base/workers.h"
+#include "base/threads/stop.h"
+#include "base/threads/workers.h"
 #include "model/model.h"
 #include "pipeline/dataset.h"
 #include "pipeline/fingerprint.h"

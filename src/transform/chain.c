@@ -5,7 +5,7 @@
    (chain_size). All of it is a function of ops, attributes and shapes. */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "transform/chain_work.h"
 
 static plim_status refused(struct chain_work *work, plim_error *error)

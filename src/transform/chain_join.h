@@ -2,8 +2,8 @@
 #ifndef TRANSFORM_CHAIN_JOIN_H
 #define TRANSFORM_CHAIN_JOIN_H
 
-#include "base/least_tree.h"
-#include "base/number_set.h"
+#include "base/sets/least_tree.h"
+#include "base/sets/number_set.h"
 #include "transform/chain_work.h"
 
 /* How the current chain has touched a tensor. */

@@ -17,7 +17,7 @@
 
    A weight gradient that is cut by rows and the update that alone reads it
    are scheduled as one (`pair`): the gradient then lives in slice buffers only. */
-#include "base/work.h"
+#include "base/memory/work.h"
 #include "transform/chain_join.h"
 
 struct edge {

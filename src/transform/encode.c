@@ -12,7 +12,7 @@
    Asked for by nobody: it is no choice between time and memory, and no budget changes it. */
 #include <string.h>
 
-#include "base/work.h"
+#include "base/memory/work.h"
 #include "transform/in_place.h"
 #include "transform/rederive_own.h"
 

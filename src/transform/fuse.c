@@ -6,7 +6,7 @@
    no reader has to be told. */
 #include <string.h>
 
-#include "base/work.h"
+#include "base/memory/work.h"
 #include "transform/fuse_own.h"
 
 static plim_status refused(struct fusion *fusion)

@@ -9,7 +9,7 @@
    Weights are read again too: only while no update has written them. */
 #include <limits.h>
 
-#include "base/work.h"
+#include "base/memory/work.h"
 #include "ops/ops.h"
 #include "transform/rederive_own.h"
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "backends/cpu/onednn.h"
-#include "base/clock.h"
-#include "base/work.h"
+#include "base/memory/work.h"
+#include "base/threads/clock.h"
 #include "ops/ops.h"
 
 #define PEAK_RUNS   50

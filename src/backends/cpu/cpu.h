@@ -7,7 +7,7 @@
 #define CPU_CPU_H
 
 #include "backends/backend.h"
-#include "base/arena.h"
+#include "base/memory/arena.h"
 
 struct onednn;
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "backends/cpu/onednn.h"
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "base/status.h"
-#include "base/workers.h"
+#include "base/threads/workers.h"
 #include "ops/ops.h"
 
 /* size[]: where things lie in scratch after the library's own part. */

@@ -8,7 +8,7 @@
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/tile_planes.h"
 #include "backends/cpu/tile_steps.h"
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "ops/ops.h"
 
 #if LANES == 16

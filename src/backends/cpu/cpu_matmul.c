@@ -7,7 +7,7 @@
    instruction, where that is not too much memory. */
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/gemm.h"
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "ops/ops.h"
 
 /* Heavy transposed products: up to this many samples x is turned over once

@@ -6,7 +6,7 @@
    (gemm). The last object of a set has no end, and the compiler puts some functions elsewhere: what is not sure is
    counted, which is never too little. */
 #include "backends/cpu/cpu.h"
-#include "base/mappings.h"
+#include "base/memory/mappings.h"
 
 #define MOST_OBJECTS 256
 

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/numbers/checked.h"
 #include "base/status.h"
 #include "ops/ops.h"
 

@@ -5,7 +5,7 @@
 #ifndef CPU_ONEDNN_H
 #define CPU_ONEDNN_H
 
-#include "base/budget.h"
+#include "base/memory/budget.h"
 #include "ops/convolution.h"
 
 struct onednn;

@@ -1,9 +1,0 @@
-/* clock.h - time. */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
-
-#include <stdint.h>
-
-uint64_t clock_ns(void); /* monotonic */
-
-#endif

@@ -1,0 +1,15 @@
+/* budget_need.h - what is known to be too large is refused before anything is taken for it. */
+#ifndef BASE_MEMORY_BUDGET_NEED_H
+#define BASE_MEMORY_BUDGET_NEED_H
+
+#include "base/memory/budget.h"
+
+/* Bytes that are left under the limit; where the process is bound, of the kernel's figure. */
+uint64_t budget_room(struct budget *budget);
+/* Asked once it is known what a file will take, before any of it is taken: OVER_BUDGET when that is more than is left,
+   "v.txt: its 8,000,000 words take 144.9 MiB, 21.4 MiB are left for it", and the budget that would do. `where` may be
+   NULL: the caller's caller knows the place. */
+plim_status budget_need(struct budget *budget, uint64_t bytes, const char *where, uint64_t count, const char *what,
+                        plim_error *error);
+
+#endif
