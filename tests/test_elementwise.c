@@ -266,7 +266,7 @@ static void odd_values_are_the_references(void **state)
 #define FAR_Y(name, example, numbers, ...)  ONE(name, numbers)
 #define FLAT(name, example, ...)            ONE(name, NONE)
 #define PREDICATE(name, example, ...)       ONE(name, NONE)
-#include "ops/unary.def"
+#include "ops/elementwise/unary.def"
     trial_release(trial);
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/text/text.h"
 #include "model/layer_options.h"
-#include "ops/tally.h"
+#include "ops/loss/tally.h"
 
 struct reader {
     struct training *out;

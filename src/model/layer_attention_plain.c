@@ -1,6 +1,6 @@
 /* layer_attention_plain.c - Attention and AdditiveAttention: one head without projections.
 
-   Scores that are products never exist as a whole (ops/attention.h). Those that are sums over tanh(query + key) are
+   Scores that are products never exist as a whole (ops/attention/attention.h). Those that are sums over tanh(query + key) are
    made of ops that are there, for all pairs of steps at once, a sample at a time. */
 #include <string.h>
 

@@ -8,7 +8,7 @@
 
 #include "base/text/settings.h"
 #include "model/model.h"
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 #define LAYER(name) extern const struct layer_type layer_##name;
 #include "model/layers.def"

@@ -1,5 +1,5 @@
 /* layer_recurrent_run.c - recurrent layers in the graph: x . kernel of all steps in one product, then the steps
-   (ops/recurrent.h).
+   (ops/recurrent/recurrent.h).
 
    Inputs are Keras's call: the sequence, and the states to begin with where there are any. Steps that the mask hides
    leave the state as it is; their output is the one before (0 before the first, whatever it began with), or 0 with

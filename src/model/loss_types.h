@@ -4,7 +4,7 @@
 #define MODEL_LOSS_TYPES_H
 
 #include "base/text/settings.h"
-#include "ops/losses.h"
+#include "ops/loss/losses.h"
 
 /* Which activation's logits a loss takes, where the model ends with it. */
 enum loss_kind { LOSS_PLAIN, LOSS_SPARSE_CATEGORICAL, LOSS_BINARY };

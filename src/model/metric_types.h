@@ -3,7 +3,7 @@
 #define MODEL_METRIC_TYPES_H
 
 #include "model/layer_options.h"
-#include "ops/tally.h"
+#include "ops/loss/tally.h"
 
 typedef struct tensor *metric_values(struct graph *graph, const struct metric *metric, struct tensor *x,
                                      struct tensor *label, bool logits);

@@ -9,7 +9,7 @@
 #include "model/loss_types.h"
 #include "model/optimizer.h"
 #include "model/weight_options.h"
-#include "ops/tally.h"
+#include "ops/loss/tally.h"
 
 enum initializer_kind {
     INITIAL_ZEROS,

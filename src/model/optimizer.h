@@ -7,7 +7,7 @@
 #define MODEL_OPTIMIZER_H
 
 #include "base/text/yaml.h"
-#include "ops/update.h"
+#include "ops/update/update.h"
 
 struct optimizer;
 struct graph;

@@ -4,7 +4,7 @@
 #define MODEL_WEIGHT_OPTIONS_H
 
 #include "base/text/yaml.h"
-#include "ops/regularize.h"
+#include "ops/update/regularize.h"
 
 struct layer;
 struct graph;

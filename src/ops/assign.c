@@ -1,5 +1,5 @@
 /* assign.c - a state takes a value, or adds it: what a step keeps for the next one. */
-#include "ops/update_own.h"
+#include "ops/update/update_own.h"
 
 bool assign_spreads(const struct node *node)
 {

@@ -1,5 +1,5 @@
 /* remember.c - what one batch leaves for the next: recall, remember. */
-#include "ops/update_own.h"
+#include "ops/update/update_own.h"
 
 const struct tensor *graph_remembers(const struct graph *graph)
 {

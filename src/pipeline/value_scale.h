@@ -2,7 +2,7 @@
 #ifndef PIPELINE_VALUE_SCALE_H
 #define PIPELINE_VALUE_SCALE_H
 
-#include "ops/value_range.h"
+#include "ops/image/value_range.h"
 #include "pipeline/dataset.h"
 
 /* Of the column as it comes out of the data set. */

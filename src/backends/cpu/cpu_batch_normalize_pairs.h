@@ -5,7 +5,7 @@
 #define CPU_BATCH_NORMALIZE_PAIRS_H
 
 #include "backends/cpu/cpu_channels.h"
-#include "ops/activation.h"
+#include "ops/elementwise/activation.h"
 
 #define LONGEST_PAIRED 8192 /* elements of a run */
 

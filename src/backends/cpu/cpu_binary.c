@@ -93,7 +93,7 @@ static bool any_unusual(const float *a, const float *b, int64_t count)
     }                                                                                                                  \
     RUN(name##_gradient)
 
-#include "ops/binary.def"
+#include "ops/elementwise/binary.def"
 
 /* first: the condition. */
 LOOP(where)

@@ -82,7 +82,7 @@ RUNNER(run_cast);
 #define FROM_Y FROM_X
 #define FAR_X  FROM_X
 #define FAR_Y  FROM_X
-#include "ops/unary.def"
+#include "ops/elementwise/unary.def"
 #undef FLAT
 #undef PREDICATE
 #undef FROM_X
@@ -96,7 +96,7 @@ RUNNER(run_cast);
     RUNNER(run_##name);                                                                                                \
     RUNNER(run_##name##_gradient);
 #define TESTED SLOPED
-#include "ops/binary.def"
+#include "ops/elementwise/binary.def"
 #undef COMPOSED
 #undef STEPPED
 #undef TRUTH

@@ -1,9 +1,9 @@
-/* cpu_philox.h - Philox 4x32-10 by vectors: the 64 words of a chunk of noise (ops/noise.h). */
+/* cpu_philox.h - Philox 4x32-10 by vectors: the 64 words of a chunk of noise (ops/elementwise/noise.h). */
 #ifndef CPU_PHILOX_H
 #define CPU_PHILOX_H
 
 #include "backends/cpu/vector.h"
-#include "ops/noise.h"
+#include "ops/elementwise/noise.h"
 
 typedef uint32_t vector_word __attribute__((vector_size(LANES * 4)));
 typedef uint64_t vector_wide __attribute__((vector_size(LANES * 4)));

@@ -103,7 +103,7 @@ static bool is_far(const float *x, int64_t count)
         }                                                                                                              \
     }
 
-#include "ops/unary.def"
+#include "ops/elementwise/unary.def"
 
 RUNNER(run_negative)
 {

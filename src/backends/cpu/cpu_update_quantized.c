@@ -1,7 +1,7 @@
 /* cpu_update_quantized.c - Adam with states in a byte an element. */
 #include "backends/cpu/cpu_own.h"
 #include "ops/ops.h"
-#include "ops/quantize.h"
+#include "ops/update/quantize.h"
 
 MAKER(make_adam_8bit)
 {

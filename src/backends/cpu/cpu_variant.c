@@ -135,14 +135,14 @@ static const struct cpu_entry entries[] = {
 #define FROM_Y               FROM_X
 #define FAR_X                FROM_X
 #define FAR_Y                FROM_X
-#include "ops/unary.def"
+#include "ops/elementwise/unary.def"
 #define COMPOSED(name, ...) ENTRY(name, make_spread, run_##name),
 #define STEPPED(name, ...)  ENTRY(name, make_spread, run_##name),
 #define TRUTH(name, ...)    ENTRY(name, make_spread, run_##name),
 #define SLOPED(name, ...)                                                                                              \
     ENTRY(name, make_spread, run_##name), ENTRY(name##_gradient, make_spread, run_##name##_gradient),
 #define TESTED SLOPED
-#include "ops/binary.def"
+#include "ops/elementwise/binary.def"
     ENTRY(sum_rows, make_last_axis, run_sum_rows),
     ENTRY(sum_last, make_last_axis, run_sum_last),
     ENTRY(spread_last, make_last_axis, run_spread_last),

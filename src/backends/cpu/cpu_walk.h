@@ -5,7 +5,7 @@
 #define CPU_WALK_H
 
 #include "backends/cpu/vector.h"
-#include "ops/convolution.h"
+#include "ops/products/convolution.h"
 
 /* One axis of the walk. */
 struct walk {

@@ -28,6 +28,6 @@
 #define SOFTPLUS     softplus_of
 #define NORMAL_BELOW normal_below_of
 
-#include "ops/formulas.h"
+#include "ops/elementwise/formulas.h"
 
 #endif

@@ -6,7 +6,7 @@
 #define CPU_ONEDNN_H
 
 #include "base/memory/budget.h"
-#include "ops/convolution.h"
+#include "ops/products/convolution.h"
 
 struct onednn;
 /* What the library takes of a process, with the primitives of a usual model; 8.3 to 9.3 MiB were measured. */

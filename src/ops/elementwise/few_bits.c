@@ -1,0 +1,157 @@
+/* few_bits.c - which piece of a line that bends: a bit or two instead of a number (few_bits.h). */
+#include "ops/elementwise/few_bits.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/helpers.h"
+
+static plim_status check(const struct node *node, plim_error *error)
+{
+    const struct slope_attributes *slopes = node->attributes;
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    if (slopes->bits != 1 && slopes->bits != 2)
+        return misfit(node, error, "%lld bits for a piece", (long long)slopes->bits);
+    return PLIM_OK;
+}
+
+static struct shape bits_shape(const struct tensor *x, const struct slope_attributes *slopes)
+{
+    return shape_2(x->shape.dim[0], packed_bytes(shape_row(&x->shape), slopes->bits));
+}
+
+/* ---- slope_bits ---------------------------------------------------------- */
+
+static plim_status slope_bits_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *x = node->input[0];
+    TRY(check(node, error));
+    output_of(graph, node, 0, TYPE_U8, bits_shape(x, node->attributes), true);
+    return PLIM_OK;
+}
+
+static void slope_cut(struct cut *cut, const struct node *node)
+{
+    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
+}
+
+static int piece_of(double x, const struct slope_attributes *slopes)
+{
+    int above = x > slopes->low, beyond = x >= slopes->high;
+    return slopes->bits == 1 ? above && !beyond : above ? 1 + beyond : 0;
+}
+
+static void slope_bits_reference(const struct call *call)
+{
+    const struct tensor *x = call->node->input[0];
+    const struct slope_attributes *slopes = call->node->attributes;
+    int64_t row = shape_row(&x->shape), rows = call_rows(call, x), bytes = packed_bytes(row, slopes->bits);
+    for (int64_t i = 0; i < rows * row; i++)
+        packed_set((uint8_t *)call->output[0] + i / row * bytes, slopes->bits, i % row,
+                   piece_of(get(call, 0, i), slopes));
+}
+
+/* relu's, a slope below 0, one that ends, both. */
+static const struct slope_attributes examples[] = {
+    {0, NAN, {0, 1, 0}, 1, 0},
+    {0, 6, {0, 1, 0}, 1, 1},
+    {-1, 1.5, {0, 0.25, 0}, 1, 1},
+    {0, 2, {0.3, 1, 0}, 2, 1},
+};
+#define EXAMPLES (int)(sizeof examples / sizeof *examples)
+
+/* Rows of 7, 1, 3x2x37 and 2x64 elements with each of them. */
+static struct tensor *example_row(struct graph *graph, int variant, enum type type, const char *name)
+{
+    int which = variant / EXAMPLES;
+    return which == 3 ? example_input(graph, name, type, ROW(2, 64)) : example_plain(graph, which, type, name);
+}
+
+static struct tensor *slope_bits_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *x = example_row(graph, variant, type, "wide");
+    const struct slope_attributes *slopes = &examples[variant % EXAMPLES];
+    return x ? graph_add(graph, &op_slope_bits, &x, 1, slopes, sizeof *slopes) : NULL;
+}
+
+const struct op op_slope_bits = {
+    .name = "slope_bits",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct slope_attributes),
+    .infer = slope_bits_infer,
+    .no_gradient = "its output is a few bits",
+    .in_place = NO_INPUT,
+    .cut = slope_cut,
+    .reference = slope_bits_reference,
+    .example = slope_bits_example,
+};
+
+/* ---- slope_gradient ------------------------------------------------------ */
+
+static plim_status slope_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *dy = node->input[0], *bits = node->input[1];
+    TRY(check(node, error));
+    TRY(need_type(node, 1, TYPE_U8, error));
+    TRY(need_batched(node, 1, error));
+    struct shape expected = bits_shape(dy, node->attributes);
+    if (!shape_equal(&bits->shape, &expected))
+        return misfit(node, error, "gradient and bits differ in size");
+    output_like(graph, node, 0, dy);
+    return PLIM_OK;
+}
+
+static void slope_gradient_reference(const struct call *call)
+{
+    const struct tensor *dy = call->node->input[0];
+    const struct slope_attributes *slopes = call->node->attributes;
+    int64_t row = shape_row(&dy->shape), rows = call_rows(call, dy), bytes = packed_bytes(row, slopes->bits);
+    for (int64_t i = 0; i < rows * row; i++) {
+        int piece = packed_get((const uint8_t *)call->input[1] + i / row * bytes, slopes->bits, i % row);
+        double d = get(call, 0, i), slope = piece < 3 ? slopes->slope[piece] : 0;
+        set(call, 0, i, slopes->product ? d * slope : piece ? d : 0);
+    }
+}
+
+static struct tensor *slope_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *dy = example_row(graph, variant, type, "dy"), *y = example_row(graph, variant, type, "wide:y");
+    const struct slope_attributes *slopes = &examples[variant % EXAMPLES];
+    if (!dy || !y)
+        return NULL;
+    struct tensor *bits = graph_add(graph, &op_slope_bits, &y, 1, slopes, sizeof *slopes);
+    return graph_add(graph, &op_slope_gradient, (struct tensor *[]){dy, bits}, 2, slopes, sizeof *slopes);
+}
+
+const struct op op_slope_gradient = {
+    .name = "slope_gradient",
+    .inputs = 2,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct slope_attributes),
+    .infer = slope_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = 0,
+    .cut = slope_cut,
+    .reference = slope_gradient_reference,
+    .example = slope_gradient_example,
+};
+
+/* ---- for gradients that can do with bits --------------------------------- */
+
+void slope_encoding(struct encoded_input *out, const struct slope_attributes *slopes)
+{
+    *out = (struct encoded_input){
+        .input = 1, .encode = &op_slope_bits, .reader = &op_slope_gradient, .attributes_bytes = sizeof *slopes};
+    _Static_assert(sizeof *slopes <= sizeof out->attributes, "attributes have no room");
+    memcpy(out->attributes, slopes, sizeof *slopes);
+}
+
+bool relu_encoding(struct encoded_input *out, const struct node *node)
+{
+    static const struct slope_attributes relu = {0, NAN, {0, 1, 0}, 1, 0};
+    (void)node;
+    slope_encoding(out, &relu);
+    return true;
+}

@@ -1,0 +1,491 @@
+/* pooling.c - max-pooling, average pooling and their gradients. */
+#include "ops/image/pooling.h"
+
+#include "ops/helpers.h"
+
+#define MOST_SIZE ((int64_t)1 << 30)
+
+static bool is_gradient(const struct node *node)
+{
+    return node->op == &op_max_pool_gradient || node->op == &op_average_pool_gradient;
+}
+
+static const struct pool_attributes *attributes_of(const struct node *node)
+{
+    const struct pool_gradient_attributes *back = node->attributes;
+    return is_gradient(node) ? &back->pool : node->attributes;
+}
+
+/* Without y. */
+static void input_sizes(struct pool_sizes *s, const struct node *node)
+{
+    const struct pool_gradient_attributes *back = node->attributes;
+    const struct pool_attributes *pool = attributes_of(node);
+    const struct shape *data = &node->input[0]->shape;
+    int axes = data->rank - 2;
+    *s = (struct pool_sizes){.channels = data->dim[axes + 1], .adaptive = pool->adaptive};
+    for (int i = 0; i < MOST_SPACE; i++)
+        s->x[i] = s->y[i] = s->window[i] = s->stride[i] = 1;
+    for (int i = 0; i < axes; i++) {
+        int to = MOST_SPACE - axes + i;
+        s->x[to] = is_gradient(node) ? back->input[i] : data->dim[1 + i];
+        s->window[to] = pool->window[i];
+        s->stride[to] = pool->adaptive ? 1 : pool->stride[i];
+        s->before[to] = pool->pad[2 * i];
+    }
+}
+
+void pool_sizes_of(struct pool_sizes *s, const struct node *node)
+{
+    const struct shape *y = is_gradient(node) ? &node->input[0]->shape : &node->output[0]->shape;
+    input_sizes(s, node);
+    for (int i = 0; i < y->rank - 2; i++)
+        s->y[MOST_SPACE - (y->rank - 2) + i] = y->dim[1 + i];
+}
+
+/* The most cells that a window can have. */
+static double most_cells(const struct pool_sizes *s)
+{
+    double cells = 1;
+    for (int i = 0; i < MOST_SPACE; i++)
+        cells *= (double)(s->adaptive ? s->x[i] / s->y[i] + (s->x[i] % s->y[i] ? 2 : 0) : s->window[i]);
+    return cells;
+}
+
+int pool_index_bits(const struct pool_sizes *s)
+{
+    static const struct {
+        int cells, bits;
+    } kinds[] = {{2, 1}, {4, 2}, {16, 4}, {255, 8}};
+    double cells = most_cells(s);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (cells <= kinds[i].cells)
+            return kinds[i].bits;
+    return 32;
+}
+
+/* ---- shapes ------------------------------------------------------------ */
+
+/* Padding below the window's size: no window lies in padding alone. */
+static plim_status check_axis(const struct node *node, const struct pool_sizes *s, int i, int64_t after,
+                              plim_error *error)
+{
+    if (s->window[i] < 1 || s->window[i] > MOST_SIZE || s->x[i] < 1 || s->x[i] > MOST_SIZE)
+        return misfit(node, error, "a window of %lld over an input of %lld is not possible", (long long)s->window[i],
+                      (long long)s->x[i]);
+    if (s->stride[i] < 1 || s->stride[i] > MOST_SIZE)
+        return misfit(node, error, "a stride of %lld is not possible", (long long)s->stride[i]);
+    for (int k = 0; k < 2; k++) {
+        int64_t pad = k ? after : s->before[i];
+        if (pad < 0 || pad >= s->window[i] || (s->adaptive && pad))
+            return misfit(node, error, "a padding of %lld for a window of %lld", (long long)pad,
+                          (long long)s->window[i]);
+    }
+    if (!s->adaptive && s->x[i] + s->before[i] + after < s->window[i])
+        return misfit(node, error, "a window of %lld does not fit in a padded input of %lld", (long long)s->window[i],
+                      (long long)(s->x[i] + s->before[i] + after));
+    return PLIM_OK;
+}
+
+/* With the extents of y. */
+static plim_status output_sizes(struct pool_sizes *s, const struct node *node, plim_error *error)
+{
+    const struct pool_attributes *pool = attributes_of(node);
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    int axes = node->input[0]->shape.rank - 2;
+    if (axes < 1 || axes > MOST_SPACE)
+        return misfit(node, error, "an input of %d axes; pooling takes 3 to 5", axes + 2);
+    input_sizes(s, node);
+    for (int i = MOST_SPACE - axes; i < MOST_SPACE; i++) {
+        int64_t after = pool->pad[2 * (i - MOST_SPACE + axes) + 1];
+        TRY(check_axis(node, s, i, after, error));
+        s->y[i] = s->adaptive ? s->window[i] : (s->x[i] + s->before[i] + after - s->window[i]) / s->stride[i] + 1;
+    }
+    if (most_cells(s) > (double)INT32_MAX)
+        return misfit(node, error, "a window of %.0f cells", most_cells(s));
+    return PLIM_OK;
+}
+
+static struct shape data_shape(const struct node *node, const int64_t extents[MOST_SPACE])
+{
+    struct shape shape = node->input[0]->shape;
+    for (int i = 0; i < shape.rank - 2; i++)
+        shape.dim[1 + i] = extents[MOST_SPACE - (shape.rank - 2) + i];
+    return shape;
+}
+
+static int64_t y_row_of(const struct pool_sizes *s)
+{
+    return s->y[0] * s->y[1] * s->y[2] * s->channels;
+}
+
+static enum type index_type(const struct pool_sizes *s)
+{
+    return pool_index_bits(s) > 8 ? TYPE_I32 : TYPE_U8;
+}
+
+static struct shape index_shape(const struct node *node, const struct pool_sizes *s)
+{
+    int bits = pool_index_bits(s);
+    return bits >= 8 ? data_shape(node, s->y) : shape_2(node->input[0]->shape.dim[0], packed_bytes(y_row_of(s), bits));
+}
+
+static plim_status pool_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    struct pool_sizes s;
+    TRY(output_sizes(&s, node, error));
+    output_of(graph, node, 0, node->input[0]->type, data_shape(node, s.y), true);
+    if (node->op == &op_max_pool)
+        output_of(graph, node, 1, index_type(&s), index_shape(node, &s), true);
+    return PLIM_OK;
+}
+
+static plim_status pool_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct tensor *dy = node->input[0], *index = node->input_count > 1 ? node->input[1] : NULL;
+    struct pool_sizes s;
+    TRY(output_sizes(&s, node, error));
+    struct shape expected = data_shape(node, s.y), packed = index_shape(node, &s);
+    if (index) {
+        TRY(need_type(node, 1, index_type(&s), error));
+        TRY(need_batched(node, 1, error));
+    }
+    if (!shape_equal(&dy->shape, &expected) || (index && !shape_equal(&index->shape, &packed)))
+        return misfit(node, error, "gradient, index and output sizes differ");
+    output_of(graph, node, 0, dy->type, data_shape(node, s.x), true);
+    return PLIM_OK;
+}
+
+static void pool_cut(struct cut *cut, const struct node *node)
+{
+    struct pool_sizes s;
+    pool_sizes_of(&s, node);
+    double work = (double)(node->input[0]->shape.dim[0] * s.channels);
+    for (int i = 0; i < MOST_SPACE; i++)
+        work *= (double)s.y[i] * (double)(s.adaptive ? s.x[i] / s.y[i] + 1 : s.window[i]);
+    cut_rows(cut, node, node->input[0], work);
+}
+
+/* ---- the cells of a window --------------------------------------------- */
+
+struct window {
+    struct pool_span span[MOST_SPACE];
+    int64_t cells; /* inside */
+};
+
+/* Of element i of y (or dy). */
+static struct window window_of(const struct pool_sizes *s, int64_t i)
+{
+    struct window w = {.cells = 1};
+    i /= s->channels;
+    for (int axis = MOST_SPACE - 1; axis >= 0; axis--) {
+        w.span[axis] = pool_span(s, axis, i % s->y[axis]);
+        w.cells *= w.span[axis].end - w.span[axis].begin;
+        i /= s->y[axis];
+    }
+    return w;
+}
+
+/* The element of x at cell number `cell` of those inside, for element i of y; place: its number in the window. */
+static int64_t window_element(int64_t *place, const struct pool_sizes *s, const struct window *w, int64_t cell,
+                              int64_t i)
+{
+    int64_t at = i / s->channels / (s->y[0] * s->y[1] * s->y[2]), in[MOST_SPACE];
+    for (int axis = MOST_SPACE - 1; axis >= 0; axis--) {
+        int64_t extent = w->span[axis].end - w->span[axis].begin;
+        in[axis] = cell % extent;
+        cell /= extent;
+    }
+    *place = 0;
+    for (int axis = 0; axis < MOST_SPACE; axis++) {
+        at = at * s->x[axis] + w->span[axis].begin + in[axis];
+        *place = *place * w->span[axis].width + w->span[axis].skipped + in[axis];
+    }
+    return at * s->channels + i % s->channels;
+}
+
+/* ---- places in windows, by element of y ---------------------------------- */
+
+static int64_t place_at(const struct call *call, const struct pool_sizes *s, int64_t i)
+{
+    int bits = pool_index_bits(s);
+    int64_t row = y_row_of(s);
+    const uint8_t *packed = call->input[1];
+    return bits >= 8 ? (int64_t)get(call, 1, i) : packed_get(packed + i / row * packed_bytes(row, bits), bits, i % row);
+}
+
+static void set_place(const struct call *call, const struct pool_sizes *s, int64_t i, int64_t place)
+{
+    int bits = pool_index_bits(s);
+    int64_t row = y_row_of(s);
+    uint8_t *packed = call->output[1];
+    if (bits >= 8)
+        set(call, 1, i, (double)place);
+    else
+        packed_set(packed + i / row * packed_bytes(row, bits), bits, i % row, (int)place);
+}
+
+/* ---- max_pool ---------------------------------------------------------- */
+
+static void max_pool_reference(const struct call *call)
+{
+    const struct tensor *y = call->node->output[0];
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
+    for (int64_t i = 0; i < call_rows(call, y) * shape_row(&y->shape); i++) {
+        struct window w = window_of(&s, i);
+        double best = 0;
+        int64_t place, best_place = -1;
+        for (int64_t cell = 0; cell < w.cells; cell++) {
+            double value = get(call, 0, window_element(&place, &s, &w, cell, i));
+            if (best_place < 0 || value > best) {
+                best = value;
+                best_place = place;
+            }
+        }
+        set(call, 0, i, best);
+        set_place(call, &s, i, best_place);
+    }
+}
+
+static struct pool_gradient_attributes backward_of(const struct node *node)
+{
+    struct pool_gradient_attributes back = {.pool = *attributes_of(node)};
+    for (int i = 0; i < node->input[0]->shape.rank - 2; i++)
+        back.input[i] = node->input[0]->shape.dim[1 + i];
+    return back;
+}
+
+static void max_pool_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                          struct tensor **d_input)
+{
+    struct pool_gradient_attributes back = backward_of(node);
+    if (wanted[0] && d_output[0])
+        d_input[0] = graph_add(graph, &op_max_pool_gradient, (struct tensor *[]){d_output[0], node->output[1]}, 2,
+                               &back, sizeof(back));
+}
+
+/* Rests under the stride, overlap, padding on one side, a window to the rim; one and three axes; more cells than a
+   byte counts; windows that differ. */
+struct example_case {
+    int axes;
+    int64_t x[MOST_SPACE], channels;
+    struct pool_attributes pool;
+};
+static const struct example_case cases[] = {
+    {2, {4, 6}, 3, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}},
+    {2, {5, 7}, 2, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}},
+    {2, {6, 5}, 17, {{3, 2}, {1, 2}, {1, 0, 0, 1}, 0}},
+    {2, {15, 17}, 1, {{15, 17}, {1, 1}, {0, 0, 0, 0}, 0}},
+    {2, {9, 8}, 33, {{3, 3}, {2, 2}, {1, 1, 0, 1}, 0}},
+    {1, {11}, 5, {{3}, {2}, {1, 1}, 0}},
+    {3, {4, 3, 5}, 2, {{2, 3, 2}, {2, 1, 1}, {0, 0, 1, 1, 1, 0}, 0}},
+    {2, {16, 17}, 3, {{16, 17}, {1, 1}, {0, 0, 0, 0}, 0}},
+    {2, {7, 5}, 2, {{3, 5}, {0}, {0}, 1}},
+    {2, {7, 5}, 18, {{2, 3}, {0}, {0}, 1}},
+    {1, {300}, 2, {{1}, {0}, {0}, 1}},
+    {1, {9}, 3, {{2}, {2}, {0, 1}, 0}},
+    {2, {6, 6}, 8, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}},
+};
+#define CASES (int)(sizeof(cases) / sizeof(cases[0]))
+static const struct example_case any_place = {2, {6, 5}, 7, {{3, 2}, {1, 2}, {1, 0, 0, 1}, 0}};
+
+static struct tensor *example_x(struct graph *graph, const struct example_case *c, enum type type)
+{
+    int64_t row[MOST_SPACE + 1];
+    for (int i = 0; i < c->axes; i++)
+        row[i] = c->x[i];
+    row[c->axes] = c->channels;
+    return example_input(graph, "x", type, c->axes + 1, row);
+}
+
+static struct tensor *example_dy(struct graph *graph, const struct example_case *c, const char *name, enum type type)
+{
+    int64_t row[MOST_SPACE + 1];
+    const struct pool_attributes *pool = &c->pool;
+    for (int i = 0; i < c->axes; i++)
+        row[i] = pool->adaptive
+                     ? pool->window[i]
+                     : (c->x[i] + pool->pad[2 * i] + pool->pad[2 * i + 1] - pool->window[i]) / pool->stride[i] + 1;
+    row[c->axes] = c->channels;
+    return example_input(graph, name, type, c->axes + 1, row);
+}
+
+static struct tensor *max_pool_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= CASES)
+        return NULL;
+    const struct example_case *c = &cases[variant];
+    struct tensor *x = example_x(graph, c, type);
+    return graph_add(graph, &op_max_pool, &x, 1, &c->pool, sizeof(c->pool));
+}
+
+const struct op op_max_pool = {
+    .name = "max_pool",
+    .inputs = 1,
+    .outputs = 2,
+    .attributes_bytes = sizeof(struct pool_attributes),
+    .infer = pool_infer,
+    .gradient = max_pool_back,
+    .keeps_outputs = 1 << 1,
+    .in_place = NO_INPUT,
+    .cut = pool_cut,
+    .reference = max_pool_reference,
+    .example = max_pool_example,
+};
+
+/* ---- max_pool_gradient ------------------------------------------------- */
+
+static void spread_to_largest(const struct scatter *scatter)
+{
+    const struct call *call = scatter->call;
+    const struct tensor *dy = call->node->input[0], *dx = call->node->output[0];
+    int64_t rows = call_rows(call, dx);
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
+    for (int64_t i = 0; i < rows * shape_row(&dy->shape); i++) {
+        struct window w = window_of(&s, i);
+        for (int64_t cell = 0; cell < w.cells; cell++) {
+            int64_t place, at = window_element(&place, &s, &w, cell, i);
+            if (place == place_at(call, &s, i)) /* an index into padding is nobody's */
+                scatter_add(scatter, at, get(call, 0, i));
+        }
+    }
+}
+
+static void max_pool_gradient_reference(const struct call *call)
+{
+    const struct tensor *dx = call->node->output[0];
+    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_to_largest);
+}
+
+static struct pool_gradient_attributes example_backward(const struct example_case *c)
+{
+    struct pool_gradient_attributes back = {.pool = c->pool};
+    for (int i = 0; i < MOST_SPACE; i++)
+        back.input[i] = c->x[i];
+    return back;
+}
+
+/* With the places that max_pool finds, and once with any that fit in the bits: some lie in padding, some nowhere. */
+static struct tensor *max_pool_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant > CASES)
+        return NULL;
+    const struct example_case *c = variant < CASES ? &cases[variant] : &any_place;
+    struct pool_gradient_attributes back = example_backward(c);
+    struct tensor *dy = example_dy(graph, c, "dy", type), *x = variant < CASES ? example_x(graph, c, type) : NULL;
+    if (!dy)
+        return NULL;
+    struct tensor *index = x ? graph_output(graph_add(graph, &op_max_pool, &x, 1, &c->pool, sizeof(c->pool)), 1)
+                             : example_input(graph, "index:256", TYPE_U8, ROW(packed_bytes(shape_row(&dy->shape), 4)));
+    return graph_add(graph, &op_max_pool_gradient, (struct tensor *[]){dy, index}, 2, &back, sizeof(back));
+}
+
+const struct op op_max_pool_gradient = {
+    .name = "max_pool_gradient",
+    .inputs = 2,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct pool_gradient_attributes),
+    .infer = pool_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = pool_cut,
+    .reference = max_pool_gradient_reference,
+    .example = max_pool_gradient_example,
+};
+
+/* ---- average_pool ------------------------------------------------------ */
+
+static void average_pool_reference(const struct call *call)
+{
+    const struct tensor *y = call->node->output[0];
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
+    for (int64_t i = 0; i < call_rows(call, y) * shape_row(&y->shape); i++) {
+        struct window w = window_of(&s, i);
+        double sum = 0;
+        int64_t place;
+        for (int64_t cell = 0; cell < w.cells; cell++)
+            sum += get(call, 0, window_element(&place, &s, &w, cell, i));
+        set(call, 0, i, sum / (double)w.cells);
+    }
+}
+
+static void average_pool_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
+                              const bool *wanted, struct tensor **d_input)
+{
+    struct pool_gradient_attributes back = backward_of(node);
+    if (wanted[0])
+        d_input[0] = graph_add(graph, &op_average_pool_gradient, d_output, 1, &back, sizeof(back));
+}
+
+static struct tensor *average_pool_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= CASES)
+        return NULL;
+    const struct example_case *c = &cases[variant];
+    struct tensor *x = example_x(graph, c, type);
+    return graph_add(graph, &op_average_pool, &x, 1, &c->pool, sizeof(c->pool));
+}
+
+const struct op op_average_pool = {
+    .name = "average_pool",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct pool_attributes),
+    .infer = pool_infer,
+    .gradient = average_pool_back,
+    .in_place = NO_INPUT,
+    .cut = pool_cut,
+    .reference = average_pool_reference,
+    .example = average_pool_example,
+};
+
+/* ---- average_pool_gradient --------------------------------------------- */
+
+static void spread_to_all(const struct scatter *scatter)
+{
+    const struct call *call = scatter->call;
+    const struct tensor *dy = call->node->input[0], *dx = call->node->output[0];
+    int64_t rows = call_rows(call, dx);
+    struct pool_sizes s;
+    pool_sizes_of(&s, call->node);
+    for (int64_t i = 0; i < rows * shape_row(&dy->shape); i++) {
+        struct window w = window_of(&s, i);
+        for (int64_t cell = 0; cell < w.cells; cell++) {
+            int64_t place, at = window_element(&place, &s, &w, cell, i);
+            scatter_add(scatter, at, get(call, 0, i) / (double)w.cells);
+        }
+    }
+}
+
+static void average_pool_gradient_reference(const struct call *call)
+{
+    const struct tensor *dx = call->node->output[0];
+    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_to_all);
+}
+
+static struct tensor *average_pool_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= CASES)
+        return NULL;
+    const struct example_case *c = &cases[variant];
+    struct pool_gradient_attributes back = example_backward(c);
+    struct tensor *dy = example_dy(graph, c, "dy", type);
+    return graph_add(graph, &op_average_pool_gradient, &dy, 1, &back, sizeof(back));
+}
+
+const struct op op_average_pool_gradient = {
+    .name = "average_pool_gradient",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct pool_gradient_attributes),
+    .infer = pool_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = pool_cut,
+    .reference = average_pool_gradient_reference,
+    .example = average_pool_gradient_example,
+};

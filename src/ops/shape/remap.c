@@ -1,0 +1,440 @@
+/* remap.c - slice, pad, tile, repeat, roll, resize_nearest: places that are functions of an axis each. */
+#include "ops/shape/remap.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/helpers.h"
+
+/* ---- rules of an axis ---------------------------------------------------- */
+
+static int64_t from_keep(const struct axis_map *map, int64_t extent, int64_t i)
+{
+    (void)map, (void)extent;
+    return i;
+}
+
+static int64_t from_slice(const struct axis_map *map, int64_t extent, int64_t i)
+{
+    (void)extent;
+    return map->begin + i * map->step;
+}
+
+static int64_t from_pad(const struct axis_map *map, int64_t extent, int64_t i)
+{
+    i -= map->begin;
+    return i < extent ? i : -1;
+}
+
+static int64_t from_reflect(const struct axis_map *map, int64_t extent, int64_t i)
+{
+    i -= map->begin;
+    return i < 0 ? -i : i < extent ? i : 2 * extent - 2 - i;
+}
+
+static int64_t from_symmetric(const struct axis_map *map, int64_t extent, int64_t i)
+{
+    i -= map->begin;
+    return i < 0 ? -i - 1 : i < extent ? i : 2 * extent - 1 - i;
+}
+
+static int64_t from_tile(const struct axis_map *map, int64_t extent, int64_t i)
+{
+    (void)map;
+    return i % extent;
+}
+
+static int64_t from_repeat(const struct axis_map *map, int64_t extent, int64_t i)
+{
+    (void)extent;
+    return i / map->step;
+}
+
+static int64_t from_roll(const struct axis_map *map, int64_t extent, int64_t i)
+{
+    int64_t at = (i - map->begin % extent) % extent;
+    return at < 0 ? at + extent : at;
+}
+
+/* In float32, as TensorFlow reckons. */
+static int64_t from_nearest(const struct axis_map *map, int64_t extent, int64_t i)
+{
+    int64_t at = (int64_t)floorf(((float)i + 0.5f) * ((float)extent / (float)map->extent));
+    return at < extent ? at : extent - 1;
+}
+
+static bool fits_keep(const struct axis_map *map, int64_t extent)
+{
+    return map->extent == extent;
+}
+
+static bool inside(int64_t i, int64_t extent)
+{
+    return i >= 0 && i < extent;
+}
+
+#define MOST_STEP ((int64_t)1 << 40) /* products of steps and extents stay whole numbers */
+
+static bool fits_slice(const struct axis_map *map, int64_t extent)
+{
+    return map->step != 0 && map->step > -MOST_STEP && map->step < MOST_STEP && map->extent <= extent &&
+           inside(map->begin, extent) && inside(map->begin + (map->extent - 1) * map->step, extent);
+}
+
+static bool fits_pad(const struct axis_map *map, int64_t extent)
+{
+    return map->begin >= 0 && map->extent - map->begin >= extent;
+}
+
+static bool fits_reflect(const struct axis_map *map, int64_t extent)
+{
+    return fits_pad(map, extent) && map->begin < extent && map->extent - map->begin - extent < extent;
+}
+
+static bool fits_symmetric(const struct axis_map *map, int64_t extent)
+{
+    return fits_pad(map, extent) && map->begin <= extent && map->extent - map->begin - extent <= extent;
+}
+
+static bool fits_tile(const struct axis_map *map, int64_t extent)
+{
+    return map->extent % extent == 0;
+}
+
+static bool fits_repeat(const struct axis_map *map, int64_t extent)
+{
+    return map->step > 0 && map->extent / map->step == extent && map->extent % map->step == 0;
+}
+
+static bool fits_always(const struct axis_map *map, int64_t extent)
+{
+    return map->extent < 1 << 24 && extent < 1 << 24;
+}
+
+static const struct {
+    int64_t (*from)(const struct axis_map *map, int64_t extent, int64_t i);
+    bool (*fits)(const struct axis_map *map, int64_t extent);
+} rules[AXIS_RULES] = {
+    [AXIS_KEEP] = {from_keep, fits_keep},
+    [AXIS_SLICE] = {from_slice, fits_slice},
+    [AXIS_PAD] = {from_pad, fits_pad},
+    [AXIS_REFLECT] = {from_reflect, fits_reflect},
+    [AXIS_SYMMETRIC] = {from_symmetric, fits_symmetric},
+    [AXIS_TILE] = {from_tile, fits_tile},
+    [AXIS_REPEAT] = {from_repeat, fits_repeat},
+    [AXIS_ROLL] = {from_roll, fits_keep},
+    [AXIS_NEAREST] = {from_nearest, fits_always},
+};
+
+int64_t axis_from(const struct axis_map *map, int64_t extent, int64_t i)
+{
+    int64_t at = rules[map->rule].from(map, extent, i);
+    return at < 0 ? -1 : at;
+}
+
+/* ---- what the ops share -------------------------------------------------- */
+
+static plim_status check_axes(const struct node *node, const struct remap_attributes *attributes,
+                              const struct shape *shape, plim_error *error)
+{
+    for (int axis = 0; axis < shape->rank; axis++) {
+        const struct axis_map *map = &attributes->axis[axis];
+        bool known = map->rule >= 0 && map->rule < AXIS_RULES && map->extent > 0 && (axis || map->rule == AXIS_KEEP);
+        if (!known || !rules[map->rule].fits(map, shape->dim[axis]))
+            return misfit(node, error, "axis %d of %lld cannot become one of %lld (from %lld by %lld)", axis,
+                          (long long)shape->dim[axis], (long long)map->extent, (long long)map->begin,
+                          (long long)map->step);
+    }
+    return PLIM_OK;
+}
+
+static plim_status remap_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct remap_attributes *attributes = node->attributes;
+    const struct tensor *x = node->input[0];
+    struct shape shape = x->shape;
+    TRY(check_axes(node, attributes, &shape, error));
+    for (int axis = 0; axis < shape.rank; axis++)
+        shape.dim[axis] = attributes->axis[axis].extent;
+    output_of(graph, node, 0, x->type, shape, x->batched);
+    return PLIM_OK;
+}
+
+/* Where element i of a row of the output comes from in a row of the input; -1: from outside. */
+static int64_t place_from(const struct remap_attributes *attributes, const struct shape *to, const struct shape *from,
+                          int64_t i)
+{
+    int64_t place = 0, step = 1;
+    for (int axis = to->rank - 1; axis > 0; axis--) {
+        int64_t at = axis_from(&attributes->axis[axis], from->dim[axis], i % to->dim[axis]);
+        if (at < 0)
+            return -1;
+        place += at * step;
+        step *= from->dim[axis];
+        i /= to->dim[axis];
+    }
+    return place;
+}
+
+static void remap_reference(const struct call *call)
+{
+    const struct remap_attributes *attributes = call->node->attributes;
+    const struct tensor *x = call->node->input[0], *y = call->node->output[0];
+    int64_t rows = call_rows(call, y), from = shape_row(&x->shape), to = shape_row(&y->shape);
+    for (int64_t n = 0; n < rows; n++) {
+        for (int64_t i = 0; i < to; i++) {
+            int64_t place = place_from(attributes, &y->shape, &x->shape, i);
+            set(call, 0, n * to + i, place < 0 ? attributes->value : get(call, 0, n * from + place));
+        }
+    }
+}
+
+static void remap_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                       struct tensor **d_input)
+{
+    const struct remap_attributes *attributes = node->attributes;
+    struct remap_gradient_attributes back = {.forward = *attributes, .input = node->input[0]->shape};
+    if (wanted[0])
+        d_input[0] = graph_add(graph, &op_remap_gradient, d_output, 1, &back, sizeof(back));
+}
+
+#define REMAP_OP(word, whole)                                                                                          \
+    const struct op op_##word = {                                                                                      \
+        .name = #word,                                                                                                 \
+        .inputs = 1,                                                                                                   \
+        .outputs = 1,                                                                                                  \
+        .attributes_bytes = sizeof(struct remap_attributes),                                                           \
+        .infer = remap_infer,                                                                                          \
+        .gradient = remap_back,                                                                                        \
+        .hands_on = whole,                                                                                             \
+        .in_place = NO_INPUT,                                                                                          \
+        .cut = cut_elementwise,                                                                                        \
+        .reference = remap_reference,                                                                                  \
+        .example = word##_example,                                                                                     \
+    }
+
+/* ---- examples ------------------------------------------------------------ */
+
+struct remap_case {
+    struct shape row;
+    struct axis_map axis[MOST_AXES - 1]; /* after the batch; extent 0: kept */
+    double value;
+};
+
+static struct tensor *remap_example(struct graph *graph, int variant, enum type type, const struct op *op,
+                                    const struct remap_case *cases, int count)
+{
+    if (variant >= count)
+        return NULL;
+    const struct remap_case *c = &cases[variant];
+    struct tensor *x = example_input(graph, "x", type, c->row.rank, c->row.dim);
+    struct axis_map axis[MOST_AXES] = {{0}};
+    memcpy(axis + 1, c->axis, sizeof(c->axis));
+    return remap(graph, op, x, axis, c->row.rank + 1, c->value);
+}
+
+#define CASES(...)                                                                                                     \
+    static const struct remap_case cases[] = {__VA_ARGS__};                                                            \
+    const int count = (int)(sizeof(cases) / sizeof(cases[0]))
+
+static struct tensor *slice_example(struct graph *graph, int variant, enum type type)
+{
+    CASES({{1, {9}}, {{AXIS_SLICE, 4, 2, 1}}, 0}, {{1, {9}}, {{AXIS_SLICE, 9, 8, -1}}, 0},
+          {{3, {7, 5, 3}}, {{AXIS_SLICE, 3, 1, 2}, {AXIS_SLICE, 5, 4, -1}}, 0},
+          {{3, {4, 5, 6}}, {{AXIS_SLICE, 2, 1, 1}, {0}, {AXIS_SLICE, 3, 5, -2}}, 0},
+          {{2, {1, 1}}, {{AXIS_SLICE, 1, 0, 1}}, 0}, {{2, {6, 4}}, {{AXIS_SLICE, 3, 2, 1}}, 0});
+    return remap_example(graph, variant, type, &op_slice, cases, count);
+}
+
+static struct tensor *pad_example(struct graph *graph, int variant, enum type type)
+{
+    CASES({{3, {3, 4, 2}}, {{AXIS_PAD, 6, 1, 0}, {AXIS_PAD, 7, 0, 0}}, 0}, {{1, {5}}, {{AXIS_REFLECT, 12, 4, 0}}, 0},
+          {{2, {4, 3}}, {{AXIS_SYMMETRIC, 12, 4, 0}, {AXIS_SYMMETRIC, 5, 0, 0}}, 0},
+          {{2, {2, 3}}, {{0}, {AXIS_PAD, 8, 3, 0}}, -1.5},
+          {{3, {3, 3, 5}}, {{AXIS_REFLECT, 6, 1, 0}, {AXIS_PAD, 4, 1, 0}}, 2});
+    return remap_example(graph, variant, type, &op_pad, cases, count);
+}
+
+static struct tensor *tile_example(struct graph *graph, int variant, enum type type)
+{
+    CASES({{2, {3, 2}}, {{AXIS_TILE, 6, 0, 0}, {AXIS_TILE, 6, 0, 0}}, 0}, {{1, {1}}, {{AXIS_TILE, 5, 0, 0}}, 0},
+          {{2, {1, 19}}, {{AXIS_TILE, 4, 0, 0}}, 0}, {{1, {7}}, {{AXIS_TILE, 7, 0, 0}}, 0});
+    return remap_example(graph, variant, type, &op_tile, cases, count);
+}
+
+static struct tensor *repeat_example(struct graph *graph, int variant, enum type type)
+{
+    CASES({{3, {3, 2, 5}}, {{AXIS_REPEAT, 6, 0, 2}, {AXIS_REPEAT, 6, 0, 3}}, 0},
+          {{1, {4}}, {{AXIS_REPEAT, 8, 0, 2}}, 0},
+          {{4, {2, 1, 3, 17}}, {{AXIS_REPEAT, 2, 0, 1}, {AXIS_REPEAT, 4, 0, 4}, {AXIS_REPEAT, 6, 0, 2}}, 0});
+    return remap_example(graph, variant, type, &op_repeat, cases, count);
+}
+
+static struct tensor *roll_example(struct graph *graph, int variant, enum type type)
+{
+    CASES({{2, {5, 3}}, {{AXIS_ROLL, 5, 2, 0}, {AXIS_ROLL, 3, -1, 0}}, 0}, {{1, {4}}, {{AXIS_ROLL, 4, 103, 0}}, 0},
+          {{2, {7, 18}}, {{AXIS_ROLL, 7, -9, 0}}, 0});
+    return remap_example(graph, variant, type, &op_roll, cases, count);
+}
+
+static struct tensor *resize_nearest_example(struct graph *graph, int variant, enum type type)
+{
+    CASES({{3, {3, 5, 2}}, {{AXIS_NEAREST, 7, 0, 0}, {AXIS_NEAREST, 3, 0, 0}}, 0},
+          {{3, {4, 4, 1}}, {{AXIS_NEAREST, 1, 0, 0}, {AXIS_NEAREST, 9, 0, 0}}, 0});
+    return remap_example(graph, variant, type, &op_resize_nearest, cases, count);
+}
+
+REMAP_OP(slice, NULL);
+REMAP_OP(pad, NULL);
+REMAP_OP(tile, hands_on_always);
+REMAP_OP(repeat, hands_on_always);
+REMAP_OP(roll, hands_on_always);
+REMAP_OP(resize_nearest, NULL);
+
+/* ---- remap_gradient: dx[from(i)] += dy[i] -------------------------------- */
+
+static plim_status gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct remap_gradient_attributes *attributes = node->attributes;
+    const struct tensor *dy = node->input[0];
+    TRY(need_real(node, 0, error));
+    TRY(check_axes(node, &attributes->forward, &attributes->input, error));
+    bool fits = dy->shape.rank == attributes->input.rank;
+    for (int axis = 0; fits && axis < dy->shape.rank; axis++)
+        fits = attributes->forward.axis[axis].extent == dy->shape.dim[axis];
+    if (!fits)
+        return misfit(node, error, "the gradient has another shape than the output had");
+    output_of(graph, node, 0, dy->type, attributes->input, dy->batched);
+    return PLIM_OK;
+}
+
+static void spread_back(const struct scatter *scatter)
+{
+    const struct call *call = scatter->call;
+    const struct remap_gradient_attributes *attributes = call->node->attributes;
+    const struct tensor *dy = call->node->input[0], *dx = call->node->output[0];
+    int64_t rows = call_rows(call, dx), from = shape_row(&dy->shape), to = shape_row(&dx->shape);
+    for (int64_t n = 0; n < rows; n++) {
+        for (int64_t i = 0; i < from; i++) {
+            int64_t place = place_from(&attributes->forward, &dy->shape, &dx->shape, i);
+            if (place >= 0)
+                scatter_add(scatter, n * to + place, get(call, 0, n * from + i));
+        }
+    }
+}
+
+static void gradient_reference(const struct call *call)
+{
+    const struct tensor *dx = call->node->output[0];
+    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_back);
+}
+
+/* Every example of the ops above, the other way. */
+static struct tensor *remap_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    CASES({{3, {7, 5, 3}}, {{AXIS_SLICE, 3, 1, 2}, {AXIS_SLICE, 5, 4, -1}}, 0},
+          {{3, {3, 4, 2}}, {{AXIS_PAD, 6, 1, 0}, {AXIS_PAD, 7, 0, 0}}, 0}, {{1, {5}}, {{AXIS_REFLECT, 12, 4, 0}}, 0},
+          {{2, {4, 3}}, {{AXIS_SYMMETRIC, 12, 4, 0}, {AXIS_SYMMETRIC, 5, 0, 0}}, 0},
+          {{2, {3, 2}}, {{AXIS_TILE, 6, 0, 0}, {AXIS_TILE, 6, 0, 0}}, 0}, {{2, {1, 19}}, {{AXIS_TILE, 4, 0, 0}}, 0},
+          {{3, {3, 2, 5}}, {{AXIS_REPEAT, 6, 0, 2}, {AXIS_REPEAT, 6, 0, 3}}, 0},
+          {{1, {4}}, {{AXIS_REPEAT, 8, 0, 2}}, 0}, {{2, {5, 3}}, {{AXIS_ROLL, 5, 2, 0}, {AXIS_ROLL, 3, -1, 0}}, 0},
+          {{3, {3, 5, 2}}, {{AXIS_NEAREST, 7, 0, 0}, {AXIS_NEAREST, 3, 0, 0}}, 0},
+          {{3, {3, 3, 5}}, {{AXIS_REFLECT, 6, 1, 0}, {AXIS_PAD, 4, 1, 0}}, 2});
+    if (variant >= count)
+        return NULL;
+    struct remap_gradient_attributes back = {.input = {cases[variant].row.rank + 1, {graph->batch}}};
+    struct shape row = cases[variant].row;
+    back.forward.axis[0].extent = graph->batch;
+    for (int axis = 1; axis < back.input.rank; axis++) {
+        struct axis_map map = cases[variant].axis[axis - 1];
+        back.input.dim[axis] = row.dim[axis - 1];
+        map.extent = row.dim[axis - 1] = map.extent ? map.extent : row.dim[axis - 1];
+        back.forward.axis[axis] = map;
+    }
+    struct tensor *dy = example_input(graph, "dy", type, row.rank, row.dim);
+    return graph_add(graph, &op_remap_gradient, &dy, 1, &back, sizeof(back));
+}
+
+const struct op op_remap_gradient = {
+    .name = "remap_gradient",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct remap_gradient_attributes),
+    .infer = gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_elementwise,
+    .reference = gradient_reference,
+    .example = remap_gradient_example,
+};
+
+/* ---- builders ------------------------------------------------------------ */
+
+struct tensor *remap(struct graph *graph, const struct op *op, struct tensor *x, const struct axis_map *axis, int count,
+                     double value)
+{
+    struct remap_attributes attributes = {.value = value};
+    if (!x)
+        return NULL;
+    for (int i = 0; i < x->shape.rank; i++) {
+        if (i < count && axis[i].rule != AXIS_KEEP)
+            attributes.axis[i] = axis[i];
+        else
+            attributes.axis[i].extent = x->shape.dim[i];
+    }
+    return graph_add(graph, op, &x, 1, &attributes, sizeof(attributes));
+}
+
+static struct tensor *remap_one(struct graph *graph, const struct op *op, struct tensor *x, int axis,
+                                struct axis_map map, double value)
+{
+    struct axis_map maps[MOST_AXES] = {{0}};
+    if (!x)
+        return NULL;
+    if (axis < 1 || axis >= x->shape.rank) {
+        graph_fail(graph, PLIM_BAD_MODEL, "%s: there is no axis %d that could change", op->name, axis);
+        return NULL;
+    }
+    maps[axis] = map;
+    return remap(graph, op, x, maps, MOST_AXES, value);
+}
+
+struct tensor *slice_axis(struct graph *graph, struct tensor *x, int axis, int64_t begin, int64_t size, int64_t step)
+{
+    return remap_one(graph, &op_slice, x, axis, (struct axis_map){AXIS_SLICE, size, begin, step}, 0);
+}
+
+/* Of the axis as x has it; an impossible axis is refused below. */
+static int64_t extent_of(const struct tensor *x, int axis)
+{
+    return x && axis >= 0 && axis < x->shape.rank ? x->shape.dim[axis] : 1;
+}
+
+struct tensor *reverse_axis(struct graph *graph, struct tensor *x, int axis)
+{
+    int64_t extent = extent_of(x, axis);
+    return slice_axis(graph, x, axis, extent - 1, extent, -1);
+}
+
+struct tensor *roll_axis(struct graph *graph, struct tensor *x, int axis, int64_t by)
+{
+    return remap_one(graph, &op_roll, x, axis, (struct axis_map){AXIS_ROLL, extent_of(x, axis), by, 0}, 0);
+}
+
+struct tensor *tile_axis(struct graph *graph, struct tensor *x, int axis, int64_t times)
+{
+    return remap_one(graph, &op_tile, x, axis, (struct axis_map){AXIS_TILE, extent_of(x, axis) * times, 0, 0}, 0);
+}
+
+struct tensor *repeat_axis(struct graph *graph, struct tensor *x, int axis, int64_t times)
+{
+    return remap_one(graph, &op_repeat, x, axis, (struct axis_map){AXIS_REPEAT, extent_of(x, axis) * times, 0, times},
+                     0);
+}
+
+struct tensor *pad_axis(struct graph *graph, struct tensor *x, int axis, int64_t before, int64_t after,
+                        enum axis_rule rule, double value)
+{
+    struct axis_map map = {rule, before + extent_of(x, axis) + after, before, 0};
+    return remap_one(graph, &op_pad, x, axis, map, value);
+}

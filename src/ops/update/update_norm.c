@@ -1,0 +1,571 @@
+/* update_norm.c - what needs a norm: clipping, Lamb, Adafactor. A norm is a
+   sum of squares over slices first, so these are rules of several nodes. */
+#include <math.h>
+
+#include "ops/update/update_own.h"
+
+static struct tensor *example_like(struct graph *graph, const char *name, int variant, enum type type)
+{
+    return variant < update_shapes_count ? graph_state(graph, name, type, update_shapes[variant]) : NULL;
+}
+
+static struct tensor *example_squares(struct graph *graph, const char *name)
+{
+    return graph_state(graph, name, TYPE_F64, shape_1(1));
+}
+
+/* ---- square_sum --------------------------------------------------------- */
+
+static plim_status square_sum_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    output_of(graph, node, 0, TYPE_F64, shape_1(1), false);
+    return PLIM_OK;
+}
+
+static void cut_sum(struct cut *cut, const struct node *node)
+{
+    cut_update(cut, node, 0);
+    for (int k = 0; k < node->output_count; k++)
+        cut->output[k] = PART_SUM;
+}
+
+static void square_sum_reference(const struct call *call)
+{
+    int64_t count = update_elements(call);
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += get(call, 0, i) * get(call, 0, i);
+    share(call, 0, 0, sum);
+}
+
+static struct tensor *square_sum_example(struct graph *graph, int variant, enum type type)
+{
+    struct tensor *x = example_like(graph, "x", variant, type);
+    return x ? unary(graph, &op_square_sum, x) : NULL;
+}
+
+const struct op op_square_sum = {
+    .name = "square_sum",
+    .inputs = 1,
+    .outputs = 1,
+    .infer = square_sum_infer,
+    .no_gradient = "it measures gradients, and " NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_sum,
+    .reference = square_sum_reference,
+    .example = square_sum_example,
+};
+
+/* ---- clip_value, clip_norm ---------------------------------------------- */
+
+static plim_status clip_value_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static void cut_clip_value(struct cut *cut, const struct node *node)
+{
+    cut_update(cut, node, 0);
+}
+
+/* NaN stays. */
+static void clip_value_reference(const struct call *call)
+{
+    const struct clip_attributes *a = call->node->attributes;
+    int64_t count = update_elements(call);
+    for (int64_t i = 0; i < count; i++) {
+        double g = get(call, 0, i);
+        set(call, 0, i, g > a->limit ? a->limit : g < -a->limit ? -a->limit : g);
+    }
+}
+
+static struct tensor *clip_value_example(struct graph *graph, int variant, enum type type)
+{
+    struct clip_attributes attributes = {.limit = 0.3};
+    struct tensor *g = example_like(graph, "g", variant, type);
+    return g ? graph_add(graph, &op_clip_value, &g, 1, &attributes, sizeof(attributes)) : NULL;
+}
+
+const struct op op_clip_value = {
+    .name = "clip_value",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct clip_attributes),
+    .infer = clip_value_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = 0,
+    .cut = cut_clip_value,
+    .reference = clip_value_reference,
+    .example = clip_value_example,
+};
+
+static plim_status clip_norm_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    TRY(need_one(node, 1, TYPE_F64, error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+double clip_norm_factor(const struct clip_attributes *a, double squares)
+{
+    double norm = sqrt(squares);
+    if (a->global)
+        return a->limit * fmin(1 / norm, 1 / a->limit) + (norm - norm);
+    return a->limit / (norm > a->limit ? norm : norm == norm ? a->limit : norm);
+}
+
+static void clip_norm_reference(const struct call *call)
+{
+    double factor = clip_norm_factor(call->node->attributes, get(call, 1, 0));
+    int64_t count = update_elements(call);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 0, i) * factor);
+}
+
+static struct tensor *clip_norm_example(struct graph *graph, int variant, enum type type)
+{
+    struct clip_attributes attributes = {.limit = 0.5, .global = variant % 2};
+    struct tensor *g = example_like(graph, "g", variant, type);
+    if (!g)
+        return NULL;
+    struct tensor *inputs[2] = {g, example_squares(graph, "positive:squares")};
+    return graph_add(graph, &op_clip_norm, inputs, 2, &attributes, sizeof(attributes));
+}
+
+const struct op op_clip_norm = {
+    .name = "clip_norm",
+    .inputs = 2,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct clip_attributes),
+    .infer = clip_norm_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = 0,
+    .cut = cut_control_1,
+    .reference = clip_norm_reference,
+    .example = clip_norm_example,
+};
+
+/* ---- lamb --------------------------------------------------------------- */
+
+static plim_status lamb_direction_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    TRY(need_control(node, 1, error));
+    TRY(need_alike(node, 0, 2, error));
+    TRY(need_alike(node, 0, 3, error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static void lamb_direction_reference(const struct call *call)
+{
+    const double *control = call->input[1];
+    int64_t count = update_elements(call);
+    bool applies = control[CONTROL_APPLIES] != 0;
+    double k[UPDATE_NUMBERS];
+    update_numbers(k, call->node, control, 0);
+    for (int64_t i = 0; i < count; i++) {
+        double g = get(call, 0, i), m = get(call, 2, i), v = get(call, 3, i);
+        m += applies ? (g - m) * k[0] : 0;
+        v += applies ? (g * g - v) * k[1] : 0;
+        put(call, 2, i, m);
+        put(call, 3, i, v);
+        set(call, 0, i, m * k[2] / (sqrt(v * k[3]) + k[4]));
+    }
+}
+
+static struct tensor *lamb_direction_example(struct graph *graph, int variant, enum type type)
+{
+    struct update_attributes attributes = {.beta_1 = 0.9, .beta_2 = 0.99, .epsilon = 1e-7};
+    struct tensor *g = example_like(graph, "g", variant, type);
+    if (!g)
+        return NULL;
+    struct tensor *inputs[4] = {g, example_control(graph), graph_state(graph, "m", type, g->shape),
+                                graph_state(graph, "positive:v", type, g->shape)};
+    return graph_add(graph, &op_lamb_direction, inputs, 4, &attributes, sizeof(attributes));
+}
+
+const struct op op_lamb_direction = {
+    .name = "lamb_direction",
+    .inputs = 4,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct update_attributes),
+    .infer = lamb_direction_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1 << 2 | 1 << 3,
+    .in_place = 0,
+    .cut = cut_control_1,
+    .reference = lamb_direction_reference,
+    .example = lamb_direction_example,
+};
+
+static plim_status squares_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    (void)graph;
+    TRY(need_weight(node, error));
+    TRY(need_alike(node, 0, 1, error));
+    TRY(need_control(node, 2, error));
+    TRY(need_one(node, 3, TYPE_F64, error));
+    return need_one(node, 4, TYPE_F64, error);
+}
+
+double lamb_factor(const struct node *node, const double *control, double weight_squares, double step_squares)
+{
+    double w = sqrt(weight_squares), u = sqrt(step_squares);
+    (void)node;
+    return control[CONTROL_RATE] * (w > 0 && u > 0 ? w / u : 1);
+}
+
+double adafactor_factor(const struct node *node, const double *control, double weight_squares, double step_squares)
+{
+    const struct update_attributes *a = node->attributes;
+    double count = (double)shape_count(&node->input[0]->shape);
+    double rate = fmin(control[CONTROL_RATE], 1 / sqrt(control[CONTROL_STEP]));
+    double step = fmax(1, sqrt(step_squares / count) / a->threshold);
+    return fmax(a->epsilon_2, sqrt(weight_squares / count)) * rate / step;
+}
+
+/* w -= factor * u */
+static void squares_reference(const struct call *call, double factor)
+{
+    const double *control = call->input[2];
+    int64_t count = update_elements(call);
+    for (int64_t i = 0; i < count && control[CONTROL_APPLIES] != 0; i++)
+        put(call, 0, i, get(call, 0, i) - factor * get(call, 1, i));
+}
+
+static void lamb_reference(const struct call *call)
+{
+    squares_reference(call, lamb_factor(call->node, call->input[2], get(call, 3, 0), get(call, 4, 0)));
+}
+
+static void adafactor_reference(const struct call *call)
+{
+    squares_reference(call, adafactor_factor(call->node, call->input[2], get(call, 3, 0), get(call, 4, 0)));
+}
+
+static struct tensor *squares_example(struct graph *graph, const struct op *op, int variant, enum type type)
+{
+    struct update_attributes attributes = {.epsilon_2 = 1e-3, .threshold = 0.5};
+    if (variant >= update_shapes_count)
+        return NULL;
+    struct shape shape = update_shapes[variant];
+    struct tensor *inputs[5] = {graph_weight(graph, "w", type, shape, true), graph_state(graph, "u", type, shape),
+                                example_control(graph), example_squares(graph, "positive:w"),
+                                example_squares(graph, "positive:u")};
+    return graph_add(graph, op, inputs, 5, &attributes, sizeof(attributes));
+}
+
+static struct tensor *lamb_example(struct graph *graph, int variant, enum type type)
+{
+    return squares_example(graph, &op_lamb, variant, type);
+}
+
+static struct tensor *adafactor_example(struct graph *graph, int variant, enum type type)
+{
+    return squares_example(graph, &op_adafactor, variant, type);
+}
+
+const struct op op_lamb = {
+    .name = "lamb",
+    .inputs = 5,
+    .attributes_bytes = sizeof(struct update_attributes),
+    .infer = squares_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1,
+    .in_place = NO_INPUT,
+    .cut = cut_squares,
+    .reference = lamb_reference,
+    .example = lamb_example,
+};
+
+const struct op op_adafactor = {
+    .name = "adafactor",
+    .inputs = 5,
+    .attributes_bytes = sizeof(struct update_attributes),
+    .infer = squares_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1,
+    .in_place = NO_INPUT,
+    .cut = cut_squares,
+    .reference = adafactor_reference,
+    .example = adafactor_example,
+};
+
+/* ---- adafactor: means of squares over the last axis, and the one before - */
+
+static const struct shape factored_shapes[] = {{2, {7, 5}}, {2, {1, 1}}, {4, {3, 2, 4, 9}}, {3, {2, 3, 1}}};
+#define FACTORED (int)(sizeof(factored_shapes) / sizeof(factored_shapes[0]))
+
+static plim_status means_infer(struct graph *graph, struct node *node, bool columns, plim_error *error)
+{
+    struct shape shape = node->input[0]->shape;
+    TRY(need_real(node, 0, error));
+    if (shape.rank < 2)
+        return misfit(node, error, "a tensor of rank %d has no rows and columns", shape.rank);
+    shape.rank--;
+    if (columns)
+        shape.dim[shape.rank - 1] = shape.dim[shape.rank];
+    output_of(graph, node, 0, node->input[0]->type, shape, false);
+    return PLIM_OK;
+}
+
+static plim_status square_rows_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    return means_infer(graph, node, false, error);
+}
+
+static plim_status square_columns_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    return means_infer(graph, node, true, error);
+}
+
+static void square_rows_reference(const struct call *call)
+{
+    const struct update_attributes *a = call->node->attributes;
+    int64_t width = last_dim(call->node->input[0]), rows = update_elements(call) / width;
+    for (int64_t row = 0; row < rows; row++) {
+        double sum = 0;
+        for (int64_t i = row * width; i < (row + 1) * width; i++)
+            sum += get(call, 0, i) * get(call, 0, i) + a->epsilon;
+        set(call, 0, row, sum / (double)width);
+    }
+}
+
+/* Of a matrix the rows are slices: a sum. Of more axes each matrix lies in one slice. */
+static void cut_columns(struct cut *cut, const struct node *node)
+{
+    cut_update(cut, node, 0);
+    if (node->input[0]->shape.rank == 2)
+        cut->output[0] = PART_SUM;
+}
+
+static void square_columns_reference(const struct call *call)
+{
+    const struct update_attributes *a = call->node->attributes;
+    const struct shape *shape = &call->node->input[0]->shape;
+    int64_t width = shape->dim[shape->rank - 1], all = shape->dim[shape->rank - 2];
+    int64_t rows = shape->rank == 2 ? call->end - call->begin : all;
+    int64_t matrices = rows ? update_elements(call) / (rows * width) : 0;
+    for (int64_t m = 0; m < matrices; m++)
+        for (int64_t c = 0; c < width; c++) {
+            double sum = 0;
+            for (int64_t r = 0; r < rows; r++) {
+                double g = get(call, 0, (m * rows + r) * width + c);
+                sum += g * g + a->epsilon;
+            }
+            if (shape->rank == 2)
+                share(call, 0, c, sum / (double)all);
+            else
+                set(call, 0, m * width + c, sum / (double)all);
+        }
+}
+
+static struct tensor *means_example(struct graph *graph, const struct op *op, int variant, enum type type)
+{
+    struct update_attributes attributes = {.epsilon = 1e-3};
+    if (variant >= FACTORED)
+        return NULL;
+    struct tensor *g = graph_state(graph, "g", type, factored_shapes[variant]);
+    return graph_add(graph, op, &g, 1, &attributes, sizeof(attributes));
+}
+
+static struct tensor *square_rows_example(struct graph *graph, int variant, enum type type)
+{
+    return means_example(graph, &op_square_rows, variant, type);
+}
+
+static struct tensor *square_columns_example(struct graph *graph, int variant, enum type type)
+{
+    return means_example(graph, &op_square_columns, variant, type);
+}
+
+const struct op op_square_rows = {
+    .name = "square_rows",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct update_attributes),
+    .infer = square_rows_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_clip_value,
+    .reference = square_rows_reference,
+    .example = square_rows_example,
+};
+
+const struct op op_square_columns = {
+    .name = "square_columns",
+    .inputs = 1,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct update_attributes),
+    .infer = square_columns_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_columns,
+    .reference = square_columns_reference,
+    .example = square_columns_example,
+};
+
+/* ---- adafactor_average: state = b state + (1 - b) mean ------------------ */
+
+static plim_status adafactor_average_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    (void)graph;
+    TRY(need_weight(node, error));
+    TRY(need_alike(node, 0, 1, error));
+    return need_control(node, 2, error);
+}
+
+double adafactor_keep(const struct node *node, const double *control)
+{
+    const struct update_attributes *a = node->attributes;
+    return 1 - pow(control[CONTROL_STEP], a->decay);
+}
+
+static void adafactor_average_reference(const struct call *call)
+{
+    const double *control = call->input[2];
+    double keep = adafactor_keep(call->node, control);
+    int64_t count = update_elements(call);
+    for (int64_t i = 0; i < count && control[CONTROL_APPLIES] != 0; i++)
+        put(call, 0, i, keep * get(call, 0, i) + (1 - keep) * get(call, 1, i));
+}
+
+static struct tensor *adafactor_average_example(struct graph *graph, int variant, enum type type)
+{
+    struct update_attributes attributes = {.decay = 0.8};
+    if (variant >= update_shapes_count)
+        return NULL;
+    struct shape shape = update_shapes[variant];
+    struct tensor *inputs[3] = {graph_state(graph, "state", type, shape), graph_state(graph, "mean", type, shape),
+                                example_control(graph)};
+    return graph_add(graph, &op_adafactor_average, inputs, 3, &attributes, sizeof(attributes));
+}
+
+const struct op op_adafactor_average = {
+    .name = "adafactor_average",
+    .inputs = 3,
+    .attributes_bytes = sizeof(struct update_attributes),
+    .infer = adafactor_average_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1,
+    .in_place = NO_INPUT,
+    .cut = cut_control_2,
+    .reference = adafactor_average_reference,
+    .example = adafactor_average_example,
+};
+
+/* ---- adafactor_factored: u = g / sqrt(rows / mean(rows) * columns) ------ */
+
+static plim_status adafactor_factored_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct shape *g = &node->input[0]->shape;
+    TRY(need_real(node, 0, error));
+    TRY(need_type(node, 1, node->input[0]->type, error));
+    TRY(need_type(node, 2, node->input[0]->type, error));
+    int64_t matrices = g->rank < 2 ? 0 : shape_count(g) / (g->dim[g->rank - 1] * g->dim[g->rank - 2]);
+    if (g->rank < 2 || shape_count(&node->input[1]->shape) != matrices * g->dim[g->rank - 2] ||
+        shape_count(&node->input[2]->shape) != matrices * g->dim[g->rank - 1])
+        return misfit(node, error, "means of rows and columns do not fit the gradient");
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static void cut_factored(struct cut *cut, const struct node *node)
+{
+    cut_update(cut, node, 1 << 1 | 1 << 2);
+}
+
+static void adafactor_factored_reference(const struct call *call)
+{
+    const struct shape *shape = &call->node->input[0]->shape;
+    int64_t width = shape->dim[shape->rank - 1], rows = shape->dim[shape->rank - 2];
+    int64_t count = update_elements(call) / width, first = call->begin * shape_row(shape) / width;
+    for (int64_t row = 0; row < count; row++) {
+        int64_t at = first + row, matrix = at / rows;
+        double mean = 0;
+        for (int64_t r = 0; r < rows; r++)
+            mean += get(call, 1, matrix * rows + r) / (double)rows;
+        for (int64_t c = 0; c < width; c++) {
+            double v = get(call, 1, at) / mean * get(call, 2, matrix * width + c);
+            set(call, 0, row * width + c, get(call, 0, row * width + c) / sqrt(v));
+        }
+    }
+}
+
+static struct tensor *adafactor_factored_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= FACTORED)
+        return NULL;
+    struct shape shape = factored_shapes[variant], rows = shape, columns = shape;
+    rows.rank--;
+    columns.rank--;
+    columns.dim[columns.rank - 1] = shape.dim[shape.rank - 1];
+    return trinary(graph, &op_adafactor_factored, graph_state(graph, "g", type, shape),
+                   graph_state(graph, "positive:r", type, rows), graph_state(graph, "positive:c", type, columns));
+}
+
+const struct op op_adafactor_factored = {
+    .name = "adafactor_factored",
+    .inputs = 3,
+    .outputs = 1,
+    .infer = adafactor_factored_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = 0,
+    .cut = cut_factored,
+    .reference = adafactor_factored_reference,
+    .example = adafactor_factored_example,
+};
+
+/* ---- adafactor_direction: vectors keep all of their squares ------------- */
+
+static plim_status adafactor_direction_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    TRY(need_control(node, 1, error));
+    TRY(need_alike(node, 0, 2, error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static void adafactor_direction_reference(const struct call *call)
+{
+    const struct update_attributes *a = call->node->attributes;
+    const double *control = call->input[1];
+    double keep = control[CONTROL_APPLIES] != 0 ? adafactor_keep(call->node, control) : 1;
+    int64_t count = update_elements(call);
+    for (int64_t i = 0; i < count; i++) {
+        double g = get(call, 0, i), v = keep * get(call, 2, i) + (1 - keep) * (g * g + a->epsilon);
+        put(call, 2, i, v);
+        set(call, 0, i, g / sqrt(v));
+    }
+}
+
+static struct tensor *adafactor_direction_example(struct graph *graph, int variant, enum type type)
+{
+    struct update_attributes attributes = {.decay = 0.8, .epsilon = 1e-3};
+    struct tensor *g = example_like(graph, "g", variant, type);
+    if (!g)
+        return NULL;
+    struct tensor *inputs[3] = {g, graph_state(graph, "positive:control", TYPE_F64, shape_1(CONTROL_COUNT)),
+                                graph_state(graph, "positive:v", type, g->shape)};
+    return graph_add(graph, &op_adafactor_direction, inputs, 3, &attributes, sizeof(attributes));
+}
+
+const struct op op_adafactor_direction = {
+    .name = "adafactor_direction",
+    .inputs = 3,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct update_attributes),
+    .infer = adafactor_direction_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1 << 2,
+    .in_place = 0,
+    .cut = cut_control_1,
+    .reference = adafactor_direction_reference,
+    .example = adafactor_direction_example,
+};

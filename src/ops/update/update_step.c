@@ -1,0 +1,391 @@
+/* update_step.c - what a step does once: its control, accumulation of
+   gradients, averages of weights, the scale of the loss, and counting. */
+#include <math.h>
+
+#include "ops/update/update_own.h"
+
+static void cut_once(struct cut *cut, const struct node *node)
+{
+    *cut = (struct cut){.extent = 1, .grain = 1, .work = CONTROL_COUNT};
+    for (int i = 0; i < node->input_count; i++)
+        cut->input[i] = PART_WHOLE;
+    for (int k = 0; k < node->output_count; k++)
+        cut->output[k] = PART_WHOLE;
+}
+
+/* ---- step_control ------------------------------------------------------- */
+
+static plim_status step_control_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_one(node, 0, TYPE_F32, error));
+    TRY(need_one(node, 1, TYPE_I64, error));
+    if (node->input[2])
+        TRY(need_one(node, 2, TYPE_F32, error));
+    output_of(graph, node, 0, TYPE_F64, shape_1(CONTROL_COUNT), false);
+    return PLIM_OK;
+}
+
+static void step_control_reference(const struct call *call)
+{
+    const struct step_control_attributes *a = call->node->attributes;
+    float *rate = call->input[0];
+    const int64_t *iteration = call->input[1];
+    const float *nonfinite = call->input[2];
+    double *control = call->output[0];
+    int64_t group = a->accumulation > 1 ? a->accumulation : 1;
+    if (call->begin >= call->end)
+        return;
+    if (a->schedule.kind != SCHEDULE_CONSTANT)
+        *rate = (float)schedule_rate(&a->schedule, (double)*iteration);
+    bool runs = !nonfinite || *nonfinite == 0;
+    control[CONTROL_RATE] = (double)*rate;
+    control[CONTROL_STEP] = (double)(*iteration / group + 1);
+    control[CONTROL_RUNS] = runs;
+    control[CONTROL_APPLIES] = runs && (*iteration + 1) % group == 0;
+}
+
+static struct tensor *step_control_example(struct graph *graph, int variant, enum type type)
+{
+    struct step_control_attributes attributes = {.accumulation = variant};
+    (void)type;
+    if (variant > 2)
+        return NULL;
+    if (variant == 1)
+        attributes.schedule =
+            (struct schedule){SCHEDULE_EXPONENTIAL, .decay_steps = 3, .initial = 0.5, .decay_rate = 0.9};
+    struct tensor *inputs[3] = {graph_state(graph, "positive:rate", TYPE_F32, shape_1(1)),
+                                graph_state(graph, "iteration", TYPE_I64, shape_1(1)),
+                                variant ? graph_state(graph, "label:1", TYPE_F32, shape_1(1)) : NULL};
+    return graph_add(graph, &op_step_control, inputs, 3, &attributes, sizeof(attributes));
+}
+
+const struct op op_step_control = {
+    .name = "step_control",
+    .inputs = 3,
+    .outputs = 1,
+    .optional = 1 << 2,
+    .attributes_bytes = sizeof(struct step_control_attributes),
+    .infer = step_control_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1,
+    .in_place = NO_INPUT,
+    .cut = cut_once,
+    .reference = step_control_reference,
+    .example = step_control_example,
+};
+
+/* ---- accumulate_gradient: inputs g, control, accumulator ---------------- */
+
+static plim_status accumulate_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct accumulate_attributes *a = node->attributes;
+    TRY(need_real(node, 0, error));
+    TRY(need_control(node, 1, error));
+    TRY(need_alike(node, 0, 2, error));
+    if (a->steps < 1)
+        return misfit(node, error, "gradients of %lld steps cannot be accumulated", (long long)a->steps);
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static void accumulate_gradient_reference(const struct call *call)
+{
+    const struct accumulate_attributes *a = call->node->attributes;
+    const double *control = call->input[1];
+    int64_t count = update_elements(call);
+    double keep = control[CONTROL_APPLIES] != 0 ? 0 : 1, takes = control[CONTROL_RUNS] != 0 ? 1 : 0;
+    for (int64_t i = 0; i < count; i++) {
+        double before = get(call, 2, i), sum = takes != 0 ? before + get(call, 0, i) : before;
+        put(call, 2, i, keep * sum);
+        set(call, 0, i, sum / (double)a->steps);
+    }
+}
+
+static struct tensor *accumulate_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    struct accumulate_attributes attributes = {3};
+    if (variant >= update_shapes_count)
+        return NULL;
+    struct shape shape = update_shapes[variant];
+    struct tensor *inputs[3] = {graph_state(graph, "g", type, shape),
+                                variant % 2 ? example_control(graph)
+                                            : graph_state(graph, "label:1", TYPE_F64, shape_1(CONTROL_COUNT)),
+                                graph_state(graph, "sum", type, shape)};
+    return graph_add(graph, &op_accumulate_gradient, inputs, 3, &attributes, sizeof(attributes));
+}
+
+const struct op op_accumulate_gradient = {
+    .name = "accumulate_gradient",
+    .inputs = 3,
+    .outputs = 1,
+    .attributes_bytes = sizeof(struct accumulate_attributes),
+    .infer = accumulate_gradient_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1 << 2,
+    .in_place = 0,
+    .cut = cut_control_1,
+    .reference = accumulate_gradient_reference,
+    .example = accumulate_gradient_example,
+};
+
+/* ---- moving_average: inputs w, average, control ------------------------- */
+
+static plim_status moving_average_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    (void)graph;
+    TRY(need_weight(node, error));
+    TRY(need_alike(node, 0, 1, error));
+    return need_control(node, 2, error);
+}
+
+/* The first one is the weight itself. */
+static void moving_average_reference(const struct call *call)
+{
+    const struct average_attributes *a = call->node->attributes;
+    const double *control = call->input[2];
+    int64_t count = update_elements(call), t = (int64_t)control[CONTROL_STEP];
+    double keep = t > 1 ? a->momentum : 0;
+    bool overwrites = a->overwrite > 0 && t % a->overwrite == 0;
+    for (int64_t i = 0; i < count && control[CONTROL_RUNS] != 0; i++) {
+        double average = keep * get(call, 1, i) + (1 - keep) * get(call, 0, i);
+        put(call, 1, i, average);
+        if (overwrites)
+            put(call, 0, i, average);
+    }
+}
+
+static struct tensor *moving_average_example(struct graph *graph, int variant, enum type type)
+{
+    struct average_attributes attributes = {0.9, variant % 2};
+    if (variant >= update_shapes_count)
+        return NULL;
+    struct shape shape = update_shapes[variant];
+    struct tensor *inputs[3] = {graph_weight(graph, "w", type, shape, true), graph_state(graph, "average", type, shape),
+                                graph_state(graph, "iteration:control", TYPE_F64, shape_1(CONTROL_COUNT))};
+    return graph_add(graph, &op_moving_average, inputs, 3, &attributes, sizeof(attributes));
+}
+
+const struct op op_moving_average = {
+    .name = "moving_average",
+    .inputs = 3,
+    .attributes_bytes = sizeof(struct average_attributes),
+    .infer = moving_average_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1 << 0 | 1 << 1,
+    .in_place = NO_INPUT,
+    .cut = cut_control_2,
+    .reference = moving_average_reference,
+    .example = moving_average_example,
+};
+
+/* ---- loss scaling: seed, unscale, count, adjust ------------------------- */
+
+static plim_status gradient_seed_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    const struct seed_attributes *a = node->attributes;
+    if (node->input[0])
+        TRY(need_one(node, 0, TYPE_F32, error));
+    output_of(graph, node, 0, a->type, shape_1(1), false);
+    return PLIM_OK;
+}
+
+static void gradient_seed_reference(const struct call *call)
+{
+    if (call->begin < call->end)
+        set(call, 0, 0, call->node->input_count && call->input[0] ? get(call, 0, 0) : 1);
+}
+
+static struct tensor *gradient_seed_example(struct graph *graph, int variant, enum type type)
+{
+    struct seed_attributes attributes = {type};
+    if (variant > 1)
+        return NULL;
+    struct tensor *scale = variant ? graph_state(graph, "positive:scale", TYPE_F32, shape_1(1)) : NULL;
+    return graph_add(graph, &op_gradient_seed, &scale, 1, &attributes, sizeof(attributes));
+}
+
+const struct op op_gradient_seed = {
+    .name = "gradient_seed",
+    .inputs = 1,
+    .outputs = 1,
+    .optional = 1,
+    .attributes_bytes = sizeof(struct seed_attributes),
+    .infer = gradient_seed_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_once,
+    .reference = gradient_seed_reference,
+    .example = gradient_seed_example,
+};
+
+static plim_status unscale_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    TRY(need_one(node, 1, TYPE_F32, error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static void unscale_gradient_reference(const struct call *call)
+{
+    int64_t count = update_elements(call);
+    double factor = 1 / get(call, 1, 0);
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 0, i) * factor);
+}
+
+static struct tensor *unscale_gradient_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= update_shapes_count)
+        return NULL;
+    return binary(graph, &op_unscale_gradient, graph_state(graph, "g", type, update_shapes[variant]),
+                  graph_state(graph, "positive:scale", TYPE_F32, shape_1(1)));
+}
+
+const struct op op_unscale_gradient = {
+    .name = "unscale_gradient",
+    .inputs = 2,
+    .outputs = 1,
+    .infer = unscale_gradient_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = 0,
+    .cut = cut_control_1,
+    .reference = unscale_gradient_reference,
+    .example = unscale_gradient_example,
+};
+
+static plim_status count_nonfinite_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    output_of(graph, node, 0, TYPE_F32, shape_1(1), false);
+    return PLIM_OK;
+}
+
+static void cut_count(struct cut *cut, const struct node *node)
+{
+    cut_update(cut, node, 0);
+    cut->output[0] = PART_SUM;
+}
+
+static void count_nonfinite_reference(const struct call *call)
+{
+    int64_t count = update_elements(call), bad = 0;
+    for (int64_t i = 0; i < count; i++)
+        bad += !isfinite(get(call, 0, i));
+    share(call, 0, 0, (double)bad);
+}
+
+static struct tensor *count_nonfinite_example(struct graph *graph, int variant, enum type type)
+{
+    if (variant >= update_shapes_count)
+        return NULL;
+    return unary(graph, &op_count_nonfinite, graph_state(graph, "g", type, update_shapes[variant]));
+}
+
+const struct op op_count_nonfinite = {
+    .name = "count_nonfinite",
+    .inputs = 1,
+    .outputs = 1,
+    .infer = count_nonfinite_infer,
+    .no_gradient = NO_SECOND,
+    .in_place = NO_INPUT,
+    .cut = cut_count,
+    .reference = count_nonfinite_reference,
+    .example = count_nonfinite_example,
+};
+
+static plim_status loss_scale_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    (void)graph;
+    TRY(need_one(node, 0, TYPE_F32, error));
+    TRY(need_one(node, 1, TYPE_I64, error));
+    TRY(need_one(node, 2, TYPE_I64, error));
+    return need_control(node, 3, error);
+}
+
+/* Keras's: half after a skipped step, twice after `growth` good ones. */
+static void loss_scale_reference(const struct call *call)
+{
+    const struct loss_scale_attributes *a = call->node->attributes;
+    float *scale = call->input[0];
+    int64_t *good = call->input[1], *skipped = call->input[2];
+    const double *control = call->input[3];
+    if (call->begin >= call->end)
+        return;
+    if (control[CONTROL_RUNS] == 0) {
+        *scale *= 0.5f;
+        *good = 0;
+        *skipped += 1;
+    } else if (*good == a->growth - 1) {
+        *scale *= 2.0f;
+        *good = 0;
+    } else {
+        *good += 1;
+    }
+}
+
+static struct tensor *loss_scale_example(struct graph *graph, int variant, enum type type)
+{
+    struct loss_scale_attributes attributes = {variant ? 1 : 2000};
+    (void)type;
+    if (variant > 2)
+        return NULL;
+    struct tensor *inputs[4] = {
+        graph_state(graph, "positive:scale", TYPE_F32, shape_1(1)), graph_state(graph, "label:1", TYPE_I64, shape_1(1)),
+        graph_state(graph, "skipped", TYPE_I64, shape_1(1)),
+        variant < 2 ? example_control(graph) : graph_state(graph, "label:1 control", TYPE_F64, shape_1(CONTROL_COUNT))};
+    return graph_add(graph, &op_loss_scale, inputs, 4, &attributes, sizeof(attributes));
+}
+
+const struct op op_loss_scale = {
+    .name = "loss_scale",
+    .inputs = 4,
+    .attributes_bytes = sizeof(struct loss_scale_attributes),
+    .infer = loss_scale_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1 << 0 | 1 << 1 | 1 << 2,
+    .in_place = NO_INPUT,
+    .cut = cut_once,
+    .reference = loss_scale_reference,
+    .example = loss_scale_example,
+};
+
+/* ---- count_step: iteration += 1 ---------------------------------------- */
+
+static plim_status count_step_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    (void)graph;
+    TRY(need_one(node, 0, TYPE_I64, error));
+    return node->input[1] ? need_control(node, 1, error) : PLIM_OK;
+}
+
+/* As the whole number that it is: a double ends at 2^53. */
+static void count_step_reference(const struct call *call)
+{
+    int64_t *iteration = call->input[0];
+    const double *control = call->node->input_count > 1 ? call->input[1] : NULL;
+    if (call->begin < call->end && (!control || control[CONTROL_RUNS] != 0))
+        *iteration += 1;
+}
+
+static struct tensor *count_step_example(struct graph *graph, int variant, enum type type)
+{
+    (void)type;
+    if (variant > 1)
+        return NULL;
+    struct tensor *iteration = graph_state(graph, "iteration", TYPE_I64, shape_1(1));
+    return binary(graph, &op_count_step, iteration, variant ? example_control(graph) : NULL);
+}
+
+const struct op op_count_step = {
+    .name = "count_step",
+    .inputs = 2,
+    .optional = 1 << 1,
+    .infer = count_step_infer,
+    .no_gradient = NO_GRADIENT,
+    .updates = 1 << 0,
+    .in_place = NO_INPUT,
+    .cut = cut_once,
+    .reference = count_step_reference,
+    .example = count_step_example,
+};
