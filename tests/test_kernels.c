@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "backends/cpu/gemm_tiles.h"
+#include "backends/cpu/gemm/gemm_tiles.h"
 #include "kernel_check.h"
 
 #define BATCH 7

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "backends/cpu/gemm_tiles.h"
-#include "backends/cpu/tile_pairs.h"
+#include "backends/cpu/gemm/gemm_tiles.h"
+#include "backends/cpu/gemm/tile_pairs.h"
 #include "base/threads/workers.h"
 #include "kernel_check.h"
 #include "ops/products/model_convolutions.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "backends/cpu/onednn.h"
+#include "backends/cpu/onednn/onednn.h"
 #include "base/memory/work.h"
 #include "base/threads/clock.h"
 #include "ops/ops.h"

@@ -1,5 +1,5 @@
 /* cpu_variant.c - the table of own kernels of one instruction set. */
-#include "backends/cpu/cpu_matmul_tiles.h"
+#include "backends/cpu/gemm/cpu_matmul_tiles.h"
 #include "ops/ops.h"
 
 #define ENTRY(what, maker, runner)                                                                                     \

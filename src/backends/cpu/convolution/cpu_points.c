@@ -1,0 +1,376 @@
+/* cpu_points.c - convolutions whose kernels are one cell, as matrix products over the cells that they meet, where they
+   have many channels, a stride or one vector and a half of channels:
+
+     forward          y[cells, out]  = x[cells, in] . k[in, out]
+     gradient of x    dx[cells, in]  = dy[cells, out] . k^T[out, in], and 0 where the stride leaves cells out
+     gradient of k    dk[in, out]   += x[cells, in]^T . dy[cells, out]
+
+   Kernels are packed once for all slices; cells of all samples of a slice are rows of one product. With a stride those
+   of a line of the image are a run. */
+#include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_row_sums.h"
+#include "backends/cpu/gemm/gemm.h"
+#include "ops/ops.h"
+
+#define PACK_UNITS 4
+#define ROOM_TILES 4 /* of x, whose rows are kilobytes apart: what is read of each is some lines of the cache */
+/* Weights from which on this is quicker than oneDNN (dx), than products without copies (dk): they are more than a cache
+   of one core holds. Forward oneDNN is as good, but for long rows with a stride. */
+#define HEAVY_BACKWARD ((int64_t)512 * 1024)
+#define HEAVY_WEIGHTS  ((int64_t)256 * 1024)
+#define LINE_CELLS     7   /* at least, of a line of a strided image: half a tile */
+#define LINE_CHANNELS  128 /* at least, of x and y, for its products one by one */
+#define FAR_CHANNELS   512 /* at least, of x, for cells that a stride leaves to be copied together */
+#define HALVES_STEPS   256 /* at most, of gemm_halves: B stays in the first-level cache */
+
+struct points {
+    int64_t in, out, cells;     /* cells of y, a sample */
+    int64_t x_cells;            /* of x */
+    int64_t run, between, jump; /* of cells of x that are met: in a run, floats between two, between two runs */
+};
+
+/* Whether every sample's cells follow the last one's as its own lines do: then all are one sequence of runs. */
+static bool points_of(struct points *p, const struct node *node)
+{
+    struct conv_sizes s;
+    conv_sizes_of(&s, node);
+    *p = (struct points){.in = s.in, .out = s.out, .cells = 1, .x_cells = 1};
+    for (int i = 0; i < MOST_SPACE; i++) {
+        if (s.k[i] != 1 || s.before[i] || s.after[i] || s.y[i] * s.stride[i] != s.x[i])
+            return false;
+        p->cells *= s.y[i];
+        p->x_cells *= s.x[i];
+    }
+    bool apart = s.stride[0] > 1 || s.stride[1] > 1 || s.stride[2] > 1;
+    p->run = apart ? s.y[2] : 0;
+    p->between = s.stride[2] * s.in;
+    p->jump = s.stride[1] * s.x[2] * s.in;
+    return s.groups == 1 && s.stride[0] == 1 && (s.in > 1 || !apart);
+}
+
+/* ---- products over cells ------------------------------------------------ */
+
+static struct gemm forward(const struct points *p, const struct call *call)
+{
+    const struct conv_attributes *conv = call->node->attributes;
+    return (struct gemm){
+        .n = p->out,
+        .k = p->in,
+        .a = call->input[0],
+        .a_row = p->in,
+        .a_step = 1,
+        .b = call->input[1],
+        .b_step = p->out,
+        .b_column = 1,
+        .c = call->output[0],
+        .c_row = p->out,
+        .bias = call->input[2],
+        .relu = conv->activation == ACTIVATION_RELU,
+        .b_packed = call->pack,
+    };
+}
+
+static struct gemm backward(const struct points *p, const struct call *call)
+{
+    return (struct gemm){
+        .n = p->in,
+        .k = p->out,
+        .a = call->input[0],
+        .a_row = p->out,
+        .a_step = 1,
+        .b = call->input[1],
+        .b_step = 1,
+        .b_column = p->out,
+        .c = call->output[0],
+        .c_row = p->in,
+        .bias = call->input[2],
+        .room = call->scratch,
+        .b_packed = call->pack,
+    };
+}
+
+/* ---- one vector and a half of columns ----------------------------------- */
+
+/* Whether a product of so many columns and steps is one of gemm_halves. With a stride it is not. */
+static bool is_halves(const struct points *p, int64_t columns, int64_t steps)
+{
+    return columns == GEMM_HALVES && steps % 2 == 0 && steps <= HALVES_STEPS && !p->run;
+}
+
+static struct gemm halves_of(struct points *p, const struct call *call)
+{
+    enum conv_role role;
+    conv_family_of(&role, call->node->op);
+    points_of(p, call->node);
+    return role == CONV_FORWARD ? forward(p, call) : backward(p, call);
+}
+
+static void pack_halves(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    (void)kernel, (void)unit;
+    struct points p;
+    const struct gemm g = halves_of(&p, whole);
+    VARIANT(gemm_pack_halves)(pack, &g);
+}
+
+static void run_halves(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    struct gemm g = halves_of(&p, call);
+    g.m = cpu_rows(kernel, call) * p.cells;
+    VARIANT(gemm_halves)(&g);
+}
+
+static void take_halves(struct cpu_kernel *out, int64_t steps)
+{
+    out->kernel.run = run_halves;
+    out->kernel.pack = pack_halves;
+    out->kernel.pack_units = 1;
+    out->kernel.pack_bytes = (size_t)(steps * GEMM_HALVES) * sizeof(float);
+}
+
+/* ---- forward ------------------------------------------------------------ */
+
+static void pack_forward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    struct points p;
+    points_of(&p, whole->node);
+    const struct gemm g = forward(&p, whole);
+    VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
+}
+
+/* Floats between rows that are copied: not a multiple of a page, or all rows of a tile would share a few places of the
+   first-level cache. That is what makes cells slow where they lie. */
+static int64_t gathered_row(const struct points *p)
+{
+    return p->in + GEMM_PANEL;
+}
+
+/* The cells that the stride leaves in, as rows of a product. */
+static void gather(float *to, const struct points *p, const float *x, int64_t first, int64_t count)
+{
+    for (int64_t i = first; i < first + count; i++, to += gathered_row(p))
+        memcpy(to, x + i / p->run * p->jump + i % p->run * p->between, (size_t)p->in * sizeof *to);
+}
+
+static void run_forward(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
+    struct gemm g = forward(&p, call);
+    int64_t cells = cpu_rows(kernel, call) * p.cells;
+    g.a = call->scratch;
+    g.a_row = gathered_row(&p);
+    g.a_in_place = true;
+    for (int64_t first = 0; first < cells; first += g.m, g.c += g.m * p.out) {
+        g.m = cells - first < GEMM_BLOCK_ROWS ? cells - first : GEMM_BLOCK_ROWS;
+        gather(call->scratch, &p, call->input[0], first, g.m);
+        VARIANT(gemm_packed)(&g);
+    }
+}
+
+MAKER(make_points)
+{
+    (void)entry, (void)error;
+    struct points p;
+    if (!cpu_all_f32(request->node) || !points_of(&p, request->node))
+        return PLIM_OK;
+    if (is_halves(&p, p.out, p.in)) {
+        take_halves(out, p.in);
+    } else if (p.run && p.in >= FAR_CHANNELS) {
+        out->kernel.run = run_forward;
+        out->kernel.pack = pack_forward;
+        out->kernel.pack_units = PACK_UNITS;
+        out->kernel.pack_bytes = (size_t)gemm_b_floats(p.in, p.out) * sizeof(float);
+        out->kernel.scratch_bytes = (size_t)(GEMM_BLOCK_ROWS * gathered_row(&p)) * sizeof(float);
+    }
+    return PLIM_OK;
+}
+
+/* ---- the gradient of x -------------------------------------------------- */
+
+static void pack_backward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    struct points p;
+    points_of(&p, whole->node);
+    const struct gemm g = backward(&p, whole);
+    VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
+}
+
+/* What no cell of dy reaches. */
+static void fill(float *dx, const float *bias, int64_t cells, int64_t channels)
+{
+    if (!bias)
+        memset(dx, 0, (size_t)(cells * channels) * sizeof *dx);
+    for (int64_t i = 0; bias && i < cells; i++)
+        memcpy(dx + i * channels, bias, (size_t)channels * sizeof *dx);
+}
+
+/* Rows of a product to the cells that the stride leaves in. */
+static void put(float *dx, const struct points *p, const float *from, int64_t first, int64_t count)
+{
+    for (int64_t i = first; i < first + count; i++, from += p->in)
+        memcpy(dx + i / p->run * p->jump + i % p->run * p->between, from, (size_t)p->in * sizeof *dx);
+}
+
+/* A run's cells, each behind its product, and the lines that the stride leaves out. */
+static void fill_around(float *dx, const float *bias, const struct points *p)
+{
+    int64_t gap = p->between - p->in, line = p->run * p->between;
+    for (int64_t i = 0; i < p->run; i++)
+        fill(dx + i * p->between + p->in, bias, gap / p->in, p->in);
+    fill(dx + line, bias, (p->jump - line) / p->in, p->in);
+}
+
+/* Run by run, each product where it belongs: dx is more than k here, and what is around it is fetched while the
+   product runs. */
+static void run_backward_lines(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
+    struct gemm g = backward(&p, call);
+    int64_t runs = cpu_rows(kernel, call) * (p.cells / p.run);
+    g.m = p.run;
+    g.c_row = p.between;
+    g.a_in_place = true;
+    for (int64_t i = 0; i < runs; i++, g.a += p.run * p.out, g.c += p.jump) {
+        g.soon = i + 1 < runs ? g.c + p.jump : NULL;
+        g.soon_floats = p.jump;
+        VARIANT(gemm_packed)(&g);
+        fill_around(g.c, call->input[2], &p);
+    }
+}
+
+static bool is_lines(const struct points *p)
+{
+    return p->run >= LINE_CELLS && p->in >= LINE_CHANNELS && p->out >= LINE_CHANNELS && p->out <= GEMM_MOST_STEPS;
+}
+
+static void run_backward(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
+    struct gemm g = backward(&p, call);
+    int64_t rows = cpu_rows(kernel, call), cells = rows * p.cells;
+    g.m = cells;
+    if (!p.run) {
+        VARIANT(gemm_packed)(&g);
+        return;
+    }
+    fill(call->output[0], call->input[2], rows * p.x_cells, p.in);
+    g.c = (float *)call->scratch + GEMM_ROWS_ROOM;
+    for (int64_t first = 0; first < cells; first += g.m, g.a += g.m * p.out) {
+        g.m = cells - first < GEMM_BLOCK_ROWS ? cells - first : GEMM_BLOCK_ROWS;
+        VARIANT(gemm_packed)(&g);
+        put(call->output[0], &p, g.c, first, g.m);
+    }
+}
+
+MAKER(make_points_input_gradient)
+{
+    (void)entry, (void)error;
+    struct points p;
+    if (!cpu_all_f32(request->node) || !points_of(&p, request->node))
+        return PLIM_OK;
+    if (is_halves(&p, p.in, p.out))
+        take_halves(out, p.out);
+    bool heavy = p.in * p.out >= HEAVY_BACKWARD;
+    if (out->kernel.run || (!heavy && !is_lines(&p)))
+        return PLIM_OK;
+    out->kernel.run = heavy ? run_backward : run_backward_lines;
+    out->kernel.pack = pack_backward;
+    out->kernel.pack_units = PACK_UNITS;
+    out->kernel.pack_bytes = (size_t)gemm_b_floats(p.out, p.in) * sizeof(float);
+    if (heavy)
+        out->kernel.scratch_bytes = (size_t)(GEMM_ROWS_ROOM + (p.run ? GEMM_BLOCK_ROWS * p.in : 0)) * sizeof(float);
+    return PLIM_OK;
+}
+
+/* ---- the gradient of k -------------------------------------------------- */
+
+/* The second output; 0 where it is not wanted. */
+static void sum_bias(const struct call *call, int64_t cells, int64_t channels)
+{
+    const struct conv_gradient_attributes *attributes = call->node->attributes;
+    float *dbias = call->output[1];
+    if (!call->add)
+        memset(dbias, 0, (size_t)channels * sizeof *dbias);
+    if (attributes->bias)
+        add_rows(dbias, call->input[1], cells, channels);
+}
+
+static void run_weights(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
+    int64_t cells = cpu_rows(kernel, call) * p.cells;
+    const struct gemm g = {
+        .m = p.in,
+        .n = p.out,
+        .k = cells,
+        .a = call->input[0],
+        .a_row = 1,
+        .a_step = p.between,
+        .b = call->input[1],
+        .b_step = p.out,
+        .b_column = 1,
+        .c = call->output[0],
+        .c_row = p.out,
+        .add = call->add,
+        .room = call->scratch,
+        .room_tiles = ROOM_TILES,
+        .step_run = p.run,
+        .step_jump = p.jump,
+    };
+    VARIANT(gemm_packed)(&g);
+    sum_bias(call, cells, p.out);
+}
+
+/* dk^T[out, in] += dy[cells, out]^T . x[cells, in]: the same sums, by vectors of x, where those of dy would not
+   be full. */
+static void run_weights_turned(const struct kernel *kernel, const struct call *call)
+{
+    struct points p;
+    points_of(&p, call->node);
+    int64_t cells = cpu_rows(kernel, call) * p.cells;
+    float *turned = call->scratch, *dk = call->output[0];
+    const struct gemm g = {
+        .m = p.out,
+        .n = p.in,
+        .k = cells,
+        .a = call->input[1],
+        .a_row = 1,
+        .a_step = p.out,
+        .b = call->input[0],
+        .b_step = p.in,
+        .c = turned,
+        .c_row = p.in,
+    };
+    VARIANT(gemm)(&g);
+    for (int64_t i = 0; i < p.in; i++)
+        for (int64_t o = 0; o < p.out; o++)
+            dk[i * p.out + o] = (call->add ? dk[i * p.out + o] : 0) + turned[o * p.in + i];
+    sum_bias(call, cells, p.out);
+}
+
+/* Whether vectors of dy would be half empty and those of x full. */
+static bool is_turned(const struct points *p)
+{
+    return p->out == GEMM_HALVES && p->in % LANES == 0 && !p->run;
+}
+
+MAKER(make_points_weight_gradient)
+{
+    (void)entry, (void)error;
+    struct points p;
+    if (!cpu_all_f32(request->node) || !points_of(&p, request->node))
+        return PLIM_OK;
+    if (is_turned(&p)) {
+        out->kernel.run = run_weights_turned;
+        out->kernel.scratch_bytes = (size_t)(p.in * p.out) * sizeof(float);
+    } else if (p.in * p.out >= HEAVY_WEIGHTS) {
+        out->kernel.run = run_weights;
+        out->kernel.scratch_bytes = (GEMM_ROOM + (ROOM_TILES - 1) * GEMM_TILE_ROOM) * sizeof(float);
+    }
+    return PLIM_OK;
+}

@@ -1,0 +1,192 @@
+/* cpu_matmul_tiles.c - matmul of bf16 and its weight gradient over gemm_tiles.c, where there are tiles.
+
+   size[0]: inner extent, size[1]: columns, size[2]: of matmul, whether columns are cut; of weight gradients, rows of
+   the product in a row of dw; size[3]: rows a sample. */
+#include "backends/cpu/gemm/cpu_matmul_tiles.h"
+#include "backends/cpu/gemm/gemm_tiles.h"
+#include "ops/ops.h"
+
+#if LANES == 16
+
+#define PACK_UNITS 8
+
+static struct tile_gemm matmul_of(const struct kernel *kernel, const struct call *call)
+{
+    const struct matmul_attributes *attributes = call->node->attributes;
+    const struct cpu_kernel *own = cpu_kernel_of(kernel);
+    int64_t k = own->size[0], n = own->size[1];
+    return (struct tile_gemm){
+        .m = (own->size[2] ? call->count : cpu_rows(kernel, call)) * own->size[3],
+        .n = n,
+        .k = k,
+        .a = call->input[0],
+        .a_row = k,
+        .a_step = 1,
+        .b = call->input[1],
+        .b_step = attributes->transposed ? 1 : n,
+        .b_column = attributes->transposed ? k : 1,
+        .c = call->output[0],
+        .c_row = n,
+        .bias = call->input[2],
+        .relu = attributes->activation == ACTIVATION_RELU,
+        .room = call->scratch,
+    };
+}
+
+static void pack_weights(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    (void)unit;
+    const struct tile_gemm g = matmul_of(kernel, whole);
+    tile_pack_b(pack, &g);
+}
+
+static void run_rows(const struct kernel *kernel, const struct call *call)
+{
+    struct tile_gemm g = matmul_of(kernel, call);
+    g.b_packed = call->pack;
+    gemm_tiles(&g);
+}
+
+static void run_columns(const struct kernel *kernel, const struct call *call)
+{
+    struct tile_gemm g = matmul_of(kernel, call);
+    g.n = call->end - call->begin;
+    g.b += call->begin * g.b_column;
+    g.c = (uint16_t *)g.c + call->begin;
+    g.bias = g.bias ? g.bias + call->begin : NULL;
+    gemm_tiles(&g);
+}
+
+static bool takes(const struct node *node, enum type result)
+{
+    bool bias = node->input_count < 3 || !node->input[2] || node->input[2]->type == TYPE_F32;
+    return node->input[0]->type == TYPE_BF16 && node->input[1]->type == TYPE_BF16 && bias &&
+           node->output[0]->type == result && shape_count(&node->input[0]->shape) > 0 && tiles_allowed();
+}
+
+MAKER(make_matmul_tiles)
+{
+    (void)entry, (void)error;
+    const struct node *node = request->node;
+    const struct matmul_attributes *attributes = node->attributes;
+    const struct shape *w = &node->input[1]->shape;
+    struct cut cut;
+    if (!takes(node, TYPE_BF16))
+        return PLIM_OK;
+    node->op->cut(&cut, node);
+    int64_t first = 1;
+    for (int i = 0; i < (attributes->inner_axes ? attributes->inner_axes : 1); i++)
+        first *= w->dim[i];
+    int64_t second = shape_count(w) / first;
+    out->size[0] = attributes->transposed ? second : first;
+    out->size[1] = attributes->transposed ? first : second;
+    out->size[2] = cut.output[0] == PART_WHOLE;
+    out->size[3] = shape_row(&node->input[0]->shape) / out->size[0];
+    out->kernel.implementation = tiles_name();
+    out->kernel.run = out->size[2] ? run_columns : run_rows;
+    out->kernel.scratch_bytes =
+        (size_t)tile_room_bytes(out->size[2] ? request->slice : out->size[1], out->size[0], !out->size[2]);
+    if (out->size[2])
+        return PLIM_OK;
+    out->kernel.pack = pack_weights;
+    out->kernel.pack_units = 1;
+    out->kernel.pack_bytes = (size_t)(tile_padded(out->size[0]) * tile_padded(out->size[1])) * sizeof(uint16_t);
+    return PLIM_OK;
+}
+
+/* dw[in, out] (+)= x[rows, in]^T . dy[rows, out] */
+static struct tile_gemm gradient_of(const struct kernel *kernel, const struct call *call, int64_t samples)
+{
+    int64_t in = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
+    return (struct tile_gemm){
+        .m = in,
+        .n = n,
+        .k = samples * cpu_kernel_of(kernel)->size[3],
+        .a = call->input[0],
+        .a_row = 1,
+        .a_step = in,
+        .b = call->input[1],
+        .b_step = n,
+        .b_column = 1,
+        .c = call->output[0],
+        .c_row = n,
+        .c_wide = true,
+        .room = call->scratch,
+    };
+}
+
+static void run_share(const struct kernel *kernel, const struct call *call)
+{
+    struct tile_gemm g = gradient_of(kernel, call, cpu_rows(kernel, call));
+    g.add = call->add;
+    gemm_tiles(&g);
+}
+
+/* dy, of which every slice reads all: units take columns. */
+static void pack_gradient(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    struct tile_gemm g = gradient_of(kernel, whole, whole->count);
+    int64_t blocks = tile_padded(g.n) / TILE_BLOCK, all = g.n;
+    int64_t first = blocks * unit / kernel->pack_units * TILE_BLOCK;
+    int64_t end = blocks * (unit + 1) / kernel->pack_units * TILE_BLOCK;
+    g.n = (end < all ? end : all) - first;
+    g.b += first;
+    if (g.n > 0)
+        tile_pack_b((uint16_t *)pack + first * tile_padded(g.k), &g);
+}
+
+static void run_gradient_rows(const struct kernel *kernel, const struct call *call)
+{
+    struct tile_gemm g = gradient_of(kernel, call, call->count);
+    g.b_packed = call->pack;
+    int64_t each = cpu_kernel_of(kernel)->size[2];
+    g.m = (call->end - call->begin) * each;
+    g.a += call->begin * each;
+    gemm_tiles(&g);
+}
+
+MAKER(make_matmul_weight_gradient_tiles)
+{
+    (void)entry, (void)error;
+    const struct node *node = request->node;
+    const struct matmul_weight_gradient_attributes *attributes = node->attributes;
+    const struct shape *dw = &node->output[0]->shape;
+    struct cut cut;
+    if (!takes(node, TYPE_F32))
+        return PLIM_OK;
+    node->op->cut(&cut, node);
+    out->size[0] = 1;
+    for (int i = 0; i < (attributes->inner_axes ? attributes->inner_axes : 1); i++)
+        out->size[0] *= dw->dim[i];
+    out->size[1] = shape_count(dw) / out->size[0];
+    out->size[2] = out->size[0] / dw->dim[0];
+    out->size[3] = shape_row(&node->input[0]->shape) / out->size[0];
+    bool shares = cut.output[0] == PART_SUM;
+    int64_t samples = shares ? request->slice : node->input[0]->shape.dim[0];
+    out->kernel.implementation = tiles_name();
+    out->kernel.run = shares ? run_share : run_gradient_rows;
+    out->kernel.scratch_bytes = (size_t)tile_room_bytes(out->size[1], samples * out->size[3], !shares);
+    if (shares)
+        return PLIM_OK;
+    out->kernel.pack = pack_gradient;
+    out->kernel.pack_units = PACK_UNITS;
+    out->kernel.pack_bytes =
+        (size_t)(tile_padded(samples * out->size[3]) * tile_padded(out->size[1])) * sizeof(uint16_t);
+    return PLIM_OK;
+}
+
+#else
+
+MAKER(make_matmul_tiles)
+{
+    (void)out, (void)entry, (void)request, (void)error;
+    return PLIM_OK;
+}
+
+MAKER(make_matmul_weight_gradient_tiles)
+{
+    (void)out, (void)entry, (void)request, (void)error;
+    return PLIM_OK;
+}
+
+#endif

@@ -1,0 +1,225 @@
+/* cpu_convolution.c - convolutions and their gradients over oneDNN. Weights are
+   re-laid once an instruction (pack); their gradient comes out in the library's
+   layout and is added to HWIO. */
+#include "backends/cpu/cpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cpu/onednn/onednn.h"
+#include "base/numbers/checked.h"
+#include "base/status.h"
+#include "base/threads/workers.h"
+#include "ops/ops.h"
+
+/* size[]: where things lie in scratch after the library's own part. */
+enum { LAYOUT_AT, BIAS_AT, BIAS_COUNT };
+
+/* The library is opened by the first that needs it. One that the budget has no room for is as one that is not there,
+   but for missing_bytes. */
+static plim_status library_of(struct onednn **out, struct cpu_backend *backend, plim_error *error)
+{
+    if (backend->backend.missing_bytes)
+        return PLIM_UNSUPPORTED;
+    plim_status status = backend->onednn ? PLIM_OK : onednn_open(&backend->onednn, backend->budget, error);
+    if (status == PLIM_OVER_BUDGET) {
+        backend->backend.missing_bytes = ONEDNN_BYTES;
+        return PLIM_UNSUPPORTED;
+    }
+    *out = backend->onednn;
+    return status;
+}
+
+static void release(struct cpu_backend *backend, void *own)
+{
+    (void)backend;
+    convolution_free(own);
+}
+
+static int add_length(int64_t *lengths, int count, int64_t rows)
+{
+    for (int i = 0; i < count; i++)
+        if (lengths[i] == rows)
+            return count;
+    if (rows < 1)
+        return count;
+    lengths[count] = rows;
+    return count + 1;
+}
+
+/* Bits are those of this version of the library from now on. */
+static void note_version(struct cpu_backend *backend)
+{
+    snprintf(backend->features, sizeof backend->features, "%.8s onednn-%.14s", backend->variant->name,
+             onednn_version(backend->onednn));
+}
+
+#define SLOW "onednn ref" /* the library's own reference: our columns are many times faster */
+
+/* PLIM_OK without a convolution when the library is not on this machine or does not offer this one, or not a fast one:
+   own kernels take the node. Any other trouble is an error, for they have other bits. */
+static plim_status make(struct cpu_kernel *out, const struct cpu_request *request,
+                        const struct convolution_sizes *sizes, plim_error *error)
+{
+    struct onednn *library;
+    struct convolution *convolution;
+    int64_t lengths[MOST_LENGTHS];
+    if (request->short_count >= MOST_LENGTHS)
+        return fail(error, PLIM_INTERNAL, "%s: %d lengths of slices", request->node->op->name, request->short_count);
+    int count = add_length(lengths, 0, request->slice);
+    for (int i = 0; i < request->short_count; i++)
+        count = add_length(lengths, count, request->short_rows[i]);
+    int contexts = request->backend->backend.threads > 0 ? request->backend->backend.threads : cpu_count();
+    plim_status status = library_of(&library, request->backend, error);
+    if (status == PLIM_OK)
+        status = convolution_make(&convolution, library, sizes, lengths, count, contexts, error);
+    if (status == PLIM_UNSUPPORTED)
+        return PLIM_OK;
+    TRY(status);
+    if (strncmp(convolution_implementation(convolution), SLOW, strlen(SLOW)) == 0) {
+        convolution_free(convolution);
+        return PLIM_OK;
+    }
+    note_version(request->backend);
+    out->own = convolution;
+    out->release = release;
+    out->kernel.implementation = convolution_implementation(convolution);
+    out->kernel.scratch_bytes = convolution_scratch_bytes(convolution);
+    return PLIM_OK;
+}
+
+static void note(const struct kernel *kernel, plim_status status)
+{
+    if (status != PLIM_OK)
+        backend_fail(&cpu_kernel_of(kernel)->backend->backend, status);
+}
+
+static void pack_weights(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+{
+    (void)unit;
+    note(kernel, convolution_pack(cpu_kernel_of(kernel)->own, pack, whole->input[1]));
+}
+
+/* Forward and the gradient of x: weights come packed. */
+static plim_status make_packed(struct cpu_kernel *out, const struct cpu_entry *entry, const struct cpu_request *request,
+                               const struct convolution_sizes *sizes, plim_error *error)
+{
+    TRY(make(out, request, sizes, error));
+    if (!out->own)
+        return PLIM_OK;
+    out->kernel.run = entry->run;
+    out->kernel.pack = pack_weights;
+    out->kernel.pack_units = 1;
+    out->kernel.pack_bytes = convolution_layout_bytes(out->own);
+    return PLIM_OK;
+}
+
+static plim_status make_forward(struct cpu_kernel *out, const struct cpu_entry *entry,
+                                const struct cpu_request *request, plim_error *error)
+{
+    const struct node *node = request->node;
+    const struct conv_attributes *conv = node->attributes;
+    struct convolution_sizes sizes = {
+        .direction = FORWARD, .bias = node->input[2] != NULL, .relu = conv->activation == ACTIVATION_RELU};
+    if (!cpu_all_f32(node))
+        return PLIM_OK;
+    conv_sizes_of(&sizes.of, node);
+    return make_packed(out, entry, request, &sizes, error);
+}
+
+static void run_forward(const struct kernel *kernel, const struct call *call)
+{
+    const struct convolution_operands operands = {call->input[0], call->output[0], (void *)call->pack, call->input[2],
+                                                  call->scratch};
+    int64_t rows = cpu_rows(kernel, call);
+    if (rows)
+        note(kernel, convolution_run(cpu_kernel_of(kernel)->own, rows, &operands));
+}
+
+/* size[BIAS_AT]: elements of dx a sample. */
+static plim_status make_input_gradient(struct cpu_kernel *out, const struct cpu_entry *entry,
+                                       const struct cpu_request *request, plim_error *error)
+{
+    const struct node *node = request->node;
+    struct convolution_sizes sizes = {.direction = BACKWARD_DATA};
+    if (!cpu_all_f32(node))
+        return PLIM_OK;
+    conv_sizes_of(&sizes.of, node);
+    out->size[BIAS_AT] = shape_row(&node->output[0]->shape);
+    out->size[BIAS_COUNT] = sizes.of.in;
+    return make_packed(out, entry, request, &sizes, error);
+}
+
+/* The library's backward takes no bias: it is added while dx is in the cache. */
+static void add_bias(float *restrict x, const float *restrict bias, int64_t channels, int64_t count)
+{
+    for (int64_t i = 0; i < count; i += channels)
+        for (int64_t c = 0; c < channels; c++)
+            x[i + c] += bias[c];
+}
+
+static void run_input_gradient(const struct kernel *kernel, const struct call *call)
+{
+    const struct cpu_kernel *own = cpu_kernel_of(kernel);
+    const struct convolution_operands operands = {call->output[0], call->input[0], (void *)call->pack, NULL,
+                                                  call->scratch};
+    int64_t rows = cpu_rows(kernel, call);
+    if (!rows)
+        return;
+    plim_status status = convolution_run(own->own, rows, &operands);
+    if (status == PLIM_OK && call->input[2])
+        add_bias(call->output[0], call->input[2], own->size[BIAS_COUNT], rows * own->size[BIAS_AT]);
+    note(kernel, status);
+}
+
+static plim_status make_weight_gradient(struct cpu_kernel *out, const struct cpu_entry *entry,
+                                        const struct cpu_request *request, plim_error *error)
+{
+    const struct node *node = request->node;
+    const struct conv_gradient_attributes *attributes = node->attributes;
+    struct convolution_sizes sizes = {.direction = BACKWARD_WEIGHTS, .bias = attributes->bias};
+    if (!cpu_all_f32(node))
+        return PLIM_OK;
+    conv_sizes_of(&sizes.of, node);
+    TRY(make(out, request, &sizes, error));
+    if (!out->own)
+        return PLIM_OK;
+    out->kernel.run = entry->run;
+    out->size[BIAS_COUNT] = sizes.of.out;
+    out->size[LAYOUT_AT] = (int64_t)round_up(out->kernel.scratch_bytes, 64);
+    out->size[BIAS_AT] = out->size[LAYOUT_AT] + (int64_t)round_up(convolution_layout_bytes(out->own), 64);
+    out->kernel.scratch_bytes = (size_t)out->size[BIAS_AT] + (size_t)sizes.of.out * sizeof(float);
+    return PLIM_OK;
+}
+
+static void run_weight_gradient(const struct kernel *kernel, const struct call *call)
+{
+    const struct cpu_kernel *own = cpu_kernel_of(kernel);
+    char *scratch = call->scratch;
+    const struct conv_gradient_attributes *attributes = call->node->attributes;
+    float *bias = (float *)(scratch + own->size[BIAS_AT]), *to = call->output[1];
+    const struct convolution_operands operands = {call->input[0], call->input[1], scratch + own->size[LAYOUT_AT], bias,
+                                                  scratch};
+    int64_t rows = cpu_rows(kernel, call);
+    if (!rows) {
+        call->node->op->reference(call); /* no rows: zeros, or nothing added */
+        return;
+    }
+    plim_status status = convolution_run(own->own, rows, &operands);
+    if (status == PLIM_OK)
+        status = convolution_unpack(own->own, call->output[0], operands.weights, call->add);
+    note(kernel, status);
+    for (int64_t i = 0; status == PLIM_OK && i < own->size[BIAS_COUNT]; i++)
+        to[i] = (call->add ? to[i] : 0) + (attributes->bias ? bias[i] : 0);
+}
+
+#define FAMILY(name)                                                                                                   \
+    {&op_##name, make_forward, run_forward}, {&op_##name##_input_gradient, make_input_gradient, run_input_gradient},   \
+    {                                                                                                                  \
+        &op_##name##_weight_gradient, make_weight_gradient, run_weight_gradient                                        \
+    }
+
+const struct cpu_entry cpu_convolution_entries[] = {
+    FAMILY(conv1d), FAMILY(conv2d), FAMILY(conv3d), FAMILY(depthwise_conv1d), FAMILY(depthwise_conv2d),
+};
+const int cpu_convolution_count = sizeof cpu_convolution_entries / sizeof *cpu_convolution_entries;

@@ -1,0 +1,157 @@
+/* cpu_recurrent.h - what the files of recurrent cells share: activations over rows, products of a step, dropout.
+
+   The kernel is packed gate by gate, once an instruction. A step's rows lie one behind another in scratch, `row` floats
+   apart (not a power of two: rows of a tile stay out of one another's cache sets). */
+#ifndef CPU_RECURRENT_H
+#define CPU_RECURRENT_H
+
+#include "backends/cpu/cpu_math.h"
+#include "backends/cpu/cpu_own.h"
+#include "backends/cpu/cpu_philox.h"
+#include "backends/cpu/gemm/gemm.h"
+#include "ops/ops.h"
+
+#define ROW_PAD 16
+
+INLINE int64_t padded_row(int64_t width)
+{
+    return (width + 15) / 16 * 16 + ROW_PAD;
+}
+
+/* Floats of one packed gate, [U, U]. */
+INLINE int64_t gate_floats(int64_t units)
+{
+    return gemm_b_floats(units, units);
+}
+
+/* One call. */
+struct recurrent_run {
+    const struct call *call;
+    const struct recurrent_attributes *a;
+    struct recurrent_sizes z;
+    int64_t rows;        /* samples */
+    int64_t row, states; /* floats between rows of gates, of states, in scratch */
+    const uint8_t *mask; /* [rows, T], or NULL */
+    float *kept;         /* [rows, gates]: factors of dropout, or NULL */
+};
+
+INLINE bool is_there(const struct recurrent_run *r, int64_t n, int64_t t)
+{
+    return !r->mask || r->mask[n * r->z.steps + t];
+}
+
+/* c[rows, U] (+)= x[rows, U] . gate, packed. */
+INLINE void multiply_gate(const struct recurrent_run *r, float *c, int64_t c_row, const float *x, int64_t x_row,
+                          int64_t gate, bool add)
+{
+    const struct gemm g = {.m = r->rows,
+                           .n = r->z.units,
+                           .k = r->z.units,
+                           .a = x,
+                           .a_row = x_row,
+                           .a_step = 1,
+                           .a_in_place = true,
+                           .b_packed = (const float *)r->call->pack + gate * gate_floats(r->z.units),
+                           .c = c,
+                           .c_row = c_row,
+                           .add = add};
+    VARIANT(gemm_packed)(&g);
+}
+
+/* Factors of all gates and units of a sample. */
+INLINE void draw_recurrent(float *kept, const struct recurrent_attributes *a, int64_t columns, const void *iteration,
+                           int64_t sample)
+{
+    uint32_t bits[NOISE_CHUNK];
+    const uint32_t threshold = (uint32_t)dropout_threshold(a->dropout);
+    const float factor = (float)(1 / (1 - a->dropout));
+    int64_t step;
+    memcpy(&step, iteration, sizeof step);
+    for (int64_t i = 0; i < columns; i++) {
+        if (i % NOISE_CHUNK == 0)
+            philox_chunk(bits, a->seed, (uint64_t)step, sample, i / NOISE_CHUNK);
+        kept[i] = bits[i % NOISE_CHUNK] >= threshold ? factor : 0;
+    }
+}
+
+/* to = x * factor, element by element; to may be x. */
+INLINE void multiply_row(float *to, const float *x, const float *factor, int64_t count)
+{
+    INDEPENDENT
+    for (int64_t i = 0; i < count; i++)
+        to[i] = x[i] * factor[i];
+}
+
+#define EACH_ELEMENT(formula)                                                                                          \
+    INDEPENDENT                                                                                                        \
+    for (int64_t i = 0; i < count; i++) {                                                                              \
+        float x = a[i] + b[i];                                                                                         \
+        y[i] = formula;                                                                                                \
+    }                                                                                                                  \
+    break
+
+/* y = activation(a + b); y may be either. */
+INLINE void activate_sum(int64_t activation, float *y, const float *a, const float *b, int64_t count)
+{
+    switch ((enum recurrent_activation)activation) {
+    case RECURRENT_TANH:
+        EACH_ELEMENT(tanh_of(x));
+    case RECURRENT_SIGMOID:
+        EACH_ELEMENT(sigmoid_of(x));
+    case RECURRENT_RELU:
+        EACH_ELEMENT(x < 0 ? 0 : x);
+    case RECURRENT_HARD_SIGMOID:
+        EACH_ELEMENT(madd(x, 1.0f / 6, 0.5f) < 0 ? 0 : madd(x, 1.0f / 6, 0.5f) > 1 ? 1 : madd(x, 1.0f / 6, 0.5f));
+    case RECURRENT_ELU:
+        EACH_ELEMENT(x < 0 ? expm1_of(x < 0 ? x : 0) : x);
+    case RECURRENT_SOFTSIGN:
+        EACH_ELEMENT(x / (1 + abs_of(x)));
+    default:
+        EACH_ELEMENT(x);
+    }
+}
+
+#undef EACH_ELEMENT
+#define EACH_ELEMENT(slope)                                                                                            \
+    INDEPENDENT                                                                                                        \
+    for (int64_t i = 0; i < count; i++) {                                                                              \
+        float x = y[i];                                                                                                \
+        d[i] *= slope;                                                                                                 \
+    }                                                                                                                  \
+    break
+
+/* d *= activation's slope, from its value y. */
+INLINE void multiply_slope(int64_t activation, float *d, const float *y, int64_t count)
+{
+    switch ((enum recurrent_activation)activation) {
+    case RECURRENT_TANH:
+        EACH_ELEMENT(1 - x * x);
+    case RECURRENT_SIGMOID:
+        EACH_ELEMENT(x * (1 - x));
+    case RECURRENT_RELU:
+        EACH_ELEMENT((x > 0 ? 1.0f : 0.0f));
+    case RECURRENT_HARD_SIGMOID:
+        EACH_ELEMENT((x > 0 && x < 1 ? 1.0f / 6 : 0.0f));
+    case RECURRENT_ELU:
+        EACH_ELEMENT((x < 0 ? x + 1 : 1.0f));
+    case RECURRENT_SOFTSIGN:
+        EACH_ELEMENT((1 - abs_of(x)) * (1 - abs_of(x)));
+    default:
+        break;
+    }
+}
+
+#undef EACH_ELEMENT
+
+/* Every operand that is there is f32, but mask and iteration. */
+INLINE bool recurrent_takes(const struct node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        const struct tensor *x = node->input[i];
+        if (x && x->type != TYPE_F32 && x->type != TYPE_BOOL && x->type != TYPE_I64)
+            return false;
+    }
+    return node->output[0]->type == TYPE_F32;
+}
+
+#endif
