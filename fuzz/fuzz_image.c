@@ -1,8 +1,8 @@
 /* fuzz_image.c - any bytes as an image of each format: as stored, as RGB, and reduced while it is decoded. */
 #include "fuzz_file.h"
 
-#include "formats/image.h"
-#include "formats/resize.h"
+#include "image/image.h"
+#include "image/resize.h"
 
 #define WORK_BYTES    ((uint64_t)512 * 1024)
 #define PIXELS_BYTES  ((uint64_t)512 * 1024)

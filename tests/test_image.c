@@ -1,8 +1,8 @@
 /* test_image.c - pixels are TensorFlow's, memory is bounded, damaged files are errors. */
 #include <errno.h>
 
-#include "formats/image.h"
 #include "golden_pictures.h"
+#include "image/image.h"
 
 #define WORK_BYTES ((uint64_t)1 << 20)
 

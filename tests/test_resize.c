@@ -1,9 +1,9 @@
 /* test_resize.c - resizing and augmentation against TensorFlow and Keras. */
 #include <math.h>
 
-#include "formats/augment.h"
-#include "formats/resize_rows.h"
 #include "golden_pictures.h"
+#include "image/augment.h"
+#include "image/resize_rows.h"
 
 #define MOST_FLOATS 20000
 

@@ -5,7 +5,7 @@ exceptions; a violation is one line."""
 import os, re, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ROOMS = ["base", "graph", "ops", "transform", "backends", "plan", "formats", "pipeline", "model", "train",
+ROOMS = ["base", "graph", "ops", "transform", "backends", "plan", "image", "formats", "pipeline", "model", "train",
          "report", "job"]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
 SOURCES = (".c", ".h", ".def")

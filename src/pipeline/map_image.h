@@ -6,8 +6,8 @@
 #ifndef PIPELINE_MAP_IMAGE_H
 #define PIPELINE_MAP_IMAGE_H
 
-#include "formats/augment.h"
-#include "formats/image.h"
+#include "image/augment.h"
+#include "image/image.h"
 #include "pipeline/map_functions.h"
 
 /* decode_jpeg, decode_png, decode_gif, decode_bmp, decode_image: strings into uint8 (-1, -1, channels or -1). Whatever

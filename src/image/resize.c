@@ -2,14 +2,14 @@
 
    Bilinear is in TensorFlow's order of operations, so that bits are equal: along the row first, then between rows:
    top = a + (b - a) x, bottom = c + (d - c) x, result = top + (bottom - top) y. The others sum along columns first. */
-#include "formats/resize.h"
+#include "image/resize.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "formats/resize_rows.h"
-#include "formats/resize_spans.h"
+#include "image/resize_rows.h"
+#include "image/resize_spans.h"
 
 #define MOST_SIDE ((int64_t)1 << 24) /* beyond it float32 cannot tell pixels apart */
 

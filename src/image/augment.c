@@ -1,5 +1,5 @@
 /* augment.c - flips, affine warps and changes of value, in TensorFlow's arithmetic. */
-#include "formats/augment.h"
+#include "image/augment.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 
    Every copy does the same operations on each element in the same order, none fused: bits do not depend on the
    machine. resize_rows.c is compiled once for each; VARIANT_ROWS(name) keeps the copies apart. */
-#ifndef FORMATS_RESIZE_ROWS_H
-#define FORMATS_RESIZE_ROWS_H
+#ifndef IMAGE_RESIZE_ROWS_H
+#define IMAGE_RESIZE_ROWS_H
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 
    Nothing is ever given back: the piece is emptied before each image. What does not fit ends decoding. Virtual arrays
    (whole images of coefficients, in progressive files) are always held whole: there is no backing store. */
-#include "formats/image_jpeg.h"
+#include "image/image_jpeg.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* resize_spans.h - along one axis: which old pixels make a new one, and with which weights. */
-#ifndef FORMATS_RESIZE_SPANS_H
-#define FORMATS_RESIZE_SPANS_H
+#ifndef IMAGE_RESIZE_SPANS_H
+#define IMAGE_RESIZE_SPANS_H
 
-#include "formats/resize.h"
+#include "image/resize.h"
 
 struct span {
     int32_t start, count;

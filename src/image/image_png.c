@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "formats/image_codec.h"
-#include "formats/image_library.h"
+#include "image/image_codec.h"
+#include "image/image_library.h"
 
 /* The library's structures, zlib's window and state, gamma tables. */
 #define STATE_BYTES ((uint64_t)224 * 1024)

@@ -1,7 +1,7 @@
 /* image_bmp.c - BMP as tf.io.decode_bmp reads it: 8, 24 or 32 bits a pixel, not compressed; of 8 bits the stored
    index is the grey value. */
 #include "base/numbers/checked.h"
-#include "formats/image_codec.h"
+#include "image/image_codec.h"
 
 #define HEAD_BYTES 54 /* file header, and the first 40 bytes of the information header */
 

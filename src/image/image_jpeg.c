@@ -4,7 +4,7 @@
    object is made once. Invariants: 1. no table of an image is there for the next one, though the library would keep
    them: an image that lacks its tables must not decode by accident; 2. after image_decoder_make the library takes
    memory from the decoder's work memory only. */
-#include "formats/image_jpeg.h"
+#include "image/image_jpeg.h"
 
 #include "base/numbers/checked.h"
 

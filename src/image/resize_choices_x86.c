@@ -1,5 +1,5 @@
 /* resize_choices_x86.c - which copy of the loops this processor runs. */
-#include "formats/resize_rows.h"
+#include "image/resize_rows.h"
 
 const struct resize_rows *resize_rows_choose(void)
 {

@@ -1,5 +1,5 @@
 /* resize_rows.c - the inner loops of resizing, for one instruction set. */
-#include "formats/resize_rows.h"
+#include "image/resize_rows.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
 
    A decoder belongs to one worker. It holds all the memory that decoding takes, the libraries' too: nothing is
    allocated per image, and an image that needs more than the decoder holds is an error that names the bytes. */
-#ifndef FORMATS_IMAGE_H
-#define FORMATS_IMAGE_H
+#ifndef IMAGE_IMAGE_H
+#define IMAGE_IMAGE_H
 
 #include "base/memory/budget.h"
 #include "base/memory/room.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "formats/image_codec.h"
+#include "image/image_codec.h"
 
 #define CODES 4096
 

@@ -2,7 +2,7 @@
 
    It passes over what libjpeg passes over, so that it refuses nothing that libjpeg decodes, but images that declare
    more than their bytes can hold: a block of 8 x 8 takes at least two bits in a sequential file. */
-#include "formats/image_jpeg.h"
+#include "image/image_jpeg.h"
 
 /* Tables and controllers of one image, whatever its size: Huffman tables, colour conversion, inverse transform. */
 #define TABLES_BYTES ((uint64_t)96 * 1024)

@@ -1,10 +1,10 @@
 /* image.c - which format it is, and the memory that decoding may use. */
-#include "formats/image_codec.h"
+#include "image/image_codec.h"
 
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "formats/image_library.h"
+#include "image/image_library.h"
 
 static const struct image_codec *const codecs[] = {&image_codec_jpeg, &image_codec_png, &image_codec_gif,
                                                    &image_codec_bmp};

@@ -2,8 +2,8 @@
 
    Their headers declare the functions; here are pointers of the same types. Opened once a process and never closed: a
    library that stays is no more than its mapping. */
-#ifndef FORMATS_IMAGE_LIBRARY_H
-#define FORMATS_IMAGE_LIBRARY_H
+#ifndef IMAGE_IMAGE_LIBRARY_H
+#define IMAGE_IMAGE_LIBRARY_H
 
 #include <stddef.h>
 #include <stdio.h>

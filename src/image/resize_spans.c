@@ -3,7 +3,7 @@
    Antialias: a kernel (triangle or Keys' cubic, a = -1/2) as wide as the reduction, its weights made to sum to 1.
    Bicubic without it: the same cubic at 1/1024 steps, over four pixels. Area: each old pixel by the part of it that
    the new one covers. */
-#include "formats/resize_spans.h"
+#include "image/resize_spans.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* image_library.c - opens libjpeg and libpng. */
-#include "formats/image_library.h"
+#include "image/image_library.h"
 
 #include <dlfcn.h>
 

@@ -2,8 +2,8 @@
 
    Pictures are (height, width, channels), uint8 or float32. Pixel centres are at halves; nothing is kept between
    calls, and the same input gives the same bits on every machine. */
-#ifndef FORMATS_RESIZE_H
-#define FORMATS_RESIZE_H
+#ifndef IMAGE_RESIZE_H
+#define IMAGE_RESIZE_H
 
 #include "base/memory/room.h"
 #include "base/status.h"

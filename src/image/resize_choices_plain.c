@@ -1,5 +1,5 @@
 /* resize_choices_plain.c - there is one copy of the loops. */
-#include "formats/resize_rows.h"
+#include "image/resize_rows.h"
 
 const struct resize_rows *resize_rows_choose(void)
 {

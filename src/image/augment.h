@@ -2,10 +2,10 @@
 
    Pictures are float32 (height, width, channels) where nothing else is said. Whoever calls draws the numbers: the same
    numbers give the same bits. */
-#ifndef FORMATS_AUGMENT_H
-#define FORMATS_AUGMENT_H
+#ifndef IMAGE_AUGMENT_H
+#define IMAGE_AUGMENT_H
 
-#include "formats/resize.h"
+#include "image/resize.h"
 
 /* RandomFlip: out is another picture than in; either type. */
 plim_status flip_image(void *out, const void *in, const struct picture *picture, bool horizontal, bool vertical,

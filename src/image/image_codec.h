@@ -1,8 +1,8 @@
 /* image_codec.h - what the image formats share behind image.h. */
-#ifndef FORMATS_IMAGE_CODEC_H
-#define FORMATS_IMAGE_CODEC_H
+#ifndef IMAGE_IMAGE_CODEC_H
+#define IMAGE_IMAGE_CODEC_H
 
-#include "formats/image.h"
+#include "image/image.h"
 
 struct image_task {
     struct image_decoder *decoder;

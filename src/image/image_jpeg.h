@@ -1,11 +1,11 @@
 /* image_jpeg.h - libjpeg's objects, kept from image to image. */
-#ifndef FORMATS_IMAGE_JPEG_H
-#define FORMATS_IMAGE_JPEG_H
+#ifndef IMAGE_IMAGE_JPEG_H
+#define IMAGE_IMAGE_JPEG_H
 
 #include <setjmp.h>
 
-#include "formats/image_codec.h"
-#include "formats/image_library.h"
+#include "image/image_codec.h"
+#include "image/image_library.h"
 
 struct jpeg {
     struct jpeg_functions call;
