@@ -68,6 +68,18 @@ class Case(unittest.TestCase):
 
 
 class Figures(Case):
+    def test_no_budget_makes_a_good_job_a_bad_one(self):
+        """Wherever in opening and planning the budget ends: exit code 4, the file, and a command to try."""
+        path = self.job(MODELS["two layers"])
+        for kib in range(2048, 8192, 32):
+            r = subprocess.run([PLIM, "train", path, "--memory", f"{kib}KiB", "--json"], capture_output=True, text=True, cwd=self.folder.name)
+            if r.returncode == 0:
+                break
+            error = json.loads(r.stdout.splitlines()[-1])
+            self.assertEqual((r.returncode, error["where"][:len(path)]), (4, path), f"{kib} KiB: {r.stderr}")
+            self.assertRegex(error["try"], r"^(plim train |it needs a budget of )", f"{kib} KiB: {r.stderr}")
+        self.assertEqual(r.returncode, 0, r.stderr)
+
     def test_the_told_budget_runs_each_time(self):
         """In any surroundings: sizes of the environment move the stack, output as JSON takes other buffers."""
         for name, text in MODELS.items():

@@ -17,6 +17,19 @@ static const char *folder_of(struct arena *arena, const char *path)
     return slash == path ? "/" : arena_format(arena, "%.*s", (int)(slash - path), path);
 }
 
+/* The budget ended before the job's own command line was put together: told with what the caller gave. */
+static plim_status refuse_early(const char *path, const plim_job_options *options, plim_error *error)
+{
+    bool plain = !options->overrides_count && !strpbrk(path, " \t\n\"'\\$`&|;<>(){}*?[]~#!");
+    place(error, PLIM_OVER_BUDGET, path);
+    if (!options->memory) /* all that there is was not enough */
+        return PLIM_OVER_BUDGET;
+    if (!plain)
+        return hint(error, PLIM_OVER_BUDGET, "--memory auto");
+    return hint(error, PLIM_OVER_BUDGET, "plim %s --memory auto %s", options->command ? options->command : "train",
+                path);
+}
+
 /* The budget binds before anything else is taken. */
 static plim_status begin(struct plim_job *job, const char *path, const plim_job_options *options, plim_error *error)
 {
@@ -46,6 +59,8 @@ static plim_status make(struct plim_job **out, const char *path, const plim_job_
     text_init(&job->data_text, budget, TAG_PLANNER);
     text_init(&job->data_json, budget, TAG_PLANNER);
     plim_status status = begin(job, path, options, error);
+    if (status == PLIM_OVER_BUDGET)
+        refuse_early(path, options, error);
     if (status == PLIM_OK)
         *out = job;
     else
@@ -71,10 +86,13 @@ static plim_status check_options(const plim_job_options *options, plim_error *er
 }
 
 /* The job is the caller's, or gone. */
-static plim_status opened(plim_job **out, struct plim_job *job, plim_status status, plim_error *error)
+static plim_status opened(plim_job **out, struct plim_job *job, const plim_job_options *options, plim_status status,
+                          plim_error *error)
 {
     if (status == PLIM_OVER_BUDGET && job->command)
         job_refuse_unplanned(job, error);
+    else if (status == PLIM_OVER_BUDGET)
+        refuse_early(job->path, options, error);
     if (status == PLIM_OK)
         *out = job;
     else
@@ -93,7 +111,7 @@ plim_status plim_job_open(plim_job **out, const char *path, const plim_job_optio
     TRY(need_argument(out, "where the job is to go", error));
     TRY(check_options(options, error));
     TRY(make(&job, path, options, error));
-    return opened(out, job, job_read(job, options, error), error);
+    return opened(out, job, options, job_read(job, options, error), error);
 }
 
 static plim_status read_files(struct plim_job *job, const char *const *paths, size_t count,
@@ -135,7 +153,7 @@ plim_status plim_job_open_files(plim_job **out, const char *const *paths, size_t
     TRY(need_argument(out, "where the job is to go", error));
     TRY(check_options(options, error));
     TRY(make(&job, paths[0], options, error));
-    return opened(out, job, read_files(job, paths, count, options, error), error);
+    return opened(out, job, options, read_files(job, paths, count, options, error), error);
 }
 
 void job_free(struct plim_job *job)

@@ -131,7 +131,8 @@ static ssize_t feed(void *user, void *to, size_t most)
     struct builder *builder = user;
     size_t left = builder->bytes - builder->fed, part = most < FEED_BYTES ? most : FEED_BYTES;
     part = part < left ? part : left;
-    builder->refused = check_heap(builder, part);
+    if (builder->refused == PLIM_OK)
+        builder->refused = check_heap(builder, part);
     if (builder->refused != PLIM_OK)
         return 0; /* as if the text ended here: libfyaml would ask again for ever after -1 */
     memcpy(to, builder->text + builder->fed, part);
@@ -209,6 +210,10 @@ static plim_status next_event(struct fy_event **out, struct builder *builder)
 {
     struct fy_event *event = builder->refused == PLIM_OK ? fy_parser_parse(builder->parser) : NULL;
     const char *refused = NULL;
+    if (event != NULL && builder->refused != PLIM_OK) { /* of a text that feed cut short: not what the file says */
+        fy_parser_event_free(builder->parser, event);
+        event = NULL;
+    }
     if (event == NULL)
         return parser_error(builder);
     if (fy_event_get_tag_token(event) != NULL) {
