@@ -1,8 +1,8 @@
 /* fuzz_csv.c - any bytes as a CSV file, and as lines: through buffers of two sizes the same must come out. */
 #include <string.h>
 
-#include "formats/csv.h"
-#include "formats/lines.h"
+#include "formats/tables/csv.h"
+#include "formats/tables/lines.h"
 #include "fuzz_file.h"
 
 #define SMALL_BUFFER ((size_t)32768) /* no record of an input that is not longer outgrows it */

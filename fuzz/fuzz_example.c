@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/example.h"
+#include "formats/records/example.h"
 #include "fuzz_file.h"
 
 static const struct feature example[] = {

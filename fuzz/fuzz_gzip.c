@@ -1,7 +1,7 @@
 /* fuzz_gzip.c - any bytes as a gzip stream. */
 #include <stdlib.h>
 
-#include "formats/gzip.h"
+#include "formats/containers/gzip.h"
 #include "fuzz_file.h"
 
 #define OUT_MOST ((uint64_t)256 * 1024)

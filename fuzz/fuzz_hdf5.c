@@ -2,7 +2,7 @@
    is unpacked. */
 #include <string.h>
 
-#include "formats/hdf5.h"
+#include "formats/containers/hdf5.h"
 #include "fuzz_file.h"
 
 struct names {

@@ -2,7 +2,7 @@
    behind them is what a hostile file would reach. */
 #include <stdlib.h>
 
-#include "formats/record_index_file.h"
+#include "formats/records/record_index_file.h"
 #include "fuzz_file.h"
 
 #define DATA_BYTES 4096

@@ -4,8 +4,8 @@
    walk over all of it finds: the same records, the same damage, the same end. */
 #include <string.h>
 
-#include "formats/record_frame.h"
-#include "formats/record_pipe.h"
+#include "formats/records/record_frame.h"
+#include "formats/records/record_pipe.h"
 #include "fuzz_file.h"
 
 #define MOST_AT_ONCE 3

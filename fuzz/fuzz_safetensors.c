@@ -1,7 +1,7 @@
 /* fuzz_safetensors.c - any bytes as a safetensors file. */
 #include <stdlib.h>
 
-#include "formats/safetensors.h"
+#include "formats/weights/safetensors.h"
 #include "fuzz_file.h"
 
 /* What opened must be consistent: reads inside entries work, names find themselves. */

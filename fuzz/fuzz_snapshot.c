@@ -1,5 +1,5 @@
 /* fuzz_snapshot.c - any bytes as a snapshot whose values are the same bytes. */
-#include "formats/snapshot.h"
+#include "formats/records/snapshot.h"
 #include "fuzz_file.h"
 
 #define ROOM_BYTES ((size_t)256 * 1024)

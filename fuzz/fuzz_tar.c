@@ -1,5 +1,5 @@
 /* fuzz_tar.c - any bytes as a tar file, raw or compressed: its samples, and one of them again. */
-#include "formats/tar.h"
+#include "formats/containers/tar.h"
 #include "fuzz_file.h"
 
 #define STAGING_BYTES 65536

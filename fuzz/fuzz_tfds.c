@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/tfds_info.h"
+#include "formats/records/tfds_info.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -1,7 +1,7 @@
 /* fuzz_tfrecord.c - any bytes as a TFRecord file: read on over damage, copied, skipped through. */
 #include <stdlib.h>
 
-#include "formats/record_file.h"
+#include "formats/records/record_file.h"
 #include "fuzz_file.h"
 
 static uint8_t space[1 << 16];

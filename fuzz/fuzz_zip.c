@@ -1,5 +1,5 @@
 /* fuzz_zip.c - any bytes as a zip file: its members read whole, its arrays looked at. */
-#include "formats/zip.h"
+#include "formats/containers/zip.h"
 #include "fuzz_file.h"
 
 #define MEMBERS_MOST 64

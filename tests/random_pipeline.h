@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats/example.h"
-#include "formats/record_writer.h"
+#include "formats/records/example.h"
+#include "formats/records/record_writer.h"
 #include "job/api.h"
 
 #define MOST_WORDS 4096

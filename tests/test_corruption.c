@@ -3,10 +3,10 @@
 #include "format_files.h"
 #include "random_pipeline.h"
 
-#include "formats/csv.h"
-#include "formats/record_file.h"
-#include "formats/record_frame.h"
-#include "formats/tar.h"
+#include "formats/containers/tar.h"
+#include "formats/records/record_file.h"
+#include "formats/records/record_frame.h"
+#include "formats/tables/csv.h"
 
 #define RECORDS   200
 #define MOST_FILE 65536

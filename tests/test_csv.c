@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/numbers/decimal.h"
-#include "formats/csv.h"
+#include "formats/tables/csv.h"
 
 enum { ROWS = 7 };
 

@@ -1,8 +1,8 @@
 /* test_example.c - serialized examples: TensorFlow's own, odd ones as TensorFlow judged them, damaged ones. */
 #include "format_files.h"
 
-#include "formats/example.h"
-#include "formats/record_file.h"
+#include "formats/records/example.h"
+#include "formats/records/record_file.h"
 
 #define ROOM_BYTES 65536
 

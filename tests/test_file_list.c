@@ -6,7 +6,7 @@
 #include <ftw.h>
 
 #include "base/files/folder.h"
-#include "formats/file_list.h"
+#include "formats/files/file_list.h"
 
 /* All paths, "a|b|c"; "none" without any. With labels: "0:a|1:b". */
 static void show(char *out, size_t capacity, const struct file_list *list, bool labels)

@@ -2,7 +2,7 @@
    read, by name; files cut short at every byte and with every bit flipped. */
 #include "source_text.h"
 
-#include "formats/hdf5.h"
+#include "formats/containers/hdf5.h"
 
 /* ---- values ---- */
 

@@ -9,7 +9,7 @@
 
 #include "base/files/read_queue.h"
 #include "format_files.h"
-#include "formats/source.h"
+#include "formats/sources/source.h"
 #include "pipeline/dataset.h"
 #include "pipeline/held_blocks.h"
 

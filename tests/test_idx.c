@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <zlib.h>
 
-#include "formats/gzip.h"
-#include "formats/source.h"
+#include "formats/containers/gzip.h"
+#include "formats/sources/source.h"
 #include "pipeline/dataset.h"
 
 /* 2 images of 3 x 2. */

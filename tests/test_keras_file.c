@@ -13,7 +13,7 @@
 
 #include "../fuzz/fuzz_file.h"
 #include "base/fault.h"
-#include "formats/keras_file.h"
+#include "formats/weights/keras_file.h"
 #include "model/keras_config.h"
 #include "model/model.h"
 #include "ops/ops.h"

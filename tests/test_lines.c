@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <zlib.h>
 
-#include "formats/lines.h"
+#include "formats/tables/lines.h"
 
 enum { ROOM_BYTES = 4096 };
 

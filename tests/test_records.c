@@ -5,11 +5,11 @@
 #include <zlib.h>
 
 #include "base/threads/workers.h"
-#include "formats/record_file.h"
-#include "formats/record_frame.h"
-#include "formats/record_index.h"
-#include "formats/record_source.h"
-#include "formats/record_writer.h"
+#include "formats/records/record_file.h"
+#include "formats/records/record_frame.h"
+#include "formats/records/record_index.h"
+#include "formats/records/record_writer.h"
+#include "formats/sources/record_source.h"
 
 #define MOST ((int64_t)1 << 40)
 

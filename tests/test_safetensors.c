@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/numbers/digest.h"
-#include "formats/safetensors.h"
+#include "formats/weights/safetensors.h"
 
 /* A file of a header and data. Returns its size. */
 static size_t make_file(uint8_t *out, const char *header, const void *data, size_t data_bytes)

@@ -8,8 +8,8 @@
 #include "base/text/json_count.h"
 #include "base/text/json_file.h"
 #include "base/text/yaml.h"
-#include "formats/file_list.h"
-#include "formats/safetensors.h"
+#include "formats/files/file_list.h"
+#include "formats/weights/safetensors.h"
 #include "pipeline/bpe.h"
 #include "pipeline/vocabulary.h"
 

@@ -1,6 +1,6 @@
 /* test_snapshot.c - snapshots as files: every byte missing, every bit turned. */
 #include "format_files.h"
-#include "formats/snapshot.h"
+#include "formats/records/snapshot.h"
 
 static const struct spec small_spec = {.column_count = 3,
                                        .element_bytes = 8 + sizeof(struct string) + sizeof(struct cell),

@@ -1,7 +1,7 @@
 /* test_stage_interleave.c - a data set for each element: flat_map, and interleave in the order that tf.data printed. */
 #include "stream_text.h"
 
-#include "formats/interleave_order.h"
+#include "formats/files/interleave_order.h"
 
 struct turn_case {
     int files, cycle, block;

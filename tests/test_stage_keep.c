@@ -4,7 +4,7 @@
 
 #include "stage_checks.h"
 
-#include "formats/snapshot.h"
+#include "formats/records/snapshot.h"
 #include "pipeline/chunk.h"
 
 /* The current folder is the build's. */

@@ -1,7 +1,7 @@
 /* test_stage_shuffle.c - shuffles by a buffer and by blocks: against plain models, anywhere, at their cost. */
 #include "stage_checks.h"
 
-#include "formats/rows.h"
+#include "formats/tables/rows.h"
 #include "pipeline/held_blocks.h"
 
 static struct dataset *buffered(struct dataset *dataset, int64_t size, uint64_t seed)

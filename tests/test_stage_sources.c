@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "formats/record_frame.h"
+#include "formats/records/record_frame.h"
 
 /* ---- arrays and numbers ---- */
 

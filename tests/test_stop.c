@@ -18,7 +18,7 @@
 #include "base/memory/budget_stop.h"
 #include "base/threads/clock.h"
 #include "base/threads/stop.h"
-#include "formats/heapsort.h"
+#include "formats/files/heapsort.h"
 
 #define MIB     ((uint64_t)1024 * 1024)
 #define BOUND_S 5 /* what is waited for lasts 30 s or for ever */

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "formats/tar.h"
+#include "formats/containers/tar.h"
 
 #define LONG                                                                                                           \
     "set/"                                                                                                             \

@@ -2,7 +2,7 @@
    that it gives; and its JSON files cut short and with every bit flipped. */
 #include "source_text.h"
 
-#include "formats/tfds_info.h"
+#include "formats/records/tfds_info.h"
 
 static void golden_split(const char *split)
 {

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "formats/npy_fortran.h"
-#include "formats/source.h"
-#include "formats/zip.h"
+#include "formats/containers/zip.h"
+#include "formats/sources/source.h"
+#include "formats/tables/npy_fortran.h"
 
 static void find(struct npz_array *out, struct zip *zip, const char *name)
 {

@@ -8,7 +8,7 @@
 #include "base/numbers/floats.h"
 #include "base/text/text.h"
 #include "base/threads/clock.h"
-#include "formats/file_list.h"
+#include "formats/files/file_list.h"
 
 #define LINE_SECONDS      0.03
 #define MOST_LINE_SECONDS 3600

@@ -1,6 +1,6 @@
 /* api_records.c - the index of a TFRecord file, for exact shuffles. */
 #include "base/numbers/floats.h"
-#include "formats/record_index.h"
+#include "formats/records/record_index.h"
 
 #define INDEX_BUDGET ((uint64_t)16 * 1024 * 1024)
 

@@ -2,7 +2,7 @@
 #ifndef JOB_CSV_TABLE_H
 #define JOB_CSV_TABLE_H
 
-#include "formats/line_source.h"
+#include "formats/sources/line_source.h"
 #include "job/source_word.h"
 
 /* As the job file says it; NULL: it does not. */

@@ -2,7 +2,7 @@
    printable, and a record is called an Example only when all of it reads as one. */
 #include "job/element_text.h"
 
-#include "formats/example_wire.h"
+#include "formats/records/example_wire.h"
 #include "pipeline/chunk.h"
 
 #define MOST_VALUES        6

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "formats/file_source.h"
+#include "formats/sources/file_source.h"
 #include "job/source_word.h"
 
 struct file_words {

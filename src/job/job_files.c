@@ -3,7 +3,7 @@
    A file is known by its first bytes where its format has some, else by the end of its name. */
 #include "base/files/folder.h"
 #include "base/numbers/crc32c.h"
-#include "formats/snapshot.h"
+#include "formats/records/snapshot.h"
 #include "job/job.h"
 #include "job/source_word.h"
 

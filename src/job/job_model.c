@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "formats/keras_file.h"
+#include "formats/weights/keras_file.h"
 #include "job/api_graph.h"
 #include "job/source_word.h"
 #include "model/keras_config.h"

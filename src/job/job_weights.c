@@ -2,7 +2,7 @@
    model, save_weights must not fall on a file that the job reads. */
 #include "job/job.h"
 
-#include "formats/keras_file.h"
+#include "formats/weights/keras_file.h"
 
 #include <fnmatch.h>
 #include <string.h>

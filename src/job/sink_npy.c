@@ -7,7 +7,7 @@
 
 #include "base/numbers/checked.h"
 #include "base/numbers/numbers.h"
-#include "formats/partial_file.h"
+#include "formats/files/partial_file.h"
 #include "job/data_sink.h"
 
 struct sink {

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "formats/example.h"
-#include "formats/record_writer.h"
+#include "formats/records/example.h"
+#include "formats/records/record_writer.h"
 #include "job/data_sink.h"
 #include "pipeline/chunk.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/snapshot.h"
+#include "formats/records/snapshot.h"
 #include "job/data_sink.h"
 
 struct sink {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "formats/partial_file.h"
+#include "formats/files/partial_file.h"
 #include "job/data_sink.h"
 #include "pipeline/chunk.h"
 

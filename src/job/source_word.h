@@ -2,7 +2,7 @@
 #ifndef JOB_SOURCE_WORD_H
 #define JOB_SOURCE_WORD_H
 
-#include "formats/file_list.h"
+#include "formats/files/file_list.h"
 #include "job/job.h"
 
 #define MOST_FILES 64

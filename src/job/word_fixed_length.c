@@ -1,7 +1,7 @@
 /* word_fixed_length.c - records of one size: one column of strings, which `decode_raw` makes numbers of.
 
    fixed_length: {files: "cifar/data_batch_*.bin", record_bytes: 3073, header_bytes: 0, footer_bytes: 0} */
-#include "formats/line_source.h"
+#include "formats/sources/line_source.h"
 #include "job/file_words.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

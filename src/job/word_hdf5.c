@@ -4,7 +4,7 @@
    hdf5: {file: data.h5, x: /train/images, y: /train/labels} */
 #include <string.h>
 
-#include "formats/hdf5_source.h"
+#include "formats/sources/hdf5_source.h"
 #include "job/source_word.h"
 
 static plim_status open_hdf5(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)

@@ -3,7 +3,7 @@
    npz: mnist.npz                                          all arrays, under their names
    npz: {file: mnist.npz, columns: [x_train, y_train]}     those
    npz: {file: mnist.npz, columns: {x: x_train, y: y_train}} */
-#include "formats/npz_source.h"
+#include "formats/sources/npz_source.h"
 #include "job/source_word.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

@@ -1,5 +1,5 @@
 /* word_snapshot.c - a folder that a pipeline was saved to: read by index, as any data with one. */
-#include "formats/snapshot.h"
+#include "formats/records/snapshot.h"
 #include "job/source_word.h"
 
 static plim_status open_snapshot(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)

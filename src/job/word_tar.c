@@ -4,7 +4,7 @@
    tar: {files: ..., columns: {jpg;jpeg: image, cls: label, npy: {name: x, dtype: float32, shape: [10]}}} */
 #include <string.h>
 
-#include "formats/tar_source.h"
+#include "formats/sources/tar_source.h"
 #include "job/file_words.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

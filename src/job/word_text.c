@@ -2,7 +2,7 @@
 
    text: corpus.txt
    text: {files: ..., interleave: {cycle_length: 4}, shuffle_files: true, compression: gzip, buffer_size: 1MiB} */
-#include "formats/line_source.h"
+#include "formats/sources/line_source.h"
 #include "job/file_words.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/text/message.h"
-#include "formats/record_source.h"
-#include "formats/tfds_info.h"
+#include "formats/records/tfds_info.h"
+#include "formats/sources/record_source.h"
 #include "job/file_words.h"
 #include "pipeline/map_decode_raw.h"
 #include "pipeline/map_image.h"

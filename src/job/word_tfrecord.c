@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text/text.h"
-#include "formats/record_source.h"
+#include "formats/sources/record_source.h"
 #include "job/file_words.h"
 #include "pipeline/map_parse.h"
 

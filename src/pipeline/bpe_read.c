@@ -9,7 +9,7 @@
 #include "base/numbers/checked.h"
 #include "base/numbers/digest.h"
 #include "base/text/json_file.h"
-#include "formats/cursor.h"
+#include "formats/files/cursor.h"
 #include "pipeline/bpe_tables.h"
 
 #define MOST_NUMBER ((int64_t)1 << 24)

@@ -2,7 +2,7 @@
 #ifndef PIPELINE_CHUNK_H
 #define PIPELINE_CHUNK_H
 
-#include "formats/source.h"
+#include "formats/sources/source.h"
 
 struct chunk {
     const struct spec *spec;

@@ -11,7 +11,7 @@
 #define PIPELINE_DATASET_H
 
 #include "base/log.h"
-#include "formats/source.h"
+#include "formats/sources/source.h"
 
 struct yaml;
 struct dataset; /* counted, immutable once built (but for expect); a failed one carries its error */
@@ -374,7 +374,7 @@ void iterator_times_each(iterator_visit *visit, void *context, struct iterator *
 typedef plim_status batch_visit(void *state, const struct batch *batch, const struct spec *spec, plim_error *error);
 plim_status dataset_reduce(void *state, struct dataset *dataset, struct budget *budget, struct scratch *scratch,
                            uint64_t seed, batch_visit *visit, plim_error *error);
-/* All elements of epoch 0 as a snapshot (formats/snapshot.h) in a folder: complete, or not there. */
+/* All elements of epoch 0 as a snapshot (formats/records/snapshot.h) in a folder: complete, or not there. */
 plim_status dataset_save(struct dataset *dataset, const char *folder, struct budget *budget, struct scratch *scratch,
                          uint64_t seed, plim_error *error);
 

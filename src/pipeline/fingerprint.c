@@ -6,7 +6,7 @@
 
 #include "base/files/file_sample.h"
 #include "base/text/text.h"
-#include "formats/file_list.h"
+#include "formats/files/file_list.h"
 #include "pipeline/join.h"
 #include "pipeline/stage.h"
 

@@ -11,7 +11,7 @@
 #include "base/memory/budget_stop.h"
 #include "base/numbers/checked.h"
 #include "base/threads/clock.h"
-#include "formats/rows.h"
+#include "formats/tables/rows.h"
 #include "pipeline/held_blocks.h"
 #include "pipeline/labels.h"
 

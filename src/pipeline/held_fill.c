@@ -1,6 +1,6 @@
 /* held_fill.c - how a block comes into its place: by the queue, past the page cache, or by who needs it first. */
 #include "base/numbers/checked.h"
-#include "formats/rows.h"
+#include "formats/tables/rows.h"
 #include "pipeline/held_own.h"
 
 /* Columns that are a small piece of each row would hold the rest of it too. */

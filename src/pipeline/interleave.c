@@ -9,7 +9,7 @@
 
 #include "base/numbers/checked.h"
 #include "base/text/text.h"
-#include "formats/interleave_order.h"
+#include "formats/files/interleave_order.h"
 #include "pipeline/join.h"
 
 #define MOST_CYCLE 1024

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "formats/rows.h"
+#include "formats/tables/rows.h"
 #include "pipeline/join.h"
 
 #define JOINED_ROWS 256

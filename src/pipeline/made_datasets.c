@@ -1,5 +1,5 @@
 /* made_datasets.c - data sets that need no format: of the caller's arrays or function, numbers, names of files. */
-#include "formats/file_list.h"
+#include "formats/files/file_list.h"
 #include "pipeline/stage.h"
 
 static struct dataset *from(struct budget *budget, plim_status status, struct source *source, const plim_error *error)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/text/settings.h"
-#include "formats/rows.h"
+#include "formats/tables/rows.h"
 #include "pipeline/stage.h"
 
 #define CELLS_ROOM ((uint64_t)256 * 1024)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/rows.h"
+#include "formats/tables/rows.h"
 #include "pipeline/chain_digest.h"
 #include "pipeline/expression.h"
 #include "pipeline/stage.h"

@@ -1,9 +1,9 @@
-/* map_parse.c - records into columns: parse_example. The work is in formats/example.c. */
+/* map_parse.c - records into columns: parse_example. The work is in formats/records/example.c. */
 #include "pipeline/map_parse.h"
 
 #include <string.h>
 
-#include "formats/rows.h"
+#include "formats/tables/rows.h"
 #include "pipeline/map_words.h"
 #include "pipeline/stage.h"
 

@@ -2,7 +2,7 @@
 #ifndef PIPELINE_MAP_PARSE_H
 #define PIPELINE_MAP_PARSE_H
 
-#include "formats/example.h"
+#include "formats/records/example.h"
 #include "pipeline/dataset.h"
 
 /* The string column `column` ("" is the first) becomes the features, in their order, under their names; other columns

@@ -1,7 +1,7 @@
 /* save.c - a pipeline run to its end into a snapshot. */
 #include <stdio.h>
 
-#include "formats/snapshot.h"
+#include "formats/records/snapshot.h"
 #include "pipeline/chain_digest.h"
 
 static plim_status save_batch(void *state, const struct batch *batch, const struct spec *spec, plim_error *error)

@@ -15,7 +15,7 @@
 #include "base/memory/budget_stop.h"
 #include "base/numbers/checked.h"
 #include "base/numbers/digest.h"
-#include "formats/cursor.h"
+#include "formats/files/cursor.h"
 #include "pipeline/index_table.h"
 
 struct vocabulary {

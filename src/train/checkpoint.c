@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/numbers/numbers.h"
-#include "formats/safetensors.h"
+#include "formats/weights/safetensors.h"
 #include "train/trainer.h"
 #include "transform/in_place.h"
 

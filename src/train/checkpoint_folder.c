@@ -30,7 +30,7 @@
 #include "base/files/folder.h"
 #include "base/text/message.h"
 #include "base/text/text.h"
-#include "formats/safetensors.h"
+#include "formats/weights/safetensors.h"
 #include "train/trainer.h"
 
 #define LOCK_NAME "lock"

@@ -1,7 +1,7 @@
 /* keras_weights.c - the weights of a .keras file, straight into their planned place. */
 #include <string.h>
 
-#include "formats/keras_file.h"
+#include "formats/weights/keras_file.h"
 #include "train/trainer.h"
 
 #define SAVED_PATH_BYTES 700

@@ -10,7 +10,7 @@
 #include "base/memory/budget_stop.h"
 #include "base/text/message.h"
 #include "base/text/text.h"
-#include "formats/keras_file.h"
+#include "formats/weights/keras_file.h"
 #include "train/trainer.h"
 
 bool trainer_saves(const struct trainer *trainer)

@@ -74,7 +74,7 @@ plim_status weights_check(uint64_t *cost, const char *path, const struct program
    checkpoint) are passed over, other tensors are refused. */
 plim_status weights_load(const char *path, struct machine *machine, plim_error *error);
 
-/* ---- keras_weights.c: the same for .keras files (formats/keras_file.h), of the model's weights alone ---- */
+/* ---- keras_weights.c: the same for .keras files (formats/weights/keras_file.h), of the model's weights alone ---- */
 plim_status keras_weights_check(uint64_t *cost, const char *path, const struct program *program,
                                 const struct model *model, struct budget *budget, struct scratch *scratch,
                                 plim_error *error);

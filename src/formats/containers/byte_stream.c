@@ -1,0 +1,216 @@
+/* byte_stream.c - the bytes of a file in order, unpacked where the file is gzip or zlib. */
+#include "formats/containers/byte_stream.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/containers/gzip.h"
+#include "formats/files/cursor.h"
+
+#define INPUT_BYTES ((size_t)64 * 1024)
+#define PROBE_BYTES 1024
+#define SKIP_BYTES  4096
+/* The file's own struct, with the longest path. */
+#define FILE_STRUCT_BYTES ((uint64_t)8192)
+
+struct byte_stream {
+    struct budget *budget;
+    struct file *file;
+    bool packed;
+    struct gzip *gzip; /* NULL: raw */
+    enum deflate_frame frame;
+    uint64_t at;
+    uint64_t size; /* of the file when it was opened; 0 for what has none */
+};
+
+static plim_status start_unpacking(struct byte_stream *stream, plim_error *error)
+{
+    uint64_t bytes, most;
+    TRY(file_size(&bytes, stream->file, error));
+    most = bytes > UINT64_MAX / GZIP_MOST_RATIO ? UINT64_MAX : bytes * GZIP_MOST_RATIO;
+    gzip_close(stream->gzip);
+    stream->gzip = NULL;
+    stream->at = 0;
+    return gzip_open_part(&stream->gzip, stream->budget, stream->file, 0, bytes, stream->frame, INPUT_BYTES, most,
+                          error);
+}
+
+/* Text may begin with the two bytes that mark zlib ("x^2"): what does not unpack is not zlib. */
+static plim_status looks_like_zlib(bool *out, struct byte_stream *stream, const uint8_t *head, size_t bytes,
+                                   plim_error *error)
+{
+    uint8_t probe[PROBE_BYTES];
+    size_t got;
+    *out = false;
+    if (bytes < 2 || (head[0] & 15) != 8 || head[0] >> 4 > 7 || (head[0] << 8 | head[1]) % 31 != 0 || head[1] & 0x20)
+        return PLIM_OK;
+    stream->frame = DEFLATE_ZLIB;
+    TRY(start_unpacking(stream, error));
+    plim_status status = gzip_read(&got, stream->gzip, probe, sizeof probe, error);
+    *out = status == PLIM_OK;
+    return status == PLIM_BAD_DATA ? PLIM_OK : status;
+}
+
+static plim_status choose(enum compression *kind, struct byte_stream *stream, plim_error *error)
+{
+    uint8_t head[3];
+    size_t got;
+    bool zlib;
+    TRY(file_read_some(&got, stream->file, 0, head, sizeof head, error));
+    if (got == 3 && memcmp(head, "\x1f\x8b\x08", 3) == 0) {
+        *kind = COMPRESSION_GZIP;
+        return PLIM_OK;
+    }
+    TRY(looks_like_zlib(&zlib, stream, head, got, error));
+    *kind = zlib ? COMPRESSION_ZLIB : COMPRESSION_NONE;
+    return PLIM_OK;
+}
+
+static plim_status start(struct byte_stream *stream, const char *path, enum compression kind, plim_error *error)
+{
+    TRY(file_open(&stream->file, stream->budget, path, FILE_READ, error));
+    TRY(file_size(&stream->size, stream->file, error));
+    if (kind == COMPRESSION_AUTO)
+        TRY(choose(&kind, stream, error));
+    stream->frame = kind == COMPRESSION_ZLIB ? DEFLATE_ZLIB : DEFLATE_GZIP;
+    stream->packed = kind != COMPRESSION_NONE;
+    if (stream->packed)
+        return start_unpacking(stream, error);
+    gzip_close(stream->gzip);
+    stream->gzip = NULL;
+    return PLIM_OK;
+}
+
+plim_status byte_stream_open(struct byte_stream **out, struct budget *budget, const char *path,
+                             enum compression compression, plim_error *error)
+{
+    struct byte_stream *stream = budget_take(budget, TAG_FORMATS, sizeof *stream);
+    if (!stream)
+        return budget_refused(budget, TAG_FORMATS, sizeof *stream, error);
+    stream->budget = budget;
+    plim_status status = start(stream, path, compression, error);
+    if (status == PLIM_OK)
+        *out = stream;
+    else
+        byte_stream_close(stream);
+    return status;
+}
+
+void byte_stream_close(struct byte_stream *stream)
+{
+    if (!stream)
+        return;
+    gzip_close(stream->gzip);
+    file_close(stream->file);
+    budget_give(stream->budget, TAG_FORMATS, stream, sizeof *stream);
+}
+
+/* A file that somebody cuts while we read it would else look like one that ends here. */
+static plim_status check_end(const struct byte_stream *stream, plim_error *error)
+{
+    if (stream->at >= stream->size)
+        return PLIM_OK;
+    return fail_byte(error, PLIM_IO, byte_stream_path(stream), stream->at,
+                     "the file ends here, and had %llu bytes when it was opened: it was cut while it was read",
+                     (unsigned long long)stream->size);
+}
+
+plim_status byte_stream_read(size_t *got, struct byte_stream *stream, void *to, size_t bytes, plim_error *error)
+{
+    if (stream->packed)
+        TRY(gzip_read(got, stream->gzip, to, bytes, error));
+    else
+        TRY(file_read_some(got, stream->file, stream->at, to, bytes, error));
+    stream->at += *got;
+    return *got < bytes && !stream->packed ? check_end(stream, error) : PLIM_OK;
+}
+
+plim_status byte_stream_read_some(size_t *got, struct byte_stream *stream, void *to, size_t bytes, plim_error *error)
+{
+    if (!stream->packed)
+        return byte_stream_read(got, stream, to, bytes, error);
+    TRY(gzip_read_some(got, stream->gzip, to, bytes, error));
+    stream->at += *got;
+    return PLIM_OK;
+}
+
+uint64_t byte_stream_at(const struct byte_stream *stream)
+{
+    return stream->at;
+}
+
+static plim_status beyond(const struct byte_stream *stream, uint64_t position, plim_error *error)
+{
+    return byte_stream_fail(stream, stream->at, error, "the data end here; position %llu lies beyond",
+                            (unsigned long long)position);
+}
+
+static plim_status seek_raw(struct byte_stream *stream, uint64_t position, plim_error *error)
+{
+    uint64_t bytes;
+    TRY(file_size(&bytes, stream->file, error));
+    stream->at = bytes < position ? bytes : position;
+    return bytes < position ? beyond(stream, position, error) : PLIM_OK;
+}
+
+plim_status byte_stream_seek(struct byte_stream *stream, uint64_t position, plim_error *error)
+{
+    uint8_t passed[SKIP_BYTES];
+    if (position == stream->at)
+        return PLIM_OK;
+    if (!stream->packed)
+        return seek_raw(stream, position, error);
+    if (position < stream->at) {
+        TRY(gzip_rewind(stream->gzip, error));
+        stream->at = 0;
+    }
+    while (stream->at < position) {
+        uint64_t left = position - stream->at;
+        size_t got, step = left < sizeof passed ? (size_t)left : sizeof passed;
+        TRY(byte_stream_read(&got, stream, passed, step, error));
+        if (got < step)
+            return beyond(stream, position, error);
+    }
+    return PLIM_OK;
+}
+
+bool byte_stream_is_packed(const struct byte_stream *stream)
+{
+    return stream->packed;
+}
+
+enum compression byte_stream_compression(const struct byte_stream *stream)
+{
+    if (!stream->packed)
+        return COMPRESSION_NONE;
+    return stream->frame == DEFLATE_ZLIB ? COMPRESSION_ZLIB : COMPRESSION_GZIP;
+}
+
+uint64_t byte_stream_cost(enum compression compression)
+{
+    uint64_t own = budget_charge(sizeof(struct byte_stream)) + FILE_STRUCT_BYTES;
+    return compression == COMPRESSION_NONE ? own : own + BYTE_STREAM_PACKED_BYTES;
+}
+
+struct file *byte_stream_file(struct byte_stream *stream)
+{
+    return stream->file;
+}
+
+const char *byte_stream_path(const struct byte_stream *stream)
+{
+    return file_path(stream->file);
+}
+
+plim_status byte_stream_fail(const struct byte_stream *stream, uint64_t position, plim_error *error, const char *format,
+                             ...)
+{
+    char message[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    return fail_byte(error, PLIM_BAD_DATA, byte_stream_path(stream), position, "%s%s",
+                     stream->packed ? "(of the unpacked data) " : "", message);
+}

@@ -1,0 +1,90 @@
+/* line_source.c - files of lines as a source: a column of strings. */
+#include "formats/sources/line_source.h"
+
+#include <string.h>
+
+#include "formats/tables/rows.h"
+
+#define MOST_AT_ONCE 256
+#define LEAST_ROOM   ((uint64_t)256 * 1024)
+
+struct line_source {
+    struct file_source files;
+    size_t buffer_bytes;
+};
+
+static plim_status open_lines(void **out, struct file_source *base, struct budget *budget, const char *path,
+                              plim_error *error)
+{
+    const struct line_source *source = (const struct line_source *)base;
+    struct lines *lines;
+    TRY(file_source_check_raw(base, budget, path, error));
+    TRY(lines_open(&lines, budget, path, base->compression, source->buffer_bytes, error));
+    *out = lines;
+    return PLIM_OK;
+}
+
+static void close_lines(void *file)
+{
+    lines_close(file);
+}
+
+/* Lines of a file by itself stay in its buffer. */
+static plim_status next_lines(int64_t *got, struct file_source *source, void *file, int64_t most,
+                              const struct row_target *target, plim_error *error)
+{
+    struct string lines[MOST_AT_ONCE];
+    uint64_t bytes = 0;
+    int64_t count = most < MOST_AT_ONCE ? most : MOST_AT_ONCE;
+    TRY(lines_read(got, file, lines, count, source->turns > 1 ? target->room : NULL, error));
+    for (int64_t i = 0; i < *got; i++) {
+        memcpy((char *)target->to[0] + (uint64_t)i * target->stride[0], &lines[i], sizeof lines[i]);
+        bytes += lines[i].bytes + 1;
+    }
+    source_count_read(&source->base, bytes);
+    return PLIM_OK;
+}
+
+static plim_status skip_lines(int64_t *passed, void *file, int64_t count, plim_error *error)
+{
+    struct string lines[MOST_AT_ONCE];
+    int64_t got = 1;
+    for (*passed = 0; *passed < count && got; *passed += got) {
+        int64_t left = count - *passed;
+        got = 0;
+        TRY(lines_read(&got, file, lines, left < MOST_AT_ONCE ? left : MOST_AT_ONCE, NULL, error));
+    }
+    return PLIM_OK;
+}
+
+static const struct file_format line_format = {
+    .open = open_lines, .close = close_lines, .next = next_lines, .skip = skip_lines};
+static const struct source_type line_type = {
+    .name = "text", FILE_SOURCE_READER, .reader_skip = file_source_skip, .close = file_source_free};
+
+static plim_status fill(struct line_source *source, enum compression compression, plim_error *error)
+{
+    struct file_source *files = &source->files;
+    TRY(spec_add(&files->base.spec, "line", TYPE_STRING, &(struct shape){0}, error));
+    TRY(file_source_find_compression(files, compression, error));
+    file_source_cost(files, lines_cost(files->compression, source->buffer_bytes));
+    files->base.room_bytes = source->buffer_bytes > LEAST_ROOM ? source->buffer_bytes : LEAST_ROOM;
+    return PLIM_OK;
+}
+
+plim_status lines_source_open(struct source **out, struct budget *budget, struct file_list *files,
+                              const struct turn_options *turns, enum compression compression, size_t buffer_bytes,
+                              plim_error *error)
+{
+    struct file_source *base;
+    TRY(file_source_make(&base, sizeof(struct line_source), &line_type, &line_format, budget, files, turns, error));
+    struct line_source *source = (struct line_source *)base;
+    source->buffer_bytes = buffer_bytes ? buffer_bytes : LINES_BUFFER_BYTES;
+    plim_status status = fill(source, compression, error);
+    if (status != PLIM_OK) {
+        source_close(&base->base);
+        return status;
+    }
+    *out = &base->base;
+    return PLIM_OK;
+}

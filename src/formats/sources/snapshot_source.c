@@ -1,0 +1,98 @@
+/* snapshot_source.c - a saved snapshot as a source with an index. */
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/records/snapshot.h"
+#include "formats/tables/rows.h"
+
+#define ROOM_BYTES ((uint64_t)256 * 1024)
+
+struct snapshot_source {
+    struct source base;
+    struct snapshot *snapshot;
+};
+
+static plim_status read_rows(struct source *source, const int64_t *index, int64_t count, void *const *to,
+                             const uint64_t *stride, plim_error *error)
+{
+    struct snapshot_source *self = (struct snapshot_source *)source;
+    const struct row_target target = {.to = to, .stride = stride};
+    int64_t done;
+    TRY(source_check(source, index, count, error));
+    TRY(snapshot_read(&done, self->snapshot, index, count, &target, error));
+    source_count_read(source, (uint64_t)count * source->spec.element_bytes);
+    return PLIM_OK;
+}
+
+static plim_status read_values(int64_t *done, struct source *source, const int64_t *index, int64_t count,
+                               const struct row_target *target, plim_error *error)
+{
+    struct snapshot_source *self = (struct snapshot_source *)source;
+    uint64_t before = target->room->used;
+    TRY(source_check(source, index, count, error));
+    TRY(snapshot_read(done, self->snapshot, index, count, target, error));
+    source_count_read(source, (uint64_t)*done * source->spec.element_bytes + target->room->used - before);
+    return PLIM_OK;
+}
+
+static void close_snapshot(struct source *source)
+{
+    struct snapshot_source *self = (struct snapshot_source *)source;
+    snapshot_close(self->snapshot);
+    budget_give(source->budget, TAG_FORMATS, self, sizeof *self);
+}
+
+static bool snapshot_describe(char out[256], const struct source *source, int64_t index, const char *column)
+{
+    (void)column;
+    source_place(out, snapshot_path(((const struct snapshot_source *)source)->snapshot), index, SOURCE_BYTE_UNKNOWN);
+    return true;
+}
+
+static int64_t snapshot_file_count(const struct source *source)
+{
+    return spec_has_values(&source->spec) ? 2 : 1;
+}
+
+static void snapshot_file_path(char out[4096], const struct source *source, int64_t file)
+{
+    const struct snapshot *snapshot = ((const struct snapshot_source *)source)->snapshot;
+    snprintf(out, 4096, "%s", file ? snapshot_values_path(snapshot) : snapshot_path(snapshot));
+}
+
+#define SNAPSHOT_FILES                                                                                                 \
+    .describe = snapshot_describe, .file_count = snapshot_file_count, .file_path = snapshot_file_path,                 \
+    .close = close_snapshot
+static const struct source_type fixed_type = {.name = "snapshot", .read = read_rows, SNAPSHOT_FILES};
+static const struct source_type values_type = {.name = "snapshot", .read_values = read_values, SNAPSHOT_FILES};
+
+static plim_status open_in(struct snapshot_source *self, const char *folder, plim_error *error)
+{
+    struct source *source = &self->base;
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/%s", folder, SNAPSHOT_NAME) >= (int)sizeof path)
+        return fail_at(error, PLIM_BAD_DATA, folder, "the name is too long");
+    TRY(snapshot_open(&self->snapshot, source->budget, path, error));
+    source->spec = *snapshot_spec(self->snapshot);
+    source->count = snapshot_count(self->snapshot);
+    bool values = spec_has_values(&source->spec);
+    source->type = values ? &values_type : &fixed_type;
+    source->room_bytes = values ? ROOM_BYTES : 0;
+    return PLIM_OK;
+}
+
+plim_status snapshot_source_open(struct source **out, struct budget *budget, const char *folder, plim_error *error)
+{
+    struct snapshot_source *self = budget_take(budget, TAG_FORMATS, sizeof *self);
+    if (!self)
+        return budget_refused(budget, TAG_FORMATS, sizeof *self, error);
+    self->base.budget = budget;
+    self->base.type = &fixed_type;
+    plim_status status = open_in(self, folder, error);
+    if (status != PLIM_OK) {
+        source_close(&self->base);
+        return status;
+    }
+    *out = &self->base;
+    return PLIM_OK;
+}

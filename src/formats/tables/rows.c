@@ -1,0 +1,157 @@
+/* rows.c - rows of equal size in a file, read by number straight into place. */
+#include "formats/tables/rows.h"
+
+#include <string.h>
+
+/* Rows that are cut into parts go through a buffer on the stack: small
+   enough for a thread's stack, large enough for tens of small rows. */
+#define PART_BUFFER_BYTES 16384
+
+#define SWAP_LOOP(bits)                                                                                                \
+    for (uint64_t i = 0; i + bits / 8 <= bytes; i += bits / 8) {                                                       \
+        uint##bits##_t value;                                                                                          \
+        memcpy(&value, (char *)data + i, sizeof value);                                                                \
+        value = __builtin_bswap##bits(value);                                                                          \
+        memcpy((char *)data + i, &value, sizeof value);                                                                \
+    }
+
+void swap_elements(void *data, uint64_t bytes, uint32_t size)
+{
+    if (size == 2) {
+        SWAP_LOOP(16)
+    } else if (size == 4) {
+        SWAP_LOOP(32)
+    } else if (size == 8) {
+        SWAP_LOOP(64)
+    }
+}
+
+int64_t run_length(const int64_t *index, int64_t count)
+{
+    int64_t run = 1;
+    while (run < count && index[run] == index[0] + run)
+        run++;
+    return run;
+}
+
+/* ---- what has to be waited for ---- */
+
+#define MOST_LATE 512 /* runs of a call whose data is not in memory: asked for together, then waited for */
+
+struct late {
+    int count;
+    struct late_run {
+        int64_t first, rows;
+    } run[MOST_LATE];
+};
+
+/* Reads the run if it is in memory; else the disk may begin, and it is read when all others have been asked for.
+   A single run is simply read: the caller does so for those that are left over, too. */
+static bool put_off(struct late *late, const struct rows *rows, const int64_t *index, int64_t first, int64_t run,
+                    int64_t count)
+{
+    if (run == count || late->count == MOST_LATE)
+        return false;
+    if (first && index[first] != index[first - 1] + 1)
+        file_expect_random(rows->file); /* rows in order are better off with the kernel's own reading ahead */
+    file_will_need(rows->file, rows->at + (uint64_t)index[first] * rows->row_bytes, (uint64_t)run * rows->row_bytes);
+    late->run[late->count++] = (struct late_run){.first = first, .rows = run};
+    return true;
+}
+
+plim_status rows_read(const struct rows *rows, const int64_t *index, int64_t count, void *to, uint64_t stride,
+                      plim_error *error)
+{
+    struct late late = {.count = 0};
+    for (int64_t i = 0; i < count;) {
+        int64_t run = stride == rows->row_bytes ? run_length(index + i, count - i) : 1;
+        uint64_t bytes = (uint64_t)run * rows->row_bytes, at = rows->at + (uint64_t)index[i] * rows->row_bytes;
+        char *place_to = (char *)to + (uint64_t)i * stride;
+        if (file_read_ready(rows->file, at, place_to, bytes))
+            swap_elements(place_to, bytes, rows->swap);
+        else if (!put_off(&late, rows, index, i, run, count)) {
+            TRY(file_read(rows->file, at, place_to, bytes, error));
+            swap_elements(place_to, bytes, rows->swap);
+        }
+        i += run;
+    }
+    for (int r = 0; r < late.count; r++) {
+        int64_t first = late.run[r].first;
+        uint64_t bytes = (uint64_t)late.run[r].rows * rows->row_bytes;
+        char *place_to = (char *)to + (uint64_t)first * stride;
+        TRY(file_read(rows->file, rows->at + (uint64_t)index[first] * rows->row_bytes, place_to, bytes, error));
+        swap_elements(place_to, bytes, rows->swap);
+    }
+    return PLIM_OK;
+}
+
+void rows_expect(const struct rows *rows, int64_t first, int64_t count)
+{
+    file_will_need(rows->file, rows->at + (uint64_t)first * rows->row_bytes, (uint64_t)count * rows->row_bytes);
+}
+
+struct layout_part rows_layout(const struct rows *rows)
+{
+    return (struct layout_part){rows->file, rows->at, rows->row_bytes, rows->swap};
+}
+
+/* ---- rows cut into parts ---- */
+
+/* Rows too large for the buffer: each part is a read of its own. */
+static plim_status read_large_row(const struct rows *rows, const struct row_part *part, int part_count, int64_t index,
+                                  int64_t i, void *const *to, const uint64_t *stride, plim_error *error)
+{
+    uint64_t at = rows->at + (uint64_t)index * rows->row_bytes;
+    for (int p = 0; p < part_count; p++) {
+        char *place_to = (char *)to[p] + (uint64_t)i * stride[p];
+        TRY(file_read(rows->file, at + part[p].offset, place_to, part[p].bytes, error));
+        swap_elements(place_to, part[p].bytes, rows->swap);
+    }
+    return PLIM_OK;
+}
+
+static void split_row(const char *row, const struct row_part *part, int part_count, int64_t i, void *const *to,
+                      const uint64_t *stride)
+{
+    for (int p = 0; p < part_count; p++)
+        memcpy((char *)to[p] + (uint64_t)i * stride[p], row + part[p].offset, part[p].bytes);
+}
+
+/* `run` rows from the buffer to their places. */
+static void split_rows(char *buffer, const struct rows *rows, const struct row_part *part, int part_count, int64_t i,
+                       int64_t run, void *const *to, const uint64_t *stride)
+{
+    swap_elements(buffer, (uint64_t)run * rows->row_bytes, rows->swap);
+    for (int64_t r = 0; r < run; r++)
+        split_row(buffer + (uint64_t)r * rows->row_bytes, part, part_count, i + r, to, stride);
+}
+
+plim_status rows_read_parts(const struct rows *rows, const struct row_part *part, int part_count, const int64_t *index,
+                            int64_t count, void *const *to, const uint64_t *stride, plim_error *error)
+{
+    char buffer[PART_BUFFER_BYTES];
+    struct late late = {.count = 0};
+    int64_t most = (int64_t)(PART_BUFFER_BYTES / rows->row_bytes);
+    if (most == 0) {
+        for (int64_t i = 0; i < count; i++)
+            TRY(read_large_row(rows, part, part_count, index[i], i, to, stride, error));
+        return PLIM_OK;
+    }
+    for (int64_t i = 0, run; i < count; i += run) {
+        run = run_length(index + i, count - i < most ? count - i : most);
+        uint64_t bytes = (uint64_t)run * rows->row_bytes, at = rows->at + (uint64_t)index[i] * rows->row_bytes;
+        if (!file_read_ready(rows->file, at, buffer, bytes)) {
+            if (put_off(&late, rows, index, i, run, count))
+                continue;
+            TRY(file_read(rows->file, at, buffer, bytes, error));
+        }
+        split_rows(buffer, rows, part, part_count, i, run, to, stride);
+    }
+    for (int r = 0; r < late.count; r++) {
+        int64_t first = late.run[r].first, run = late.run[r].rows;
+        uint64_t at = rows->at + (uint64_t)index[first] * rows->row_bytes;
+        TRY(file_read(rows->file, at, buffer, (uint64_t)run * rows->row_bytes, error));
+        split_rows(buffer, rows, part, part_count, first, run, to, stride);
+    }
+    return PLIM_OK;
+}
