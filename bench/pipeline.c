@@ -8,7 +8,7 @@
 #include "base/numbers/random.h"
 #include "base/threads/clock.h"
 #include "base/threads/workers.h"
-#include "pipeline/map_functions.h"
+#include "pipeline/maps/map_functions.h"
 
 #define ELEMENTS ((int64_t)10000000)
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fuzz_file.h"
-#include "pipeline/bpe.h"
+#include "pipeline/text/bpe.h"
 
 #define ROOM_BYTES ((size_t)1 << 18)
 

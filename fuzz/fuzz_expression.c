@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fuzz_file.h"
-#include "pipeline/expression.h"
+#include "pipeline/expression/expression.h"
 
 #define ROWS      300
 #define MOST_CELL 4096 /* bytes of a row of the result */

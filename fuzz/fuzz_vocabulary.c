@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fuzz_file.h"
-#include "pipeline/text_vectorize.h"
+#include "pipeline/text/text_vectorize.h"
 
 static plim_status read_it(struct budget *budget, const char *path, bool integers, const uint8_t *data, size_t bytes)
 {

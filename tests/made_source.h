@@ -15,9 +15,9 @@
 
 #include "base/fault.h"
 #include "base/numbers/random.h"
-#include "pipeline/dataset.h"
-#include "pipeline/map_functions.h"
-#include "pipeline/map_image.h"
+#include "pipeline/core/dataset.h"
+#include "pipeline/maps/images/map_image.h"
+#include "pipeline/maps/map_functions.h"
 
 #define SEED 7
 #define MOST 4096

@@ -8,7 +8,7 @@
 #include "made_source.h"
 
 #include "base/text/yaml.h"
-#include "pipeline/stage.h"
+#include "pipeline/core/stage.h"
 
 /* ---- a source of texts: id int64, text string, cell float32 (-1) ---- */
 

@@ -4,7 +4,7 @@
 
 #include "made_source.h"
 
-#include "pipeline/stage.h"
+#include "pipeline/core/stage.h"
 
 #define TEXT_MOST 16384
 

@@ -3,7 +3,7 @@
 #include "format_files.h"
 
 #include "base/memory/room.h"
-#include "pipeline/bpe.h"
+#include "pipeline/text/bpe.h"
 
 #define ROOM_BYTES 65536
 #define MOST_LINE  16384

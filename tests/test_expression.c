@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "pipeline/expression.h"
+#include "pipeline/expression/expression.h"
 
 #define ROWS      7
 #define COLUMNS   16

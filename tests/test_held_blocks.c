@@ -10,8 +10,8 @@
 #include "base/files/read_queue.h"
 #include "format_files.h"
 #include "formats/sources/source.h"
-#include "pipeline/dataset.h"
-#include "pipeline/held_blocks.h"
+#include "pipeline/core/dataset.h"
+#include "pipeline/stages/keep/held_blocks.h"
 
 #define ROWS  3001
 #define WIDTH 37

@@ -6,7 +6,7 @@
 
 #include "formats/containers/gzip.h"
 #include "formats/sources/source.h"
-#include "pipeline/dataset.h"
+#include "pipeline/core/dataset.h"
 
 /* 2 images of 3 x 2. */
 static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};

@@ -4,7 +4,7 @@
 #include "made_source.h"
 
 #include "base/files/file.h"
-#include "pipeline/stage.h"
+#include "pipeline/core/stage.h"
 
 #define FILES_MOST 64
 #define EPOCHS     2

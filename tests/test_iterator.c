@@ -1,6 +1,6 @@
 /* test_iterator.c - the iterator: seeking, costs, errors in their place, closing, faults. */
 #include "made_source.h"
-#include "pipeline/stage.h"
+#include "pipeline/core/stage.h"
 
 /* ---- position is state ---- */
 

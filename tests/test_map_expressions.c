@@ -2,9 +2,9 @@
    job text. */
 #include "stage_checks.h"
 
-#include "pipeline/chain_digest.h"
-#include "pipeline/flow.h"
-#include "pipeline/map_words.h"
+#include "pipeline/core/chain_digest.h"
+#include "pipeline/core/flow.h"
+#include "pipeline/maps/text/map_words.h"
 
 /* The first `count` elements' column as doubles, with this many slots. */
 static int64_t values_of(double *out, struct dataset *dataset, struct budget *budget, int slots, const char *name)

@@ -3,7 +3,7 @@
 #include "golden_lines.h"
 #include "stage_checks.h"
 
-#include "pipeline/map_words.h"
+#include "pipeline/maps/text/map_words.h"
 
 #define MOST_NUMBERS 4096
 #define COPIES       5 /* of a golden row: elements of the data set */

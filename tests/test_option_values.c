@@ -619,8 +619,8 @@ static void every_word_has_a_job(void **unused)
 #define STAGE(name)        #name,
 #define MAP_FUNCTION(name) #name,
 #include "job/source_words.def"
-#include "pipeline/map_functions.def"
-#include "pipeline/stages.def"
+#include "pipeline/maps/map_functions.def"
+#include "pipeline/stages/stages.def"
     };
     (void)unused;
     for (int i = 0; i < LENGTH(of_data); i++)

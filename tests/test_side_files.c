@@ -10,8 +10,8 @@
 #include "base/text/yaml.h"
 #include "formats/files/file_list.h"
 #include "formats/weights/safetensors.h"
-#include "pipeline/bpe.h"
-#include "pipeline/vocabulary.h"
+#include "pipeline/text/bpe.h"
+#include "pipeline/text/vocabulary.h"
 
 static struct budget *small_budget(uint64_t bytes)
 {

@@ -5,7 +5,7 @@
 #include "stage_checks.h"
 
 #include "formats/records/snapshot.h"
-#include "pipeline/chunk.h"
+#include "pipeline/core/chunk.h"
 
 /* The current folder is the build's. */
 static char folder[64] = "keep-XXXXXX";

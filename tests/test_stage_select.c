@@ -1,7 +1,7 @@
 /* test_stage_select.c - shard, filter, take_while, enumerate, unique, ignore_errors, assert_cardinality. */
 #include "stage_checks.h"
 
-#include "pipeline/chunk.h"
+#include "pipeline/core/chunk.h"
 
 /* The numbers of a list, as column "i". */
 

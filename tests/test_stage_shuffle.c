@@ -2,7 +2,7 @@
 #include "stage_checks.h"
 
 #include "formats/tables/rows.h"
-#include "pipeline/held_blocks.h"
+#include "pipeline/stages/keep/held_blocks.h"
 
 static struct dataset *buffered(struct dataset *dataset, int64_t size, uint64_t seed)
 {

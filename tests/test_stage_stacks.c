@@ -2,7 +2,7 @@
    bucket_by_sequence_length, group_by_window. The lists are those that tf.data printed for the same calls. */
 #include "stream_text.h"
 
-#include "pipeline/store.h"
+#include "pipeline/stages/keep/store.h"
 
 static const int lengths[] = {1, 3, 0, 2, 4};
 static const int many_lengths[] = {1, 7, 3, 5, 2, 9, 4, 4, 12, 6, 1, 1, 8, 10, 3};

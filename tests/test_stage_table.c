@@ -1,7 +1,7 @@
 /* test_stage_table.c - a pipeline stage by stage: no byte is told twice or left out, and time goes to who takes it. */
 #include "made_source.h"
-#include "pipeline/stage.h"
-#include "pipeline/stage_table.h"
+#include "pipeline/core/stage.h"
+#include "pipeline/core/stage_table.h"
 
 static struct dataset *range(struct budget *budget, int64_t n)
 {

@@ -2,7 +2,7 @@
 #include "made_source.h"
 
 #include "base/text/yaml.h"
-#include "pipeline/stage.h"
+#include "pipeline/core/stage.h"
 
 struct studio {
     struct budget *budget;

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "pipeline/stage.h"
+#include "pipeline/core/stage.h"
 
 /* ---- numbers from a function of the caller's ---- */
 

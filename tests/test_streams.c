@@ -1,7 +1,7 @@
 /* test_streams.c - data without an index: elements one after another, with strings and values of any extent. */
 #include "made_source.h"
 
-#include "pipeline/chunk.h"
+#include "pipeline/core/chunk.h"
 
 /* ---- a stream of our own: id int64, name string, list float32 (-1) ---- */
 

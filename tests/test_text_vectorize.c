@@ -2,8 +2,8 @@
    made by golden/make_words.py). */
 #include "golden_lines.h"
 
-#include "pipeline/text_split.h"
-#include "pipeline/text_vectorize.h"
+#include "pipeline/text/text_split.h"
+#include "pipeline/text/text_vectorize.h"
 
 #define MOST_NUMBERS 1024
 #define ROOM_BYTES   8192

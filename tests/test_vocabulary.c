@@ -2,7 +2,7 @@
    vocabularies. */
 #include "golden_lines.h"
 
-#include "pipeline/vocabulary.h"
+#include "pipeline/text/vocabulary.h"
 
 #define MOST_NUMBERS 4096
 

@@ -4,7 +4,7 @@
 
 #include "base/memory/arena.h"
 #include "base/numbers/floats.h"
-#include "pipeline/stage.h"
+#include "pipeline/core/stage.h"
 
 _Static_assert(PLIM_MOST_COLUMNS == MOST_COLUMNS && PLIM_MOST_AXES == MOST_AXES, "as the header says");
 _Static_assert(PLIM_INFINITE == CARDINALITY_INFINITE && PLIM_UNKNOWN == CARDINALITY_UNKNOWN, "as the header says");

@@ -1,4 +1,4 @@
-/* api_dataset.c - data sets for C programs: thin wrappers of pipeline/dataset.h. */
+/* api_dataset.c - data sets for C programs: thin wrappers of pipeline/core/dataset.h. */
 #include "job/api.h"
 
 #include <stdio.h>

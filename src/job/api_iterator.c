@@ -7,7 +7,7 @@
 #include "base/text/text.h"
 #include "base/threads/busy.h"
 #include "job/api.h"
-#include "pipeline/stage_table.h"
+#include "pipeline/core/stage_table.h"
 
 #include <stdio.h>
 #include <string.h>

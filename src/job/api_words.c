@@ -1,7 +1,7 @@
 /* api_words.c - data sets from the words of a job file: everything that job files know, for C programs. */
 #include "job/api.h"
 #include "job/job.h"
-#include "pipeline/stage.h"
+#include "pipeline/core/stage.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* data_report.c - a planned pipeline, stage by stage, as people and programs read it. */
 #include "job/data_report.h"
 #include "base/text/json.h"
-#include "pipeline/held_blocks.h"
-#include "pipeline/stage.h"
-#include "pipeline/stage_table.h"
+#include "pipeline/core/stage.h"
+#include "pipeline/core/stage_table.h"
+#include "pipeline/stages/keep/held_blocks.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #include "job/element_text.h"
 
 #include "formats/records/example_wire.h"
-#include "pipeline/chunk.h"
+#include "pipeline/core/chunk.h"
 
 #define MOST_VALUES        6
 #define MOST_LETTERS       40

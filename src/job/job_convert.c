@@ -2,7 +2,7 @@
 #include "base/numbers/checked.h"
 #include "job/data_sink.h"
 #include "job/job.h"
-#include "pipeline/stage.h"
+#include "pipeline/core/stage.h"
 
 #include <stdio.h>
 #include <string.h>

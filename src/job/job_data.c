@@ -3,7 +3,7 @@
 #include "base/text/text.h"
 #include "job/job.h"
 #include "job/source_word.h"
-#include "pipeline/stage.h"
+#include "pipeline/core/stage.h"
 
 #include <string.h>
 

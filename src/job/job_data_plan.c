@@ -4,7 +4,7 @@
 #include "base/numbers/checked.h"
 #include "base/threads/clock.h"
 #include "job/job.h"
-#include "pipeline/stage_table.h"
+#include "pipeline/core/stage_table.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -80,7 +80,7 @@ static void add_words(struct sha256 *sha, const struct yaml *word)
 }
 
 /* Files may have moved: of a source everything counts but where they lie; what is in them is the fingerprint's business
-   (pipeline/fingerprint.h). A source that is no map is nothing but paths. Sources without files are their words,
+   (pipeline/core/fingerprint.h). A source that is no map is nothing but paths. Sources without files are their words,
    sources of sources those of all. */
 static void add_source(struct sha256 *sha, const struct yaml *source)
 {

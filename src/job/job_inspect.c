@@ -2,7 +2,7 @@
 #include "base/text/json.h"
 #include "job/data_report.h"
 #include "job/element_text.h"
-#include "pipeline/stage.h"
+#include "pipeline/core/stage.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "formats/records/example.h"
 #include "formats/records/record_writer.h"
 #include "job/data_sink.h"
-#include "pipeline/chunk.h"
+#include "pipeline/core/chunk.h"
 
 struct sink {
     struct budget *budget;

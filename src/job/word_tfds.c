@@ -9,9 +9,9 @@
 #include "formats/records/tfds_info.h"
 #include "formats/sources/record_source.h"
 #include "job/file_words.h"
-#include "pipeline/map_decode_raw.h"
-#include "pipeline/map_image.h"
-#include "pipeline/map_parse.h"
+#include "pipeline/maps/images/map_image.h"
+#include "pipeline/maps/map_decode_raw.h"
+#include "pipeline/maps/map_parse.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define MOST_PARTS   16

@@ -7,7 +7,7 @@
 #include "base/text/text.h"
 #include "formats/sources/record_source.h"
 #include "job/file_words.h"
-#include "pipeline/map_parse.h"
+#include "pipeline/maps/map_parse.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 

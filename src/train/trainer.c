@@ -14,7 +14,7 @@
 #include "base/memory/limits.h"
 #include "base/threads/clock.h"
 #include "ops/remember.h"
-#include "pipeline/value_scale.h"
+#include "pipeline/maps/images/value_scale.h"
 #include "train/trainer.h"
 
 #define WARM_UP_STEPS   2

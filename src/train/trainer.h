@@ -8,8 +8,8 @@
 #include "base/threads/stop.h"
 #include "base/threads/workers.h"
 #include "model/model.h"
-#include "pipeline/dataset.h"
-#include "pipeline/fingerprint.h"
+#include "pipeline/core/dataset.h"
+#include "pipeline/core/fingerprint.h"
 #include "plan/plan.h"
 
 /* ---- machine.c: executes the plan's instructions ---- */

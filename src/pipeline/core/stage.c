@@ -1,0 +1,111 @@
+/* stage.c - one entry of a job file's `pipeline:` into a stage. */
+#include "pipeline/core/stage.h"
+
+#include <string.h>
+
+#include "base/text/habits.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct stage *const stages[] = {
+#define STAGE(name) &stage_##name,
+#include "pipeline/stages/stages.def"
+#undef STAGE
+};
+
+/* In the order of `stages`: for the nearest word. */
+static const char *const words[] = {
+#define STAGE(name) #name,
+#include "pipeline/stages/stages.def"
+#undef STAGE
+};
+
+/* tf.data's words, and our own of the next issues, that are known and refused by name. */
+static const char *const later[] = {
+    "ragged_batch", "save", "load", "scan", "reduce", "apply",
+};
+
+plim_status stage_unknown(const char *what, const char *word, const char *const *offered, size_t count,
+                          const char *const *not_yet, size_t not_yet_count, const char *where, plim_error *error)
+{
+    for (size_t i = 0; i < not_yet_count; i++)
+        if (strcmp(word, not_yet[i]) == 0)
+            return fail_at(error, PLIM_UNSUPPORTED, where, "%s '%s' is not offered yet", what, word);
+    const char *near = habit_word(word, offered, count);
+    fail_at(error, PLIM_BAD_JOB, where, "unknown %s '%s'", what, word);
+    return near ? hint(error, PLIM_BAD_JOB, "did you mean '%s'?", near) : PLIM_BAD_JOB;
+}
+
+plim_status stage_word(const char **word, const struct yaml **value, const char *job, const struct yaml *entry,
+                       plim_error *error)
+{
+    char where[256];
+    if (entry->kind == YAML_SCALAR && !entry->is_null) {
+        *word = entry->text;
+        *value = NULL;
+        return PLIM_OK;
+    }
+    if (entry->kind == YAML_MAP && entry->first) {
+        *word = entry->first->key;
+        *value = entry->first;
+        return PLIM_OK;
+    }
+    yaml_place(where, job, entry);
+    return hint(error, fail_at(error, PLIM_BAD_JOB, where, "expected a word or 'word: value'"), "- batch: 32");
+}
+
+/* Words of tf.data that have another place in a job file. */
+static plim_status check_place(const char *word, const char *where, plim_error *error)
+{
+    static const char *const places[][2] = {
+        {"zip", "zip: [{npy: x.npy}, {npy: y.npy}] as the source"},
+        {"concatenate", "concatenate: [{npy: a.npy}, {npy: b.npy}] as the source"},
+        {"sample_from_datasets", "sample: {from: [...], weights: [0.5, 0.5]} as the source"},
+        {"choose_from_datasets", "choose: {from: [...], choices: {npy: order.npy}} as the source"},
+        {"interleave", "tfrecord: {files: ..., interleave: {cycle_length: 4}} as the source"},
+        {"flat_map", "files after each other need none; a callback is for C programs"},
+    };
+    for (size_t i = 0; i < COUNT(places); i++)
+        if (strcmp(word, places[i][0]) == 0)
+            return hint(error, fail_at(error, PLIM_UNSUPPORTED, where, "'%s' is no stage of a pipeline", word), "%s",
+                        places[i][1]);
+    return PLIM_OK;
+}
+
+static const struct stage *stage_by_name(const char *name)
+{
+    for (size_t i = 0; i < COUNT(stages); i++)
+        if (strcmp(stages[i]->name, name) == 0 || (stages[i]->partner && strcmp(stages[i]->partner, name) == 0))
+            return stages[i];
+    return NULL;
+}
+
+plim_status stage_read(struct dataset **dataset, const char *job, const struct yaml *entry, uint64_t seed,
+                       plim_error *error)
+{
+    const char *word = NULL;
+    const struct yaml *value = NULL;
+    char where[256];
+    TRY(stage_word(&word, &value, job, entry, error));
+    yaml_key_place(where, job, value ? value : entry);
+    const struct stage *stage = stage_by_name(word);
+    if (!stage)
+        TRY(check_place(word, where, error));
+    if (!stage)
+        return stage_unknown("stage", word, words, COUNT(words), later, COUNT(later), where, error);
+    if (stage->partner && value) {
+        value = entry;
+    } else if (entry->kind == YAML_MAP && entry->count != 1) {
+        yaml_key_place(where, job, entry->first->next);
+        return hint(error,
+                    fail_at(error, PLIM_BAD_JOB, where, "one stage an entry: '%s' and '%s' stand together", word,
+                            entry->first->next->key),
+                    "begin each stage with '- '");
+    }
+    if (!stage->bare && (!value || value->is_null))
+        return fail_at(error, PLIM_BAD_JOB, where, "%s: its value is missing", word);
+    plim_status status = stage->read(dataset, job, value, seed, error);
+    if (status == PLIM_OK)
+        status = dataset_error(*dataset, error);
+    return status == PLIM_OK ? PLIM_OK : place(error, status, where);
+}

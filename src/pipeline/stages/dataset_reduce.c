@@ -1,0 +1,30 @@
+/* dataset_reduce.c - a pipeline run to its end. */
+#include "pipeline/core/stage.h"
+
+static plim_status visit_all(void *state, struct iterator *iterator, const struct dataset *dataset, batch_visit *visit,
+                             plim_error *error)
+{
+    for (;;) {
+        struct batch *batch;
+        TRY(iterator_next(&batch, iterator, error));
+        if (!batch)
+            return PLIM_OK;
+        TRY(visit(state, batch, dataset->spec, error));
+    }
+}
+
+plim_status dataset_reduce(void *state, struct dataset *dataset, struct budget *budget, struct scratch *scratch,
+                           uint64_t seed, batch_visit *visit, plim_error *error)
+{
+    struct iterator *iterator;
+    TRY(dataset_error(dataset, error));
+    if (dataset->cardinality == CARDINALITY_INFINITE)
+        return hint(error, fail(error, PLIM_UNSUPPORTED, "reduce: this data never ends"), "take a number of elements");
+    if (dataset->cardinality == 0) /* the state stays as it is */
+        return PLIM_OK;
+    dataset_keep(dataset, false); /* one epoch: nothing would be given from a cache */
+    TRY(iterator_open(&iterator, dataset, budget, scratch, dataset_least_grant(dataset), seed, 0, 0, error));
+    plim_status status = visit_all(state, iterator, dataset, visit, error);
+    iterator_close(iterator);
+    return status;
+}

@@ -1,0 +1,288 @@
+/* interleave.c - a data set for each element, made by a callback: their elements one after the other (flat_map) or by
+   turns (interleave, tf.data's order).
+
+   The data sets of one place of the cycle, with everything that runs them, live in a ledger of their own, as large as
+   was stated; the pipeline's ledger reserves all of these when it is opened. So what a callback makes can neither
+   pass the budget nor starve others, and one that is too large is an error that says so. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/numbers/checked.h"
+#include "base/text/text.h"
+#include "formats/files/interleave_order.h"
+#include "pipeline/stages/join/join.h"
+
+#define MOST_CYCLE 1024
+
+struct place {
+    struct budget *budget;
+    struct dataset *dataset;
+    struct stream *stream;
+};
+
+struct interleave_stream {
+    struct stream stream;
+    const struct interleave_options *options;
+    struct interleave_order order;
+    bool reserved;
+    int64_t given;        /* this epoch: elements are numbered anew */
+    struct chunk element; /* of the input: what the callback gets */
+    int64_t *open;
+    struct place *place;
+};
+
+/* ---- laying out ---- */
+
+static uint64_t lists_bytes(const struct interleave_options *options)
+{
+    return round_up((uint64_t)options->cycle_length * (sizeof(struct place) + sizeof(int64_t)), 64);
+}
+
+static uint64_t interleave_bytes(const struct dataset *dataset)
+{
+    const struct dataset *input = dataset->input;
+    uint64_t own = round_up(sizeof(struct interleave_stream), 64) + lists_bytes(dataset->options);
+    return add_most(own, chunk_bytes(input->spec, 1, input->room_bytes));
+}
+
+static uint64_t reserve_bytes(const struct interleave_options *options)
+{
+    uint64_t bytes;
+    return mul_u64(&bytes, options->reserve_bytes, (uint64_t)options->cycle_length) ? bytes : UINT64_MAX;
+}
+
+static void interleave_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset)
+{
+    by_tag[TAG_PIPELINE] = add_most(by_tag[TAG_PIPELINE], reserve_bytes(dataset->options));
+}
+
+static plim_status interleave_start(struct stream *stream, plim_error *error)
+{
+    struct interleave_stream *self = (struct interleave_stream *)stream;
+    const struct dataset *input = stream->dataset->input;
+    uint8_t *at = (uint8_t *)stream + round_up(sizeof *self, 64);
+    const struct interleave_options *options = self->options = stream->dataset->options;
+    self->place = (struct place *)at;
+    self->open = (int64_t *)(self->place + options->cycle_length);
+    at += lists_bytes(options);
+    chunk_lay(&self->element, at, input->spec, 1, input->room_bytes);
+    TRY(budget_reserve(stream->budget, TAG_PIPELINE, reserve_bytes(options), error));
+    self->reserved = true;
+    for (int64_t i = 0; i < options->cycle_length; i++)
+        TRY(budget_make(&self->place[i].budget, options->reserve_bytes, error));
+    interleave_begin(&self->order, INTERLEAVE_UNKNOWN, options->cycle_length, options->block_length, self->open);
+    return PLIM_OK;
+}
+
+static void close_place(struct place *place)
+{
+    stream_close(place->stream);
+    dataset_unref(place->dataset);
+    place->stream = NULL;
+    place->dataset = NULL;
+}
+
+static void interleave_stop(struct stream *stream)
+{
+    struct interleave_stream *self = (struct interleave_stream *)stream;
+    for (int64_t i = 0; self->place && i < self->options->cycle_length; i++) {
+        close_place(&self->place[i]);
+        if (self->place[i].budget)
+            budget_free(self->place[i].budget);
+    }
+    if (self->reserved)
+        budget_release(stream->budget, TAG_PIPELINE, reserve_bytes(self->options));
+}
+
+static plim_status interleave_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
+{
+    struct interleave_stream *self = (struct interleave_stream *)stream;
+    for (int64_t i = 0; i < self->options->cycle_length; i++)
+        close_place(&self->place[i]);
+    interleave_begin(&self->order, INTERLEAVE_UNKNOWN, self->options->cycle_length, self->options->block_length,
+                     self->open);
+    self->given = 0;
+    return stream_rewind_inputs(stream, epoch, error);
+}
+
+/* ---- one data set ---- */
+
+static plim_status check_made(const struct interleave_stream *self, const struct dataset *made, plim_error *error)
+{
+    TRY(dataset_error(made, error));
+    if (made->source->scratch_bytes)
+        return fail(error, PLIM_UNSUPPORTED, "a source that has to be unpacked first cannot be made for each element");
+    if (!spec_rows_alike(made->spec, self->stream.dataset->spec))
+        return fail(error, PLIM_BAD_DATA, "the data set made for it has other columns than were stated");
+    return PLIM_OK;
+}
+
+static plim_status open_place(struct interleave_stream *self, struct place *place, int64_t number, plim_error *error)
+{
+    const struct stream *stream = &self->stream;
+    const struct interleave_options *options = self->options;
+    place->dataset = dataset_close_batch(options->make(&self->element, 0, options->context, place->budget));
+    TRY(check_made(self, place->dataset, error));
+    TRY(dataset_start(place->dataset, NULL, error));
+    uint64_t seed = random_key(stream->seed, (uint64_t)stream->dataset->node, (uint64_t)number);
+    TRY(stream_open(&place->stream, place->dataset, place->budget, stream->scratch, seed, error));
+    if (stream->careful)
+        stream_be_careful(place->stream);
+    return stream_rewind(place->stream, stream->epoch, error);
+}
+
+static plim_status explain(const struct interleave_stream *self, int64_t number, plim_status status, plim_error *error)
+{
+    char where[96], size[16];
+    const char *name = self->stream.dataset->stage->name;
+    snprintf(where, sizeof where, "%s: element %lld", name, (long long)number);
+    if (status != PLIM_OVER_BUDGET)
+        return place(error, status, where);
+    text_size(size, self->options->reserve_bytes);
+    fail_at(error, status, where, "the data set made for it, with what runs it, needs more than the %s stated", size);
+    return hint(error, status, "state a larger reserve");
+}
+
+/* Opens what comes next, if anything does, in the place whose turn it is. */
+static plim_status open_next(struct interleave_stream *self, int64_t at, int64_t number, plim_error *error)
+{
+    struct place *where = &self->place[at];
+    plim_status status = stream_pull(self->stream.input, &self->element, 1, error);
+    if (status != PLIM_OK || !self->element.count) {
+        interleave_not_opened(&self->order, status == PLIM_OK);
+        return status;
+    }
+    status = open_place(self, where, number, error);
+    if (status == PLIM_OK)
+        return PLIM_OK;
+    close_place(where);
+    interleave_ended(&self->order);
+    return explain(self, number, status, error);
+}
+
+/* The place whose turn it is, open; NULL: everything has ended. */
+static plim_status find_place(struct place **out, struct interleave_stream *self, plim_error *error)
+{
+    for (;;) {
+        int64_t opens, at = interleave_turn(&opens, &self->order);
+        *out = at < 0 ? NULL : &self->place[at];
+        if (at < 0 || opens < 0)
+            return PLIM_OK;
+        TRY(open_next(self, at, opens, error));
+        if ((*out)->stream)
+            return PLIM_OK;
+    }
+}
+
+/* ---- running ---- */
+
+static plim_status interleave_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
+{
+    struct interleave_stream *self = (struct interleave_stream *)stream;
+    for (;;) {
+        struct place *place;
+        TRY(find_place(&place, self, error));
+        if (!place)
+            return PLIM_OK;
+        int64_t left = interleave_left(&self->order);
+        plim_status status = stream_pull(place->stream, to, left < most ? left : most, error);
+        if (status == PLIM_OK && !to->count) {
+            close_place(place);
+            interleave_ended(&self->order);
+            continue;
+        }
+        int64_t count = status == PLIM_OK ? to->count : status == PLIM_BAD_DATA;
+        for (int64_t i = 0; i < to->count; i++) {
+            to->index[i] = self->given + i;
+            to->epoch[i] = stream->epoch;
+        }
+        self->given += count;
+        interleave_gave(&self->order, count);
+        return status;
+    }
+}
+
+static plim_status interleave_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by,
+                                   plim_error *error)
+{
+    struct interleave_stream *self = (struct interleave_stream *)stream;
+    *passed = 0;
+    while (*passed < count) {
+        struct place *place;
+        int64_t some, most = count - *passed;
+        TRY(find_place(&place, self, error));
+        if (!place)
+            break;
+        most = interleave_left(&self->order) < most ? interleave_left(&self->order) : most;
+        TRY(stream_skip(&some, place->stream, most, by, error));
+        self->given += some;
+        *passed += some;
+        interleave_gave(&self->order, some);
+        if (some == most)
+            continue;
+        close_place(place);
+        interleave_ended(&self->order);
+    }
+    return PLIM_OK;
+}
+
+static const struct stream_type interleave_stream = {
+    .bytes = interleave_bytes,
+    .cost = interleave_cost,
+    .start = interleave_start,
+    .stop = interleave_stop,
+    .rewind = interleave_rewind,
+    .pull = interleave_pull,
+    .skip = interleave_skip,
+};
+
+/* ---- building ---- */
+
+static plim_status interleave_build(struct dataset *dataset, plim_error *error)
+{
+    const struct interleave_options *options = dataset->options;
+    const char *name = dataset->stage->name;
+    if (!options->make || options->cycle_length < 1 || options->cycle_length > MOST_CYCLE || options->block_length < 1)
+        return fail(error, PLIM_BAD_JOB, "%s: needs a callback, a cycle length of 1 to %d and a block length", name,
+                    MOST_CYCLE);
+    if (dataset->spec->column_count < 1 || !options->reserve_bytes)
+        return fail(error, PLIM_BAD_JOB, "%s: the columns and the reserve of what the callback makes must be stated",
+                    name);
+    TRY(spec_measure((struct spec *)(uintptr_t)dataset->spec, NULL, error));
+    dataset->room_bytes = spec_has_values(dataset->spec) ? options->room_bytes : 0;
+    dataset->stacked = 0;
+    if (dataset->cardinality != 0)
+        dataset->cardinality = CARDINALITY_UNKNOWN;
+    return PLIM_OK;
+}
+
+static const struct stage stage_interleave = {
+    .name = "interleave", .build = interleave_build, .stream = &interleave_stream, .sequential = true};
+static const struct stage stage_flat_map = {
+    .name = "flat_map", .build = interleave_build, .stream = &interleave_stream, .sequential = true};
+
+static struct dataset *interleaving(struct dataset *dataset, const struct stage *stage,
+                                    const struct interleave_options *said)
+{
+    size_t spec_bytes = round_up(sizeof(struct spec), 64);
+    void *room;
+    struct dataset *node = dataset_stage(&dataset, stage, spec_bytes + sizeof *said, &room);
+    if (!node)
+        return dataset;
+    node->spec = memcpy(room, &said->spec, sizeof said->spec);
+    node->options = memcpy((char *)room + spec_bytes, said, sizeof *said);
+    return dataset_built(node);
+}
+
+struct dataset *dataset_interleave(struct dataset *dataset, const struct interleave_options *options)
+{
+    return interleaving(dataset, &stage_interleave, options);
+}
+
+struct dataset *dataset_flat_map(struct dataset *dataset, const struct interleave_options *options)
+{
+    struct interleave_options one = *options;
+    one.cycle_length = 1;
+    one.block_length = INT64_MAX / 2;
+    return interleaving(dataset, &stage_flat_map, &one);
+}

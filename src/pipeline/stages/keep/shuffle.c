@@ -1,0 +1,185 @@
+/* shuffle.c - exact global shuffle: a keyed permutation of positions, anew each epoch; and what job files say.
+
+   O(1) memory for any number of elements. The key is hash(seed, node, epoch), so
+   that two shuffles of one pipeline differ, and nothing but the position is state. */
+#include "pipeline/stages/keep/shuffle.h"
+
+#include <string.h>
+
+#include "base/text/settings.h"
+#include "base/text/text.h"
+#include "pipeline/core/chain_digest.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+uint64_t shuffle_key(const struct dataset *dataset, uint64_t epoch)
+{
+    const struct shuffle_options *options = dataset->options;
+    return random_key(dataset->seed, (uint64_t)dataset->node, options->same_each_epoch ? 0 : epoch);
+}
+
+static plim_status shuffle_build(struct dataset *dataset, plim_error *error)
+{
+    if (dataset->cardinality >= 0)
+        return PLIM_OK;
+    fail(error, PLIM_UNSUPPORTED, "shuffle: an exact shuffle of data without end is not possible");
+    return hint(error, PLIM_UNSUPPORTED, "put shuffle before repeat: each repetition gets an order of its own");
+}
+
+/* The epoch may differ within a chunk (a repeat lies after us): the permutation is made anew where it changes. */
+static void shuffle_locate(struct stage_state *state, const struct dataset *dataset, int64_t *position, uint64_t *epoch,
+                           int64_t count)
+{
+    for (int64_t i = 0, run; i < count; i += run) {
+        if (!state->ready || state->epoch != epoch[i]) {
+            permutation_init(&state->permutation, (uint64_t)dataset->cardinality, shuffle_key(dataset, epoch[i]), 0);
+            state->epoch = epoch[i];
+            state->ready = true;
+        }
+        for (run = 1; i + run < count && epoch[i + run] == epoch[i];)
+            run++;
+        permutation_map(&state->permutation, position + i, run);
+    }
+}
+
+/* ---- building ---- */
+
+/* Only a buffer can mix what comes one after another: told with what to write instead. */
+static struct dataset *without_index(struct dataset *dataset, enum shuffle_kind kind)
+{
+    plim_error error = {0};
+    const char *word = kind == SHUFFLE_BLOCKS ? "blocks" : "exact";
+    bool stream = dataset->source->type->reader_open != NULL;
+    const char *advice = dataset->source->type->index_advice;
+    fail(&error, PLIM_UNSUPPORTED, "shuffle: '%s' needs data with an index; here elements come one after another%s",
+         word, dataset->batch_size || dataset->stacked ? ", after batch" : "");
+    if (dataset->batch_size || dataset->stacked)
+        hint(&error, PLIM_UNSUPPORTED, "put shuffle before batch, or shuffle batches with {buffer_size: 100}");
+    else if (stream)
+        hint(&error, PLIM_UNSUPPORTED,
+             advice ? "shuffle: {buffer_size: 10000}, or %s" : "shuffle: {buffer_size: 10000}", advice);
+    else
+        hint(&error, PLIM_UNSUPPORTED, "put shuffle right behind the source, or use {buffer_size: 10000}");
+    struct dataset *failed = dataset_failed(dataset->budget, &error);
+    dataset_unref(dataset);
+    return failed;
+}
+
+struct dataset *dataset_shuffle_with(struct dataset *dataset, const struct shuffle_options *options)
+{
+    static const struct stage *const stages[] = {[SHUFFLE_EXACT] = &stage_shuffle,
+                                                 [SHUFFLE_BLOCKS] = &stage_shuffle_blocks,
+                                                 [SHUFFLE_BUFFER] = &stage_shuffle_buffer};
+    void *room;
+    bool indexed = dataset->indexed && !dataset->batch_size;
+    if (!dataset->error && !indexed && options->kind != SHUFFLE_BUFFER)
+        return without_index(dataset, options->kind);
+    struct dataset *node = dataset_stage(&dataset, stages[options->kind], sizeof *options, &room);
+    if (!node)
+        return dataset;
+    node->options = memcpy(room, options, sizeof *options);
+    node->seed = options->seed;
+    const int64_t numbers[] = {options->kind,  options->same_each_epoch, options->block_size,
+                               options->group, options->buffer_size,     (int64_t)options->bytes};
+    node->number = options->kind || options->same_each_epoch ? digest_number(numbers, sizeof numbers) : 0;
+    return dataset_built(node);
+}
+
+struct dataset *dataset_shuffle(struct dataset *dataset, uint64_t seed)
+{
+    return dataset_shuffle_with(dataset, &(struct shuffle_options){.kind = SHUFFLE_EXACT, .seed = seed});
+}
+
+/* ---- job files ---- */
+
+struct shuffle_words {
+    int64_t buffer_size, seed, block_size, group;
+    bool reshuffle;
+    const char *bytes;
+    const struct yaml *exact, *blocks;
+};
+
+static plim_status read_blocks(struct shuffle_words *words, const char *job, const struct yaml *value,
+                               plim_error *error)
+{
+    static const struct setting settings[] = {
+        {"block_size", SETTING_WHOLE, offsetof(struct shuffle_words, block_size), 1},
+        {"group", SETTING_WHOLE, offsetof(struct shuffle_words, group), 1},
+    };
+    if (value->is_null)
+        return PLIM_OK;
+    return settings_read(words, settings, COUNT(settings), job, value, error);
+}
+
+static plim_status read_map(struct shuffle_options *out, const char *job, const struct yaml *value, plim_error *error)
+{
+    struct shuffle_words words = {.reshuffle = true, .seed = -1};
+    static const struct setting settings[] = {
+        {"buffer_size", SETTING_WHOLE, offsetof(struct shuffle_words, buffer_size), 1},
+        {"bytes", SETTING_WORD, offsetof(struct shuffle_words, bytes), 0},
+        {"seed", SETTING_WHOLE, offsetof(struct shuffle_words, seed), 0},
+        {"reshuffle_each_iteration", SETTING_BOOL, offsetof(struct shuffle_words, reshuffle), 0},
+        {"exact", SETTING_NODE, offsetof(struct shuffle_words, exact), 0},
+        {"blocks", SETTING_NODE, offsetof(struct shuffle_words, blocks), 0},
+    };
+    char where[256];
+    yaml_place(where, job, value);
+    TRY(settings_read(&words, settings, COUNT(settings), job, value, error));
+    if ((words.buffer_size != 0) + (words.exact != NULL) + (words.blocks != NULL) > 1)
+        return fail_at(error, PLIM_BAD_JOB, where, "shuffle: one of buffer_size, blocks and exact");
+    if (words.blocks)
+        TRY(read_blocks(&words, job, words.blocks, error));
+    if (words.bytes && (!words.buffer_size || !text_parse_size(&out->bytes, words.bytes) || !out->bytes)) {
+        fail_at(error, PLIM_BAD_JOB, where, "shuffle: bytes: expected a size, beside buffer_size");
+        return hint(error, PLIM_BAD_JOB, "shuffle: {buffer_size: 10000, bytes: 16MiB}");
+    }
+    out->kind = words.buffer_size ? SHUFFLE_BUFFER : words.blocks ? SHUFFLE_BLOCKS : SHUFFLE_EXACT;
+    out->buffer_size = words.buffer_size;
+    out->block_size = words.block_size;
+    out->group = words.group;
+    out->same_each_epoch = !words.reshuffle;
+    if (words.seed >= 0)
+        out->seed = (uint64_t)words.seed;
+    return PLIM_OK;
+}
+
+static plim_status read_word(struct shuffle_options *out, const char *job, const struct yaml *value, plim_error *error)
+{
+    char where[256];
+    yaml_place(where, job, value);
+    if (strcmp(value->text, "exact") == 0)
+        out->kind = SHUFFLE_EXACT;
+    else if (strcmp(value->text, "blocks") == 0)
+        out->kind = SHUFFLE_BLOCKS;
+    else if (setting_whole(&out->buffer_size, value->text))
+        out->kind = SHUFFLE_BUFFER;
+    else {
+        fail_at(error, PLIM_BAD_JOB, where, "shuffle: expected 'exact', 'blocks' or a buffer size, got '%s'",
+                value->text);
+        return hint(error, PLIM_BAD_JOB, "shuffle: exact");
+    }
+    if (out->kind == SHUFFLE_BUFFER && out->buffer_size < 1)
+        return fail_at(error, PLIM_BAD_JOB, where, "shuffle: a buffer of at least 1 element; got %lld",
+                       (long long)out->buffer_size);
+    return PLIM_OK;
+}
+
+static plim_status shuffle_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
+                                plim_error *error)
+{
+    struct shuffle_options options = {.seed = seed};
+    if (value->kind == YAML_SCALAR)
+        TRY(read_word(&options, job, value, error));
+    else
+        TRY(read_map(&options, job, value, error));
+    *dataset = dataset_shuffle_with(*dataset, &options);
+    return PLIM_OK;
+}
+
+const struct stage stage_shuffle = {
+    .name = "shuffle",
+    .build = shuffle_build,
+    .locate = shuffle_locate,
+    .by_epoch = true,
+    .read = shuffle_read,
+};
