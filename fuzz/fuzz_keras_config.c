@@ -1,7 +1,7 @@
 /* fuzz_keras_config.c - any bytes as the config.json of a Keras model, up to its layers, and what it says
    of compile(). */
 #include "fuzz_file.h"
-#include "model/keras_config.h"
+#include "model/keras/keras_config.h"
 #include "model/model.h"
 
 /* A value of the document is a node of a tree, of the tree made of it, and options of a layer: so many bytes each. */

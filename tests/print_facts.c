@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text/text.h"
-#include "model/layer_options.h"
+#include "model/layers/layer_options.h"
 
 struct facts {
     bool samples, rows, sums;

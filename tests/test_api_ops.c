@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "model/layer_options.h"
-#include "model/op_words.h"
+#include "model/layers/layer_options.h"
+#include "model/ops/op_words.h"
 
 #define BATCH 3
 

@@ -14,7 +14,7 @@
 #include "../fuzz/fuzz_file.h"
 #include "base/fault.h"
 #include "formats/weights/keras_file.h"
-#include "model/keras_config.h"
+#include "model/keras/keras_config.h"
 #include "model/model.h"
 #include "ops/ops.h"
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "backends/backend.h"
-#include "model/op_words.h"
+#include "model/ops/op_words.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
 #include "transform/transform.h"

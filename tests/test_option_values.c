@@ -24,8 +24,8 @@
 
 #include "base/text/json.h"
 #include "base/text/settings.h"
-#include "model/layer_options.h"
-#include "model/op_words.h"
+#include "model/layers/layer_options.h"
+#include "model/ops/op_words.h"
 #include "option_jobs.h"
 
 #define DEEP_10 "[[[[[[[[[["

@@ -2,7 +2,7 @@
    and that what draws does so in training only. */
 #include <stdio.h>
 
-#include "model/layer_options.h"
+#include "model/layers/layer_options.h"
 #include "model_bench.h"
 #include "ops/ops.h"
 

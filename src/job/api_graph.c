@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "model/op_words.h"
+#include "model/ops/op_words.h"
 #include "ops/ops.h"
 #include "transform/transform.h"
 

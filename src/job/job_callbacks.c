@@ -1,7 +1,7 @@
 /* job_callbacks.c - Keras's callbacks that a job file does not have, each with what does its work. */
 #include "job/job.h"
 
-#include "model/layer_options.h"
+#include "model/layers/layer_options.h"
 
 #define NONE  "checkpoint is the only one: callbacks: [checkpoint: {every: 500}]"
 #define RATE  "a schedule: optimizer: {adam: {learning_rate: {CosineDecay: {...}}}}"

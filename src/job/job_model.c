@@ -10,7 +10,7 @@
 #include "formats/weights/keras_file.h"
 #include "job/api_graph.h"
 #include "job/source_word.h"
-#include "model/keras_config.h"
+#include "model/keras/keras_config.h"
 
 struct model_words {
     const char *file, *weights;

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/layer_options.h"
+#include "model/layers/layer_options.h"
 #include "ops/ops.h"
 #include "transform/transform.h"
 
 #define LAYER(name) &layer_##name,
 const struct layer_type *const all_layers[] = {
-#include "model/layers.def"
+#include "model/layers/layers.def"
 };
 #undef LAYER
 const int all_layers_count = LENGTH(all_layers);

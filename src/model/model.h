@@ -6,9 +6,9 @@
 
 #include "base/text/yaml.h"
 #include "graph/op.h"
-#include "model/loss_types.h"
-#include "model/optimizer.h"
-#include "model/weight_options.h"
+#include "model/layers/weight_options.h"
+#include "model/training/loss_types.h"
+#include "model/training/optimizer.h"
 #include "ops/loss/tally.h"
 
 enum initializer_kind {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text/message.h"
-#include "model/layer_options.h"
+#include "model/layers/layer_options.h"
 
 #define MOST_CHOSEN 64 /* columns that data has at most */
 

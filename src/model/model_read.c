@@ -9,7 +9,7 @@
 /* Keras's other layers: refused by name. */
 #define KERAS(name) #name,
 static const char *const keras_layers[] = {
-#include "model/keras_layers.def"
+#include "model/keras/keras_layers.def"
 };
 #undef KERAS
 

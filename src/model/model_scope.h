@@ -5,7 +5,7 @@
 #ifndef MODEL_MODEL_SCOPE_H
 #define MODEL_MODEL_SCOPE_H
 
-#include "model/layer_options.h"
+#include "model/layers/layer_options.h"
 
 #define MOST_NESTED_MODELS 16     /* one inside the other */
 #define MOST_USES          200000 /* nested models that are used twice inside others that are used twice ... */

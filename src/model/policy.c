@@ -4,7 +4,7 @@
    in its type. Losses, metrics and updates are float32. */
 #include <string.h>
 
-#include "model/layer_options.h"
+#include "model/layers/layer_options.h"
 #include "ops/ops.h"
 
 static const struct {

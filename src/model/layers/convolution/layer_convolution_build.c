@@ -1,0 +1,191 @@
+/* layer_convolution_build.c - nodes and weights of the convolutional layers. Data is [N, ..., channels]. */
+#include "model/layers/convolution/layer_convolution.h"
+
+#include <stdio.h>
+
+static bool refuse_rank(const struct layer *layer, struct graph *graph, const struct tensor *x)
+{
+    static const char *const wanted[] = {"length", "height, width", "depth, height, width"};
+    const struct convolution *conv = layer->options;
+    char shape[96];
+    if (x->shape.rank == conv->kind->axes + 2)
+        return false;
+    shape_text(shape, sizeof shape, &x->shape, true);
+    graph_fail(graph, PLIM_BAD_JOB, "%s: wants (batch, %s, channels), got %s", layer->name,
+               wanted[conv->kind->axes - 1], shape);
+    return true;
+}
+
+/* Extent of a kernel with its gaps. */
+static int64_t reach(const struct convolution *conv, int axis)
+{
+    return (conv->kernel_size[axis] - 1) * conv->dilation_rate[axis] + 1;
+}
+
+static bool refuse_kernel(const struct layer *layer, struct graph *graph, const struct tensor *x)
+{
+    const struct convolution *conv = layer->options;
+    char shape[96], kernel[96];
+    int used = 0;
+    for (int i = 0; i < conv->kind->axes; i++)
+        used += snprintf(kernel + used, sizeof kernel - (size_t)used, "%s%lld", i ? "x" : "",
+                         (long long)conv->kernel_size[i]);
+    shape_text(shape, sizeof shape, &x->shape, true);
+    graph_fail(graph, PLIM_BAD_JOB, "%s: a kernel of %s does not fit into %s", layer->name, kernel, shape);
+    return false;
+}
+
+static void set_axis(struct conv_attributes *out, const struct convolution *conv, int axis)
+{
+    out->stride[axis] = conv->strides[axis];
+    out->gap[axis] = conv->dilation_rate[axis] - 1;
+}
+
+/* Padding and a check that the kernel fits. */
+static bool place_kernel(struct conv_attributes *out, const struct layer *layer, struct graph *graph,
+                         const struct tensor *x)
+{
+    const struct convolution *conv = layer->options;
+    bool fits = true;
+    for (int axis = 0; fits && axis < conv->kind->axes; axis++) {
+        int64_t extent, in = x->shape.dim[1 + axis], kernel = reach(conv, axis);
+        set_axis(out, conv, axis);
+        if (conv->padding == PADDING_CAUSAL)
+            out->pad[0] = kernel - 1; /* an output reads nothing that comes after it */
+        else
+            fits = window_place(&extent, &out->pad[2 * axis], &out->pad[2 * axis + 1], in, kernel, conv->strides[axis],
+                                conv->padding == PADDING_SAME);
+    }
+    return fits || refuse_kernel(layer, graph, x);
+}
+
+/* Keras's sizes of what a transposed convolution makes; it is the gradient of a convolution that would make x. */
+static bool place_transposed(struct conv_gradient_attributes *out, const struct layer *layer, struct graph *graph,
+                             const struct tensor *x)
+{
+    const struct convolution *conv = layer->options;
+    for (int axis = 0; axis < conv->kind->axes; axis++) {
+        int64_t in = x->shape.dim[1 + axis], stride = conv->strides[axis], kernel = reach(conv, axis);
+        int64_t more = conv->output_padding[axis], span = (in - 1) * stride + kernel;
+        set_axis(&out->conv, conv, axis);
+        out->kernel[axis] = conv->kernel_size[axis];
+        if (conv->padding == PADDING_SAME) {
+            out->input[axis] = more < 0 ? in * stride : (in - 1) * stride + kernel % 2 + more;
+            int64_t missing = span > out->input[axis] ? span - out->input[axis] : 0;
+            out->conv.pad[2 * axis] = missing / 2;
+            out->conv.pad[2 * axis + 1] = missing - missing / 2;
+        } else {
+            out->input[axis] = span + (more >= 0 ? more : kernel < stride ? stride - kernel : 0);
+        }
+        if (out->input[axis] < 1 || out->input[axis] > MOST_EXTENT)
+            return refuse_kernel(layer, graph, x);
+    }
+    return true;
+}
+
+struct tensor *convolution_kernel(struct layer *layer, struct graph *graph, const char *name, int axes,
+                                  const int64_t *kernel_size, int64_t before_last, int64_t last,
+                                  struct initializer initializer)
+{
+    struct shape shape = {.rank = axes + 2};
+    int64_t field = 1;
+    uint64_t bytes;
+    for (int i = 0; i < axes; i++)
+        shape.dim[i] = kernel_size[i];
+    shape.dim[axes] = before_last;
+    shape.dim[axes + 1] = last;
+    if (shape_bytes(&bytes, &shape, TYPE_F32)) { /* else the weight is refused */
+        for (int i = 0; i < axes; i++)
+            field *= kernel_size[i];
+        initializer.fan_in = field * before_last;
+        initializer.fan_out = field * last;
+    }
+    return model_compute_weight(layer, graph, name, shape, initializer);
+}
+
+static struct tensor *kernel_weight(struct layer *layer, struct graph *graph, const char *name,
+                                    const int64_t *kernel_size, int64_t before_last, int64_t last,
+                                    struct initializer initializer)
+{
+    const struct convolution *conv = layer->options;
+    return convolution_kernel(layer, graph, name, conv->kind->axes, kernel_size, before_last, last, initializer);
+}
+
+static struct tensor *bias_weight(struct layer *layer, struct graph *graph, int64_t channels)
+{
+    const struct convolution *conv = layer->options;
+    struct initializer bias = conv->bias;
+    bias.fan_in = bias.fan_out = channels;
+    return conv->use_bias ? model_weight(layer, graph, "bias", shape_of(1, &channels), bias) : NULL;
+}
+
+static struct tensor *build_plain(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct convolution *conv = layer->options;
+    struct conv_attributes attributes = {.activation = ACTIVATION_NONE};
+    int64_t channels = x->shape.dim[conv->kind->axes + 1];
+    if (!place_kernel(&attributes, layer, graph, x))
+        return NULL;
+    if (channels % conv->groups) {
+        graph_fail(graph, PLIM_BAD_JOB, "%s: %lld channels in %lld groups", layer->name, (long long)channels,
+                   (long long)conv->groups);
+        return NULL;
+    }
+    struct tensor *inputs[3] = {x};
+    inputs[1] =
+        kernel_weight(layer, graph, "kernel", conv->kernel_size, channels / conv->groups, conv->filters, conv->kernel);
+    inputs[2] = bias_weight(layer, graph, conv->filters);
+    return graph_add(graph, conv->kind->op, inputs, conv->use_bias ? 3 : 2, &attributes, sizeof attributes);
+}
+
+/* Its kernel is Keras's (..., out, in): what a convolution the other way round would have. */
+static struct tensor *build_transposed(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct convolution *conv = layer->options;
+    struct conv_gradient_attributes attributes = {.groups = 1};
+    if (!place_transposed(&attributes, layer, graph, x))
+        return NULL;
+    struct tensor *inputs[3] = {x};
+    inputs[1] = kernel_weight(layer, graph, "kernel", conv->kernel_size, conv->filters,
+                              x->shape.dim[conv->kind->axes + 1], conv->kernel);
+    inputs[2] = bias_weight(layer, graph, conv->filters);
+    return graph_add(graph, conv->kind->op, inputs, conv->use_bias ? 3 : 2, &attributes, sizeof attributes);
+}
+
+static struct tensor *build_depthwise(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct convolution *conv = layer->options;
+    struct conv_attributes attributes = {.activation = ACTIVATION_NONE}, next = {.activation = ACTIVATION_NONE};
+    static const int64_t point[MOST_SPACE] = {1, 1, 1};
+    int64_t channels = x->shape.dim[conv->kind->axes + 1], made = channels * conv->depth_multiplier;
+    bool separable = conv->kind->form == FORM_SEPARABLE;
+    if (!place_kernel(&attributes, layer, graph, x))
+        return NULL;
+    struct tensor *inputs[3] = {x};
+    inputs[1] = kernel_weight(layer, graph, separable ? "depthwise_kernel" : "kernel", conv->kernel_size, channels,
+                              conv->depth_multiplier, conv->kernel);
+    inputs[2] = separable ? NULL : bias_weight(layer, graph, made);
+    x = graph_add(graph, conv->kind->op, inputs, inputs[2] ? 3 : 2, &attributes, sizeof attributes);
+    if (!separable)
+        return x;
+    for (int i = 0; i < conv->kind->axes; i++)
+        next.stride[i] = 1;
+    inputs[0] = x;
+    inputs[1] = kernel_weight(layer, graph, "pointwise_kernel", point, made, conv->filters, conv->pointwise);
+    inputs[2] = bias_weight(layer, graph, conv->filters);
+    return graph_add(graph, conv->kind->pointwise, inputs, inputs[2] ? 3 : 2, &next, sizeof next);
+}
+
+struct tensor *convolution_build(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct convolution *conv = layer->options;
+    if (!x || refuse_rank(layer, graph, x))
+        return NULL;
+    if (conv->kind->form == FORM_PLAIN)
+        x = build_plain(layer, graph, x);
+    else if (conv->kind->form == FORM_TRANSPOSED)
+        x = build_transposed(layer, graph, x);
+    else
+        x = build_depthwise(layer, graph, x);
+    return activation_apply(layer, graph, conv->activation, x);
+}

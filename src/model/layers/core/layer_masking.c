@@ -1,0 +1,101 @@
+/* layer_masking.c - Masking, which makes a mask, and GlobalAveragePooling1D, which uses one; means of losses under a
+   mask. */
+#include "model/layers/layer_options.h"
+#include "ops/ops.h"
+
+/* ---- Masking: steps of which every number is mask_value are as if they were not there ---- */
+
+struct masking {
+    struct layer_words words;
+    double mask_value;
+};
+
+static const struct setting masking_settings[] = {
+    {"mask_value", SETTING_NUMBER, offsetof(struct masking, mask_value), 0},
+    LAYER_WORDS,
+};
+
+static plim_status masking_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+{
+    return layer_read(layer, masking_settings, LENGTH(masking_settings), yaml, error);
+}
+
+static struct tensor *masking_build(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct masking *masking = layer->options;
+    struct mask_of_attributes attributes = {.value = (float)masking->mask_value, .over_last = 1};
+    struct tensor *mask = graph_add(graph, &op_mask_of, &x, 1, &attributes, sizeof attributes);
+    layer_set_mask(layer, mask);
+    return binary(graph, &op_mask_rows, x, mask);
+}
+
+const struct layer_type layer_masking = {
+    .name = "Masking",
+    .snake = "masking",
+    .options_bytes = sizeof(struct masking),
+    .read = masking_read,
+    .build = masking_build,
+};
+
+/* ---- GlobalAveragePooling1D: [N, T, c] -> [N, c] ---- */
+
+struct average_steps {
+    struct layer_words words;
+    const struct yaml *data_format;
+    bool keepdims;
+};
+
+static const struct setting average_settings[] = {
+    {"data_format", SETTING_NODE, offsetof(struct average_steps, data_format), 0},
+    {"keepdims", SETTING_BOOL, offsetof(struct average_steps, keepdims), 0},
+    LAYER_WORDS,
+};
+
+static plim_status average_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+{
+    struct average_steps *options = layer->options;
+    TRY(layer_read(layer, average_settings, LENGTH(average_settings), yaml, error));
+    return option_default(layer->type->name, layer->model->job, "data_format", "channels_last", options->data_format,
+                          error);
+}
+
+static struct tensor *average_build(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct average_steps *options = layer->options;
+    struct sum_time_attributes attributes = {.mean = 1};
+    struct tensor *inputs[2] = {x, layer_mask(layer, 0)};
+    char shape[96];
+    if (x && x->shape.rank != 3) {
+        shape_text(shape, sizeof shape, &x->shape, true);
+        graph_fail(graph, PLIM_BAD_JOB, "%s: expected (batch, steps, features), got %s", layer->name, shape);
+        return NULL;
+    }
+    struct tensor *y = graph_add(graph, &op_sum_time, inputs, 2, &attributes, sizeof attributes);
+    if (!y || !options->keepdims)
+        return y;
+    struct unflatten_attributes row = {.row = {.rank = 2, .dim = {1, y->shape.dim[1]}}};
+    return graph_add(graph, &op_unflatten, &y, 1, &row, sizeof row);
+}
+
+const struct layer_type layer_global_average_pooling1d = {
+    .name = "GlobalAveragePooling1D",
+    .alias = "GlobalAvgPool1D",
+    .snake = "global_average_pooling1d",
+    .options_bytes = sizeof(struct average_steps),
+    .read = average_read,
+    .build = average_build,
+};
+
+/* ---- means ---- */
+
+struct tensor *mean_of_values(struct graph *graph, struct tensor *values, struct tensor *mask)
+{
+    struct sum_time_attributes sum = {.mean = mask == NULL};
+    if (!values || values->shape.rank < 2)
+        return unary(graph, &op_batch_mean, values);
+    values = graph_add(graph, &op_sum_time, (struct tensor *[]){values, mask}, 2, &sum, sizeof sum);
+    if (mask) /* the mean over the batch of both: what is left is the sum of one over the sum of the other */
+        values =
+            binary(graph, &op_mask_share, values, unary(graph, &op_batch_mean, unary(graph, &op_mask_count, mask)));
+    return unary(graph, &op_batch_mean, values);
+}

@@ -1,0 +1,164 @@
+/* layer_given_normalization.c - Normalization, with the mean and variance that the
+   job file gives: numbers, not weights, as in Keras. One that was adapted to data has them as weights, which a file of
+   weights brings. */
+#include <math.h>
+
+#include "model/layers/layer_options.h"
+#include "model/ops/op_words.h"
+#include "ops/ops.h"
+
+struct given_normalization {
+    struct layer_words words;
+    bool invert, adapted;
+    int64_t count, axis;
+    bool any_axis;           /* axis: null */
+    float *mean, *deviation; /* `count` of each, in the model's arena */
+    const struct yaml *axis_word, *mean_word, *variance_word;
+};
+
+#define AT(field) offsetof(struct given_normalization, field)
+static const struct setting settings[] = {
+    {"axis", SETTING_NODE, AT(axis_word), 0},         {"mean", SETTING_NODE, AT(mean_word), 0},
+    {"variance", SETTING_NODE, AT(variance_word), 0}, {"invert", SETTING_BOOL, AT(invert), 0},
+    {"adapted", SETTING_BOOL, AT(adapted), 0},        LAYER_WORDS,
+};
+
+static plim_status read_number(float *out, const struct layer *layer, const char *word, const struct yaml *node,
+                               plim_error *error)
+{
+    const struct setting number = {word, SETTING_NUMBER, 0, 0};
+    double value = 0;
+    TRY(setting_value(&value, &number, layer->model->job, node, error));
+    *out = (float)value;
+    return PLIM_OK;
+}
+
+/* A number or a list of numbers. */
+static plim_status read_numbers(float **out, int64_t *count, struct layer *layer, const char *word,
+                                const struct yaml *node, plim_error *error)
+{
+    bool list = node->kind == YAML_LIST && node->first;
+    *count = list ? node->count : 1;
+    *out = arena_array(&layer->model->arena, (size_t)*count, sizeof **out);
+    if (!*out)
+        return arena_refused(&layer->model->arena, error);
+    if (!list)
+        return read_number(*out, layer, word, node, error);
+    float *to = *out;
+    for (const struct yaml *entry = node->first; entry; entry = entry->next)
+        TRY(read_number(to++, layer, word, entry, error));
+    return PLIM_OK;
+}
+
+/* deviation = max(sqrt(variance), 1e-7), in f32 as Keras takes it. */
+static plim_status read_figures(struct layer *layer, plim_error *error)
+{
+    struct given_normalization *options = layer->options;
+    int64_t variances = 0;
+    char where[256];
+    layer_place(where, layer);
+    TRY(read_numbers(&options->mean, &options->count, layer, "mean", options->mean_word, error));
+    TRY(read_numbers(&options->deviation, &variances, layer, "variance", options->variance_word, error));
+    if (variances != options->count)
+        return fail_at(error, PLIM_BAD_JOB, where, "%s: %lld means and %lld variances", layer->type->name,
+                       (long long)options->count, (long long)variances);
+    for (int64_t i = 0; i < variances; i++) {
+        if (!(options->deviation[i] >= 0))
+            return fail_at(error, PLIM_BAD_JOB, where, "%s: a variance of %g is not possible", layer->type->name,
+                           (double)options->deviation[i]);
+        options->deviation[i] = fmaxf(sqrtf(options->deviation[i]), 1e-7f);
+    }
+    return PLIM_OK;
+}
+
+static plim_status given_normalization_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+{
+    struct given_normalization *options = layer->options;
+    const struct setting axis = {"axis", SETTING_WHOLE, 0, -MOST_AXES};
+    const struct yaml *word;
+    char where[256];
+    options->axis = -1;
+    TRY(layer_read(layer, settings, LENGTH(settings), yaml, error));
+    word = options->axis_word;
+    options->any_axis = word && word->kind == YAML_SCALAR && word->is_null;
+    if (word && word->kind == YAML_LIST && word->count == 1)
+        word = word->first;
+    if (word && !options->any_axis)
+        TRY(setting_value(&options->axis, &axis, layer->model->job, word, error));
+    layer_place(where, layer);
+    if (options->adapted && (options->mean_word || options->variance_word || options->any_axis))
+        return fail_at(error, PLIM_UNSUPPORTED, where, "%s: adapted: it has an axis, and neither mean nor variance",
+                       layer->type->name);
+    if (options->adapted)
+        return PLIM_OK;
+    if (!options->mean_word && !options->variance_word)
+        return hint(
+            error,
+            fail_at(error, PLIM_UNSUPPORTED, where, "%s: adapting to data is not supported yet", layer->type->name),
+            "give mean and variance, or adapted: true where a file of weights has them");
+    if (!options->mean_word || !options->variance_word)
+        return layer_missing(layer, options->mean_word ? "variance" : "mean", "Normalization: {mean: 0, variance: 1}",
+                             error);
+    return read_figures(layer, error);
+}
+
+static const float *keep(struct graph *graph, const float *values, int64_t count)
+{
+    float *copy = arena_array(&graph->arena, (size_t)count, sizeof *copy);
+    if (!copy)
+        graph_refused(graph, (size_t)count * sizeof *copy);
+    for (int64_t i = 0; copy && i < count; i++)
+        copy[i] = values[i];
+    return copy;
+}
+
+/* By weights; as Keras has them, until a file says others: 0 and 1. */
+static struct tensor *adapted_build(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct given_normalization *options = layer->options;
+    if (!layer_last_axis(layer, graph, x, options->axis))
+        return NULL;
+    struct shape shape = shape_of(1, (int64_t[]){x->shape.dim[x->shape.rank - 1]});
+    struct tensor *mean = model_fixed_weight(layer, graph, "mean", shape, (struct initializer){.kind = INITIAL_ZEROS});
+    struct tensor *variance =
+        model_fixed_weight(layer, graph, "variance", shape, (struct initializer){.kind = INITIAL_ONES});
+    if (!mean || !variance)
+        return NULL;
+    struct tensor *deviation =
+        binary(graph, &op_maximum, unary(graph, &op_sqrt, variance), op_number(graph, TYPE_F32, 1e-7));
+    if (options->invert)
+        return binary(graph, &op_add, binary(graph, &op_multiply, x, deviation), mean);
+    return binary(graph, &op_divide, binary(graph, &op_subtract, x, mean), deviation);
+}
+
+/* One number for all is the same on any axis. */
+static struct tensor *given_normalization_build(struct layer *layer, struct graph *graph, struct tensor *x)
+{
+    const struct given_normalization *options = layer->options;
+    char shape[96];
+    if (x && options->adapted)
+        return adapted_build(layer, graph, x);
+    if (!x || (options->count > 1 && !layer_last_axis(layer, graph, x, options->axis)))
+        return NULL;
+    shape_text(shape, sizeof shape, &x->shape, true);
+    if (options->count > 1 && (options->any_axis || options->count != x->shape.dim[x->shape.rank - 1])) {
+        graph_fail(graph, PLIM_BAD_JOB, "%s: %lld means for an input of shape %s", layer->name,
+                   (long long)options->count, shape);
+        return NULL;
+    }
+    struct standardize_attributes attributes = {keep(graph, options->mean, options->count),
+                                                keep(graph, options->deviation, options->count), options->count,
+                                                options->invert};
+    if (!attributes.mean || !attributes.deviation)
+        return NULL;
+    return graph_add(graph, &op_standardize, &x, 1, &attributes, sizeof attributes);
+}
+
+const struct layer_type layer_given_normalization = {
+    .name = "Normalization",
+    .snake = "normalization",
+    .keeps_mask = true,
+    .options_bytes = sizeof(struct given_normalization),
+    .read = given_normalization_read,
+    .build = given_normalization_build,
+};
