@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/api.h"
 #include "formats/records/example.h"
 #include "formats/records/record_writer.h"
-#include "job/api.h"
 
 #define MOST_WORDS 4096
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "job/api.h"
+#include "api/api.h"
 
 static inline const char *folder(void)
 {

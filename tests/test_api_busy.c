@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "api/api_graph.h"
 #include "api_graph_support.h"
-#include "job/api_graph.h"
 
 static char path[256], output[256];
 

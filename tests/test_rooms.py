@@ -6,7 +6,7 @@ import os, re, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOMS = ["base", "graph", "ops", "transform", "backends", "plan", "image", "formats", "pipeline", "model", "train",
-         "report", "job"]
+         "report", "job", "api"]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
 SOURCES = (".c", ".h", ".def")
 

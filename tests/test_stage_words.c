@@ -2,7 +2,7 @@
    refused, with its place. */
 #include "stream_text.h"
 
-#include "job/api.h"
+#include "api/api.h"
 
 static void expect(const char *text, const char *elements)
 {

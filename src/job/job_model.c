@@ -7,8 +7,8 @@
 
 #include <string.h>
 
+#include "api/api_graph.h"
 #include "formats/weights/keras_file.h"
-#include "job/api_graph.h"
 #include "job/source_word.h"
 #include "model/keras/keras_config.h"
 

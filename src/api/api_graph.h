@@ -1,9 +1,9 @@
 /* api_graph.h - what the files behind plimsoll.h's graphs and programs share. */
-#ifndef JOB_API_GRAPH_H
-#define JOB_API_GRAPH_H
+#ifndef API_API_GRAPH_H
+#define API_API_GRAPH_H
 
+#include "api/api.h"
 #include "base/threads/busy.h"
-#include "job/api.h"
 #include "model/model.h"
 
 /* A weight that no layer made. */

@@ -3,10 +3,10 @@
    A place is a number of elements of the whole data set: with n shards that have each given p elements, the first
    n * p. Shard k of m goes on with the first of its elements that lies behind them, so that together they give what is
    left and nothing twice, whatever m is. */
+#include "api/api.h"
 #include "base/numbers/checked.h"
 #include "base/text/text.h"
 #include "base/threads/busy.h"
-#include "job/api.h"
 #include "pipeline/core/stage_table.h"
 
 #include <stdio.h>

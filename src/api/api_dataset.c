@@ -1,5 +1,5 @@
 /* api_dataset.c - data sets for C programs: thin wrappers of pipeline/core/dataset.h. */
-#include "job/api.h"
+#include "api/api.h"
 
 #include <stdio.h>
 #include <string.h>

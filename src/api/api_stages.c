@@ -2,7 +2,7 @@
 
    A caller's function and its context need a place as long as the data set lives: a map that changes nothing keeps them
    in its node (api_keep). */
-#include "job/api.h"
+#include "api/api.h"
 #include "pipeline/core/chunk.h"
 
 #include <stdio.h>

@@ -3,9 +3,9 @@
    All that a step needs is taken when the program is made; running it takes nothing. */
 #include <string.h>
 
+#include "api/api_graph.h"
 #include "base/numbers/checked.h"
 #include "base/threads/workers.h"
-#include "job/api_graph.h"
 #include "ops/remember.h"
 #include "train/trainer.h"
 

@@ -1,5 +1,5 @@
 /* api_graph.c - graphs for C programs: values, and ops by name. */
-#include "job/api_graph.h"
+#include "api/api_graph.h"
 
 #include <limits.h>
 #include <string.h>

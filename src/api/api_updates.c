@@ -1,5 +1,5 @@
 /* api_updates.c - gradients of a C program's graph, and what is done with them. */
-#include "job/api_graph.h"
+#include "api/api_graph.h"
 
 #include <string.h>
 

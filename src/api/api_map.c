@@ -1,5 +1,5 @@
 /* api_map.c - a map whose function is the caller's, for a chunk or for an element. */
-#include "job/api.h"
+#include "api/api.h"
 
 #include <stdio.h>
 #include <string.h>

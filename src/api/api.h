@@ -1,6 +1,6 @@
 /* api.h - what the files behind plimsoll.h's data sets share. */
-#ifndef JOB_API_H
-#define JOB_API_H
+#ifndef API_API_H
+#define API_API_H
 
 #include "base/memory/arena.h"
 #include "base/numbers/floats.h"

@@ -1,5 +1,5 @@
 /* api_words.c - data sets from the words of a job file: everything that job files know, for C programs. */
-#include "job/api.h"
+#include "api/api.h"
 #include "job/job.h"
 #include "pipeline/core/stage.h"
 

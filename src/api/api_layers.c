@@ -1,5 +1,5 @@
 /* api_layers.c - layers in the words of a job file, or of a file that Keras wrote, over values of a graph. */
-#include "job/api_graph.h"
+#include "api/api_graph.h"
 
 #include <string.h>
 
