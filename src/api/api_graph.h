@@ -63,8 +63,6 @@ void graph_call_end(struct graph_call *call);
     __attribute__((cleanup(graph_call_end))) struct graph_call graph_call;                                             \
     if (!graph_call_begin(&graph_call, graph, true))                                                                   \
     return otherwise
-/* The error of the graph; that two threads worked on it at once is one. */
-plim_status api_graph_error(const plim_graph *graph, plim_error *error);
 /* The same for who adds nothing: a call that was refused is then not missing. */
 #define GRAPH_ASKS(graph, otherwise)                                                                                   \
     __attribute__((cleanup(graph_call_end))) struct graph_call graph_call;                                             \
@@ -86,8 +84,5 @@ plim_status api_graph_finish(plim_graph *graph, plim_error *error);
 void api_graph_unref(plim_graph *graph);
 /* The iteration, made when first asked for. */
 struct tensor *api_iteration(plim_graph *graph);
-/* job_model.c: a .keras file or config.json; its layers in a job's words are in the arena too. */
-plim_status model_file_read(struct model **out, struct yaml **words, bool *keras, struct arena *arena, const char *path,
-                            plim_error *error);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "model/keras/model_file.h"
 #include "ops/ops.h"
 
 static bool is_path(const char *text)

@@ -7,10 +7,8 @@
 
 #include <string.h>
 
-#include "api/api_graph.h"
-#include "formats/weights/keras_file.h"
 #include "job/source_word.h"
-#include "model/keras/keras_config.h"
+#include "model/keras/model_file.h"
 
 struct model_words {
     const char *file, *weights;
@@ -20,64 +18,6 @@ static const struct setting model_settings[] = {
     {"file", SETTING_WORD, offsetof(struct model_words, file), 0},
     {"weights", SETTING_WORD, offsetof(struct model_words, weights), 0},
 };
-
-/* What is wrong in a model's file is not the job's. */
-static plim_status of_the_model(plim_error *error, plim_status status)
-{
-    if (status != PLIM_BAD_JOB)
-        return status;
-    if (error)
-        error->code = PLIM_BAD_MODEL;
-    return PLIM_BAD_MODEL;
-}
-
-static plim_status read_config(struct model **out, struct yaml **words, struct arena *arena, const char *name,
-                               const char *text, size_t bytes, plim_error *error)
-{
-    struct yaml *compiled = NULL;
-    TRY(keras_config_read(words, &compiled, arena, name, text, bytes, error));
-    TRY(of_the_model(error, model_read(out, arena->budget, name, *words, error)));
-    (*out)->compiled = compiled;
-    return PLIM_OK;
-}
-
-static plim_status read_keras(struct model **out, struct yaml **words, struct arena *arena, const char *path,
-                              plim_error *error)
-{
-    struct keras_file *file;
-    char *text;
-    size_t bytes;
-    const char *name = arena_format(arena, "%s/config.json", path);
-    if (!name)
-        return arena_refused(arena, error);
-    TRY(keras_file_open(&file, arena->budget, path, error));
-    plim_status status = keras_file_config(&text, &bytes, file, error);
-    keras_file_close(file);
-    TRY(status);
-    status = read_config(out, words, arena, name, text, bytes, error);
-    budget_give(arena->budget, TAG_PLANNER, text, bytes + 1);
-    return status;
-}
-
-static plim_status read_json(struct model **out, struct yaml **words, struct arena *arena, const char *path,
-                             plim_error *error)
-{
-    char *text;
-    size_t bytes;
-    TRY(file_load(&text, &bytes, arena->budget, TAG_PLANNER, path, KERAS_CONFIG_MOST, error));
-    plim_status status = read_config(out, words, arena, path, text, bytes, error);
-    budget_give(arena->budget, TAG_PLANNER, text, bytes + 1);
-    return status;
-}
-
-plim_status model_file_read(struct model **out, struct yaml **words, bool *keras, struct arena *arena, const char *path,
-                            plim_error *error)
-{
-    *words = NULL;
-    *keras = false;
-    TRY(keras_file_is(keras, arena->budget, path, error));
-    return *keras ? read_keras(out, words, arena, path, error) : read_json(out, words, arena, path, error);
-}
 
 plim_status job_model_file(struct plim_job *job, const char *path, plim_error *error)
 {
