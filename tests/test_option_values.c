@@ -615,10 +615,10 @@ static void expect_word(const char *word, const char *const *jobs, int count)
 static void every_word_has_a_job(void **unused)
 {
     static const char *const of_data[] = {
-#define SOURCE_WORD(name)  #name,
+#define SOURCE(name)       #name,
 #define STAGE(name)        #name,
 #define MAP_FUNCTION(name) #name,
-#include "job/source_words.def"
+#include "pipeline/keys/sources.def"
 #include "pipeline/maps/map_functions.def"
 #include "pipeline/stages/stages.def"
     };

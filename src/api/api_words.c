@@ -1,7 +1,7 @@
 /* api_words.c - data sets from the words of a job file: everything that job files know, for C programs. */
 #include "api/api.h"
-#include "job/job.h"
 #include "pipeline/core/stage.h"
+#include "pipeline/keys/split.h"
 
 #include <string.h>
 
@@ -14,23 +14,27 @@ static struct dataset *keep_arena(struct dataset *dataset, struct arena *arena)
     return api_keep(&kept, dataset, &what); /* the arena is released with it, or now where it cannot be kept */
 }
 
-static plim_status read_source(struct dataset **out, struct plim_job *job, const char *text, plim_error *error)
+static plim_status read_split(struct dataset **out, struct data_reader *reader, const char *text, plim_error *error)
 {
-    struct job_data data = {.split = "data"};
+    struct dataset *dataset = NULL;
+    struct split split;
     struct yaml *yaml;
-    TRY(yaml_parse(&yaml, &job->arena, PLACE, text, strlen(text), error));
-    data.yaml = yaml;
-    plim_status status = job_data_open(job, &data, error);
+    TRY(yaml_parse(&yaml, reader->arena, PLACE, text, strlen(text), error));
+    TRY(split_read(&split, reader, yaml, error));
+    plim_status status = split_open(&dataset, reader, &split, error);
     if (status == PLIM_OK)
-        *out = data.dataset;
-    else if (data.dataset)
-        dataset_unref(data.dataset);
+        status = place(error, dataset_runs(dataset, error), PLACE);
+    if (status == PLIM_OK)
+        *out = dataset;
+    else
+        dataset_unref(dataset);
     return status;
 }
 
 plim_dataset *plim_dataset_read(plim_budget *budget, const char *text, uint64_t seed)
 {
     struct dataset *dataset = NULL;
+    struct arena arena;
     plim_error error = {0};
     HOST_FLOATS;
     if (!budget)
@@ -38,25 +42,12 @@ plim_dataset *plim_dataset_read(plim_budget *budget, const char *text, uint64_t 
     struct budget *inner = budget->inner;
     if (need_argument(text, "the text of the data set", &error) != PLIM_OK)
         return outside(dataset_failed(inner, &error));
-    struct plim_job *job = budget_take(inner, TAG_PLANNER, sizeof *job);
-    if (!job) {
-        budget_refused(inner, TAG_PLANNER, sizeof *job, &error);
-        return outside(dataset_failed(inner, &error));
-    }
-    job->budget = inner;
-    job->path = PLACE;
-    job->folder = ".";
-    job->data_only = true;
-    job->seed = seed;
-    arena_init(&job->arena, inner, TAG_PIPELINE);
-    if (read_source(&dataset, job, text, &error) == PLIM_OK) {
-        dataset = keep_arena(dataset, &job->arena);
-    } else {
-        arena_release(&job->arena);
-        dataset = dataset_failed(inner, &error);
-    }
-    budget_give(inner, TAG_PLANNER, job, sizeof *job);
-    return outside(dataset);
+    arena_init(&arena, inner, TAG_PIPELINE);
+    struct data_reader reader = {.budget = inner, .arena = &arena, .path = PLACE, .folder = ".", .seed = seed};
+    if (read_split(&dataset, &reader, text, &error) == PLIM_OK)
+        return outside(keep_arena(dataset, &arena));
+    arena_release(&arena);
+    return outside(dataset_failed(inner, &error));
 }
 
 plim_dataset *plim_dataset_stage(plim_dataset *public, const char *text, uint64_t seed)

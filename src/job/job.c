@@ -191,7 +191,6 @@ void plim_report_watch(plim_report *report, const plim_job *job)
 
 const char *job_path(struct plim_job *job, const char *path)
 {
-    if (path[0] == '/' || strcmp(job->folder, ".") == 0)
-        return path;
-    return arena_format(&job->arena, "%s/%s", job->folder, path);
+    struct data_reader reader = job_reader(job);
+    return reader_path(&reader, path);
 }

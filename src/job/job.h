@@ -13,6 +13,7 @@
 #include "base/text/settings.h"
 #include "base/threads/busy.h"
 #include "base/threads/stop.h"
+#include "pipeline/keys/source_key.h"
 #include "train/trainer.h"
 
 struct stage_table;
@@ -32,7 +33,6 @@ struct plim_job {
     const char *memory_option; /* --memory as it was given, or NULL */
     bool memory_seen;          /* in the job file's text, before it was parsed */
     struct yaml *yaml;
-    int nesting;           /* data sets inside others that are being opened */
     bool data_only;        /* no model, no training: what plim data looks at */
     const char *made_text; /* instead of a job file: made of `files` */
     const char *const *files;
@@ -131,9 +131,10 @@ plim_status job_model_build(struct plim_job *job, plim_error *error);
 plim_status job_lacks(const struct plim_job *job, plim_error *error);
 
 /* job_data.c */
+struct data_reader job_reader(struct plim_job *job);
+/* PLIM_BAD_JOB at a place of the job file. */
+plim_status job_bad(struct plim_job *job, const struct yaml *at, const char *what, plim_error *error);
 plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_error *error);
-/* A data set inside another: a source, and stages where there are any. Yours to unref. */
-plim_status job_nested_open(struct dataset **out, struct plim_job *job, const struct yaml *split, plim_error *error);
 /* What a sample of the training data looks like, for who goes through batches sample by sample. Batches that were padded
    to lengths of their own are refused: their samples have no common size. */
 plim_status job_samples(struct spec *spec, const struct plim_job *job, plim_error *error);

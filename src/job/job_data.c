@@ -1,113 +1,35 @@
-/* job_data.c - a split of the job file (`train:`, `validation:`) into a data set: one source word, then the
-   pipeline's stages in their order. */
+/* job_data.c - the splits of a job (`train:`, `validation:`) as data sets, and what they must be for its model. */
 #include "base/text/text.h"
 #include "job/job.h"
-#include "job/source_word.h"
 #include "pipeline/core/stage.h"
+#include "pipeline/keys/split.h"
 
 #include <string.h>
 
 /* ---- one split ---- */
 
-struct split_words {
-    const struct yaml *source, *pipeline;
-    uint64_t largest_element;
-};
-
-static plim_status read_size(uint64_t *bytes, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+struct data_reader job_reader(struct plim_job *job)
 {
-    if (yaml->kind == YAML_SCALAR && !yaml->is_null && text_parse_size(bytes, yaml->text) && *bytes)
-        return PLIM_OK;
-    return hint(error, job_bad(job, yaml, "largest_element: expected a size", error), "largest_element: 4MiB");
+    return (struct data_reader){
+        .budget = job->budget, .arena = &job->arena, .path = job->path, .folder = job->folder, .seed = job->seed};
 }
 
-/* Checks every key before anything is opened. */
-static plim_status read_split(struct split_words *words, struct plim_job *job, const struct yaml *split,
-                              plim_error *error)
+plim_status job_bad(struct plim_job *job, const struct yaml *at, const char *what, plim_error *error)
 {
-    *words = (struct split_words){0};
-    if (split->kind != YAML_MAP)
-        return job_bad(job, split,
-                       "expected a source and a pipeline, as in {npy: [x.npy, y.npy], pipeline: [batch: 32]}", error);
-    for (const struct yaml *entry = split->first; entry; entry = entry->next) {
-        if (strcmp(entry->key, "pipeline") == 0)
-            words->pipeline = entry;
-        else if (strcmp(entry->key, "largest_element") == 0)
-            TRY(read_size(&words->largest_element, job, entry, error));
-        else if (!source_word_find(entry->key))
-            return source_word_unknown(job, entry, error);
-        else if (words->source)
-            return job_bad(job, entry, "a second source: one split has one", error);
-        else
-            words->source = entry;
-    }
-    if (!words->source)
-        return hint(error, job_bad(job, split, "no source", error), "npy: [x.npy, y.npy]");
-    return PLIM_OK;
-}
-
-static plim_status open_source(struct dataset **out, struct plim_job *job, const struct split_words *words,
-                               plim_error *error)
-{
-    char where[256];
-    yaml_place(where, job->path, words->source);
-    plim_status status = source_word_find(words->source->key)->open(out, job, words->source, error);
-    if (status == PLIM_OK)
-        status = dataset_error(*out, error);
-    if (status != PLIM_OK)
-        return place(error, status, where);
-    if (words->largest_element)
-        dataset_set_room(*out, words->largest_element);
-    return PLIM_OK;
-}
-
-static plim_status add_stages(struct dataset **out, struct plim_job *job, const struct split_words *words,
-                              plim_error *error)
-{
-    for (const struct yaml *stage = words->pipeline ? words->pipeline->first : NULL; stage; stage = stage->next)
-        TRY(stage_read(out, job->path, stage, job->seed, error));
-    return PLIM_OK;
-}
-
-#define MOST_NESTING 16
-
-static plim_status open_nested(struct dataset **out, struct plim_job *job, const struct yaml *split, plim_error *error)
-{
-    struct split_words words;
-    TRY(read_split(&words, job, split, error));
-    if (words.pipeline && words.pipeline->kind != YAML_LIST)
-        return job_bad(job, words.pipeline, "'pipeline:' must be a list of stages, as in [take: 100]", error);
-    TRY(open_source(out, job, &words, error));
-    return add_stages(out, job, &words, error);
-}
-
-plim_status job_nested_open(struct dataset **out, struct plim_job *job, const struct yaml *split, plim_error *error)
-{
-    struct dataset *dataset = NULL;
-    if (job->nesting >= MOST_NESTING)
-        return job_bad(job, split, "data sets inside data sets: too deep", error);
-    job->nesting++;
-    plim_status status = open_nested(&dataset, job, split, error);
-    job->nesting--;
-    if (status == PLIM_OK)
-        *out = dataset;
-    else
-        dataset_unref(dataset);
-    return status;
+    struct data_reader reader = job_reader(job);
+    return reader_bad(&reader, at, what, error);
 }
 
 plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_error *error)
 {
-    struct split_words words;
+    struct data_reader reader = job_reader(job);
+    struct split split;
     char where[256];
-    TRY(read_split(&words, job, data->yaml, error));
-    if (!words.pipeline && !job->data_only)
+    TRY(split_read(&split, &reader, data->yaml, error));
+    if (!split.pipeline && !job->data_only)
         return hint(error, job_bad(job, data->yaml, "'pipeline:' is missing", error), "pipeline: [batch: 32]");
-    if (words.pipeline && words.pipeline->kind != YAML_LIST)
-        return job_bad(job, words.pipeline, "'pipeline:' must be a list of stages, as in [batch: 32]", error);
-    TRY(open_source(&data->dataset, job, &words, error));
-    yaml_place(where, job->path, words.pipeline ? words.pipeline : data->yaml);
-    plim_status status = add_stages(&data->dataset, job, &words, error);
+    yaml_place(where, job->path, split.pipeline ? split.pipeline : data->yaml);
+    plim_status status = split_open(&data->dataset, &reader, &split, error);
     if (status == PLIM_OK)
         status = job->data_only ? dataset_runs(data->dataset, error) : dataset_check(data->dataset, error);
     return status == PLIM_OK ? PLIM_OK : place(error, status, where);

@@ -8,7 +8,7 @@
    activation is another run, a folder that was moved is not. */
 #include "base/numbers/digest.h"
 #include "job/job.h"
-#include "job/source_word.h"
+#include "pipeline/keys/source_key.h"
 
 #include <string.h>
 
@@ -50,7 +50,7 @@ static void add_splits(struct sha256 *sha, const struct yaml *node)
 {
     bool split = false;
     for (const struct yaml *entry = node->kind == YAML_MAP ? node->first : NULL; entry; entry = entry->next)
-        split = split || source_word_find(entry->key);
+        split = split || source_key_find(entry->key);
     if (split) {
         add_data(sha, node);
         return;
@@ -84,7 +84,7 @@ static void add_words(struct sha256 *sha, const struct yaml *word)
    sources of sources those of all. */
 static void add_source(struct sha256 *sha, const struct yaml *source)
 {
-    const struct source_word *kind = source_word_find(source->key);
+    const struct source_key *kind = source_key_find(source->key);
     enum origin origin = kind ? kind->origin : OF_WORDS;
     static const char *const places[] = {"files", "file", "folder", NULL};
     add_text(sha, source->key);

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "job/source_word.h"
 #include "model/keras/model_file.h"
 
 struct model_words {

@@ -1,5 +1,5 @@
-/* file_words.c - the words that sources of many files share. */
-#include "job/file_words.h"
+/* file_keys.c - the words that sources of many files share. */
+#include "pipeline/keys/files/file_keys.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +14,8 @@ static bool is_auto(const struct yaml *yaml)
     return yaml->kind == YAML_SCALAR && !yaml->is_null && strcmp(yaml->text, "auto") == 0;
 }
 
-plim_status interleave_words_read(struct turn_options *out, struct plim_job *job, const struct yaml *yaml,
-                                  plim_error *error)
+plim_status interleave_read(struct turn_options *out, struct data_reader *reader, const struct yaml *yaml,
+                            plim_error *error)
 {
     struct words {
         const struct yaml *cycle;
@@ -31,15 +31,15 @@ plim_status interleave_words_read(struct turn_options *out, struct plim_job *job
     out->cycle_length = CYCLE_AUTO;
     if (is_auto(yaml))
         return PLIM_OK;
-    TRY(settings_read(&words, settings, COUNT(settings), job->path, yaml, error));
+    TRY(settings_read(&words, settings, COUNT(settings), reader->path, yaml, error));
     out->block_length = words.block;
     if (!words.cycle || is_auto(words.cycle))
         return PLIM_OK;
-    return setting_value(&out->cycle_length, &whole, job->path, words.cycle, error);
+    return setting_value(&out->cycle_length, &whole, reader->path, words.cycle, error);
 }
 
 /* tf.data's words: "" is none. */
-static plim_status read_compression(enum compression *out, struct plim_job *job, const struct yaml *at,
+static plim_status read_compression(enum compression *out, struct data_reader *reader, const struct yaml *at,
                                     const char *word, plim_error *error)
 {
     static const struct {
@@ -56,45 +56,45 @@ static plim_status read_compression(enum compression *out, struct plim_job *job,
             return PLIM_OK;
         }
     const struct yaml *place_of = yaml_get(at, "compression");
-    return hint(error, job_bad(job, place_of ? place_of : at, "compression: not known", error),
+    return hint(error, reader_bad(reader, place_of ? place_of : at, "compression: not known", error),
                 "auto, none, gzip or zlib");
 }
 
-static plim_status read_buffer(size_t *out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+static plim_status read_buffer(size_t *out, struct data_reader *reader, const struct yaml *yaml, plim_error *error)
 {
     uint64_t bytes;
     if (yaml->kind != YAML_SCALAR || yaml->is_null || !text_parse_size(&bytes, yaml->text) || bytes < 256 ||
         bytes > MOST_BUFFER)
-        return hint(error, job_bad(job, yaml, "buffer_size: expected a size from 256 bytes to 1 GiB", error),
+        return hint(error, reader_bad(reader, yaml, "buffer_size: expected a size from 256 bytes to 1 GiB", error),
                     "buffer_size: 1MiB");
     *out = (size_t)bytes;
     return PLIM_OK;
 }
 
-plim_status file_words_read(struct file_choice *out, struct plim_job *job, const struct yaml *at, const char *word,
-                            const struct file_words *words, plim_error *error)
+plim_status file_keys_read(struct file_choice *out, struct data_reader *reader, const struct yaml *at, const char *word,
+                           const struct file_keys *words, plim_error *error)
 {
     struct file_choice choice = {.turns = TURNS_NONE};
     choice.turns.shuffle_files = words->shuffle_files;
-    choice.turns.seed = job->seed;
+    choice.turns.seed = reader->seed;
     if (!words->files) {
         char what[96];
         snprintf(what, sizeof what, "%s: 'files:' is missing", word);
-        return hint(error, job_bad(job, at, what, error), "files: \"data/*\"");
+        return hint(error, reader_bad(reader, at, what, error), "files: \"data/*\"");
     }
     if (words->interleave)
-        TRY(interleave_words_read(&choice.turns, job, words->interleave, error));
+        TRY(interleave_read(&choice.turns, reader, words->interleave, error));
     if (words->compression)
-        TRY(read_compression(&choice.compression, job, at, words->compression, error));
+        TRY(read_compression(&choice.compression, reader, at, words->compression, error));
     if (words->buffer_size)
-        TRY(read_buffer(&choice.buffer_bytes, job, words->buffer_size, error));
-    TRY(job_file_list(&choice.files, job, words->files, error));
+        TRY(read_buffer(&choice.buffer_bytes, reader, words->buffer_size, error));
+    TRY(reader_file_list(&choice.files, reader, words->files, error));
     *out = choice;
     return PLIM_OK;
 }
 
-plim_status job_type(enum type *out, struct plim_job *job, const struct yaml *at, const char *word, bool numbers,
-                     plim_error *error)
+plim_status reader_type(enum type *out, struct data_reader *reader, const struct yaml *at, const char *word,
+                        bool numbers, plim_error *error)
 {
     const char *names[TYPE_COUNT];
     if (word && (numbers ? type_from_name(out, word) : type_of_column(out, word)))
@@ -102,6 +102,6 @@ plim_status job_type(enum type *out, struct plim_job *job, const struct yaml *at
     for (int i = 0; i < TYPE_COUNT; i++)
         names[i] = type_name((enum type)i);
     const char *near = word ? text_nearest(word, names, TYPE_COUNT) : NULL;
-    plim_status status = job_bad(job, at, numbers ? "not a type of numbers" : "not a type", error);
+    plim_status status = reader_bad(reader, at, numbers ? "not a type of numbers" : "not a type", error);
     return hint(error, status, near ? "did you mean '%s'?" : "float32, int64, uint8...%.0s", near ? near : "");
 }

@@ -1,4 +1,4 @@
-/* word_tfds.c - a folder as TensorFlow Datasets lays it out: the version's, with dataset_info.json in it.
+/* key_tfds.c - a folder as TensorFlow Datasets lays it out: the version's, with dataset_info.json in it.
 
    tfds: tensorflow_datasets/mnist/3.0.1                                       all features of `train`
    tfds: {folder: ..., split: "train[:80%]+test", as_supervised: true, decode: true, interleave: auto} */
@@ -8,7 +8,7 @@
 #include "base/text/message.h"
 #include "formats/records/tfds_info.h"
 #include "formats/sources/record_source.h"
-#include "job/file_words.h"
+#include "pipeline/keys/files/file_keys.h"
 #include "pipeline/maps/images/map_image.h"
 #include "pipeline/maps/map_decode_raw.h"
 #include "pipeline/maps/map_parse.h"
@@ -33,8 +33,8 @@ static const struct setting tfds_settings[] = {
     {"indexed", SETTING_BOOL, offsetof(struct tfds_words, indexed), 0},
 };
 
-struct tfds_job {
-    struct plim_job *job;
+struct tfds_reader {
+    struct data_reader *reader;
     const struct yaml *at;
     struct tfds_words words;
     const char *folder;
@@ -85,7 +85,7 @@ static struct feature stored(const struct tfds_feature *feature)
     return out;
 }
 
-static plim_status add_column(struct tfds_job *self, const struct yaml *at, const char *name, plim_error *error)
+static plim_status add_column(struct tfds_reader *self, const struct yaml *at, const char *name, plim_error *error)
 {
     char what[256];
     for (int i = 0; i < self->info->feature_count; i++) {
@@ -97,19 +97,19 @@ static plim_status add_column(struct tfds_job *self, const struct yaml *at, cons
             return PLIM_OK;
         }
         snprintf(what, sizeof what, "feature '%s' (%s) is not read here", name, feature->what);
-        return hint(error, job_bad(self->job, at, what, error), "choose others: columns: [image, label]");
+        return hint(error, reader_bad(self->reader, at, what, error), "choose others: columns: [image, label]");
     }
     message_print(what, sizeof what, "there is no feature '%.64s'", name);
-    return job_bad(self->job, at, what, error);
+    return reader_bad(self->reader, at, what, error);
 }
 
-static plim_status choose_columns(struct tfds_job *self, plim_error *error)
+static plim_status choose_columns(struct tfds_reader *self, plim_error *error)
 {
     const struct tfds_info *info = self->info;
     const struct yaml *columns = self->words.columns;
     if (self->words.as_supervised) {
         if (!info->input[0] || !info->label[0])
-            return job_bad(self->job, self->at, "as_supervised: the data set has no supervised keys", error);
+            return reader_bad(self->reader, self->at, "as_supervised: the data set has no supervised keys", error);
         TRY(add_column(self, self->at, info->input, error));
         return add_column(self, self->at, info->label, error);
     }
@@ -119,7 +119,7 @@ static plim_status choose_columns(struct tfds_job *self, plim_error *error)
         return PLIM_OK;
     }
     if (columns->kind != YAML_LIST || !columns->first || columns->count > MOST_COLUMNS)
-        return job_bad(self->job, columns, "columns: expected a list of features", error);
+        return reader_bad(self->reader, columns, "columns: expected a list of features", error);
     for (const struct yaml *item = columns->first; item; item = item->next)
         TRY(add_column(self, item, item->kind == YAML_SCALAR ? item->text : "", error));
     return PLIM_OK;
@@ -147,7 +147,7 @@ static struct dataset *decode_column(struct dataset *dataset, const struct tfds_
     return fixed ? dataset_map(dataset, &map_ensure_shape, &ensure) : dataset;
 }
 
-static struct dataset *parse_columns(struct dataset *dataset, const struct tfds_job *self)
+static struct dataset *parse_columns(struct dataset *dataset, const struct tfds_reader *self)
 {
     struct feature features[MOST_COLUMNS];
     for (int i = 0; i < self->column_count; i++)
@@ -163,7 +163,7 @@ static struct dataset *parse_columns(struct dataset *dataset, const struct tfds_
 
 /* The shards that examples [begin, end) lie in: *first is the number of the first one's first example. */
 static plim_status list_shards(struct file_list *files, int64_t *first, int64_t *total, const struct tfds_slice *slice,
-                               const struct tfds_job *self, plim_error *error)
+                               const struct tfds_reader *self, plim_error *error)
 {
     const struct tfds_split *split = slice->split;
     int64_t at = 0;
@@ -186,7 +186,7 @@ static plim_status list_shards(struct file_list *files, int64_t *first, int64_t 
     return PLIM_OK;
 }
 
-static plim_status open_slice(struct dataset **out, const struct tfds_slice *slice, const struct tfds_job *self,
+static plim_status open_slice(struct dataset **out, const struct tfds_slice *slice, const struct tfds_reader *self,
                               plim_error *error)
 {
     const struct tfds_words *words = &self->words;
@@ -196,19 +196,19 @@ static plim_status open_slice(struct dataset **out, const struct tfds_slice *sli
     int64_t first, total;
     bool whole = slice->begin == 0 && slice->end == slice->split->count;
     options.turns.shuffle_files = words->shuffle_files;
-    options.turns.seed = self->job->seed;
+    options.turns.seed = self->reader->seed;
     if (words->interleave)
-        TRY(interleave_words_read(&options.turns, self->job, words->interleave, error));
+        TRY(interleave_read(&options.turns, self->reader, words->interleave, error));
     if (!whole && (words->interleave || words->shuffle_files))
-        return job_bad(self->job, self->at, "a part of a split is read in order, without interleave or shuffle_files",
-                       error);
-    TRY(file_list_make(&files, self->job->budget, error));
+        return reader_bad(self->reader, self->at,
+                          "a part of a split is read in order, without interleave or shuffle_files", error);
+    TRY(file_list_make(&files, self->reader->budget, error));
     plim_status status = list_shards(files, &first, &total, slice, self, error);
     if (status != PLIM_OK) {
         file_list_free(files);
         return status;
     }
-    TRY(records_source_open(&source, self->job->budget, files, &options, error));
+    TRY(records_source_open(&source, self->reader->budget, files, &options, error));
     *out = dataset_assert_cardinality(dataset_from_source(source), total);
     if (slice->begin > first)
         *out = dataset_skip(*out, slice->begin - first);
@@ -218,7 +218,7 @@ static plim_status open_slice(struct dataset **out, const struct tfds_slice *sli
 }
 
 /* train[:80%]+test: one after the other. */
-static plim_status open_split(struct dataset **out, const struct tfds_job *self, plim_error *error)
+static plim_status open_split(struct dataset **out, const struct tfds_reader *self, plim_error *error)
 {
     struct dataset *parts[MOST_PARTS];
     int count = 0;
@@ -227,7 +227,7 @@ static plim_status open_split(struct dataset **out, const struct tfds_job *self,
         struct tfds_slice slice;
         at += strspn(at, " ");
         if (count == MOST_PARTS)
-            status = job_bad(self->job, self->at, "split: too many parts", error);
+            status = reader_bad(self->reader, self->at, "split: too many parts", error);
         if (status == PLIM_OK)
             status = tfds_read_slice(&slice, &at, self->info, at, error);
         if (status == PLIM_OK)
@@ -243,7 +243,7 @@ static plim_status open_split(struct dataset **out, const struct tfds_job *self,
     return status;
 }
 
-static plim_status open_info(struct dataset **out, struct tfds_job *self, plim_error *error)
+static plim_status open_info(struct dataset **out, struct tfds_reader *self, plim_error *error)
 {
     if (strcmp(self->info->file_format, "tfrecord") != 0)
         return fail_at(error, PLIM_BAD_DATA, self->folder, "its files are %.31s; tfrecord is read here",
@@ -254,27 +254,28 @@ static plim_status open_info(struct dataset **out, struct tfds_job *self, plim_e
     return PLIM_OK;
 }
 
-static plim_status open_tfds(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+static plim_status open_tfds(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
+                             plim_error *error)
 {
-    struct tfds_job self = {.job = job, .at = yaml, .words = {.split = "train", .decode = true}};
+    struct tfds_reader self = {.reader = reader, .at = yaml, .words = {.split = "train", .decode = true}};
     struct tfds_info *info;
     char where[256];
     if (yaml->kind == YAML_MAP)
-        TRY(settings_read(&self.words, tfds_settings, COUNT(tfds_settings), job->path, yaml, error));
+        TRY(settings_read(&self.words, tfds_settings, COUNT(tfds_settings), reader->path, yaml, error));
     else if (yaml->kind == YAML_SCALAR && !yaml->is_null)
         self.words.folder = yaml->text;
     if (!self.words.folder || !*self.words.folder)
-        return hint(error, job_bad(job, yaml, "tfds: 'folder:' is missing", error),
+        return hint(error, reader_bad(reader, yaml, "tfds: 'folder:' is missing", error),
                     "tfds: tensorflow_datasets/mnist/3.0.1");
-    self.folder = job_path(job, self.words.folder);
+    self.folder = reader_path(reader, self.words.folder);
     if (!self.folder)
-        return arena_refused(&job->arena, error);
-    TRY(tfds_info_load(&info, job->budget, self.folder, error));
+        return arena_refused(reader->arena, error);
+    TRY(tfds_info_load(&info, reader->budget, self.folder, error));
     self.info = info;
     plim_status status = open_info(out, &self, error);
     tfds_info_free(info);
-    yaml_place(where, job->path, yaml);
+    yaml_place(where, reader->path, yaml);
     return status == PLIM_OK ? PLIM_OK : place(error, status, where);
 }
 
-const struct source_word source_word_tfds = {"tfds", open_tfds, OF_FILES};
+const struct source_key source_key_tfds = {.word = "tfds", .open = open_tfds, .origin = OF_FILES};

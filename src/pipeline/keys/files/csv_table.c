@@ -3,14 +3,14 @@
    Names come from the header or from the job file; types from the job file, or from the first rows as
    make_csv_dataset finds them: what is missing is 0 or "" then. A stated type makes a value required, as in tf.data,
    unless it has a default. */
-#include "job/csv_table.h"
+#include "pipeline/keys/files/csv_table.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text/message.h"
 #include "base/text/text.h"
-#include "job/file_words.h"
+#include "pipeline/keys/files/file_keys.h"
 
 #define NAMES_ROOM     ((uint64_t)256 * 1024)
 #define FEW_COLUMNS    2048
@@ -35,23 +35,23 @@ static plim_status take_fields(struct csv_table *table, int64_t count, plim_erro
     return PLIM_OK;
 }
 
-static plim_status listed_names(struct csv_table *table, struct plim_job *job, const struct yaml *list,
+static plim_status listed_names(struct csv_table *table, struct data_reader *reader, const struct yaml *list,
                                 plim_error *error)
 {
     int64_t i = 0;
     if (list->kind != YAML_LIST || !list->first)
-        return job_bad(job, list, "column_names: expected a list of names", error);
+        return reader_bad(reader, list, "column_names: expected a list of names", error);
     TRY(take_fields(table, list->count, error));
     for (const struct yaml *item = list->first; item; item = item->next) {
         if (item->kind != YAML_SCALAR || !*item->text)
-            return job_bad(job, item, "column_names: expected a list of names", error);
+            return reader_bad(reader, item, "column_names: expected a list of names", error);
         table->names[i++] = item->text;
     }
     return PLIM_OK;
 }
 
 /* The first record's fields of a file. */
-static plim_status read_names(struct string **out, int64_t *count, struct csv_table *table, struct plim_job *job,
+static plim_status read_names(struct string **out, int64_t *count, struct csv_table *table, struct data_reader *reader,
                               const char *path, plim_error *error)
 {
     struct room room;
@@ -63,7 +63,7 @@ static plim_status read_names(struct string **out, int64_t *count, struct csv_ta
         *out = arena_take(&table->arena, (size_t)most * sizeof **out);
         if (!bytes || !*out)
             return arena_refused(&table->arena, error);
-        status = csv_names(*out, count, most, job->budget, path, &table->options, &room, error);
+        status = csv_names(*out, count, most, reader->budget, path, &table->options, &room, error);
     }
     return status;
 }
@@ -87,11 +87,11 @@ static const char *name_text(struct csv_table *table, struct string name)
 }
 
 /* From the header; without one, c0, c1, ... */
-static plim_status found_names(struct csv_table *table, struct plim_job *job, const char *path, plim_error *error)
+static plim_status found_names(struct csv_table *table, struct data_reader *reader, const char *path, plim_error *error)
 {
     struct string *names;
     int64_t count;
-    TRY(read_names(&names, &count, table, job, path, error));
+    TRY(read_names(&names, &count, table, reader, path, error));
     TRY(take_fields(table, count, error));
     for (int64_t i = 0; i < count; i++) {
         char made[24];
@@ -119,7 +119,7 @@ static plim_status check_distinct(const struct csv_table *table, const char *pat
 }
 
 /* All files have the header of the first one. */
-static plim_status check_headers(struct csv_table *table, struct plim_job *job, const struct file_list *files,
+static plim_status check_headers(struct csv_table *table, struct data_reader *reader, const struct file_list *files,
                                  plim_error *error)
 {
     char path[FILE_PATH_MOST + 1];
@@ -129,8 +129,8 @@ static plim_status check_headers(struct csv_table *table, struct plim_job *job, 
         struct string *names;
         int64_t count = 0;
         file_list_path(path, files, i);
-        arena_init(&table->arena, job->budget, TAG_PLANNER);
-        status = read_names(&names, &count, table, job, path, error);
+        arena_init(&table->arena, reader->budget, TAG_PLANNER);
+        status = read_names(&names, &count, table, reader, path, error);
         if (status == PLIM_OK && count != table->field_count)
             status = fail_at(error, PLIM_BAD_DATA, path, "its header has %lld columns, that of the first file %lld",
                              (long long)count, (long long)table->field_count);
@@ -147,8 +147,8 @@ static plim_status check_headers(struct csv_table *table, struct plim_job *job, 
     return status;
 }
 
-static plim_status find_field(int64_t *out, const struct csv_table *table, struct plim_job *job, const struct yaml *at,
-                              const char *name, plim_error *error)
+static plim_status find_field(int64_t *out, const struct csv_table *table, struct data_reader *reader,
+                              const struct yaml *at, const char *name, plim_error *error)
 {
     for (int64_t i = 0; i < table->field_count; i++)
         if (strcmp(table->names[i], name) == 0) {
@@ -159,14 +159,14 @@ static plim_status find_field(int64_t *out, const struct csv_table *table, struc
         return PLIM_OK; /* by number, as tf.data has it */
     char what[160];
     message_print(what, sizeof what, "there is no column '%.64s' in the file", name);
-    plim_status status = job_bad(job, at, what, error);
+    plim_status status = reader_bad(reader, at, what, error);
     const char *near = text_nearest(name, table->names, (size_t)table->field_count);
     return near ? hint(error, status, "did you mean '%s'?", near) : status;
 }
 
 /* ---- columns of the elements ---- */
 
-static plim_status use_field(struct csv_table *table, struct plim_job *job, const struct yaml *at, int64_t field,
+static plim_status use_field(struct csv_table *table, struct data_reader *reader, const struct yaml *at, int64_t field,
                              bool vector, plim_error *error)
 {
     struct csv_field *used = &table->fields[field];
@@ -174,7 +174,7 @@ static plim_status use_field(struct csv_table *table, struct plim_job *job, cons
     if (used->used) {
         char what[128];
         message_print(what, sizeof what, "column '%.64s' is taken twice", table->names[field]);
-        return job_bad(job, at, what, error);
+        return reader_bad(reader, at, what, error);
     }
     used->used = true;
     used->vector = vector;
@@ -182,35 +182,36 @@ static plim_status use_field(struct csv_table *table, struct plim_job *job, cons
     return PLIM_OK;
 }
 
-static plim_status new_output(struct csv_table *table, struct plim_job *job, const struct yaml *at, const char *name,
-                              plim_error *error)
+static plim_status new_output(struct csv_table *table, struct data_reader *reader, const struct yaml *at,
+                              const char *name, plim_error *error)
 {
     if (table->output_count == MOST_COLUMNS)
-        return hint(error, job_bad(job, at, "more than 64 columns", error),
+        return hint(error, reader_bad(reader, at, "more than 64 columns", error),
                     "gather them: columns: {x: [first..last], y: label}");
     table->outputs[table->output_count++] = (struct csv_output){.name = name};
     return PLIM_OK;
 }
 
 /* "a..b": all columns from a to b; "*": all that have no other place; else a name. */
-static plim_status use_part(struct csv_table *table, struct plim_job *job, const struct yaml *item, plim_error *error)
+static plim_status use_part(struct csv_table *table, struct data_reader *reader, const struct yaml *item,
+                            plim_error *error)
 {
     char first_name[256];
     int64_t first, last;
     if (item->kind != YAML_SCALAR || !*item->text)
-        return job_bad(job, item, "expected the name of a column", error);
+        return reader_bad(reader, item, "expected the name of a column", error);
     const char *dots = strstr(item->text, "..");
     if (dots && (size_t)(dots - item->text) < sizeof first_name) {
         memcpy(first_name, item->text, (size_t)(dots - item->text));
         first_name[dots - item->text] = 0;
-        TRY(find_field(&first, table, job, item, first_name, error));
-        TRY(find_field(&last, table, job, item, dots + 2, error));
+        TRY(find_field(&first, table, reader, item, first_name, error));
+        TRY(find_field(&last, table, reader, item, dots + 2, error));
     } else {
-        TRY(find_field(&first, table, job, item, item->text, error));
+        TRY(find_field(&first, table, reader, item, item->text, error));
         last = first;
     }
     for (int64_t field = first; field <= last; field++)
-        TRY(use_field(table, job, item, field, true, error));
+        TRY(use_field(table, reader, item, field, true, error));
     return PLIM_OK;
 }
 
@@ -220,93 +221,94 @@ static bool is_rest(const struct yaml *item)
 }
 
 /* x: [a, b..d], y: label; `x: "*"` is filled when all others have their place. */
-static plim_status mapped_columns(struct csv_table *table, struct plim_job *job, const struct yaml *map, int64_t label,
-                                  plim_error *error)
+static plim_status mapped_columns(struct csv_table *table, struct data_reader *reader, const struct yaml *map,
+                                  int64_t label, plim_error *error)
 {
     int rest = -1;
     for (const struct yaml *entry = map->first; entry; entry = entry->next) {
         int64_t field;
-        TRY(new_output(table, job, entry, entry->key, error));
+        TRY(new_output(table, reader, entry, entry->key, error));
         if (entry->kind == YAML_MAP || (entry->kind == YAML_LIST && !entry->first))
-            return job_bad(job, entry, "expected a column, or a list of them", error);
+            return reader_bad(reader, entry, "expected a column, or a list of them", error);
         if (is_rest(entry)) {
             rest = table->output_count - 1;
             continue;
         }
         if (entry->kind == YAML_SCALAR) {
-            TRY(find_field(&field, table, job, entry, entry->text, error));
-            TRY(use_field(table, job, entry, field, false, error));
+            TRY(find_field(&field, table, reader, entry, entry->text, error));
+            TRY(use_field(table, reader, entry, field, false, error));
         }
         for (const struct yaml *item = entry->first; item; item = item->next)
-            TRY(use_part(table, job, item, error));
+            TRY(use_part(table, reader, item, error));
     }
     for (int64_t i = 0; rest >= 0 && i < table->field_count; i++)
         if (!table->fields[i].used && i != label) {
             table->fields[i].used = table->fields[i].vector = true;
             table->fields[i].place = (struct csv_place){.output = rest, .at = table->outputs[rest].width++};
         }
-    return rest >= 0 && !table->outputs[rest].width ? job_bad(job, map, "\"*\": no column is left over", error)
+    return rest >= 0 && !table->outputs[rest].width ? reader_bad(reader, map, "\"*\": no column is left over", error)
                                                     : PLIM_OK;
 }
 
-static plim_status single(struct csv_table *table, struct plim_job *job, const struct yaml *at, int64_t field,
+static plim_status single(struct csv_table *table, struct data_reader *reader, const struct yaml *at, int64_t field,
                           plim_error *error)
 {
-    TRY(new_output(table, job, at, table->names[field], error));
-    return use_field(table, job, at, field, false, error);
+    TRY(new_output(table, reader, at, table->names[field], error));
+    return use_field(table, reader, at, field, false, error);
 }
 
 /* A column each, the label the last. */
-static plim_status listed_columns(struct csv_table *table, struct plim_job *job, const struct csv_table_words *words,
-                                  int64_t label, plim_error *error)
+static plim_status listed_columns(struct csv_table *table, struct data_reader *reader,
+                                  const struct csv_table_words *words, int64_t label, plim_error *error)
 {
     for (int64_t i = 0; !words->columns && i < table->field_count; i++)
         if (i != label)
-            TRY(single(table, job, words->at, i, error));
+            TRY(single(table, reader, words->at, i, error));
     for (const struct yaml *item = words->columns ? words->columns->first : NULL; item; item = item->next) {
         int64_t field;
         if (item->kind != YAML_SCALAR)
-            return job_bad(job, item, "expected the name of a column", error);
-        TRY(find_field(&field, table, job, item, item->text, error));
+            return reader_bad(reader, item, "expected the name of a column", error);
+        TRY(find_field(&field, table, reader, item, item->text, error));
         if (field != label)
-            TRY(single(table, job, item, field, error));
+            TRY(single(table, reader, item, field, error));
     }
     return PLIM_OK;
 }
 
-static plim_status choose_columns(struct csv_table *table, struct plim_job *job, const struct csv_table_words *words,
-                                  plim_error *error)
+static plim_status choose_columns(struct csv_table *table, struct data_reader *reader,
+                                  const struct csv_table_words *words, plim_error *error)
 {
     int64_t label = -1;
     const struct yaml *columns = words->columns;
     if (columns && (columns->kind == YAML_SCALAR || !columns->first))
-        return hint(error, job_bad(job, columns, "columns: expected a list of names, or {x: [a, b], y: c}", error),
+        return hint(error,
+                    reader_bad(reader, columns, "columns: expected a list of names, or {x: [a, b], y: c}", error),
                     "columns: {x: [a..d], y: label}");
     if (words->label) {
         if (words->label->kind != YAML_SCALAR)
-            return job_bad(job, words->label, "label: expected the name of a column", error);
-        TRY(find_field(&label, table, job, words->label, words->label->text, error));
+            return reader_bad(reader, words->label, "label: expected the name of a column", error);
+        TRY(find_field(&label, table, reader, words->label, words->label->text, error));
     }
     if (columns && columns->kind == YAML_MAP)
-        TRY(mapped_columns(table, job, columns, label, error));
+        TRY(mapped_columns(table, reader, columns, label, error));
     else
-        TRY(listed_columns(table, job, words, label, error));
-    return label >= 0 ? single(table, job, words->label, label, error) : PLIM_OK;
+        TRY(listed_columns(table, reader, words, label, error));
+    return label >= 0 ? single(table, reader, words->label, label, error) : PLIM_OK;
 }
 
 /* ---- types ---- */
 
-static plim_status state_type(struct csv_table *table, struct plim_job *job, const struct yaml *at, int64_t field,
+static plim_status state_type(struct csv_table *table, struct data_reader *reader, const struct yaml *at, int64_t field,
                               const char *word, plim_error *error)
 {
     struct csv_field *stated = &table->fields[field];
     enum type *type = &stated->column.type;
-    TRY(job_type(type, job, at, word, false, error));
+    TRY(reader_type(type, reader, at, word, false, error));
     if (*type != TYPE_I32 && *type != TYPE_I64 && *type != TYPE_F32 && *type != TYPE_F64 && *type != TYPE_STRING)
-        return hint(error, job_bad(job, at, "not a type of CSV's", error),
+        return hint(error, reader_bad(reader, at, "not a type of CSV's", error),
                     "int32, int64, float32, float64 and string are; `map:` casts to others");
     if (stated->vector && *type == TYPE_STRING)
-        return job_bad(job, at, "a vector is made of numbers", error);
+        return reader_bad(reader, at, "a vector is made of numbers", error);
     stated->typed = stated->column.required = true;
     return PLIM_OK;
 }
@@ -322,16 +324,16 @@ static enum type literal_type(const struct yaml *value)
 }
 
 /* A default; or the name of a type: the value is required then. */
-static plim_status state_default(struct csv_table *table, struct plim_job *job, const struct yaml *value, int64_t field,
-                                 plim_error *error)
+static plim_status state_default(struct csv_table *table, struct data_reader *reader, const struct yaml *value,
+                                 int64_t field, plim_error *error)
 {
     struct csv_field *stated = &table->fields[field];
     struct csv_column *column = &stated->column;
     enum type type;
     if (value->kind != YAML_SCALAR)
-        return job_bad(job, value, "a default is one value", error);
+        return reader_bad(reader, value, "a default is one value", error);
     if (!value->quoted && type_of_column(&type, value->text))
-        return state_type(table, job, value, field, value->text, error);
+        return state_type(table, reader, value, field, value->text, error);
     if (!stated->typed)
         column->type = literal_type(value);
     stated->typed = true;
@@ -340,22 +342,22 @@ static plim_status state_default(struct csv_table *table, struct plim_job *job, 
     if (text)
         column->text = value->text;
     else if (whole ? !setting_whole(&column->whole, value->text) : !setting_number(&column->real, value->text))
-        return job_bad(job, value, "the default is not of the column's type", error);
+        return reader_bad(reader, value, "the default is not of the column's type", error);
     column->real = whole ? (double)column->whole : column->real; /* in a vector it becomes float32 */
-    return text && stated->vector ? job_bad(job, value, "a vector is made of numbers", error) : PLIM_OK;
+    return text && stated->vector ? reader_bad(reader, value, "a vector is made of numbers", error) : PLIM_OK;
 }
 
-typedef plim_status state_function(struct csv_table *table, struct plim_job *job, const struct yaml *value,
+typedef plim_status state_function(struct csv_table *table, struct data_reader *reader, const struct yaml *value,
                                    int64_t field, plim_error *error);
 
-static plim_status state_word(struct csv_table *table, struct plim_job *job, const struct yaml *value, int64_t field,
-                              plim_error *error)
+static plim_status state_word(struct csv_table *table, struct data_reader *reader, const struct yaml *value,
+                              int64_t field, plim_error *error)
 {
-    return state_type(table, job, value, field, value->kind == YAML_SCALAR ? value->text : NULL, error);
+    return state_type(table, reader, value, field, value->kind == YAML_SCALAR ? value->text : NULL, error);
 }
 
 /* {name: ...}, or a list of as many as are read, in the order of the file. */
-static plim_status state_each(struct csv_table *table, struct plim_job *job, const struct yaml *yaml,
+static plim_status state_each(struct csv_table *table, struct data_reader *reader, const struct yaml *yaml,
                               state_function *state, plim_error *error)
 {
     int64_t field = 0, used = 0;
@@ -364,14 +366,14 @@ static plim_status state_each(struct csv_table *table, struct plim_job *job, con
     for (int64_t i = 0; i < table->field_count; i++)
         used += table->fields[i].used;
     if (yaml->kind == YAML_SCALAR || (yaml->kind == YAML_LIST && yaml->count != (int)used))
-        return job_bad(job, yaml, "expected {name: ...}, or a list of as many as there are columns", error);
+        return reader_bad(reader, yaml, "expected {name: ...}, or a list of as many as there are columns", error);
     for (const struct yaml *entry = yaml->first; entry; entry = entry->next) {
         if (yaml->kind == YAML_MAP)
-            TRY(find_field(&field, table, job, entry, entry->key, error));
+            TRY(find_field(&field, table, reader, entry, entry->key, error));
         else
             while (!table->fields[field].used)
                 field++;
-        TRY(state(table, job, entry, field, error));
+        TRY(state(table, reader, entry, field, error));
         field += yaml->kind == YAML_LIST;
     }
     return PLIM_OK;
@@ -387,7 +389,7 @@ static int rung(enum type type)
     return 4;
 }
 
-static plim_status infer_types(struct csv_table *table, struct plim_job *job, const struct file_list *files,
+static plim_status infer_types(struct csv_table *table, struct data_reader *reader, const struct file_list *files,
                                int64_t rows, plim_error *error)
 {
     char path[FILE_PATH_MOST + 1];
@@ -396,7 +398,7 @@ static plim_status infer_types(struct csv_table *table, struct plim_job *job, co
         return arena_refused(&table->arena, error);
     for (int64_t f = 0; f < file_list_count(files) && f < FILES_INFERRED; f++) {
         file_list_path(path, files, f);
-        TRY(csv_infer(types, table->field_count, rows, job->budget, path, &table->options, error));
+        TRY(csv_infer(types, table->field_count, rows, reader->budget, path, &table->options, error));
         for (int64_t i = 0; i < table->field_count; i++)
             if (!table->fields[i].typed && (f == 0 || rung(types[i]) > rung(table->fields[i].column.type)))
                 table->fields[i].column.type = types[i];
@@ -446,26 +448,26 @@ static plim_status finish(struct csv_table *table, plim_error *error)
     return PLIM_OK;
 }
 
-plim_status csv_table_read(struct csv_table *table, struct plim_job *job, const struct csv_table_words *words,
+plim_status csv_table_read(struct csv_table *table, struct data_reader *reader, const struct csv_table_words *words,
                            const struct file_list *files, plim_error *error)
 {
     char path[FILE_PATH_MOST + 1];
     bool missing = false;
     file_list_path(path, files, 0);
     if (words->names)
-        TRY(listed_names(table, job, words->names, error));
+        TRY(listed_names(table, reader, words->names, error));
     else
-        TRY(found_names(table, job, path, error));
+        TRY(found_names(table, reader, path, error));
     TRY(check_distinct(table, path, error));
     if (table->options.header && !words->names)
-        TRY(check_headers(table, job, files, error));
-    TRY(choose_columns(table, job, words, error));
-    TRY(state_each(table, job, words->types, state_word, error));
-    TRY(state_each(table, job, words->defaults, state_default, error));
+        TRY(check_headers(table, reader, files, error));
+    TRY(choose_columns(table, reader, words, error));
+    TRY(state_each(table, reader, words->types, state_word, error));
+    TRY(state_each(table, reader, words->defaults, state_default, error));
     for (int64_t i = 0; i < table->field_count; i++)
         missing = missing || (table->fields[i].used && !table->fields[i].typed);
     if (missing)
-        TRY(infer_types(table, job, files, words->inference_rows, error));
+        TRY(infer_types(table, reader, files, words->inference_rows, error));
     TRY(settle_types(table, path, error));
     return finish(table, error);
 }

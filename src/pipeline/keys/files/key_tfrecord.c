@@ -1,12 +1,13 @@
-/* word_tfrecord.c - TFRecord files, and what their records are made of.
+/* key_tfrecord.c - TFRecord files, and what their records are made of.
 
    tfrecord: "data/shard_*.tfrecord"                       records as they are: one column of strings
    tfrecord: {files: ..., interleave: {cycle_length: 8}, features: {image: string, label: int64}} */
 #include <string.h>
 
+#include "base/numbers/crc32c.h"
 #include "base/text/text.h"
 #include "formats/sources/record_source.h"
-#include "job/file_words.h"
+#include "pipeline/keys/files/file_keys.h"
 #include "pipeline/maps/map_parse.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -46,7 +47,7 @@ static const struct setting feature_settings[] = {
 };
 
 /* float32, int64, string; "bytes" is what Example calls a string. */
-static plim_status read_type(enum type *type, struct plim_job *job, const struct yaml *at, const char *word,
+static plim_status read_type(enum type *type, struct data_reader *reader, const struct yaml *at, const char *word,
                              plim_error *error)
 {
     static const char *const names[] = {"float32", "int64", "string", "bytes"};
@@ -56,23 +57,24 @@ static plim_status read_type(enum type *type, struct plim_job *job, const struct
             *type = types[i];
             return PLIM_OK;
         }
-    plim_status status = job_bad(job, at, "a feature is float32, int64 or string", error);
+    plim_status status = reader_bad(reader, at, "a feature is float32, int64 or string", error);
     const char *near = text_nearest(word, names, COUNT(names));
     return near ? hint(error, status, "did you mean '%s'?", near)
                 : hint(error, status, "other types are made of these in `map:`");
 }
 
 /* "float32", "float32[100]", "float32[28, 28]". */
-static plim_status read_short(struct feature *feature, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+static plim_status read_short(struct feature *feature, struct data_reader *reader, const struct yaml *yaml,
+                              plim_error *error)
 {
     char word[32];
     const char *bracket = strchr(yaml->text, '[');
     size_t length = bracket ? (size_t)(bracket - yaml->text) : strlen(yaml->text);
     if (length >= sizeof word)
-        return job_bad(job, yaml, "a feature is float32, int64 or string", error);
+        return reader_bad(reader, yaml, "a feature is float32, int64 or string", error);
     memcpy(word, yaml->text, length);
     word[length] = 0;
-    TRY(read_type(&feature->type, job, yaml, word, error));
+    TRY(read_type(&feature->type, reader, yaml, word, error));
     while (bracket && *bracket != ']') {
         char *end;
         int64_t extent = 0;
@@ -81,29 +83,29 @@ static plim_status read_short(struct feature *feature, struct plim_job *job, con
             extent = extent * 10 + (*end - '0');
         end += strspn(end, " ");
         if (end == digit || !extent || (*end != ',' && *end != ']') || feature->shape.rank >= MOST_AXES - 1)
-            return hint(error, job_bad(job, yaml, "not a shape", error), "float32[28, 28]");
+            return hint(error, reader_bad(reader, yaml, "not a shape", error), "float32[28, 28]");
         feature->shape.dim[feature->shape.rank++] = extent;
         bracket = end;
     }
     if (bracket && bracket[1])
-        return hint(error, job_bad(job, yaml, "not a shape", error), "float32[28, 28]");
+        return hint(error, reader_bad(reader, yaml, "not a shape", error), "float32[28, 28]");
     return PLIM_OK;
 }
 
 /* One number or string for all of the shape, or a list of them. */
-static plim_status read_default(struct feature *feature, struct plim_job *job, const struct yaml *yaml,
+static plim_status read_default(struct feature *feature, struct data_reader *reader, const struct yaml *yaml,
                                 plim_error *error)
 {
     uint64_t bytes;
     int64_t count = shape_count(&feature->shape), i = 0;
     if (!shape_bytes(&bytes, &feature->shape, feature->type) || bytes > 1024 * 1024)
-        return job_bad(job, yaml, "a default of more than 1 MiB", error);
-    uint8_t *values = arena_take(&job->arena, bytes ? bytes : 1);
+        return reader_bad(reader, yaml, "a default of more than 1 MiB", error);
+    uint8_t *values = arena_take(reader->arena, bytes ? bytes : 1);
     if (!values)
-        return arena_refused(&job->arena, error);
+        return arena_refused(reader->arena, error);
     bool list = yaml->kind == YAML_LIST;
     if (yaml->kind == YAML_MAP || (list && yaml->count != (int)count))
-        return job_bad(job, yaml, "default: one value, or as many as the shape has", error);
+        return reader_bad(reader, yaml, "default: one value, or as many as the shape has", error);
     const struct yaml *item = list ? yaml->first : yaml;
     for (; i < count; i++, item = list ? item->next : item) {
         const struct setting number = {"default", SETTING_NUMBER, 0, 0},
@@ -113,9 +115,9 @@ static plim_status read_default(struct feature *feature, struct plim_job *job, c
             ((struct string *)values)[i] =
                 (struct string){(const uint8_t *)item->text, item->text ? strlen(item->text) : 0};
         else if (feature->type == TYPE_I64)
-            TRY(setting_value((int64_t *)values + i, &whole, job->path, item, error));
+            TRY(setting_value((int64_t *)values + i, &whole, reader->path, item, error));
         else {
-            TRY(setting_value(&value, &number, job->path, item, error));
+            TRY(setting_value(&value, &number, reader->path, item, error));
             ((float *)values)[i] = (float)value;
         }
     }
@@ -123,42 +125,43 @@ static plim_status read_default(struct feature *feature, struct plim_job *job, c
     return PLIM_OK;
 }
 
-static plim_status read_long(struct feature *feature, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+static plim_status read_long(struct feature *feature, struct data_reader *reader, const struct yaml *yaml,
+                             plim_error *error)
 {
     struct feature_words words = {0};
-    TRY(settings_read(&words, feature_settings, COUNT(feature_settings), job->path, yaml, error));
+    TRY(settings_read(&words, feature_settings, COUNT(feature_settings), reader->path, yaml, error));
     if (!words.dtype + !words.var + !words.sequence != 2)
-        return hint(error, job_bad(job, yaml, "a feature has one of 'dtype:', 'var:' and 'sequence:'", error),
+        return hint(error, reader_bad(reader, yaml, "a feature has one of 'dtype:', 'var:' and 'sequence:'", error),
                     "{dtype: float32, shape: [100], default: 0}, {var: int64}, {sequence: float32, shape: [3]}");
     const char *word = words.dtype ? words.dtype : words.var ? words.var : words.sequence;
     feature->kind = words.dtype ? FEATURE_FIXED : words.var ? FEATURE_VARIABLE : FEATURE_SEQUENCE;
     feature->may_miss = words.allow_missing;
-    TRY(read_type(&feature->type, job, yaml, word, error));
+    TRY(read_type(&feature->type, reader, yaml, word, error));
     if (words.shape)
-        TRY(job_shape(&feature->shape, job, words.shape, error));
+        TRY(reader_shape(&feature->shape, reader, words.shape, error));
     if (words.shape && feature->kind == FEATURE_VARIABLE)
-        return job_bad(job, words.shape, "a feature of any length has no shape", error);
+        return reader_bad(reader, words.shape, "a feature of any length has no shape", error);
     if (words.fallback && feature->kind != FEATURE_FIXED)
-        return job_bad(job, words.fallback, "only a feature of a fixed shape has a default", error);
-    return words.fallback ? read_default(feature, job, words.fallback, error) : PLIM_OK;
+        return reader_bad(reader, words.fallback, "only a feature of a fixed shape has a default", error);
+    return words.fallback ? read_default(feature, reader, words.fallback, error) : PLIM_OK;
 }
 
-static plim_status read_features(struct feature *features, int *count, struct plim_job *job, const struct yaml *yaml,
-                                 bool in_list, plim_error *error)
+static plim_status read_features(struct feature *features, int *count, struct data_reader *reader,
+                                 const struct yaml *yaml, bool in_list, plim_error *error)
 {
     if (!yaml)
         return PLIM_OK;
     if (yaml->kind != YAML_MAP || !yaml->first)
-        return hint(error, job_bad(job, yaml, "expected {name: type}", error), "{image: string, label: int64}");
+        return hint(error, reader_bad(reader, yaml, "expected {name: type}", error), "{image: string, label: int64}");
     for (const struct yaml *entry = yaml->first; entry; entry = entry->next) {
         if (*count == MOST_FEATURES)
-            return job_bad(job, entry, "too many features", error);
+            return reader_bad(reader, entry, "too many features", error);
         struct feature *feature = &features[(*count)++];
         *feature = (struct feature){.name = entry->key, .in_list = in_list};
         if (entry->kind == YAML_SCALAR && !entry->is_null)
-            TRY(read_short(feature, job, entry, error));
+            TRY(read_short(feature, reader, entry, error));
         else
-            TRY(read_long(feature, job, entry, error));
+            TRY(read_long(feature, reader, entry, error));
         if (in_list && feature->kind == FEATURE_FIXED)
             feature->kind = FEATURE_SEQUENCE; /* a step an entry of the list */
     }
@@ -167,49 +170,64 @@ static plim_status read_features(struct feature *features, int *count, struct pl
 
 /* ---- the whole ---- */
 
-static plim_status open_records(struct dataset **out, struct plim_job *job, const struct tfrecord_words *words,
+static plim_status open_records(struct dataset **out, struct data_reader *reader, const struct tfrecord_words *words,
                                 plim_error *error)
 {
     struct source *source;
     struct file_list *files;
     struct record_options options = {.turns = TURNS_NONE, .indexed = words->indexed};
     options.turns.shuffle_files = words->shuffle_files;
-    options.turns.seed = job->seed;
+    options.turns.seed = reader->seed;
     if (words->interleave)
-        TRY(interleave_words_read(&options.turns, job, words->interleave, error));
-    TRY(job_file_list(&files, job, words->files, error));
-    TRY(records_source_open(&source, job->budget, files, &options, error));
+        TRY(interleave_read(&options.turns, reader, words->interleave, error));
+    TRY(reader_file_list(&files, reader, words->files, error));
+    TRY(records_source_open(&source, reader->budget, files, &options, error));
     *out = dataset_from_source(source);
     return PLIM_OK;
 }
 
-plim_status job_features(struct dataset **dataset, struct plim_job *job, const struct yaml *example,
-                         const struct yaml *context, const struct yaml *lists, plim_error *error)
+plim_status reader_features(struct dataset **dataset, struct data_reader *reader, const struct yaml *example,
+                            const struct yaml *context, const struct yaml *lists, plim_error *error)
 {
     struct feature features[MOST_FEATURES];
     int count = 0;
     bool sequence = context || lists;
     if (sequence && example)
-        return job_bad(job, example,
-                       "an Example has features; a SequenceExample context_features and sequence_features", error);
-    TRY(read_features(features, &count, job, example ? example : context, false, error));
-    TRY(read_features(features, &count, job, lists, true, error));
+        return reader_bad(reader, example,
+                          "an Example has features; a SequenceExample context_features and sequence_features", error);
+    TRY(read_features(features, &count, reader, example ? example : context, false, error));
+    TRY(read_features(features, &count, reader, lists, true, error));
     if (count)
         *dataset = dataset_parse_example(*dataset, "", features, count, sequence);
     return PLIM_OK;
 }
 
-static plim_status open_tfrecord(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+static plim_status open_tfrecord(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
+                                 plim_error *error)
 {
     struct tfrecord_words words = {.files = yaml};
     if (yaml->kind == YAML_MAP) {
         words.files = NULL;
-        TRY(settings_read(&words, tfrecord_settings, COUNT(tfrecord_settings), job->path, yaml, error));
+        TRY(settings_read(&words, tfrecord_settings, COUNT(tfrecord_settings), reader->path, yaml, error));
     }
     if (!words.files)
-        return hint(error, job_bad(job, yaml, "tfrecord: 'files:' is missing", error), "files: \"data/*.tfrecord\"");
-    TRY(open_records(out, job, &words, error));
-    return job_features(out, job, words.features, words.context, words.lists, error);
+        return hint(error, reader_bad(reader, yaml, "tfrecord: 'files:' is missing", error),
+                    "files: \"data/*.tfrecord\"");
+    TRY(open_records(out, reader, &words, error));
+    return reader_features(out, reader, words.features, words.context, words.lists, error);
 }
 
-const struct source_word source_word_tfrecord = {"tfrecord", open_tfrecord, OF_FILES};
+/* A length, and its checksum. */
+static bool is_tfrecord(const struct file_head *head)
+{
+    const uint8_t *b = head->bytes + 8;
+    uint32_t stored = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+    return head->count >= 12 && crc32c_mask(crc32c(0, head->bytes, 8)) == stored;
+}
+
+const struct source_key source_key_tfrecord = {
+    .word = "tfrecord",
+    .open = open_tfrecord,
+    .origin = OF_FILES,
+    .is_file = is_tfrecord,
+    .suffixes = {".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"}};

@@ -1,17 +1,17 @@
-/* word_csv.c - comma-separated values: columns by name, several of them as a vector.
+/* key_csv.c - comma-separated values: columns by name, several of them as a vector.
 
    csv: iris.csv                                   header, a column each, types found as make_csv_dataset finds them
    csv: {files: iris.csv, columns: {x: [sepal_length..petal_width], y: species}, types: {species: int64}}
    csv: {files: old.csv, header: false, column_names: [a, b, c], columns: [a, c], label: c, na_value: "?"} */
 #include <string.h>
 
-#include "job/csv_table.h"
-#include "job/file_words.h"
+#include "pipeline/keys/files/csv_table.h"
+#include "pipeline/keys/files/file_keys.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 struct csv_words {
-    struct file_words files;
+    struct file_keys files;
     struct csv_table_words table;
     bool header, quotes;
     const char *delimiter, *na_value;
@@ -33,17 +33,17 @@ static const struct setting csv_settings[] = {
     {"num_rows_for_inference", SETTING_WHOLE, offsetof(struct csv_words, table.inference_rows), 0},
 };
 
-static plim_status read_words(struct csv_words *words, struct csv_options *options, struct plim_job *job,
+static plim_status read_words(struct csv_words *words, struct csv_options *options, struct data_reader *reader,
                               const struct yaml *yaml, plim_error *error)
 {
     if (yaml->kind == YAML_MAP) {
         words->files.files = NULL;
-        TRY(settings_read(words, csv_settings, COUNT(csv_settings), job->path, yaml, error));
+        TRY(settings_read(words, csv_settings, COUNT(csv_settings), reader->path, yaml, error));
     }
     if (words->delimiter && strcmp(words->delimiter, "\\t") == 0)
         words->delimiter = "\t";
     if (words->delimiter && strlen(words->delimiter) != 1)
-        return hint(error, job_bad(job, yaml, "csv: a delimiter is one character", error), "field_delim: \";\"");
+        return hint(error, reader_bad(reader, yaml, "csv: a delimiter is one character", error), "field_delim: \";\"");
     *options = (struct csv_options){.delimiter = words->delimiter ? words->delimiter[0] : 0,
                                     .no_quotes = !words->quotes,
                                     .header = words->header,
@@ -51,35 +51,37 @@ static plim_status read_words(struct csv_words *words, struct csv_options *optio
     return PLIM_OK;
 }
 
-static plim_status open_table(struct source **out, struct plim_job *job, const struct csv_words *words,
+static plim_status open_table(struct source **out, struct data_reader *reader, const struct csv_words *words,
                               struct csv_table *table, struct file_choice *choice, plim_error *error)
 {
-    plim_status status = csv_table_read(table, job, &words->table, choice->files, error);
+    plim_status status = csv_table_read(table, reader, &words->table, choice->files, error);
     if (status != PLIM_OK) {
         file_list_free(choice->files);
         return status;
     }
-    return csv_source_open(out, job->budget, choice->files, &choice->turns, &table->options, table->places,
+    return csv_source_open(out, reader->budget, choice->files, &choice->turns, &table->options, table->places,
                            table->outputs, table->output_count, error);
 }
 
-static plim_status open_csv(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+static plim_status open_csv(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
+                            plim_error *error)
 {
     struct csv_words words = {
         .files = {.files = yaml}, .header = true, .quotes = true, .table = {.at = yaml, .inference_rows = 100}};
     struct csv_table table = {0};
     struct file_choice choice;
     struct source *source;
-    TRY(read_words(&words, &table.options, job, yaml, error));
-    TRY(file_words_read(&choice, job, yaml, "csv", &words.files, error));
+    TRY(read_words(&words, &table.options, reader, yaml, error));
+    TRY(file_keys_read(&choice, reader, yaml, "csv", &words.files, error));
     table.options.compression = choice.compression;
     table.options.buffer_bytes = choice.buffer_bytes;
-    arena_init(&table.arena, job->budget, TAG_PLANNER);
-    plim_status status = open_table(&source, job, &words, &table, &choice, error);
+    arena_init(&table.arena, reader->budget, TAG_PLANNER);
+    plim_status status = open_table(&source, reader, &words, &table, &choice, error);
     arena_release(&table.arena);
     if (status == PLIM_OK)
         *out = dataset_from_source(source);
     return status;
 }
 
-const struct source_word source_word_csv = {"csv", open_csv, OF_FILES};
+const struct source_key source_key_csv = {
+    .word = "csv", .open = open_csv, .origin = OF_FILES, .suffixes = {".csv", ".csv.gz"}};

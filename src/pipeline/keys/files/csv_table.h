@@ -1,9 +1,9 @@
 /* csv_table.h - which columns of a CSV file become which columns of the elements, and of what types. */
-#ifndef JOB_CSV_TABLE_H
-#define JOB_CSV_TABLE_H
+#ifndef PIPELINE_KEYS_FILES_CSV_TABLE_H
+#define PIPELINE_KEYS_FILES_CSV_TABLE_H
 
 #include "formats/sources/line_source.h"
-#include "job/source_word.h"
+#include "pipeline/keys/source_key.h"
 
 /* As the job file says it; NULL: it does not. */
 struct csv_table_words {
@@ -25,7 +25,7 @@ struct csv_table {
     struct csv_field *fields;
 };
 
-plim_status csv_table_read(struct csv_table *table, struct plim_job *job, const struct csv_table_words *words,
+plim_status csv_table_read(struct csv_table *table, struct data_reader *reader, const struct csv_table_words *words,
                            const struct file_list *files, plim_error *error);
 
 #endif

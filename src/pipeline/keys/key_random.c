@@ -1,5 +1,5 @@
-/* word_random.c - made-up data, a pure function of seed and index: for trying and measuring. */
-#include "job/source_word.h"
+/* key_random.c - made-up data, a pure function of seed and index: for trying and measuring. */
+#include "pipeline/keys/source_key.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -17,22 +17,23 @@ static const struct setting random_settings[] = {
     {"learnable", SETTING_BOOL, offsetof(struct random_words, learnable), 0},
 };
 
-static plim_status open_random(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+static plim_status open_random(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
+                               plim_error *error)
 {
     struct random_words words = {.elements = 0, .classes = 2};
     struct random_options options = {0};
-    TRY(settings_read(&words, random_settings, COUNT(random_settings), job->path, yaml, error));
+    TRY(settings_read(&words, random_settings, COUNT(random_settings), reader->path, yaml, error));
     if (!words.elements || !words.shape)
-        return job_bad(job, yaml, "random: needs 'elements:' and 'shape:'", error);
-    TRY(job_shape(&options.shape, job, words.shape, error));
+        return reader_bad(reader, yaml, "random: needs 'elements:' and 'shape:'", error);
+    TRY(reader_shape(&options.shape, reader, words.shape, error));
     options.elements = words.elements;
     options.classes = words.classes;
     options.seed = (uint64_t)words.seed;
     options.learnable = words.learnable;
     struct source *source;
-    TRY(random_open(&source, job->budget, &options, error));
+    TRY(random_open(&source, reader->budget, &options, error));
     *out = dataset_from_source(source);
     return PLIM_OK;
 }
 
-const struct source_word source_word_random = {"random", open_random, OF_WORDS};
+const struct source_key source_key_random = {.word = "random", .open = open_random, .origin = OF_WORDS};

@@ -1,5 +1,5 @@
-/* word_sample.c - elements of several data sets by chance: sample: {from: [...], weights: [0.5, 0.5]}. */
-#include "job/source_word.h"
+/* key_sample.c - elements of several data sets by chance: sample: {from: [...], weights: [0.5, 0.5]}. */
+#include "pipeline/keys/source_key.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -16,34 +16,35 @@ static const struct setting sample_settings[] = {
     {"stop_on_empty_dataset", SETTING_BOOL, offsetof(struct sample_words, stop_on_empty), 0},
 };
 
-static plim_status read_weights(double *weights, int count, struct plim_job *job, const struct yaml *list,
+static plim_status read_weights(double *weights, int count, struct data_reader *reader, const struct yaml *list,
                                 plim_error *error)
 {
     const struct setting each = {"weights", SETTING_NUMBER, 0, 0};
     if (list->kind != YAML_LIST || list->count != count)
-        return job_bad(job, list, "weights: expected a list, one for each data set", error);
+        return reader_bad(reader, list, "weights: expected a list, one for each data set", error);
     for (const struct yaml *item = list->first; item; item = item->next)
-        TRY(setting_value(weights++, &each, job->path, item, error));
+        TRY(setting_value(weights++, &each, reader->path, item, error));
     return PLIM_OK;
 }
 
-static plim_status open_sample(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+static plim_status open_sample(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
+                               plim_error *error)
 {
-    struct sample_words words = {.seed = (int64_t)(job->seed & INT64_MAX)};
+    struct sample_words words = {.seed = (int64_t)(reader->seed & INT64_MAX)};
     struct dataset *all[MOST_FILES];
     double weights[MOST_FILES];
     int count;
     if (yaml->kind == YAML_MAP)
-        TRY(settings_read(&words, sample_settings, COUNT(sample_settings), job->path, yaml, error));
+        TRY(settings_read(&words, sample_settings, COUNT(sample_settings), reader->path, yaml, error));
     if (!words.from)
-        return hint(error, job_bad(job, yaml, "sample: 'from:' is missing", error),
+        return hint(error, reader_bad(reader, yaml, "sample: 'from:' is missing", error),
                     "sample: {from: [{npy: a.npy}, {npy: b.npy}], weights: [0.5, 0.5]}");
     if (words.weights && words.from->count <= MOST_FILES)
-        TRY(read_weights(weights, words.from->count, job, words.weights, error));
-    TRY(job_inputs(all, &count, MOST_FILES, job, words.from, error));
+        TRY(read_weights(weights, words.from->count, reader, words.weights, error));
+    TRY(reader_inputs(all, &count, MOST_FILES, reader, words.from, error));
     *out = dataset_sample_from_datasets(all, count, words.weights ? weights : NULL, (uint64_t)words.seed,
                                         words.stop_on_empty);
     return PLIM_OK;
 }
 
-const struct source_word source_word_sample = {"sample", open_sample, OF_SOURCES};
+const struct source_key source_key_sample = {.word = "sample", .open = open_sample, .origin = OF_SOURCES};

@@ -1,13 +1,13 @@
-/* word_fixed_length.c - records of one size: one column of strings, which `decode_raw` makes numbers of.
+/* key_fixed_length.c - records of one size: one column of strings, which `decode_raw` makes numbers of.
 
    fixed_length: {files: "cifar/data_batch_*.bin", record_bytes: 3073, header_bytes: 0, footer_bytes: 0} */
 #include "formats/sources/line_source.h"
-#include "job/file_words.h"
+#include "pipeline/keys/files/file_keys.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 struct fixed_words {
-    struct file_words files;
+    struct file_keys files;
     int64_t record_bytes, header_bytes, footer_bytes;
 };
 
@@ -18,24 +18,25 @@ static const struct setting fixed_settings[] = {
     {"footer_bytes", SETTING_WHOLE, offsetof(struct fixed_words, footer_bytes), 0},
 };
 
-static plim_status open_fixed_length(struct dataset **out, struct plim_job *job, const struct yaml *yaml,
+static plim_status open_fixed_length(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
                                      plim_error *error)
 {
     struct fixed_words words = {0};
     struct file_choice choice;
     struct source *source;
     if (yaml->kind == YAML_MAP)
-        TRY(settings_read(&words, fixed_settings, COUNT(fixed_settings), job->path, yaml, error));
+        TRY(settings_read(&words, fixed_settings, COUNT(fixed_settings), reader->path, yaml, error));
     if (!words.record_bytes)
-        return hint(error, job_bad(job, yaml, "fixed_length: 'record_bytes:' is missing", error),
+        return hint(error, reader_bad(reader, yaml, "fixed_length: 'record_bytes:' is missing", error),
                     "fixed_length: {files: \"data/*.bin\", record_bytes: 3073}");
-    TRY(file_words_read(&choice, job, yaml, "fixed_length", &words.files, error));
+    TRY(file_keys_read(&choice, reader, yaml, "fixed_length", &words.files, error));
     const struct fixed_layout layout = {.record_bytes = (uint64_t)words.record_bytes,
                                         .header_bytes = (uint64_t)words.header_bytes,
                                         .footer_bytes = (uint64_t)words.footer_bytes};
-    TRY(fixed_source_open(&source, job->budget, choice.files, &choice.turns, &layout, choice.compression, error));
+    TRY(fixed_source_open(&source, reader->budget, choice.files, &choice.turns, &layout, choice.compression, error));
     *out = dataset_from_source(source);
     return PLIM_OK;
 }
 
-const struct source_word source_word_fixed_length = {"fixed_length", open_fixed_length, OF_FILES};
+const struct source_key source_key_fixed_length = {
+    .word = "fixed_length", .open = open_fixed_length, .origin = OF_FILES};

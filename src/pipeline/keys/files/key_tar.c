@@ -1,16 +1,16 @@
-/* word_tar.c - tar files in WebDataset's convention: a column for each extension.
+/* key_tar.c - tar files in WebDataset's convention: a column for each extension.
 
    tar: "shards/train-{000000..000146}.tar"                      columns by the extensions of the first sample
    tar: {files: ..., columns: {jpg;jpeg: image, cls: label, npy: {name: x, dtype: float32, shape: [10]}}} */
 #include <string.h>
 
 #include "formats/sources/tar_source.h"
-#include "job/file_words.h"
+#include "pipeline/keys/files/file_keys.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 struct tar_words {
-    struct file_words files;
+    struct file_keys files;
     const struct yaml *columns;
 };
 
@@ -41,59 +41,59 @@ static enum tar_content content_of(const char *extensions)
     return TAR_BYTES;
 }
 
-static plim_status read_default(struct tar_column *column, struct plim_job *job, const struct yaml *value,
+static plim_status read_default(struct tar_column *column, struct data_reader *reader, const struct yaml *value,
                                 plim_error *error)
 {
     column->optional = true;
     if (value->kind != YAML_SCALAR)
-        return job_bad(job, value, "default: expected one value", error);
+        return reader_bad(reader, value, "default: expected one value", error);
     if (column->content == TAR_BYTES)
         column->text = value->text;
     else if (!setting_whole(&column->whole, value->text) || (column->content == TAR_ARRAY && column->whole))
-        return job_bad(
-            job, value,
+        return reader_bad(
+            reader, value,
             column->content == TAR_ARRAY ? "default: of an array it is 0" : "default: expected a whole number", error);
     return PLIM_OK;
 }
 
 /* {name: x, dtype: float32, shape: [10], default: 0} */
-static plim_status read_long(struct tar_column *column, struct plim_job *job, const struct yaml *yaml,
+static plim_status read_long(struct tar_column *column, struct data_reader *reader, const struct yaml *yaml,
                              plim_error *error)
 {
     struct column_words words = {0};
-    TRY(settings_read(&words, column_settings, COUNT(column_settings), job->path, yaml, error));
+    TRY(settings_read(&words, column_settings, COUNT(column_settings), reader->path, yaml, error));
     column->name = words.name ? words.name : yaml->key;
     if (words.dtype && strcmp(words.dtype, "string") == 0)
         column->content = TAR_BYTES;
     else if (words.dtype && strcmp(words.dtype, "int64") == 0 && !words.shape)
         column->content = TAR_CLASS;
     else if (words.dtype) {
-        TRY(job_type(&column->type, job, yaml, words.dtype, true, error));
+        TRY(reader_type(&column->type, reader, yaml, words.dtype, true, error));
         column->content = TAR_ARRAY;
     }
     if (words.shape)
-        TRY(job_shape(&column->shape, job, words.shape, error));
+        TRY(reader_shape(&column->shape, reader, words.shape, error));
     if ((column->content == TAR_ARRAY) != (column->shape.rank > 0))
-        return hint(error, job_bad(job, yaml, "an npy member has a type and a shape", error),
+        return hint(error, reader_bad(reader, yaml, "an npy member has a type and a shape", error),
                     "npy: {name: x, dtype: float32, shape: [10]}");
-    return words.fallback ? read_default(column, job, words.fallback, error) : PLIM_OK;
+    return words.fallback ? read_default(column, reader, words.fallback, error) : PLIM_OK;
 }
 
-static plim_status read_columns(struct tar_column *columns, int *count, struct plim_job *job, const struct yaml *yaml,
-                                plim_error *error)
+static plim_status read_columns(struct tar_column *columns, int *count, struct data_reader *reader,
+                                const struct yaml *yaml, plim_error *error)
 {
     if (yaml->kind != YAML_MAP || !yaml->first)
-        return hint(error, job_bad(job, yaml, "columns: expected {extension: name}", error),
+        return hint(error, reader_bad(reader, yaml, "columns: expected {extension: name}", error),
                     "{jpg: image, cls: label}");
     for (const struct yaml *entry = yaml->first; entry; entry = entry->next) {
         if (*count == MOST_COLUMNS)
-            return job_bad(job, entry, "too many columns", error);
+            return reader_bad(reader, entry, "too many columns", error);
         struct tar_column *column = &columns[(*count)++];
         *column = (struct tar_column){.extensions = entry->key, .content = content_of(entry->key)};
         if (entry->kind == YAML_MAP)
-            TRY(read_long(column, job, entry, error));
+            TRY(read_long(column, reader, entry, error));
         else if (entry->kind != YAML_SCALAR || !*entry->text)
-            return job_bad(job, entry, "expected the name of a column", error);
+            return reader_bad(reader, entry, "expected the name of a column", error);
         else
             column->name = entry->text;
     }
@@ -101,19 +101,19 @@ static plim_status read_columns(struct tar_column *columns, int *count, struct p
 }
 
 /* By the first sample. The names lie in the arena. */
-static plim_status find_columns(struct tar_column *columns, int *count, struct plim_job *job,
+static plim_status find_columns(struct tar_column *columns, int *count, struct data_reader *reader,
                                 const struct file_choice *choice, plim_error *error)
 {
     char path[FILE_PATH_MOST + 1];
     struct string names[MOST_COLUMNS];
     struct room room;
-    void *bytes = arena_take(&job->arena, MOST_COLUMNS * WDS_EXTENSION_BYTES);
+    void *bytes = arena_take(reader->arena, MOST_COLUMNS * WDS_EXTENSION_BYTES);
     if (!bytes)
-        return arena_refused(&job->arena, error);
+        return arena_refused(reader->arena, error);
     room_init(&room, bytes, MOST_COLUMNS * WDS_EXTENSION_BYTES);
     file_list_path(path, choice->files, 0);
-    TRY(tar_first_extensions(names, count, MOST_COLUMNS, job->budget, path, choice->compression, choice->buffer_bytes,
-                             &room, error));
+    TRY(tar_first_extensions(names, count, MOST_COLUMNS, reader->budget, path, choice->compression,
+                             choice->buffer_bytes, &room, error));
     for (int i = 0; i < *count; i++) {
         const char *name = (const char *)names[i].data;
         columns[i] = (struct tar_column){.extensions = name, .name = name, .content = content_of(name)};
@@ -121,7 +121,8 @@ static plim_status find_columns(struct tar_column *columns, int *count, struct p
     return PLIM_OK;
 }
 
-static plim_status open_tar(struct dataset **out, struct plim_job *job, const struct yaml *yaml, plim_error *error)
+static plim_status open_tar(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
+                            plim_error *error)
 {
     struct tar_words words = {.files = {.files = yaml}};
     struct tar_column columns[MOST_COLUMNS];
@@ -130,20 +131,26 @@ static plim_status open_tar(struct dataset **out, struct plim_job *job, const st
     int count = 0;
     if (yaml->kind == YAML_MAP) {
         words.files.files = NULL;
-        TRY(settings_read(&words, tar_settings, COUNT(tar_settings), job->path, yaml, error));
+        TRY(settings_read(&words, tar_settings, COUNT(tar_settings), reader->path, yaml, error));
     }
     if (words.columns)
-        TRY(read_columns(columns, &count, job, words.columns, error));
-    TRY(file_words_read(&choice, job, yaml, "tar", &words.files, error));
-    plim_status status = words.columns ? PLIM_OK : find_columns(columns, &count, job, &choice, error);
+        TRY(read_columns(columns, &count, reader, words.columns, error));
+    TRY(file_keys_read(&choice, reader, yaml, "tar", &words.files, error));
+    plim_status status = words.columns ? PLIM_OK : find_columns(columns, &count, reader, &choice, error);
     if (status != PLIM_OK) {
         file_list_free(choice.files);
         return status;
     }
-    TRY(tar_source_open(&source, job->budget, choice.files, &choice.turns, columns, count, choice.compression,
+    TRY(tar_source_open(&source, reader->budget, choice.files, &choice.turns, columns, count, choice.compression,
                         choice.buffer_bytes, error));
     *out = dataset_from_source(source);
     return PLIM_OK;
 }
 
-const struct source_word source_word_tar = {"tar", open_tar, OF_FILES};
+static bool is_tar(const struct file_head *head)
+{
+    return head->count >= 262 && memcmp(head->bytes + 257, "ustar", 5) == 0;
+}
+
+const struct source_key source_key_tar = {
+    .word = "tar", .open = open_tar, .origin = OF_FILES, .is_file = is_tar, .suffixes = {".tar", ".tar.gz", ".tgz"}};

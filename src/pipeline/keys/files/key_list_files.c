@@ -1,0 +1,37 @@
+/* key_list_files.c - paths that match, as strings: list_files: "data/x_?.wav", shuffled anew each epoch unless told
+   otherwise, as tf.data does it. */
+#include "pipeline/keys/source_key.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+struct list_words {
+    const struct yaml *files;
+    bool shuffle;
+};
+
+static const struct setting list_settings[] = {
+    {"files", SETTING_NODE, offsetof(struct list_words, files), 0},
+    {"shuffle", SETTING_BOOL, offsetof(struct list_words, shuffle), 0},
+};
+
+static plim_status open_list(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
+                             plim_error *error)
+{
+    struct list_words words = {.files = yaml, .shuffle = true};
+    struct file_list *files;
+    struct source *source;
+    if (yaml->kind == YAML_MAP) {
+        words.files = NULL;
+        TRY(settings_read(&words, list_settings, COUNT(list_settings), reader->path, yaml, error));
+    }
+    if (!words.files)
+        return hint(error, reader_bad(reader, yaml, "list_files: 'files:' is missing", error), "files: \"data/*.wav\"");
+    TRY(reader_file_list(&files, reader, words.files, error));
+    TRY(file_names_open(&source, reader->budget, files, error));
+    *out = dataset_from_source(source);
+    if (words.shuffle)
+        *out = dataset_shuffle(*out, reader->seed);
+    return PLIM_OK;
+}
+
+const struct source_key source_key_list_files = {.word = "list_files", .open = open_list, .origin = OF_FILES};

@@ -1,0 +1,31 @@
+/* key_text.c - lines of text files: one column of strings.
+
+   text: corpus.txt
+   text: {files: ..., interleave: {cycle_length: 4}, shuffle_files: true, compression: gzip, buffer_size: 1MiB} */
+#include "formats/sources/line_source.h"
+#include "pipeline/keys/files/file_keys.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+static const struct setting text_settings[] = {FILE_SETTINGS(
+    struct { struct file_keys own; }, own)};
+
+static plim_status open_text(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
+                             plim_error *error)
+{
+    struct file_keys words = {.files = yaml};
+    struct file_choice choice;
+    struct source *source;
+    if (yaml->kind == YAML_MAP) {
+        words.files = NULL;
+        TRY(settings_read(&words, text_settings, COUNT(text_settings), reader->path, yaml, error));
+    }
+    TRY(file_keys_read(&choice, reader, yaml, "text", &words, error));
+    TRY(lines_source_open(&source, reader->budget, choice.files, &choice.turns, choice.compression, choice.buffer_bytes,
+                          error));
+    *out = dataset_from_source(source);
+    return PLIM_OK;
+}
+
+const struct source_key source_key_text = {
+    .word = "text", .open = open_text, .origin = OF_FILES, .suffixes = {".txt", ".txt.gz"}};
