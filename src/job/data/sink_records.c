@@ -4,7 +4,7 @@
 #include "base/numbers/checked.h"
 #include "formats/records/example.h"
 #include "formats/records/record_writer.h"
-#include "job/data_sink.h"
+#include "job/data/data_sink.h"
 #include "pipeline/core/chunk.h"
 
 struct sink {

@@ -1,5 +1,5 @@
 /* data_report.c - a planned pipeline, stage by stage, as people and programs read it. */
-#include "job/data_report.h"
+#include "job/data/data_report.h"
 #include "base/text/json.h"
 #include "pipeline/core/stage.h"
 #include "pipeline/core/stage_table.h"

@@ -1,6 +1,6 @@
 /* element_text.c - one element in short form, as people look at it. Bytes may be anything: what is shown of them is
    printable, and a record is called an Example only when all of it reads as one. */
-#include "job/element_text.h"
+#include "job/data/element_text.h"
 
 #include "formats/records/example_wire.h"
 #include "pipeline/core/chunk.h"

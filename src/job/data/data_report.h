@@ -1,6 +1,6 @@
 /* data_report.h - a planned pipeline, stage by stage, as people and programs read it. */
-#ifndef JOB_DATA_REPORT_H
-#define JOB_DATA_REPORT_H
+#ifndef JOB_DATA_DATA_REPORT_H
+#define JOB_DATA_DATA_REPORT_H
 
 #include "job/job.h"
 

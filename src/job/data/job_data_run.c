@@ -1,6 +1,6 @@
 /* job_data_run.c - runs the training data alone: to measure it, or for a while, to explain it. */
 #include "base/threads/clock.h"
-#include "job/data_report.h"
+#include "job/data/data_report.h"
 #include "pipeline/core/stage_table.h"
 
 #define ENDLESS_SECONDS 5.0 /* data without end is measured so long */

@@ -1,6 +1,6 @@
 /* job_convert.c - streams the training data of a job through its pipeline into files: one, or n in turns. */
 #include "base/numbers/checked.h"
-#include "job/data_sink.h"
+#include "job/data/data_sink.h"
 #include "job/job.h"
 #include "pipeline/core/stage.h"
 

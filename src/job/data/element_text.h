@@ -1,6 +1,6 @@
 /* element_text.h - one element in short form, as people look at it. */
-#ifndef JOB_ELEMENT_TEXT_H
-#define JOB_ELEMENT_TEXT_H
+#ifndef JOB_DATA_ELEMENT_TEXT_H
+#define JOB_DATA_ELEMENT_TEXT_H
 
 #include "base/text/text.h"
 #include "formats/sources/source.h"

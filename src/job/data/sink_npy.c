@@ -8,7 +8,7 @@
 #include "base/numbers/checked.h"
 #include "base/numbers/numbers.h"
 #include "formats/files/partial_file.h"
-#include "job/data_sink.h"
+#include "job/data/data_sink.h"
 
 struct sink {
     struct budget *budget;

@@ -6,7 +6,7 @@
 
 #include "base/numbers/checked.h"
 #include "formats/files/partial_file.h"
-#include "job/data_sink.h"
+#include "job/data/data_sink.h"
 #include "pipeline/core/chunk.h"
 
 #define BLOCK_BYTES 512

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "formats/records/snapshot.h"
-#include "job/data_sink.h"
+#include "job/data/data_sink.h"
 
 struct sink {
     struct budget *budget;

@@ -1,6 +1,6 @@
 /* data_sink.h - where converted elements go: a file format for writing, one entry, one file (sink_NAME.c). */
-#ifndef JOB_DATA_SINK_H
-#define JOB_DATA_SINK_H
+#ifndef JOB_DATA_DATA_SINK_H
+#define JOB_DATA_DATA_SINK_H
 
 #include "formats/sources/source.h"
 

@@ -1,7 +1,7 @@
 /* job_inspect.c - what is in the data of a job: columns, how many elements, the first few of them. */
 #include "base/text/json.h"
-#include "job/data_report.h"
-#include "job/element_text.h"
+#include "job/data/data_report.h"
+#include "job/data/element_text.h"
 #include "pipeline/core/stage.h"
 
 #include <string.h>
