@@ -8,8 +8,7 @@
 static inline const char *golden(const char *name)
 {
     static char path[4096];
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*sgolden/containers/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    snprintf(path, sizeof path, TESTS_FOLDER "/golden/containers/%s", name);
     return path;
 }
 

@@ -19,11 +19,10 @@ struct golden {
     size_t used;
 };
 
-static inline void golden_open(struct golden *golden, const char *file, const char *name)
+static inline void golden_open(struct golden *golden, const char *name)
 {
     char path[512];
-    const char *slash = strrchr(file, '/');
-    snprintf(path, sizeof path, "%.*sgolden/%s", slash ? (int)(slash - file + 1) : 0, file, name);
+    snprintf(path, sizeof path, TESTS_FOLDER "/golden/%s", name);
     golden->in = fopen(path, "r");
     assert_non_null(golden->in);
 }

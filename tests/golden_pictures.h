@@ -16,8 +16,7 @@ struct golden {
 /* Found from this file's own name. */
 static inline void golden_path(char *out, size_t capacity, const char *name)
 {
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(out, capacity, "%.*sgolden/images/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    snprintf(out, capacity, TESTS_FOLDER "/golden/images/%s", name);
 }
 
 static inline struct golden golden_open(const char *name)

@@ -12,8 +12,7 @@
 static inline const char *folder(void)
 {
     static char path[3072];
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*sgolden", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__);
+    snprintf(path, sizeof path, TESTS_FOLDER "/golden");
     return path;
 }
 

@@ -492,9 +492,8 @@ static void a_keras_file_brings_its_weights(void **state)
     plim_graph *graph = graph_of(budget, 2, false);
     plim_program *program;
     char path[1024];
-    const char *slash = strrchr(__FILE__, '/');
     (void)state;
-    snprintf(path, sizeof path, "%.*sgolden/keras/sequential.keras", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__);
+    snprintf(path, sizeof path, TESTS_FOLDER "/golden/keras/sequential.keras");
     plim_value *x = plim_graph_input(graph, "x", PLIM_FLOAT32, SHAPE(6, 6, 1));
     plim_value *scale = plim_graph_weight(graph, "scale", SHAPE(1), "{constant: 3}", true);
     plim_value *y = plim_layers_apply(graph, plim_layers_read(graph, path), &x, 1);

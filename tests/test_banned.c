@@ -119,9 +119,7 @@ static int visit(const char *path, const struct stat *status, int kind, struct F
 static void calls_stay_at_home(void **state)
 {
     (void)state;
-    char folder[4096] = __FILE__; /* DIR/tests/test_banned.c, to DIR/src */
-    char *slash = strrchr(folder, '/');
-    snprintf(slash ? slash + 1 : folder, 16, "../src");
+    const char *folder = TESTS_FOLDER "/../src";
     if (nftw(folder, visit, 16, FTW_PHYS) != 0)
         fail_msg("%s cannot be read: run this where it was compiled", folder);
     assert_true(files > 20);

@@ -12,8 +12,7 @@ static char vocab_path[512], merges_path[512];
 
 static void find_golden(char out[512], const char *name)
 {
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(out, 512, "%.*sgolden/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    snprintf(out, 512, TESTS_FOLDER "/golden/%s", name);
 }
 
 static int find_files(void **state)

@@ -11,8 +11,7 @@ static uint8_t room_bytes[ROOM_BYTES] __attribute__((aligned(ROOM_ALIGNMENT)));
 static const char *golden(const char *name)
 {
     static char path[512];
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*sgolden/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    snprintf(path, sizeof path, TESTS_FOLDER "/golden/%s", name);
     return path;
 }
 

@@ -21,8 +21,7 @@ struct table {
 static void golden_open(FILE **out, const char *name)
 {
     char path[512];
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*sgolden/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    snprintf(path, sizeof path, TESTS_FOLDER "/golden/%s", name);
     *out = fopen(path, "r");
     assert_non_null(*out);
 }

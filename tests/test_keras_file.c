@@ -24,8 +24,7 @@
 static const char *golden(const char *name)
 {
     static char path[1024];
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*sgolden/keras/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    snprintf(path, sizeof path, TESTS_FOLDER "/golden/keras/%s", name);
     return path;
 }
 

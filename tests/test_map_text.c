@@ -135,7 +135,7 @@ static void looks_up_as_keras(void **state)
     static int64_t want[MOST_NUMBERS];
     struct budget *budget = open_budget();
     int lines = 0;
-    for (golden_open(&golden, __FILE__, "lookup.txt"); golden_next(&golden); lines++) {
+    for (golden_open(&golden, "lookup.txt"); golden_next(&golden); lines++) {
         int64_t count = golden_numbers(want, MOST_NUMBERS, golden.field[golden.count - 1]);
         if (strcmp(golden.field[0], "lookup") == 0)
             check_lookup(budget, &golden, want, count);
@@ -214,7 +214,7 @@ static void vectorizes_and_splits_as_keras(void **state)
     const char *tokens[GOLDEN_WORDS];
     int token_count = 0, lines = 0;
     struct budget *budget = open_budget();
-    for (golden_open(&golden, __FILE__, "vectorize.txt"); golden_next(&golden); lines++) {
+    for (golden_open(&golden, "vectorize.txt"); golden_next(&golden); lines++) {
         if (strcmp(golden.field[0], "tokens") == 0) {
             token_count = golden_words(words, &golden, golden.field[1]);
             memcpy(kept, golden.bytes, sizeof kept);
@@ -298,7 +298,7 @@ static void strings_as_tensorflow(void **state)
     static struct golden golden;
     struct budget *budget = open_budget();
     int lines = 0;
-    for (golden_open(&golden, __FILE__, "strings.txt"); golden_next(&golden); lines++) {
+    for (golden_open(&golden, "strings.txt"); golden_next(&golden); lines++) {
         if (strcmp(golden.field[0], "to_number") == 0)
             check_number(budget, &golden);
         else if (strcmp(golden.field[0], "to_dense") == 0)
@@ -340,8 +340,7 @@ static void check_bpe(struct budget *budget, const char *line, const char *vocab
 
 static void find_golden(char out[512], const char *name)
 {
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(out, 512, "%.*sgolden/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    snprintf(out, 512, TESTS_FOLDER "/golden/%s", name);
 }
 
 static void encodes_by_bpe(void **state)

@@ -558,8 +558,7 @@ static void initializers_read_keras_spellings(void **state)
 static void compare_golden(const char *name, const char *text)
 {
     char path[1024], expected[16384];
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*sgolden/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    snprintf(path, sizeof path, TESTS_FOLDER "/golden/%s", name);
     bool write = getenv("GOLDEN") && strcmp(getenv("GOLDEN"), "write") == 0;
     FILE *file = fopen(path, write ? "wb" : "rb");
     if (!file)

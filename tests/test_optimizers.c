@@ -133,8 +133,7 @@ static double weight(const struct bench *bench, int i)
 static FILE *open_golden(void)
 {
     char path[4096];
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*sgolden/optimizers.txt", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__);
+    snprintf(path, sizeof path, TESTS_FOLDER "/golden/optimizers.txt");
     FILE *file = fopen(path, "r");
     if (!file)
         fail_msg("%s is not there", path);

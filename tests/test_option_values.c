@@ -684,16 +684,12 @@ static int clear_up(void **unused)
 /* Words may name files that are made: all of them in a folder of our own. */
 static int prepare(void **unused)
 {
-    char file[4096], kept[96];
+    char kept[96];
     int64_t elements;
     plim_job *job;
     (void)unused;
-    snprintf(file, sizeof file, "%s", __FILE__);
-    if (strrchr(file, '/'))
-        *strrchr(file, '/') = 0;
-    strncat(file, "/golden", sizeof file - strlen(file) - 1);
     snprintf(state.folder, sizeof state.folder, "/tmp/option-values-XXXXXX");
-    if (!realpath(file, state.golden) || !mkdtemp(state.folder) || chdir(state.folder))
+    if (!realpath(TESTS_FOLDER "/golden", state.golden) || !mkdtemp(state.folder) || chdir(state.folder))
         return 1;
     snprintf(state.path, sizeof state.path, "%s/job.yaml", state.folder);
     snprintf(kept, sizeof kept, "%s/kept", state.folder);

@@ -74,8 +74,7 @@ static void compare_golden(const char *name, const char *text)
 {
     static char expected[65536];
     char path[1024];
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof(path), "%.*sgolden/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    snprintf(path, sizeof(path), TESTS_FOLDER "/golden/%s", name);
     bool write = getenv("GOLDEN") && strcmp(getenv("GOLDEN"), "write") == 0;
     FILE *file = fopen(path, write ? "wb" : "rb");
     if (!file)

@@ -16,8 +16,7 @@
 static const char *golden(const char *name)
 {
     static char path[512];
-    const char *slash = strrchr(__FILE__, '/');
-    snprintf(path, sizeof path, "%.*sgolden/%s", slash ? (int)(slash - __FILE__ + 1) : 0, __FILE__, name);
+    snprintf(path, sizeof path, TESTS_FOLDER "/golden/%s", name);
     return path;
 }
 

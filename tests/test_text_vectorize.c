@@ -110,7 +110,7 @@ static void numbers_as_keras(void **state)
     const char *tokens[GOLDEN_WORDS];
     struct budget *budget = new_budget();
     int token_count = 0, texts = 0, splits = 0;
-    golden_open(&golden, __FILE__, "vectorize.txt");
+    golden_open(&golden, "vectorize.txt");
     while (golden_next(&golden)) {
         if (strcmp(golden.field[0], "tokens") == 0) {
             struct string words[GOLDEN_WORDS];

@@ -136,7 +136,7 @@ static void finds_as_keras(void **state)
     static struct golden golden;
     struct budget *budget = new_budget();
     int lookups = 0, hashes = 0;
-    golden_open(&golden, __FILE__, "lookup.txt");
+    golden_open(&golden, "lookup.txt");
     while (golden_next(&golden)) {
         bool lookup = strcmp(golden.field[0], "lookup") == 0;
         if (lookup)
