@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 #include "fuzz_file.h"
 
 #define ELEMENT_MOST ((uint64_t)1024 * 1024)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the golden files of tests/test_zip.c, test_tar.c, test_lines.c, test_csv.c and test_file_list.c.
+"""Makes the golden files of tests/formats/test_zip.c, test_tar.c, test_lines.c, test_csv.c and test_file_list.c.
 
 Run with numpy, TensorFlow and Keras installed: python3 make_containers.py
 What these say is the truth that the readers are compared with."""

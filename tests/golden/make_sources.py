@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the golden files of tests/test_source_words.c: small files in tests/golden/sources, and order.txt with what
+"""Makes the golden files of tests/pipeline/test_source_words.c: small files in tests/golden/sources, and order.txt with what
 tf.data gives for them. Run with numpy and TensorFlow installed: python3 make_sources.py"""
 import gzip, io, os, tarfile
 
@@ -21,7 +21,7 @@ def write(name, data):
 
 
 def text_of(value):
-    """As tests/stream_text.h prints: strings in quotes, numbers with 7 digits."""
+    """As tests/support/stream_text.h prints: strings in quotes, numbers with 7 digits."""
     if isinstance(value, tuple):
         return "(" + ", ".join(map(text_of, value)) + ")"
     if isinstance(value, np.ndarray) and value.ndim:

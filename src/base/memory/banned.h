@@ -4,7 +4,7 @@
    except budget.c, which is the allocator, and yaml.c, whose library's header
    mentions free. Headers that mention the words themselves come first. Words
    that we need as names of our own (open, read, write, rename) cannot be
-   poisoned: tests/test_banned.c looks for calls of those.
+   poisoned: tests/base/test_banned.c looks for calls of those.
 
    Instead: budget_take, arena_take, arena_string, snprintf, text_add,
    random_block, file_open, and a plim_status. */

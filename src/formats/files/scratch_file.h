@@ -2,7 +2,7 @@
 #ifndef FORMATS_FILES_SCRATCH_FILE_H
 #define FORMATS_FILES_SCRATCH_FILE_H
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 #define SCRATCH_BUFFER_BYTES ((size_t)64 * 1024)
 /* The file's own struct, with room to spare. */

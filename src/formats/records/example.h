@@ -7,7 +7,7 @@
 #ifndef FORMATS_RECORDS_EXAMPLE_H
 #define FORMATS_RECORDS_EXAMPLE_H
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 #define MOST_FEATURES MOST_COLUMNS
 

@@ -5,7 +5,7 @@
 #ifndef FORMATS_RECORDS_RECORD_PIPE_H
 #define FORMATS_RECORDS_RECORD_PIPE_H
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 struct pipe_input {
     /* What there is, up to `bytes`, at least one; *got == 0: the end. */

@@ -14,7 +14,7 @@
 #ifndef FORMATS_RECORDS_SNAPSHOT_H
 #define FORMATS_RECORDS_SNAPSHOT_H
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 #define SNAPSHOT_DIGEST 65 /* 64 hexadecimal digits and a NUL */
 

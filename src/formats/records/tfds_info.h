@@ -3,7 +3,7 @@
 #define FORMATS_RECORDS_TFDS_INFO_H
 
 #include "base/memory/arena.h"
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 #define TFDS_NAME_BYTES  128
 #define TFDS_PATH_BYTES  512

@@ -8,7 +8,7 @@
 
 #include "formats/containers/byte_stream.h"
 #include "formats/files/file_list.h"
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 struct turn_options {
     int64_t cycle_length; /* files in turns, as tf.data's interleave; 1: one after another; CYCLE_AUTO: up to 8 */

@@ -2,7 +2,7 @@
 #ifndef FORMATS_SOURCES_HDF5_SOURCE_H
 #define FORMATS_SOURCES_HDF5_SOURCE_H
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 struct hdf5_column {
     const char *path; /* "/train/images" */

@@ -2,7 +2,7 @@
 #ifndef FORMATS_SOURCES_NPZ_SOURCE_H
 #define FORMATS_SOURCES_NPZ_SOURCE_H
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 struct npz_column {
     const char *array; /* "x" is x.npy in the file */

@@ -2,7 +2,7 @@
 #ifndef FORMATS_TABLES_ROWS_H
 #define FORMATS_TABLES_ROWS_H
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 struct rows {
     struct file *file;

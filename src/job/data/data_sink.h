@@ -2,7 +2,7 @@
 #ifndef JOB_DATA_DATA_SINK_H
 #define JOB_DATA_DATA_SINK_H
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 struct sink; /* whatever the type makes of it */
 

@@ -3,7 +3,7 @@
 #define JOB_DATA_ELEMENT_TEXT_H
 
 #include "base/text/text.h"
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 /* "x [0.5 0.25 ... (784)]  word 'hello' (5 bytes)"; a record that is an Example by its features. */
 void element_text(struct text *out, const struct spec *spec, void *const *row);

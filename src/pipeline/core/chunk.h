@@ -2,7 +2,7 @@
 #ifndef PIPELINE_CORE_CHUNK_H
 #define PIPELINE_CORE_CHUNK_H
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 struct chunk {
     const struct spec *spec;

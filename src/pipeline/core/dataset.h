@@ -11,7 +11,7 @@
 #define PIPELINE_CORE_DATASET_H
 
 #include "base/log.h"
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 struct yaml;
 struct dataset; /* counted, immutable once built (but for expect); a failed one carries its error */

@@ -13,7 +13,7 @@
 #define PIPELINE_EXPRESSION_EXPRESSION_H
 
 #include "base/memory/arena.h"
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 #define EXPRESSION_MOST_BYTES 4096
 

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "pipeline/stages/keep/index_table.h"
+#include "base/sets/index_table.h"
 #include "pipeline/text/bpe.h"
 #include "pipeline/text/hashing.h"
 

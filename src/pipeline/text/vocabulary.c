@@ -15,8 +15,8 @@
 #include "base/memory/budget_stop.h"
 #include "base/numbers/checked.h"
 #include "base/numbers/digest.h"
+#include "base/sets/index_table.h"
 #include "formats/files/cursor.h"
-#include "pipeline/stages/keep/index_table.h"
 
 struct vocabulary {
     struct budget *budget;

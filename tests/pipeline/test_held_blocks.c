@@ -9,7 +9,7 @@
 
 #include "base/files/read_queue.h"
 #include "format_files.h"
-#include "formats/sources/source.h"
+#include "formats/source.h"
 #include "pipeline/core/dataset.h"
 #include "pipeline/stages/keep/held_blocks.h"
 

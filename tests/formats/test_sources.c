@@ -1,7 +1,7 @@
 /* test_sources.c - sources without a file: random, range, memory. */
 #include "format_files.h"
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 static void numbers_of_range(void **state)
 {

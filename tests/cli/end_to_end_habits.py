@@ -171,7 +171,7 @@ class Habits(unittest.TestCase):
         self.assertEqual((ran.stdout + ran.stderr).count("of an earlier run is kept"), 1, ran.stdout + ran.stderr)
 
     def test_the_graphs_of_the_documents_train(self):
-        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         pixels, labels = 8 * 32 * 32, [i % 10 for i in range(8)]
         npy(self.folder.name + "/p.npy", "<f4", (8, 32, 32, 1), struct.pack(f"<{pixels}f", *(i % 2 for i in range(pixels))))
         npy(self.folder.name + "/c.npy", "<i4", (8,), struct.pack("<8i", *labels))

@@ -4,7 +4,7 @@ it word for word, arguments that the layer takes; every word of training in doc/
 usage: test_documents.py PRINT_FACTS [--write]. With --write the columns that the tables decide are written anew."""
 import os, re, subprocess, sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROW = re.compile(r"^\| `([A-Za-z0-9_]+)` \|(.*)\|$")
 WORD = re.compile(r"`([a-z_0-9]+)")
 

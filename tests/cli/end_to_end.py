@@ -4,7 +4,7 @@ Each test is a process or several; figures are the kernel's. Times are never jud
 import fcntl, gzip, hashlib, json, os, pty, random, re, signal, struct, subprocess, sys, tempfile, termios, time, unittest, zlib
 
 PLIM = os.path.abspath(sys.argv.pop(1))
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MIB = 1 << 20
 SANITIZED = "SANITIZED" in os.environ  # no memory figure means anything then
 

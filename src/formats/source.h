@@ -7,8 +7,8 @@
    stream (reader): elements come one after another, from the beginning. Opening reads headers only; compressed
    files that are to be indexable are unpacked once into an unlinked scratch file (on the disk, within the
    disk budget) when reading starts. */
-#ifndef FORMATS_SOURCES_SOURCE_H
-#define FORMATS_SOURCES_SOURCE_H
+#ifndef FORMATS_SOURCE_H
+#define FORMATS_SOURCE_H
 
 #include "base/files/file.h"
 #include "base/memory/room.h"

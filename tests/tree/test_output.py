@@ -3,7 +3,7 @@
 First that the comparison can fail: a word, a count, a figure that is far off. Then the documents."""
 import importlib.machinery, importlib.util, os, subprocess, sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOL = os.path.join(ROOT, "tools", "regenerate-output")
 
 PLAN = ["budget 48.0 MiB (stated)   predicted peak 24.9 MiB, at conv2d_1 backward",

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 /* A file of version major.0 with this dict, padded as numpy does, and its data. Returns its size. */
 static size_t make_npy(uint8_t *out, int major, const char *dict, const void *data, size_t data_bytes)

@@ -3,7 +3,7 @@ opened and planned, too. TOLD_RUNS (10): how often a told budget is tried."""
 import json, os, subprocess, sys, tempfile, unittest
 
 PLIM = os.path.abspath(sys.argv.pop(1))
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MIB = 1 << 20
 TOLD_RUNS = int(os.environ.get("TOLD_RUNS", "10"))
 

@@ -3,13 +3,13 @@
 1. The shared library exports the functions that plimsoll.h declares, and nothing else.
 2. No object of the library refers to a function that ends the process. Assertions are for bugs of ours: a build that
    has them may refer to what they call, a release may not.
-3. tests/test_api_nonsense.c calls every function of plimsoll.h.
+3. tests/api/test_api_nonsense.c calls every function of plimsoll.h.
 4. The kernels of an instruction set lie together, with no code of anybody else's between (backends/cpu/cpu_unused.c)."""
 import os, re, subprocess, sys
 
 LIBRARY, ARCHIVE, PROGRAM = sys.argv[1:4]
 WITH_ASSERTIONS = "with-assertions" in sys.argv[4:]
-HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "include", "plimsoll.h")
+HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "include", "plimsoll.h")
 ENDING = {"abort", "exit", "_exit", "_Exit", "quick_exit", "__assert_fail", "__assert", "__assert_perror_fail",
           "err", "errx", "verr", "verrx", "error", "raise", "kill", "pthread_kill", "tgkill", "pthread_exit",
           "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "execv", "execve", "execvp", "execl", "system"}
@@ -46,7 +46,7 @@ def check_exports():
 
 
 def check_nonsense_table():
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "test_api_nonsense.c")
+    path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "api", "test_api_nonsense.c")
     with open(path, encoding="utf-8") as f:
         tried = set(re.findall(r"\bCALL\((plim_\w+),", f.read()))
     for name in sorted(declared() ^ tried):

@@ -3,7 +3,7 @@ in a cgroup of exactly the stated budget."""
 import json, os, resource, struct, subprocess, sys, tempfile, unittest, zipfile
 
 PLIM = os.path.abspath(sys.argv.pop(1))
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MIB = 1 << 20
 CGROUPS = [os.path.join("/sys/fs/cgroup", name) for name in ("memory/memory.limit_in_bytes", "cgroup.controllers")]
 

@@ -2,7 +2,7 @@
 import array, json, os, pty, random, re, shlex, shutil, struct, subprocess, sys, tarfile, tempfile, unittest
 
 PLIM = os.path.abspath(sys.argv.pop(1))
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GENERATOR, READ_DATA = os.environ.get("EXAMPLE_GENERATOR"), os.environ.get("EXAMPLE_READ_DATA")
 CUSTOM_LOOP = os.environ.get("EXAMPLE_CUSTOM_LOOP")
 MIB = 1 << 20

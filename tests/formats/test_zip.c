@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "formats/containers/zip.h"
-#include "formats/sources/source.h"
+#include "formats/source.h"
 #include "formats/tables/npy_fortran.h"
 
 static void find(struct npz_array *out, struct zip *zip, const char *name)

@@ -1,5 +1,5 @@
 /* source.c - what all sources share: columns, checks, closing. */
-#include "formats/sources/source.h"
+#include "formats/source.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <zlib.h>
 
 #include "formats/containers/gzip.h"
-#include "formats/sources/source.h"
+#include "formats/source.h"
 #include "pipeline/core/dataset.h"
 
 /* 2 images of 3 x 2. */

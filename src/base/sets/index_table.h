@@ -3,8 +3,8 @@
    A slot holds a number + 1 in its low bits, as many as the largest needs, and bits of the hash in the others: a slot
    of another hash is passed over without a look at what its number stands for. 0 is a free slot. Keys are the user's:
    he walks from slot to slot (table_first, table_next) and compares. A third of the slots stays free. */
-#ifndef PIPELINE_STAGES_KEEP_INDEX_TABLE_H
-#define PIPELINE_STAGES_KEEP_INDEX_TABLE_H
+#ifndef BASE_SETS_INDEX_TABLE_H
+#define BASE_SETS_INDEX_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 """in_cgroups.py PLIM SUITE:CLASS... - the end-to-end tests once more, each run of plim that has a stated budget in a cgroup of exactly
-that budget (tests/plim-in-cgroup). The tests have to pass as before, and the kernel must have killed nobody. Prints the
+that budget (tests/cli/plim-in-cgroup). The tests have to pass as before, and the kernel must have killed nobody. Prints the
 figures by class. Where no cgroup can be made it says so and is skipped; in CI that is a failure."""
 import collections, errno, os, subprocess, sys, time
 

@@ -1,14 +1,16 @@
-"""test_rooms.py - who includes whom: rooms only the rooms before them, the program only the public header.
+"""test_folders.py - who includes whom: a folder of src/ only the folders before it, the program only the public header.
 
-Also: file names are unique across the tree, and a source file says in its first line what it is for. There are no
-exceptions; a violation is one line."""
+Also: at most MOST_SOURCES sources in a folder, names that are unique across the tree, and a first line that says what the file
+is for. There are no exceptions; a violation is one line."""
 import os, re, sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ROOMS = ["base", "graph", "ops", "transform", "backends", "plan", "image", "formats", "pipeline", "model", "train",
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FOLDERS = ["base", "graph", "ops", "transform", "backends", "plan", "image", "formats", "pipeline", "model", "train",
          "report", "job", "api"]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
 SOURCES = (".c", ".h", ".def")
+MOST_SOURCES = 25
+NOT_SOURCES = ("tests/golden", "fuzz/corpus")  # data
 
 
 def files(folder):
@@ -31,18 +33,18 @@ def includes(path):
         yield text.count("\n", 0, match.start()) + 1, match[1] or match[2], match[1] is not None
 
 
-def room_of(path):
+def folder_of(path):
     return path.split(os.sep)[1]
 
 
-def check_room_include(path, what, quoted):
-    room, target = room_of(path), what.split("/")[0]
+def check_folder_include(path, what, quoted):
+    folder, target = folder_of(path), what.split("/")[0]
     if what == "plimsoll.h":
         return None
-    if target not in ROOMS:
-        return f"{what} is named without its room" if quoted else None
-    if ROOMS.index(target) > ROOMS.index(room):
-        return f"{room} includes {what}: {target} comes after {room}"
+    if target not in FOLDERS:
+        return f"{what} is named without its folder" if quoted else None
+    if FOLDERS.index(target) > FOLDERS.index(folder):
+        return f"{folder} includes {what}: {target} comes after {folder}"
     if not os.path.exists(os.path.join(ROOT, "src", what)):
         return f"{what} does not exist"
     return None
@@ -51,7 +53,7 @@ def check_room_include(path, what, quoted):
 def check_program_include(path, what, quoted):
     if what == "plimsoll.h" or (quoted and os.path.exists(os.path.join(ROOT, "cli", what))):
         return None
-    if quoted or what.split("/")[0] in ROOMS:
+    if quoted or what.split("/")[0] in FOLDERS:
         return f"the program includes {what}: the public header and its own are all it may"
     return None
 
@@ -59,11 +61,11 @@ def check_program_include(path, what, quoted):
 def check_includes():
     for path in files("src"):
         if path.endswith(SOURCES):
-            if room_of(path) not in ROOMS:
-                yield f"{path}: '{room_of(path)}' is not a room of ARCHITECTURE.md"
+            if folder_of(path) not in FOLDERS:
+                yield f"{path}: '{folder_of(path)}' is not a folder of ARCHITECTURE.md"
                 continue
             for line, what, quoted in includes(path):
-                problem = check_room_include(path, what, quoted)
+                problem = check_folder_include(path, what, quoted)
                 if problem:
                     yield f"{path}:{line}: {problem}"
     for path in files("cli"):
@@ -85,6 +87,24 @@ def check_names():
         seen.setdefault(name, path)
 
 
+def check_sizes():
+    count = {}
+    for path in [*files("src"), *files("cli"), *files("tests")]:
+        folder = os.path.dirname(path)
+        if not folder.startswith(NOT_SOURCES) and path.endswith((*SOURCES, ".py")):
+            count[folder] = count.get(folder, 0) + 1
+    for folder, sources in sorted(count.items()):
+        if sources > MOST_SOURCES:
+            yield f"{folder}: {sources} sources, at most {MOST_SOURCES}: a family becomes a folder of its own"
+
+
+def check_tests_mirror():
+    """tests/ has the folders of src/, and others by name."""
+    there = {e.name for e in os.scandir(os.path.join(ROOT, "tests")) if e.is_dir()}
+    for name in sorted(there - set(FOLDERS) - {"golden", "support", "cli", "tree", "__pycache__"}):
+        yield f"tests/{name}: there is no src/{name}"
+
+
 def check_first_lines():
     for path in [*files("include"), *files("src"), *files("cli"), *files("tests"), *files("fuzz")]:
         name = os.path.basename(path)
@@ -92,19 +112,19 @@ def check_first_lines():
             yield f"{path}:1: does not begin with '/* {name} - '"
 
 
-def check_rooms_of_the_document():
-    """The table of ARCHITECTURE.md has the same rooms in an order that the includes allow."""
+def check_folders_of_the_document():
+    """The table of ARCHITECTURE.md has the same folders in an order that the includes allow."""
     told = re.findall(r"^\| `src/(\w+)/` \|", text_of("ARCHITECTURE.md"), re.M)
-    if told != ROOMS:
-        yield f"ARCHITECTURE.md: its rooms are {', '.join(told)}; this test has {', '.join(ROOMS)}"
+    if told != FOLDERS:
+        yield f"ARCHITECTURE.md: its folders are {', '.join(told)}; this test has {', '.join(FOLDERS)}"
     there = sorted(e.name for e in os.scandir(os.path.join(ROOT, "src")) if e.is_dir())
-    if there != sorted(ROOMS):
-        yield f"src: its folders are {', '.join(there)}; this test has {', '.join(sorted(ROOMS))}"
+    if there != sorted(FOLDERS):
+        yield f"src: its folders are {', '.join(there)}; this test has {', '.join(sorted(FOLDERS))}"
 
 
 def main():
     failed = 0
-    for check in (check_includes, check_names, check_first_lines, check_rooms_of_the_document):
+    for check in (check_includes, check_names, check_sizes, check_tests_mirror, check_first_lines, check_folders_of_the_document):
         problems = list(check())
         print(*problems, sep="\n", end="\n" if problems else "")
         print(f"{check.__name__} ... {'FAIL' if problems else 'ok'}")
