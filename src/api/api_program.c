@@ -52,7 +52,7 @@ static plim_status make_plan(struct plim_program *program, int threads, plim_err
         .last_batch_evaluate = LAST_BATCH_ANY,
         .save_buffer_bytes = SAVE_BUFFER_BYTES,
     };
-    TRY(cpu_backend.open(&program->backend, program->budget, error));
+    TRY(backend_standard()->open(&program->backend, program->budget, error));
     backend_threads(program->backend, threads);
     input.backend = program->backend;
     return program_make(&program->plan, &input, error);

@@ -1,5 +1,40 @@
-/* backend.c - how a kernel says that it could not do its work. */
+/* backend.c - the list of backends, and how a kernel says that it could not do its work. */
 #include "backends/backend.h"
+
+#include <string.h>
+
+#include "base/memory/mappings.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+static const struct backend_type *const all_backends[] = {
+#define BACKEND(name) &name##_backend,
+#include "backends/backends.def"
+#undef BACKEND
+};
+
+const struct backend_type *backend_standard(void)
+{
+    return all_backends[0];
+}
+
+const struct backend_type *backend_find(const char *name)
+{
+    for (int i = 0; i < COUNT(all_backends); i++)
+        if (strcmp(all_backends[i]->name, name) == 0)
+            return all_backends[i];
+    return NULL;
+}
+
+int backends_unused_code(struct code_range *out, const struct backend *backend)
+{
+    int count = 0;
+    for (int i = 0; i < COUNT(all_backends); i++)
+        if (all_backends[i]->unused_code)
+            count += all_backends[i]->unused_code(out + count, MOST_UNUSED - count,
+                                                  backend && backend->type == all_backends[i] ? backend : NULL);
+    return count;
+}
 
 void backend_fail(struct backend *backend, plim_status status)
 {

@@ -29,6 +29,10 @@ struct kernel {
 #define EACH_GRAIN 512
 
 struct backend;
+struct batch;
+struct code_range;
+struct machine;
+struct phase;
 
 struct backend_type {
     const char *name; /* "cpu", "reference" */
@@ -48,6 +52,14 @@ struct backend_type {
        a loop of multiply-adds in registers; bytes of one that reads two thirds of `room` and writes the last third. */
     double (*peak_operations)(const struct backend *backend);
     double (*peak_bytes)(const struct backend *backend, void *room, size_t bytes);
+    /* Where kernels lie in our code that nobody will run: those for other processors, and those that this backend has not
+       prepared (NULL: none is). No page of theirs is touched but at the edges, so they are not counted as memory. Room for
+       `most`; may be NULL. */
+    int (*unused_code)(struct code_range *out, int most, const struct backend *backend);
+    /* Runs a whole phase in the place of the machine's own loop over instructions, for a backend that records a phase once
+       and replays it; may be NULL. `batch` and `phase` are the machine's (train/trainer.h, plan/plan.h). */
+    void (*run_phase)(struct backend *backend, struct machine *machine, const struct phase *phase,
+                      const struct batch *batch);
 };
 
 struct backend {
@@ -70,13 +82,16 @@ void backend_fail(struct backend *backend, plim_status status);
 /* After a step, before its results are used or saved: whether every kernel so far did its work. */
 plim_status backend_check(struct backend *backend, plim_error *error);
 
-extern const struct backend_type reference_backend, cpu_backend;
+#define BACKEND(name) extern const struct backend_type name##_backend;
+#include "backends/backends.def"
+#undef BACKEND
 
-/* Where kernels lie in our code that nobody will run, those for other processors and those that this backend has not
-   prepared (NULL: none at all): they are linked one set behind the other (test_symbols.py looks), and no page of theirs
-   is ever touched but at the edges. */
+/* The first of backends.def. */
+const struct backend_type *backend_standard(void);
+/* NULL when there is none of that name. */
+const struct backend_type *backend_find(const char *name);
+/* unused_code of all backends, of which `backend` (or NULL) is the one that is open. */
 #define MOST_UNUSED 64
-struct code_range;
-int cpu_unused_code(struct code_range *out, const struct backend *backend); /* room for MOST_UNUSED */
+int backends_unused_code(struct code_range *out, const struct backend *backend);
 
 #endif

@@ -75,7 +75,7 @@ static plim_status open_all(struct plim_job *job, plim_error *error)
     if (job->validation.yaml)
         TRY(job_data_trains(job, &job->validation, error));
     TRY(job_data_check(job, error));
-    TRY(cpu_backend.open(&job->backend, job->budget, error));
+    TRY(backend_standard()->open(&job->backend, job->budget, error));
     backend_threads(job->backend, job->compute_threads);
     return PLIM_OK;
 }

@@ -86,7 +86,7 @@ plim_status job_measure(struct plim_job *job, uint64_t later_bytes, plim_error *
     struct mappings mappings;
     struct budget_figures figures = budget_figures(job->budget);
     struct code_range unused[MOST_UNUSED];
-    int count = cpu_unused_code(unused, job->backend);
+    int count = backends_unused_code(unused, job->backend);
     TRY(mappings_read(&mappings, job->budget, unused, count, error));
     if (!usage_now(&usage))
         return fail(error, PLIM_IO, "cannot read this process's memory from /proc");

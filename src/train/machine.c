@@ -239,12 +239,8 @@ static void poison_dead(const struct machine *machine, const struct phase *phase
             memset(machine->arena + phase->instance[k].offset, POISON, phase->instance[k].bytes);
 }
 
-void machine_run(struct machine *machine, int phase_index, const struct batch *batch)
+void machine_run_instructions(struct machine *machine, const struct phase *phase, const struct batch *batch)
 {
-    const struct phase *phase = &machine->program->phase[phase_index];
-    unsigned mode = floats_enter(); /* the caller's thread is the host's: its mode comes back below */
-    if (machine->poison)
-        poison_all(machine);
     for (int i = 0; i < phase->instruction_count; i++) {
         struct execution execution = {.machine = machine, .instruction = &phase->instruction[i], .batch = batch};
         const struct chain *chain = &execution.instruction->chain;
@@ -262,6 +258,19 @@ void machine_run(struct machine *machine, int phase_index, const struct batch *b
         if (machine->poison)
             poison_dead(machine, phase, i);
     }
+}
+
+void machine_run(struct machine *machine, int phase_index, const struct batch *batch)
+{
+    const struct phase *phase = &machine->program->phase[phase_index];
+    struct backend *backend = machine->program->backend;
+    unsigned mode = floats_enter(); /* the caller's thread is the host's: its mode comes back below */
+    if (machine->poison)
+        poison_all(machine);
+    if (backend->type->run_phase)
+        backend->type->run_phase(backend, machine, phase, batch);
+    else
+        machine_run_instructions(machine, phase, batch);
     floats_restore(mode);
 }
 

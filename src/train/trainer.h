@@ -27,6 +27,9 @@ void machine_close(struct machine *machine);
 /* Runs every instruction of the phase on this batch, whose count must be the batch of the
    graph or the last batch that the plan was told of. Allocates nothing. */
 void machine_run(struct machine *machine, int phase, const struct batch *batch);
+/* The instructions of a phase one after another: what machine_run does unless the backend has a run_phase of its own, and what
+   such a one may call. */
+void machine_run_instructions(struct machine *machine, const struct phase *phase, const struct batch *batch);
 /* Where a weight, a state or a result of a phase lives. */
 void *machine_data(const struct machine *machine, int phase, const struct tensor *tensor);
 /* The buffer of a phase without graph (save, resume); NULL and 0 when there is none. Its bytes

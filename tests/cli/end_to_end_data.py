@@ -348,7 +348,7 @@ class GraphDocument(unittest.TestCase):
 
     def setUp(self):
         self.text, self.header, self.words = (self.read(*path) for path in (
-            ("doc", "c-api.md"), ("include", "plimsoll.h"), ("src", "model", "op_words.def")))
+            ("doc", "c-api.md"), ("include", "plimsoll.h"), ("src", "model", "ops", "op_words.def")))
 
     def read(self, *path):
         with open(os.path.join(ROOT, *path), encoding="utf-8") as f:

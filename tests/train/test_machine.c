@@ -291,6 +291,38 @@ static void elements_of_one_slice_are_shared(void **state)
     free_data(&data);
 }
 
+static int phases_run;
+
+/* Stands for a backend that records a phase and replays it. */
+static void count_phase(struct backend *backend, struct machine *machine, const struct phase *phase,
+                        const struct batch *batch)
+{
+    assert_ptr_equal(backend, machine->program->backend);
+    phases_run++;
+    machine_run_instructions(machine, phase, batch);
+}
+
+/* A backend may run whole phases itself: the machine hands each to it, and only to it. */
+static void a_backend_runs_phases_itself(void **state)
+{
+    struct backend_type own = reference_backend;
+    struct bench bench[2];
+    struct data data;
+    (void)state;
+    own.run_phase = count_phase;
+    make_data(&data, MLP, 16);
+    struct batch batch = batch_of(&data, MLP, 16);
+    for (int i = 0; i < 2; i++) {
+        open_hidden(&bench[i], MLP, 16, 0, 2, 16, i ? &own : &reference_backend);
+        machine_run(&bench[i].machine, PHASE_TRAIN, &batch);
+        assert_int_equal(phases_run, i);
+    }
+    check_alike(&bench[0], &bench[1], &batch);
+    for (int i = 0; i < 2; i++)
+        close_bench(&bench[i]);
+    free_data(&data);
+}
+
 /* A short batch in a large plan is the same step as a plan of that size. */
 static void check_short(enum which which, int64_t batch, int64_t count)
 {
@@ -434,6 +466,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_is_shared),
         cmocka_unit_test(elements_of_one_slice_are_shared),
+        cmocka_unit_test(a_backend_runs_phases_itself),
         cmocka_unit_test(same_bits_on_any_threads),
         cmocka_unit_test(same_bits_over_any_garbage),
         cmocka_unit_test(short_batches),

@@ -98,9 +98,9 @@ def check_refused(path):
     with open(path, encoding="utf-8") as f:
         text = f.read()
     named = set(re.findall(r"`(\w+)`", text[text.index("## Refused by name"):])) - {"map"}
-    with open(os.path.join(ROOT, "src", "model", "keras_layers.def"), encoding="utf-8") as f:
+    with open(os.path.join(ROOT, "src", "model", "keras", "keras_layers.def"), encoding="utf-8") as f:
         words = re.findall(r"KERAS\((\w+)\)", f.read().split("\n", 1)[1])
-    with open(os.path.join(ROOT, "src", "pipeline", "map_functions.c"), encoding="utf-8") as f:
+    with open(os.path.join(ROOT, "src", "pipeline", "maps", "map_functions.c"), encoding="utf-8") as f:
         text = f.read()
     later = text[text.index("later_functions[] = {"):]
     functions = re.findall(r'"(\w+)"', later[:later.index("};")])

@@ -71,7 +71,7 @@ def check_kernels_lie_together():
     for binary in (LIBRARY, PROGRAM):
         code = [(int(f[0], 16), f[2].split(".")[0]) for f in (line.split() for line in nm("-n", "--defined-only", binary)) if f[1] in "tT"]
         for variant in ("plain", "avx2", "avx512"):
-            archive = os.path.join(os.path.dirname(ARCHIVE), "src", f"libplimsoll-cpu-{variant}.a")
+            archive = os.path.join(os.path.dirname(ARCHIVE), "src", "backends", "cpu", f"libplimsoll-cpu-{variant}.a")
             if not os.path.exists(archive):
                 continue
             theirs = {f[-1].split(".")[0] for f in (line.split() for line in nm("--defined-only", archive)) if len(f) == 3}

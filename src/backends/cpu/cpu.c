@@ -306,4 +306,5 @@ const struct backend_type cpu_backend = {
     .features = cpu_features,
     .peak_operations = cpu_peak_operations,
     .peak_bytes = cpu_peak_bytes,
+    .unused_code = cpu_unused_code,
 };

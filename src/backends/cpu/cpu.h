@@ -87,6 +87,9 @@ plim_status cpu_make_widened(struct cpu_kernel *out, const struct cpu_request *r
 plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
                         const int64_t *short_rows, int short_count, plim_error *error);
 
+/* The backend's unused_code: the kernels are linked one set behind the other (test_symbols.py looks). */
+int cpu_unused_code(struct code_range *out, int most, const struct backend *backend);
+
 static inline bool cpu_all_f32(const struct node *node)
 {
     for (int i = 0; i < node->input_count; i++)

@@ -79,14 +79,13 @@ static int unused_objects(struct code_range *out, int room, const struct cpu_var
     return count;
 }
 
-int cpu_unused_code(struct code_range *out, const struct backend *backend)
+int cpu_unused_code(struct code_range *out, int most, const struct backend *backend)
 {
     int count = 0;
-    const struct cpu_backend *cpu =
-        backend && backend->type == &cpu_backend ? (const struct cpu_backend *)backend : NULL;
+    const struct cpu_backend *cpu = (const struct cpu_backend *)backend;
     for (int i = 0; i < cpu_choices_count; i++) {
         const struct cpu_variant *variant = cpu_choices[i].variant;
-        count += unused_objects(out + count, MOST_UNUSED - count, variant, cpu && cpu->variant == variant ? cpu : NULL);
+        count += unused_objects(out + count, most - count, variant, cpu && cpu->variant == variant ? cpu : NULL);
     }
     return count;
 }

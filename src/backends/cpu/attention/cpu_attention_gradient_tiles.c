@@ -2,8 +2,8 @@
    blocks of keys and queries. p and ds are no bf16: they go through in two parts (cpu_split.h). dq of a head and dk and
    dv of a group are f32 until all is added, then rounded once. */
 #include "backends/cpu/attention/cpu_attention.h"
+#include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_split.h"
-#include "backends/cpu/gemm/cpu_matmul_tiles.h"
 #include "backends/cpu/gemm/gemm_tiles.h"
 
 #if LANES == 16

@@ -2,8 +2,8 @@
    and keys. p is no bf16: it goes through in two parts (cpu_split.h). The sum of a block of queries is f32 until its
    last key, then rounded once. */
 #include "backends/cpu/attention/cpu_attention.h"
+#include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_split.h"
-#include "backends/cpu/gemm/cpu_matmul_tiles.h"
 #include "backends/cpu/gemm/gemm_tiles.h"
 
 #if LANES == 16

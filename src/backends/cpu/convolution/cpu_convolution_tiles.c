@@ -3,7 +3,7 @@
    Both are walks (cpu_walk.h) over planes (tile_planes.h): 32 outputs one behind the other are a block's rows, each
    cell of the kernel is a step or several. Where nothing has to be padded the planes are x itself. Sums are f32, each
    output is rounded once. */
-#include "backends/cpu/gemm/cpu_matmul_tiles.h"
+#include "backends/cpu/cpu_own.h"
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/gemm/tile_planes.h"
 #include "backends/cpu/gemm/tile_steps.h"

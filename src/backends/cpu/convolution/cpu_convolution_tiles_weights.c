@@ -4,7 +4,7 @@
    together: some columns of dy are packed in the order of their planes (tile_planes.h), with zeros for cells that are
    nobody's; against them some channels of x at a time are turned, each channel a row of cells, so that a kernel's cell
    only moves where rows begin. Sums over the outputs of a share start at 0 and are added to dk in f32. */
-#include "backends/cpu/gemm/cpu_matmul_tiles.h"
+#include "backends/cpu/cpu_own.h"
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/gemm/tile_planes.h"
 #include "backends/cpu/gemm/tile_steps.h"

@@ -72,7 +72,7 @@ RUNNER(run_scale)
         y[i] = a[i] * factor;
 }
 
-RUNNER(run_rescale)
+static RUNNER(run_rescale)
 {
     OPERANDS;
     const struct rescale_attributes *attributes = call->node->attributes;
@@ -82,7 +82,7 @@ RUNNER(run_rescale)
         y[i] = madd(a[i], scale, offset);
 }
 
-RUNNER(run_rescale_u8)
+static RUNNER(run_rescale_u8)
 {
     OPERANDS;
     const struct rescale_attributes *attributes = call->node->attributes;
@@ -94,7 +94,7 @@ RUNNER(run_rescale_u8)
 }
 
 /* numpy's own type; computed as the reference does it, in double. */
-RUNNER(run_rescale_f64)
+static RUNNER(run_rescale_f64)
 {
     OPERANDS;
     const struct rescale_attributes *attributes = call->node->attributes;

@@ -105,7 +105,7 @@ RUNNER(run_dropout)
         drop_sample(y + n * row, x + n * row, row, call->begin + n, &drop);
 }
 
-RUNNER(run_dropout_shared)
+static RUNNER(run_dropout_shared)
 {
     const struct dropout_attributes *attributes = call->node->attributes;
     const struct shape *shape = &call->node->output[0]->shape;

@@ -2,7 +2,7 @@
 
    size[0]: inner extent, size[1]: columns, size[2]: of matmul, whether columns are cut; of weight gradients, rows of
    the product in a row of dw; size[3]: rows a sample. */
-#include "backends/cpu/gemm/cpu_matmul_tiles.h"
+#include "backends/cpu/cpu_own.h"
 #include "backends/cpu/gemm/gemm_tiles.h"
 #include "ops/ops.h"
 

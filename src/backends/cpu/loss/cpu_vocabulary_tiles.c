@@ -5,8 +5,8 @@
 
    size[3]: elements of h packed for logits. */
 #include "backends/cpu/cpu_bf16.h"
+#include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_row_sums.h"
-#include "backends/cpu/gemm/cpu_matmul_tiles.h"
 #include "backends/cpu/gemm/gemm_tiles.h"
 #include "backends/cpu/loss/cpu_vocabulary.h"
 
