@@ -77,7 +77,7 @@ def check_arguments(program, path, rows):
     return [f"{path}: layer {layer} takes no {word}" for layer, word in asked if answers.get((layer, word)) != "known"]
 
 
-SOURCE = "src/model/"
+SOURCE = "src/model/training/"
 TRAINING = {  # what training.md has to name: a file, where its table begins (it ends with "};"), and how words stand in it
     "optimizer": ("optimizer_types.c", None, r'\.name = "(\w+)"'),
     "argument of an optimizer": ("optimizer_types.c", None, r'(?:(?:BETA|NUMBER|TRUTH)\("(\w+)"|\{"(\w+)", AT)'),
@@ -88,8 +88,8 @@ TRAINING = {  # what training.md has to name: a file, where its table begins (it
     "argument of a loss": ("losses.c", None, r'"(\w+)", SETTING_'),
     "metric": ("metrics.c", "metric_type metrics[] = {", r'\{(?:\.name = )?"(\w+)"'),
     "metric of sums": ("metric_sums.c", "summed_metrics[] = {", r'(?:\.name = |[A-Z]+\()"(\w+)"'),
-    "initializer": ("initializer.c", "words[] = {", r'\{"(\w+)"'),
-    "regularizer or constraint": ("weight_options.c", "regularizers[] =", r'\{"(\w+)",\s*(?:NULL|")'),
+    "initializer": ("../layers/initializer.c", "words[] = {", r'\{"(\w+)"'),
+    "regularizer or constraint": ("../layers/weight_options.c", "regularizers[] =", r'\{"(\w+)",\s*(?:NULL|")'),
 }
 
 
