@@ -1,8 +1,12 @@
-"""test_documents.py - doc/ops.md and doc/layers.md against the tables: every op and layer once, what the tables say of
-it word for word, arguments that the layer takes; every word of training in doc/training.md, every option in doc/plim.1.
+"""test_documents.py - the documents against the tables of the sources.
+
+doc/ops.md and doc/layers.md: every op and layer once, what the tables say of it word for word, arguments that the layer
+takes. doc/data.md: every source, stage and function of map:, each with every option. doc/training.md, doc/job-files.md,
+doc/models.md, doc/budget.md, doc/errors.md, doc/json.md, doc/plim.1: every word, key, tag, status, field and option.
+All pages: no line is too long, README.md has at most a page, links lead somewhere.
 
 usage: test_documents.py PRINT_FACTS [--write]. With --write the columns that the tables decide are written anew."""
-import os, re, subprocess, sys
+import glob, os, re, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ROW = re.compile(r"^\| `([A-Za-z0-9_]+)` \|(.*)\|$")
@@ -77,7 +81,37 @@ def check_arguments(program, path, rows):
     return [f"{path}: layer {layer} takes no {word}" for layer, word in asked if answers.get((layer, word)) != "known"]
 
 
-SOURCE = "src/model/training/"
+def read(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as f:
+        return f.read()
+
+
+def source(name):
+    """The text of a file below src/, whose name is unique there, or of all files that a pattern names."""
+    paths = sorted(glob.glob(os.path.join(ROOT, "src", "**", name), recursive=True))
+    if not paths or (len(paths) > 1 and "*" not in name):
+        raise FileNotFoundError(f"src/**/{name}: {len(paths)} files")
+    return "\n".join(read(path) for path in paths)
+
+
+def between(text, begin, end):
+    """What lies behind `begin`, up to `end` (or the end of the text)."""
+    text = text[text.index(begin) + len(begin):]
+    return text[:text.index(end)] if end and end in text else text
+
+
+def lacking(page, kind, words, named):
+    """Complaints for words that are not in `named`; one where no words were found at all."""
+    if not words:
+        return [f"{page}: no {kind} was found in the sources: test_documents.py no longer reads them"]
+    return [f"{page}: {kind} {w} is missing" for w in dict.fromkeys(words) if w not in named]
+
+
+def code_words(text):
+    """Words in backquotes, alone or at the head of what stands there."""
+    return set(re.findall(r"`(\w+)", text))
+
+
 TRAINING = {  # what training.md has to name: a file, where its table begins (it ends with "};"), and how words stand in it
     "optimizer": ("optimizer_types.c", None, r'\.name = "(\w+)"'),
     "argument of an optimizer": ("optimizer_types.c", None, r'(?:(?:BETA|NUMBER|TRUTH)\("(\w+)"|\{"(\w+)", AT)'),
@@ -88,22 +122,17 @@ TRAINING = {  # what training.md has to name: a file, where its table begins (it
     "argument of a loss": ("losses.c", None, r'"(\w+)", SETTING_'),
     "metric": ("metrics.c", "metric_type metrics[] = {", r'\{(?:\.name = )?"(\w+)"'),
     "metric of sums": ("metric_sums.c", "summed_metrics[] = {", r'(?:\.name = |[A-Z]+\()"(\w+)"'),
-    "initializer": ("../layers/initializer.c", "words[] = {", r'\{"(\w+)"'),
-    "regularizer or constraint": ("../layers/weight_options.c", "regularizers[] =", r'\{"(\w+)",\s*(?:NULL|")'),
+    "initializer": ("initializer.c", "words[] = {", r'\{"(\w+)"'),
+    "regularizer or constraint": ("weight_options.c", "regularizers[] =", r'\{"(\w+)",\s*(?:NULL|")'),
 }
 
 
 def check_refused(path):
     """What is refused by name is listed, all of it and nothing else: layers and functions of map:."""
-    with open(path, encoding="utf-8") as f:
-        text = f.read()
+    text = read(path)
     named = set(re.findall(r"`(\w+)`", text[text.index("## Refused by name"):])) - {"map"}
-    with open(os.path.join(ROOT, "src", "model", "keras", "keras_layers.def"), encoding="utf-8") as f:
-        words = re.findall(r"KERAS\((\w+)\)", f.read().split("\n", 1)[1])
-    with open(os.path.join(ROOT, "src", "pipeline", "maps", "map_functions.c"), encoding="utf-8") as f:
-        text = f.read()
-    later = text[text.index("later_functions[] = {"):]
-    functions = re.findall(r'"(\w+)"', later[:later.index("};")])
+    words = re.findall(r"KERAS\((\w+)\)", source("keras_layers.def").split("\n", 1)[1])
+    functions = re.findall(r'"(\w+)"', between(source("map_functions.c"), "later_functions[] = {", "};"))
     if not words or not functions:
         return [f"{path}: nothing that is refused was found: test_documents.py no longer reads it"]
     words = set(words + functions)
@@ -113,19 +142,192 @@ def check_refused(path):
 
 def check_training(path):
     """Every word of the tables stands in the page."""
-    with open(path, encoding="utf-8") as f:
-        named = set(re.findall(r"`(\w+)`", f.read()))
-    bad = []
+    named, bad = set(re.findall(r"`(\w+)`", read(path))), []
     for kind, (name, begin, word) in TRAINING.items():
-        with open(os.path.join(ROOT, SOURCE, name), encoding="utf-8") as f:
-            text = f.read()
-        if begin:
-            text = text[text.index(begin):]
-            text = text[:text.index("\n};")]
+        text = between(source(name), begin, "\n};") if begin else source(name)
         words = [match[1] or match[2] if match.re.groups > 1 else match[1] for match in re.finditer(word, text)]
-        if not words:
-            bad.append(f"{name}: no {kind} found: test_documents.py no longer reads it")
-        bad += [f"{path}: {kind} {w} is missing" for w in dict.fromkeys(words) if w not in named]
+        bad += lacking(path, kind, words, named)
+    return bad
+
+
+# ---- doc/data.md ----
+
+SETTING = re.compile(r'\{\s*"(\w+)", SETTING_')
+
+
+def data_parts(text):
+    """{name: what the page says of it}: the rows that name it in their first cell, and tables and sections that name it
+    in their heading."""
+    parts = {}
+
+    def add(names, more):
+        for name in names:
+            parts[name] = parts.get(name, "") + "\n" + more
+    heading, table = [], []
+    for line in text.split("\n"):
+        first = line.split("|")[1] if line.startswith("|") else ""
+        if line.startswith("#"):
+            heading = re.findall(r"`(\w+)`", line)
+        if not first:
+            table = []
+        elif first.startswith(" option of "):
+            table = re.findall(r"`(\w+)`", first)
+        add(heading + table, line)
+        add([name for name in re.findall(r"`(\w+)`", first) if name not in heading + table], line)
+    return parts
+
+
+def check_options(page, kind, names, parts, text, here):
+    """Each of `names` has a part in the page; each option of `text` is in the part of one that is defined `here`."""
+    bad = lacking(page, kind, names, parts)
+    said = code_words("\n".join(parts.get(name, "") for name in here))
+    alone = set(here)  # {"batch", SETTING_WHOLE}: the value without its option
+    bad += [f"{page}: option {option} of {kind} {', '.join(here)} is missing"
+            for option in dict.fromkeys(SETTING.findall(text)) if option not in said | alone]
+    return bad
+
+
+def check_sources(page, text):
+    parts, shared, bad = data_parts(text), SETTING.findall(source("file_keys.*").replace("\\\n", "")), []
+    many = code_words(between(text, "### Options of sources that read many files", "\n### "))
+    bad += lacking(page, "option of many files", shared, many)
+    keys = re.findall(r"^SOURCE\((\w+)\)", source("sources.def"), re.M)
+    bad += [f"{page}: source {key} has no section" for key in keys if not re.search(rf"^### `{key}`$", text, re.M)]
+    for key in keys:
+        bad += check_options(page, "source", [key], parts, source(f"key_{key}.c"), [key])
+    return bad if keys else bad + lacking(page, "source", keys, [])
+
+
+def check_stages(page, text):
+    parts, bad = data_parts(text), []
+    stages = re.findall(r"^STAGE\((\w+)\)", source("stages.def"), re.M)
+    bad += lacking(page, "stage", stages, parts)
+    for path in sorted(glob.glob(os.path.join(ROOT, "src", "pipeline", "stages", "**", "*.c"), recursive=True)):
+        here = [s for s in re.findall(r"const struct stage stage_(\w+) = \{", read(path)) if s in stages]
+        if here:
+            bad += check_options(page, "stage", here, parts, read(path), here)
+    return bad
+
+
+def check_functions(page, text):
+    parts, bad, found = data_parts(text), [], set()
+    functions = re.findall(r"^MAP_FUNCTION\((\w+)\)", source("map_functions.def"), re.M)
+    bad += lacking(page, "function of map:", functions, parts)
+    for path in sorted(glob.glob(os.path.join(ROOT, "src", "pipeline", "maps", "**", "map_*.c"), recursive=True)):
+        here = [f for f in re.findall(r'(?:\.name = "|^[A-Z_]+\()(\w+)', read(path), re.M) if f in functions]
+        found |= set(here)
+        if here:
+            bad += check_options(page, "function of map:", here, parts, read(path), here)
+    return bad + [f"no file of src/pipeline/maps defines {f}: test_documents.py no longer reads it"
+                  for f in functions if f not in found]
+
+
+def check_data():
+    page = "doc/data.md"
+    text = read(page)
+    return (check_sources(page, between(text, "\n## Sources", "\n## Stages")) +
+            check_stages(page, between(text, "\n## Stages", "\n## Functions of map")) +
+            check_functions(page, between(text, "\n## Functions of map", "\n### Expressions")) +
+            lacking(page, "function of expressions",
+                    re.findall(r'^    \{"(\w+)", \d, \d, ', source("expression_parse.c"), re.M),
+                    code_words(between(text, "\n### Expressions", "\n## "))))
+
+
+# ---- the other pages ----
+
+def settings_of(name, table):
+    return SETTING.findall(between(source(name), table + "[] = {", "\n};"))
+
+
+def check_job_files():
+    top, train = read("doc/job-files.md"), between(read("doc/job-files.md"), "## Keys of `train`", "\n## ")
+    models = read("doc/models.md")
+    bad = lacking("doc/job-files.md", "key", settings_of("job_read.c", "top_settings"),
+                  code_words(between(top, "## Keys at the top", "\n## ")))
+    bad += lacking("doc/job-files.md", "key of data:", settings_of("job_read.c", "data_settings"),
+                   code_words(between(top, "## Keys of `data`", "\n## ")))
+    bad += lacking("doc/job-files.md", "key of train:", settings_of("job_read.c", "train_settings"), code_words(train))
+    for name, table in (("job_model.c", "model_settings"), ("model_read.c", "scope_settings"), ("model_read.c", "use_settings")):
+        bad += lacking("doc/models.md", "key of a model", settings_of(name, table), set(re.findall(r"\w+", models)))
+    policies = re.findall(r'\{"(\w+)", TYPE_', between(source("policy.c"), "policies[] = ", "};"))
+    return bad + lacking("doc/models.md", "policy", policies, code_words(models))
+
+
+def check_errors():
+    """Every status word with its exit code, as status.c has them."""
+    page = "doc/errors.md"
+    statuses = re.findall(r'\[PLIM_(\w+)\] = \{"(\w+)", (\d+)\}', source("status.c"))
+    declared = re.findall(r"^    PLIM_(\w+)(?: = 0)?,?", between(read("include/plimsoll.h"), "typedef enum plim_status {", "}"), re.M)
+    codes = dict(re.findall(r"^\| (\d+) \|[^|]*\|([^|]*)\|$", read(page), re.M))
+    rows = re.findall(r"^\| `([A-Z_]+)` \|", between(read(page), "## Status words", "\n## "), re.M)
+    bad = lacking(page, "status", [name for _, name, _ in statuses] + declared, rows)
+    return bad + [f"{page}: {name} is not beside exit code {code}" for _, name, code in statuses
+                  if name not in code_words(codes.get(code, ""))]
+
+
+def check_json():
+    """Every event has a section, every field stands in the page."""
+    page = "doc/json.md"
+    files = [source(name) for name in ("event_json.c", "job_explain.c", "summary.c", "data_report.c", "job_inspect.c")]
+    printed = "".join(read(path) for path in sorted(glob.glob(os.path.join(ROOT, "cli", "*.c"))))
+    fields = re.findall(r'json_(?:string|int|uint|double|bool|object|array)\(&?json, "(\w+)"', "".join(files))
+    fields += re.findall(r'\\"(\w+)\\":', printed)
+    events = re.findall(r'json_string\(&json, "event", "(\w+)"\)|begin\(report, &json, "(\w+)"\)', "".join(files))
+    events = [a or b for a, b in events] + re.findall(r'\\"event\\":\\"(\w+)', printed)
+    named = code_words(read(page)) | {"event"}
+    named |= set(re.findall(r'"(\w+)"', " ".join(re.findall(r"`\{[^`]*\}`", read(page)))))
+    bad = lacking(page, "field", fields, named)
+    return bad + lacking(page, "event", events, re.findall(r"^## (\w+)$", read(page), re.M))
+
+
+def check_budget():
+    tags = re.findall(r"X\([A-Z]+, (\w+)\)", source("budget.h"))
+    return lacking("doc/budget.md", "tag", tags, re.findall(r"^\| `(\w+)` \|", read("doc/budget.md"), re.M))
+
+
+# ---- all pages ----
+
+def anchors(text):
+    """GitHub's anchors of the headings."""
+    titles = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def check_links(page, text):
+    bad = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        whole = os.path.normpath(os.path.join(ROOT, os.path.dirname(page), path)) if path else os.path.join(ROOT, page)
+        if not os.path.exists(whole):
+            bad.append(f"{page}: the link {target} leads nowhere")
+        elif anchor and anchor not in anchors(read(whole)):
+            bad.append(f"{page}: the link {target} has no such heading")
+    return bad
+
+
+def check_lines(page, lines, most):
+    """No line of more characters, but what a program printed and rows that tables decide."""
+    bad, shown = [], False
+    for number, line in enumerate(lines):
+        shown = line == "```console" or (shown and line != "```")
+        made = os.path.basename(page) in ("ops.md", "layers.md") and ROW.match(line)
+        if len(line) > most and not shown and not made:
+            bad.append(f"{page}:{number + 1}: {len(line)} characters; at most {most}")
+    return bad
+
+
+def check_pages():
+    readme = read("README.md")
+    bad = check_lines("README.md", readme.split("\n"), 120) + check_links("README.md", readme)
+    if readme.count("\n") > 150:
+        bad.append(f"README.md: {readme.count(chr(10))} lines; at most 150")
+    for path in sorted(glob.glob(os.path.join(ROOT, "doc", "*.md"))):
+        page = os.path.relpath(path, ROOT)
+        bad += check_lines(page, read(page).split("\n"), 160) + check_links(page, read(page))
+        if page not in readme:
+            bad.append(f"README.md does not name {page}")
     return bad
 
 
@@ -152,9 +354,7 @@ def main():
     bad += more + check_arguments(program, layers, rows)
     bad += check_refused(layers)
     bad += check_training(os.path.join(ROOT, "doc", "training.md")) + check_manual(os.path.join(ROOT, "doc", "plim.1"))
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as f:
-        readme = f.read()
-    bad += [f"README.md does not name {page}" for page in ("doc/ops.md", "doc/layers.md", "doc/training.md") if page not in readme]
+    bad += check_data() + check_job_files() + check_errors() + check_json() + check_budget() + check_pages()
     print("\n".join(bad) if bad else f"{len(tables['op'])} ops, {len(tables['layer'])} layers ... ok")
     return 1 if bad else 0
 
