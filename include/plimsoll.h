@@ -111,7 +111,7 @@ typedef struct plim_plan_report {
     uint64_t smallest_budget_bytes;
     int64_t largest_batch; /* of plim_job_plan; 0 where a run planned for itself, which does not look for it */
     const char *text;      /* the plan for people, several lines */
-    const char *json;      /* the plan object of the contract, one line */
+    const char *json;      /* the plan object of doc/json.md, one line */
 } plim_plan_report;
 
 #define PLIM_MOST_METRICS 64
@@ -688,7 +688,7 @@ PLIM_API plim_status plim_report_make(plim_report **report, plim_report_form for
 PLIM_API void plim_report_free(plim_report *report);
 /* A plim_listener; context is the report. */
 PLIM_API void plim_report_listen(void *report, const plim_event *event);
-/* The error object of the contract, in the JSON forms; nothing in the others. */
+/* The error object of doc/json.md, in the JSON forms; nothing in the others. */
 PLIM_API void plim_report_error(plim_report *report, const plim_error *error);
 /* 0 when every line arrived, else the error number (as in errno.h) of the first that did not. */
 PLIM_API int plim_report_lost(const plim_report *report);

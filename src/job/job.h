@@ -197,7 +197,7 @@ plim_status job_callback_check(const struct plim_job *job, const struct yaml *en
 plim_status job_weights_load(struct plim_job *job, plim_error *error);
 plim_status job_weights_save(struct plim_job *job, plim_error *error);
 
-/* job_explain.c: the plan as text and as the contract's object. */
+/* job_explain.c: the plan as text and as the object of doc/json.md. */
 plim_status job_explain(struct plim_job *job, plim_error *error);
 /* OVER_BUDGET with the budget that would do and the command for it, or with
    the limit on address space that is in the way. */

@@ -1,4 +1,4 @@
-/* event_json.c - events as the JSON lines of the contract: fields are added
+/* event_json.c - events as the JSON lines of doc/json.md: fields are added
    freely and never renamed. */
 #include "base/memory/limits.h"
 #include "base/text/json.h"

@@ -345,9 +345,81 @@ def check_manual(path):
     return bad if options and commands else bad + [f"{path}: no options or commands found to look for"]
 
 
+# ---- rows that are written: what has a line in a table and none in its page ----
+
+def described(text):
+    """The first sentence of a source's head: "take.c - the first elements of an epoch." """
+    return re.match(r"/\* [\w.]+ - (.*?)(?:\.\s|\.? ?\*/)", text, re.S)[1].replace("\n  ", "")
+
+
+def insert_row(page, begin, row):
+    """Behind the last row of the first table after `begin`; of the last table of the page where it is None."""
+    lines = read(page).split("\n")
+    rows = [i for i, line in enumerate(lines) if line.startswith("|")]
+    if begin:
+        first = next(i for i in rows if i > lines.index(begin))
+        rows = [i for i in rows if i >= first and all(lines[k].startswith("|") for k in range(first, i))]
+    lines.insert(rows[-1] + 1, row)
+    with open(os.path.join(ROOT, page), "w", encoding="utf-8") as f:
+        f.write("\n".join(lines))
+
+
+def defining(folder, pattern):
+    """The source below a folder that has this in it."""
+    for path in sorted(glob.glob(os.path.join(ROOT, "src", folder, "**", "*.[cd]*"), recursive=True)):
+        if re.search(pattern, read(path), re.M):
+            return read(path)
+    raise SystemExit(f"test_documents.py: no source of src/{folder} has {pattern}")
+
+
+def write_op(name):
+    text = defining("ops", rf"const struct op op_{name} = \{{|^[A-Z_]+\({name.removesuffix('_gradient')}, ")
+    formula = re.search(rf"^[A-Z_]+\({name.removesuffix('_gradient')}, .*$", text, re.M)
+    what = f"`{formula[0]}`" if formula and not name.endswith("_gradient") else f"the gradient of {name.removesuffix('_gradient')}" if formula else described(text)
+    insert_row("doc/ops.md", None, f"| `{name}` | {what} | as its source says | |")
+
+
+def options_of(text):
+    return ", ".join(f"`{option}`" for option in dict.fromkeys(SETTING.findall(text))) or "none"
+
+
+def write_layer(name):
+    text = defining("model/layers", rf'\.name = "{name}"')
+    insert_row("doc/layers.md", "## Core", f"| `{name}` | {options_of(text)} | {described(text)} | see its source | |")
+
+
+def write_data(kind, name):
+    if kind == "source":
+        text, lines = source(f"key_{name}.c"), read("doc/data.md").split("\n")
+        at = lines.index("## Stages")
+        lines[at:at] = [f"### `{name}`", f"{described(text)}. Options: {options_of(text)}.", ""]
+        with open(os.path.join(ROOT, "doc/data.md"), "w", encoding="utf-8") as f:
+            f.write("\n".join(lines))
+    elif kind == "stage":
+        text = defining("pipeline/stages", rf"const struct stage stage_{name} = \{{")
+        insert_row("doc/data.md", "## Stages", f"| `{name}` | {options_of(text)} | {described(text)} |")
+    else:
+        text = defining("pipeline/maps", rf'\.name = "{name}"')
+        insert_row("doc/data.md", "### Numbers and shapes", f"| `{name}` | {options_of(text)} | {described(text)} |")
+
+
+def write_missing(tables):
+    """A row for each op, layer, source, stage and function of map: that its page does not name, from the head of its source."""
+    for kind, page, write in (("op", "doc/ops.md", write_op), ("layer", "doc/layers.md", write_layer)):
+        for name in tables[kind]:
+            if not re.search(rf"^\| `{name}` \|", read(page), re.M):
+                write(name)
+    for complaint in check_data():
+        found = re.match(r"doc/data.md: (source|stage|function of map:) (\w+) (?:is missing|has no section)$", complaint)
+        if found and not re.search(rf"^(?:### |\| )`{found[2]}`", read("doc/data.md"), re.M):
+            write_data(found[1], found[2])
+
+
 def main():
     program, write = sys.argv[1], "--write" in sys.argv
     tables = facts(program)
+    if write:
+        write_missing(tables)
     ops, layers = (os.path.join(ROOT, "doc", page) for page in ("ops.md", "layers.md"))
     bad, _ = check_page(ops, "op", tables["op"], expected_op, write)
     more, rows = check_page(layers, "layer", tables["layer"], expected_layer, write)

@@ -13,8 +13,8 @@ static const struct option_word {
 } option_words[] = {
     {"deterministic", "true", "the order of elements never depends on time here, and costs nothing: leave it out"},
     {"autotune", "true", "what is tuned never changes elements: set prefetch: 0 and threads: to tune by hand"},
-    {"threading", NULL, "say `threads: {compute: 2, data: 1}` at the top of the job"},
-    {"experimental_threading", NULL, "say `threads: {compute: 2, data: 1}` at the top of the job"},
+    {"threading", NULL, "say `threads: compute=2,data=1` at the top of the job"},
+    {"experimental_threading", NULL, "say `threads: compute=2,data=1` at the top of the job"},
     {"experimental_deterministic", "true", "the order of elements never depends on time here: leave it out"},
     {"experimental_optimization", NULL, "stages are fused always: leave it out"},
     {"experimental_distribute", NULL, "use `shard: {num_shards: 4, index: 0}`"},

@@ -59,4 +59,4 @@ static bool is_npy(const struct file_head *head)
 }
 
 const struct source_key source_key_npy = {
-    .word = "npy", .open = open_npy, .origin = OF_FILES, .is_file = is_npy, .suffixes = {".npy", ".npy.gz"}};
+    .word = "npy", .open = open_npy, .origin = OF_FILES, .is_file = is_npy, .suffixes = {".npy"}};
