@@ -149,7 +149,7 @@ class DataTold(Case):
                                            {"name": "y", "type": "int64", "shape": []}])
         self.assertEqual(len(told["first"]), 3)
         self.plim("convert", "x.npy", "y.npy", "--output", "set.tfrecord")
-        self.assertEqual(self.tell("inspect", "set.tfrecord")["example"], "{x: float32[10], y: int64}")
+        self.assertEqual(self.tell("inspect", "set.tfrecord")["example"], "{x: 'float32[10]', y: int64}")  # as a job file takes it
 
     def test_padded_batches(self):
         """Batches of lengths of their own have samples of none: told, with what to do about it, and that works."""

@@ -110,7 +110,7 @@ static bool feature_text(struct text *out, struct wire entry, int line)
     else if (count == 1)
         text_add(out, ": %s", type_name(list.type));
     else
-        text_add(out, ": %s[%llu]", type_name(list.type), (unsigned long long)count);
+        text_add(out, ": '%s[%llu]'", type_name(list.type), (unsigned long long)count);
     return true;
 }
 
