@@ -65,7 +65,7 @@ bool usage_now(struct usage *out)
     char buffer[16384]; /* the list of groups stands before what we look for */
     struct usage usage = {0};
     struct rusage resources;
-    if (read_proc(buffer, sizeof buffer, "/proc/self/smaps_rollup"))
+    if (usage_exact_file && read_proc(buffer, sizeof buffer, usage_exact_file))
         usage.rss = find_kib(buffer, "\nRss:");
     if (usage.rss == 0)
         usage.rss = resident_from_statm(buffer, sizeof buffer);
