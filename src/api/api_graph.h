@@ -4,7 +4,7 @@
 
 #include "api/api.h"
 #include "base/threads/busy.h"
-#include "model/model.h"
+#include "model/build.h"
 
 /* A weight that no layer made. */
 struct api_weight {
@@ -15,6 +15,7 @@ struct api_weight {
 
 struct plim_layers {
     struct model *model;
+    struct build *build;     /* of its graph: one, however often the layers are applied */
     const char *weights;     /* a .keras file to begin with, or NULL */
     const plim_graph *owner; /* whose tensors its weights are */
     struct plim_layers *next;

@@ -52,19 +52,20 @@ plim_layers *plim_layers_read(plim_graph *graph, const char *text)
     layers->owner = graph;
     *graph->last_layers = layers;
     graph->last_layers = &layers->next;
-    return layers;
+    plim_status status = build_make(&layers->build, layers->model, &graph->inner, &error);
+    return api_keep_error(graph, status, &error) ? NULL : layers;
 }
 
 static plim_status apply(struct tensor **out, plim_graph *graph, struct plim_layers *layers, plim_value *const *inputs,
                          int count, plim_error *error)
 {
-    struct model *model = layers->model;
-    for (int i = 0; graph->written && i < model->weight_count; i++)
-        model->weight[i].cast = NULL; /* of what it was before */
-    model->iteration = graph->iteration;
-    TRY(model_apply(out, &graph->inner, model, (struct tensor *const *)inputs, count, &graph->words, graph->training,
+    struct build *build = layers->build;
+    for (int i = 0; graph->written && i < build->weight_count; i++)
+        build->weight[i].cast = NULL; /* of what it was before */
+    build->iteration = graph->iteration;
+    TRY(model_apply(out, &graph->inner, build, (struct tensor *const *)inputs, count, &graph->words, graph->training,
                     error));
-    graph->iteration = model->iteration;
+    graph->iteration = build->iteration;
     return PLIM_OK;
 }
 
@@ -130,6 +131,6 @@ plim_value *plim_layers_penalties(plim_graph *graph, plim_value *loss)
         return NULL;
     graph->inner.layer = "loss";
     for (const struct plim_layers *layers = graph->layers; layers; layers = layers->next)
-        sum = penalties_add(&graph->inner, layers->model, sum);
+        sum = penalties_add(&graph->inner, layers->build, sum);
     return value_of(graph->inner.failed ? NULL : sum);
 }

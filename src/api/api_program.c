@@ -84,8 +84,8 @@ static plim_status load_keras(struct plim_program *program, const plim_graph *gr
 {
     struct scratch scratch = {.folder = API_SCRATCH, .limit_bytes = API_DISK};
     for (const struct plim_layers *layers = graph->layers; layers; layers = layers->next)
-        if (layers->weights && layers->model->weight_count)
-            TRY(keras_weights_load(layers->weights, &program->machine, layers->model, &scratch, error));
+        if (layers->weights && layers->build->weight_count)
+            TRY(keras_weights_load(layers->weights, &program->machine, layers->build, &scratch, error));
     return PLIM_OK;
 }
 
@@ -103,8 +103,8 @@ static plim_status initialize(struct plim_program *program, plim_error *error)
         for (const struct api_weight *weight = graph->weight; weight; weight = weight->next)
             fill(program, g, weight->tensor, &weight->initializer);
         for (const struct plim_layers *layers = graph->layers; layers; layers = layers->next)
-            for (int i = 0; i < layers->model->weight_count; i++)
-                fill(program, g, layers->model->weight[i].tensor, &layers->model->weight[i].initializer);
+            for (int i = 0; i < layers->build->weight_count; i++)
+                fill(program, g, layers->build->weight[i].tensor, &layers->build->weight[i].initializer);
     }
     for (int g = program->count - 1; g >= 0; g--)
         TRY(load_keras(program, program->graph[g], error));

@@ -64,9 +64,9 @@ static plim_status read_optimizer(struct optimizer *out, plim_graph *graph, cons
 static const struct weight *record_of(const plim_graph *graph, const struct tensor *tensor)
 {
     for (const struct plim_layers *layers = graph->layers; layers; layers = layers->next)
-        for (int i = 0; i < layers->model->weight_count; i++)
-            if (layers->model->weight[i].tensor == tensor)
-                return &layers->model->weight[i];
+        for (int i = 0; i < layers->build->weight_count; i++)
+            if (layers->build->weight[i].tensor == tensor)
+                return &layers->build->weight[i];
     return NULL;
 }
 

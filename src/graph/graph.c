@@ -18,6 +18,7 @@ void graph_init(struct graph *graph, struct budget *budget, int64_t batch)
 {
     *graph = (struct graph){.batch = batch};
     arena_init(&graph->arena, budget, TAG_PLANNER);
+    arena_init(&graph->build_arena, budget, TAG_PLANNER);
     if (batch < 1)
         graph_fail(graph, PLIM_BAD_MODEL, "a batch of %lld samples; it must be at least 1", (long long)batch);
 }
@@ -25,6 +26,7 @@ void graph_init(struct graph *graph, struct budget *budget, int64_t batch)
 void graph_release(struct graph *graph)
 {
     arena_release(&graph->arena);
+    arena_release(&graph->build_arena);
     *graph = (struct graph){0};
 }
 

@@ -19,6 +19,7 @@
 #define MOST_OUTPUTS 3
 
 struct op;
+struct build;
 
 enum kind {
     KIND_INPUT,  /* a column of the batch; bytes belong to the pipeline's slot */
@@ -71,7 +72,9 @@ struct graph {
     bool stretch_floats;   /* of floating ones only; float64 (numbers of a step) never is */
     struct tensor **names; /* weights and states, hashed by name */
     int name_count, name_capacity;
-    plim_status failed; /* builders chain: the first error is kept here */
+    struct build *build;      /* what makes it (model/build.h), or NULL; nothing here reads it */
+    struct arena build_arena; /* the build's tables: they can be given back before the graph */
+    plim_status failed;       /* builders chain: the first error is kept here */
     plim_error error;
 };
 

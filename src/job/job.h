@@ -124,9 +124,10 @@ const char *job_path(struct plim_job *job, const char *path);
 /* job_model.c: layers in the job file, or a file of Keras's; sets model and model_weights. */
 plim_status job_model_read(struct plim_job *job, const struct yaml *node, plim_error *error);
 plim_status job_model_file(struct plim_job *job, const char *path, plim_error *error);
-/* Whether the job's path is a model's file rather than a job's; and its layers' shapes, without data. */
+/* Whether the job's path is a model's file rather than a job's; and its layers' shapes, without data: in graph->build. The
+   graph is the caller's to release, after a failure too. */
 bool job_is_model(struct plim_job *job);
-plim_status job_model_build(struct plim_job *job, plim_error *error);
+plim_status job_model_build(struct graph *graph, struct plim_job *job, plim_error *error);
 /* That job->lacks something. */
 plim_status job_lacks(const struct plim_job *job, plim_error *error);
 

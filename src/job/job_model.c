@@ -85,12 +85,12 @@ static plim_status data_columns(struct column_spec *columns, int *count, struct 
     return PLIM_OK;
 }
 
-plim_status job_model_build(struct plim_job *job, plim_error *error)
+plim_status job_model_build(struct graph *graph, struct plim_job *job, plim_error *error)
 {
-    struct graph graph;
     struct model_tensors tensors;
     struct column_spec columns[MOST_COLUMNS];
     int count = 0;
+    graph_init(graph, job->budget, 1);
     plim_status told = model_input_columns(columns, &count, MOST_COLUMNS, job->model, error);
     if (told != PLIM_OK && job->train.yaml) {
         if (error)
@@ -103,8 +103,5 @@ plim_status job_model_build(struct plim_job *job, plim_error *error)
             error->code = told;
     }
     TRY(told);
-    graph_init(&graph, job->budget, 1);
-    plim_status status = model_build(&tensors, &graph, job->model, columns, count, NULL, false, error);
-    graph_release(&graph);
-    return status;
+    return model_build(&tensors, graph, job->model, columns, count, NULL, false, error);
 }

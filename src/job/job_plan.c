@@ -37,10 +37,12 @@ plim_status job_graphs(struct graph *train, struct graph *evaluate, struct model
 {
     graph_init(train, job->budget, 0);
     graph_init(evaluate, job->budget, 0);
-    if (job->validation.dataset)
-        TRY(one_graph(evaluate, evaluate_tensors, job, job->validation.dataset, evaluate_batch, false, error));
-    /* The training graph last: the model remembers the weights of the graph it built last. */
-    return one_graph(train, train_tensors, job, job->train.dataset, batch, true, error);
+    TRY(one_graph(train, train_tensors, job, job->train.dataset, batch, true, error));
+    if (!job->validation.dataset)
+        return PLIM_OK;
+    TRY(one_graph(evaluate, evaluate_tensors, job, job->validation.dataset, evaluate_batch, false, error));
+    build_free(evaluate); /* weights and figures are the training graph's */
+    return PLIM_OK;
 }
 
 static int64_t last_batch(const struct dataset *dataset)

@@ -10,7 +10,7 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
 {
     *trainer = (struct trainer){
         .budget = job->budget,
-        .model = job->model,
+        .build = job->train_graph.build,
         .train_tensors = job->train_tensors,
         .evaluate_tensors = job->evaluate_tensors,
         .train = job->train.dataset,
@@ -84,19 +84,32 @@ plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context
 }
 
 /* Once: the texts live as long as the job. */
-static plim_status summarize(struct plim_job *job, plim_error *error)
+static plim_status write_summary(struct plim_job *job, const struct build *build, plim_error *error)
 {
-    TRY(job->model_only || job->lacks ? job_model_build(job, error) : job_plan(job, error));
     if (job->summarized)
         return PLIM_OK;
     text_clear(&job->summary_text);
     text_clear(&job->summary_json);
-    TRY(model_summary(&job->summary_text, job->model, file_columns(1)));
-    model_summary_json(&job->summary_json, job->model);
+    TRY(model_summary(&job->summary_text, build, file_columns(1)));
+    model_summary_json(&job->summary_json, build);
     if (job->summary_text.failed || job->summary_json.failed)
         return budget_refused(job->budget, TAG_PLANNER, 4096, error);
     job->summarized = true;
     return PLIM_OK;
+}
+
+static plim_status summarize(struct plim_job *job, plim_error *error)
+{
+    struct graph graph;
+    if (!job->model_only && !job->lacks) {
+        TRY(job_plan(job, error));
+        return write_summary(job, job->train_graph.build, error);
+    }
+    plim_status status = job_model_build(&graph, job, error);
+    if (status == PLIM_OK)
+        status = write_summary(job, graph.build, error);
+    graph_release(&graph);
+    return status;
 }
 
 plim_status plim_job_summary(const char **text, const char **json, plim_job *job, plim_error *error)

@@ -34,7 +34,8 @@ plim_status job_weights_load(struct plim_job *job, plim_error *error)
     bool keras = false;
     TRY(keras_file_is(&keras, job->budget, path, error));
     if (keras)
-        return keras_weights_check(&job->load_bytes, path, job->program, job->model, job->budget, &job->scratch, error);
+        return keras_weights_check(&job->load_bytes, path, job->program, job->train_graph.build, job->budget,
+                                   &job->scratch, error);
     return weights_check(&job->load_bytes, path, job->program, job->budget, error);
 }
 

@@ -1,6 +1,9 @@
 /* model.h - layers with Keras's names, arguments and defaults, and the graph
    they make. A layer is one entry of layers.def; its options are read from a
-   yaml node by the layer itself, so a new layer is two files. */
+   yaml node by the layer itself, so a new layer is two files.
+
+   A model is what was read, and does not change after that. What belongs to one graph of it is in the graph's build
+   (build.h). */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
@@ -66,23 +69,11 @@ struct layer_type {
     plim_status (*read)(struct layer *layer, const struct yaml *yaml, plim_error *error);
     /* Adds weights and nodes; x is the previous layer's output. Called once for each use of the layer: model_weight
        gives the same weight each time. */
-    struct tensor *(*build)(struct layer *layer, struct graph *graph, struct tensor *x);
+    struct tensor *(*build)(const struct layer *layer, struct graph *graph, struct tensor *x);
     /* Of layers that take several inputs, in the place of build: x are the outputs of `count` layers. */
-    struct tensor *(*merge)(struct layer *layer, struct graph *graph, struct tensor *const *x, int count);
+    struct tensor *(*merge)(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count);
     /* Of layers that hold another, optional: that one has made a weight, which nothing has read yet. */
-    void (*inner_weight)(struct layer *layer, struct graph *graph, struct tensor *weight, const char *suffix);
-};
-
-/* Valid after the first build; `tensor` belongs to the graph last built, the
-   rest to the model. */
-struct weight {
-    const char *name; /* "dense/kernel" */
-    const struct layer *layer;
-    struct tensor *tensor;
-    struct tensor *cast; /* the same in the type that its layer computes in, made when first asked for */
-    struct initializer initializer;
-    bool trainable;
-    bool fixed; /* no optimizer ever touches it: moving averages */
+    void (*inner_weight)(const struct layer *layer, struct graph *graph, struct tensor *weight, const char *suffix);
 };
 
 struct layer {
@@ -96,16 +87,11 @@ struct layer {
     int line, column;         /* in the job file */
     const char *origin;       /* the override that set it or one of its options, or NULL */
     bool used;
-    bool any_type;         /* set by read, as its type's: of layers that hand their input on */
-    int first_use;         /* in the model's table */
-    int outputs;           /* set by read where there are several, layer_several_outputs; else 0 */
-    struct shape output;   /* after build, of its first use; axis 0 is the batch */
-    struct shape *further; /* the same of the outputs behind the first */
-    uint64_t output_bytes; /* of a whole batch, of all outputs */
-    int64_t parameters, trainable_parameters;
-    int first_weight, weight_count; /* in the model's table, after build */
-    int build;                      /* which build of the model these are of */
-    enum type compute;              /* where it says so itself (policy.c): float32, or one of the small floats */
+    bool any_type;     /* set by read, as its type's: of layers that hand their input on */
+    int number;        /* among all layers of the model, with those inside others: by it a build keeps its figures */
+    int first_use;     /* in the model's table */
+    int outputs;       /* set by read where there are several; else 0 */
+    enum type compute; /* where it says so itself (policy.c): float32, or one of the small floats */
     bool says_compute;
     struct weight_option *weight_option; /* regularisers and constraints, by weight */
 };
@@ -116,42 +102,21 @@ struct link {
 };
 #define FEED(i) (-1 - (i))
 
-/* One output of a use, while building. */
-struct use_output {
-    struct tensor *output, *real; /* real: the same as float32 */
-    struct tensor *mask;          /* bool [N, T], or NULL */
-};
-
 /* One application of a layer to the outputs of others. A layer with several uses shares its weights among them. */
 struct use {
-    struct layer *layer;
+    const struct layer *layer;
     const char *name; /* what `inputs:` call its output; the outputs behind the first are NAME/1, NAME/2, ... */
     int input_count;
     const struct link *input; /* uses before this one */
     bool reverse;             /* Keras's layer(x, reverse=True) */
     int output_index;         /* which of the model's outputs its first one is; -1: none */
     bool read;                /* by another use */
-    /* While building: */
-    bool logits;                      /* its activation was left to the loss */
-    struct use_output made, *further; /* the first output; those behind it */
+    int first_output;         /* its outputs in the table of a build */
 };
-static inline struct use_output *use_made(struct use *use, int part)
-{
-    return part ? &use->further[part - 1] : &use->made;
-}
 
 /* What a model is fed: a column of the batch for each Input layer; one column where there is none. */
 struct feed {
-    const char *name;             /* of the Input layer, or NULL */
-    struct tensor *tensor, *real; /* while building */
-};
-
-/* Layers inside another while they are built (inner_layers.c). */
-struct inner_now {
-    struct use *use; /* all of them */
-    struct use *now;
-    struct feed feed; /* what comes in */
-    uint64_t number;  /* a hash: of this use among all that the outer layer's use makes of those inside */
+    const char *name; /* of the Input layer, or NULL */
 };
 
 #define MOST_MODEL_OUTPUTS 16
@@ -177,16 +142,8 @@ struct model {
     struct scope *scope; /* for the summary */
     enum type compute;   /* of layers that do not say: Keras's dtype policy */
     bool listed;         /* a plain list: each layer reads the one before it */
-    /* Of the graph last built: */
-    struct weight *weight;
-    int weight_count, weight_capacity;
-    /* While building: */
-    int builds;
-    struct use *now;             /* the use that is being built */
-    struct inner_now *inner_now; /* the layer inside it, or NULL */
-    const struct training *training;
-    bool fitting; /* the graph of a training step: Dropout drops, BatchNormalization takes the batch's figures */
-    struct tensor *iteration; /* made when first asked for */
+    int number_count;    /* of layers, with those inside others */
+    int made_count;      /* outputs of uses, with those of layers inside others */
 };
 
 extern const struct layer_type *const all_layers[];
@@ -220,33 +177,33 @@ struct tensor *layer_takes(struct graph *graph, struct tensor **real, struct ten
 /* y as a layer gives it: floats are of its type, those of layers that look up, or read whole numbers, too. */
 struct tensor *layer_gives(struct graph *graph, const struct layer *layer, struct tensor *y);
 /* For a layer's build: the layer makes one of the model's outputs, which nobody else reads. */
-bool layer_is_last(const struct layer *layer);
+bool layer_is_last(const struct layer *layer, const struct graph *graph);
 /* For a layer's build: this use is called with reverse: true. */
-bool layer_is_reversed(const struct layer *layer);
+bool layer_is_reversed(const struct graph *graph);
 /* When all is read: neither it, nor a layer or model around it, is frozen. */
 bool layer_trainable(const struct layer *layer);
 /* For a layer's errors: what `inputs:` call its input i. */
-void input_name(char out[96], const struct layer *layer, int i);
+void input_name(char out[96], const struct graph *graph, int i);
 /* For a layer's build: the mask (bool [N, T]: true where there is something) that came with input i, or NULL; and the mask
    of what it makes: NULL for none. */
-struct tensor *layer_mask(const struct layer *layer, int i);
-void layer_set_mask(struct layer *layer, struct tensor *mask);
-/* For a layer's read: it makes so many outputs; then for its build, which returns the first: output `part` of the others, with
-   its mask. */
-plim_status layer_several_outputs(struct layer *layer, int outputs, plim_error *error);
-void layer_set_output(struct layer *layer, int part, struct tensor *y, struct tensor *mask);
+struct tensor *layer_mask(const struct graph *graph, int i);
+void layer_set_mask(struct graph *graph, struct tensor *mask);
+/* For a layer's build, which returns the first of several outputs: output `part` of the others, with its mask. */
+void layer_set_output(struct graph *graph, int part, struct tensor *y, struct tensor *mask);
 /* For a layer's build: a weight "dense_1/kernel". */
-struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+struct tensor *model_weight(const struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
                             struct initializer initializer);
 /* The same in the type that the layer computes in; model_weight is always float32. For what an op takes only in the type
    of its other inputs: kernels, yes; biases, factors and tables, no. */
-struct tensor *model_compute_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
-                                    struct initializer initializer);
+struct tensor *model_compute_weight(const struct layer *layer, struct graph *graph, const char *suffix,
+                                    struct shape shape, struct initializer initializer);
 /* The same, never trained by the optimizer: moving averages and the like. */
-struct tensor *model_fixed_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
-                                  struct initializer initializer);
+struct tensor *model_fixed_weight(const struct layer *layer, struct graph *graph, const char *suffix,
+                                  struct shape shape, struct initializer initializer);
+/* The layer itself, none inside it, has made such a weight in this graph. */
+bool layer_has_weight(const struct layer *layer, const struct graph *graph, const char *suffix);
 /* STATE i64 [1]: steps done so far; what randomness in a step is made of. Only while fitting. */
-struct tensor *model_iteration(struct model *model, struct graph *graph);
+struct tensor *model_iteration(struct graph *graph);
 
 /* policy.c: by Keras's name: float32, mixed_bfloat16, mixed_float16. `what` is the word of the job that says it. */
 plim_status policy_read(enum type *out, const char *what, const char *where, const char *word, plim_error *error);
@@ -338,21 +295,21 @@ plim_status model_inputs(int *feed, const struct model *model, const struct colu
 plim_status model_input_columns(struct column_spec *columns, int *count, int most, const struct model *model,
                                 plim_error *error);
 /* training NULL: no label, no loss. backward: with gradients and updates. Fuses before taking gradients. The graph is not
-   yet initialised storage: plan it. */
-plim_status model_build(struct model_tensors *out, struct graph *graph, struct model *model,
+   yet initialised storage: plan it. Its weights and the layers' figures are in graph->build. */
+plim_status model_build(struct model_tensors *out, struct graph *graph, const struct model *model,
                         const struct column_spec *columns, int count, const struct training *training, bool backward,
                         plim_error *error);
 
-/* The layers over tensors that the graph has already, `count` of them in the order of the model's Input layers. Called again
-   for the same graph it uses the same weights. model->iteration is the caller's to set, where randomness needs one. out has
-   room for model->output_count. */
-plim_status model_apply(struct tensor **out, struct graph *graph, struct model *model, struct tensor *const *x,
+/* The layers over tensors that the graph has already, `count` of them in the order of the model's Input layers. The build
+   (build_make) is the caller's, made for this graph: called again with it, the layers use the same weights.
+   build->iteration is the caller's to set, where randomness needs one. out has room for the model's outputs. */
+plim_status model_apply(struct tensor **out, struct graph *graph, struct build *build, struct tensor *const *x,
                         int count, const struct training *training, bool fitting, plim_error *error);
 
 /* output_losses.c: losses, penalties and metrics of all outputs, for model_build. */
-void losses_add(struct model_tensors *out, struct graph *graph, struct model *model);
+void losses_add(struct model_tensors *out, struct graph *graph);
 /* What a sample counts by: the data's weights, or those of its class while fitting, as Keras: not both. NULL: 1. */
-struct tensor *sample_weights(struct graph *graph, const struct model *model, const struct output_tensors *of);
+struct tensor *sample_weights(struct graph *graph, const struct output_tensors *of);
 const char *output_name(const struct model *model, int output);
 /* metrics.c: `accuracy`, `[accuracy, {TopKCategoricalAccuracy: {k: 3}}]` of one output. prefix: what comes before the name
    and a '_', or NULL; then the names lie in the arena. weighted: as Keras's weighted_metrics. */
@@ -363,7 +320,7 @@ struct metric_place {
 };
 plim_status metrics_read(struct training *out, const struct metric_place *place, struct arena *arena, const char *job,
                          const struct yaml *yaml, plim_error *error);
-void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model);
+void metrics_add(struct model_tensors *out, struct graph *graph);
 /* Whether the tensor is a state; and the number to report: of the state's bytes, or of the mean over all samples. */
 bool metric_has_sums(const struct metric_tensor *metric);
 double metric_value(const struct metric_tensor *metric, const void *sums, double mean);
@@ -392,15 +349,16 @@ plim_status compile_read(struct training *out, const struct model *model, struct
 struct tensor *mean_of_values(struct graph *graph, struct tensor *values, struct tensor *mask);
 
 /* keras_paths.c: where .keras files keep weights: the group of each layer, by its place in the model's table; the path of a
-   weight of the graph last built. */
+   weight. */
 plim_status model_saved_paths(const char ***out, const struct model *model, struct arena *arena, plim_error *error);
-void weight_saved_path(char *out, size_t capacity, const struct model *model, const char *const *paths,
+struct weight;
+void weight_saved_path(char *out, size_t capacity, const struct build *build, const char *const *paths,
                        const struct weight *weight);
 
 /* Keras's table. */
 struct text;
-/* Of the graph last built, for a terminal that is so wide. */
-plim_status model_summary(struct text *out, const struct model *model, int columns);
-void model_summary_json(struct text *out, const struct model *model);
+/* Of one graph of the model, for a terminal that is so wide. */
+plim_status model_summary(struct text *out, const struct build *build, int columns);
+void model_summary_json(struct text *out, const struct build *build);
 
 #endif

@@ -365,13 +365,13 @@ static plim_status lay_out_use(const struct model_reader *reader, struct use_tab
                         .input = input,
                         .input_count = entry->input_count,
                         .reverse = entry->reverse,
-                        .output_index = -1};
+                        .output_index = -1,
+                        .first_output = reader->model->made_count};
+    reader->model->made_count += layer->outputs ? layer->outputs : 1;
     for (int k = 0; k < entry->input_count; k++)
         if (input[k].from >= 0)
             table->use[input[k].from].read = true;
-    if (layer->outputs)
-        use->further = arena_array(&reader->model->arena, (size_t)layer->outputs, sizeof *use->further);
-    return layer->outputs && !use->further ? reader_no_room(reader) : PLIM_OK;
+    return PLIM_OK;
 }
 
 /* Of a model inside a layer: hands on what it is given, and is no use. */

@@ -144,6 +144,7 @@ static plim_status read_options(struct layer *layer, struct model *model, int ty
                                 plim_error *error)
 {
     layer->model = model;
+    layer->number = model->number_count++;
     layer->type = all_layers[type];
     layer->options = arena_take(&model->arena, layer->type->options_bytes);
     if (!layer->options)
@@ -509,6 +510,19 @@ plim_status scope_read_inside(struct scope **out, struct layer *outer, const cha
 
 /* ---- the model ---- */
 
+/* A layer inside another has its name behind the other's, which is known when all is read. NULL: no room. */
+static const char *full_name(struct layer *layer)
+{
+    if (layer->name)
+        return layer->name;
+    const struct layer_words *words = layer->options;
+    const char *outer = full_name(layer->outer);
+    if (outer)
+        layer->name =
+            arena_format(&layer->model->arena, "%s/%s", outer, words->name ? words->name : layer->type->snake);
+    return layer->name;
+}
+
 static plim_status make_model(struct model **out, struct budget *budget, const char *job, int layers, plim_error *error)
 {
     struct arena arena;
@@ -557,7 +571,7 @@ static plim_status read_model(struct model_reader *reader, const struct yaml *ya
     scope->prefix = "";
     TRY(read_scope(reader, scope, yaml));
     for (struct layer *inner = model->inner; inner; inner = inner->next_inner)
-        if (!layer_full_name(inner))
+        if (!full_name(inner))
             return reader_no_room(reader);
     model->listed = is_list(scope);
     scope->type_name = model_words[model->listed ? 0 : FUNCTIONAL].word;

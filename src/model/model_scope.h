@@ -87,9 +87,6 @@ plim_status scope_read_inside(struct scope **out, struct layer *outer, const cha
 plim_status scope_lay_out_inside(struct use_table *out, struct link *output, struct layer *outer, struct scope *scope,
                                  plim_error *error);
 
-/* model_weight.c: a layer inside another has its name behind the other's. NULL: no room. */
-const char *layer_full_name(struct layer *layer);
-
 plim_status reader_no_room(const struct model_reader *reader);
 void entry_place(char out[256], const struct model_reader *reader, const struct entry *entry);
 

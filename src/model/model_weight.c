@@ -1,108 +1,96 @@
 /* model_weight.c - the weights of layers while a graph is built: names, sharing, counting. */
+#include <stdio.h>
 #include <string.h>
 
-#include "model/model_scope.h"
+#include "model/layers/layer_options.h"
 
-const char *layer_full_name(struct layer *layer)
+static bool weight_room(struct build *build, struct arena *arena)
 {
-    if (layer->name)
-        return layer->name;
-    const struct layer_words *words = layer->options;
-    const char *outer = layer_full_name(layer->outer);
-    if (outer)
-        layer->name =
-            arena_format(&layer->model->arena, "%s/%s", outer, words->name ? words->name : layer->type->snake);
-    return layer->name;
-}
-
-/* The name of weight number `i`: the same in every build. */
-static const char *weight_name(struct model *model, int i, struct layer *layer, const char *suffix)
-{
-    const char *own = layer_full_name(layer), *old = i < model->weight_capacity ? model->weight[i].name : NULL;
-    size_t length = own ? strlen(own) : 0;
-    if (!own)
-        return NULL;
-    if (old && strncmp(old, own, length) == 0 && old[length] == '/' && strcmp(old + length + 1, suffix) == 0)
-        return old;
-    return arena_format(&model->arena, "%s/%s", own, suffix);
-}
-
-static bool weight_room(struct model *model)
-{
-    if (model->weight_count < model->weight_capacity)
+    if (build->weight_count < build->weight_capacity)
         return true;
-    int larger = model->weight_capacity ? 2 * model->weight_capacity : 2 * model->layer_count + 6;
-    struct weight *copy = arena_array(&model->arena, (size_t)larger, sizeof *copy);
+    int larger = build->weight_capacity ? 2 * build->weight_capacity : 2 * build->model->layer_count + 6;
+    struct weight *copy = arena_array(arena, (size_t)larger, sizeof *copy);
     if (!copy)
         return false;
-    if (model->weight_count)
-        memcpy(copy, model->weight, (size_t)model->weight_count * sizeof *copy);
-    model->weight = copy;
-    model->weight_capacity = larger;
+    if (build->weight_count)
+        memcpy(copy, build->weight, (size_t)build->weight_count * sizeof *copy);
+    build->weight = copy;
+    build->weight_capacity = larger;
     return true;
 }
 
-/* A layer that is used again has its weights already. Of a layer with layers inside, theirs may lie in between. */
-static struct tensor *weight_there(const struct layer *layer, struct graph *graph, const char *suffix,
-                                   const struct shape *shape)
+/* Of a layer with layers inside, theirs may lie in between. */
+static const struct weight *find_weight(const struct build *build, const struct layer *layer, const char *suffix)
 {
-    char had[96], want[96];
-    size_t length = layer->name ? strlen(layer->name) : 0;
-    for (int i = layer->first_weight; i < layer->first_weight + layer->weight_count; i++) {
-        const struct weight *weight = &layer->model->weight[i];
-        if (weight->layer != layer || strcmp(weight->name + length + 1, suffix) != 0)
-            continue;
-        if (shape_equal(&weight->tensor->shape, shape))
-            return weight->tensor;
-        shape_text(had, sizeof had, &weight->tensor->shape, false);
-        shape_text(want, sizeof want, shape, false);
-        graph_fail(graph, PLIM_BAD_JOB, "%s is %s after the layer's first use; this one wants %s", weight->name, had,
-                   want);
+    const struct layer_figures *figures = figures_of(build, layer);
+    size_t length = strlen(layer->name);
+    for (int i = figures->first_weight; i < figures->first_weight + figures->weight_count; i++) {
+        const struct weight *weight = &build->weight[i];
+        if (weight->layer == layer && strcmp(weight->name + length + 1, suffix) == 0)
+            return weight;
     }
     return NULL;
 }
 
-/* Of a layer inside another nobody else forgets the last build. */
-static void begin_layer(struct layer *layer)
+bool layer_has_weight(const struct layer *layer, const struct graph *graph, const char *suffix)
 {
-    for (; layer && layer->build != layer->model->builds; layer = layer->outer) {
-        layer->build = layer->model->builds;
-        layer->weight_count = 0;
-        layer->parameters = layer->trainable_parameters = 0;
-    }
+    return find_weight(graph->build, layer, suffix) != NULL;
 }
 
-static void count_weight(struct layer *layer, const struct shape *shape, bool trainable)
+/* A layer that is used again has its weights already. */
+static struct tensor *weight_there(const struct layer *layer, struct graph *graph, const char *suffix,
+                                   const struct shape *shape)
 {
-    struct model *model = layer->model;
+    char had[96], want[96];
+    const struct weight *weight = find_weight(graph->build, layer, suffix);
+    if (!weight || shape_equal(&weight->tensor->shape, shape))
+        return weight ? weight->tensor : NULL;
+    shape_text(had, sizeof had, &weight->tensor->shape, false);
+    shape_text(want, sizeof want, shape, false);
+    graph_fail(graph, PLIM_BAD_JOB, "%s is %s after the layer's first use; this one wants %s", weight->name, had, want);
+    return NULL;
+}
+
+static void count_weight(const struct build *build, const struct layer *layer, const struct shape *shape,
+                         bool trainable)
+{
     for (; layer; layer = layer->outer) {
-        if (!layer->weight_count)
-            layer->first_weight = model->weight_count;
-        layer->weight_count = model->weight_count + 1 - layer->first_weight;
-        layer->parameters += shape_count(shape);
-        layer->trainable_parameters += trainable ? shape_count(shape) : 0;
+        struct layer_figures *figures = figures_of(build, layer);
+        if (!figures->weight_count)
+            figures->first_weight = build->weight_count;
+        figures->weight_count = build->weight_count + 1 - figures->first_weight;
+        figures->parameters += shape_count(shape);
+        figures->trainable_parameters += trainable ? shape_count(shape) : 0;
     }
 }
 
-static struct tensor *add_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+/* "dense_1/kernel": the graph copies it, so most names are put together on the stack. NULL: no room. */
+static const char *weight_name(char room[256], struct arena *arena, const struct layer *layer, const char *suffix)
+{
+    int length = snprintf(room, 256, "%s/%s", layer->name, suffix);
+    return length < 256 ? room : arena_format(arena, "%s/%s", layer->name, suffix);
+}
+
+static struct tensor *add_weight(const struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
                                  struct initializer initializer, bool trainable, bool fixed)
 {
-    struct model *model = layer->model;
-    begin_layer(layer);
+    struct build *build = graph->build;
+    char room[256];
     struct tensor *there = graph->failed ? NULL : weight_there(layer, graph, suffix, &shape);
     if (there || graph->failed)
         return there;
-    const char *name = weight_room(model) ? weight_name(model, model->weight_count, layer, suffix) : NULL;
+    const char *name =
+        weight_room(build, &graph->build_arena) ? weight_name(room, &graph->build_arena, layer, suffix) : NULL;
     if (!name) {
-        graph->failed = arena_refused(&model->arena, &graph->error);
+        graph->failed = arena_refused(&graph->build_arena, &graph->error);
         return NULL;
     }
     struct tensor *tensor = graph_weight(graph, name, TYPE_F32, shape, trainable);
     if (!tensor)
         return NULL;
     initializer.columns = (int32_t)(shape.rank ? shape.dim[shape.rank - 1] : 1);
-    count_weight(layer, &shape, trainable);
-    model->weight[model->weight_count++] = (struct weight){.name = name,
+    count_weight(build, layer, &shape, trainable);
+    build->weight[build->weight_count++] = (struct weight){.name = tensor->name,
                                                            .layer = layer,
                                                            .tensor = tensor,
                                                            .initializer = initializer,
@@ -113,22 +101,23 @@ static struct tensor *add_weight(struct layer *layer, struct graph *graph, const
     return tensor;
 }
 
-struct tensor *model_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+struct tensor *model_weight(const struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
                             struct initializer initializer)
 {
     return add_weight(layer, graph, suffix, shape, initializer, layer_trainable(layer), false);
 }
 
 /* One cast a build, however often the layer is used. */
-struct tensor *model_compute_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
-                                    struct initializer initializer)
+struct tensor *model_compute_weight(const struct layer *layer, struct graph *graph, const char *suffix,
+                                    struct shape shape, struct initializer initializer)
 {
     struct tensor *tensor = model_weight(layer, graph, suffix, shape, initializer);
     enum type compute = layer_compute(layer);
     if (!tensor || compute == TYPE_F32)
         return tensor;
-    for (int i = layer->first_weight; i < layer->first_weight + layer->weight_count; i++) {
-        struct weight *weight = &layer->model->weight[i];
+    const struct layer_figures *figures = figures_of(graph->build, layer);
+    for (int i = figures->first_weight; i < figures->first_weight + figures->weight_count; i++) {
+        struct weight *weight = &graph->build->weight[i];
         if (weight->tensor == tensor && !weight->cast)
             weight->cast = policy_cast(graph, tensor, compute);
         if (weight->tensor == tensor)
@@ -137,16 +126,16 @@ struct tensor *model_compute_weight(struct layer *layer, struct graph *graph, co
     return NULL;
 }
 
-struct tensor *model_fixed_weight(struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
-                                  struct initializer initializer)
+struct tensor *model_fixed_weight(const struct layer *layer, struct graph *graph, const char *suffix,
+                                  struct shape shape, struct initializer initializer)
 {
     return add_weight(layer, graph, suffix, shape, initializer, false, true);
 }
 
-struct tensor *model_iteration(struct model *model, struct graph *graph)
+struct tensor *model_iteration(struct graph *graph)
 {
     const struct shape one = {.rank = 1, .dim = {1}};
-    if (!model->iteration)
-        model->iteration = graph_state(graph, "optimizer/iteration", TYPE_I64, one);
-    return model->iteration;
+    if (!graph->build->iteration)
+        graph->build->iteration = graph_state(graph, "optimizer/iteration", TYPE_I64, one);
+    return graph->build->iteration;
 }

@@ -9,7 +9,7 @@
 enum { LAYER_COLUMN, SHAPE_COLUMN, PARAM_COLUMN, CONNECTED_COLUMN, BYTES_COLUMN, COLUMNS };
 
 struct table {
-    const struct model *model;
+    const struct build *build;
     int width[COLUMNS]; /* of the text, without the blanks beside it; 0: this column is not shown */
 };
 
@@ -49,30 +49,31 @@ static const struct layer *maker_of(const struct entry *entry)
     return entry->layer;
 }
 
-static int64_t parameters_of(const struct model *model, const struct entry *entry)
+static int64_t parameters_of(const struct build *build, const struct entry *entry)
 {
     int64_t sum = 0;
     if (entry->layer)
-        return entry->layer->parameters;
+        return figures_of(build, entry->layer)->parameters;
     for (int i = 0; i < entry->inside->layer_count; i++)
-        sum += model->layer[entry->inside->first_layer + i].parameters;
+        sum += figures_of(build, &build->model->layer[entry->inside->first_layer + i])->parameters;
     return sum;
 }
 
 /* "(None, 5)", or of several outputs "[(None, 7, 5), (None, 5)]". */
-static void shapes_text(char *out, size_t capacity, const struct layer *layer)
+static void shapes_text(char *out, size_t capacity, const struct build *build, const struct layer *layer)
 {
+    const struct layer_figures *figures = figures_of(build, layer);
     char shape[96];
-    shape_text(shape, sizeof shape, &layer->output, true);
+    shape_text(shape, sizeof shape, &figures->output, true);
     snprintf(out, capacity, "%s%s", layer->outputs ? "[" : "", shape);
     for (int k = 1; k < layer->outputs; k++) {
         size_t length = strlen(out);
-        shape_text(shape, sizeof shape, &layer->further[k - 1], true);
+        shape_text(shape, sizeof shape, &figures->further[k - 1], true);
         snprintf(out + length, capacity - length, ", %s%s", shape, k + 1 == layer->outputs ? "]" : "");
     }
 }
 
-static void fill_row(struct row *row, const struct model *model, const struct entry *entry)
+static void fill_row(struct row *row, const struct build *build, const struct entry *entry)
 {
     const struct layer *maker = maker_of(entry);
     char count[32];
@@ -81,10 +82,10 @@ static void fill_row(struct row *row, const struct model *model, const struct en
              !entry->layer                ? entry->inside->type_name
              : entry->layer->type->hidden ? entry->layer->type->alias
                                           : entry->layer->type->name);
-    shapes_text(row->cell[SHAPE_COLUMN], sizeof row->cell[0], maker);
-    text_count(count, parameters_of(model, entry));
+    shapes_text(row->cell[SHAPE_COLUMN], sizeof row->cell[0], build, maker);
+    text_count(count, parameters_of(build, entry));
     snprintf(row->cell[PARAM_COLUMN], sizeof row->cell[0], "%s", count);
-    keras_size(row->cell[BYTES_COLUMN], sizeof row->cell[0], (double)maker->output_bytes);
+    keras_size(row->cell[BYTES_COLUMN], sizeof row->cell[0], (double)figures_of(build, maker)->output_bytes);
 }
 
 /* Connection number k of what the entry defines, over all its uses: "dense[0][0]". False: there are not so many. */
@@ -131,10 +132,11 @@ static void widen(struct table *table, const struct row *row)
             table->width[c] = text_columns(row->cell[c]);
 }
 
-static void measure(struct table *table, const struct model *model, int columns)
+static void measure(struct table *table, const struct build *build, int columns)
 {
+    const struct model *model = build->model;
     struct row row;
-    table->model = model;
+    table->build = build;
     memcpy(table->width, least_width, sizeof table->width);
     if (model->listed)
         table->width[CONNECTED_COLUMN] = 0;
@@ -142,7 +144,7 @@ static void measure(struct table *table, const struct model *model, int columns)
         const struct entry *entry = &model->scope->entry[i];
         if (!is_shown(model, entry))
             continue;
-        fill_row(&row, model, entry);
+        fill_row(&row, build, entry);
         widen(table, &row);
         for (int k = 0; !model->listed && connection(row.cell[CONNECTED_COLUMN], model, entry, k); k++)
             widen(table, &row);
@@ -188,12 +190,13 @@ static void add_row(struct text *out, const struct table *table, const struct ro
 /* A line for each connection behind the first. */
 static void add_entry(struct text *out, const struct table *table, const struct entry *entry)
 {
+    const struct model *model = table->build->model;
     struct row row;
     char next[160];
-    fill_row(&row, table->model, entry);
-    bool more = table->width[CONNECTED_COLUMN] && connection(row.cell[CONNECTED_COLUMN], table->model, entry, 0);
+    fill_row(&row, table->build, entry);
+    bool more = table->width[CONNECTED_COLUMN] && connection(row.cell[CONNECTED_COLUMN], model, entry, 0);
     for (int k = 1;; k++) {
-        more = more && connection(next, table->model, entry, k);
+        more = more && connection(next, model, entry, k);
         if (more) {
             size_t length = strlen(row.cell[CONNECTED_COLUMN]);
             snprintf(row.cell[CONNECTED_COLUMN] + length, 160 - length, ",");
@@ -214,33 +217,36 @@ static void add_total(struct text *out, const char *what, int64_t parameters)
     text_add(out, " %s: %s (%s)\n", what, count, size);
 }
 
-static void totals(int64_t *all, int64_t *trainable, uint64_t *bytes, const struct model *model)
+static void totals(int64_t *all, int64_t *trainable, uint64_t *bytes, const struct build *build)
 {
     *all = *trainable = 0;
     *bytes = 0;
-    for (int i = 0; i < model->layer_count; i++) {
-        *all += model->layer[i].parameters;
-        *trainable += model->layer[i].trainable_parameters;
-        if (!model->layer[i].type->hidden) /* an Input's output is the batch */
-            *bytes += model->layer[i].output_bytes;
+    for (int i = 0; i < build->model->layer_count; i++) {
+        const struct layer *layer = &build->model->layer[i];
+        const struct layer_figures *figures = figures_of(build, layer);
+        *all += figures->parameters;
+        *trainable += figures->trainable_parameters;
+        if (!layer->type->hidden) /* an Input's output is the batch */
+            *bytes += figures->output_bytes;
     }
 }
 
-static int64_t batch_of(const struct model *model)
+static int64_t batch_of(const struct build *build)
 {
-    const struct shape *shape = &model->use[model->output[0].from].layer->output;
+    const struct shape *shape = &figures_of(build, build->model->use[build->model->output[0].from].layer)->output;
     return shape->rank ? shape->dim[0] : 0;
 }
 
-plim_status model_summary(struct text *out, const struct model *model, int columns)
+plim_status model_summary(struct text *out, const struct build *build, int columns)
 {
+    const struct model *model = build->model;
     struct table table;
     int64_t all, trainable;
     uint64_t bytes;
     char size[32];
     bool first = true;
-    measure(&table, model, columns);
-    totals(&all, &trainable, &bytes, model);
+    measure(&table, build, columns);
+    totals(&all, &trainable, &bytes, build);
     text_add(out, "Model: \"%s\"\n", model->name);
     add_line(out, &table, "┏", "━", "┳", "┓");
     add_row(out, &table, &titles, "┃");
@@ -258,23 +264,24 @@ plim_status model_summary(struct text *out, const struct model *model, int colum
     add_total(out, "Trainable params", trainable);
     add_total(out, "Non-trainable params", all - trainable);
     keras_size(size, sizeof size, (double)bytes);
-    text_add(out, " Activations at batch %lld: %s\n", (long long)batch_of(model), size);
+    text_add(out, " Activations at batch %lld: %s\n", (long long)batch_of(build), size);
     return out->failed ? PLIM_NO_MEMORY : PLIM_OK;
 }
 
-static void layer_json(struct json_writer *json, const struct layer *layer)
+static void layer_json(struct json_writer *json, const struct build *build, const struct layer *layer)
 {
+    const struct layer_figures *figures = figures_of(build, layer);
     const struct use *use = &layer->model->use[layer->first_use];
     json_object(json, NULL);
     json_string(json, "name", layer->name);
     json_string(json, "type", layer->type->name);
     json_array(json, "output_shape"); /* without the batch */
-    for (int i = 1; i < layer->output.rank; i++)
-        json_int(json, NULL, layer->output.dim[i]);
+    for (int i = 1; i < figures->output.rank; i++)
+        json_int(json, NULL, figures->output.dim[i]);
     json_end_array(json);
-    json_int(json, "parameters", layer->parameters);
-    json_int(json, "trainable_parameters", layer->trainable_parameters);
-    json_uint(json, "activation_bytes", layer->output_bytes);
+    json_int(json, "parameters", figures->parameters);
+    json_int(json, "trainable_parameters", figures->trainable_parameters);
+    json_uint(json, "activation_bytes", figures->output_bytes);
     json_array(json, "inputs");
     for (int i = 0; i < use->input_count; i++)
         if (use->input[i].from >= 0)
@@ -283,21 +290,22 @@ static void layer_json(struct json_writer *json, const struct layer *layer)
     json_end_object(json);
 }
 
-void model_summary_json(struct text *out, const struct model *model)
+void model_summary_json(struct text *out, const struct build *build)
 {
+    const struct model *model = build->model;
     struct json_writer json;
     int64_t all, trainable;
     uint64_t bytes;
-    totals(&all, &trainable, &bytes, model);
+    totals(&all, &trainable, &bytes, build);
     json_init(&json, out);
     json_object(&json, NULL);
     json_string(&json, "event", "summary");
     json_string(&json, "name", model->name);
-    json_int(&json, "batch", batch_of(model));
+    json_int(&json, "batch", batch_of(build));
     json_array(&json, "layers");
     for (int i = 0; i < model->layer_count; i++)
         if (!model->layer[i].type->hidden)
-            layer_json(&json, &model->layer[i]);
+            layer_json(&json, build, &model->layer[i]);
     json_end_array(&json);
     json_int(&json, "parameters", all);
     json_int(&json, "trainable_parameters", trainable);

@@ -9,17 +9,17 @@
 struct origin {
     struct keras_file *file;
     const char *path;
-    const struct model *model;
+    const struct build *build;
     const char **paths; /* by layer */
     struct arena arena;
 };
 
-static plim_status open_origin(struct origin *origin, const char *path, const struct model *model,
+static plim_status open_origin(struct origin *origin, const char *path, const struct build *build,
                                struct budget *budget, struct scratch *scratch, plim_error *error)
 {
-    *origin = (struct origin){.path = path, .model = model};
+    *origin = (struct origin){.path = path, .build = build};
     arena_init(&origin->arena, budget, TAG_CHECKPOINT);
-    TRY(model_saved_paths(&origin->paths, model, &origin->arena, error));
+    TRY(model_saved_paths(&origin->paths, build->model, &origin->arena, error));
     TRY(keras_file_open(&origin->file, budget, path, error));
     return keras_file_weights(origin->file, scratch, error);
 }
@@ -31,13 +31,13 @@ static void close_origin(struct origin *origin)
 }
 
 /* The model's weight of this name; persistent tensors come in the order of the weights. */
-static const struct weight *weight_named(const struct model *model, const char *name, int *guess)
+static const struct weight *weight_named(const struct build *build, const char *name, int *guess)
 {
-    for (int i = 0; i < model->weight_count; i++) {
-        int at = (*guess + i) % model->weight_count;
-        if (strcmp(model->weight[at].name, name) == 0) {
+    for (int i = 0; i < build->weight_count; i++) {
+        int at = (*guess + i) % build->weight_count;
+        if (strcmp(build->weight[at].name, name) == 0) {
             *guess = at + 1;
-            return &model->weight[at];
+            return &build->weight[at];
         }
     }
     return NULL;
@@ -47,7 +47,7 @@ static plim_status find_weight(struct hdf5_dataset *out, const struct origin *or
                                const struct weight *weight, plim_error *error)
 {
     char saved[SAVED_PATH_BYTES], wanted[96], got[96];
-    weight_saved_path(saved, sizeof saved, origin->model, origin->paths, weight);
+    weight_saved_path(saved, sizeof saved, origin->build, origin->paths, weight);
     plim_status status = keras_file_find(out, origin->file, saved, error);
     if (status != PLIM_OK)
         return hint(error, status, "it is the model's weight '%.150s'", tensor->name);
@@ -68,7 +68,7 @@ static plim_status each_weight(const struct origin *origin, const struct program
     for (int i = 0; i < program->persistent_count; i++) {
         const struct tensor *tensor = program->persistent[i];
         const struct weight *weight =
-            tensor->kind == KIND_WEIGHT ? weight_named(origin->model, tensor->name, &guess) : NULL;
+            tensor->kind == KIND_WEIGHT ? weight_named(origin->build, tensor->name, &guess) : NULL;
         if (!weight)
             continue; /* a program may have weights besides the model's */
         TRY(find_weight(&dataset, origin, tensor, weight, error));
@@ -79,13 +79,13 @@ static plim_status each_weight(const struct origin *origin, const struct program
 }
 
 plim_status keras_weights_check(uint64_t *cost, const char *path, const struct program *program,
-                                const struct model *model, struct budget *budget, struct scratch *scratch,
+                                const struct build *build, struct budget *budget, struct scratch *scratch,
                                 plim_error *error)
 {
     struct origin origin;
     struct scratch looked = *scratch; /* what is unpacked now is given back */
     uint64_t before = budget_figures(budget).now;
-    plim_status status = open_origin(&origin, path, model, budget, &looked, error);
+    plim_status status = open_origin(&origin, path, build, budget, &looked, error);
     if (status == PLIM_OK)
         status = each_weight(&origin, program, NULL, error);
     *cost = budget_figures(budget).now - before + SCRATCH_BUFFER_BYTES + 4096;
@@ -93,12 +93,12 @@ plim_status keras_weights_check(uint64_t *cost, const char *path, const struct p
     return status;
 }
 
-plim_status keras_weights_load(const char *path, struct machine *machine, const struct model *model,
+plim_status keras_weights_load(const char *path, struct machine *machine, const struct build *build,
                                struct scratch *scratch, plim_error *error)
 {
     struct origin origin;
     struct scratch used = *scratch;
-    plim_status status = open_origin(&origin, path, model, machine->budget, &used, error);
+    plim_status status = open_origin(&origin, path, build, machine->budget, &used, error);
     if (status == PLIM_OK)
         status = each_weight(&origin, machine->program, NULL, error);
     if (status == PLIM_OK)

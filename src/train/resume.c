@@ -181,7 +181,7 @@ static plim_status resume(bool *resumed, struct trainer *trainer, plim_error *er
     bool keras = false;
     TRY(keras_file_is(&keras, trainer->budget, options->load_weights, error));
     if (keras)
-        return keras_weights_load(options->load_weights, &trainer->machine, trainer->model, trainer->scratch, error);
+        return keras_weights_load(options->load_weights, &trainer->machine, trainer->build, trainer->scratch, error);
     return weights_load(options->load_weights, &trainer->machine, error);
 }
 

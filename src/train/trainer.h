@@ -7,7 +7,7 @@
 
 #include "base/threads/stop.h"
 #include "base/threads/workers.h"
-#include "model/model.h"
+#include "model/build.h"
 #include "pipeline/core/dataset.h"
 #include "pipeline/core/fingerprint.h"
 #include "plan/plan.h"
@@ -79,9 +79,9 @@ plim_status weights_load(const char *path, struct machine *machine, plim_error *
 
 /* ---- keras_weights.c: the same for .keras files (formats/weights/keras_file.h), of the model's weights alone ---- */
 plim_status keras_weights_check(uint64_t *cost, const char *path, const struct program *program,
-                                const struct model *model, struct budget *budget, struct scratch *scratch,
+                                const struct build *build, struct budget *budget, struct scratch *scratch,
                                 plim_error *error);
-plim_status keras_weights_load(const char *path, struct machine *machine, const struct model *model,
+plim_status keras_weights_load(const char *path, struct machine *machine, const struct build *build,
                                struct scratch *scratch, plim_error *error);
 
 /* ---- checkpoint_folder.c ---- */
@@ -147,7 +147,7 @@ struct trainer_options {
 struct trainer {
     struct budget *budget;
     struct machine machine;
-    struct model *model;
+    const struct build *build; /* of the training graph: its weights */
     struct model_tensors train_tensors, evaluate_tensors;
     struct dataset *train, *validation; /* borrowed */
     struct iterator *train_iterator, *validation_iterator;

@@ -14,8 +14,8 @@
 #include "../fuzz/fuzz_file.h"
 #include "base/fault.h"
 #include "formats/weights/keras_file.h"
+#include "model/build.h"
 #include "model/keras/keras_config.h"
-#include "model/model.h"
 #include "ops/ops.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -86,10 +86,10 @@ static plim_status read_weights(struct desk *desk, bool look)
     char saved[700];
     float values[256];
     TRY(model_saved_paths(&paths, desk->model, &desk->arena, &desk->error));
-    for (int i = 0; i < desk->model->weight_count; i++) {
-        const struct weight *weight = &desk->model->weight[i];
+    for (int i = 0; i < desk->graph.build->weight_count; i++) {
+        const struct weight *weight = &desk->graph.build->weight[i];
         struct hdf5_dataset dataset;
-        weight_saved_path(saved, sizeof saved, desk->model, paths, weight);
+        weight_saved_path(saved, sizeof saved, desk->graph.build, paths, weight);
         TRY(keras_file_find(&dataset, desk->file, saved, &desk->error));
         if (!shape_equal(&dataset.shape, &weight->tensor->shape) || dataset.bytes > sizeof values)
             return fail_at(&desk->error, PLIM_BAD_DATA, saved, "another shape");
@@ -107,8 +107,8 @@ static void expect_whole(const char *name, int weights, const char *last)
     enter(&desk);
     if (read_file(&desk, golden(name)) != PLIM_OK || read_weights(&desk, true) != PLIM_OK)
         fail_msg("%s: %s: %s", name, desk.error.where, desk.error.message);
-    assert_int_equal(desk.model->weight_count, weights);
-    assert_string_equal(desk.model->weight[weights - 1].name, last);
+    assert_int_equal(desk.graph.build->weight_count, weights);
+    assert_string_equal(desk.graph.build->weight[weights - 1].name, last);
     leave(&desk);
 }
 
@@ -132,8 +132,8 @@ static void a_graph_is_connected(void **state)
     assert_string_equal(desk.model->feed[0].name, "a");
     /* Two uses of the tower, and two of the encoder with its Input and its two layers. */
     assert_int_equal(desk.model->use_count, 2 + 2 + 2 * 3 + 5);
-    assert_string_equal(desk.model->weight[2].name, "encoder/inner/kernel");
-    assert_false(desk.model->weight[6].trainable);
+    assert_string_equal(desk.graph.build->weight[2].name, "encoder/inner/kernel");
+    assert_false(desk.graph.build->weight[6].trainable);
     leave(&desk);
 }
 
@@ -481,7 +481,7 @@ static void a_shared_layer_is_named_like_a_class(void **state)
         fail_msg("%s: %s", desk.error.where, desk.error.message);
     assert_int_equal(desk.model->layer_count, 4);
     assert_int_equal(desk.model->use_count, 6);
-    assert_int_equal(desk.model->weight_count, 2);
+    assert_int_equal(desk.graph.build->weight_count, 2);
     leave(&desk);
 }
 

@@ -50,11 +50,11 @@ static void make_cnn(struct bench *bench, bool backward)
     assert_int_equal(build(bench, x, y, backward), PLIM_OK);
 }
 
-static int64_t parameters(const struct model *model)
+static int64_t parameters(const struct build *build)
 {
     int64_t sum = 0;
-    for (int i = 0; i < model->layer_count; i++)
-        sum += model->layer[i].parameters;
+    for (int i = 0; i < build->model->layer_count; i++)
+        sum += figures_of(build, &build->model->layer[i])->parameters;
     return sum;
 }
 
@@ -65,10 +65,10 @@ static void mlp_parameters_and_names(void **state)
     struct bench *bench = *state;
     static const char *const names[] = {"dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"};
     make_mlp(bench, true);
-    assert_int_equal(parameters(bench->model), 6529);
-    assert_int_equal(bench->model->weight_count, COUNT(names));
+    assert_int_equal(parameters(bench->graph.build), 6529);
+    assert_int_equal(bench->graph.build->weight_count, COUNT(names));
     for (int i = 0; i < COUNT(names); i++)
-        assert_string_equal(bench->model->weight[i].name, names[i]);
+        assert_string_equal(bench->graph.build->weight[i].name, names[i]);
     /* The loss takes logits: no sigmoid is computed. */
     assert_int_equal(nodes_of(&bench->graph, &op_sigmoid), 0);
     assert_int_equal(nodes_of(&bench->graph, &op_sigmoid_crossentropy), 1);
@@ -84,7 +84,7 @@ static void cnn_parameters_and_names(void **state)
     static const char *const names[] = {"conv2d",  "max_pooling2d", "conv2d_1", "max_pooling2d_1",
                                         "flatten", "dense",         "dense_1"};
     make_cnn(bench, true);
-    assert_int_equal(parameters(bench->model), 1626442);
+    assert_int_equal(parameters(bench->graph.build), 1626442);
     for (int i = 0; i < COUNT(names); i++)
         assert_string_equal(bench->model->layer[i].name, names[i]);
     assert_int_equal(nodes_of(&bench->graph, &op_softmax), 0);
@@ -143,6 +143,34 @@ static void building_again_takes_nothing_more(void **state)
     assert_int_equal(budget_figures(bench->budget).now, before);
 }
 
+/* A model is only read: graphs of it do not disturb each other, whichever was built last. */
+static void graphs_of_a_model_keep_apart(void **state)
+{
+    struct bench *bench = *state;
+    struct graph other;
+    struct model_tensors tensors;
+    struct column_spec columns[2] = {spec(TYPE_F32, 3, (int64_t[]){64, 64, 3}), spec(TYPE_I32, 0, NULL)};
+    make_cnn(bench, true);
+    struct build *first = bench->graph.build;
+    struct build before = *first;
+    graph_init(&other, bench->budget, 2);
+    assert_int_equal(model_build(&tensors, &other, bench->model, columns, 2, &bench->training, false, &bench->error),
+                     PLIM_OK);
+    assert_ptr_equal(bench->graph.build, first);
+    assert_memory_equal(first, &before, sizeof before);
+    assert_int_equal(other.build->weight_count, first->weight_count);
+    for (int i = 0; i < first->weight_count; i++) {
+        assert_string_equal(other.build->weight[i].name, first->weight[i].name);
+        assert_ptr_equal(other.build->weight[i].tensor, graph_named(&other, first->weight[i].name));
+        assert_ptr_equal(first->weight[i].tensor, graph_named(&bench->graph, first->weight[i].name));
+    }
+    for (int i = 0; i < bench->model->layer_count; i++) {
+        assert_int_equal(figures_of(first, &bench->model->layer[i])->output.dim[0], 4);
+        assert_int_equal(figures_of(other.build, &bench->model->layer[i])->output.dim[0], 2);
+    }
+    graph_release(&other);
+}
+
 static void bytes_become_floats_once(void **state)
 {
     struct bench *bench = *state;
@@ -169,7 +197,7 @@ static void same_padding_is_tensorflows(void **state)
                                        "MaxPool2D: {pool_size: 3, strides: 1, padding: same}, Flatten, Dense: 2]"),
                      PLIM_OK);
     assert_int_equal(build(bench, x, y, true), PLIM_OK);
-    const struct shape *shape = &bench->model->layer[1].output;
+    const struct shape *shape = &figures_of(bench->graph.build, &bench->model->layer[1])->output;
     assert_int_equal(shape->dim[1], 4);
     assert_int_equal(shape->dim[2], 3);
     const struct conv_attributes *attributes = bench->graph.node[0]->attributes;
@@ -191,8 +219,8 @@ static void frozen_layers_are_not_updated(void **state)
     assert_int_equal(nodes_of(&bench->graph, &op_adam), 2);
     assert_string_equal(bench->model->layer[0].name, "first");
     assert_string_equal(bench->model->layer[1].name, "dense");
-    assert_int_equal(bench->model->layer[0].trainable_parameters, 0);
-    assert_int_equal(bench->model->layer[0].parameters, 18);
+    assert_int_equal(figures_of(bench->graph.build, &bench->model->layer[0])->trainable_parameters, 0);
+    assert_int_equal(figures_of(bench->graph.build, &bench->model->layer[0])->parameters, 18);
 }
 
 /* ---- what is refused, and where ---- */
@@ -448,7 +476,7 @@ static void all_initializers(void **state)
         snprintf(text, sizeof text, "[Dense: {units: 40, kernel_initializer: %s}]", cases[c].words);
         assert_int_equal(read_model(bench, text), PLIM_OK);
         assert_int_equal(build(bench, x, y, false), PLIM_OK);
-        initializer_fill(w, TYPE_F32, 2000, &bench->model->weight[0].initializer, 5, "dense/kernel");
+        initializer_fill(w, TYPE_F32, 2000, &bench->graph.build->weight[0].initializer, 5, "dense/kernel");
         for (int i = 0; i < 2000; i++) {
             sum += (double)w[i];
             square += (double)w[i] * (double)w[i];
@@ -543,12 +571,12 @@ static void initializers_read_keras_spellings(void **state)
                                 "Dense: {units: 2, use_bias: false, kernel_initializer: {Constant: {value: 0.5}}}]"),
                      PLIM_OK);
     assert_int_equal(build(bench, x, y, false), PLIM_OK);
-    assert_int_equal(bench->model->weight_count, 3);
-    assert_int_equal(bench->model->weight[0].initializer.kind, INITIAL_HE_NORMAL);
-    assert_int_equal(bench->model->weight[0].initializer.fan_in, 5);
-    assert_int_equal(bench->model->weight[1].initializer.kind, INITIAL_ONES);
-    assert_int_equal(bench->model->weight[2].initializer.kind, INITIAL_CONSTANT);
-    assert_true(bench->model->weight[2].initializer.value == 0.5);
+    assert_int_equal(bench->graph.build->weight_count, 3);
+    assert_int_equal(bench->graph.build->weight[0].initializer.kind, INITIAL_HE_NORMAL);
+    assert_int_equal(bench->graph.build->weight[0].initializer.fan_in, 5);
+    assert_int_equal(bench->graph.build->weight[1].initializer.kind, INITIAL_ONES);
+    assert_int_equal(bench->graph.build->weight[2].initializer.kind, INITIAL_CONSTANT);
+    assert_true(bench->graph.build->weight[2].initializer.value == 0.5);
 }
 
 /* ---- summary ---- */
@@ -581,10 +609,10 @@ static void summary_is_keras_table(void **state)
     struct text text;
     text_init(&text, bench->budget, TAG_PLANNER);
     make_cnn(bench, false);
-    assert_int_equal(model_summary(&text, bench->model, 80), PLIM_OK);
+    assert_int_equal(model_summary(&text, bench->graph.build, 80), PLIM_OK);
     compare_golden("summary_cnn.txt", text.data);
     text_clear(&text);
-    model_summary_json(&text, bench->model);
+    model_summary_json(&text, bench->graph.build);
     text_add(&text, "\n");
     compare_golden("summary_cnn.json", text.data);
     text_release(&text);
@@ -641,6 +669,7 @@ int main(void)
         TEST(states_are_named_after_their_weights),
         TEST(sgd_keeps_a_state_only_with_momentum),
         TEST(building_again_takes_nothing_more),
+        TEST(graphs_of_a_model_keep_apart),
         TEST(bytes_become_floats_once),
         TEST(same_padding_is_tensorflows),
         TEST(frozen_layers_are_not_updated),

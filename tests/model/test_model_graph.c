@@ -43,8 +43,8 @@ static void a_branch_comes_together_again(void **state)
                                   "- Dense: {units: 1, activation: sigmoid}\n"));
     good(bench, build_plain(bench));
     assert_int_equal(bench->model->layer_count, 5);
-    assert_int_equal(bench->model->weight_count, 8);
-    assert_string_equal(bench->model->weight[4].name, "right/kernel");
+    assert_int_equal(bench->graph.build->weight_count, 8);
+    assert_string_equal(bench->graph.build->weight[4].name, "right/kernel");
     assert_string_equal(bench->model->name, "functional");
     /* The sum, and the sum of the two gradients of the stem. */
     assert_int_equal(nodes_of(&bench->graph, &op_add), 2);
@@ -64,12 +64,12 @@ static void a_layer_used_again_shares_its_weights(void **state)
                                           spec("a", 1, (int64_t[]){5})};
     train_with(bench, "binary_crossentropy", "sgd");
     good(bench, build(bench, columns, COUNT(columns)));
-    assert_int_equal(bench->model->weight_count, 4);
-    assert_int_equal(bench->model->layer[2].parameters, 18);
+    assert_int_equal(bench->graph.build->weight_count, 4);
+    assert_int_equal(figures_of(bench->graph.build, &bench->model->layer[2])->parameters, 18);
     assert_int_equal(nodes_of(&bench->graph, &op_sgd), 4);
     /* Columns by name. */
-    assert_int_equal(bench->model->feed[0].tensor->column, 2);
-    assert_int_equal(bench->model->feed[1].tensor->column, 1);
+    assert_int_equal(bench->graph.build->feed[0].tensor->column, 2);
+    assert_int_equal(bench->graph.build->feed[1].tensor->column, 1);
     assert_int_equal(bench->tensors.output[0].label->column, 0);
 }
 
@@ -118,7 +118,7 @@ static void a_layer_named_like_a_class_is_used_again(void **state)
     good(bench, build_plain(bench));
     assert_int_equal(bench->model->layer_count, 3);
     assert_int_equal(bench->model->use_count, 5);
-    assert_int_equal(bench->model->weight_count, 4);
+    assert_int_equal(bench->graph.build->weight_count, 4);
     assert_int_equal(read_model(bench, "- Dense: 5\n- Use: {inputs: dense}\n"), PLIM_BAD_JOB);
     assert_non_null(strstr(bench->error.message, "'layer' is missing"));
     assert_int_equal(read_model(bench, "- Dense: 5\n- Use: {layer: dens}\n"), PLIM_BAD_JOB);
@@ -136,10 +136,10 @@ static void models_inside_models(void **state)
                            "Add: {inputs: [l, r], name: sum}], inputs: [encoder, again], name: pair}\n"
                            "- Dense: 1\n"));
     good(bench, build_plain(bench));
-    assert_int_equal(bench->model->weight_count, 6);
-    assert_string_equal(bench->model->weight[0].name, "encoder/dense/kernel");
-    assert_string_equal(bench->model->weight[2].name, "encoder/dense_1/kernel");
-    assert_string_equal(bench->model->weight[4].name, "dense_2/kernel");
+    assert_int_equal(bench->graph.build->weight_count, 6);
+    assert_string_equal(bench->graph.build->weight[0].name, "encoder/dense/kernel");
+    assert_string_equal(bench->graph.build->weight[2].name, "encoder/dense_1/kernel");
+    assert_string_equal(bench->graph.build->weight[4].name, "dense_2/kernel");
     assert_int_equal(nodes_of(&bench->graph, &op_sgd), 2); /* the encoder is frozen */
     assert_int_equal(nodes_of(&bench->graph, &op_matmul_weight_gradient), 1);
 }
@@ -157,7 +157,7 @@ static void order_of_the_text_does_not_matter(void **state)
     good(bench, build_plain(bench));
     assert_string_equal(bench->model->use[bench->model->use_count - 1].name, "out");
     assert_string_equal(bench->model->name, "turned");
-    assert_string_equal(bench->model->weight[0].name, "p/kernel");
+    assert_string_equal(bench->graph.build->weight[0].name, "p/kernel");
 }
 
 /* ---- masks ---- */
@@ -182,16 +182,16 @@ static void masks_travel_with_their_tensors(void **state)
     assert_non_null(mean);
     assert_ptr_equal(mean->input[1], made->output[0]);
     assert_int_equal(made->output[0]->type, TYPE_BOOL);
-    assert_null(bench->model->use[2].made.mask);
+    assert_null(use_made(bench->graph.build, &bench->model->use[2], 0)->mask);
     assert_null(bench->tensors.output[0].mask);
     /* What does not know masks loses them; without one every step counts. */
     good(bench, read_model(bench, "[Masking, Flatten, Dense: 1]"));
     good(bench, build(bench, columns, COUNT(columns)));
-    assert_null(bench->model->use[1].made.mask);
+    assert_null(use_made(bench->graph.build, &bench->model->use[1], 0)->mask);
     good(bench, read_model(bench, "[ReLU, {GlobalAveragePooling1D: {keepdims: true}}, Flatten, Dense: 1]"));
     good(bench, build(bench, columns, COUNT(columns)));
     assert_null(node_of(&bench->graph, &op_sum_time)->input[1]);
-    assert_int_equal(bench->model->layer[1].output.rank, 3);
+    assert_int_equal(figures_of(bench->graph.build, &bench->model->layer[1])->output.rank, 3);
 }
 
 /* As Keras has it: where any input is; no mask where one input has none. */
@@ -223,12 +223,12 @@ static void steps_share_the_layer(void **state)
                            "Dense: 1]"));
     for (int i = 0; i < 2; i++) { /* a second build counts the same */
         good(bench, build(bench, columns, COUNT(columns)));
-        assert_int_equal(bench->model->weight_count, 6);
-        assert_int_equal(bench->model->layer[0].parameters, 2 * 2 * 4 + 4);
-        assert_string_equal(bench->model->weight[0].name, "time_distributed/conv1d/kernel");
-        assert_string_equal(bench->model->weight[2].name, "last/dense/kernel");
+        assert_int_equal(bench->graph.build->weight_count, 6);
+        assert_int_equal(figures_of(bench->graph.build, &bench->model->layer[0])->parameters, 2 * 2 * 4 + 4);
+        assert_string_equal(bench->graph.build->weight[0].name, "time_distributed/conv1d/kernel");
+        assert_string_equal(bench->graph.build->weight[2].name, "last/dense/kernel");
     }
-    const struct shape *shape = &bench->model->layer[1].output;
+    const struct shape *shape = &figures_of(bench->graph.build, &bench->model->layer[1])->output;
     assert_int_equal(shape->rank, 3);
     assert_int_equal(shape->dim[1], 3);
     assert_int_equal(shape->dim[2], 16);
@@ -262,13 +262,14 @@ static void models_inside_steps(void **state)
                                   "- Dense: 1"));
     for (int i = 0; i < 2; i++) {
         good(bench, build(bench, columns, COUNT(columns)));
-        assert_int_equal(bench->model->weight_count, 3 + 4 + 2);
-        assert_string_equal(bench->model->weight[0].name, "time_distributed/m/l/lstm_cell/kernel");
-        assert_string_equal(bench->model->weight[3].name, "time_distributed/m/s/dense/kernel");
-        assert_string_equal(bench->model->weight[5].name, "time_distributed/m/s/dense_1/kernel");
-        assert_int_equal(bench->model->layer[0].parameters, (2 + 4 + 1) * 16 + (4 + 1) * 3 + (3 + 1) * 4);
+        assert_int_equal(bench->graph.build->weight_count, 3 + 4 + 2);
+        assert_string_equal(bench->graph.build->weight[0].name, "time_distributed/m/l/lstm_cell/kernel");
+        assert_string_equal(bench->graph.build->weight[3].name, "time_distributed/m/s/dense/kernel");
+        assert_string_equal(bench->graph.build->weight[5].name, "time_distributed/m/s/dense_1/kernel");
+        assert_int_equal(figures_of(bench->graph.build, &bench->model->layer[0])->parameters,
+                         (2 + 4 + 1) * 16 + (4 + 1) * 3 + (3 + 1) * 4);
     }
-    const struct shape *shape = &bench->model->layer[0].output;
+    const struct shape *shape = &figures_of(bench->graph.build, &bench->model->layer[0])->output;
     assert_int_equal(shape->rank, 3);
     assert_int_equal(shape->dim[2], 4);
 }
@@ -305,13 +306,13 @@ static void words_reach_layers_inside(void **state)
          read_model(bench, "[Sequential: {trainable: false, layers: [TimeDistributed: {layer: {Sequential: [Dense: 4, "
                            "Dense: 3]}}, Bidirectional: {layer: {GRU: 2}}]}, Dense: 1]"));
     good(bench, build(bench, columns, COUNT(columns)));
-    for (int i = 0; i < bench->model->weight_count; i++)
-        assert_int_equal(bench->model->weight[i].trainable, i >= bench->model->weight_count - 2);
+    for (int i = 0; i < bench->graph.build->weight_count; i++)
+        assert_int_equal(bench->graph.build->weight[i].trainable, i >= bench->graph.build->weight_count - 2);
     good(bench,
          read_model(bench, "[TimeDistributed: {layer: {Functional: [ReversibleEmbedding: {input_dim: 7, output_dim: 4, "
                            "name: t}, t: {reverse: true, name: back}]}}, Flatten, Dense: 1]"));
     good(bench, build(bench, columns, COUNT(columns)));
-    const struct shape *shape = &bench->model->layer[0].output;
+    const struct shape *shape = &figures_of(bench->graph.build, &bench->model->layer[0])->output;
     assert_int_equal(shape->dim[shape->rank - 1], 7);
 }
 
@@ -377,7 +378,7 @@ static void scores_of_many_classes_are_made_by_blocks(void **state)
     assert_false(by_blocks(bench));
     build_language(bench, tied, false);
     assert_true(by_blocks(bench));
-    assert_int_equal(bench->model->weight_count, 3);
+    assert_int_equal(bench->graph.build->weight_count, 3);
     assert_int_equal(nodes_of(&bench->graph, &op_matmul), 2); /* middle, and its dx */
     build_language_in(bench, tied, false, TYPE_BF16);
     assert_true(by_blocks(bench)); /* through the cast that the loss reads them by */
@@ -629,7 +630,7 @@ static void states_go_from_layer_to_layer(void **state)
     assert_int_equal(nodes_of(&bench->graph, &op_lstm), 2);
     assert_int_equal(nodes_of(&bench->graph, &op_lstm_gradient), 2);
     assert_true(bench->model->use[3].input[1].part == 1 && bench->model->use[3].input[2].part == 2);
-    good(bench, model_summary(&text, bench->model, 120));
+    good(bench, model_summary(&text, bench->graph.build, 120));
     assert_non_null(strstr(text.data, "[(None, 4), (None, 4), (None, 4)]"));
     assert_non_null(strstr(text.data, "encoder[0][2]"));
     text_release(&text);
@@ -794,7 +795,7 @@ static void summary_says_what_is_connected(void **state)
                                   "- Add: {inputs: [encoder, 'encoder:1'], name: sum}\n"
                                   "- Dense: {units: 1, trainable: false}\n"));
     good(bench, build_plain(bench));
-    good(bench, model_summary(&text, bench->model, 100));
+    good(bench, model_summary(&text, bench->graph.build, 100));
     compare_golden("summary_graph.txt", text.data);
     text_release(&text);
 }

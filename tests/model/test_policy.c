@@ -88,8 +88,8 @@ static void weights_stay_wide(void **state)
     struct bench *bench = *state;
     make_model(bench, MODEL, TYPE_BF16);
     const struct graph *graph = &bench->graph;
-    for (int i = 0; i < bench->model->weight_count; i++)
-        assert_int_equal(bench->model->weight[i].tensor->type, TYPE_F32);
+    for (int i = 0; i < bench->graph.build->weight_count; i++)
+        assert_int_equal(bench->graph.build->weight[i].tensor->type, TYPE_F32);
     int gradients = 0;
     for (int t = 0; t < graph->tensor_count; t++)
         if (graph->tensor[t]->gradient) {
@@ -120,7 +120,8 @@ static void values_are_small(void **state)
     make_model(bench, MODEL, TYPE_F16);
     for (int i = 0; i < bench->model->use_count; i++) {
         bool last = i == bench->model->use_count - 1;
-        assert_int_equal(bench->model->use[i].made.output->type, last ? TYPE_F32 : TYPE_F16);
+        assert_int_equal(use_made(bench->graph.build, &bench->model->use[i], 0)->output->type,
+                         last ? TYPE_F32 : TYPE_F16);
     }
     for (int n = 0; n < bench->graph.node_count; n++) {
         const struct node *node = bench->graph.node[n];

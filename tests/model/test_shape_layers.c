@@ -112,7 +112,7 @@ static void layers_make_keras_shapes(void **state)
     for (int i = 0; i < LENGTH(shapes); i++) {
         if (build_list(bench, shapes[i].text, *shapes[i].from, true))
             fail_msg("%s: %s", shapes[i].text, bench->error.message);
-        const struct shape *made = &bench->model->layer[0].output;
+        const struct shape *made = &figures_of(bench->graph.build, &bench->model->layer[0])->output;
         struct shape row = shape_of(made->rank - 1, made->dim + 1);
         if (!shape_equal(&row, &shapes[i].to))
             fail_msg("%s makes another shape", shapes[i].text);
@@ -355,8 +355,8 @@ static void cells_have_keras_weights(void **state)
         float bias[12];
         assert_int_equal(build_list(bench, cases[i].text, STEPS, true), PLIM_OK);
         for (int k = 0; k < 3; k++)
-            assert_string_equal(bench->model->weight[k].name, cases[i].name[k]);
-        const struct weight *weight = &bench->model->weight[2];
+            assert_string_equal(bench->graph.build->weight[k].name, cases[i].name[k]);
+        const struct weight *weight = &bench->graph.build->weight[2];
         assert_int_equal(shape_count(&weight->tensor->shape), cases[i].bias);
         initializer_fill(bias, TYPE_F32, cases[i].bias, &weight->initializer, 1, weight->name);
         for (int k = 0; k < cases[i].bias; k++)
@@ -376,7 +376,7 @@ static void penalties_are_of_what_comes_out(void **state)
     for (int i = 0; i < bench->graph.node_count; i++)
         penalties += bench->graph.node[i]->op == &op_penalty;
     assert_int_equal(penalties, 3);
-    assert_false(bench->model->use[3].logits);
+    assert_false(output_has_logits(bench->graph.build, 0));
     assert_ptr_equal(bench->tensors.output[0].value->producer->op, &op_softmax);
 }
 
@@ -415,9 +415,9 @@ static void attention_has_keras_weights(void **state)
     for (int i = 0; i < LENGTH(cases); i++) {
         if (build_list(bench, cases[i].text, STEPS, true))
             fail_msg("%s: %s", cases[i].text, bench->error.message);
-        assert_int_equal(bench->model->weight_count, cases[i].weights + 2);
+        assert_int_equal(bench->graph.build->weight_count, cases[i].weights + 2);
         if (cases[i].weights)
-            assert_int_equal(bench->model->weight[0].tensor->shape.rank, cases[i].rank);
+            assert_int_equal(bench->graph.build->weight[0].tensor->shape.rank, cases[i].rank);
     }
 }
 

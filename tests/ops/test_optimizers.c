@@ -12,7 +12,7 @@
 
 #include "backends/backend.h"
 #include "base/text/yaml.h"
-#include "model/model.h"
+#include "model/build.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
 
@@ -45,7 +45,7 @@ static void open_sized(struct bench *bench, const char *words, const struct back
     struct graph *graph = &bench->f.graph;
     struct weight weight[2] = {{.name = "dense/kernel", .trainable = true, .layer = &layer},
                                {.name = "dense/bias", .trainable = true, .layer = &layer}};
-    struct model model = {.weight = weight, .weight_count = 2, .training = &bench->training};
+    struct build build = {.weight = weight, .weight_count = 2, .training = &bench->training};
     struct model_tensors tensors = {0};
     plim_error error = {0};
     *bench = (struct bench){0};
@@ -60,7 +60,9 @@ static void open_sized(struct bench *bench, const char *words, const struct back
         weight[i].tensor = bench->w[i] = graph_weight(graph, i ? "bias" : "kernel", TYPE_F32, shape[i], true);
         bench->g[i] = graph_state(graph, i ? "g1" : "g0", TYPE_F32, shape[i]);
     }
-    updates_add(&tensors, graph, &model, bench->g, scale);
+    graph->build = &build;
+    updates_add(&tensors, graph, bench->g, scale);
+    graph->build = NULL;
     if (graph_check(graph, &error))
         fail_msg("%s: %s", words, error.message);
     assert_int_equal(backend->open(&bench->backend, bench->f.budget, NULL), PLIM_OK);

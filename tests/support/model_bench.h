@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "model/model.h"
+#include "model/build.h"
 
 struct bench {
     struct budget *budget;

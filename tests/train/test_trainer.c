@@ -191,8 +191,8 @@ static void make_rig(struct rig *rig, const struct setup *setup)
                      PLIM_OK);
     rig->train = data(rig, setup->elements, setup->batch, 1, true);
     rig->validation = data(rig, 50, 20, 1, false);
-    build(&rig->evaluate_graph, &rig->evaluate_tensors, rig, 20, false);
     build(&rig->train_graph, &rig->train_tensors, rig, setup->batch, true);
+    build(&rig->evaluate_graph, &rig->evaluate_tensors, rig, 20, false);
     assert_int_equal(reference_backend.open(&rig->backend, rig->budget, NULL), PLIM_OK);
     input.budget = rig->budget;
     input.backend = rig->backend;
@@ -221,7 +221,7 @@ static plim_status run_trainer(struct told *told, struct rig *rig, const struct 
     struct scratch scratch = {.folder = folder->path, .limit_bytes = 1 << 20};
     struct trainer trainer = {
         .budget = rig->budget,
-        .model = rig->model,
+        .build = rig->train_graph.build,
         .train_tensors = rig->train_tensors,
         .evaluate_tensors = rig->evaluate_tensors,
         .train = rig->train,

@@ -80,12 +80,13 @@ static void add_inner(char *out, size_t capacity, const struct layer *layer)
 }
 
 /* Those that are trained first, then the others, each in the order of their making. */
-static int number_in_group(const struct model *model, const struct weight *weight, const char *group)
+static int number_in_group(const struct build *build, const struct weight *weight, const char *group)
 {
     const struct layer *layer = weight->layer;
+    const struct layer_figures *figures = figures_of(build, layer);
     int number = 0;
-    for (int i = layer->first_weight; i < layer->first_weight + layer->weight_count; i++) {
-        const struct weight *candidate = &model->weight[i];
+    for (int i = figures->first_weight; i < figures->first_weight + figures->weight_count; i++) {
+        const struct weight *candidate = &build->weight[i];
         if (candidate->layer != layer || candidate == weight)
             continue;
         bool before = candidate->fixed == weight->fixed ? candidate < weight : weight->fixed;
@@ -94,16 +95,16 @@ static int number_in_group(const struct model *model, const struct weight *weigh
     return number;
 }
 
-void weight_saved_path(char *out, size_t capacity, const struct model *model, const char *const *paths,
+void weight_saved_path(char *out, size_t capacity, const struct build *build, const char *const *paths,
                        const struct weight *weight)
 {
     const struct layer *outermost = weight->layer;
     const char *group = group_of(weight->layer, weight);
     while (outermost->outer)
         outermost = outermost->outer;
-    snprintf(out, capacity, "%s", paths[outermost - model->layer]);
+    snprintf(out, capacity, "%s", paths[outermost - build->model->layer]);
     add_inner(out, capacity, weight->layer);
     size_t length = strlen(out);
     snprintf(out + length, capacity - length, "%s%s/vars/%d", *group ? "/" : "", group,
-             number_in_group(model, weight, group) + (*group ? 0 : weight->layer->type->saved_before));
+             number_in_group(build, weight, group) + (*group ? 0 : weight->layer->type->saved_before));
 }

@@ -26,7 +26,11 @@ static plim_status read_one(struct inner_layers *out, struct layer *outer, const
     out->use = arena_take(&outer->model->arena, sizeof *out->use);
     if (!out->use)
         return arena_refused(&outer->model->arena, error);
-    *out->use = (struct use){.layer = layer, .input = &feed, .input_count = 1, .output_index = -1};
+    *out->use = (struct use){.layer = layer,
+                             .input = &feed,
+                             .input_count = 1,
+                             .output_index = -1,
+                             .first_output = outer->model->made_count++};
     out->use_count = 1;
     return PLIM_OK;
 }
@@ -68,30 +72,31 @@ static struct tensor *input_of(struct graph *graph, struct inner_now *now, int i
     const struct layer *layer = now->now->layer;
     if (link.from < 0)
         return layer_takes(graph, &now->feed.real, now->feed.tensor, layer);
-    struct use_output *made = use_made(&now->use[link.from], link.part);
+    struct use_output *made = use_made(graph->build, &now->use[link.from], link.part);
     return layer_takes(graph, &made->real, made->output, layer);
 }
 
 static void build_use(struct graph *graph, struct inner_now *now)
 {
-    struct use *use = now->now;
-    struct layer *layer = use->layer;
+    const struct use *use = now->now;
+    const struct layer *layer = use->layer;
+    struct use_output *made = use_made(graph->build, use, 0);
     struct tensor **x = arena_array(&graph->arena, (size_t)use->input_count, sizeof(struct tensor *));
-    if (!x || !layer_full_name(layer)) {
+    if (!x) {
         graph_refused(graph, 0);
         return;
     }
     for (int k = 0; k == 0 || k < layer->outputs; k++)
-        *use_made(use, k) = (struct use_output){0};
+        made[k] = (struct use_output){0};
     for (int i = 0; i < use->input_count; i++)
         x[i] = input_of(graph, now, i);
     if (graph->failed)
         return;
-    use->made.mask = layer->type->keeps_mask ? layer_mask(layer, 0) : NULL;
-    use->made.output = layer->type->merge ? layer->type->merge(layer, graph, x, use->input_count)
-                                          : layer->type->build(layer, graph, x[0]);
+    made->mask = layer->type->keeps_mask ? layer_mask(graph, 0) : NULL;
+    made->output = layer->type->merge ? layer->type->merge(layer, graph, x, use->input_count)
+                                      : layer->type->build(layer, graph, x[0]);
     for (int k = 0; !graph->failed && (k == 0 || k < layer->outputs); k++)
-        use_made(use, k)->output = layer_gives(graph, layer, use_made(use, k)->output);
+        made[k].output = layer_gives(graph, layer, made[k].output);
 }
 
 /* The shape that an Input layer inside says. by_last_axis: x has all steps, on axis 1. */
@@ -119,26 +124,26 @@ static void check_inputs(struct graph *graph, const struct inner_layers *inner, 
         struct link from = input->from;
         if ((from.from < 0) == feed)
             check_input(graph, input->layer,
-                        feed ? now->feed.tensor : use_made(&inner->use[from.from], from.part)->output,
+                        feed ? now->feed.tensor : use_made(graph->build, &inner->use[from.from], from.part)->output,
                         inner->by_last_axis);
     }
 }
 
 struct tensor *inner_layers_build(const struct inner_layers *inner, struct graph *graph, struct tensor *x, int64_t step)
 {
-    struct model *model = inner->use->layer->model;
-    struct inner_now *around = model->inner_now; /* where the outer layer lies inside another itself */
+    struct build *build = graph->build;
+    struct inner_now *around = build->inner_now; /* where the outer layer lies inside another itself */
     struct inner_now now = {.use = inner->use, .feed = {.tensor = x}};
     uint64_t before = around ? around->number : 14695981039346656037u; /* FNV-1a, of words */
     if (x)
         check_inputs(graph, inner, &now, true);
-    model->inner_now = &now;
+    build->inner_now = &now;
     for (int i = 0; i < inner->use_count && !graph->failed; i++) {
         now.now = &inner->use[i];
         now.number = (before ^ (uint64_t)(step * inner->use_count + i)) * 1099511628211u;
         build_use(graph, &now);
     }
-    model->inner_now = around;
+    build->inner_now = around;
     check_inputs(graph, inner, &now, false);
-    return graph->failed ? NULL : use_made(&inner->use[inner->output.from], inner->output.part)->output;
+    return graph->failed ? NULL : use_made(build, &inner->use[inner->output.from], inner->output.part)->output;
 }

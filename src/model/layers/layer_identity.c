@@ -43,7 +43,7 @@ static plim_status activity_read(struct layer *layer, const struct yaml *yaml, p
     return PLIM_OK;
 }
 
-static struct tensor *identity_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *identity_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     (void)layer;
     (void)graph;

@@ -67,7 +67,8 @@ static plim_status read_parts(struct layer *layer, plim_error *error)
                     fail_at(error, PLIM_BAD_JOB, where, "%s: split: indices_or_sections is 1 to %d parts",
                             layer->type->name, MOST_PARTS),
                     "Op: {op: split, arguments: {indices_or_sections: 2, axis: -1}}");
-    return parts > 1 ? layer_several_outputs(layer, (int)parts, error) : PLIM_OK;
+    layer->outputs = parts > 1 ? (int)parts : 0;
+    return PLIM_OK;
 }
 
 /* Lists of numbers are read when the graph is built; what is wrong with them is told here. */
@@ -127,7 +128,7 @@ static bool part_sizes(int64_t *sizes, int parts, const struct yaml *node, int64
     return true;
 }
 
-static struct tensor *make_parts(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *make_parts(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct op_layer *options = layer->options;
     const struct yaml *node = parts_of(options),
@@ -149,12 +150,12 @@ static struct tensor *make_parts(struct layer *layer, struct graph *graph, struc
     }
     split(made, graph, x, (int)axis, sizes, parts);
     for (int part = 1; part < parts && !graph->failed; part++)
-        layer_set_output(layer, part, made[part], NULL);
+        layer_set_output(graph, part, made[part], NULL);
     return graph->failed ? NULL : made[0];
 }
 
 /* The place of an error is the layer's in the job file, which those above say. */
-static struct tensor *apply(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *apply(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     const struct op_layer *options = layer->options;
     struct tensor *made = op_word_apply_tree(graph, options->op, x, count, options->arguments);
@@ -165,7 +166,7 @@ static struct tensor *apply(struct layer *layer, struct graph *graph, struct ten
     return made;
 }
 
-static struct tensor *op_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *op_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     if (!splits(layer->options))
         return apply(layer, graph, x, count);

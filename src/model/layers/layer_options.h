@@ -7,7 +7,7 @@
 #define MODEL_LAYERS_LAYER_OPTIONS_H
 
 #include "base/text/settings.h"
-#include "model/model.h"
+#include "model/build.h"
 #include "ops/elementwise/elementwise.h"
 
 #define LAYER(name) extern const struct layer_type layer_##name;
@@ -92,14 +92,14 @@ const struct activation_type *activation_named(const char *name);
 const char *activation_name(int i);
 extern const int activations_count;
 struct tensor *activation_add(struct graph *graph, const struct activation_type *type, struct tensor *x);
-/* Applies it, or leaves it to the loss (use->logits) when the layer
+/* Applies it, or leaves it to the loss (build->logits) when the layer
    makes an output and its loss wants logits. type NULL: linear. */
-struct tensor *activation_apply(struct layer *layer, struct graph *graph, const struct activation_type *type,
+struct tensor *activation_apply(const struct layer *layer, struct graph *graph, const struct activation_type *type,
                                 struct tensor *x);
 
 /* layer_dropout.c: the seed of what a layer draws, a function of the job's seed and the layer's name; `own` is the
    layer's `seed:`, and tells apart what one layer draws for several purposes. */
-uint64_t layer_seed(const struct layer *layer, uint64_t own);
+uint64_t layer_seed(const struct layer *layer, const struct graph *graph, uint64_t own);
 
 /* Windows over height and width: the size of the output and the padding by
    TensorFlow's rule (same: ceil(in / stride), the odd pixel at the end). */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "model/layers/recurrent/layer_recurrent.h"
-#include "model/model_scope.h"
 #include "ops/ops.h"
 
 #define LAYER_STATES "rnn_state/"
@@ -15,10 +14,9 @@ bool is_layer_state(const char *name)
 }
 
 /* Number `i` of the layer; a layer that is used again finds it. */
-static struct tensor *state_of(struct layer *layer, struct graph *graph, int i, struct shape shape)
+static struct tensor *state_of(const struct layer *layer, struct graph *graph, int i, struct shape shape)
 {
-    const char *own = layer_full_name(layer);
-    const char *name = own ? arena_format(&graph->arena, LAYER_STATES "%s/%d", own, i) : NULL;
+    const char *name = arena_format(&graph->arena, LAYER_STATES "%s/%d", layer->name, i);
     if (!name) {
         graph_refused(graph, 0);
         return NULL;
@@ -27,13 +25,13 @@ static struct tensor *state_of(struct layer *layer, struct graph *graph, int i, 
     return there ? there : graph_sample_state(graph, name, TYPE_F32, shape);
 }
 
-struct tensor *layer_recall(struct layer *layer, struct graph *graph, int i, struct shape shape)
+struct tensor *layer_recall(const struct layer *layer, struct graph *graph, int i, struct shape shape)
 {
     struct tensor *state = state_of(layer, graph, i, shape);
     return state ? unary(graph, &op_recall, state) : NULL;
 }
 
-void layer_remember(struct layer *layer, struct graph *graph, int i, struct tensor *value)
+void layer_remember(const struct layer *layer, struct graph *graph, int i, struct tensor *value)
 {
     struct tensor *state = value ? state_of(layer, graph, i, value->shape) : NULL;
     if (state)

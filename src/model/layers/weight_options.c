@@ -226,17 +226,20 @@ bool layer_has_activity_penalty(const struct layer *layer)
     return option != NULL;
 }
 
-struct tensor *penalties_add(struct graph *graph, const struct model *model, struct tensor *loss)
+struct tensor *penalties_add(struct graph *graph, const struct build *build, struct tensor *loss)
 {
-    for (int i = 0; i < model->weight_count; i++) {
-        const struct weight_option *option = option_for(&model->weight[i]);
+    const struct model *model = build->model;
+    for (int i = 0; i < build->weight_count; i++) {
+        const struct weight_option *option = option_for(&build->weight[i]);
         if (is_penalty(option))
-            loss = add_penalty(graph, loss, model->weight[i].tensor, &option->penalty);
+            loss = add_penalty(graph, loss, build->weight[i].tensor, &option->penalty);
     }
-    for (int i = 0; i < model->use_count; i++)
-        for (const struct weight_option *option = model->use[i].layer->weight_option; option; option = option->next)
-            for (int k = 0; is_activity_penalty(option) && (k == 0 || k < model->use[i].layer->outputs); k++)
-                loss = add_penalty(graph, loss, use_made(&model->use[i], k)->output, &option->penalty);
+    for (int i = 0; i < model->use_count; i++) {
+        const struct use *use = &model->use[i];
+        for (const struct weight_option *option = use->layer->weight_option; option; option = option->next)
+            for (int k = 0; is_activity_penalty(option) && (k == 0 || k < use->layer->outputs); k++)
+                loss = add_penalty(graph, loss, use_made(build, use, k)->output, &option->penalty);
+    }
     return loss;
 }
 

@@ -9,7 +9,7 @@
 struct layer;
 struct graph;
 struct tensor;
-struct model;
+struct build;
 
 struct weight_option {
     const char *weight; /* what stands before _regularizer or _constraint: "kernel", "activity" */
@@ -26,7 +26,7 @@ plim_status weight_options_read(struct layer *layer, const struct yaml *map, pli
 /* The layer says activity_regularizer:, which is about what its activation makes. */
 bool layer_has_activity_penalty(const struct layer *layer);
 /* The loss with all penalties of the model added to it. */
-struct tensor *penalties_add(struct graph *graph, const struct model *model, struct tensor *loss);
+struct tensor *penalties_add(struct graph *graph, const struct build *build, struct tensor *loss);
 /* After an update of a weight. */
 struct weight;
 void constraint_add(struct graph *graph, const struct weight *weight);

@@ -280,16 +280,17 @@ static struct tensor *mean(struct graph *graph, struct tensor *values)
 }
 
 static struct output output_of_model(const struct model_tensors *tensors, struct graph *graph,
-                                     const struct model *model, const struct metric *metric)
+                                     const struct metric *metric)
 {
+    const struct build *build = graph->build;
+    const struct model *model = build->model;
     int i = metric->output;
-    const struct use *use = &model->use[model->output[i].from];
     return (struct output){.x = tensors->output[i].value,
                            .label = tensors->output[i].label,
-                           .weight = metric->weighted ? sample_weights(graph, model, &tensors->output[i]) : NULL,
-                           .layer = use->layer->name,
-                           .logits = use->logits,
-                           .kind = model->training->output_loss[i].kind};
+                           .weight = metric->weighted ? sample_weights(graph, &tensors->output[i]) : NULL,
+                           .layer = model->use[model->output[i].from].layer->name,
+                           .logits = output_has_logits(build, i),
+                           .kind = build->training->output_loss[i].kind};
 }
 
 /* No weight of a layer is called so: its name would be empty. */
@@ -303,15 +304,15 @@ bool is_metric_state(const char *name)
 }
 
 /* A state that each step adds to: the sums of values x and labels. */
-static struct tensor *add_state(struct graph *graph, const struct model *model, const struct metric *metric,
-                                const struct tally_attributes *how, struct tensor *const inputs[3])
+static struct tensor *add_state(struct graph *graph, const struct metric *metric, const struct tally_attributes *how,
+                                struct tensor *const inputs[3])
 {
     struct assign_attributes adds = {1};
     struct tensor *sums = graph_add(graph, &op_tally, inputs, 3, how, sizeof *how);
     if (!sums)
         return NULL;
     const char *name =
-        arena_format(&graph->arena, "%s%s", model->fitting ? TRAINING_STATES : VALIDATION_STATES, metric->name);
+        arena_format(&graph->arena, "%s%s", graph->build->fitting ? TRAINING_STATES : VALIDATION_STATES, metric->name);
     if (!name) {
         graph_refused(graph, 0);
         return NULL;
@@ -321,8 +322,7 @@ static struct tensor *add_state(struct graph *graph, const struct model *model, 
     return pair[0];
 }
 
-static struct tensor *add_sums(struct graph *graph, const struct model *model, const struct metric *metric,
-                               const struct output *output)
+static struct tensor *add_sums(struct graph *graph, const struct metric *metric, const struct output *output)
 {
     struct tensor *x = probabilities(graph, output);
     if (metric->from_logits)
@@ -342,7 +342,7 @@ static struct tensor *add_sums(struct graph *graph, const struct model *model, c
     if (metric->sums.apart && (shape->rank != 2 || (metric->labels && shape->dim[1] != metric->labels)))
         graph_fail(graph, PLIM_BAD_JOB, "%s: the output has %lld labels, the metric is told of %lld", metric->name,
                    (long long)(shape->rank == 2 ? shape->dim[1] : 0), (long long)metric->labels);
-    return add_state(graph, model, metric, &metric->sums, (struct tensor *[3]){x, output->label, output->weight});
+    return add_state(graph, metric, &metric->sums, (struct tensor *[3]){x, output->label, output->weight});
 }
 
 bool metric_has_sums(const struct metric_tensor *metric)
@@ -372,16 +372,15 @@ int64_t metric_each(const double **out, const struct metric_tensor *metric, void
     return metric->metric->type->each(metric->metric, sums, shape);
 }
 
-static void add_metric(struct model_tensors *out, struct graph *graph, const struct model *model,
-                       const struct metric *metric)
+static void add_metric(struct model_tensors *out, struct graph *graph, const struct metric *metric)
 {
     struct tensor *values;
-    struct output output = output_of_model(out, graph, model, metric);
+    struct output output = output_of_model(out, graph, metric);
     struct metric_tensor *made = &out->metric[out->metric_count];
     *made = (struct metric_tensor){.name = metric->name, .metric = metric};
     graph->layer = metric->name;
     if (metric->type && metric->type->result) {
-        made->tensor = add_sums(graph, model, metric, &output);
+        made->tensor = add_sums(graph, metric, &output);
         out->metric_count++;
         return;
     }
@@ -399,7 +398,7 @@ static void add_metric(struct model_tensors *out, struct graph *graph, const str
     }
     if (output.weight) {
         const struct tally_attributes how = {.formula = TALLY_MEANS, .only = -1};
-        made->tensor = add_state(graph, model, metric, &how, (struct tensor *[3]){values, NULL, output.weight});
+        made->tensor = add_state(graph, metric, &how, (struct tensor *[3]){values, NULL, output.weight});
     } else {
         made->tensor = mean(graph, values);
         graph_result(graph, made->tensor, metric->name);
@@ -407,9 +406,9 @@ static void add_metric(struct model_tensors *out, struct graph *graph, const str
     out->metric_count++;
 }
 
-void metrics_add(struct model_tensors *out, struct graph *graph, const struct model *model)
+void metrics_add(struct model_tensors *out, struct graph *graph)
 {
-    const struct training *training = model->training;
+    const struct training *training = graph->build->training;
     for (int i = 0; i < training->metric_count && !graph->failed; i++)
-        add_metric(out, graph, model, &training->metric[i]);
+        add_metric(out, graph, &training->metric[i]);
 }

@@ -109,7 +109,6 @@ struct tensor *updates_append(struct graph *graph, const struct update_list *lis
 struct model;
 struct model_tensors;
 /* The same for the trainable weights of a model, whose gradients are given in order. */
-void updates_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *const *gradients,
-                 struct tensor *scale);
+void updates_add(struct model_tensors *out, struct graph *graph, struct tensor *const *gradients, struct tensor *scale);
 
 #endif

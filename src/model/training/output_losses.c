@@ -11,11 +11,11 @@ const char *output_name(const struct model *model, int output)
 }
 
 /* Keras shows them where there are several. */
-static bool is_shown(const struct model *model)
+static bool is_shown(const struct build *build)
 {
     int count = 0;
-    for (int i = 0; i < model->output_count; i++)
-        count += !model->training->output_loss[i].none;
+    for (int i = 0; i < build->model->output_count; i++)
+        count += !build->training->output_loss[i].none;
     return count > 1;
 }
 
@@ -31,9 +31,9 @@ static struct tensor *class_weights(struct graph *graph, const struct training *
     return product;
 }
 
-struct tensor *sample_weights(struct graph *graph, const struct model *model, const struct output_tensors *of)
+struct tensor *sample_weights(struct graph *graph, const struct output_tensors *of)
 {
-    const struct training *training = model->training;
+    const struct training *training = graph->build->training;
     if (!training->class_weight_parts || !of->label)
         return of->weight;
     const struct shape *shape = &of->label->shape;
@@ -42,21 +42,25 @@ struct tensor *sample_weights(struct graph *graph, const struct model *model, co
         graph_fail(graph, PLIM_BAD_JOB, "class_weight: the data has weights of samples too; take one of them out");
     else if (shape->rank > 2 || (type->sparse && shape->rank == 2 && shape->dim[1] != 1))
         graph_fail(graph, PLIM_UNSUPPORTED, "class_weight: labels are one class a sample; give weights of samples");
-    return model->fitting && !graph->failed ? class_weights(graph, training, of->label) : NULL;
+    return graph->build->fitting && !graph->failed ? class_weights(graph, training, of->label) : NULL;
 }
 
 /* The loss of one output, before its weight; NULL: it has failed. */
-static struct tensor *one_loss(const struct model_tensors *tensors, struct graph *graph, const struct model *model,
-                               int output, const struct output_loss *words)
+static struct tensor *one_loss(const struct model_tensors *tensors, struct graph *graph, int output,
+                               const struct output_loss *words)
 {
+    const struct model *model = graph->build->model;
     const struct output_tensors *of = &tensors->output[output];
-    const struct use *use = &model->use[model->output[output].from];
+    bool logits = output_has_logits(graph->build, output);
     struct loss loss = words->loss;
-    struct loss_operands operands = {
-        .output = of->value, .label = of->label, .mask = of->mask, .logits = use->logits, .layer = use->layer->name};
-    if (!use->logits && !loss.from_logits) /* others read the output too: the logits are there beside it */
+    struct loss_operands operands = {.output = of->value,
+                                     .label = of->label,
+                                     .mask = of->mask,
+                                     .logits = logits,
+                                     .layer = model->use[model->output[output].from].layer->name};
+    if (!logits && !loss.from_logits) /* others read the output too: the logits are there beside it */
         operands.output = before_activation(&operands.logits, loss.type, of->value);
-    operands.weight = sample_weights(graph, model, of);
+    operands.weight = sample_weights(graph, of);
     return loss_add(graph, &loss, &operands);
 }
 
@@ -87,16 +91,18 @@ static const char *loss_layer(struct graph *graph, const struct model *model, in
     return name;
 }
 
-void losses_add(struct model_tensors *out, struct graph *graph, struct model *model)
+void losses_add(struct model_tensors *out, struct graph *graph)
 {
+    const struct build *build = graph->build;
+    const struct model *model = build->model;
     struct tensor *losses[MOST_MODEL_OUTPUTS] = {0}, *sum = NULL;
-    bool shown = is_shown(model);
+    bool shown = is_shown(build);
     for (int i = 0; i < model->output_count; i++) {
-        const struct output_loss *words = &model->training->output_loss[i];
+        const struct output_loss *words = &build->training->output_loss[i];
         struct scale_attributes weight = {words->weight};
         if (words->none || !(graph->layer = loss_layer(graph, model, i, shown)))
             continue;
-        struct tensor *loss = one_loss(out, graph, model, i, words);
+        struct tensor *loss = one_loss(out, graph, i, words);
         if (shown && loss) {
             graph_result(graph, loss, graph->layer);
             losses[i] = loss;
@@ -108,8 +114,8 @@ void losses_add(struct model_tensors *out, struct graph *graph, struct model *mo
             return;
     }
     graph->layer = "loss";
-    out->loss = penalties_add(graph, model, sum);
+    out->loss = penalties_add(graph, build, sum);
     graph_result(graph, out->loss, "loss");
-    metrics_add(out, graph, model);
+    metrics_add(out, graph);
     show(out, graph, model, losses);
 }

@@ -3,7 +3,7 @@
    The order is Keras's: unscale, accumulate, clip, decay, update, average; the
    step is counted last. Weights are read and written in program order, which the
    plan keeps. */
-#include "model/model.h"
+#include "model/build.h"
 #include "ops/ops.h"
 
 struct tensor *optimizer_slot(const struct update_step *step, struct graph *graph, const struct tensor *w,
@@ -179,23 +179,23 @@ struct tensor *updates_append(struct graph *graph, const struct update_list *lis
     return learning_rate;
 }
 
-void updates_add(struct model_tensors *out, struct graph *graph, struct model *model, struct tensor *const *gradients,
-                 struct tensor *scale)
+void updates_add(struct model_tensors *out, struct graph *graph, struct tensor *const *gradients, struct tensor *scale)
 {
-    struct update_list list = {.optimizer = &model->training->optimizer, .prefix = "optimizer", .scale = scale};
-    size_t most = (size_t)(model->weight_count ? model->weight_count : 1);
+    const struct build *build = graph->build;
+    struct update_list list = {.optimizer = &build->training->optimizer, .prefix = "optimizer", .scale = scale};
+    size_t most = (size_t)(build->weight_count ? build->weight_count : 1);
     list.update = arena_array(&graph->arena, most, sizeof *list.update);
     if (!list.update) {
         graph_refused(graph, most * sizeof *list.update);
         return;
     }
-    for (int i = 0; i < model->weight_count; i++)
-        if (model->weight[i].trainable) {
+    for (int i = 0; i < build->weight_count; i++)
+        if (build->weight[i].trainable) {
             list.update[list.count] = (struct weight_update){
-                .weight = model->weight[i].tensor, .gradient = gradients[list.count], .of = &model->weight[i]};
+                .weight = build->weight[i].tensor, .gradient = gradients[list.count], .of = &build->weight[i]};
             list.count++;
         }
     graph->layer = list.prefix;
-    out->iteration = list.iteration = model_iteration(model, graph);
+    out->iteration = list.iteration = model_iteration(graph);
     out->learning_rate = updates_append(graph, &list);
 }

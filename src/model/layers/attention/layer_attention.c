@@ -143,22 +143,22 @@ bool attention_inputs(struct tensor *out[3], const struct layer *layer, struct g
 }
 
 /* Which keys are there: the value's mask, or the key's. */
-struct tensor *attention_key_mask(const struct layer *layer, int count)
+struct tensor *attention_key_mask(const struct graph *graph, int count)
 {
-    struct tensor *mask = layer_mask(layer, count > 1 ? 1 : 0);
-    return mask || count < 3 ? mask : layer_mask(layer, 2);
+    struct tensor *mask = layer_mask(graph, count > 1 ? 1 : 0);
+    return mask || count < 3 ? mask : layer_mask(graph, 2);
 }
 
-struct tensor *attention_attend(struct layer *layer, struct graph *graph, struct tensor *const heads[3],
+struct tensor *attention_attend(const struct layer *layer, struct graph *graph, struct tensor *const heads[3],
                                 struct tensor *mask)
 {
     const struct attention *a = layer->options;
     struct attention_attributes attributes = {.scale = a->scale, .causal = a->causal};
     struct tensor *inputs[5] = {heads[0], heads[1], heads[2], mask, NULL};
-    if (layer->model->fitting && a->dropout > 0) {
+    if (graph->build->fitting && a->dropout > 0) {
         attributes.dropout = a->dropout;
-        attributes.seed = layer_seed(layer, a->seed);
-        inputs[4] = model_iteration(layer->model, graph);
+        attributes.seed = layer_seed(layer, graph, a->seed);
+        inputs[4] = model_iteration(graph);
     }
     return graph_add(graph, &op_attention, inputs, 5, &attributes, sizeof attributes);
 }
@@ -173,7 +173,7 @@ static struct initializer kernel_of(const struct attention *a, const struct shap
 }
 
 /* y = x . kernel + bias, the kernel summed over its first `inner` axes. */
-static struct tensor *project(struct layer *layer, struct graph *graph, struct tensor *x, const char *kernel_name,
+static struct tensor *project(const struct layer *layer, struct graph *graph, struct tensor *x, const char *kernel_name,
                               const char *bias_name, const int64_t dim[3], int inner)
 {
     const struct attention *a = layer->options;
@@ -185,7 +185,7 @@ static struct tensor *project(struct layer *layer, struct graph *graph, struct t
     return graph_add(graph, &op_matmul, inputs, 3, &attributes, sizeof attributes);
 }
 
-static struct tensor *heads_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *heads_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     const struct attention *a = layer->options;
     struct tensor *in[3];
@@ -198,7 +198,7 @@ static struct tensor *heads_merge(struct layer *layer, struct graph *graph, stru
                                (int64_t[]){in[2]->shape.dim[2], a->groups, a->key_dim}, 1);
     struct tensor *v = project(layer, graph, in[1], "value/kernel", "value/bias",
                                (int64_t[]){in[1]->shape.dim[2], a->groups, a->value_dim}, 1);
-    struct tensor *y = attention_attend(layer, graph, (struct tensor *[]){q, k, v}, attention_key_mask(layer, count));
+    struct tensor *y = attention_attend(layer, graph, (struct tensor *[]){q, k, v}, attention_key_mask(graph, count));
     return project(layer, graph, y, "attention_output/kernel", "attention_output/bias",
                    (int64_t[]){a->heads, a->value_dim, output}, 2);
 }

@@ -23,9 +23,9 @@ plim_status attention_read(struct layer *layer, const struct setting *settings, 
 bool attention_inputs(struct tensor *out[3], const struct layer *layer, struct graph *graph, struct tensor *const *x,
                       int count);
 /* Which keys are there: the value's mask, or the key's. */
-struct tensor *attention_key_mask(const struct layer *layer, int count);
+struct tensor *attention_key_mask(const struct graph *graph, int count);
 /* heads: query, key, value [N, steps, heads, features]. */
-struct tensor *attention_attend(struct layer *layer, struct graph *graph, struct tensor *const heads[3],
+struct tensor *attention_attend(const struct layer *layer, struct graph *graph, struct tensor *const heads[3],
                                 struct tensor *mask);
 
 #endif

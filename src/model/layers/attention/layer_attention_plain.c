@@ -67,13 +67,13 @@ static struct tensor *pairs(struct graph *graph, struct tensor *q, struct tensor
 }
 
 /* A weight of one number. */
-static struct tensor *factor(struct layer *layer, struct graph *graph, const char *name)
+static struct tensor *factor(const struct layer *layer, struct graph *graph, const char *name)
 {
     return model_weight(layer, graph, name, (struct shape){0}, (struct initializer){.kind = INITIAL_ONES});
 }
 
 /* [N, T, S]. AdditiveAttention weighs the features, Attention the query, the key and the sums. */
-static struct tensor *summed_scores(struct layer *layer, struct graph *graph, struct tensor *q, struct tensor *k)
+static struct tensor *summed_scores(const struct layer *layer, struct graph *graph, struct tensor *q, struct tensor *k)
 {
     const struct attention *a = layer->options;
     const struct reduce_attributes last = {.axes = 1 << 3};
@@ -111,7 +111,7 @@ static struct tensor *seen(const struct layer *layer, struct graph *graph, struc
 }
 
 /* Keras's: softmax of the scores, 1e9 less where they are hidden, times the values. */
-static struct tensor *weigh_values(struct layer *layer, struct graph *graph, struct tensor *scores,
+static struct tensor *weigh_values(const struct layer *layer, struct graph *graph, struct tensor *scores,
                                    struct tensor *values, struct tensor *mask)
 {
     const struct attention *a = layer->options;
@@ -124,23 +124,22 @@ static struct tensor *weigh_values(struct layer *layer, struct graph *graph, str
         scores = graph_add(graph, &op_where, (struct tensor *[]){sees, scores, less}, 3, NULL, 0);
     }
     struct tensor *p = graph_add(graph, &op_softmax, &scores, 1, &last, sizeof last);
-    if (layer->model->fitting && a->dropout > 0) {
+    if (graph->build->fitting && a->dropout > 0) {
         struct dropout_attributes drop = {.rate = a->dropout, .scale = 1 / (1 - a->dropout)};
-        drop.seed = layer_seed(layer, a->seed);
-        p = graph_add(graph, &op_dropout, (struct tensor *[]){p, model_iteration(layer->model, graph)}, 2, &drop,
-                      sizeof drop);
+        drop.seed = layer_seed(layer, graph, a->seed);
+        p = graph_add(graph, &op_dropout, (struct tensor *[]){p, model_iteration(graph)}, 2, &drop, sizeof drop);
     }
     return graph_add(graph, &op_batch_matmul, (struct tensor *[]){p, values}, 2, &plain, sizeof plain);
 }
 
 /* In float32, whatever the policy: sums of many terms. */
-static struct tensor *by_sums(struct layer *layer, struct graph *graph, struct tensor *const in[3], int count)
+static struct tensor *by_sums(const struct layer *layer, struct graph *graph, struct tensor *const in[3], int count)
 {
     struct tensor *wide[3];
     for (int i = 0; i < 3; i++)
         wide[i] = policy_cast(graph, in[i], TYPE_F32);
     struct tensor *scores = summed_scores(layer, graph, wide[0], wide[2]);
-    return graph->failed ? NULL : weigh_values(layer, graph, scores, wide[1], attention_key_mask(layer, count));
+    return graph->failed ? NULL : weigh_values(layer, graph, scores, wide[1], attention_key_mask(graph, count));
 }
 
 /* ---- Attention, AdditiveAttention ---- */
@@ -150,8 +149,8 @@ static bool features_fit(const struct layer *layer, struct graph *graph, struct 
     char names[2][96], shapes[2][96];
     if (in[0]->shape.dim[2] == in[2]->shape.dim[2])
         return true;
-    input_name(names[0], layer, 0);
-    input_name(names[1], layer, count - 1);
+    input_name(names[0], graph, 0);
+    input_name(names[1], graph, count - 1);
     shape_text(shapes[0], sizeof shapes[0], &in[0]->shape, true);
     shape_text(shapes[1], sizeof shapes[1], &in[2]->shape, true);
     graph_fail(graph, PLIM_BAD_JOB, "%s: the query %s %s and the key %s %s differ in features", layer->name, names[0],
@@ -160,7 +159,7 @@ static bool features_fit(const struct layer *layer, struct graph *graph, struct 
 }
 
 /* One head, scores as they are, or times a number that is learned. */
-static struct tensor *by_products(struct layer *layer, struct graph *graph, struct tensor *const in[3], int count)
+static struct tensor *by_products(const struct layer *layer, struct graph *graph, struct tensor *const in[3], int count)
 {
     const struct attention *a = layer->options;
     struct tensor *heads[3];
@@ -171,15 +170,15 @@ static struct tensor *by_products(struct layer *layer, struct graph *graph, stru
             x = binary(graph, &op_multiply, x, policy_cast(graph, factor(layer, graph, "scale"), x->type));
         heads[i] = reshaped(graph, x, 3, (int64_t[]){in[order[i]]->shape.dim[1], 1, in[order[i]]->shape.dim[2]});
     }
-    struct tensor *y = attention_attend(layer, graph, heads, attention_key_mask(layer, count));
+    struct tensor *y = attention_attend(layer, graph, heads, attention_key_mask(graph, count));
     return reshaped(graph, y, 2, (int64_t[]){in[0]->shape.dim[1], in[1]->shape.dim[2]});
 }
 
 /* The query's mask, where there is one, zeroes rows of the output as Keras does. */
-static struct tensor *plain_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *plain_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     const struct attention *a = layer->options;
-    struct tensor *in[3], *mask = layer_mask(layer, 0);
+    struct tensor *in[3], *mask = layer_mask(graph, 0);
     if (!attention_inputs(in, layer, graph, x, count) || !features_fit(layer, graph, in, count))
         return NULL;
     struct tensor *y = a->concat ? by_sums(layer, graph, in, count) : by_products(layer, graph, in, count);

@@ -31,9 +31,9 @@ struct convolution {
 
 /* layer_convolution_build.c */
 /* A weight of shape [kernel_size..., before_last, last], with Keras's fans. */
-struct tensor *convolution_kernel(struct layer *layer, struct graph *graph, const char *name, int axes,
+struct tensor *convolution_kernel(const struct layer *layer, struct graph *graph, const char *name, int axes,
                                   const int64_t *kernel_size, int64_t before_last, int64_t last,
                                   struct initializer initializer);
-struct tensor *convolution_build(struct layer *layer, struct graph *graph, struct tensor *x);
+struct tensor *convolution_build(const struct layer *layer, struct graph *graph, struct tensor *x);
 
 #endif

@@ -83,7 +83,7 @@ static bool place_transposed(struct conv_gradient_attributes *out, const struct 
     return true;
 }
 
-struct tensor *convolution_kernel(struct layer *layer, struct graph *graph, const char *name, int axes,
+struct tensor *convolution_kernel(const struct layer *layer, struct graph *graph, const char *name, int axes,
                                   const int64_t *kernel_size, int64_t before_last, int64_t last,
                                   struct initializer initializer)
 {
@@ -103,7 +103,7 @@ struct tensor *convolution_kernel(struct layer *layer, struct graph *graph, cons
     return model_compute_weight(layer, graph, name, shape, initializer);
 }
 
-static struct tensor *kernel_weight(struct layer *layer, struct graph *graph, const char *name,
+static struct tensor *kernel_weight(const struct layer *layer, struct graph *graph, const char *name,
                                     const int64_t *kernel_size, int64_t before_last, int64_t last,
                                     struct initializer initializer)
 {
@@ -111,7 +111,7 @@ static struct tensor *kernel_weight(struct layer *layer, struct graph *graph, co
     return convolution_kernel(layer, graph, name, conv->kind->axes, kernel_size, before_last, last, initializer);
 }
 
-static struct tensor *bias_weight(struct layer *layer, struct graph *graph, int64_t channels)
+static struct tensor *bias_weight(const struct layer *layer, struct graph *graph, int64_t channels)
 {
     const struct convolution *conv = layer->options;
     struct initializer bias = conv->bias;
@@ -119,7 +119,7 @@ static struct tensor *bias_weight(struct layer *layer, struct graph *graph, int6
     return conv->use_bias ? model_weight(layer, graph, "bias", shape_of(1, &channels), bias) : NULL;
 }
 
-static struct tensor *build_plain(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *build_plain(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct convolution *conv = layer->options;
     struct conv_attributes attributes = {.activation = ACTIVATION_NONE};
@@ -139,7 +139,7 @@ static struct tensor *build_plain(struct layer *layer, struct graph *graph, stru
 }
 
 /* Its kernel is Keras's (..., out, in): what a convolution the other way round would have. */
-static struct tensor *build_transposed(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *build_transposed(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct convolution *conv = layer->options;
     struct conv_gradient_attributes attributes = {.groups = 1};
@@ -152,7 +152,7 @@ static struct tensor *build_transposed(struct layer *layer, struct graph *graph,
     return graph_add(graph, conv->kind->op, inputs, conv->use_bias ? 3 : 2, &attributes, sizeof attributes);
 }
 
-static struct tensor *build_depthwise(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *build_depthwise(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct convolution *conv = layer->options;
     struct conv_attributes attributes = {.activation = ACTIVATION_NONE}, next = {.activation = ACTIVATION_NONE};
@@ -176,7 +176,7 @@ static struct tensor *build_depthwise(struct layer *layer, struct graph *graph, 
     return graph_add(graph, conv->kind->pointwise, inputs, inputs[2] ? 3 : 2, &next, sizeof next);
 }
 
-struct tensor *convolution_build(struct layer *layer, struct graph *graph, struct tensor *x)
+struct tensor *convolution_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct convolution *conv = layer->options;
     if (!x || refuse_rank(layer, graph, x))

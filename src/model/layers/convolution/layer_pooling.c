@@ -113,7 +113,7 @@ static bool place_windows(struct pool_attributes *out, const struct layer *layer
     return false;
 }
 
-static struct tensor *pooling_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *pooling_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct pooling *pool = layer->options;
     struct pool_attributes attributes = {0};

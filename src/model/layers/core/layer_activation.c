@@ -93,15 +93,15 @@ struct tensor *activation_add(struct graph *graph, const struct activation_type 
     return unary(graph, type->op, x);
 }
 
-struct tensor *activation_apply(struct layer *layer, struct graph *graph, const struct activation_type *type,
+struct tensor *activation_apply(const struct layer *layer, struct graph *graph, const struct activation_type *type,
                                 struct tensor *x)
 {
-    struct model *model = layer->model;
+    struct build *build = graph->build;
     if (!type || !type->op)
         return x;
-    bool left = layer_is_last(layer) && type->has_logits && !layer_has_activity_penalty(layer);
-    if (left && model->training && model->training->output_loss[model->now->output_index].kind == type->loss) {
-        model->now->logits = true;
+    bool left = layer_is_last(layer, graph) && type->has_logits && !layer_has_activity_penalty(layer);
+    if (left && build->training && build->training->output_loss[build->now->output_index].kind == type->loss) {
+        build->logits[build->now->output_index] = true;
         return x;
     }
     return activation_add(graph, type, x);
@@ -207,7 +207,7 @@ static plim_status elu_read(struct layer *layer, const struct yaml *yaml, plim_e
     return PLIM_OK;
 }
 
-static struct tensor *activation_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *activation_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct activation_layer *options = layer->options;
     return activation_apply(layer, graph, options->activation, x);
@@ -241,7 +241,7 @@ static plim_status softmax_read(struct layer *layer, const struct yaml *yaml, pl
     return setting_value(&options->axis, &whole, job, word->kind == YAML_LIST ? word->first : word, error);
 }
 
-static struct tensor *softmax_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *softmax_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct activation_layer *options = layer->options;
     char shape[96];

@@ -47,7 +47,7 @@ static bool input_fits(const struct layer *layer, struct graph *graph, const str
     return false;
 }
 
-static struct tensor *dense_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *dense_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct dense *dense = layer->options;
     if (!x || !input_fits(layer, graph, x))

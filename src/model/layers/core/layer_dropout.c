@@ -48,25 +48,25 @@ static const struct setting gaussian_settings[] = {
 };
 
 /* Which use of the layer is built: 0 for the first, so that a layer with one use draws what its name says. */
-static uint64_t use_number(const struct layer *layer)
+static uint64_t use_number(const struct layer *layer, const struct build *build)
 {
-    const struct model *model = layer->model;
     while (layer->outer)
         layer = layer->outer;
-    return model->now ? (uint64_t)(model->now - model->use - layer->first_use) : 0;
+    return build->now ? (uint64_t)(build->now - build->model->use - layer->first_use) : 0;
 }
 
-uint64_t layer_seed(const struct layer *layer, uint64_t own)
+uint64_t layer_seed(const struct layer *layer, const struct graph *graph, uint64_t own)
 {
-    uint64_t use = use_number(layer);
+    const struct build *build = graph->build;
+    uint64_t use = use_number(layer, build);
     uint64_t hash = 14695981039346656037u; /* FNV-1a of the name */
     for (const char *at = layer->name; *at; at++)
         hash = (hash ^ (uint8_t)*at) * 1099511628211u;
     for (; use; use >>= 8)
         hash = (hash ^ (use & 0xff)) * 1099511628211u;
-    if (layer->model->inner_now) /* inside another: each use of one of the outer layer's */
-        hash = (hash ^ layer->model->inner_now->number) * 1099511628211u;
-    return random_key(layer->model->training->seed, hash, own);
+    if (build->inner_now) /* inside another: each use of one of the outer layer's */
+        hash = (hash ^ build->inner_now->number) * 1099511628211u;
+    return random_key(build->training->seed, hash, own);
 }
 
 /* ---- reading ---- */
@@ -150,16 +150,16 @@ static plim_status gaussian_read(struct layer *layer, const struct yaml *yaml, p
 
 /* ---- building ---- */
 
-static bool is_on(const struct layer *layer)
+static bool is_on(const struct layer *layer, const struct graph *graph)
 {
     const struct dropout *dropout = layer->options;
-    return layer->model->fitting && dropout->rate > 0;
+    return graph->build->fitting && dropout->rate > 0;
 }
 
-static struct tensor *with_iteration(struct layer *layer, struct graph *graph, const struct op *op, struct tensor *x,
-                                     const void *attributes, size_t bytes)
+static struct tensor *with_iteration(struct graph *graph, const struct op *op, struct tensor *x, const void *attributes,
+                                     size_t bytes)
 {
-    struct tensor *inputs[2] = {x, model_iteration(layer->model, graph)};
+    struct tensor *inputs[2] = {x, model_iteration(graph)};
     return graph_add(graph, op, inputs, 2, attributes, bytes);
 }
 
@@ -187,51 +187,51 @@ static bool find_shared(int64_t *out, const struct layer *layer, struct graph *g
     return false;
 }
 
-static struct tensor *drop(struct layer *layer, struct graph *graph, struct tensor *x, int64_t shared)
+static struct tensor *drop(const struct layer *layer, struct graph *graph, struct tensor *x, int64_t shared)
 {
     const struct dropout *dropout = layer->options;
     struct dropout_attributes attributes = {.rate = dropout->rate,
                                             .scale = dropout->rate < 1 ? 1 / (1 - dropout->rate) : 0,
-                                            .seed = layer_seed(layer, dropout->seed),
+                                            .seed = layer_seed(layer, graph, dropout->seed),
                                             .shared = shared};
-    return with_iteration(layer, graph, &op_dropout, x, &attributes, sizeof attributes);
+    return with_iteration(graph, &op_dropout, x, &attributes, sizeof attributes);
 }
 
-static struct tensor *dropout_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *dropout_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     int64_t shared;
     if (!x || !find_shared(&shared, layer, graph, x))
         return NULL;
-    return is_on(layer) ? drop(layer, graph, x, shared) : x;
+    return is_on(layer, graph) ? drop(layer, graph, x, shared) : x;
 }
 
 /* Whole channels: all axes between the batch and the last one share. */
-static struct tensor *spatial_build(struct layer *layer, struct graph *graph, struct tensor *x, int rank)
+static struct tensor *spatial_build(const struct layer *layer, struct graph *graph, struct tensor *x, int rank)
 {
     int64_t shared = ((int64_t)1 << (rank - 1)) - 2;
     if (!layer_needs_rank(layer, graph, x, rank))
         return NULL;
-    return is_on(layer) ? drop(layer, graph, x, shared) : x;
+    return is_on(layer, graph) ? drop(layer, graph, x, shared) : x;
 }
 
 /* Whole samples. */
-static struct tensor *depth_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *depth_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     int64_t shared = x ? ((int64_t)1 << x->shape.rank) - 2 : 0;
-    return x && is_on(layer) ? drop(layer, graph, x, shared) : x;
+    return x && is_on(layer, graph) ? drop(layer, graph, x, shared) : x;
 }
 
-static struct tensor *spatial1d_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *spatial1d_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     return spatial_build(layer, graph, x, 3);
 }
 
-static struct tensor *spatial2d_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *spatial2d_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     return spatial_build(layer, graph, x, 4);
 }
 
-static struct tensor *spatial3d_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *spatial3d_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     return spatial_build(layer, graph, x, 5);
 }
@@ -239,35 +239,36 @@ static struct tensor *spatial3d_build(struct layer *layer, struct graph *graph, 
 /* What SELU makes of minus infinity takes the place of what is dropped; scale and offset keep mean and variance. */
 #define ALPHA_PRIME (-1.7580993408473766)
 
-static struct tensor *alpha_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *alpha_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct dropout *dropout = layer->options;
     int64_t shared;
     double rate = dropout->rate, scale = 1 / sqrt((1 - rate) * (1 + rate * ALPHA_PRIME * ALPHA_PRIME));
     if (!x || !find_shared(&shared, layer, graph, x))
         return NULL;
-    if (!is_on(layer))
+    if (!is_on(layer, graph))
         return x;
     struct dropout_attributes attributes = {
-        .rate = rate, .scale = scale, .seed = layer_seed(layer, dropout->seed), .shared = shared};
+        .rate = rate, .scale = scale, .seed = layer_seed(layer, graph, dropout->seed), .shared = shared};
     attributes.offset = -scale * ALPHA_PRIME * rate;
     attributes.dropped = scale * ALPHA_PRIME + attributes.offset;
-    return with_iteration(layer, graph, &op_dropout, x, &attributes, sizeof attributes);
+    return with_iteration(graph, &op_dropout, x, &attributes, sizeof attributes);
 }
 
-static struct tensor *noise_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *noise_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct dropout *dropout = layer->options;
-    struct noise_attributes attributes = {.stddev = dropout->rate, .seed = layer_seed(layer, dropout->seed)};
-    return is_on(layer) ? with_iteration(layer, graph, &op_gaussian_noise, x, &attributes, sizeof attributes) : x;
+    struct noise_attributes attributes = {.stddev = dropout->rate, .seed = layer_seed(layer, graph, dropout->seed)};
+    return is_on(layer, graph) ? with_iteration(graph, &op_gaussian_noise, x, &attributes, sizeof attributes) : x;
 }
 
-static struct tensor *gaussian_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *gaussian_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct dropout *dropout = layer->options;
     double rate = dropout->rate;
-    struct noise_attributes attributes = {.stddev = sqrt(rate / (1 - rate)), .seed = layer_seed(layer, dropout->seed)};
-    return is_on(layer) ? with_iteration(layer, graph, &op_gaussian_dropout, x, &attributes, sizeof attributes) : x;
+    struct noise_attributes attributes = {.stddev = sqrt(rate / (1 - rate)),
+                                          .seed = layer_seed(layer, graph, dropout->seed)};
+    return is_on(layer, graph) ? with_iteration(graph, &op_gaussian_dropout, x, &attributes, sizeof attributes) : x;
 }
 
 #define DROPOUT_LAYER(variable, keras, small, reader, builder)                                                         \

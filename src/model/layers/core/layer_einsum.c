@@ -123,7 +123,7 @@ static void set_fans(struct initializer *kernel, const struct shape *shape)
     kernel->fan_out = field * shape->dim[shape->rank - 1];
 }
 
-static struct tensor *einsum_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *einsum_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct einsum *e = layer->options;
     struct shape shape = {.rank = e->inner + e->outer};
@@ -224,7 +224,7 @@ static struct tensor *unit_length(struct graph *graph, struct tensor *x, int64_t
 }
 
 /* Inputs as matrices [N, rest, sum] and [N, sum, rest]; a vector has a rest of 1, which the output drops. */
-static struct tensor *dot_merge(struct layer *layer, struct graph *graph, struct tensor *const *given, int count)
+static struct tensor *dot_merge(const struct layer *layer, struct graph *graph, struct tensor *const *given, int count)
 {
     const struct dot *dot = layer->options;
     int64_t axes[2] = {0};

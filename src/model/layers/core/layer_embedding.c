@@ -58,7 +58,7 @@ static plim_status embedding_read(struct layer *layer, const struct yaml *yaml, 
     return read_embedding(layer, LENGTH(embedding_settings) - OF_REVERSIBLE, yaml, error);
 }
 
-static struct tensor *embeddings_of(struct layer *layer, struct graph *graph)
+static struct tensor *embeddings_of(const struct layer *layer, struct graph *graph)
 {
     const struct embedding *embedding = layer->options;
     struct initializer initializer = embedding->initializer;
@@ -68,12 +68,12 @@ static struct tensor *embeddings_of(struct layer *layer, struct graph *graph)
     return model_weight(layer, graph, "embeddings", shape, initializer);
 }
 
-static struct tensor *embedding_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *embedding_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct embedding *embedding = layer->options;
     if (x && embedding->mask_zero && layer_needs_rank(layer, graph, x, 2)) {
         struct mask_of_attributes zero = {.value = 0};
-        layer_set_mask(layer, graph_add(graph, &op_mask_of, &x, 1, &zero, sizeof zero));
+        layer_set_mask(graph, graph_add(graph, &op_mask_of, &x, 1, &zero, sizeof zero));
     }
     return binary(graph, &op_embedding, x, embeddings_of(layer, graph));
 }
@@ -107,7 +107,7 @@ static plim_status reversible_read(struct layer *layer, const struct yaml *yaml,
 }
 
 /* Untied, the way back has a kernel of its own, with the initializer of the way there. */
-static struct tensor *kernel_back(struct layer *layer, struct graph *graph)
+static struct tensor *kernel_back(const struct layer *layer, struct graph *graph)
 {
     const struct embedding *embedding = layer->options;
     struct initializer initializer = embedding->initializer;
@@ -123,12 +123,12 @@ static struct tensor *scaled(struct graph *graph, struct tensor *x, double facto
     return graph_add(graph, &op_scale, &x, 1, &attributes, sizeof attributes);
 }
 
-static struct tensor *reversible_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *reversible_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct embedding *embedding = layer->options;
     struct tensor *there = embeddings_of(layer, graph); /* the first weight in Keras's files */
     struct tensor *back = embedding->tie_weights ? there : kernel_back(layer, graph);
-    if (!layer_is_reversed(layer))
+    if (!layer_is_reversed(graph))
         return embedding_build(layer, graph, x);
     struct matmul_attributes attributes = {.transposed = embedding->tie_weights};
     enum type compute = layer_compute(layer);
@@ -190,7 +190,7 @@ static struct tensor *encode(struct graph *graph, struct tensor *x, int mode, in
     return x ? graph_add(graph, &op_one_hot, &x, 1, &attributes, sizeof attributes) : NULL;
 }
 
-static struct tensor *encoding_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *encoding_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct encoding *encoding = layer->options;
     return encode(graph, x, encoding->mode, encoding->num_tokens);
@@ -247,7 +247,7 @@ static plim_status discretization_read(struct layer *layer, const struct yaml *y
     return option_word(&options->mode, layer, "output_mode", options->mode_word, words, LENGTH(words), NULL, 0, error);
 }
 
-static struct tensor *discretization_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *discretization_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct discretization *options = layer->options;
     x = graph_add(graph, &op_bucketize, &x, 1, &options->buckets, sizeof options->buckets);

@@ -20,12 +20,12 @@ static plim_status masking_read(struct layer *layer, const struct yaml *yaml, pl
     return layer_read(layer, masking_settings, LENGTH(masking_settings), yaml, error);
 }
 
-static struct tensor *masking_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *masking_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct masking *masking = layer->options;
     struct mask_of_attributes attributes = {.value = (float)masking->mask_value, .over_last = 1};
     struct tensor *mask = graph_add(graph, &op_mask_of, &x, 1, &attributes, sizeof attributes);
-    layer_set_mask(layer, mask);
+    layer_set_mask(graph, mask);
     return binary(graph, &op_mask_rows, x, mask);
 }
 
@@ -59,11 +59,11 @@ static plim_status average_read(struct layer *layer, const struct yaml *yaml, pl
                           error);
 }
 
-static struct tensor *average_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *average_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct average_steps *options = layer->options;
     struct sum_time_attributes attributes = {.mean = 1};
-    struct tensor *inputs[2] = {x, layer_mask(layer, 0)};
+    struct tensor *inputs[2] = {x, layer_mask(graph, 0)};
     char shape[96];
     if (x && x->shape.rank != 3) {
         shape_text(shape, sizeof shape, &x->shape, true);

@@ -26,17 +26,17 @@ static bool enough(const struct layer *layer, struct graph *graph, int count, in
 }
 
 /* Keras's rule: a step is there where any input has it; an input without a mask has them all, and none is told. */
-static void merge_masks(struct layer *layer, struct graph *graph, int count)
+static void merge_masks(struct graph *graph, int count)
 {
-    struct tensor *any = layer_mask(layer, 0);
+    struct tensor *any = layer_mask(graph, 0);
     for (int i = 1; i < count && any; i++) {
-        struct tensor *mask = layer_mask(layer, i);
+        struct tensor *mask = layer_mask(graph, i);
         any = mask && mask != any ? binary(graph, &op_logical_or, any, mask) : mask;
     }
-    layer_set_mask(layer, any);
+    layer_set_mask(graph, any);
 }
 
-static struct tensor *merge_all(struct layer *layer, struct graph *graph, struct tensor *const *x, int count,
+static struct tensor *merge_all(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count,
                                 const struct op *op)
 {
     struct tensor *y = x[0];
@@ -44,13 +44,13 @@ static struct tensor *merge_all(struct layer *layer, struct graph *graph, struct
         return NULL;
     for (int i = 1; i < count; i++)
         y = binary(graph, op, y, x[i]);
-    merge_masks(layer, graph, count);
+    merge_masks(graph, count);
     return y;
 }
 
 /* ---- Add ---- */
 
-static struct tensor *add_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *add_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     return merge_all(layer, graph, x, count, &op_add);
 }
@@ -66,7 +66,7 @@ const struct layer_type layer_add = {
 
 /* ---- Subtract ---- */
 
-static struct tensor *subtract_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *subtract_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     return merge_all(layer, graph, x, count, &op_subtract);
 }
@@ -82,7 +82,7 @@ const struct layer_type layer_subtract = {
 
 /* ---- Multiply ---- */
 
-static struct tensor *multiply_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *multiply_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     return merge_all(layer, graph, x, count, &op_multiply);
 }
@@ -98,7 +98,7 @@ const struct layer_type layer_multiply = {
 
 /* ---- Maximum ---- */
 
-static struct tensor *maximum_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *maximum_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     return merge_all(layer, graph, x, count, &op_maximum);
 }
@@ -114,7 +114,7 @@ const struct layer_type layer_maximum = {
 
 /* ---- Minimum ---- */
 
-static struct tensor *minimum_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *minimum_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     return merge_all(layer, graph, x, count, &op_minimum);
 }
@@ -130,7 +130,7 @@ const struct layer_type layer_minimum = {
 
 /* ---- Average ---- */
 
-static struct tensor *average_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *average_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     struct scale_attributes share = {1.0 / count};
     struct tensor *sum = merge_all(layer, graph, x, count, &op_add);

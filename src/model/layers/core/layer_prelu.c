@@ -47,7 +47,7 @@ static plim_status prelu_read(struct layer *layer, const struct yaml *yaml, plim
     return read_shared(prelu, layer, error);
 }
 
-static struct tensor *prelu_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *prelu_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct prelu *prelu = layer->options;
     struct initializer initializer = prelu->alpha;

@@ -14,7 +14,6 @@ struct spectral {
     int64_t power_iterations;
     const struct yaml *layer_word;
     struct layer *inner;
-    int build; /* which build of the model has divided a kernel */
 };
 
 #define AT(field) offsetof(struct spectral, field)
@@ -25,6 +24,7 @@ static const struct setting settings[] = {
 };
 
 #define MOST_ITERATIONS 100
+#define VECTOR          "vector_u"
 
 /* `SpectralNormalization: {layer: {Conv2D: {filters: 32, kernel_size: 3}}}` */
 static plim_status spectral_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
@@ -47,7 +47,7 @@ static plim_status spectral_read(struct layer *layer, const struct yaml *yaml, p
     return PLIM_OK;
 }
 
-static void divide(struct layer *layer, struct graph *graph, struct tensor *w, struct tensor *vector)
+static void divide(const struct layer *layer, struct graph *graph, struct tensor *w, struct tensor *vector)
 {
     const struct spectral *options = layer->options;
     const struct assign_attributes replaces = {0};
@@ -61,24 +61,22 @@ static void divide(struct layer *layer, struct graph *graph, struct tensor *w, s
 }
 
 /* Between the making of a weight and its first reader. */
-static void spectral_inner_weight(struct layer *layer, struct graph *graph, struct tensor *w, const char *suffix)
+static void spectral_inner_weight(const struct layer *layer, struct graph *graph, struct tensor *w, const char *suffix)
 {
-    struct spectral *options = layer->options;
     const struct initializer small = {.kind = INITIAL_TRUNCATED_NORMAL, .value = 0.02};
     if (strcmp(suffix, "kernel") != 0 && strcmp(suffix, "embeddings") != 0)
         return;
-    options->build = layer->model->builds;
     struct shape row = shape_of(2, (int64_t[]){1, w->shape.dim[w->shape.rank - 1]});
-    struct tensor *vector = model_fixed_weight(layer, graph, "vector_u", row, small);
-    if (vector && layer->model->fitting)
+    struct tensor *vector = model_fixed_weight(layer, graph, VECTOR, row, small);
+    if (vector && graph->build->fitting)
         divide(layer, graph, w, vector);
 }
 
-static struct tensor *spectral_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *spectral_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct spectral *options = layer->options;
     x = x ? options->inner->type->build(options->inner, graph, x) : NULL;
-    if (x && options->build != layer->model->builds) {
+    if (x && !layer_has_weight(layer, graph, VECTOR)) {
         graph_fail(graph, PLIM_BAD_JOB, "%s: a %s has neither a kernel nor embeddings", layer->name,
                    options->inner->type->name);
         return NULL;

@@ -44,7 +44,7 @@ static struct tensor *build_step(const struct inner_layers *inner, struct graph 
     return y;
 }
 
-static struct tensor *steps_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *steps_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct time_distributed *options = layer->options;
     char shape[96];

@@ -175,22 +175,22 @@ static plim_status translation_read(struct layer *layer, const struct yaml *yaml
 
 /* ---- building ---- */
 
-static struct tensor *warp(struct layer *layer, struct graph *graph, struct tensor *x,
+static struct tensor *warp(const struct layer *layer, struct graph *graph, struct tensor *x,
                            struct random_warp_attributes attributes)
 {
     const struct random_image *options = layer->options;
     if (!layer_needs_rank(layer, graph, x, 4))
         return NULL;
-    if (!layer->model->fitting)
+    if (!graph->build->fitting)
         return x;
-    attributes.seed = layer_seed(layer, options->seed);
+    attributes.seed = layer_seed(layer, graph, options->seed);
     for (int i = 0; i < 2; i++)
         attributes.size[i] = x->shape.dim[1 + i];
-    return graph_add(graph, &op_random_warp, (struct tensor *[]){x, model_iteration(layer->model, graph)}, 2,
-                     &attributes, sizeof attributes);
+    return graph_add(graph, &op_random_warp, (struct tensor *[]){x, model_iteration(graph)}, 2, &attributes,
+                     sizeof attributes);
 }
 
-static struct tensor *flip_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *flip_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct random_image *options = layer->options;
     return warp(
@@ -199,7 +199,8 @@ static struct tensor *flip_build(struct layer *layer, struct graph *graph, struc
             .kind = WARP_FLIP, .high = {options->mode != 0, options->mode != 1}, .fill = WARP_CONSTANT, .nearest = 1});
 }
 
-static struct tensor *factors_build(struct layer *layer, struct graph *graph, struct tensor *x, enum warp_kind kind)
+static struct tensor *factors_build(const struct layer *layer, struct graph *graph, struct tensor *x,
+                                    enum warp_kind kind)
 {
     const struct random_image *options = layer->options;
     return warp(layer, graph, x,
@@ -212,23 +213,23 @@ static struct tensor *factors_build(struct layer *layer, struct graph *graph, st
                                                 .fill_value = options->fill_value});
 }
 
-static struct tensor *rotation_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *rotation_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     return factors_build(layer, graph, x, WARP_ROTATE);
 }
 
-static struct tensor *zoom_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *zoom_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     return factors_build(layer, graph, x, WARP_ZOOM);
 }
 
-static struct tensor *translation_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *translation_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     return factors_build(layer, graph, x, WARP_TRANSLATE);
 }
 
-static struct tensor *tone(struct layer *layer, struct graph *graph, struct tensor *x, enum tone_kind kind, double low,
-                           double high)
+static struct tensor *tone(const struct layer *layer, struct graph *graph, struct tensor *x, enum tone_kind kind,
+                           double low, double high)
 {
     const struct random_image *options = layer->options;
     struct random_tone_attributes attributes = {.kind = kind,
@@ -236,16 +237,16 @@ static struct tensor *tone(struct layer *layer, struct graph *graph, struct tens
                                                 .high = high,
                                                 .value_low = options->value_range[0],
                                                 .value_high = options->value_range[1],
-                                                .seed = layer_seed(layer, options->seed)};
+                                                .seed = layer_seed(layer, graph, options->seed)};
     if (!layer_needs_rank(layer, graph, x, 4))
         return NULL;
-    if (!layer->model->fitting)
+    if (!graph->build->fitting)
         return x;
-    return graph_add(graph, &op_random_tone, (struct tensor *[]){x, model_iteration(layer->model, graph)}, 2,
-                     &attributes, sizeof attributes);
+    return graph_add(graph, &op_random_tone, (struct tensor *[]){x, model_iteration(graph)}, 2, &attributes,
+                     sizeof attributes);
 }
 
-static struct tensor *brightness_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *brightness_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct random_image *options = layer->options;
     double range = options->value_range[1] - options->value_range[0];
@@ -253,7 +254,7 @@ static struct tensor *brightness_build(struct layer *layer, struct graph *graph,
 }
 
 /* From 1 - lower to 1 + upper: so Keras draws. */
-static struct tensor *contrast_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *contrast_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct random_image *options = layer->options;
     return tone(layer, graph, x, TONE_CONTRAST, 1 - options->low[0], 1 + options->high[0]);

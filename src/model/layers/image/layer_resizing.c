@@ -107,7 +107,7 @@ static plim_status upsampling_read(struct layer *layer, const struct setting *se
     return need_channels_last(resizing, layer, error);
 }
 
-static struct tensor *upsampling_build(struct layer *layer, struct graph *graph, struct tensor *x, int axes)
+static struct tensor *upsampling_build(const struct layer *layer, struct graph *graph, struct tensor *x, int axes)
 {
     const struct resizing *resizing = layer->options;
     struct axis_map maps[MOST_AXES] = {{0}};
@@ -136,7 +136,7 @@ static struct tensor *upsampling_build(struct layer *layer, struct graph *graph,
     {                                                                                                                  \
         return upsampling_read(layer, table, LENGTH(table), axes, yaml, error);                                        \
     }                                                                                                                  \
-    static struct tensor *upsampling##axes##d_build(struct layer *layer, struct graph *graph, struct tensor *x)        \
+    static struct tensor *upsampling##axes##d_build(const struct layer *layer, struct graph *graph, struct tensor *x)  \
     {                                                                                                                  \
         return upsampling_build(layer, graph, x, axes);                                                                \
     }                                                                                                                  \
@@ -198,7 +198,7 @@ static plim_status resizing_read(struct layer *layer, const struct yaml *yaml, p
     return option_default("Resizing", job, "antialias", "false", resizing->antialias, error);
 }
 
-static struct tensor *resizing_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *resizing_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct resizing *resizing = layer->options;
     if (!layer_needs_rank(layer, graph, x, 4))
@@ -222,7 +222,7 @@ static plim_status crop_read(struct layer *layer, const struct yaml *yaml, plim_
 }
 
 /* A picture that is too small is enlarged first, as Keras does it. */
-static struct tensor *crop_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *crop_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct resizing *resizing = layer->options;
     int64_t height = resizing->size[0], width = resizing->size[1];
@@ -277,13 +277,13 @@ static struct tensor *crop_of_small(struct graph *graph, struct tensor *x, int64
 }
 
 /* In training one place for the whole batch; else the middle, in the wanted proportions. */
-static struct tensor *random_crop_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *random_crop_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct resizing *resizing = layer->options;
     int64_t height = resizing->size[0], width = resizing->size[1];
     if (!layer_needs_rank(layer, graph, x, 4))
         return NULL;
-    if (!layer->model->fitting)
+    if (!graph->build->fitting)
         return resized_whole(graph, x, METHOD_BILINEAR, height, width);
     if (x->shape.dim[1] <= height || x->shape.dim[2] <= width)
         return crop_of_small(graph, x, height, width);
@@ -292,9 +292,9 @@ static struct tensor *random_crop_build(struct layer *layer, struct graph *graph
                                                 .fill = WARP_CONSTANT,
                                                 .nearest = 1,
                                                 .size = {height, width},
-                                                .seed = layer_seed(layer, resizing->seed)};
-    return graph_add(graph, &op_random_warp, (struct tensor *[]){x, model_iteration(layer->model, graph)}, 2,
-                     &attributes, sizeof attributes);
+                                                .seed = layer_seed(layer, graph, resizing->seed)};
+    return graph_add(graph, &op_random_warp, (struct tensor *[]){x, model_iteration(graph)}, 2, &attributes,
+                     sizeof attributes);
 }
 
 const struct layer_type layer_random_crop = {

@@ -129,7 +129,7 @@ static bool mask_fits(const struct layer *layer, struct graph *graph, const stru
     char shapes[2][96], name[96];
     if (x->shape.rank == 3)
         return true;
-    input_name(name, layer, 0);
+    input_name(name, graph, 0);
     shape_text(shapes[0], sizeof shapes[0], &x->shape, true);
     shape_text(shapes[1], sizeof shapes[1], &mask->shape, true);
     graph_fail(graph, PLIM_BAD_JOB, "%s: a mask %s goes with (batch, steps, channels), got %s %s", layer->name,
@@ -137,7 +137,7 @@ static bool mask_fits(const struct layer *layer, struct graph *graph, const stru
     return false;
 }
 
-static struct tensor *batch_normalization_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *batch_normalization_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct batch_normalization *options = layer->options;
     struct batch_normalize_attributes attributes = {.epsilon = options->epsilon};
@@ -151,8 +151,8 @@ static struct tensor *batch_normalization_build(struct layer *layer, struct grap
         inputs[4] = model_weight(layer, graph, "beta", channels, options->beta);
     inputs[1] = model_fixed_weight(layer, graph, "moving_mean", channels, options->mean);
     inputs[2] = model_fixed_weight(layer, graph, "moving_variance", channels, options->variance);
-    bool of_batch = layer->model->fitting && layer_trainable(layer);
-    struct tensor *mask = layer_mask(layer, 0);
+    bool of_batch = graph->build->fitting && layer_trainable(layer);
+    struct tensor *mask = layer_mask(graph, 0);
     if (mask && !mask_fits(layer, graph, x, mask))
         return NULL;
     if (of_batch && mask)

@@ -113,7 +113,7 @@ static const float *keep(struct graph *graph, const float *values, int64_t count
 }
 
 /* By weights; as Keras has them, until a file says others: 0 and 1. */
-static struct tensor *adapted_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *adapted_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct given_normalization *options = layer->options;
     if (!layer_last_axis(layer, graph, x, options->axis))
@@ -132,7 +132,7 @@ static struct tensor *adapted_build(struct layer *layer, struct graph *graph, st
 }
 
 /* One number for all is the same on any axis. */
-static struct tensor *given_normalization_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *given_normalization_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct given_normalization *options = layer->options;
     char shape[96];

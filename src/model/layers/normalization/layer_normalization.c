@@ -101,7 +101,7 @@ static void set_defaults(struct normalization *options, enum normal kind, double
     options->gamma.kind = INITIAL_ONES;
 }
 
-static struct tensor *rows_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *rows_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct normalization *options = layer->options;
     int64_t axes = x ? trailing_axes(options, layer, graph, x) : 0;
@@ -217,7 +217,7 @@ static plim_status group_normalization_read(struct layer *layer, const struct ya
     return read_factors(layer, error);
 }
 
-static struct tensor *group_normalization_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *group_normalization_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct normalization *options = layer->options;
     struct group_normalize_attributes attributes = {.epsilon = options->epsilon, .groups = options->groups};

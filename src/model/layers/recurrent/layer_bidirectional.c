@@ -96,14 +96,14 @@ static plim_status check_pair(const struct layer *layer, plim_error *error)
     return PLIM_OK;
 }
 
-static plim_status count_outputs(struct layer *layer, plim_error *error)
+static void count_outputs(struct layer *layer)
 {
     const struct bidirectional *options = layer->options;
     const struct recurrent *forward = options->forward->options;
     int outputs = options->mode == MERGE_NONE ? 2 : 1;
     if (forward->return_state)
         outputs += recurrent_states(options->forward) + recurrent_states(options->backward);
-    return outputs > 1 ? layer_several_outputs(layer, outputs, error) : PLIM_OK;
+    layer->outputs = outputs > 1 ? outputs : 0;
 }
 
 static plim_status read_inner(struct layer **out, struct layer *layer, const struct yaml *word, const char *part,
@@ -139,7 +139,8 @@ static plim_status bidirectional_read(struct layer *layer, const struct yaml *ya
     }
     TRY(name_inner(options->forward, "forward_", error));
     TRY(check_pair(layer, error));
-    return count_outputs(layer, error);
+    count_outputs(layer);
+    return PLIM_OK;
 }
 
 static struct tensor *merge_pair(const struct layer *layer, struct graph *graph, struct tensor *a, struct tensor *b)
@@ -155,20 +156,22 @@ static struct tensor *merge_pair(const struct layer *layer, struct graph *graph,
 }
 
 /* Those behind the first. */
-static void set_outputs(struct layer *layer, struct tensor *second, struct tensor *const states[2][MOST_STATES])
+static void set_outputs(const struct layer *layer, struct graph *graph, struct tensor *second,
+                        struct tensor *const states[2][MOST_STATES])
 {
     const struct bidirectional *options = layer->options;
     const struct recurrent *forward = options->forward->options;
     int next = 1, of_first = recurrent_states(options->forward);
     if (options->mode == MERGE_NONE)
-        layer_set_output(layer, next++, second, forward->return_sequences ? layer_mask(layer, 0) : NULL);
+        layer_set_output(graph, next++, second, forward->return_sequences ? layer_mask(graph, 0) : NULL);
     for (int i = 0; next < layer->outputs; i++)
-        layer_set_output(layer, next++, i < of_first ? states[0][i] : states[1][i - of_first], NULL);
+        layer_set_output(graph, next++, i < of_first ? states[0][i] : states[1][i - of_first], NULL);
 }
 
 /* x: the sequence, and states of both layers where they begin with some: half of them each. Both sequences lie in time,
    as Keras has them after turning the second one over; a first layer that goes backwards is left turned over. */
-static struct tensor *bidirectional_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *bidirectional_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x,
+                                          int count)
 {
     const struct bidirectional *options = layer->options;
     const struct recurrent *forward = options->forward->options;
@@ -189,8 +192,8 @@ static struct tensor *bidirectional_merge(struct layer *layer, struct graph *gra
     if (b && forward->go_backwards && forward->return_sequences)
         b = reverse_axis(graph, b, 1);
     if (!forward->return_sequences)
-        layer_set_mask(layer, NULL);
-    set_outputs(layer, b, states);
+        layer_set_mask(graph, NULL);
+    set_outputs(layer, graph, b, states);
     return merge_pair(layer, graph, a, b);
 }
 

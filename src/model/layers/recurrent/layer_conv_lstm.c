@@ -97,7 +97,8 @@ static plim_status conv_lstm_read(struct layer *layer, int axes, const struct op
     TRY(layer_read(layer, settings, LENGTH(settings), yaml, error));
     TRY(read_window(layer, error));
     TRY(read_cell(layer, error));
-    return options->return_state ? layer_several_outputs(layer, 3, error) : PLIM_OK;
+    layer->outputs = options->return_state ? 3 : 0;
+    return PLIM_OK;
 }
 
 static const char *const groups[] = {"conv_lstm_cell", "cell", NULL};

@@ -23,6 +23,6 @@ struct conv_lstm {
 };
 
 /* layer_conv_lstm_run.c. x: the sequence, and h and c to begin with where there are any. */
-struct tensor *conv_lstm_build(struct layer *layer, struct graph *graph, struct tensor *const *x, int count);
+struct tensor *conv_lstm_build(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count);
 
 #endif

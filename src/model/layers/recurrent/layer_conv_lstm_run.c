@@ -18,7 +18,7 @@
 
 /* One walk through a sequence. */
 struct conv_walk {
-    struct layer *layer;
+    const struct layer *layer;
     const struct conv_lstm *options;
     struct graph *graph;
     struct tensor *kernel, *recurrent, *bias;
@@ -30,7 +30,7 @@ struct conv_walk {
 
 /* ---- weights ---- */
 
-static struct tensor *kernel_weight(struct layer *layer, struct graph *graph, const char *name, int64_t in,
+static struct tensor *kernel_weight(const struct layer *layer, struct graph *graph, const char *name, int64_t in,
                                     struct initializer initializer)
 {
     const struct conv_lstm *options = layer->options;
@@ -91,7 +91,7 @@ static bool state_fits(const struct layer *layer, struct graph *graph, const str
         return x != NULL;
     shape_text(wanted, sizeof wanted, state, true);
     shape_text(got, sizeof got, &x->shape, true);
-    input_name(name, layer, i);
+    input_name(name, graph, i);
     graph_fail(graph, PLIM_BAD_JOB, "%s: a state must be %s, got %s %s", layer->name, wanted, name, got);
     return false;
 }
@@ -101,10 +101,10 @@ static bool state_fits(const struct layer *layer, struct graph *graph, const str
 static struct tensor *drop(const struct conv_walk *walk, struct tensor *x, double rate, uint64_t own, int64_t shared)
 {
     struct dropout_attributes attributes = {.rate = rate, .scale = 1 / (1 - rate), .shared = shared};
-    if (!walk->layer->model->fitting || rate == 0.0)
+    if (!walk->graph->build->fitting || rate == 0.0)
         return x;
-    attributes.seed = layer_seed(walk->layer, own);
-    struct tensor *inputs[2] = {x, model_iteration(walk->layer->model, walk->graph)};
+    attributes.seed = layer_seed(walk->layer, walk->graph, own);
+    struct tensor *inputs[2] = {x, model_iteration(walk->graph)};
     return graph_add(walk->graph, &op_dropout, inputs, 2, &attributes, sizeof attributes);
 }
 
@@ -151,7 +151,7 @@ static void run_steps(struct conv_walk *walk, struct tensor *x)
 
 static bool begin(struct conv_walk *walk, struct tensor *const *x, int count)
 {
-    struct layer *layer = walk->layer;
+    const struct layer *layer = walk->layer;
     struct graph *graph = walk->graph;
     struct shape state;
     if (!x[0] || !layer_needs_rank(layer, graph, x[0], walk->options->axes + 3))
@@ -161,7 +161,7 @@ static bool begin(struct conv_walk *walk, struct tensor *const *x, int count)
         return false;
     }
     /* NEEDSWORK: steps that are not there; Keras's own mask has the axes of a picture too. */
-    if (layer_mask(layer, 0)) {
+    if (layer_mask(graph, 0)) {
         graph_fail(graph, PLIM_UNSUPPORTED, "%s: a mask on what a %s reads is not supported yet", layer->name,
                    layer->type->name);
         return false;
@@ -186,7 +186,7 @@ static bool take_room(struct conv_walk *walk, int64_t steps)
     return walk->all != NULL;
 }
 
-struct tensor *conv_lstm_build(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+struct tensor *conv_lstm_build(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     const struct conv_lstm *options = layer->options;
     struct conv_walk walk = {.layer = layer, .options = options, .graph = graph};
@@ -201,8 +201,8 @@ struct tensor *conv_lstm_build(struct layer *layer, struct graph *graph, struct 
         layer_remember(layer, graph, 1, walk.c);
     }
     if (options->return_state) {
-        layer_set_output(layer, 1, walk.h, NULL);
-        layer_set_output(layer, 2, walk.c, NULL);
+        layer_set_output(graph, 1, walk.h, NULL);
+        layer_set_output(graph, 2, walk.c, NULL);
     }
     return options->return_sequences ? stack(graph, walk.all, (int)walk.done, 1) : walk.h;
 }

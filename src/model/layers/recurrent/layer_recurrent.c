@@ -95,7 +95,7 @@ static plim_status read_rest(struct layer *layer, plim_error *error)
     TRY(option_initializer(&options->bias, layer, "bias_initializer", options->bias_word, error));
     TRY(recurrent_check_rate(layer, "dropout", options->dropout, error));
     TRY(recurrent_check_rate(layer, "recurrent_dropout", options->recurrent_dropout, error));
-    TRY(recurrent_read_walk(layer, error));
+    recurrent_read_walk(layer);
     return recurrent_read_seed(&options->seed, layer, options->seed_word, error);
 }
 
@@ -123,10 +123,10 @@ static plim_status recurrent_read(struct layer *layer, const struct setting *set
     return read_rest(layer, error);
 }
 
-plim_status recurrent_read_walk(struct layer *layer, plim_error *error)
+void recurrent_read_walk(struct layer *layer)
 {
     const struct recurrent *options = layer->options;
-    return options->return_state ? layer_several_outputs(layer, 1 + recurrent_states(layer), error) : PLIM_OK;
+    layer->outputs = options->return_state ? 1 + recurrent_states(layer) : 0;
 }
 
 #define READER(name)                                                                                                   \
@@ -144,7 +144,7 @@ READER(lstm_cell)
 /* ---- layers ---- */
 
 /* A cell is what an RNN goes through a sequence with. */
-static struct tensor *cell_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *cell_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     (void)x;
     graph_fail(graph, PLIM_BAD_JOB, "%s: a %s is no layer by itself: `RNN: {cell: {%s: ...}}`", layer->name,

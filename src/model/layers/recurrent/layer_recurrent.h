@@ -40,21 +40,21 @@ plim_status recurrent_read_activation(int64_t *out, const struct layer *layer, c
 plim_status recurrent_check_rate(const struct layer *layer, const char *word, double rate, plim_error *error);
 plim_status recurrent_read_seed(int64_t *out, const struct layer *layer, const struct yaml *node, plim_error *error);
 /* Behind the table: what they say. The cells have been read. */
-plim_status recurrent_read_walk(struct layer *layer, plim_error *error);
+void recurrent_read_walk(struct layer *layer);
 
 bool layer_is_recurrent(const struct layer *layer);
 int recurrent_states(const struct layer *layer);
 
 /* layer_state.c: of layers with stateful: true. What sample n of the last batch left is row n of what sample n begins
    with. shape and value have an axis for the batch. */
-struct tensor *layer_recall(struct layer *layer, struct graph *graph, int i, struct shape shape);
-void layer_remember(struct layer *layer, struct graph *graph, int i, struct tensor *value);
+struct tensor *layer_recall(const struct layer *layer, struct graph *graph, int i, struct shape shape);
+void layer_remember(const struct layer *layer, struct graph *graph, int i, struct tensor *value);
 
 /* x: the sequence, then states to begin with. in_time: outputs stay where their step lies in time, whichever way the
    layer goes. state: where return_state says so, the states behind the last step. */
-struct tensor *recurrent_run(struct tensor *state[MOST_STATES], struct layer *layer, struct graph *graph,
+struct tensor *recurrent_run(struct tensor *state[MOST_STATES], const struct layer *layer, struct graph *graph,
                              struct tensor *const *x, int count, bool in_time);
 /* A layer's merge: the same, with its further outputs set. */
-struct tensor *recurrent_build(struct layer *layer, struct graph *graph, struct tensor *const *x, int count);
+struct tensor *recurrent_build(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count);
 
 #endif

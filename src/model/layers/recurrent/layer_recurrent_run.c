@@ -41,7 +41,7 @@ static void name_weight(char out[64], const struct layer *layer, const struct ce
     snprintf(out, 64, "%s%s%s", alone ? "" : cell->name, alone ? "" : "/", weight);
 }
 
-static struct tensor *matrix(struct layer *layer, struct graph *graph, const char *name, int64_t in, int64_t out,
+static struct tensor *matrix(const struct layer *layer, struct graph *graph, const char *name, int64_t in, int64_t out,
                              struct initializer initializer)
 {
     initializer.fan_in = in;
@@ -53,7 +53,8 @@ struct cell_weights {
     struct tensor *kernel, *recurrent, *bias;
 };
 
-static struct cell_weights weights_of(struct layer *layer, struct graph *graph, const struct cell *cell, int64_t in)
+static struct cell_weights weights_of(const struct layer *layer, struct graph *graph, const struct cell *cell,
+                                      int64_t in)
 {
     const struct recurrent *options = layer->options;
     int64_t columns = cell->gates * options->units;
@@ -81,7 +82,7 @@ static bool state_fits(const struct layer *layer, struct graph *graph, const str
     if (!x || (x->shape.rank == 2 && x->shape.dim[1] == units))
         return x != NULL;
     shape_text(shape, sizeof shape, &x->shape, true);
-    input_name(name, layer, i);
+    input_name(name, graph, i);
     graph_fail(graph, PLIM_BAD_JOB, "%s: a state must be (batch, %lld), got %s %s", layer->name, (long long)units, name,
                shape);
     return false;
@@ -108,21 +109,21 @@ static bool inputs_fit(const struct layer *layer, struct graph *graph, struct te
 }
 
 /* One mask for all steps. */
-static struct tensor *drop_input(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *drop_input(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct recurrent *options = layer->options;
     struct dropout_attributes attributes = {.rate = options->dropout, .scale = 1 / (1 - options->dropout), .shared = 2};
-    if (!layer->model->fitting || options->dropout == 0.0)
+    if (!graph->build->fitting || options->dropout == 0.0)
         return x;
-    attributes.seed = layer_seed(layer, (uint64_t)options->seed);
-    struct tensor *inputs[2] = {x, model_iteration(layer->model, graph)};
+    attributes.seed = layer_seed(layer, graph, (uint64_t)options->seed);
+    struct tensor *inputs[2] = {x, model_iteration(graph)};
     return graph_add(graph, &op_dropout, inputs, 2, &attributes, sizeof attributes);
 }
 
 /* As in Keras, whose layers look for a mask only where there is one input. */
-static struct tensor *mask_of(const struct layer *layer, int count)
+static struct tensor *mask_of(const struct graph *graph, int count)
 {
-    return count == 1 ? layer_mask(layer, 0) : NULL;
+    return count == 1 ? layer_mask(graph, 0) : NULL;
 }
 
 /* The way through a sequence, the same for all cells of a layer. */
@@ -133,8 +134,8 @@ struct walk {
 };
 
 /* The states of all steps; false: what failed has been said. */
-static bool run_cell(struct tensor *all[STATES_OF_CELL], struct layer *layer, struct graph *graph, struct tensor *x,
-                     const struct walk *walk)
+static bool run_cell(struct tensor *all[STATES_OF_CELL], const struct layer *layer, struct graph *graph,
+                     struct tensor *x, const struct walk *walk)
 {
     const struct recurrent *options = layer->options;
     struct cell cell = cell_of(layer);
@@ -154,10 +155,10 @@ static bool run_cell(struct tensor *all[STATES_OF_CELL], struct layer *layer, st
         [RECURRENT_H0] = walk->begin ? walk->begin[0] : NULL,
         [RECURRENT_C0] = walk->begin && cell.states > 1 ? walk->begin[1] : NULL,
     };
-    if (layer->model->fitting && options->recurrent_dropout > 0) {
+    if (graph->build->fitting && options->recurrent_dropout > 0) {
         attributes.dropout = options->recurrent_dropout;
-        attributes.seed = layer_seed(layer, (uint64_t)options->seed + 1);
-        inputs[RECURRENT_ITERATION] = model_iteration(layer->model, graph);
+        attributes.seed = layer_seed(layer, graph, (uint64_t)options->seed + 1);
+        inputs[RECURRENT_ITERATION] = model_iteration(graph);
     }
     struct tensor *y = graph_add(graph, cell.op, inputs, RECURRENT_INPUTS, &attributes, sizeof attributes);
     if (!y || graph->failed)
@@ -190,7 +191,7 @@ static struct tensor *last_of(const struct recurrent *options, struct graph *gra
 }
 
 /* What a cell begins with: what it was given, what the batch before left, or nothing: 0. first: its first state. */
-static struct tensor *const *states_before(struct tensor *room[STATES_OF_CELL], struct layer *layer,
+static struct tensor *const *states_before(struct tensor *room[STATES_OF_CELL], const struct layer *layer,
                                            struct graph *graph, const struct layer *cell, int first,
                                            struct tensor *const *given)
 {
@@ -204,11 +205,11 @@ static struct tensor *const *states_before(struct tensor *room[STATES_OF_CELL], 
 
 /* h of the last cell, of all steps. Each cell takes all steps of the one before it: the same numbers as going through
    all cells at each step. */
-static struct tensor *run_cells(struct tensor **state, struct layer *layer, struct graph *graph,
+static struct tensor *run_cells(struct tensor **state, const struct layer *layer, struct graph *graph,
                                 struct tensor *const *x, int count)
 {
     const struct recurrent *options = layer->options;
-    struct walk walk = {.backwards = options->go_backwards, .mask = mask_of(layer, count)};
+    struct walk walk = {.backwards = options->go_backwards, .mask = mask_of(graph, count)};
     struct tensor *h = x[0], *all[STATES_OF_CELL], *before[STATES_OF_CELL];
     for (int c = 0, i = 0; c < options->cell_count; c++) {
         int states = cell_of(options->cell[c]).states;
@@ -235,12 +236,12 @@ static struct tensor *begun(const struct recurrent *options, struct graph *graph
     return graph_add(graph, &op_mask_of, &steps, 1, &any, sizeof any);
 }
 
-struct tensor *recurrent_run(struct tensor *state[MOST_STATES], struct layer *layer, struct graph *graph,
+struct tensor *recurrent_run(struct tensor *state[MOST_STATES], const struct layer *layer, struct graph *graph,
                              struct tensor *const *x, int count, bool in_time)
 {
     const struct recurrent *options = layer->options;
     struct tensor *h = inputs_fit(layer, graph, x, count) ? run_cells(state, layer, graph, x, count) : NULL;
-    struct tensor *mask = mask_of(layer, count);
+    struct tensor *mask = mask_of(graph, count);
     bool hides = mask && (options->zero_output_for_mask || options->stateful);
     if (h && hides)
         h = binary(graph, &op_mask_rows, h, options->zero_output_for_mask ? mask : begun(options, graph, mask));
@@ -252,13 +253,13 @@ struct tensor *recurrent_run(struct tensor *state[MOST_STATES], struct layer *la
     return (options->return_state || options->stateful) && !hides ? state[last_cell] : last_of(options, graph, h);
 }
 
-struct tensor *recurrent_build(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+struct tensor *recurrent_build(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     const struct recurrent *options = layer->options;
     struct tensor *state[MOST_STATES] = {NULL}, *y = recurrent_run(state, layer, graph, x, count, false);
     if (!options->return_sequences)
-        layer_set_mask(layer, NULL);
+        layer_set_mask(graph, NULL);
     for (int i = 1; i < layer->outputs; i++)
-        layer_set_output(layer, i, state[i - 1], NULL);
+        layer_set_output(graph, i, state[i - 1], NULL);
     return y;
 }

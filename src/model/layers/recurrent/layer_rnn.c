@@ -100,10 +100,11 @@ static plim_status rnn_read(struct layer *layer, const struct yaml *yaml, plim_e
     options->self = inner;
     options->cell = is_cell(inner) ? &options->self : stack->cell;
     options->cell_count = is_cell(inner) ? 1 : stack->cell_count;
-    return recurrent_read_walk(layer, error);
+    recurrent_read_walk(layer);
+    return PLIM_OK;
 }
 
-static struct tensor *stack_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *stack_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     (void)x;
     graph_fail(graph, PLIM_BAD_JOB, "%s: StackedRNNCells is no layer by itself: `RNN: {cell: [...]}`", layer->name);

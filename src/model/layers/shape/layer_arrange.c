@@ -59,7 +59,7 @@ static plim_status reshape_read(struct layer *layer, const struct yaml *yaml, pl
     return fail_at(error, PLIM_BAD_JOB, where, "target_shape: only one -1 can be worked out, got %d", open);
 }
 
-static struct tensor *reshape_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *reshape_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct arrange *arrange = layer->options;
     struct shape row = arrange->row;
@@ -114,7 +114,7 @@ static plim_status permute_read(struct layer *layer, const struct yaml *yaml, pl
     return fail_at(error, PLIM_BAD_JOB, where, "dims: each of 1 to %d must stand there once", arrange->row.rank);
 }
 
-static struct tensor *permute_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *permute_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct arrange *arrange = layer->options;
     int axes[MOST_AXES] = {0};
@@ -158,7 +158,7 @@ static plim_status repeat_read(struct layer *layer, const struct yaml *yaml, pli
     return option_extent(layer, "n", arrange->number, error);
 }
 
-static struct tensor *repeat_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *repeat_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct arrange *arrange = layer->options;
     if (!layer_needs_rank(layer, graph, x, 2))
@@ -192,28 +192,29 @@ static plim_status concatenate_read(struct layer *layer, const struct yaml *yaml
 }
 
 /* Along time masks are joined as well; along other axes all inputs must have the same one, or none. */
-static bool join_masks(struct layer *layer, struct graph *graph, int count, int axis)
+static bool join_masks(const struct layer *layer, struct graph *graph, int count, int axis)
 {
     struct tensor *first = NULL, *masks[MOST_JOINED];
     int present = 0;
     bool same = true;
     for (int i = 0; i < count; i++) {
-        struct tensor *mask = layer_mask(layer, i);
+        struct tensor *mask = layer_mask(graph, i);
         same &= !first || !mask || mask == first;
         first = first ? first : mask;
         if (mask && present < MOST_JOINED)
             masks[present++] = mask;
     }
     if (axis == 1 && present && present == count)
-        layer_set_mask(layer, concatenate(graph, masks, count, 1));
+        layer_set_mask(graph, concatenate(graph, masks, count, 1));
     else if (first && (axis == 1 || !same))
         graph_fail(graph, PLIM_UNSUPPORTED, "%s: joining inputs of different masks is not supported yet", layer->name);
     else
-        layer_set_mask(layer, first);
+        layer_set_mask(graph, first);
     return !graph->failed;
 }
 
-static struct tensor *concatenate_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *concatenate_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x,
+                                        int count)
 {
     const struct arrange *arrange = layer->options;
     int axis = count > 0 && x[0] ? layer_axis(layer, graph, x[0], arrange->number) : -1;

@@ -41,7 +41,7 @@ static bool is_nothing(const struct border *border, int axes)
     return all == 0;
 }
 
-static struct tensor *crop_build(struct layer *layer, struct graph *graph, struct tensor *x, int axes)
+static struct tensor *crop_build(const struct layer *layer, struct graph *graph, struct tensor *x, int axes)
 {
     const struct border *border = layer->options;
     struct axis_map maps[MOST_AXES] = {{0}};
@@ -61,7 +61,7 @@ static struct tensor *crop_build(struct layer *layer, struct graph *graph, struc
     return is_nothing(border, axes) ? x : remap(graph, &op_slice, x, maps, MOST_AXES, 0);
 }
 
-static struct tensor *pad_build(struct layer *layer, struct graph *graph, struct tensor *x, int axes)
+static struct tensor *pad_build(const struct layer *layer, struct graph *graph, struct tensor *x, int axes)
 {
     const struct border *border = layer->options;
     struct axis_map maps[MOST_AXES] = {{0}};
@@ -80,7 +80,7 @@ static struct tensor *pad_build(struct layer *layer, struct graph *graph, struct
     {                                                                                                                  \
         return border_read(layer, cropping_settings, axes, crop, yaml, error);                                         \
     }                                                                                                                  \
-    static struct tensor *cropping##axes##d_build(struct layer *layer, struct graph *graph, struct tensor *x)          \
+    static struct tensor *cropping##axes##d_build(const struct layer *layer, struct graph *graph, struct tensor *x)    \
     {                                                                                                                  \
         return crop_build(layer, graph, x, axes);                                                                      \
     }                                                                                                                  \
@@ -88,7 +88,7 @@ static struct tensor *pad_build(struct layer *layer, struct graph *graph, struct
     {                                                                                                                  \
         return border_read(layer, padding_settings, axes, 1, yaml, error);                                             \
     }                                                                                                                  \
-    static struct tensor *padding##axes##d_build(struct layer *layer, struct graph *graph, struct tensor *x)           \
+    static struct tensor *padding##axes##d_build(const struct layer *layer, struct graph *graph, struct tensor *x)     \
     {                                                                                                                  \
         return pad_build(layer, graph, x, axes);                                                                       \
     }                                                                                                                  \

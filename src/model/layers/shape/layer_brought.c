@@ -27,7 +27,7 @@ static plim_status scale_read(struct layer *layer, const struct yaml *yaml, plim
     return option_extent(layer, "projection_dim", options->channels, error);
 }
 
-static struct tensor *scale_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *scale_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct layer_scale *options = layer->options;
     if (!x || !layer_last_axis(layer, graph, x, -1))
@@ -71,7 +71,7 @@ static plim_status custom_read(struct layer *layer, const struct yaml *yaml, pli
     return layer_read(layer, custom_settings, LENGTH(custom_settings), yaml, error);
 }
 
-static struct tensor *custom_merge(struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
+static struct tensor *custom_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     const struct custom_scale *options = layer->options;
     if (count != 2) {

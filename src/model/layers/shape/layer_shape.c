@@ -55,7 +55,7 @@ void input_spec(struct column_spec *out, const struct layer *layer)
         type_from_name(&out->type, input->dtype);
 }
 
-static struct tensor *input_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *input_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct input *input = layer->options;
     char wanted[96], got[96];
@@ -109,7 +109,7 @@ static plim_status rescaling_read(struct layer *layer, const struct yaml *yaml, 
     return setting_value(&rescaling->scale, &scale, layer->model->job, rescaling->scale_word, error);
 }
 
-static struct tensor *rescaling_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *rescaling_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct rescaling *rescaling = layer->options;
     struct rescale_attributes attributes = {.scale = rescaling->scale, .offset = rescaling->offset};
@@ -145,7 +145,7 @@ static plim_status flatten_read(struct layer *layer, const struct yaml *yaml, pl
     return option_default("Flatten", layer->model->job, "data_format", "channels_last", flatten->data_format, error);
 }
 
-static struct tensor *flatten_build(struct layer *layer, struct graph *graph, struct tensor *x)
+static struct tensor *flatten_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     (void)layer;
     if (x && x->shape.rank == 2)
