@@ -364,6 +364,26 @@ static void cells_have_keras_weights(void **state)
     }
 }
 
+/* A summary without data: there is no seed to draw by, and nothing is drawn. */
+static void shapes_without_training(void **state)
+{
+    static const char *const texts[] = {
+        "- GaussianNoise: 0.1",  "- GaussianDropout: 0.1",
+        "- Dropout: 0.1",        "- AlphaDropout: 0.1",
+        "- RandomContrast: 0.1", "- RandomBrightness: 0.1",
+        "- RandomRotation: 0.1", "- RandomCrop: {height: 4, width: 4}",
+    };
+    struct bench *bench = *state;
+    struct column_spec column = {.type = TYPE_F32, .shape = PICTURE};
+    for (int i = 0; i < LENGTH(texts); i++) {
+        good(bench, read_model(bench, texts[i]));
+        graph_release(&bench->graph);
+        graph_init(&bench->graph, bench->budget, 4);
+        good(bench, model_build(&bench->tensors, &bench->graph, bench->model, &column, 1, NULL, false, &bench->error));
+        assert_int_equal(bench->tensors.output[0].value->shape.rank, 4);
+    }
+}
+
 /* A penalty for each use, and one where the word stands at a layer; what it is about is what the activation makes. */
 static void penalties_are_of_what_comes_out(void **state)
 {
@@ -432,6 +452,7 @@ int main(void)
         TEST(seeds_hang_on_the_job_the_name_and_the_word),
         TEST(noise_shapes_are_axes),
         TEST(many_inputs_are_joined_in_layers),
+        TEST(shapes_without_training),
         TEST(cells_have_keras_weights),
         TEST(figures_of_a_batch_are_masked),
         TEST(attention_has_keras_weights),

@@ -66,7 +66,7 @@ uint64_t layer_seed(const struct layer *layer, const struct graph *graph, uint64
         hash = (hash ^ (use & 0xff)) * 1099511628211u;
     if (build->inner_now) /* inside another: each use of one of the outer layer's */
         hash = (hash ^ build->inner_now->number) * 1099511628211u;
-    return random_key(build->training->seed, hash, own);
+    return random_key(build->training ? build->training->seed : 0, hash, own); /* nothing is drawn without training */
 }
 
 /* ---- reading ---- */
