@@ -32,6 +32,7 @@ struct sizing {
     size_t capacity;     /* a power of two */
     uint64_t margin;
     uint64_t own_peak, own_program; /* of the job's plan: in all, and of its program */
+    bool one_batch;                 /* a stateful layer: evaluation takes the same batch as training */
 };
 
 static uint64_t hash_of(const struct node *node)
@@ -96,6 +97,7 @@ static plim_status sizing_init(struct sizing *out, struct plim_job *job, plim_er
                            .budget = job->budget,
                            .own_peak = own.peak,
                            .own_program = program_bytes(job->program),
+                           .one_batch = graph_remembers(&job->train_graph) != NULL,
                            .margin = job->slack_bytes + ROUNDING + job->memory_bytes / 512};
     if (program_kernels(job->program, "onednn"))
         out->margin += OTHER_KERNELS;
@@ -141,7 +143,7 @@ static plim_status plan_at(uint64_t *bytes, struct plim_job *job, struct sizing 
     struct model_tensors tensors, unused;
     struct program *program = NULL;
     int64_t evaluate_batch = job->validation.dataset ? dataset_batch_size(job->validation.dataset) : 0;
-    if (evaluate_batch && graph_remembers(&job->train_graph)) /* they have one batch */
+    if (evaluate_batch && sizing->one_batch)
         evaluate_batch = batch;
     plim_status status = job_graphs(&train, &evaluate, &tensors, &unused, job, batch, evaluate_batch, error);
     struct program_input input = {

@@ -144,6 +144,15 @@ class States(Case):
         fewer = STATEFUL.replace("elements: 960", "elements: 200").replace("batch: {size: 24, drop_remainder: true}", "batch: 24", 1)
         self.plim("train", self.job(fewer.replace("epochs: 3", "epochs: 3, steps_per_epoch: 8")))
 
+    def test_the_largest_batch(self):
+        """Both splits take it, so the search plans both with it: it is as large as without states, or nearly so."""
+        largest = []
+        for text in (STATEFUL, STATEFUL.replace("stateful: true", "stateful: false")):
+            events = [json.loads(line) for line in self.plim("plan", self.job(text), "--json").stdout.splitlines()]
+            largest.append([e for e in events if e["event"] == "plan"][-1]["largest_batch"])
+        self.assertGreater(largest[0], 24)
+        self.assertGreaterEqual(largest[0], 0.9 * largest[1])
+
     def test_refused_when_it_comes(self):
         """How many are left nobody knows before they have been read."""
         text = STATEFUL.replace("shuffle: exact, batch: {size: 24, drop_remainder: true}", "filter: 'y < 2', batch: 24")
