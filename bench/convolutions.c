@@ -12,8 +12,8 @@
 
 #include "backends/cpu/cpu.h"
 #include "base/threads/clock.h"
+#include "model_convolutions.h"
 #include "ops/ops.h"
-#include "ops/products/model_convolutions.h"
 #include "transform/transform.h"
 
 #define BATCH  32

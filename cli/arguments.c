@@ -26,7 +26,6 @@ static const struct option {
     {"--disk", "SIZE", "most bytes of unpacked sources and caches", TAKES_DISK, TEXT, AT(job.disk)},
     {"--scratch", "DIR", "where they lie", TAKES_DISK, TEXT, AT(job.scratch)},
     {"--steps", "N", "how many; ten seconds' worth, at most 1000, unless told", TAKES_STEPS, NUMBER, AT(steps)},
-    {"--type", "TYPE", "kernels: of float32, bfloat16 or float16 alone", TAKES_STEPS, TEXT, AT(type)},
     {"--output", "PATH", "convert: X.tfrecord, X.npy, X.tar, a folder; shard: a prefix", TAKES_OUTPUT, TEXT,
      AT(output)},
     {"--shards", "N", "how many files", TAKES_SHARDS, NUMBER, AT(shards)},

@@ -1,4 +1,4 @@
-/* cmd_bench.c - plim bench: times the training step of a job on one batch, or the kernels. */
+/* cmd_bench.c - plim bench: times the training step of a job on one batch. */
 #include "command.h"
 
 #include <stdio.h>
@@ -25,10 +25,8 @@ static plim_status bench(struct arguments *arguments, struct reports *reports, p
     plim_step_figures figures;
     (void)reports;
     if (arguments->word_count && strcmp(arguments->words[0], "kernels") == 0)
-        return bench_kernels(arguments, error);
-    if (arguments->type)
-        return bad_usage(error, "plim bench kernels --type float32", "a job says its types itself: '%s'",
-                         arguments->type);
+        return bad_usage(error, "ninja -C build bench-kernels; build/bench-kernels 'conv2d*'",
+                         "the speed table of '%s' is a program of its own, made from the sources", arguments->words[0]);
     plim_status status = open_job(&job, arguments, error);
     if (status != PLIM_OK)
         return status;
@@ -43,17 +41,10 @@ static plim_status bench(struct arguments *arguments, struct reports *reports, p
 
 const struct command command_bench = {
     .name = "bench",
-    .usage = "plim bench JOB.yaml [--steps N] [options] | plim bench kernels [PATTERN...]",
-    .summary = "times the training step of a job, or the kernels of every op",
-    .help =
-        "A job: takes one batch and runs the training step on it N times, or for ten seconds.\n"
-        "kernels: runs every op in sizes that models have, or stretched examples, on one thread; says which kernel ran\n"
-        "and what share it reached of what bounds it: of multiply-adds in registers, or of bytes through memory, both\n"
-        "measured in the same run, and the share of multiply-adds that memory allows (roof). An op that fell back to plain\n"
-        "C is marked. Of the runs of a line, the best of each slice counts; on a machine that is shared, take more of them:\n"
-        "--steps 100. Takes --json, --memory and --type.\n\n"
-        "  plim bench examples/mlp.yaml --steps 2000\n"
-        "  plim bench kernels 'conv2d*' matmul --memory 200MiB\n",
+    .usage = "plim bench JOB.yaml [--steps N] [options]",
+    .summary = "times the training step of a job",
+    .help = "Takes one batch and runs the training step on it N times, or for ten seconds.\n\n"
+            "  plim bench examples/mlp.yaml --steps 2000\n",
     .takes = TAKES_JOB | TAKES_STEPS,
     .run = bench,
 };

@@ -14,7 +14,6 @@ struct arguments {
     plim_job_options job;
     const char *overrides[MOST_OVERRIDES];
     long long steps;    /* bench */
-    const char *type;   /* bench kernels */
     const char *output; /* data convert, data shard */
     long long shards;   /* data shard; 0: not given */
     bool plan;          /* data explain: without running */
@@ -45,7 +44,7 @@ enum {
     TAKES_MEMORY = 4, /* --threads too */
     TAKES_DISK = 8,   /* --scratch too */
     TAKES_TRAIN = 16,
-    TAKES_STEPS = 32,  /* --type too */
+    TAKES_STEPS = 32,
     TAKES_OUTPUT = 64, /* these three: parts of plim data */
     TAKES_SHARDS = 128,
     TAKES_PLAN = 256,
@@ -72,9 +71,6 @@ struct data_command {
 #define DATA_COMMAND(name) extern const struct data_command data_command_##name;
 #include "data_commands.def"
 #undef DATA_COMMAND
-
-/* What stands behind `plim bench kernels`. */
-plim_status bench_kernels(struct arguments *arguments, plim_error *error);
 
 /* By its name. */
 bool is_job_file(const char *path);

@@ -219,50 +219,6 @@ typedef struct plim_step_figures {
 /* Takes one batch and runs the training step on it again and again; 0 steps: for ten seconds, 3 to 1,000. */
 PLIM_API plim_status plim_job_bench_step(plim_step_figures *figures, plim_job *job, int64_t steps, plim_error *error);
 
-/* ---- kernels ---------------------------------------------------------- */
-
-/* One line of the speed table: an op in one size, on one thread. */
-typedef struct plim_kernel_figures {
-    const char *op;             /* "conv2d_weight_gradient" */
-    const char *size;           /* "resnet50 3x3/1 64 -> 64, 56", or the shapes of its operands */
-    const char *type;           /* "float32" */
-    const char *implementation; /* "own avx512", "onednn jit:avx512_core"; NULL: it needs more room than there is */
-    bool reference;             /* no kernel takes it: the slow plain-C specification ran */
-    bool memory_bound;          /* at the machine's best, moving its bytes would take longer than its arithmetic */
-    double seconds, gflops, gb_per_s; /* a multiply-add is two operations */
-    double share;                     /* of the peak that binds it: 1 is all that the machine has */
-    double peak_gflops;               /* multiply-adds in registers, measured around this line */
-    double roof;           /* the share of peak_gflops that moving its bytes once leaves: 1 when not bound by memory */
-    uint64_t needed_bytes; /* for its operands */
-    uint64_t done, total;  /* ops so far, this one among them, and of how many */
-} plim_kernel_figures;
-
-/* What the machine does at best, on one thread: a loop of multiply-adds in registers, one through memory (the best of
-   those measured so far); and how it went. */
-typedef struct plim_kernel_totals {
-    char features[32]; /* instruction set: "avx512" */
-    double peak_gflops, peak_gb_per_s;
-    int64_t lines, references, skipped;
-    double seconds;
-    uint64_t budget_bytes, peak_rss_bytes;
-} plim_kernel_totals;
-
-typedef struct plim_kernel_options {
-    const char *memory;          /* "200MiB", "80%", "auto"; NULL: auto */
-    const char *const *patterns; /* names of ops with * and ?; none: all */
-    size_t pattern_count;
-    double line_seconds; /* so long a line is measured; 0: 0.03 */
-    int64_t line_runs;   /* and so often at least; 0: 5. More where others share the machine: the best counts */
-    const char *type;    /* "float32", "bfloat16", "float16" alone; NULL: all three */
-} plim_kernel_options;
-
-/* Called with peaks alone (line NULL), then for each line. false stops it with PLIM_INTERRUPTED. */
-typedef bool plim_kernel_listener(void *context, const plim_kernel_totals *so_far, const plim_kernel_figures *line);
-
-/* Runs the kernels of every op (or of those that a pattern names) and says which kernel ran and how fast. */
-PLIM_API plim_status plim_bench_kernels(plim_kernel_totals *totals, const plim_kernel_options *options,
-                                        plim_kernel_listener *listener, void *context, plim_error *error);
-
 /* ---- data sets in C --------------------------------------------------- */
 
 /* The most bytes that everything made from it may hold together: descriptions, iterators, batches. (A job's budget is

@@ -194,15 +194,6 @@ struct tensor *graph_value(struct graph *graph, enum type type, struct shape sha
     return tensor;
 }
 
-/* An axis of one element is broadcast, or there is one: it stays. */
-static void stretch(struct shape *shape, const struct graph *graph, enum type type, bool batched)
-{
-    int64_t *last = shape->rank > batched ? &shape->dim[shape->rank - 1] : NULL;
-    bool wanted = graph->stretch > 1 && (!graph->stretch_floats || type_is_float(type)) && type != TYPE_F64;
-    if (wanted && last && *last > 1 && *last <= INT64_MAX / graph->stretch)
-        *last *= graph->stretch;
-}
-
 struct tensor *graph_input(struct graph *graph, const char *name, int column, enum type type, struct shape shape)
 {
     char text[160];
@@ -214,7 +205,6 @@ struct tensor *graph_input(struct graph *graph, const char *name, int column, en
                    (long long)graph->batch);
         return NULL;
     }
-    stretch(&shape, graph, type, true);
     struct tensor *tensor = tensor_add(graph, name, type, &shape);
     if (!tensor)
         return NULL;
@@ -228,7 +218,6 @@ static struct tensor *lasting(struct graph *graph, const char *name, enum type t
 {
     if (graph->failed || !(name = copy_string(graph, name)))
         return NULL;
-    stretch(&shape, graph, type, false);
     struct tensor *tensor = tensor_add(graph, name, type, &shape);
     if (!tensor || !name_register(graph, tensor))
         return NULL;

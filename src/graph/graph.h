@@ -68,8 +68,6 @@ struct graph {
     const char *node_name; /* the graph's own copy of the last one that was given */
     bool backward;         /* marks nodes added from now on */
     int64_t batch;         /* extent of axis 0 of batched tensors */
-    int64_t stretch;       /* speed table: the last axis of inputs, weights and states is so many times as long; 0: 1 */
-    bool stretch_floats;   /* of floating ones only; float64 (numbers of a step) never is */
     struct tensor **names; /* weights and states, hashed by name */
     int name_count, name_capacity;
     struct build *build;      /* what makes it (model/build.h), or NULL; nothing here reads it */

@@ -52,13 +52,6 @@ struct encoded_input {
     unsigned char attributes[MOST_ENCODING_BYTES];
 };
 
-/* One line of the speed table (plim bench kernels), of ops that say which sizes models have. */
-struct speed {
-    char name[80]; /* "resnet50 3x3/1 64 -> 64, 56" */
-    double share;  /* of cut.work that has to be done: 0.5 of causal attention; 1 unless said */
-    bool near;     /* its slices lie in the cache, as those inside a chain do: all of them get the same bytes */
-};
-
 struct op {
     const char *name;
     int inputs, outputs;
@@ -98,22 +91,6 @@ struct op {
     /* Plain C over element_get/element_set: the specification. Honours begin,
        end, count and add, for f32 and f64 alike. */
     void (*reference)(const struct call *call);
-
-    /* For the tests that come by themselves: builds instance number `variant`
-       of the op on small random inputs and returns the output to differentiate; NULL when there
-       are no more variants. `type` is TYPE_F64 for gradient checks. The op
-       under test is the last node. The test makes the values; the beginning of a
-       tensor's name says which:
-         "label:<n>", "index:<n>"  whole numbers in [0, n)
-         "positive"                in (0.1, 0.9)
-         "wide"                    in [-4, 4]
-         "iteration"               a small whole number
-         others                    in [-1, 1]; whole types in [0, 100) */
-    struct tensor *(*example)(struct graph *graph, int variant, enum type type);
-
-    /* For the speed table, optional: adds instance number `variant` in a size that models have to an empty graph, whose
-       batch it sets; NULL when there are no more. Without it the table stretches the largest example. */
-    struct tensor *(*speed)(struct graph *graph, struct speed *line, int variant, enum type type);
 };
 
 /* Every op, from ops.def; op_by_name returns NULL for an unknown one. */

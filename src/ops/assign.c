@@ -30,17 +30,6 @@ static void assign_reference(const struct call *call)
         put(call, 0, i, get(call, 1, i * step) + (attributes->adds ? get(call, 0, i) : 0));
 }
 
-static struct tensor *assign_example(struct graph *graph, int variant, enum type type)
-{
-    struct assign_attributes attributes = {variant % 2};
-    if (variant >= 2 * update_shapes_count)
-        return NULL;
-    struct shape shape = update_shapes[variant % update_shapes_count];
-    struct shape values = variant < update_shapes_count ? shape : shape_1(1);
-    struct tensor *inputs[2] = {graph_state(graph, "state", type, shape), graph_state(graph, "value", type, values)};
-    return graph_add(graph, &op_assign, inputs, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_assign = {
     .name = "assign",
     .inputs = 2,
@@ -51,5 +40,4 @@ const struct op op_assign = {
     .in_place = NO_INPUT,
     .cut = assign_cut,
     .reference = assign_reference,
-    .example = assign_example,
 };

@@ -43,19 +43,6 @@ static bool cast_hands_on(const struct node *node)
     return from == TYPE_BOOL || (to != TYPE_U8 && type_bytes(to) >= type_bytes(from) + (from == TYPE_U8));
 }
 
-/* From the tested type to each, then from each to it, then among the others. Whole numbers: only from f64 to
-   itself is there a gradient that finite differences can see. */
-static struct tensor *cast_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= 3 * TYPE_COUNT)
-        return NULL;
-    enum type other = (enum type)(variant % TYPE_COUNT), third = (enum type)((variant + 3) % TYPE_COUNT);
-    enum type from = variant < TYPE_COUNT ? type : other;
-    struct cast_attributes to = {variant < TYPE_COUNT ? other : variant < 2 * TYPE_COUNT ? type : third};
-    struct tensor *x = example_input(graph, variant == TYPE_F64 ? "x" : "index:100", from, ROW(3, 37));
-    return graph_add(graph, &op_cast, &x, 1, &to, sizeof(to));
-}
-
 const struct op op_cast = {
     .name = "cast",
     .inputs = 1,
@@ -67,5 +54,4 @@ const struct op op_cast = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = cast_reference,
-    .example = cast_example,
 };

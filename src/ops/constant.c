@@ -25,20 +25,6 @@ static void constant_reference(const struct call *call)
            (size_t)(call->end - call->begin) * row);
 }
 
-static struct tensor *constant_example(struct graph *graph, int variant, enum type type)
-{
-    static const struct shape shapes[] = {{1, {7}}, {1, {1}}, {3, {3, 2, 37}}, {2, {1, 5}}};
-    if (variant >= (int)(sizeof(shapes) / sizeof(*shapes)))
-        return NULL;
-    struct constant_attributes attributes = {.type = type, .shape = shapes[variant]};
-    int64_t count = shape_count(&attributes.shape);
-    void *data = arena_array(&graph->arena, (size_t)count, type_bytes(type));
-    for (int64_t i = 0; data && i < count; i++)
-        element_set(data, type, i, (double)(i % 16) / 8 - 1); /* what every type of floats has */
-    attributes.data = data;
-    return graph_add(graph, &op_constant, NULL, 0, &attributes, sizeof(attributes));
-}
-
 const struct op op_constant = {
     .name = "constant",
     .outputs = 1,
@@ -48,5 +34,4 @@ const struct op op_constant = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = constant_reference,
-    .example = constant_example,
 };

@@ -91,21 +91,6 @@ static inline void scatter_add(const struct scatter *scatter, int64_t at, double
         scatter->part[at - scatter->first] += value;
 }
 
-/* Graph building, for gradients and examples. */
-struct tensor *trinary(struct graph *graph, const struct op *op, struct tensor *a, struct tensor *b, struct tensor *c);
-struct tensor *example_input(struct graph *graph, const char *name, enum type type, int rank, const int64_t *row);
-/* For ops of single elements: rows of 7, 1 and 3x2x37 of them; NULL after the last variant. */
-struct tensor *example_plain(struct graph *graph, int variant, enum type type, const char *name);
-/* Pairs for losses and metrics; NULL after the last variant. */
-struct tensor *example_labels(struct tensor **scores, struct graph *graph, int variant, enum type type);
-struct tensor *example_targets(struct tensor **scores, struct graph *graph, int variant, enum type type,
-                               const char *name);
-#define ROW(...)                                                                                                       \
-    (int)(sizeof((int64_t[]){0, __VA_ARGS__}) / sizeof(int64_t)) - 1, (const int64_t[])                                \
-    {                                                                                                                  \
-        __VA_ARGS__                                                                                                    \
-    }
-
 #define NO_SECOND "second derivatives are not offered"
 
 #endif

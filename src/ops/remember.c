@@ -33,14 +33,6 @@ static void rows_cut(struct cut *cut, const struct node *node)
     cut_rows(cut, node, rows, (double)shape_count(&rows->shape));
 }
 
-static struct tensor *example_state(struct graph *graph, int variant, enum type type)
-{
-    static const struct shape rows[] = {{2, {0, 7}}, {2, {0, 1}}, {3, {0, 3, 5}}};
-    if (variant > 2)
-        return NULL;
-    return graph_sample_state(graph, "state", type, rows[variant]);
-}
-
 /* ---- recall ------------------------------------------------------------ */
 
 static plim_status recall_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -58,12 +50,6 @@ static void recall_reference(const struct call *call)
         set(call, 0, i, get(call, 0, i));
 }
 
-static struct tensor *recall_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *state = example_state(graph, variant, type);
-    return state ? unary(graph, &op_recall, state) : NULL;
-}
-
 const struct op op_recall = {
     .name = "recall",
     .inputs = 1,
@@ -73,7 +59,6 @@ const struct op op_recall = {
     .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = recall_reference,
-    .example = recall_example,
 };
 
 /* ---- remember ---------------------------------------------------------- */
@@ -95,15 +80,6 @@ static void remember_reference(const struct call *call)
         put(call, 0, i, get(call, 1, i));
 }
 
-static struct tensor *remember_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *state = example_state(graph, variant, type);
-    if (!state)
-        return NULL;
-    struct tensor *inputs[2] = {state, example_input(graph, "y", type, state->shape.rank - 1, state->shape.dim + 1)};
-    return graph_add(graph, &op_remember, inputs, 2, NULL, 0);
-}
-
 const struct op op_remember = {
     .name = "remember",
     .inputs = 2,
@@ -113,5 +89,4 @@ const struct op op_remember = {
     .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = remember_reference,
-    .example = remember_example,
 };

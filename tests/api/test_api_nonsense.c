@@ -95,12 +95,6 @@ static bool go_on(void *context, uint64_t done, uint64_t total)
     return true;
 }
 
-static bool hear_kernel(void *context, const plim_kernel_totals *so_far, const plim_kernel_figures *line)
-{
-    (void)context, (void)so_far, (void)line;
-    return true;
-}
-
 static void hear(void *context, const plim_event *event)
 {
     (void)context, (void)event;
@@ -200,7 +194,6 @@ static plim_report *made_report;
 static plim_plan_report plan_report;
 static plim_data_figures data_figures;
 static plim_step_figures step_figures;
-static plim_kernel_totals totals;
 static const char *text, *json;
 static int64_t count_of, shape_out[PLIM_MOST_AXES + 1];
 static uint64_t now_bytes, peak_bytes;
@@ -209,8 +202,6 @@ static float room[8];
 static const plim_batch *given;
 static plim_iterator_state place;
 static const double shares[2] = {0.5, 0.5};
-static const plim_kernel_options kernel_options = {
-    .memory = "200MiB", .patterns = (const char *const[]){"negative"}, .pattern_count = 1, .line_seconds = 1e-4};
 static plim_column spec[PLIM_MOST_COLUMNS];
 
 static const plim_batch *batch_of_ours(void)
@@ -250,8 +241,6 @@ static const plim_event *event_of(int kind)
          S(plim_job_shard(P(0, &count_of), P(1, a_job), L(2, 2), P(3, output), O(4, go_on), NULL, &error)))            \
     CALL(plim_records_index, 0, 3, S(plim_records_index(P(0, &count_of), P(1, names[0]), O(2, go_on), NULL, &error)))  \
     CALL(plim_job_bench_step, JOB, 3, S(plim_job_bench_step(P(0, &step_figures), P(1, a_job), L(2, 1), &error)))       \
-    CALL(plim_bench_kernels, 0, 2,                                                                                     \
-         S(plim_bench_kernels(O(0, &totals), &kernel_options, O(1, hear_kernel), NULL, &error)))                       \
     CALL(plim_budget_make, 0, 2, S(plim_budget_make(P(0, &made_budget), Z(1, MIB), &error)))                           \
     CALL(plim_budget_free, 0, 1, S(plim_budget_free(O(0, NULL))))                                                      \
     CALL(plim_budget_figures, 0, 3, V(plim_budget_figures(O(0, &now_bytes), O(1, &peak_bytes), O(2, budget))))         \
@@ -538,10 +527,6 @@ static void lists_with_a_hole(void **state)
     assert_int_equal(plim_dataset_check(no_files, &error), PLIM_USAGE);
     plim_dataset_unref(no_files);
     assert_int_equal(plim_program_make(&made_program, (plim_graph *const[]){NULL, NULL}, 2, NULL, &error), PLIM_USAGE);
-    const plim_kernel_options kernels = {.patterns = (const char *const[]){NULL}, .pattern_count = 1};
-    assert_int_equal(plim_bench_kernels(NULL, &kernels, NULL, NULL, &error), PLIM_USAGE);
-    const plim_kernel_options slow = {.line_seconds = NAN};
-    assert_int_equal(plim_bench_kernels(NULL, &slow, NULL, NULL, &error), PLIM_USAGE);
 }
 
 static void long_and_empty_names(void **state)

@@ -12,7 +12,7 @@
 #include "backends/cpu/gemm/tile_pairs.h"
 #include "base/threads/workers.h"
 #include "kernel_check.h"
-#include "ops/products/model_convolutions.h"
+#include "model_convolutions.h"
 #include "transform/transform.h"
 
 /* ---- convolutions as in the CNN ----------------------------------------- */

@@ -432,6 +432,10 @@ class Remarks(Case):
             self.assertIn(word, r.output)
             self.assertIn(word, end["note"])
 
+    def test_one_number_is_no_slow_kernel(self):
+        job = self.job(MLP.replace("optimizer: adam", "optimizer: {adam: {global_clipnorm: 1}}"))
+        self.assertNotIn("plain C", self.run_plim("plan", job).output)
+
     def test_fewer_batches_than_asked_for(self):
         self.remarks(self.job(MLP.replace("epochs: 2", "epochs: 2, steps_per_epoch: 1000, callbacks: [checkpoint: none]")), "steps_per_epoch is 1000", "125 batches")
         self.remarks(self.job(MLP.replace("epochs: 2", "epochs: 1, validation_steps: 17, callbacks: [checkpoint: none]")), "validation_steps is 17", "16 batches")
@@ -534,65 +538,6 @@ class Words(Case):
         self.assertFalse(colour.search(seen))
         self.assertIn("loss: ", seen)
         self.assertTrue(colour.search(self.in_terminal("train", job, "--set", "train.epochs=1", NO_COLOR="")))
-
-
-class Kernels(Case):
-    """plim bench kernels: which kernel ran. How fast it was is the machine's business."""
-
-    def lines(self, *arguments):
-        run = self.run_plim("bench", "kernels", "--json", *arguments)
-        machine, *lines, end = run.events
-        self.assertEqual((machine["event"], end["event"], end["status"]), ("machine", "end", "done"))
-        self.assertGreater(min(machine["peak_gflops"], machine["peak_gb_per_s"]), 0)
-        self.assertEqual(end["lines"], len(lines))
-        return lines, end
-
-    def test_a_line_says_what_ran(self):
-        lines, end = self.lines("matmul", "relu*", "conv2d", "--memory", "160MiB")
-        self.assertEqual({line["op"] for line in lines}, {"matmul", "relu", "relu_gradient", "conv2d"})
-        for line in lines:
-            self.assertRegex(line["implementation"], "^(own (amx|avx512_bf16|avx512|avx2|plain)|onednn .*)$", line)
-            self.assertFalse(line["reference"])
-            self.assertIn(line["bound"], ("compute", "memory"))
-            self.assertGreater(min(line["seconds"], line["gflops"], line["gb_per_s"], line["share"]), 0, line)
-            self.assertGreater(line["peak_gflops"], 0)
-            self.assertEqual(line["roof"] < 1, line["bound"] == "memory", line)
-            self.assertFalse(line["large"] and line["roof"] < 1, line)
-        self.assertTrue([line for line in lines if line["large"]])
-        for model in ("gpt2 ", "mlp ", "resnet50 ", "mobilenetv2 "):
-            self.assertTrue([line for line in lines if line["size"].startswith(model)], model)
-        if not SANITIZED:
-            self.assertLessEqual(end["peak_rss_bytes"], 160 * MIB)
-
-    def test_every_op_is_there_and_none_is_slow(self):
-        with open(os.path.join(ROOT, "doc", "ops.md")) as f:
-            ops = re.findall(r"^\| `(\w+)` \|", f.read(), re.M)
-        lines, end = self.lines("*loss*" if SANITIZED else "*")
-        seen = {line["op"] for line in lines}
-        self.assertEqual(seen, {op for op in ops if "loss" in op or not SANITIZED})
-        self.assertEqual([line for line in lines if line["type"] == "float32" and line.get("reference")], [])
-        self.assertEqual(end["skipped"], 0)
-
-    def test_one_number_is_no_slow_kernel(self):
-        job = self.job(MLP.replace("optimizer: adam", "optimizer: {adam: {global_clipnorm: 1}}"))
-        self.assertNotIn("plain C", self.run_plim("plan", job).output)
-
-    def test_one_type_alone(self):
-        lines, _ = self.lines("softmax", "--type", "bfloat16", "--steps", "7")
-        self.assertEqual({line["type"] for line in lines}, {"bfloat16"})
-
-    def test_people_see_a_table(self):
-        run = self.run_plim("bench", "kernels", "softmax")
-        self.assertRegex(run.output, r"one thread: at best [0-9.]+ GFLOP/s")
-        self.assertRegex(run.output, r"(?m)^softmax +\(.*\) +float32 .* %  own ")
-        self.assertIn("0 by the slow reference", run.output)
-
-    def test_what_it_refuses(self):
-        self.assertIn("try: softmax", self.run_plim("bench", "kernels", "sofmax", code=2).error)
-        self.assertIn("--memory 64MiB", self.run_plim("bench", "kernels", "relu", "--memory", "20MiB", code=4).error)
-        self.run_plim("bench", "kernels", "relu", "--set", "train.epochs=1", code=2)
-        self.assertIn("bfloat16", self.run_plim("bench", "kernels", "relu", "--type", "int8", code=2).error)
-        self.assertIn("kernels", self.run_plim("bench", self.job(MLP), "--type", "float32", code=2).error)
 
 
 class Surroundings(Case):
@@ -965,6 +910,9 @@ train: {optimizer: sgd, loss: mse, epochs: 1, callbacks: [checkpoint: none]}
 
     def test_no_job(self):
         self.run_plim("train", code=2)
+
+    def test_the_speed_table_is_elsewhere(self):
+        self.assertIn("build/bench-kernels 'conv2d*'", self.run_plim("bench", "kernels", "conv2d*", code=2).error)
 
     def test_bad_memory(self):
         self.refused(MLP, 2, "plenty", arguments=("--memory", "plenty"))

@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "kernel_bench.h"
+#include "model_convolutions.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
-#include "ops/products/model_convolutions.h"
 
 #define BATCH 5
 #define GRAIN 64 /* bytes: the arena places operands at multiples, so the rest of the last one is nobody's */

@@ -10,13 +10,14 @@
 #include <cmocka.h>
 
 #include "base/numbers/random.h"
+#include "examples.h"
 
 bool fixture_init(struct fixture *fixture, const struct op *op, int variant, enum type type, int64_t batch)
 {
     *fixture = (struct fixture){0};
     assert_int_equal(budget_make(&fixture->budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
     graph_init(&fixture->graph, fixture->budget, batch);
-    fixture->output = op->example(&fixture->graph, variant, type);
+    fixture->output = example_add(&fixture->graph, op, variant, type);
     plim_error error = {0};
     if (graph_check(&fixture->graph, &error))
         fail_msg("%s, variant %d: %s", op->name, variant, error.message);

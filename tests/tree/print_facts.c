@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text/text.h"
+#include "examples.h"
 #include "model/layers/layer_options.h"
 
 struct facts {
@@ -21,7 +22,7 @@ static struct facts facts_of(const struct op *op, struct budget *budget)
         struct graph graph;
         struct cut cut;
         graph_init(&graph, budget, 5);
-        if (!op->example(&graph, variant, TYPE_F32)) {
+        if (!example_add(&graph, op, variant, TYPE_F32)) {
             graph_release(&graph);
             return facts;
         }

@@ -6,7 +6,6 @@
 
 #include "ops/elementwise/noise.h"
 #include "ops/helpers.h"
-#include "ops/products/model_products.h"
 
 #define CHUNK 64 /* elements of a head that are summed up at a time */
 
@@ -246,61 +245,6 @@ static void attention_back(struct graph *graph, struct node *node, struct tensor
         d_input[i] = wanted[i] ? graph_output(dq, i) : NULL;
 }
 
-/* ---- examples ------------------------------------------------------------- */
-
-struct example {
-    int64_t queries, keys, heads, groups, depth, value_depth;
-    int mask;            /* axes of it, with the batch; 0: none; negative: no batch */
-    enum type mask_type; /* of it */
-    struct attention_attributes attributes;
-};
-
-static const struct example examples[] = {
-    {5, 5, 2, 2, 4, 4, 0, TYPE_BOOL, {0, 0, 0, 0}},      {7, 7, 3, 1, 5, 3, 0, TYPE_BOOL, {0.3, 0, 0, 1}},
-    {1, 6, 4, 2, 3, 7, 2, TYPE_BOOL, {0, 0, 0, 0}},      {6, 9, 2, 2, 1, 1, 3, TYPE_U8, {2, 0, 0, 1}},
-    {4, 3, 2, 1, 6, 2, 4, TYPE_F32, {0, 0, 0, 0}},       {3, 4, 2, 2, 2, 5, -3, TYPE_F32, {0, 0, 0, 0}},
-    {5, 70, 2, 2, 3, 4, 0, TYPE_BOOL, {0, 0.25, 77, 0}}, {3, 5, 2, 1, 3, 2, -2, TYPE_BOOL, {0, 0.5, 78, 1}},
-    {2, 230, 1, 1, 2, 3, 0, TYPE_BOOL, {0, 0, 0, 0}},    /* more than one block of keys */
-    {115, 3, 1, 1, 2, 2, 2, TYPE_BOOL, {0, 0.1, 79, 1}}, /* and of queries */
-    {16, 16, 1, 1, 17, 33, 0, TYPE_BOOL, {0, 0, 0, 1}},
-};
-
-/* A mask's ones: bool and u8 masks come out of [0, 2). */
-static struct tensor *example_mask(struct graph *graph, const struct example *e)
-{
-    int rank = e->mask < 0 ? -e->mask : e->mask, batch = e->mask > 0 ? 1 : 0;
-    const int64_t full[3] = {e->heads, e->queries, e->keys};
-    struct shape shape = {.rank = rank};
-    if (rank == 0)
-        return NULL;
-    for (int i = 0; i < rank; i++)
-        shape.dim[i] = i < batch ? graph->batch : full[3 - (rank - i)];
-    const char *name = e->mask_type == TYPE_F32 ? "mask" : "label:2";
-    return batch ? graph_input(graph, name, 3, e->mask_type, shape)
-                 : graph_weight(graph, name, e->mask_type, shape, false);
-}
-
-/* The five operands; false after the last variant. */
-static const struct example *example_operands(struct tensor **inputs, struct graph *graph, int variant, enum type type)
-{
-    if (variant >= (int)(sizeof(examples) / sizeof(examples[0])))
-        return NULL;
-    const struct example *e = &examples[variant];
-    inputs[0] = example_input(graph, "q", type, ROW(e->queries, e->heads, e->depth));
-    inputs[1] = example_input(graph, "k", type, ROW(e->keys, e->groups, e->depth));
-    inputs[2] = example_input(graph, "v", type, ROW(e->keys, e->groups, e->value_depth));
-    inputs[3] = example_mask(graph, e);
-    inputs[4] = e->attributes.dropout > 0 ? graph_state(graph, "iteration", TYPE_I64, shape_1(1)) : NULL;
-    return e;
-}
-
-static struct tensor *attention_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *inputs[5];
-    const struct example *e = example_operands(inputs, graph, variant, type);
-    return e ? graph_add(graph, &op_attention, inputs, 5, &e->attributes, sizeof(e->attributes)) : NULL;
-}
-
 const struct op op_attention = {
     .name = "attention",
     .inputs = 5,
@@ -314,8 +258,6 @@ const struct op op_attention = {
     .in_place = NO_INPUT,
     .cut = attention_cut,
     .reference = attention_reference,
-    .example = attention_example,
-    .speed = attention_speed,
 };
 
 /* ---- backward ------------------------------------------------------------- */
@@ -436,19 +378,6 @@ static void gradient_reference(const struct call *call)
     }
 }
 
-/* Any out and logsumexp will do: what is computed from them is the same formula. */
-static struct tensor *gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *inputs[8];
-    const struct example *e = example_operands(inputs, graph, variant, type);
-    if (!e)
-        return NULL;
-    inputs[OUT] = example_input(graph, "out", type, ROW(e->queries, e->heads, e->value_depth));
-    inputs[LOGSUM] = example_input(graph, "positive:sums", wide_type(type), ROW(e->heads, e->queries));
-    inputs[DOUT] = example_input(graph, "dout", type, ROW(e->queries, e->heads, e->value_depth));
-    return graph_add(graph, &op_attention_gradient, inputs, 8, &e->attributes, sizeof(e->attributes));
-}
-
 const struct op op_attention_gradient = {
     .name = "attention_gradient",
     .inputs = 8,
@@ -460,6 +389,4 @@ const struct op op_attention_gradient = {
     .in_place = NO_INPUT,
     .cut = gradient_cut,
     .reference = gradient_reference,
-    .example = gradient_example,
-    .speed = attention_gradient_speed,
 };

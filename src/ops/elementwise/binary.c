@@ -23,67 +23,6 @@ static void each(const struct call *call, formula2 *y)
         set(call, 0, i, y(get(call, 0, spread_at(&spread, 0, i)), get(call, 1, spread_at(&spread, 1, i))));
 }
 
-/* ---- examples: same, [c], scalar, a channel's scale by sample, [..., 1], both spread, no batch --------------- */
-
-struct example_pair {
-    int rank[2];
-    int64_t row[2][4];
-    bool weight[2]; /* without a batch: the row is all of it */
-};
-
-static const struct example_pair pairs[] = {
-    {{1, 1}, {{7}, {7}}, {false, false}},
-    {{3, 3}, {{3, 2, 37}, {3, 2, 37}}, {false, false}},
-    {{0, 0}, {{0}, {0}}, {false, false}},
-    {{3, 1}, {{2, 3, 37}, {37}}, {false, true}},
-    {{1, 2}, {{5}, {1, 5}}, {true, false}},
-    {{2, 1}, {{3, 19}, {1}}, {false, true}},
-    {{3, 3}, {{2, 2, 70}, {1, 1, 70}}, {false, false}},
-    {{3, 1}, {{2, 3, 5}, {5}}, {false, false}},
-    {{2, 2}, {{3, 1}, {3, 70}}, {false, false}},
-    {{2, 2}, {{3, 1}, {1, 4}}, {false, false}},
-    {{2, 3}, {{3, 4}, {1, 3, 1}}, {false, true}},
-    {{2, 1}, {{3, 4}, {4}}, {true, true}},
-    {{2, 2}, {{3, 4}, {3, 1}}, {true, true}},
-};
-
-static struct tensor *example_side(struct graph *graph, const struct example_pair *pair, int side, const char *name,
-                                   enum type type)
-{
-    if (pair->weight[side])
-        return graph_weight(graph, name, type, shape_of(pair->rank[side], pair->row[side]), true);
-    return example_input(graph, name, type, pair->rank[side], pair->row[side]);
-}
-
-#define PAIR_COUNT (int)(sizeof(pairs) / sizeof(*pairs))
-
-static struct tensor *example_of(struct graph *graph, int variant, enum type type, const struct op *op,
-                                 const char *first, const char *second)
-{
-    if (variant >= PAIR_COUNT)
-        return NULL;
-    struct tensor *a = example_side(graph, &pairs[variant], 0, first, type);
-    struct tensor *b = example_side(graph, &pairs[variant], 1, second, type);
-    return binary(graph, op, a, b);
-}
-
-/* dy has the shape that a and b spread to. */
-static struct tensor *example_gradient(struct graph *graph, int variant, enum type type, const struct op *op,
-                                       const char *first, const char *second)
-{
-    struct operand_attributes attributes = {variant % 2};
-    struct spread spread;
-    if (variant / 2 >= PAIR_COUNT)
-        return NULL;
-    struct tensor *a = example_side(graph, &pairs[variant / 2], 0, first, type);
-    struct tensor *b = example_side(graph, &pairs[variant / 2], 1, second, type);
-    if (!a || !b || !spread_of(&spread, (const struct tensor *[]){a, b}, 2))
-        return NULL;
-    struct tensor *d = spread.batched ? graph_input(graph, "dy", 2, type, spread.shape)
-                                      : graph_weight(graph, "dy", type, spread.shape, true);
-    return graph_add(graph, op, (struct tensor *[]){d, a, b}, 3, &attributes, sizeof(attributes));
-}
-
 /* ---- gradients ----------------------------------------------------------- */
 
 static void add_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
@@ -166,7 +105,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
 
 /* ---- the ops ------------------------------------------------------------- */
 
-#define FORWARD(name, first, second, expression)                                                                       \
+#define FORWARD(name, expression)                                                                                      \
     static double name##_formula(double a, double b)                                                                   \
     {                                                                                                                  \
         return expression;                                                                                             \
@@ -174,10 +113,6 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
     static void name##_reference(const struct call *call)                                                              \
     {                                                                                                                  \
         each(call, name##_formula);                                                                                    \
-    }                                                                                                                  \
-    static struct tensor *name##_example(struct graph *graph, int variant, enum type type)                             \
-    {                                                                                                                  \
-        return example_of(graph, variant, type, &op_##name, first, second);                                            \
     }
 
 #define OP_OF(name_, infer_, in_place_, ...)                                                                           \
@@ -188,7 +123,6 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
                                   .in_place = in_place_,                                                               \
                                   .cut = cut_spread,                                                                   \
                                   .reference = name_##_reference,                                                      \
-                                  .example = name_##_example,                                                          \
                                   __VA_ARGS__};
 
 /* What backward reads of add and subtract, of multiply, and of divide. */
@@ -198,11 +132,11 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
 #define KEEPS_divide   .keeps_inputs = 1 << 1, .keeps_outputs = 1 << 0,
 
 #define COMPOSED(name, expression)                                                                                     \
-    FORWARD(name, "a", "positive:b", expression)                                                                       \
+    FORWARD(name, expression)                                                                                          \
     OP_OF(name, infer_spread, 0, KEEPS_##name.gradient = name##_back)
 
-#define SLOPED_ON(word, first, second, expression, slope_a, slope_b)                                                   \
-    FORWARD(word, first, second, expression)                                                                           \
+#define SLOPED(word, expression, slope_a, slope_b)                                                                     \
+    FORWARD(word, expression)                                                                                          \
     static void word##_back(struct graph *graph, struct node *node, struct tensor *const *d_output,                    \
                             const bool *wanted, struct tensor **d_input)                                               \
     {                                                                                                                  \
@@ -217,10 +151,6 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
     {                                                                                                                  \
         each_gradient(call, word##_slope);                                                                             \
     }                                                                                                                  \
-    static struct tensor *word##_gradient_example(struct graph *graph, int variant, enum type type)                    \
-    {                                                                                                                  \
-        return example_gradient(graph, variant, type, &op_##word##_gradient, first, second);                           \
-    }                                                                                                                  \
     const struct op op_##word##_gradient = {                                                                           \
         .name = #word "_gradient",                                                                                     \
         .inputs = 3,                                                                                                   \
@@ -231,16 +161,14 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
         .in_place = 0,                                                                                                 \
         .cut = cut_spread,                                                                                             \
         .reference = word##_gradient_reference,                                                                        \
-        .example = word##_gradient_example,                                                                            \
     };
 
-#define SLOPED(name, expression, slope_a, slope_b) SLOPED_ON(name, "a", "positive:b", expression, slope_a, slope_b)
-#define TESTED(name, expression, slope_a, slope_b) SLOPED_ON(name, "positive:a", "wide:b", expression, slope_a, slope_b)
+#define TESTED SLOPED
 #define STEPPED(name, expression)                                                                                      \
-    FORWARD(name, "a", "positive:b", expression)                                                                       \
+    FORWARD(name, expression)                                                                                          \
     OP_OF(name, infer_spread, 0, .no_gradient = "it goes in steps: its slope is 0")
 #define TRUTH(name, expression)                                                                                        \
-    FORWARD(name, "label:3", "label:2", expression)                                                                    \
+    FORWARD(name, expression)                                                                                          \
     OP_OF(name, infer_truth, NO_INPUT, .no_gradient = "its output is a truth value")
 
 #include "ops/elementwise/binary.def"
@@ -284,31 +212,6 @@ static void where_back(struct graph *graph, struct node *node, struct tensor *co
     }
 }
 
-static struct tensor *example_condition(struct graph *graph, int variant, bool batched)
-{
-    static const enum type types[] = {TYPE_BOOL, TYPE_U8, TYPE_BOOL, TYPE_BOOL, TYPE_I32, TYPE_BOOL};
-    enum type type = types[variant % 6];
-    if (!batched || variant % 3 == 2)
-        return graph_weight(graph, "label:2", type, shape_1(1), false);
-    return example_input(graph, "label:2", type, variant % 3, (int64_t[]){1});
-}
-
-static struct tensor *where_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant == 0) {
-        struct tensor *condition = example_input(graph, "label:2", TYPE_BOOL, ROW(3, 7));
-        struct tensor *a = example_input(graph, "a", type, ROW(3, 7)), *b = example_input(graph, "b", type, ROW(3, 7));
-        return trinary(graph, &op_where, condition, a, b);
-    }
-    if (variant >= PAIR_COUNT)
-        return NULL;
-    bool batched = !pairs[variant].weight[0] || !pairs[variant].weight[1];
-    struct tensor *condition = example_condition(graph, variant, batched);
-    struct tensor *a = example_side(graph, &pairs[variant], 0, "a", type);
-    struct tensor *b = example_side(graph, &pairs[variant], 1, "b", type);
-    return trinary(graph, &op_where, condition, a, b);
-}
-
 const struct op op_where = {
     .name = "where",
     .inputs = 3,
@@ -319,7 +222,6 @@ const struct op op_where = {
     .in_place = 1,
     .cut = cut_spread,
     .reference = where_reference,
-    .example = where_example,
 };
 
 /* dy where the condition says this operand, else 0; inputs dy, condition. */
@@ -345,17 +247,6 @@ static void where_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *where_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct operand_attributes attributes = {variant % 2};
-    if (variant > 3)
-        return NULL;
-    struct tensor *d = example_input(graph, "dy", type, ROW(3, 7));
-    struct tensor *condition =
-        variant < 2 ? example_input(graph, "label:2", TYPE_BOOL, ROW(3, 7)) : example_condition(graph, variant, true);
-    return graph_add(graph, &op_where_gradient, (struct tensor *[]){d, condition}, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_where_gradient = {
     .name = "where_gradient",
     .inputs = 2,
@@ -366,5 +257,4 @@ const struct op op_where_gradient = {
     .in_place = 0,
     .cut = cut_spread,
     .reference = where_gradient_reference,
-    .example = where_gradient_example,
 };

@@ -13,14 +13,6 @@ static int64_t elements(const struct call *call)
     return call_rows(call, y) * shape_row(&y->shape);
 }
 
-static struct tensor *example_pair(struct graph *graph, int variant, enum type type, const struct op *op,
-                                   const char *second)
-{
-    struct tensor *a = example_plain(graph, variant, type, "a");
-    struct tensor *b = example_plain(graph, variant, type, second);
-    return a && b ? binary(graph, op, a, b) : NULL;
-}
-
 /* ---- relu: y = max(x, 0) ----------------------------------------------- */
 
 static void relu_reference(const struct call *call)
@@ -39,12 +31,6 @@ static void relu_back(struct graph *graph, struct node *node, struct tensor *con
         d_input[0] = binary(graph, &op_relu_gradient, d_output[0], node->output[0]);
 }
 
-static struct tensor *relu_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *x = example_plain(graph, variant, type, "x");
-    return x ? unary(graph, &op_relu, x) : NULL;
-}
-
 const struct op op_relu = {
     .name = "relu",
     .inputs = 1,
@@ -55,7 +41,6 @@ const struct op op_relu = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = relu_reference,
-    .example = relu_example,
 };
 
 /* dx = dy where y > 0. */
@@ -64,11 +49,6 @@ static void relu_gradient_reference(const struct call *call)
     int64_t count = elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 1, i) > 0 ? get(call, 0, i) : 0);
-}
-
-static struct tensor *relu_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    return example_pair(graph, variant, type, &op_relu_gradient, "y");
 }
 
 const struct op op_relu_gradient = {
@@ -81,7 +61,6 @@ const struct op op_relu_gradient = {
     .encoding = relu_encoding,
     .cut = cut_elementwise,
     .reference = relu_gradient_reference,
-    .example = relu_gradient_example,
 };
 
 /* ---- sigmoid: y = 1 / (1 + exp(-x)) ------------------------------------ */
@@ -100,12 +79,6 @@ static void sigmoid_back(struct graph *graph, struct node *node, struct tensor *
         d_input[0] = binary(graph, &op_sigmoid_gradient, d_output[0], node->output[0]);
 }
 
-static struct tensor *sigmoid_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *x = example_plain(graph, variant, type, "x");
-    return x ? unary(graph, &op_sigmoid, x) : NULL;
-}
-
 const struct op op_sigmoid = {
     .name = "sigmoid",
     .inputs = 1,
@@ -116,7 +89,6 @@ const struct op op_sigmoid = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = sigmoid_reference,
-    .example = sigmoid_example,
 };
 
 /* dx = dy * y * (1 - y). */
@@ -129,11 +101,6 @@ static void sigmoid_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *sigmoid_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    return example_pair(graph, variant, type, &op_sigmoid_gradient, "positive:y");
-}
-
 const struct op op_sigmoid_gradient = {
     .name = "sigmoid_gradient",
     .inputs = 2,
@@ -143,7 +110,6 @@ const struct op op_sigmoid_gradient = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = sigmoid_gradient_reference,
-    .example = sigmoid_gradient_example,
 };
 
 /* ---- scale: y = x * factor --------------------------------------------- */
@@ -163,13 +129,6 @@ static void scale_back(struct graph *graph, struct node *node, struct tensor *co
         d_input[0] = graph_add(graph, &op_scale, d_output, 1, node->attributes, node->attributes_bytes);
 }
 
-static struct tensor *scale_example(struct graph *graph, int variant, enum type type)
-{
-    struct scale_attributes attributes = {variant == 1 ? 0.25 : -3.5};
-    struct tensor *x = example_plain(graph, variant, type, "x");
-    return x ? graph_add(graph, &op_scale, &x, 1, &attributes, sizeof(attributes)) : NULL;
-}
-
 const struct op op_scale = {
     .name = "scale",
     .inputs = 1,
@@ -180,7 +139,6 @@ const struct op op_scale = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = scale_reference,
-    .example = scale_example,
 };
 
 /* ---- rescale: y = x * scale + offset, from any type -------------------- */
@@ -213,16 +171,6 @@ static void rescale_back(struct graph *graph, struct node *node, struct tensor *
         d_input[0] = graph_add(graph, &op_scale, d_output, 1, &back, sizeof(back));
 }
 
-static struct tensor *rescale_example(struct graph *graph, int variant, enum type type)
-{
-    static const enum type from[] = {TYPE_U8, TYPE_F32, TYPE_I16, TYPE_U8, TYPE_F64};
-    struct rescale_attributes attributes = {1.0 / 127.5, -1, variant == 4 && type == TYPE_F32};
-    if (variant > 4)
-        return NULL;
-    struct tensor *x = example_plain(graph, variant % 3, variant == 1 ? type : from[variant], "x");
-    return graph_add(graph, &op_rescale, &x, 1, &attributes, sizeof(attributes));
-}
-
 /* What makes floats of whole numbers. */
 static bool rescale_hands_on(const struct node *node)
 {
@@ -241,7 +189,6 @@ const struct op op_rescale = {
     .in_place = 0, /* from f32 to f32 only: equally many bytes */
     .cut = cut_elementwise,
     .reference = rescale_reference,
-    .example = rescale_example,
 };
 
 /* ---- clip_log: y = log(min(max(x, low), high)) ------------------------- */
@@ -273,13 +220,6 @@ static void clip_log_back(struct graph *graph, struct node *node, struct tensor 
                                node->attributes, node->attributes_bytes);
 }
 
-static struct tensor *clip_log_example(struct graph *graph, int variant, enum type type)
-{
-    struct clip_log_attributes attributes = {variant == 0 ? 1e-7 : 0.3, variant == 0 ? 1 - 1e-7 : 0.7};
-    struct tensor *x = example_plain(graph, variant, type, "positive:x");
-    return x ? graph_add(graph, &op_clip_log, &x, 1, &attributes, sizeof(attributes)) : NULL;
-}
-
 const struct op op_clip_log = {
     .name = "clip_log",
     .inputs = 1,
@@ -291,7 +231,6 @@ const struct op op_clip_log = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = clip_log_reference,
-    .example = clip_log_example,
 };
 
 /* dx = dy / x inside [low, high], 0 outside; inputs dy, x. */
@@ -306,16 +245,6 @@ static void clip_log_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *clip_log_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct clip_log_attributes attributes = {0.3, 0.7};
-    struct tensor *dy = example_plain(graph, variant, type, "dy");
-    struct tensor *x = example_plain(graph, variant, type, "positive:x");
-    if (!dy)
-        return NULL;
-    return graph_add(graph, &op_clip_log_gradient, (struct tensor *[]){dy, x}, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_clip_log_gradient = {
     .name = "clip_log_gradient",
     .inputs = 2,
@@ -326,5 +255,4 @@ const struct op op_clip_log_gradient = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = clip_log_gradient_reference,
-    .example = clip_log_gradient_example,
 };

@@ -52,29 +52,6 @@ static void slope_bits_reference(const struct call *call)
                    piece_of(get(call, 0, i), slopes));
 }
 
-/* relu's, a slope below 0, one that ends, both. */
-static const struct slope_attributes examples[] = {
-    {0, NAN, {0, 1, 0}, 1, 0},
-    {0, 6, {0, 1, 0}, 1, 1},
-    {-1, 1.5, {0, 0.25, 0}, 1, 1},
-    {0, 2, {0.3, 1, 0}, 2, 1},
-};
-#define EXAMPLES (int)(sizeof examples / sizeof *examples)
-
-/* Rows of 7, 1, 3x2x37 and 2x64 elements with each of them. */
-static struct tensor *example_row(struct graph *graph, int variant, enum type type, const char *name)
-{
-    int which = variant / EXAMPLES;
-    return which == 3 ? example_input(graph, name, type, ROW(2, 64)) : example_plain(graph, which, type, name);
-}
-
-static struct tensor *slope_bits_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *x = example_row(graph, variant, type, "wide");
-    const struct slope_attributes *slopes = &examples[variant % EXAMPLES];
-    return x ? graph_add(graph, &op_slope_bits, &x, 1, slopes, sizeof *slopes) : NULL;
-}
-
 const struct op op_slope_bits = {
     .name = "slope_bits",
     .inputs = 1,
@@ -85,7 +62,6 @@ const struct op op_slope_bits = {
     .in_place = NO_INPUT,
     .cut = slope_cut,
     .reference = slope_bits_reference,
-    .example = slope_bits_example,
 };
 
 /* ---- slope_gradient ------------------------------------------------------ */
@@ -115,16 +91,6 @@ static void slope_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *slope_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *dy = example_row(graph, variant, type, "dy"), *y = example_row(graph, variant, type, "wide:y");
-    const struct slope_attributes *slopes = &examples[variant % EXAMPLES];
-    if (!dy || !y)
-        return NULL;
-    struct tensor *bits = graph_add(graph, &op_slope_bits, &y, 1, slopes, sizeof *slopes);
-    return graph_add(graph, &op_slope_gradient, (struct tensor *[]){dy, bits}, 2, slopes, sizeof *slopes);
-}
-
 const struct op op_slope_gradient = {
     .name = "slope_gradient",
     .inputs = 2,
@@ -135,7 +101,6 @@ const struct op op_slope_gradient = {
     .in_place = 0,
     .cut = slope_cut,
     .reference = slope_gradient_reference,
-    .example = slope_gradient_example,
 };
 
 /* ---- for gradients that can do with bits --------------------------------- */

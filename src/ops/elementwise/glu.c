@@ -64,28 +64,6 @@ static void glu_back(struct graph *graph, struct node *node, struct tensor *cons
         d_input[0] = graph_add(graph, &op_glu_gradient, inputs, 2, node->attributes, node->attributes_bytes);
 }
 
-static const struct {
-    int rank;
-    int64_t row[3];
-    int64_t from_end;
-} examples[] = {{1, {74}, 0}, {1, {2}, 0}, {3, {2, 4, 3}, 1}, {2, {6, 5}, 1}, {2, {3, 10}, 0}};
-
-static struct tensor *example_x(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= (int)(sizeof(examples) / sizeof(*examples)))
-        return NULL;
-    return example_input(graph, "wide", type, examples[variant].rank, examples[variant].row);
-}
-
-static struct tensor *glu_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *x = example_x(graph, variant, type);
-    if (!x)
-        return NULL;
-    struct axis_attributes attributes = {examples[variant].from_end};
-    return graph_add(graph, &op_glu, &x, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_glu = {
     .name = "glu",
     .inputs = 1,
@@ -97,7 +75,6 @@ const struct op op_glu = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = glu_reference,
-    .example = glu_example,
 };
 
 /* da = dy s, db = dy a s (1 - s); inputs dy, x = [a, b]. */
@@ -127,18 +104,6 @@ static void glu_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *glu_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *x = example_x(graph, variant, type);
-    if (!x)
-        return NULL;
-    struct axis_attributes attributes = {examples[variant].from_end};
-    struct shape shape = x->shape;
-    shape.dim[shape.rank - 1 - attributes.from_end] /= 2;
-    struct tensor *dy = graph_input(graph, "dy", 1, type, shape);
-    return graph_add(graph, &op_glu_gradient, (struct tensor *[]){dy, x}, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_glu_gradient = {
     .name = "glu_gradient",
     .inputs = 2,
@@ -149,5 +114,4 @@ const struct op op_glu_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = glu_gradient_reference,
-    .example = glu_gradient_example,
 };

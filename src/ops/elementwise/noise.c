@@ -76,42 +76,6 @@ static void dropout_back(struct graph *graph, struct node *node, struct tensor *
             graph_add(graph, &op_dropout, (struct tensor *[]){d_output[0], node->input[1]}, 2, &back, sizeof(back));
 }
 
-static struct tensor *example_operand(struct graph *graph, int variant, enum type type)
-{
-    switch (variant) {
-    case 0:
-        return example_input(graph, "x", type, ROW(203));
-    case 1:
-        return example_input(graph, "x", type, 0, NULL);
-    case 2:
-        return example_input(graph, "x", type, ROW(3, 2, 67));
-    case 3:
-        return example_input(graph, "x", type, ROW(5, 3));
-    default:
-        return example_input(graph, "x", type, ROW(2, 3, 4, 5));
-    }
-}
-
-static struct tensor *example_iteration(struct graph *graph)
-{
-    return graph_state(graph, "iteration", TYPE_I64, shape_1(1));
-}
-
-static struct tensor *dropout_example(struct graph *graph, int variant, enum type type)
-{
-    static const struct dropout_attributes cases[] = {
-        {0.5, 2, 0, 0, 7, 0},          {0.25, 1 / 0.75, 0, 0, 1ull << 40, 0},
-        {0.1, 0.9, 0.3, -1.5, 9, 0},   {0.4, 1 / 0.6, 0, 0, 11, 1 << 1},
-        {0.3, 1.25, 0, 0, 12, 1 << 2}, {0.6, 1.5, 0.5, 0.25, 13, 1 << 0 | 1 << 1 | 1 << 4},
-        {0.5, 2, 0, 0, 14, 31},        {1, 0, 0, 0, 15, 0},
-        {0, 1, 0, 0, 15, 6},
-    };
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
-        return NULL;
-    struct tensor *inputs[2] = {example_operand(graph, variant, type), example_iteration(graph)};
-    return graph_add(graph, &op_dropout, inputs, 2, &cases[variant], sizeof(cases[variant]));
-}
-
 const struct op op_dropout = {
     .name = "dropout",
     .inputs = 2,
@@ -123,7 +87,6 @@ const struct op op_dropout = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = dropout_reference,
-    .example = dropout_example,
 };
 
 /* ---- gaussian_noise, gaussian_dropout ----------------------------------- */
@@ -180,25 +143,6 @@ static void gaussian_dropout_back(struct graph *graph, struct node *node, struct
                                node->attributes, node->attributes_bytes);
 }
 
-static struct tensor *gaussian_example(struct graph *graph, int variant, enum type type, const struct op *op)
-{
-    struct noise_attributes attributes = {variant == 1 ? 2 : 0.3, 77};
-    if (variant > 3)
-        return NULL;
-    struct tensor *inputs[2] = {example_operand(graph, variant, type), example_iteration(graph)};
-    return graph_add(graph, op, inputs, 2, &attributes, sizeof(attributes));
-}
-
-static struct tensor *gaussian_noise_example(struct graph *graph, int variant, enum type type)
-{
-    return gaussian_example(graph, variant, type, &op_gaussian_noise);
-}
-
-static struct tensor *gaussian_dropout_example(struct graph *graph, int variant, enum type type)
-{
-    return gaussian_example(graph, variant, type, &op_gaussian_dropout);
-}
-
 const struct op op_gaussian_noise = {
     .name = "gaussian_noise",
     .inputs = 2,
@@ -209,7 +153,6 @@ const struct op op_gaussian_noise = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = gaussian_noise_reference,
-    .example = gaussian_noise_example,
 };
 
 const struct op op_gaussian_dropout = {
@@ -223,5 +166,4 @@ const struct op op_gaussian_dropout = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = gaussian_dropout_reference,
-    .example = gaussian_dropout_example,
 };

@@ -115,26 +115,6 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
     return true;
 }
 
-/* ---- examples ------------------------------------------------------------ */
-
-static struct tensor *example_of(struct graph *graph, int variant, enum type type, const struct op *op,
-                                 const char *name, const struct numbers_attributes *numbers)
-{
-    struct tensor *x = example_plain(graph, variant, type, name);
-    return x ? graph_add(graph, op, &x, 1, op->attributes_bytes ? numbers : NULL, op->attributes_bytes) : NULL;
-}
-
-static struct tensor *example_gradient(struct graph *graph, int variant, enum type type, const struct op *op,
-                                       const char *name, const struct numbers_attributes *numbers)
-{
-    struct tensor *dy = example_plain(graph, variant, type, "dy");
-    struct tensor *read = example_plain(graph, variant, type, name);
-    if (!dy || !read)
-        return NULL;
-    return graph_add(graph, op, (struct tensor *[]){dy, read}, 2, op->attributes_bytes ? numbers : NULL,
-                     op->attributes_bytes);
-}
-
 /* ---- the ops ------------------------------------------------------------- */
 
 #define NONE         (0)
@@ -154,20 +134,15 @@ static struct tensor *example_gradient(struct graph *graph, int variant, enum ty
         return expression;                                                                                             \
     }
 
-#define FORWARD(name, example_name, numbers_given, expression)                                                         \
+#define FORWARD(name, expression)                                                                                      \
     FORMULA_OF(name, formula, x, expression)                                                                           \
-    static const struct numbers_attributes name##_numbers = IN_BRACES numbers_given;                                   \
     static void name##_reference(const struct call *call)                                                              \
     {                                                                                                                  \
         each(call, name##_formula);                                                                                    \
-    }                                                                                                                  \
-    static struct tensor *name##_example(struct graph *graph, int variant, enum type type)                             \
-    {                                                                                                                  \
-        return example_of(graph, variant, type, &op_##name, example_name, &name##_numbers);                            \
     }
 
-#define SMOOTH(word, example_name, gradient_example, numbers_given, expression, read, from, kept, rise)                \
-    FORWARD(word, example_name, numbers_given, expression)                                                             \
+#define SMOOTH(word, numbers_given, expression, read, from, kept, rise)                                                \
+    FORWARD(word, expression)                                                                                          \
     FORMULA_OF(word, slope, read, rise)                                                                                \
     static void word##_back(struct graph *graph, struct node *node, struct tensor *const *d_output,                    \
                             const bool *wanted, struct tensor **d_input)                                               \
@@ -186,15 +161,10 @@ static struct tensor *example_gradient(struct graph *graph, int variant, enum ty
         .in_place = 0,                                                                                                 \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_reference,                                                                                 \
-        .example = word##_example,                                                                                     \
     };                                                                                                                 \
     static void word##_gradient_reference(const struct call *call)                                                     \
     {                                                                                                                  \
         each_gradient(call, word##_slope);                                                                             \
-    }                                                                                                                  \
-    static struct tensor *word##_gradient_example(struct graph *graph, int variant, enum type type)                    \
-    {                                                                                                                  \
-        return example_gradient(graph, variant, type, &op_##word##_gradient, gradient_example, &word##_numbers);       \
     }                                                                                                                  \
     const struct op op_##word##_gradient = {                                                                           \
         .name = #word "_gradient",                                                                                     \
@@ -207,19 +177,18 @@ static struct tensor *example_gradient(struct graph *graph, int variant, enum ty
         .encoding = numbers_encoding,                                                                                  \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_gradient_reference,                                                                        \
-        .example = word##_gradient_example,                                                                            \
     };
 
 #define FROM_X(name, example, numbers, expression, slope)                                                              \
-    SMOOTH(name, example, example, numbers, expression, x, input, keeps_inputs, slope)
+    SMOOTH(name, numbers, expression, x, input, keeps_inputs, slope)
 
 #define FROM_Y(name, example, numbers, expression, slope)                                                              \
-    SMOOTH(name, example, "wide:y", numbers, expression, y, output, keeps_outputs, slope)
+    SMOOTH(name, numbers, expression, y, output, keeps_outputs, slope)
 #define FAR_X FROM_X
 #define FAR_Y FROM_Y
 
 #define FLAT(word, example_, expression)                                                                               \
-    FORWARD(word, example_, NONE, expression)                                                                          \
+    FORWARD(word, expression)                                                                                          \
     const struct op op_##word = {                                                                                      \
         .name = #word,                                                                                                 \
         .inputs = 1,                                                                                                   \
@@ -229,11 +198,10 @@ static struct tensor *example_gradient(struct graph *graph, int variant, enum ty
         .in_place = 0,                                                                                                 \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_reference,                                                                                 \
-        .example = word##_example,                                                                                     \
     };
 
 #define PREDICATE(word, example_, expression)                                                                          \
-    FORWARD(word, example_, NONE, expression)                                                                          \
+    FORWARD(word, expression)                                                                                          \
     const struct op op_##word = {                                                                                      \
         .name = #word,                                                                                                 \
         .inputs = 1,                                                                                                   \
@@ -243,7 +211,6 @@ static struct tensor *example_gradient(struct graph *graph, int variant, enum ty
         .in_place = NO_INPUT,                                                                                          \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_reference,                                                                                 \
-        .example = word##_example,                                                                                     \
     };
 
 #include "ops/elementwise/unary.def"
@@ -265,11 +232,6 @@ static void negative_back(struct graph *graph, struct node *node, struct tensor 
         d_input[0] = unary(graph, &op_negative, d_output[0]);
 }
 
-static struct tensor *negative_example(struct graph *graph, int variant, enum type type)
-{
-    return example_of(graph, variant, type, &op_negative, "x", NULL);
-}
-
 const struct op op_negative = {
     .name = "negative",
     .inputs = 1,
@@ -279,5 +241,4 @@ const struct op op_negative = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = negative_reference,
-    .example = negative_example,
 };

@@ -266,61 +266,6 @@ static void max_pool_back(struct graph *graph, struct node *node, struct tensor 
                                &back, sizeof(back));
 }
 
-/* Rests under the stride, overlap, padding on one side, a window to the rim; one and three axes; more cells than a
-   byte counts; windows that differ. */
-struct example_case {
-    int axes;
-    int64_t x[MOST_SPACE], channels;
-    struct pool_attributes pool;
-};
-static const struct example_case cases[] = {
-    {2, {4, 6}, 3, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}},
-    {2, {5, 7}, 2, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}},
-    {2, {6, 5}, 17, {{3, 2}, {1, 2}, {1, 0, 0, 1}, 0}},
-    {2, {15, 17}, 1, {{15, 17}, {1, 1}, {0, 0, 0, 0}, 0}},
-    {2, {9, 8}, 33, {{3, 3}, {2, 2}, {1, 1, 0, 1}, 0}},
-    {1, {11}, 5, {{3}, {2}, {1, 1}, 0}},
-    {3, {4, 3, 5}, 2, {{2, 3, 2}, {2, 1, 1}, {0, 0, 1, 1, 1, 0}, 0}},
-    {2, {16, 17}, 3, {{16, 17}, {1, 1}, {0, 0, 0, 0}, 0}},
-    {2, {7, 5}, 2, {{3, 5}, {0}, {0}, 1}},
-    {2, {7, 5}, 18, {{2, 3}, {0}, {0}, 1}},
-    {1, {300}, 2, {{1}, {0}, {0}, 1}},
-    {1, {9}, 3, {{2}, {2}, {0, 1}, 0}},
-    {2, {6, 6}, 8, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}},
-};
-#define CASES (int)(sizeof(cases) / sizeof(cases[0]))
-static const struct example_case any_place = {2, {6, 5}, 7, {{3, 2}, {1, 2}, {1, 0, 0, 1}, 0}};
-
-static struct tensor *example_x(struct graph *graph, const struct example_case *c, enum type type)
-{
-    int64_t row[MOST_SPACE + 1];
-    for (int i = 0; i < c->axes; i++)
-        row[i] = c->x[i];
-    row[c->axes] = c->channels;
-    return example_input(graph, "x", type, c->axes + 1, row);
-}
-
-static struct tensor *example_dy(struct graph *graph, const struct example_case *c, const char *name, enum type type)
-{
-    int64_t row[MOST_SPACE + 1];
-    const struct pool_attributes *pool = &c->pool;
-    for (int i = 0; i < c->axes; i++)
-        row[i] = pool->adaptive
-                     ? pool->window[i]
-                     : (c->x[i] + pool->pad[2 * i] + pool->pad[2 * i + 1] - pool->window[i]) / pool->stride[i] + 1;
-    row[c->axes] = c->channels;
-    return example_input(graph, name, type, c->axes + 1, row);
-}
-
-static struct tensor *max_pool_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= CASES)
-        return NULL;
-    const struct example_case *c = &cases[variant];
-    struct tensor *x = example_x(graph, c, type);
-    return graph_add(graph, &op_max_pool, &x, 1, &c->pool, sizeof(c->pool));
-}
-
 const struct op op_max_pool = {
     .name = "max_pool",
     .inputs = 1,
@@ -332,7 +277,6 @@ const struct op op_max_pool = {
     .in_place = NO_INPUT,
     .cut = pool_cut,
     .reference = max_pool_reference,
-    .example = max_pool_example,
 };
 
 /* ---- max_pool_gradient ------------------------------------------------- */
@@ -360,29 +304,6 @@ static void max_pool_gradient_reference(const struct call *call)
     scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_to_largest);
 }
 
-static struct pool_gradient_attributes example_backward(const struct example_case *c)
-{
-    struct pool_gradient_attributes back = {.pool = c->pool};
-    for (int i = 0; i < MOST_SPACE; i++)
-        back.input[i] = c->x[i];
-    return back;
-}
-
-/* With the places that max_pool finds, and once with any that fit in the bits: some lie in padding, some nowhere. */
-static struct tensor *max_pool_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant > CASES)
-        return NULL;
-    const struct example_case *c = variant < CASES ? &cases[variant] : &any_place;
-    struct pool_gradient_attributes back = example_backward(c);
-    struct tensor *dy = example_dy(graph, c, "dy", type), *x = variant < CASES ? example_x(graph, c, type) : NULL;
-    if (!dy)
-        return NULL;
-    struct tensor *index = x ? graph_output(graph_add(graph, &op_max_pool, &x, 1, &c->pool, sizeof(c->pool)), 1)
-                             : example_input(graph, "index:256", TYPE_U8, ROW(packed_bytes(shape_row(&dy->shape), 4)));
-    return graph_add(graph, &op_max_pool_gradient, (struct tensor *[]){dy, index}, 2, &back, sizeof(back));
-}
-
 const struct op op_max_pool_gradient = {
     .name = "max_pool_gradient",
     .inputs = 2,
@@ -393,7 +314,6 @@ const struct op op_max_pool_gradient = {
     .in_place = NO_INPUT,
     .cut = pool_cut,
     .reference = max_pool_gradient_reference,
-    .example = max_pool_gradient_example,
 };
 
 /* ---- average_pool ------------------------------------------------------ */
@@ -421,15 +341,6 @@ static void average_pool_back(struct graph *graph, struct node *node, struct ten
         d_input[0] = graph_add(graph, &op_average_pool_gradient, d_output, 1, &back, sizeof(back));
 }
 
-static struct tensor *average_pool_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= CASES)
-        return NULL;
-    const struct example_case *c = &cases[variant];
-    struct tensor *x = example_x(graph, c, type);
-    return graph_add(graph, &op_average_pool, &x, 1, &c->pool, sizeof(c->pool));
-}
-
 const struct op op_average_pool = {
     .name = "average_pool",
     .inputs = 1,
@@ -440,7 +351,6 @@ const struct op op_average_pool = {
     .in_place = NO_INPUT,
     .cut = pool_cut,
     .reference = average_pool_reference,
-    .example = average_pool_example,
 };
 
 /* ---- average_pool_gradient --------------------------------------------- */
@@ -467,16 +377,6 @@ static void average_pool_gradient_reference(const struct call *call)
     scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_to_all);
 }
 
-static struct tensor *average_pool_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= CASES)
-        return NULL;
-    const struct example_case *c = &cases[variant];
-    struct pool_gradient_attributes back = example_backward(c);
-    struct tensor *dy = example_dy(graph, c, "dy", type);
-    return graph_add(graph, &op_average_pool_gradient, &dy, 1, &back, sizeof(back));
-}
-
 const struct op op_average_pool_gradient = {
     .name = "average_pool_gradient",
     .inputs = 1,
@@ -487,5 +387,4 @@ const struct op op_average_pool_gradient = {
     .in_place = NO_INPUT,
     .cut = pool_cut,
     .reference = average_pool_gradient_reference,
-    .example = average_pool_gradient_example,
 };

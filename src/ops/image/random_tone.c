@@ -78,28 +78,6 @@ static void tone_back(struct graph *graph, struct node *node, struct tensor *con
                       3, node->attributes, node->attributes_bytes);
 }
 
-static const struct random_tone_attributes examples[] = {
-    {TONE_CONTRAST, 0.5, 1.5, -0.8, 0.9, 3},
-    {TONE_BRIGHTNESS, -0.4, 0.4, -0.75, 0.75, 4},
-    {TONE_CONTRAST, 1.2, 1.2, -100, 100, 5},
-};
-
-static struct tensor *example_operand(struct graph *graph, int variant, enum type type, const char *name)
-{
-    return variant == 1 ? example_input(graph, name, type, ROW(4, 5, 1))
-                        : example_input(graph, name, type, ROW(3, 4, 3));
-}
-
-static struct tensor *tone_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant > 2)
-        return NULL;
-    struct tensor *x = example_operand(graph, variant, type, "x");
-    struct tensor *iteration = graph_state(graph, "iteration", TYPE_I64, shape_1(1));
-    return graph_add(graph, &op_random_tone, (struct tensor *[]){x, iteration}, 2, &examples[variant],
-                     sizeof(examples[variant]));
-}
-
 const struct op op_random_tone = {
     .name = "random_tone",
     .inputs = 2,
@@ -111,7 +89,6 @@ const struct op op_random_tone = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = tone_reference,
-    .example = tone_example,
 };
 
 /* What was clipped has none. g: dy where it was not; dx = g * factor, and of contrast + mean(g) * (1 - factor). */
@@ -138,16 +115,6 @@ static void gradient_reference(const struct call *call)
         }
 }
 
-static struct tensor *gradient_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant > 2)
-        return NULL;
-    struct tensor *dy = example_operand(graph, variant, type, "dy"), *x = example_operand(graph, variant, type, "x");
-    struct tensor *iteration = graph_state(graph, "iteration", TYPE_I64, shape_1(1));
-    return graph_add(graph, &op_random_tone_gradient, (struct tensor *[]){dy, x, iteration}, 3, &examples[variant],
-                     sizeof(examples[variant]));
-}
-
 const struct op op_random_tone_gradient = {
     .name = "random_tone_gradient",
     .inputs = 3,
@@ -158,5 +125,4 @@ const struct op op_random_tone_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
-    .example = gradient_example,
 };

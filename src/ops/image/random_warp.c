@@ -140,30 +140,6 @@ static void warp_back(struct graph *graph, struct node *node, struct tensor *con
                                &back, sizeof(back));
 }
 
-static const struct {
-    int64_t from[3];
-    struct random_warp_attributes attributes;
-} examples[] = {
-    {{5, 7, 3}, {WARP_ROTATE, {-0.2, 0}, {0.2, 0}, 0, 0, WARP_REFLECT, 0, 0, {5, 7}, 3}},
-    {{4, 6, 1}, {WARP_FLIP, {0, 0}, {1, 1}, 0, 0, WARP_CONSTANT, 1, 0, {4, 6}, 4}},
-    {{6, 5, 2}, {WARP_ZOOM, {-0.5, 0}, {0.8, 0}, 1, 0, WARP_WRAP, 0, 0, {6, 5}, 5}},
-    {{6, 5, 17}, {WARP_ZOOM, {0.1, -0.6}, {0.8, -0.1}, 0, 0, WARP_NEAREST, 0, 0, {6, 5}, 6}},
-    {{7, 7, 2}, {WARP_TRANSLATE, {-0.5, -0.3}, {0.5, 0.3}, 0, 0, WARP_CONSTANT, 0, 1.5, {7, 7}, 7}},
-    {{7, 8, 3}, {WARP_CROP, {0, 0}, {0, 0}, 0, 1, WARP_CONSTANT, 1, 0, {4, 5}, 8}},
-    {{1, 9, 1}, {WARP_ROTATE, {0.1, 0}, {0.3, 0}, 0, 0, WARP_REFLECT, 1, 0, {1, 9}, 9}},
-};
-#define EXAMPLES (int)(sizeof(examples) / sizeof(examples[0]))
-
-static struct tensor *warp_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= EXAMPLES)
-        return NULL;
-    struct tensor *x = example_input(graph, "x", type, 3, examples[variant].from);
-    struct tensor *iteration = graph_state(graph, "iteration", TYPE_I64, shape_1(1));
-    return graph_add(graph, &op_random_warp, (struct tensor *[]){x, iteration}, 2, &examples[variant].attributes,
-                     sizeof(examples[variant].attributes));
-}
-
 const struct op op_random_warp = {
     .name = "random_warp",
     .inputs = 2,
@@ -175,7 +151,6 @@ const struct op op_random_warp = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = warp_reference,
-    .example = warp_example,
 };
 
 /* ---- random_warp_gradient -------------------------------------------------- */
@@ -219,20 +194,6 @@ static void gradient_reference(const struct call *call)
     scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_taps);
 }
 
-static struct tensor *gradient_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= EXAMPLES)
-        return NULL;
-    const struct random_warp_attributes *forward = &examples[variant].attributes;
-    struct random_warp_gradient_attributes attributes = {*forward,
-                                                         {examples[variant].from[0], examples[variant].from[1]}};
-    struct tensor *dy =
-        example_input(graph, "dy", type, ROW(forward->size[0], forward->size[1], examples[variant].from[2]));
-    struct tensor *iteration = graph_state(graph, "iteration", TYPE_I64, shape_1(1));
-    return graph_add(graph, &op_random_warp_gradient, (struct tensor *[]){dy, iteration}, 2, &attributes,
-                     sizeof(attributes));
-}
-
 const struct op op_random_warp_gradient = {
     .name = "random_warp_gradient",
     .inputs = 2,
@@ -243,5 +204,4 @@ const struct op op_random_warp_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
-    .example = gradient_example,
 };

@@ -121,23 +121,6 @@ static void resize_back(struct graph *graph, struct node *node, struct tensor *c
         d_input[0] = graph_add(graph, &op_resize_gradient, d_output, 1, &back, sizeof(back));
 }
 
-static const struct {
-    int64_t from[3];
-    struct resize_attributes attributes;
-} examples[] = {
-    {{3, 5, 2}, {RESAMPLE_BILINEAR, {6, 10}}}, {{7, 4, 1}, {RESAMPLE_BILINEAR, {3, 5}}},
-    {{3, 5, 17}, {RESAMPLE_BICUBIC, {6, 10}}}, {{9, 2, 3}, {RESAMPLE_BICUBIC, {4, 7}}},
-    {{1, 1, 3}, {RESAMPLE_BILINEAR, {2, 3}}},  {{6, 6, 2}, {RESAMPLE_BICUBIC, {1, 1}}},
-};
-
-static struct tensor *resize_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= (int)(sizeof(examples) / sizeof(examples[0])))
-        return NULL;
-    struct tensor *x = example_input(graph, "x", type, 3, examples[variant].from);
-    return graph_add(graph, &op_resize, &x, 1, &examples[variant].attributes, sizeof(examples[variant].attributes));
-}
-
 const struct op op_resize = {
     .name = "resize",
     .inputs = 1,
@@ -148,7 +131,6 @@ const struct op op_resize = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = resize_reference,
-    .example = resize_example,
 };
 
 /* ---- resize_gradient ---------------------------------------------------------- */
@@ -199,17 +181,6 @@ static void gradient_reference(const struct call *call)
     scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_pixels);
 }
 
-static struct tensor *gradient_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= (int)(sizeof(examples) / sizeof(examples[0])))
-        return NULL;
-    const struct resize_attributes *forward = &examples[variant].attributes;
-    const int64_t *from = examples[variant].from;
-    struct resize_gradient_attributes attributes = {*forward, {from[0], from[1]}};
-    struct tensor *dy = example_input(graph, "dy", type, ROW(forward->size[0], forward->size[1], from[2]));
-    return graph_add(graph, &op_resize_gradient, &dy, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_resize_gradient = {
     .name = "resize_gradient",
     .inputs = 1,
@@ -220,5 +191,4 @@ const struct op op_resize_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
-    .example = gradient_example,
 };

@@ -40,17 +40,6 @@ static void loss_back(struct graph *graph, struct node *node, const struct op *o
         d_input[0] = graph_add(graph, op, inputs, 3, node->attributes, node->attributes_bytes);
 }
 
-static struct tensor *add_loss(struct graph *graph, const struct op *op, struct tensor *scores, struct tensor *labels)
-{
-    return labels ? binary(graph, op, scores, labels) : NULL;
-}
-
-static struct tensor *add_loss_gradient(struct graph *graph, const struct op *op, enum type type, struct tensor *scores,
-                                        struct tensor *labels)
-{
-    return labels ? trinary(graph, op, scores, labels, example_input(graph, "d", type, 0, NULL)) : NULL;
-}
-
 /* ---- softmax_crossentropy ---------------------------------------------- */
 
 static plim_status labels_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -133,24 +122,6 @@ static void softmax_crossentropy_back(struct graph *graph, struct node *node, st
     loss_back(graph, node, &op_softmax_crossentropy_gradient, d_output[0], wanted, d_input);
 }
 
-static struct tensor *softmax_crossentropy_example(struct graph *graph, int variant, enum type type)
-{
-    struct crossentropy_attributes a = {.ignores = variant % 2, .ignored = 1};
-    struct tensor *scores = NULL, *labels = example_labels(&scores, graph, variant, type);
-    struct tensor *inputs[2] = {scores, labels};
-    return labels ? graph_add(graph, &op_softmax_crossentropy, inputs, 2, &a, sizeof(a)) : NULL;
-}
-
-static struct tensor *softmax_crossentropy_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct crossentropy_attributes a = {.ignores = variant % 2, .ignored = 1};
-    struct tensor *scores = NULL, *labels = example_labels(&scores, graph, variant, type);
-    if (!labels)
-        return NULL;
-    struct tensor *inputs[3] = {scores, labels, graph_input(graph, "d", 0, type, without_last(scores))};
-    return graph_add(graph, &op_softmax_crossentropy_gradient, inputs, 3, &a, sizeof(a));
-}
-
 const struct op op_softmax_crossentropy = {
     .name = "softmax_crossentropy",
     .inputs = 2,
@@ -162,7 +133,6 @@ const struct op op_softmax_crossentropy = {
     .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = softmax_crossentropy_reference,
-    .example = softmax_crossentropy_example,
 };
 
 const struct op op_softmax_crossentropy_gradient = {
@@ -175,7 +145,6 @@ const struct op op_softmax_crossentropy_gradient = {
     .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = softmax_crossentropy_gradient_reference,
-    .example = softmax_crossentropy_gradient_example,
 };
 
 /* ---- two classes: a mean over c of a formula of score and target -------- */
@@ -243,18 +212,6 @@ static void sigmoid_crossentropy_back(struct graph *graph, struct node *node, st
     loss_back(graph, node, &op_sigmoid_crossentropy_gradient, d_output[0], wanted, d_input);
 }
 
-static struct tensor *sigmoid_crossentropy_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *scores = NULL, *targets = example_targets(&scores, graph, variant, type, "scores");
-    return add_loss(graph, &op_sigmoid_crossentropy, scores, targets);
-}
-
-static struct tensor *sigmoid_crossentropy_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *scores = NULL, *targets = example_targets(&scores, graph, variant, type, "scores");
-    return add_loss_gradient(graph, &op_sigmoid_crossentropy_gradient, type, scores, targets);
-}
-
 const struct op op_sigmoid_crossentropy = {
     .name = "sigmoid_crossentropy",
     .inputs = 2,
@@ -265,7 +222,6 @@ const struct op op_sigmoid_crossentropy = {
     .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = sigmoid_crossentropy_reference,
-    .example = sigmoid_crossentropy_example,
 };
 
 const struct op op_sigmoid_crossentropy_gradient = {
@@ -277,7 +233,6 @@ const struct op op_sigmoid_crossentropy_gradient = {
     .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = sigmoid_crossentropy_gradient_reference,
-    .example = sigmoid_crossentropy_gradient_example,
 };
 
 /* ---- binary_crossentropy: from probabilities --------------------------- */
@@ -310,18 +265,6 @@ static void binary_crossentropy_back(struct graph *graph, struct node *node, str
     loss_back(graph, node, &op_binary_crossentropy_gradient, d_output[0], wanted, d_input);
 }
 
-static struct tensor *binary_crossentropy_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *scores = NULL, *targets = example_targets(&scores, graph, variant, type, "positive:p");
-    return add_loss(graph, &op_binary_crossentropy, scores, targets);
-}
-
-static struct tensor *binary_crossentropy_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *scores = NULL, *targets = example_targets(&scores, graph, variant, type, "positive:p");
-    return add_loss_gradient(graph, &op_binary_crossentropy_gradient, type, scores, targets);
-}
-
 const struct op op_binary_crossentropy = {
     .name = "binary_crossentropy",
     .inputs = 2,
@@ -332,7 +275,6 @@ const struct op op_binary_crossentropy = {
     .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = binary_crossentropy_reference,
-    .example = binary_crossentropy_example,
 };
 
 const struct op op_binary_crossentropy_gradient = {
@@ -344,5 +286,4 @@ const struct op op_binary_crossentropy_gradient = {
     .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = binary_crossentropy_gradient_reference,
-    .example = binary_crossentropy_gradient_example,
 };

@@ -168,21 +168,20 @@ static double focal_slope(double x, double t, const struct elementwise_loss_attr
 
 static const struct {
     formula *value, *slope;
-    bool positive, binary; /* examples: scores in (0, 1); targets 0 or 1 */
 } formulas[FORMULA_COUNT] = {
-    [FORMULA_SQUARED] = {squared, squared_slope, false, false},
-    [FORMULA_ABSOLUTE] = {absolute, absolute_slope, false, false},
-    [FORMULA_PERCENTAGE] = {percentage, percentage_slope, false, false},
-    [FORMULA_LOGARITHMIC] = {logarithmic, logarithmic_slope, true, false},
-    [FORMULA_HUBER] = {huber, huber_slope, false, false},
-    [FORMULA_LOG_COSH] = {log_cosh, log_cosh_slope, false, false},
-    [FORMULA_HINGE] = {hinge, hinge_slope, false, true},
-    [FORMULA_SQUARED_HINGE] = {squared_hinge, squared_hinge_slope, false, true},
-    [FORMULA_POISSON] = {poisson, poisson_slope, true, false},
-    [FORMULA_DIVERGENCE] = {divergence, divergence_slope, true, false},
-    [FORMULA_BINARY] = {binary_of, binary_slope, true, true},
-    [FORMULA_BINARY_LOGITS] = {logits_of, logits_slope, false, true},
-    [FORMULA_BINARY_FOCAL] = {focal, focal_slope, true, true},
+    [FORMULA_SQUARED] = {squared, squared_slope},
+    [FORMULA_ABSOLUTE] = {absolute, absolute_slope},
+    [FORMULA_PERCENTAGE] = {percentage, percentage_slope},
+    [FORMULA_LOGARITHMIC] = {logarithmic, logarithmic_slope},
+    [FORMULA_HUBER] = {huber, huber_slope},
+    [FORMULA_LOG_COSH] = {log_cosh, log_cosh_slope},
+    [FORMULA_HINGE] = {hinge, hinge_slope},
+    [FORMULA_SQUARED_HINGE] = {squared_hinge, squared_hinge_slope},
+    [FORMULA_POISSON] = {poisson, poisson_slope},
+    [FORMULA_DIVERGENCE] = {divergence, divergence_slope},
+    [FORMULA_BINARY] = {binary_of, binary_slope},
+    [FORMULA_BINARY_LOGITS] = {logits_of, logits_slope},
+    [FORMULA_BINARY_FOCAL] = {focal, focal_slope},
 };
 
 /* ---- the ops ------------------------------------------------------------ */
@@ -276,45 +275,6 @@ static void elementwise_loss_back(struct graph *graph, struct node *node, struct
                                node->attributes_bytes);
 }
 
-/* All formulas on (3, 5), then other shapes and types of targets. */
-static struct tensor *example(struct graph *graph, int variant, enum type type, bool gradient)
-{
-    static const struct elementwise_loss_attributes others[] = {
-        {.formula = FORMULA_HUBER, .delta = 0.3},
-        {.formula = FORMULA_BINARY_FOCAL, .gamma = 1.5, .alpha = 0.25, .balances = true, .smoothing = 0.1},
-        {.formula = FORMULA_DIVERGENCE, .sums = true},
-        {.formula = FORMULA_HINGE},
-    };
-    struct elementwise_loss_attributes a = {.delta = 1, .gamma = 2, .alpha = 0.25};
-    if (variant >= FORMULA_COUNT + 4)
-        return NULL;
-    a.formula = (enum loss_formula)variant;
-    if (variant >= FORMULA_COUNT)
-        a = others[variant - FORMULA_COUNT];
-    bool small = variant >= FORMULA_COUNT, binary_targets = formulas[a.formula].binary;
-    const char *name = formulas[a.formula].positive ? "positive:x" : "x";
-    struct tensor *x = small ? example_input(graph, name, type, ROW(1)) : example_input(graph, name, type, ROW(3, 37));
-    const char *label = binary_targets ? "label:2" : "positive label"; /* a target: no gradient flows to it */
-    struct tensor *t = small ? example_input(graph, label, binary_targets ? TYPE_U8 : TYPE_F32, 0, NULL)
-                             : example_input(graph, label, TYPE_F32, ROW(3, 37));
-    struct tensor *d = small ? example_input(graph, "d", type, 0, NULL) : example_input(graph, "d", type, ROW(3));
-    struct tensor *count =
-        a.formula == FORMULA_HINGE && small ? graph_state(graph, "label:1", TYPE_F32, shape_1(1)) : NULL;
-    struct tensor *forward[3] = {x, t, count}, *back[4] = {x, t, d, count};
-    return gradient ? graph_add(graph, &op_elementwise_loss_gradient, back, 4, &a, sizeof(a))
-                    : graph_add(graph, &op_elementwise_loss, forward, 3, &a, sizeof(a));
-}
-
-static struct tensor *elementwise_loss_example(struct graph *graph, int variant, enum type type)
-{
-    return example(graph, variant, type, false);
-}
-
-static struct tensor *elementwise_loss_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    return example(graph, variant, type, true);
-}
-
 const struct op op_elementwise_loss = {
     .name = "elementwise_loss",
     .inputs = 3,
@@ -327,7 +287,6 @@ const struct op op_elementwise_loss = {
     .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = elementwise_loss_reference,
-    .example = elementwise_loss_example,
 };
 
 const struct op op_elementwise_loss_gradient = {
@@ -341,5 +300,4 @@ const struct op op_elementwise_loss_gradient = {
     .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = elementwise_loss_gradient_reference,
-    .example = elementwise_loss_gradient_example,
 };

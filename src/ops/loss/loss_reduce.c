@@ -43,20 +43,6 @@ static void weigh_back(struct graph *graph, struct node *node, struct tensor *co
         d_input[0] = binary(graph, &op_weigh, d_output[0], node->input[1]);
 }
 
-static struct tensor *weigh_example(struct graph *graph, int variant, enum type type)
-{
-    static const enum type types[] = {TYPE_F32, TYPE_U8, TYPE_BOOL, TYPE_I64};
-    if (variant > 3)
-        return NULL;
-    struct tensor *v =
-        variant == 2 ? example_input(graph, "v", type, 0, NULL) : example_input(graph, "v", type, ROW(3, 7));
-    struct tensor *w = variant == 0   ? example_input(graph, "label:5", types[0], 0, NULL)
-                       : variant == 3 ? example_input(graph, "label:5", types[3], ROW(1))
-                       : variant == 2 ? example_input(graph, "label:2", types[2], 0, NULL)
-                                      : example_input(graph, "label:5", types[1], ROW(3, 7));
-    return binary(graph, &op_weigh, v, w);
-}
-
 const struct op op_weigh = {
     .name = "weigh",
     .inputs = 2,
@@ -67,7 +53,6 @@ const struct op op_weigh = {
     .in_place = 0,
     .cut = cut_values,
     .reference = weigh_reference,
-    .example = weigh_example,
 };
 
 /* ---- loss_mean ---------------------------------------------------------- */
@@ -111,17 +96,6 @@ static void loss_mean_back(struct graph *graph, struct node *node, struct tensor
                                node->attributes_bytes);
 }
 
-static struct tensor *loss_mean_example(struct graph *graph, int variant, enum type type)
-{
-    struct loss_mean_attributes a = {.sums = variant == 2};
-    if (variant > 2)
-        return NULL;
-    struct tensor *v =
-        variant == 1 ? example_input(graph, "v", type, 0, NULL) : example_input(graph, "v", type, ROW(3, 7));
-    struct tensor *inputs[2] = {v, variant == 1 ? graph_state(graph, "positive:count", TYPE_F32, shape_1(1)) : NULL};
-    return graph_add(graph, &op_loss_mean, inputs, 2, &a, sizeof(a));
-}
-
 const struct op op_loss_mean = {
     .name = "loss_mean",
     .inputs = 2,
@@ -134,7 +108,6 @@ const struct op op_loss_mean = {
     .in_place = NO_INPUT,
     .cut = cut_values,
     .reference = loss_mean_reference,
-    .example = loss_mean_example,
 };
 
 static plim_status loss_mean_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -158,19 +131,6 @@ static void loss_mean_gradient_reference(const struct call *call)
         set(call, 0, i, d);
 }
 
-static struct tensor *loss_mean_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct loss_mean_attributes a = {.sums = variant == 2};
-    if (variant > 2)
-        return NULL;
-    struct tensor *inputs[3] = {
-        variant == 1 ? graph_weight(graph, "d", type, shape_1(1), false) : NULL,
-        variant == 1 ? example_input(graph, "v", type, 0, NULL) : example_input(graph, "v", type, ROW(3, 7)),
-        variant == 1 ? graph_state(graph, "positive:count", TYPE_F32, shape_1(1)) : NULL,
-    };
-    return graph_add(graph, &op_loss_mean_gradient, inputs, 3, &a, sizeof(a));
-}
-
 const struct op op_loss_mean_gradient = {
     .name = "loss_mean_gradient",
     .inputs = 3,
@@ -182,7 +142,6 @@ const struct op op_loss_mean_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = loss_mean_gradient_reference,
-    .example = loss_mean_gradient_example,
 };
 
 /* ---- count_valid, count_others ------------------------------------------ */
@@ -213,30 +172,6 @@ static void count_others_reference(const struct call *call)
     share(call, 0, 0, (double)others);
 }
 
-static struct tensor *example_counted(struct graph *graph, int variant)
-{
-    static const enum type types[] = {TYPE_I64, TYPE_U8, TYPE_F32};
-    if (variant > 2)
-        return NULL;
-    return variant == 1 ? example_input(graph, "label:3", types[variant], 0, NULL)
-                        : example_input(graph, "label:3", types[variant], ROW(5));
-}
-
-static struct tensor *count_valid_example(struct graph *graph, int variant, enum type type)
-{
-    struct count_valid_attributes a = {.ignored = variant};
-    struct tensor *x = example_counted(graph, variant);
-    (void)type;
-    return x ? graph_add(graph, &op_count_valid, &x, 1, &a, sizeof(a)) : NULL;
-}
-
-static struct tensor *count_others_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *x = example_counted(graph, variant);
-    (void)type;
-    return x ? unary(graph, &op_count_others, x) : NULL;
-}
-
 const struct op op_count_valid = {
     .name = "count_valid",
     .inputs = 1,
@@ -247,7 +182,6 @@ const struct op op_count_valid = {
     .in_place = NO_INPUT,
     .cut = cut_values,
     .reference = count_valid_reference,
-    .example = count_valid_example,
 };
 
 const struct op op_count_others = {
@@ -259,5 +193,4 @@ const struct op op_count_others = {
     .in_place = NO_INPUT,
     .cut = cut_values,
     .reference = count_others_reference,
-    .example = count_others_example,
 };

@@ -175,13 +175,12 @@ static void hinge_slope(const struct row *row)
 static const struct {
     double (*value)(const struct row *row);
     void (*slope)(const struct row *row);
-    bool positive;
 } formulas[ROW_FORMULA_COUNT] = {
-    [ROW_CATEGORICAL] = {probability_value, probability_slope, true},
-    [ROW_CATEGORICAL_LOGITS] = {logits_value, logits_slope, false},
-    [ROW_CATEGORICAL_FOCAL] = {probability_value, probability_slope, true},
-    [ROW_COSINE] = {cosine_value, cosine_slope, false},
-    [ROW_CATEGORICAL_HINGE] = {hinge_value, hinge_slope, false},
+    [ROW_CATEGORICAL] = {probability_value, probability_slope},
+    [ROW_CATEGORICAL_LOGITS] = {logits_value, logits_slope},
+    [ROW_CATEGORICAL_FOCAL] = {probability_value, probability_slope},
+    [ROW_COSINE] = {cosine_value, cosine_slope},
+    [ROW_CATEGORICAL_HINGE] = {hinge_value, hinge_slope},
 };
 
 static plim_status need_rows(const struct node *node, plim_error *error)
@@ -252,33 +251,6 @@ static void row_loss_back(struct graph *graph, struct node *node, struct tensor 
         d_input[0] = graph_add(graph, &op_row_loss_gradient, inputs, 3, node->attributes, node->attributes_bytes);
 }
 
-static struct tensor *example(struct graph *graph, int variant, enum type type, bool gradient)
-{
-    struct row_loss_attributes a = {.gamma = 2, .alpha = 0.25};
-    if (variant >= 2 * ROW_FORMULA_COUNT)
-        return NULL;
-    a.formula = (enum row_formula)(variant / 2);
-    a.smoothing = variant % 2 ? 0.1 : 0;
-    const char *name = formulas[a.formula].positive ? "positive:x" : "x";
-    bool flat = variant % 2;
-    struct tensor *x = flat ? example_input(graph, name, type, ROW(37)) : example_input(graph, name, type, ROW(3, 5));
-    struct tensor *t = flat ? example_input(graph, "label:2", TYPE_U8, ROW(37))
-                            : example_input(graph, "positive label", TYPE_F32, ROW(3, 5));
-    struct tensor *d = flat ? example_input(graph, "d", type, 0, NULL) : example_input(graph, "d", type, ROW(3));
-    struct tensor *inputs[3] = {x, t, d};
-    return graph_add(graph, gradient ? &op_row_loss_gradient : &op_row_loss, inputs, gradient ? 3 : 2, &a, sizeof(a));
-}
-
-static struct tensor *row_loss_example(struct graph *graph, int variant, enum type type)
-{
-    return example(graph, variant, type, false);
-}
-
-static struct tensor *row_loss_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    return example(graph, variant, type, true);
-}
-
 const struct op op_row_loss = {
     .name = "row_loss",
     .inputs = 2,
@@ -290,7 +262,6 @@ const struct op op_row_loss = {
     .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = row_loss_reference,
-    .example = row_loss_example,
 };
 
 const struct op op_row_loss_gradient = {
@@ -303,5 +274,4 @@ const struct op op_row_loss_gradient = {
     .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = row_loss_gradient_reference,
-    .example = row_loss_gradient_example,
 };

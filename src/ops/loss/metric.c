@@ -37,12 +37,6 @@ static void sparse_accuracy_reference(const struct call *call)
         set(call, 0, row, (double)first_largest(call, row, classes) == get(call, 1, row));
 }
 
-static struct tensor *sparse_accuracy_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *scores = NULL, *labels = example_labels(&scores, graph, variant, type);
-    return labels ? binary(graph, &op_sparse_accuracy, scores, labels) : NULL;
-}
-
 const struct op op_sparse_accuracy = {
     .name = "sparse_accuracy",
     .inputs = 2,
@@ -52,7 +46,6 @@ const struct op op_sparse_accuracy = {
     .in_place = NO_INPUT,
     .cut = metric_cut,
     .reference = sparse_accuracy_reference,
-    .example = sparse_accuracy_example,
 };
 
 /* ---- binary_accuracy: mean over c of (score > threshold) == target ------ */
@@ -84,16 +77,6 @@ static void binary_accuracy_reference(const struct call *call)
     }
 }
 
-static struct tensor *binary_accuracy_example(struct graph *graph, int variant, enum type type)
-{
-    struct binary_accuracy_attributes attributes = {variant % 2 ? 0.5 : 0};
-    struct tensor *scores = NULL, *targets = example_targets(&scores, graph, variant, type, "scores");
-    if (!targets)
-        return NULL;
-    return graph_add(graph, &op_binary_accuracy, (struct tensor *[]){scores, targets}, 2, &attributes,
-                     sizeof(attributes));
-}
-
 const struct op op_binary_accuracy = {
     .name = "binary_accuracy",
     .inputs = 2,
@@ -104,7 +87,6 @@ const struct op op_binary_accuracy = {
     .in_place = NO_INPUT,
     .cut = metric_cut,
     .reference = binary_accuracy_reference,
-    .example = binary_accuracy_example,
 };
 
 /* ---- ranked_accuracy ---------------------------------------------------- */
@@ -150,20 +132,6 @@ static void ranked_accuracy_reference(const struct call *call)
     }
 }
 
-static struct tensor *ranked_accuracy_example(struct graph *graph, int variant, enum type type)
-{
-    struct ranked_accuracy_attributes a = {.k = variant % 3, .sparse = variant < 6};
-    struct tensor *scores = NULL, *labels = NULL;
-    if (a.sparse)
-        labels = example_labels(&scores, graph, variant, type);
-    else if (variant < 9) {
-        scores = example_input(graph, "scores", type, ROW(2, 5));
-        labels = example_input(graph, "targets", TYPE_F32, ROW(2, 5));
-    }
-    struct tensor *inputs[2] = {scores, labels};
-    return labels ? graph_add(graph, &op_ranked_accuracy, inputs, 2, &a, sizeof(a)) : NULL;
-}
-
 const struct op op_ranked_accuracy = {
     .name = "ranked_accuracy",
     .inputs = 2,
@@ -174,5 +142,4 @@ const struct op op_ranked_accuracy = {
     .in_place = NO_INPUT,
     .cut = metric_cut,
     .reference = ranked_accuracy_reference,
-    .example = ranked_accuracy_example,
 };

@@ -45,21 +45,6 @@ static void class_weight_reference(const struct call *call)
     }
 }
 
-static struct tensor *class_weight_example(struct graph *graph, int variant, enum type type)
-{
-    struct class_weight_attributes attributes = {.count = 3, .factor = {0.5F, 3.0F, 0.0F}};
-    struct tensor *labels = NULL;
-    (void)type;
-    attributes.first = variant == 1;
-    if (variant == 0)
-        labels = example_input(graph, "label:5", TYPE_I64, 0, NULL);
-    else if (variant == 1)
-        labels = example_input(graph, "label:4", TYPE_U8, ROW(1));
-    else if (variant == 2)
-        labels = example_input(graph, "targets", TYPE_F32, ROW(5));
-    return labels ? graph_add(graph, &op_class_weight, &labels, 1, &attributes, sizeof(attributes)) : NULL;
-}
-
 const struct op op_class_weight = {
     .name = "class_weight",
     .inputs = 1,
@@ -70,7 +55,6 @@ const struct op op_class_weight = {
     .in_place = NO_INPUT,
     .cut = tally_cut,
     .reference = class_weight_reference,
-    .example = class_weight_example,
 };
 
 /* ---- tally -------------------------------------------------------------- */
@@ -266,44 +250,6 @@ static void tally_reference(const struct call *call)
         add[a->formula](call, row, width, call->node->input[2] ? get(call, 2, row / each) : 1);
 }
 
-static struct tensor *tally_example(struct graph *graph, int variant, enum type type)
-{
-    static const float levels[] = {-0.4F, 0.1F, 0.3F};
-    static const struct tally_attributes cases[] = {
-        {.formula = TALLY_THRESHOLDS, .size = 1, .threshold = 0.25, .only = -1},
-        {.formula = TALLY_THRESHOLDS, .size = 5, .even = true, .lowest = true, .only = -1},
-        {.formula = TALLY_THRESHOLDS, .size = 5, .even = true, .only = 2},
-        {.formula = TALLY_THRESHOLDS, .size = 1, .threshold = TALLY_NOTHING, .top = 2, .only = -1},
-        {.formula = TALLY_CLASSES, .only = -1},
-        {.formula = TALLY_CLASSES, .limited = true, .threshold = 0.1, .only = -1},
-        {.formula = TALLY_SQUARES, .only = -1},
-        {.formula = TALLY_CONFUSION, .size = 3, .only = -1, .sparse_labels = true, .ignores = true, .ignored = 1},
-        {.formula = TALLY_CONFUSION, .size = 3, .only = -1},
-        {.formula = TALLY_CONFUSION, .size = 2, .only = -1, .binary = true, .sparse_labels = true},
-        {.formula = TALLY_CONFUSION, .size = 2, .only = -1, .sparse_scores = true, .sparse_labels = true},
-        {.formula = TALLY_THRESHOLDS, .size = 3, .level = levels, .only = -1, .results = true},
-        {.formula = TALLY_THRESHOLDS, .size = 4, .even = true, .lowest = true, .apart = true, .only = -1},
-        {.formula = TALLY_CLASSES, .only = -1, .results = true},
-        {.formula = TALLY_SQUARES, .only = -1},
-        {.formula = TALLY_CONFUSION, .size = 3, .only = -1},
-        {.formula = TALLY_MEANS, .only = -1},
-    };
-    int plain = 11; /* the others are weighted */
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
-        return NULL;
-    const struct tally_attributes *a = &cases[variant];
-    bool rows = a->formula == TALLY_CONFUSION && a->sparse_labels && !a->binary && !a->sparse_scores;
-    struct tensor *inputs[3] = {example_input(graph, "scores", type, ROW(3)), NULL, NULL};
-    if (rows)
-        inputs[1] = example_input(graph, "label:4", TYPE_I64, 0, NULL);
-    else if (a->formula != TALLY_MEANS)
-        inputs[1] = example_input(graph, "label:2", variant % 2 ? TYPE_F32 : TYPE_U8, ROW(3));
-    if (variant >= plain)
-        inputs[2] = variant % 2 ? example_input(graph, "weights", TYPE_F32, ROW(1))
-                                : example_input(graph, "label:3", TYPE_U8, 0, NULL);
-    return graph_add(graph, &op_tally, inputs, 3, a, sizeof(*a));
-}
-
 const struct op op_tally = {
     .name = "tally",
     .inputs = 3,
@@ -315,5 +261,4 @@ const struct op op_tally = {
     .in_place = NO_INPUT,
     .cut = tally_cut,
     .reference = tally_reference,
-    .example = tally_example,
 };

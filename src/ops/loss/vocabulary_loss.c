@@ -3,7 +3,6 @@
 
 #include "ops/helpers.h"
 #include "ops/loss/vocabulary_loss.h"
-#include "ops/products/model_products.h"
 
 #define CHUNK 64
 /* Where the bias is among the inputs. */
@@ -157,49 +156,6 @@ static void forward_back(struct graph *graph, struct node *node, struct tensor *
             d_input[slot[k]] = graph_output(dh, k);
 }
 
-/* ---- examples ------------------------------------------------------------- */
-
-static const struct {
-    int64_t tokens, depth, classes; /* tokens 0: no axis between */
-    enum type labels;
-    const char *name;
-    bool bias;
-    struct vocabulary_attributes attributes;
-} examples[] = {
-    {0, 4, 7, TYPE_I64, "label:7", false, {0}},
-    {3, 5, 11, TYPE_I32, "label:11", true, {0}},
-    {6, 1, 1, TYPE_U8, "label:1", false, {0}},
-    {9, 17, 33, TYPE_I64, "label:33", true, {.columns = true}},
-    {2, 3, 400, TYPE_I32, "label:400", false, {.columns = true, .ignores = true, .ignored = 7}},
-    {60, 2, 5, TYPE_I32, "label:5", true, {.ignores = true, .ignored = 2}},
-};
-
-/* h, w, labels and the bias; false after the last variant. */
-static bool example_operands(struct tensor **inputs, struct tensor **bias, struct graph *graph, int variant,
-                             enum type type)
-{
-    if (variant >= (int)(sizeof(examples) / sizeof(examples[0])))
-        return false;
-    int64_t tokens = examples[variant].tokens, depth = examples[variant].depth, classes = examples[variant].classes;
-    inputs[0] =
-        tokens ? example_input(graph, "h", type, ROW(tokens, depth)) : example_input(graph, "h", type, ROW(depth));
-    inputs[1] =
-        graph_weight(graph, "w", type,
-                     examples[variant].attributes.columns ? shape_2(depth, classes) : shape_2(classes, depth), true);
-    inputs[2] = example_input(graph, examples[variant].name, examples[variant].labels, tokens ? 1 : 0, &tokens);
-    *bias = examples[variant].bias ? graph_weight(graph, "bias", wide_type(type), shape_1(classes), true) : NULL;
-    return true;
-}
-
-static struct tensor *forward_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *inputs[4];
-    return example_operands(inputs, &inputs[BIAS], graph, variant, type)
-               ? graph_add(graph, &op_vocabulary_crossentropy, inputs, 4, &examples[variant].attributes,
-                           sizeof(struct vocabulary_attributes))
-               : NULL;
-}
-
 const struct op op_vocabulary_crossentropy = {
     .name = "vocabulary_crossentropy",
     .inputs = 4,
@@ -213,8 +169,6 @@ const struct op op_vocabulary_crossentropy = {
     .in_place = NO_INPUT,
     .cut = forward_cut,
     .reference = forward_reference,
-    .example = forward_example,
-    .speed = vocabulary_crossentropy_speed,
 };
 
 /* ---- backward ------------------------------------------------------------- */
@@ -306,19 +260,6 @@ static void gradient_reference(const struct call *call)
         class_gradient(call, v, tokens, d);
 }
 
-static struct tensor *gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *inputs[6];
-    if (!example_operands(inputs, &inputs[BACK_BIAS], graph, variant, type))
-        return NULL;
-    int64_t tokens = examples[variant].tokens;
-    inputs[3] = example_input(graph, "positive:sums", wide_type(type), tokens ? 1 : 0, &tokens);
-    inputs[4] = example_input(graph, "dloss", wide_type(type), tokens ? 1 : 0, &tokens);
-    struct vocabulary_attributes attributes = examples[variant].attributes;
-    attributes.rounds = type == TYPE_BF16;
-    return graph_add(graph, &op_vocabulary_crossentropy_gradient, inputs, 6, &attributes, sizeof attributes);
-}
-
 const struct op op_vocabulary_crossentropy_gradient = {
     .name = "vocabulary_crossentropy_gradient",
     .inputs = 6,
@@ -330,6 +271,4 @@ const struct op op_vocabulary_crossentropy_gradient = {
     .in_place = NO_INPUT,
     .cut = gradient_cut,
     .reference = gradient_reference,
-    .example = gradient_example,
-    .speed = vocabulary_crossentropy_gradient_speed,
 };

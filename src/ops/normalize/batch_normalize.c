@@ -26,26 +26,6 @@ static plim_status need_positions(const struct node *node, int at, plim_error *e
     return PLIM_OK;
 }
 
-static struct tensor *example_x(struct graph *graph, int variant, enum type type, const char *name)
-{
-    switch (variant) {
-    case 0:
-        return example_input(graph, name, type, ROW(3, 2, 5));
-    case 1:
-        return example_input(graph, name, type, ROW(1));
-    case 2:
-        return example_input(graph, name, type, ROW(37));
-    case 3:
-        return example_input(graph, name, type, ROW(3, 16));
-    case 4:
-        return example_input(graph, name, type, ROW(70, 3));
-    case 5:
-        return example_input(graph, name, type, ROW(2, 131));
-    default:
-        return NULL;
-    }
-}
-
 static struct shape channels_of(const struct tensor *x)
 {
     return shape_1(last_dim(x));
@@ -82,12 +62,6 @@ static void batch_moments_reference(const struct call *call)
     }
 }
 
-static struct tensor *batch_moments_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *x = example_x(graph, variant, type, "x");
-    return x ? unary(graph, &op_batch_moments, x) : NULL;
-}
-
 const struct op op_batch_moments = {
     .name = "batch_moments",
     .inputs = 1,
@@ -97,7 +71,6 @@ const struct op op_batch_moments = {
     .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = batch_moments_reference,
-    .example = batch_moments_example,
 };
 
 /* ---- batch_statistics: moments -> mean, variance ----------------------- */
@@ -127,17 +100,6 @@ static void batch_statistics_reference(const struct call *call)
     }
 }
 
-static struct tensor *batch_statistics_example(struct graph *graph, int variant, enum type type)
-{
-    static const int64_t extents[] = {7, 1, 37};
-    struct batch_statistics_attributes attributes = {type};
-    if (variant > 2)
-        return NULL;
-    struct tensor *moments[2] = {graph_state(graph, "mean", TYPE_F64, shape_1(extents[variant])),
-                                 graph_state(graph, "positive:squares", TYPE_F64, shape_1(extents[variant]))};
-    return graph_add(graph, &op_batch_statistics, moments, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_batch_statistics = {
     .name = "batch_statistics",
     .inputs = 2,
@@ -148,7 +110,6 @@ const struct op op_batch_statistics = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_statistics_reference,
-    .example = batch_statistics_example,
 };
 
 /* ---- batch_moving: moving averages, written in place ------------------- */
@@ -177,22 +138,6 @@ static void batch_moving_reference(const struct call *call)
     }
 }
 
-static struct tensor *batch_moving_example(struct graph *graph, int variant, enum type type)
-{
-    static const int64_t extents[] = {7, 1, 37};
-    struct batch_moving_attributes attributes = {variant == 1 ? 0.5 : 0.99};
-    if (variant > 2)
-        return NULL;
-    struct shape shape = shape_1(extents[variant]);
-    struct tensor *inputs[] = {
-        graph_weight(graph, "moving_mean", type, shape, false),
-        graph_weight(graph, "moving_variance", type, shape, false),
-        graph_state(graph, "mean", type, shape),
-        graph_state(graph, "positive:variance", type, shape),
-    };
-    return graph_add(graph, &op_batch_moving, inputs, 4, &attributes, sizeof(attributes));
-}
-
 const struct op op_batch_moving = {
     .name = "batch_moving",
     .inputs = 4,
@@ -203,7 +148,6 @@ const struct op op_batch_moving = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_moving_reference,
-    .example = batch_moving_example,
 };
 
 /* ---- batch_normalize: x, mean, variance, gamma, beta -> y -------------- */
@@ -289,44 +233,6 @@ static void batch_normalize_back(struct graph *graph, struct node *node, struct 
         d_input[0] = graph_add(graph, &op_batch_normalize_gradient, inputs, 8, attributes, sizeof(*attributes));
 }
 
-/* x, mean, variance, gamma, beta: with all activations, with and without gamma and beta. */
-static bool example_operands(struct tensor *inputs[5], struct batch_normalize_attributes *attributes,
-                             struct graph *graph, int variant, enum type type, bool of_batch)
-{
-    struct batch_statistics_attributes kind = {wide_type(type)};
-    struct tensor *x = example_x(graph, variant, type, "x");
-    if (!x)
-        return false;
-    inputs[0] = x;
-    if (of_batch) {
-        struct tensor *moments = unary(graph, &op_batch_moments, x);
-        inputs[1] = graph_add(graph, &op_batch_statistics, (struct tensor *[]){moments, graph_output(moments, 1)}, 2,
-                              &kind, sizeof(kind));
-        inputs[2] = graph_output(inputs[1], 1);
-    } else {
-        inputs[1] = graph_weight(graph, "mean", type, channels_of(x), false);
-        inputs[2] = graph_weight(graph, "positive:variance", type, channels_of(x), false);
-    }
-    inputs[3] = variant != 2 ? graph_weight(graph, "gamma", type, channels_of(x), true) : NULL;
-    inputs[4] = variant != 2 && variant != 3 ? graph_weight(graph, "beta", type, channels_of(x), true) : NULL;
-    *attributes = (struct batch_normalize_attributes){
-        .epsilon = 1e-3, .activation = variant == 0 || variant == 5 ? ACTIVATION_NONE : ACTIVATION_RELU};
-    if (variant == 4)
-        attributes->activation = ACTIVATION_RELU6;
-    return true;
-}
-
-/* Six variants with statistics that are given, six with those of the batch. Of a batch of one value a channel, the
-   gradient is 0 but for rounding. */
-static struct tensor *batch_normalize_example(struct graph *graph, int variant, enum type type)
-{
-    struct batch_normalize_attributes attributes;
-    struct tensor *inputs[5];
-    if (!example_operands(inputs, &attributes, graph, variant < 6 ? variant : variant - 6, type, variant >= 6))
-        return NULL;
-    return graph_add(graph, &op_batch_normalize, inputs, 5, &attributes, sizeof(attributes));
-}
-
 const struct op op_batch_normalize = {
     .name = "batch_normalize",
     .inputs = 5,
@@ -339,7 +245,6 @@ const struct op op_batch_normalize = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = batch_normalize_reference,
-    .example = batch_normalize_example,
 };
 
 /* ---- backward: the two sums -------------------------------------------- */
@@ -390,15 +295,6 @@ static void batch_normalize_sums_reference(const struct call *call)
     }
 }
 
-static struct tensor *batch_normalize_sums_example(struct graph *graph, int variant, enum type type)
-{
-    struct batch_normalize_attributes attributes;
-    struct tensor *inputs[6] = {example_x(graph, variant, type, "dy")};
-    if (!inputs[0] || !example_operands(inputs + 1, &attributes, graph, variant, type, false))
-        return NULL;
-    return graph_add(graph, &op_batch_normalize_sums, inputs, 6, &attributes, sizeof(attributes));
-}
-
 const struct op op_batch_normalize_sums = {
     .name = "batch_normalize_sums",
     .inputs = 6,
@@ -410,7 +306,6 @@ const struct op op_batch_normalize_sums = {
     .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = batch_normalize_sums_reference,
-    .example = batch_normalize_sums_example,
 };
 
 /* ---- backward: dx ------------------------------------------------------ */
@@ -442,20 +337,6 @@ static void batch_normalize_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *batch_normalize_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct batch_normalize_attributes attributes;
-    struct tensor *inputs[8] = {example_x(graph, variant < 6 ? variant : variant - 6, type, "dy")};
-    if (!inputs[0] ||
-        !example_operands(inputs + 1, &attributes, graph, variant < 6 ? variant : variant - 6, type, false))
-        return NULL;
-    if (variant >= 6) {
-        inputs[6] = graph_weight(graph, "dgamma", type, channels_of(inputs[0]), false);
-        inputs[7] = graph_weight(graph, "dbeta", type, channels_of(inputs[0]), false);
-    }
-    return graph_add(graph, &op_batch_normalize_gradient, inputs, 8, &attributes, sizeof(attributes));
-}
-
 const struct op op_batch_normalize_gradient = {
     .name = "batch_normalize_gradient",
     .inputs = 8,
@@ -467,5 +348,4 @@ const struct op op_batch_normalize_gradient = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = batch_normalize_gradient_reference,
-    .example = batch_normalize_gradient_example,
 };

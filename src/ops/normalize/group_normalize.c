@@ -130,43 +130,6 @@ static void group_normalize_back(struct graph *graph, struct node *node, struct 
     d_input[2] = wanted[2] ? graph_output(dx, 2) : NULL;
 }
 
-static struct tensor *example_x(struct graph *graph, int variant, enum type type, const char *name)
-{
-    switch (variant) {
-    case 0:
-        return example_input(graph, name, type, ROW(3, 2, 6));
-    case 1:
-        return example_input(graph, name, type, ROW(2));
-    case 2:
-        return example_input(graph, name, type, ROW(7, 5));
-    case 3:
-        return example_input(graph, name, type, ROW(3, 136));
-    case 4:
-        return example_input(graph, name, type, ROW(60, 9));
-    default:
-        return NULL;
-    }
-}
-
-static struct group_normalize_attributes example_attributes(int variant)
-{
-    static const int64_t groups[] = {3, 1, 5, 4, 3};
-    return (struct group_normalize_attributes){.epsilon = 1e-3, .groups = groups[variant]};
-}
-
-static struct tensor *group_normalize_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *inputs[3] = {example_x(graph, variant, type, "x")};
-    if (!inputs[0])
-        return NULL;
-    struct group_normalize_attributes attributes = example_attributes(variant);
-    if (variant != 2)
-        inputs[1] = graph_weight(graph, "gamma", type, shape_1(last_dim(inputs[0])), true);
-    if (variant != 2 && variant != 3)
-        inputs[2] = graph_weight(graph, "beta", type, shape_1(last_dim(inputs[0])), true);
-    return graph_add(graph, &op_group_normalize, inputs, 3, &attributes, sizeof(attributes));
-}
-
 const struct op op_group_normalize = {
     .name = "group_normalize",
     .inputs = 3,
@@ -180,7 +143,6 @@ const struct op op_group_normalize = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = group_normalize_reference,
-    .example = group_normalize_example,
 };
 
 /* ---- backward: dy, x, statistics, gamma -> dx, dgamma, dbeta ------------- */
@@ -264,18 +226,6 @@ static void group_normalize_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *group_normalize_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *inputs[4] = {example_x(graph, variant, type, "dy"), example_x(graph, variant, type, "x")};
-    if (!inputs[0])
-        return NULL;
-    struct group_normalize_attributes attributes = example_attributes(variant);
-    inputs[2] = graph_input(graph, "positive:statistics", 2, type, statistics_shape(&attributes, inputs[1]));
-    if (variant != 2)
-        inputs[3] = graph_weight(graph, "gamma", type, shape_1(last_dim(inputs[0])), true);
-    return graph_add(graph, &op_group_normalize_gradient, inputs, 4, &attributes, sizeof(attributes));
-}
-
 const struct op op_group_normalize_gradient = {
     .name = "group_normalize_gradient",
     .inputs = 4,
@@ -287,5 +237,4 @@ const struct op op_group_normalize_gradient = {
     .in_place = 0,
     .cut = group_normalize_gradient_cut,
     .reference = group_normalize_gradient_reference,
-    .example = group_normalize_gradient_example,
 };

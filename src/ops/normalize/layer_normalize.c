@@ -24,12 +24,12 @@ static int64_t width_of(const struct layer_normalize_attributes *attributes, con
     return width;
 }
 
-static struct shape last_axes(const struct layer_normalize_attributes *attributes, const struct tensor *x)
+struct shape layer_normalize_axes(const struct layer_normalize_attributes *attributes, const struct tensor *x)
 {
     return shape_of((int)attributes->axes, x->shape.dim + x->shape.rank - attributes->axes);
 }
 
-static struct shape statistics_shape(const struct layer_normalize_attributes *attributes, const struct tensor *x)
+struct shape layer_normalize_statistics(const struct layer_normalize_attributes *attributes, const struct tensor *x)
 {
     int64_t rows = shape_row(&x->shape) / width_of(attributes, x);
     return shape_of(3, (int64_t[]){x->shape.dim[0], rows, figures_of(attributes)});
@@ -65,7 +65,7 @@ static plim_status need_factors(const struct node *node, int at, const struct la
                                 plim_error *error)
 {
     const struct tensor *given = node->input[at];
-    struct shape shape = last_axes(attributes, node->input[0]);
+    struct shape shape = layer_normalize_axes(attributes, node->input[0]);
     if (!given)
         return PLIM_OK;
     TRY(need_real(node, at, error));
@@ -88,7 +88,7 @@ static plim_status layer_normalize_infer(struct graph *graph, struct node *node,
     TRY(need_factors(node, 1, attributes, error));
     TRY(need_factors(node, 2, attributes, error));
     output_like(graph, node, 0, x);
-    output_of(graph, node, 1, figures_type(x), statistics_shape(attributes, x), true);
+    output_of(graph, node, 1, figures_type(x), layer_normalize_statistics(attributes, x), true);
     return PLIM_OK;
 }
 
@@ -144,48 +144,6 @@ static void layer_normalize_back(struct graph *graph, struct node *node, struct 
     d_input[2] = wanted[2] ? graph_output(dx, 2) : NULL;
 }
 
-/* Shapes by variant % 6, kinds by variant / 6. */
-#define SHAPES 6
-
-static struct tensor *example_x(struct graph *graph, int variant, enum type type, const char *name)
-{
-    switch (variant % SHAPES) {
-    case 0:
-        return example_input(graph, name, type, ROW(5, 19));
-    case 1:
-        return example_input(graph, name, type, ROW(1));
-    case 2:
-        return example_input(graph, name, type, ROW(3, 2, 5));
-    case 3:
-        return example_input(graph, name, type, ROW(2, 67));
-    case 4:
-        return example_input(graph, name, type, ROW(45, 32));
-    default:
-        return example_input(graph, name, type, ROW(4, 3, 2));
-    }
-}
-
-static struct layer_normalize_attributes example_attributes(int variant)
-{
-    int shape = variant % SHAPES;
-    int64_t axes = shape == 2 ? 3 : shape == 5 ? 2 : 1;
-    return (struct layer_normalize_attributes){.epsilon = 1e-3, .axes = axes, .kind = variant / SHAPES};
-}
-
-static struct tensor *layer_normalize_example(struct graph *graph, int variant, enum type type)
-{
-    struct layer_normalize_attributes attributes = example_attributes(variant);
-    if (attributes.kind >= NORMALS)
-        return NULL;
-    struct tensor *inputs[3] = {example_x(graph, variant, type, "x")};
-    struct shape shape = last_axes(&attributes, inputs[0]);
-    if (variant % SHAPES != 3)
-        inputs[1] = graph_weight(graph, "gamma", type, shape, true);
-    if (variant % SHAPES < 3)
-        inputs[2] = graph_weight(graph, "beta", type, shape, true);
-    return graph_add(graph, &op_layer_normalize, inputs, 3, &attributes, sizeof(attributes));
-}
-
 const struct op op_layer_normalize = {
     .name = "layer_normalize",
     .inputs = 3,
@@ -199,7 +157,6 @@ const struct op op_layer_normalize = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = layer_normalize_reference,
-    .example = layer_normalize_example,
 };
 
 /* ---- backward: dy, x, statistics, gamma -> dx, dgamma, dbeta ------------- */
@@ -211,12 +168,13 @@ static plim_status layer_normalize_gradient_infer(struct graph *graph, struct no
     TRY(need_alike(node, 0, 1, error));
     TRY(need_batched(node, 2, error));
     TRY(need_factors(node, 3, &attributes->layer, error));
-    struct shape statistics = statistics_shape(&attributes->layer, node->input[1]);
+    struct shape statistics = layer_normalize_statistics(&attributes->layer, node->input[1]);
     if (!is_real(node->input[2]->type) || !shape_equal(&node->input[2]->shape, &statistics))
         return misfit(node, error, "input 2 is not what layer_normalize made");
     output_like(graph, node, 0, node->input[0]);
     for (int k = 1; k < 3; k++)
-        output_of(graph, node, k, figures_type(node->input[1]), last_axes(&attributes->layer, node->input[1]), false);
+        output_of(graph, node, k, figures_type(node->input[1]),
+                  layer_normalize_axes(&attributes->layer, node->input[1]), false);
     return PLIM_OK;
 }
 
@@ -283,18 +241,6 @@ static void layer_normalize_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *layer_normalize_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct layer_normalize_gradient_attributes attributes = {example_attributes(variant), variant % 2 == 0};
-    if (attributes.layer.kind >= NORMALS)
-        return NULL;
-    struct tensor *inputs[4] = {example_x(graph, variant, type, "dy"), example_x(graph, variant, type, "x")};
-    inputs[2] = graph_input(graph, "positive:statistics", 2, type, statistics_shape(&attributes.layer, inputs[1]));
-    if (variant % SHAPES != 3)
-        inputs[3] = graph_weight(graph, "gamma", type, last_axes(&attributes.layer, inputs[1]), true);
-    return graph_add(graph, &op_layer_normalize_gradient, inputs, 4, &attributes, sizeof(attributes));
-}
-
 const struct op op_layer_normalize_gradient = {
     .name = "layer_normalize_gradient",
     .inputs = 4,
@@ -306,5 +252,4 @@ const struct op op_layer_normalize_gradient = {
     .in_place = 0,
     .cut = layer_normalize_gradient_cut,
     .reference = layer_normalize_gradient_reference,
-    .example = layer_normalize_gradient_example,
 };

@@ -52,6 +52,8 @@ struct layer_normalize_gradient_attributes {
     struct layer_normalize_attributes layer;
     int64_t sums; /* dgamma and dbeta are wanted */
 };
+struct shape layer_normalize_axes(const struct layer_normalize_attributes *attributes, const struct tensor *x);
+struct shape layer_normalize_statistics(const struct layer_normalize_attributes *attributes, const struct tensor *x);
 
 /* group_normalize: x[N, ..., c], gamma[c] and beta[c] (optional): channels in `groups` groups of neighbours, each
    normalised over its channels and all positions of a sample as NORMAL_LAYER is. Outputs y like x, statistics[N,

@@ -141,32 +141,10 @@ static void sparsemax_gradient_group(const struct group *group)
 
 /* ---- the ops ------------------------------------------------------------- */
 
-static const struct {
-    int rank;
-    int64_t row[3];
-    int64_t from_end;
-} examples[] = {{1, {10}, 0}, {1, {1}, 0}, {2, {3, 37}, 0}, {2, {3, 37}, 1}, {3, {2, 5, 3}, 1}, {3, {4, 2, 70}, 2}};
-
-static struct tensor *example_of(struct graph *graph, int variant, enum type type, const struct op *op,
-                                 const char *name)
-{
-    if (variant >= (int)(sizeof(examples) / sizeof(*examples)))
-        return NULL;
-    struct axis_attributes attributes = {examples[variant].from_end};
-    struct tensor *inputs[2] = {example_input(graph, name, type, examples[variant].rank, examples[variant].row)};
-    if (op->inputs == 2)
-        inputs[1] = example_input(graph, "positive:y", type, examples[variant].rank, examples[variant].row);
-    return graph_add(graph, op, inputs, op->inputs, &attributes, sizeof(attributes));
-}
-
-#define AXIS_OP(word, count, example_name, ...)                                                                        \
+#define AXIS_OP(word, count, ...)                                                                                      \
     static void word##_reference(const struct call *call)                                                              \
     {                                                                                                                  \
         each_group(call, word##_group);                                                                                \
-    }                                                                                                                  \
-    static struct tensor *word##_example(struct graph *graph, int variant, enum type type)                             \
-    {                                                                                                                  \
-        return example_of(graph, variant, type, &op_##word, example_name);                                             \
     }                                                                                                                  \
     const struct op op_##word = {.name = #word,                                                                        \
                                  .inputs = count,                                                                      \
@@ -176,7 +154,6 @@ static struct tensor *example_of(struct graph *graph, int variant, enum type typ
                                  .in_place = NO_INPUT,                                                                 \
                                  .cut = cut_elementwise,                                                               \
                                  .reference = word##_reference,                                                        \
-                                 .example = word##_example,                                                            \
                                  __VA_ARGS__};
 
 #define PAIR(word)                                                                                                     \
@@ -187,8 +164,8 @@ static struct tensor *example_of(struct graph *graph, int variant, enum type typ
             d_input[0] = graph_add(graph, &op_##word##_gradient, (struct tensor *[]){d_output[0], node->output[0]}, 2, \
                                    node->attributes, node->attributes_bytes);                                          \
     }                                                                                                                  \
-    AXIS_OP(word, 1, "x", .gradient = word##_back, .keeps_outputs = 1 << 0)                                            \
-    AXIS_OP(word##_gradient, 2, "dy", .no_gradient = NO_SECOND)
+    AXIS_OP(word, 1, .gradient = word##_back, .keeps_outputs = 1 << 0)                                                 \
+    AXIS_OP(word##_gradient, 2, .no_gradient = NO_SECOND)
 
 PAIR(softmax)
 PAIR(log_softmax)

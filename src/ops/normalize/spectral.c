@@ -1,19 +1,10 @@
 /* spectral.c - power iteration on a weight: spectral_sums, spectral_vector, spectral_divide. */
 #include <math.h>
-#include <stdio.h>
 
 #include "ops/update/update_own.h"
 
 #define EPSILON     1e-7 /* Keras's */
 #define NO_ITERATES "gradients take the divided weight as it is"
-
-static const struct shape kernels[] = {{2, {7, 5}}, {4, {3, 2, 4, 9}}, {2, {1, 1}}, {3, {2, 33, 3}}};
-
-static struct tensor *example_kernel(struct graph *graph, int variant, enum type type)
-{
-    bool there = variant < (int)(sizeof(kernels) / sizeof(kernels[0]));
-    return there ? graph_weight(graph, "w", type, kernels[variant], true) : NULL;
-}
 
 static plim_status need_vector(const struct node *node, int64_t columns, plim_error *error)
 {
@@ -68,30 +59,6 @@ static void sums_reference(const struct call *call)
     share(call, 0, columns, squares);
 }
 
-static struct tensor *sums_of(struct graph *graph, struct tensor *w, enum type type)
-{
-    return w ? binary(graph, &op_spectral_sums, w, graph_weight(graph, "u", type, shape_2(1, last_dim(w)), false))
-             : NULL;
-}
-
-static struct tensor *sums_example(struct graph *graph, int variant, enum type type)
-{
-    return sums_of(graph, example_kernel(graph, variant, type), type);
-}
-
-static struct tensor *sums_speed(struct graph *graph, struct speed *line, int variant, enum type type)
-{
-    static const struct {
-        const char *name;
-        struct shape shape;
-    } sizes[] = {{"discriminator 3x3 256 -> 256", {4, {3, 3, 256, 256}}}, {"dense 4096 -> 1024", {2, {4096, 1024}}}};
-    if (variant >= (int)(sizeof(sizes) / sizeof(sizes[0])))
-        return NULL;
-    graph->batch = 1;
-    snprintf(line->name, sizeof line->name, "%s", sizes[variant].name);
-    return sums_of(graph, graph_weight(graph, "w", type, sizes[variant].shape, true), type);
-}
-
 const struct op op_spectral_sums = {
     .name = "spectral_sums",
     .inputs = 2,
@@ -101,8 +68,6 @@ const struct op op_spectral_sums = {
     .in_place = NO_INPUT,
     .cut = sums_cut,
     .reference = sums_reference,
-    .example = sums_example,
-    .speed = sums_speed,
 };
 
 /* ---- spectral_vector --------------------------------------------------- */
@@ -141,15 +106,6 @@ static void vector_reference(const struct call *call)
         set(call, 1, 0, zero ? 1 : squares * of_w);
 }
 
-static struct tensor *vector_example(struct graph *graph, int variant, enum type type)
-{
-    static const int64_t columns[] = {5, 1, 40};
-    if (variant >= (int)(sizeof(columns) / sizeof(columns[0])))
-        return NULL;
-    return binary(graph, &op_spectral_vector, graph_state(graph, "positive:s", type, shape_1(columns[variant] + 1)),
-                  graph_weight(graph, "u", type, shape_2(1, columns[variant]), false));
-}
-
 const struct op op_spectral_vector = {
     .name = "spectral_vector",
     .inputs = 2,
@@ -159,7 +115,6 @@ const struct op op_spectral_vector = {
     .in_place = NO_INPUT,
     .cut = vector_cut,
     .reference = vector_reference,
-    .example = vector_example,
 };
 
 /* ---- spectral_divide --------------------------------------------------- */
@@ -187,12 +142,6 @@ static void divide_reference(const struct call *call)
         put(call, 0, i, get(call, 0, i) / sigma);
 }
 
-static struct tensor *divide_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *w = example_kernel(graph, variant, type);
-    return w ? binary(graph, &op_spectral_divide, w, graph_state(graph, "positive:sigma", type, shape_1(1))) : NULL;
-}
-
 const struct op op_spectral_divide = {
     .name = "spectral_divide",
     .inputs = 2,
@@ -202,5 +151,4 @@ const struct op op_spectral_divide = {
     .in_place = NO_INPUT,
     .cut = divide_cut,
     .reference = divide_reference,
-    .example = divide_example,
 };

@@ -32,31 +32,6 @@ static void standardize_back(struct graph *graph, struct node *node, struct tens
         d_input[0] = graph_add(graph, &op_standardize, d_output, 1, &back, sizeof(back));
 }
 
-static struct tensor *standardize_example(struct graph *graph, int variant, enum type type)
-{
-    static const float means[] = {0.5f, -2, 0.25f}, deviations[] = {2, 0.5f, 3};
-    struct standardize_attributes attributes = {means, deviations, variant == 0 ? 1 : 3, variant == 2};
-    struct tensor *x;
-    switch (variant) {
-    case 0:
-        x = example_input(graph, "x", type, ROW(7));
-        break;
-    case 1:
-        x = example_input(graph, "x", type, ROW(3));
-        break;
-    case 2:
-        x = example_input(graph, "x", type, ROW(50, 3));
-        break;
-    case 3:
-        attributes.mean = NULL;
-        x = example_input(graph, "x", type, ROW(2, 1, 3));
-        break;
-    default:
-        return NULL;
-    }
-    return graph_add(graph, &op_standardize, &x, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_standardize = {
     .name = "standardize",
     .inputs = 1,
@@ -67,5 +42,4 @@ const struct op op_standardize = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = standardize_reference,
-    .example = standardize_example,
 };

@@ -1,6 +1,5 @@
 /* batch_matmul.c - products of stacks of matrices, and their sums over samples. */
 #include "ops/helpers.h"
-#include "ops/products/model_products.h"
 
 /* The first axis of the matrices of a sample. */
 static int first_axis(const struct tensor *tensor)
@@ -148,55 +147,6 @@ static void batch_matmul_back(struct graph *graph, struct node *node, struct ten
                             : operand_gradient(graph, b, a, !turn_a, dc, false);
 }
 
-/* ---- examples ------------------------------------------------------------- */
-
-/* A stack of `inner` (0: no such axis) matrices, batched or not. */
-static struct tensor *example_stack(struct graph *graph, const char *name, enum type type, bool batched, int64_t inner,
-                                    const int64_t matrix[2])
-{
-    struct shape shape = {0};
-    if (batched)
-        shape.dim[shape.rank++] = graph->batch;
-    if (inner)
-        shape.dim[shape.rank++] = inner;
-    shape.dim[shape.rank++] = matrix[0];
-    shape.dim[shape.rank++] = matrix[1];
-    return batched ? graph_input(graph, name, 0, type, shape) : graph_weight(graph, name, type, shape, true);
-}
-
-static struct tensor *example_of(struct graph *graph, int variant, enum type type, const struct op *op)
-{
-    static const struct {
-        int64_t inner, m, k, n;
-        bool turn_a, turn_b, a_batched, b_batched;
-        int64_t a_inner, b_inner; /* 0: as `inner`; -1: no such axis */
-    } cases[] = {
-        {0, 3, 4, 5, false, false, true, true, 0, 0},    {2, 5, 3, 1, true, false, true, true, 0, 0},
-        {3, 1, 7, 4, false, true, true, true, 0, 0},     {2, 17, 9, 33, true, true, true, true, 0, 0},
-        {2, 3, 4, 5, false, false, true, false, 0, 0},   {2, 3, 4, 5, false, true, true, false, 0, -1},
-        {2, 4, 3, 6, true, false, false, true, -1, 0},   {0, 30, 5, 40, false, false, false, true, 0, 0},
-        {0, 31, 19, 35, true, false, true, false, 0, 0},
-    };
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
-        return NULL;
-    struct batch_matmul_attributes attributes = {cases[variant].turn_a, cases[variant].turn_b, 0};
-    if (op == &op_batch_matmul_sum)
-        attributes.shared = variant % 2;
-    int64_t inner = cases[variant].inner, m = cases[variant].m, k = cases[variant].k, n = cases[variant].n;
-    const int64_t a_matrix[2] = {attributes.transpose_a ? k : m, attributes.transpose_a ? m : k};
-    const int64_t b_matrix[2] = {attributes.transpose_b ? n : k, attributes.transpose_b ? k : n};
-    struct tensor *a =
-        example_stack(graph, "a", type, cases[variant].a_batched, cases[variant].a_inner ? 0 : inner, a_matrix);
-    struct tensor *b =
-        example_stack(graph, "b", type, cases[variant].b_batched, cases[variant].b_inner ? 0 : inner, b_matrix);
-    return graph_add(graph, op, (struct tensor *[]){a, b}, 2, &attributes, sizeof(attributes));
-}
-
-static struct tensor *batch_matmul_example(struct graph *graph, int variant, enum type type)
-{
-    return example_of(graph, variant, type, &op_batch_matmul);
-}
-
 const struct op op_batch_matmul = {
     .name = "batch_matmul",
     .inputs = 2,
@@ -208,8 +158,6 @@ const struct op op_batch_matmul = {
     .in_place = NO_INPUT,
     .cut = batch_matmul_cut,
     .reference = batch_matmul_reference,
-    .example = batch_matmul_example,
-    .speed = batch_matmul_speed,
 };
 
 /* ---- batch_matmul_sum ------------------------------------------------------ */
@@ -238,11 +186,6 @@ static void sum_reference(const struct call *call)
         }
 }
 
-static struct tensor *sum_example(struct graph *graph, int variant, enum type type)
-{
-    return example_of(graph, variant, type, &op_batch_matmul_sum);
-}
-
 const struct op op_batch_matmul_sum = {
     .name = "batch_matmul_sum",
     .inputs = 2,
@@ -253,6 +196,4 @@ const struct op op_batch_matmul_sum = {
     .in_place = NO_INPUT,
     .cut = batch_matmul_cut,
     .reference = sum_reference,
-    .example = sum_example,
-    .speed = batch_matmul_sum_speed,
 };

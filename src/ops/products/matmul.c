@@ -8,7 +8,6 @@
    columns are cut, each slice reads its own part of w and all samples. The same where
    a few samples of many rows would leave workers without work. */
 #include "ops/helpers.h"
-#include "ops/products/model_products.h"
 
 /* Columns of heavy outputs and rows of heavy gradients come in cache lines; rows of
    gradients over many samples in so many that what is read for them pays. */
@@ -204,62 +203,6 @@ static void matmul_gradient(struct graph *graph, struct node *node, struct tenso
     }
 }
 
-/* [N, rows, width], or [N, width] where rows is 0. */
-static struct tensor *example_rows(struct graph *graph, const char *name, enum type type, int64_t rows, int64_t width)
-{
-    if (rows == 0)
-        return example_input(graph, name, type, ROW(width));
-    return example_input(graph, name, type, ROW(rows, width));
-}
-
-/* Heads: [4, 3, 5] kernels apart and together again, light and heavy. */
-static struct tensor *example_heads(struct graph *graph, int variant, enum type type)
-{
-    const int64_t wide = variant / 4 ? 131 : 5;
-    bool apart = variant % 2 == 0, transposed = variant / 2 % 2;
-    struct matmul_attributes attributes = {.transposed = transposed, .inner_axes = apart ? 1 : 2};
-    struct shape w = apart ? shape_of(3, (int64_t[]){wide, 4, wide + 2}) : shape_of(3, (int64_t[]){4, wide, wide + 2});
-    bool two = apart == transposed; /* x ends in two axes */
-    struct tensor *x = two ? example_input(graph, "x", type, ROW(7, 4, apart ? wide + 2 : wide))
-                           : example_input(graph, "x", type, ROW(7, transposed ? wide + 2 : wide));
-    struct tensor *weight = graph_weight(graph, "w", type, w, true);
-    struct shape rest = apart ? shape_2(4, wide + 2) : shape_1(wide + 2);
-    struct tensor *bias = transposed ? NULL : graph_weight(graph, "bias", type, rest, true);
-    return graph_add(graph, &op_matmul, (struct tensor *[]){x, weight, bias}, 3, &attributes, sizeof(attributes));
-}
-
-static struct tensor *matmul_example(struct graph *graph, int variant, enum type type)
-{
-    static const struct {
-        int64_t in, out;
-        bool bias;
-        struct matmul_attributes attributes;
-        int64_t rows; /* of a sample; 0: no axis between */
-    } cases[] = {
-        {5, 3, true, {false, ACTIVATION_NONE, 0}, 0},
-        {7, 1, false, {false, ACTIVATION_NONE, 0}, 0},
-        {17, 33, true, {false, ACTIVATION_RELU, 0}, 0},
-        {9, 13, false, {true, ACTIVATION_NONE, 0}, 0},
-        {257, 263, true, {false, ACTIVATION_RELU, 0}, 0}, /* heavy */
-        {259, 261, false, {true, ACTIVATION_NONE, 0}, 0}, /* heavy */
-        {17, 33, true, {false, ACTIVATION_RELU, 0}, 3},
-        {9, 35, false, {true, ACTIVATION_NONE, 0}, 70},
-        {4, 1, true, {false, ACTIVATION_NONE, 0}, 5},
-        {257, 259, true, {false, ACTIVATION_NONE, 0}, 31}, /* heavy */
-        {259, 257, false, {true, ACTIVATION_NONE, 0}, 27}, /* heavy */
-    };
-    const int count = (int)(sizeof(cases) / sizeof(cases[0]));
-    if (variant >= count)
-        return variant < count + 8 ? example_heads(graph, variant - count, type) : NULL;
-    int64_t in = cases[variant].in, out = cases[variant].out;
-    bool transposed = cases[variant].attributes.transposed;
-    struct tensor *x = example_rows(graph, "x", type, cases[variant].rows, in);
-    struct tensor *w = graph_weight(graph, "w", type, transposed ? shape_2(out, in) : shape_2(in, out), true);
-    struct tensor *bias = cases[variant].bias ? graph_weight(graph, "bias", type, shape_1(out), true) : NULL;
-    return graph_add(graph, &op_matmul, (struct tensor *[]){x, w, bias}, 3, &cases[variant].attributes,
-                     sizeof(cases[variant].attributes));
-}
-
 const struct op op_matmul = {
     .name = "matmul",
     .inputs = 3,
@@ -273,8 +216,6 @@ const struct op op_matmul = {
     .in_place = NO_INPUT,
     .cut = matmul_cut,
     .reference = matmul_reference,
-    .example = matmul_example,
-    .speed = matmul_speed,
 };
 
 /* ---- matmul_weight_gradient -------------------------------------------- */
@@ -358,26 +299,6 @@ static void weight_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *weight_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    static const int64_t cases[][3] = {{5, 3},      {33, 1},     {17, 29},  {263, 257},
-                                       {17, 29, 3}, {9, 35, 70}, {5, 1, 4}, {261, 257, 61}};
-    const int count = (int)(sizeof(cases) / sizeof(cases[0]));
-    if (variant >= count + 4)
-        return NULL;
-    if (variant >= count) { /* heads: a kernel of three axes, light and heavy */
-        int64_t wide = variant < count + 2 ? 5 : 131;
-        struct matmul_weight_gradient_attributes axes = {1 + variant % 2, 2 - variant % 2};
-        struct tensor *one = example_input(graph, "one", type, ROW(7, wide));
-        struct tensor *heads = example_input(graph, "heads", type, ROW(7, 4, wide + 2));
-        struct tensor *pair[2] = {variant % 2 ? heads : one, variant % 2 ? one : heads};
-        return graph_add(graph, &op_matmul_weight_gradient, pair, 2, &axes, sizeof(axes));
-    }
-    struct tensor *x = example_rows(graph, "x", type, cases[variant][2], cases[variant][0]);
-    struct tensor *dy = example_rows(graph, "dy", type, cases[variant][2], cases[variant][1]);
-    return binary(graph, &op_matmul_weight_gradient, x, dy);
-}
-
 const struct op op_matmul_weight_gradient = {
     .name = "matmul_weight_gradient",
     .inputs = 2,
@@ -388,6 +309,4 @@ const struct op op_matmul_weight_gradient = {
     .in_place = NO_INPUT,
     .cut = weight_gradient_cut,
     .reference = weight_gradient_reference,
-    .example = weight_gradient_example,
-    .speed = matmul_weight_gradient_speed,
 };

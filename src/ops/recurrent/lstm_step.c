@@ -161,62 +161,6 @@ static void gradient_reference(const struct call *call)
         }
 }
 
-/* ---- examples ---------------------------------------------------------- */
-
-static const struct {
-    struct shape row; /* of a state */
-    bool product, before;
-    int of; /* the output that is differentiated */
-    struct lstm_step_attributes attributes;
-} cases[] = {
-    {{3, {2, 3, 5}}, true, true, RECURRENT_H, {RECURRENT_TANH, RECURRENT_SIGMOID}},
-    {{1, {1}}, false, false, RECURRENT_H, {RECURRENT_TANH, RECURRENT_SIGMOID}},
-    {{2, {4, 17}}, true, false, RECURRENT_EXTRA, {RECURRENT_SOFTSIGN, RECURRENT_HARD_SIGMOID}},
-    {{4, {2, 1, 3, 2}}, true, true, RECURRENT_EXTRA, {RECURRENT_LINEAR, RECURRENT_TANH}},
-    {{2, {3, 33}}, false, true, RECURRENT_H, {RECURRENT_ELU, RECURRENT_SIGMOID}},
-};
-#define CASES ((int)(sizeof(cases) / sizeof(cases[0])))
-
-static struct shape gates_row(int variant)
-{
-    struct shape row = cases[variant].row;
-    row.dim[row.rank - 1] *= 4;
-    return row;
-}
-
-static struct tensor *step_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= CASES)
-        return NULL;
-    struct shape gates = gates_row(variant), state = cases[variant].row;
-    struct tensor *inputs[LSTM_STEP_INPUTS] = {
-        [LSTM_STEP_X] = example_input(graph, "x", type, gates.rank, gates.dim),
-        [LSTM_STEP_PRODUCT] =
-            cases[variant].product ? example_input(graph, "product", type, gates.rank, gates.dim) : NULL,
-        [LSTM_STEP_C] = cases[variant].before ? example_input(graph, "c", type, state.rank, state.dim) : NULL,
-    };
-    struct tensor *y = graph_add(graph, &op_lstm_step, inputs, LSTM_STEP_INPUTS, &cases[variant].attributes,
-                                 sizeof cases[variant].attributes);
-    return y ? graph_output(y, cases[variant].of) : NULL;
-}
-
-static struct tensor *gradient_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= CASES)
-        return NULL;
-    struct shape gates = gates_row(variant), state = cases[variant].row;
-    bool cell = cases[variant].of == RECURRENT_EXTRA;
-    struct tensor *inputs[LSTM_STEP_BACK_INPUTS] = {
-        [LSTM_STEP_DH] = cell ? NULL : example_input(graph, "dh", type, state.rank, state.dim),
-        [LSTM_STEP_GATES] = example_input(graph, "positive:gates", type, gates.rank, gates.dim),
-        [LSTM_STEP_DONE_C] = example_input(graph, "c", type, state.rank, state.dim),
-        [LSTM_STEP_DC] = cell || cases[variant].before ? example_input(graph, "dc", type, state.rank, state.dim) : NULL,
-        [LSTM_STEP_BEFORE] = cases[variant].before ? example_input(graph, "before", type, state.rank, state.dim) : NULL,
-    };
-    return graph_add(graph, &op_lstm_step_gradient, inputs, LSTM_STEP_BACK_INPUTS, &cases[variant].attributes,
-                     sizeof cases[variant].attributes);
-}
-
 const struct op op_lstm_step = {
     .name = "lstm_step",
     .wide_only = RECURRENT_WIDE,
@@ -231,7 +175,6 @@ const struct op op_lstm_step = {
     .in_place = LSTM_STEP_X,
     .cut = step_cut,
     .reference = step_reference,
-    .example = step_example,
 };
 
 const struct op op_lstm_step_gradient = {
@@ -246,5 +189,4 @@ const struct op op_lstm_step_gradient = {
     .in_place = LSTM_STEP_GATES,
     .cut = step_cut,
     .reference = gradient_reference,
-    .example = gradient_example,
 };

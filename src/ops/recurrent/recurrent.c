@@ -1,4 +1,4 @@
-/* recurrent.c - what recurrent ops share: activations, checks, cut, the walk through steps, examples. */
+/* recurrent.c - what recurrent ops share: activations, checks, cut, the walk through steps. */
 #include <math.h>
 
 #include "ops/recurrent/recurrent_own.h"
@@ -187,37 +187,4 @@ double recurrence_kept(const struct recurrence *r, int64_t gate, int64_t u)
     uint64_t iteration = (uint64_t) * (const int64_t *)r->call->input[r->iteration];
     noise_bits(bits, r->attributes->seed, iteration, r->call->begin + r->n, i);
     return bits[noise_word(i)] >= dropout_threshold(r->attributes->dropout) ? 1 / (1 - r->attributes->dropout) : 0;
-}
-
-/* ---- examples ---------------------------------------------------------- */
-
-static const struct recurrent_example examples[] = {
-    {5, 4, 0, RECURRENT_TANH, RECURRENT_SIGMOID, true, false, false, false, 1},
-    {1, 1, 0, RECURRENT_TANH, RECURRENT_SIGMOID, false, false, false, false, 1},
-    {3, 6, 1, RECURRENT_TANH, RECURRENT_SIGMOID, true, true, false, false, 1},
-    {17, 3, 0, RECURRENT_SOFTSIGN, RECURRENT_HARD_SIGMOID, true, true, true, false, 1},
-    {4, 5, 1, RECURRENT_ELU, RECURRENT_TANH, true, false, true, true, 1},
-    {2, 4, 0, RECURRENT_LINEAR, RECURRENT_SIGMOID, true, true, true, true, 1},
-    {33, 2, 1, RECURRENT_TANH, RECURRENT_SIGMOID, false, true, true, false, 2},
-    {2, 18, 1, RECURRENT_TANH, RECURRENT_SIGMOID, true, false, true, false, 1},
-};
-
-const struct recurrent_example *recurrent_example(int variant)
-{
-    return variant < (int)(sizeof(examples) / sizeof(examples[0])) ? &examples[variant] : NULL;
-}
-
-struct recurrent_attributes recurrent_example_attributes(const struct recurrent_example *e, int64_t kind)
-{
-    return (struct recurrent_attributes){.kind = kind,
-                                         .reverse = e->reverse,
-                                         .activation = e->activation,
-                                         .recurrent_activation = e->recurrent_activation,
-                                         .dropout = e->dropout ? 0.4 : 0,
-                                         .seed = 11};
-}
-
-struct tensor *recurrent_example_iteration(struct graph *graph, const struct recurrent_example *e)
-{
-    return e->dropout ? graph_state(graph, "iteration", TYPE_I64, shape_1(1)) : NULL;
 }

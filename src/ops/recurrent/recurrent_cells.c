@@ -242,46 +242,6 @@ BACK(simple_rnn)
 BACK(gru)
 BACK(lstm)
 
-/* ---- examples ---------------------------------------------------------- */
-
-static struct tensor *example_of(struct graph *graph, int variant, enum type type, const struct op *op, int64_t kind)
-{
-    const struct recurrent_example *e = recurrent_example(variant);
-    if (!e)
-        return NULL;
-    struct recurrent_attributes attributes = recurrent_example_attributes(e, kind);
-    int64_t columns = e->units * recurrent_gates[kind];
-    struct tensor *inputs[RECURRENT_INPUTS] = {
-        [RECURRENT_Z] = example_input(graph, "z", type, ROW(e->steps, columns)),
-        [RECURRENT_KERNEL] = graph_weight(graph, "kernel", type, shape_2(e->units, columns), true),
-        [RECURRENT_MASK] = e->mask ? example_input(graph, "index:2", TYPE_BOOL, ROW(e->steps)) : NULL,
-        [RECURRENT_H0] = e->initial ? example_input(graph, "h0", type, ROW(e->units)) : NULL,
-        [RECURRENT_ITERATION] = recurrent_example_iteration(graph, e),
-    };
-    if (e->initial && kind == RECURRENT_LSTM)
-        inputs[RECURRENT_C0] = example_input(graph, "c0", type, ROW(e->units));
-    if (e->bias && kind == RECURRENT_GRU)
-        inputs[RECURRENT_BIAS] = graph_weight(graph, "bias", type, shape_2(2, columns), true);
-    struct tensor *y = graph_add(graph, op, inputs, RECURRENT_INPUTS, &attributes, sizeof(attributes));
-    int of = kind == RECURRENT_SIMPLE ? 0 : kind == RECURRENT_LSTM ? e->of : RECURRENT_H;
-    return y ? graph_output(y, of) : NULL;
-}
-
-static struct tensor *simple_example(struct graph *graph, int variant, enum type type)
-{
-    return example_of(graph, variant, type, &op_simple_rnn, RECURRENT_SIMPLE);
-}
-
-static struct tensor *gru_example(struct graph *graph, int variant, enum type type)
-{
-    return example_of(graph, variant / 2, type, &op_gru, variant % 2 ? RECURRENT_GRU_BEFORE : RECURRENT_GRU);
-}
-
-static struct tensor *lstm_example(struct graph *graph, int variant, enum type type)
-{
-    return example_of(graph, variant, type, &op_lstm, RECURRENT_LSTM);
-}
-
 #define KEPT (1 << RECURRENT_KERNEL | 1 << RECURRENT_MASK | 1 << RECURRENT_H0 | 1 << RECURRENT_ITERATION)
 #define OPTIONAL                                                                                                       \
     (1 << RECURRENT_BIAS | 1 << RECURRENT_MASK | 1 << RECURRENT_H0 | 1 << RECURRENT_C0 | 1 << RECURRENT_ITERATION)
@@ -300,7 +260,6 @@ const struct op op_simple_rnn = {
     .in_place = RECURRENT_Z,
     .cut = recurrent_cut,
     .reference = recurrent_reference,
-    .example = simple_example,
 };
 
 const struct op op_gru = {
@@ -317,7 +276,6 @@ const struct op op_gru = {
     .in_place = RECURRENT_Z,
     .cut = recurrent_cut,
     .reference = recurrent_reference,
-    .example = gru_example,
 };
 
 const struct op op_lstm = {
@@ -334,5 +292,4 @@ const struct op op_lstm = {
     .in_place = RECURRENT_Z,
     .cut = recurrent_cut,
     .reference = recurrent_reference,
-    .example = lstm_example,
 };

@@ -2,8 +2,6 @@
 
    dh0 (and dc0) hold what flows from step to step; what is left in them after the first step is the gradient of the
    state before it. dz takes the place of the gates, unit by unit. */
-#include <math.h>
-
 #include "ops/recurrent/recurrent_own.h"
 
 #define DH0  1
@@ -197,64 +195,20 @@ static void gradient_reference(const struct call *call)
     }
 }
 
-/* ---- examples ---------------------------------------------------------- */
-
-static struct tensor *gradient_example(struct graph *graph, int variant, enum type type, const struct op *op,
-                                       int64_t kind, int64_t gates)
-{
-    const struct recurrent_example *e = recurrent_example(variant);
-    if (!e)
-        return NULL;
-    struct recurrent_attributes attributes = recurrent_example_attributes(e, kind);
-    int64_t columns = e->units * gates;
-    bool simple = kind == RECURRENT_SIMPLE, lstm = kind == RECURRENT_LSTM;
-    struct tensor *inputs[RECURRENT_BACK_INPUTS] = {
-        [RECURRENT_DONE_GATES] = example_input(graph, "positive:gates", type, ROW(e->steps, columns)),
-        [RECURRENT_BACK_KERNEL] = graph_weight(graph, "kernel", type, shape_2(e->units, columns), true),
-        [RECURRENT_BACK_MASK] = e->mask ? example_input(graph, "index:2", TYPE_BOOL, ROW(e->steps)) : NULL,
-        [RECURRENT_BACK_ITERATION] = recurrent_example_iteration(graph, e),
-    };
-    if (!lstm || e->of == 1)
-        inputs[RECURRENT_DH] = example_input(graph, "dh", type, ROW(e->steps, e->units));
-    if (!simple)
-        inputs[RECURRENT_DONE_EXTRA] = example_input(graph, "extra", type, ROW(e->steps, e->units));
-    if (!simple && (!lstm || e->of != 1))
-        inputs[RECURRENT_OTHER] = example_input(graph, "other", type, ROW(e->steps, e->units));
-    if (!simple && e->initial)
-        inputs[RECURRENT_INITIAL] = example_input(graph, "initial", type, ROW(e->units));
-    return graph_add(graph, op, inputs, RECURRENT_BACK_INPUTS, &attributes, sizeof(attributes));
-}
-
-static struct tensor *simple_example(struct graph *graph, int variant, enum type type)
-{
-    return gradient_example(graph, variant, type, &op_simple_rnn_gradient, RECURRENT_SIMPLE, 1);
-}
-
-static struct tensor *gru_example(struct graph *graph, int variant, enum type type)
-{
-    return gradient_example(graph, variant / 2, type, &op_gru_gradient,
-                            variant % 2 ? RECURRENT_GRU_BEFORE : RECURRENT_GRU, 3);
-}
-
-static struct tensor *lstm_example(struct graph *graph, int variant, enum type type)
-{
-    return gradient_example(graph, variant, type, &op_lstm_gradient, RECURRENT_LSTM, 4);
-}
-
 #define OPTIONAL                                                                                                       \
     (1 << RECURRENT_DH | 1 << RECURRENT_DONE_EXTRA | 1 << RECURRENT_OTHER | 1 << RECURRENT_BACK_MASK |                 \
      1 << RECURRENT_INITIAL | 1 << RECURRENT_BACK_ITERATION)
-#define BACKWARD(word, outputs_, example_)                                                                             \
+#define BACKWARD(word, outputs_)                                                                                       \
     {                                                                                                                  \
         .name = word, .wide_only = RECURRENT_WIDE, .inputs = RECURRENT_BACK_INPUTS, .outputs = outputs_,               \
         .optional = OPTIONAL, .attributes_bytes = sizeof(struct recurrent_attributes), .infer = gradient_infer,        \
         .no_gradient = NO_SECOND, .in_place = RECURRENT_DONE_GATES, .cut = recurrent_cut,                              \
-        .reference = gradient_reference, .example = example_,                                                          \
+        .reference = gradient_reference,                                                                               \
     }
 
-const struct op op_simple_rnn_gradient = BACKWARD("simple_rnn_gradient", 2, simple_example);
-const struct op op_gru_gradient = BACKWARD("gru_gradient", 3, gru_example);
-const struct op op_lstm_gradient = BACKWARD("lstm_gradient", 3, lstm_example);
+const struct op op_simple_rnn_gradient = BACKWARD("simple_rnn_gradient", 2);
+const struct op op_gru_gradient = BACKWARD("gru_gradient", 3);
+const struct op op_lstm_gradient = BACKWARD("lstm_gradient", 3);
 
 /* ---- weights ----------------------------------------------------------- */
 
@@ -315,27 +269,6 @@ static void weight_reference(const struct call *call)
     }
 }
 
-/* Kinds by variant % 4. */
-static struct tensor *weight_example(struct graph *graph, int variant, enum type type)
-{
-    const struct recurrent_example *e = recurrent_example(variant / RECURRENT_KINDS);
-    int64_t kind = variant % RECURRENT_KINDS;
-    if (!e)
-        return NULL;
-    struct recurrent_attributes attributes = recurrent_example_attributes(e, kind);
-    attributes.bias = e->bias && kind == RECURRENT_GRU;
-    struct tensor *inputs[RECURRENT_WEIGHT_INPUTS] = {
-        [RECURRENT_ALL_H] = example_input(graph, "h", type, ROW(e->steps, e->units)),
-        [RECURRENT_DZ] = example_input(graph, "dz", type, ROW(e->steps, e->units * recurrent_gates[kind])),
-        [RECURRENT_WEIGHT_H0] = e->initial ? example_input(graph, "h0", type, ROW(e->units)) : NULL,
-        [RECURRENT_WEIGHT_ITERATION] = recurrent_example_iteration(graph, e),
-    };
-    if (recurrent_gates[kind] == 3)
-        inputs[RECURRENT_WEIGHT_EXTRA] = example_input(graph, "extra", type, ROW(e->steps, e->units));
-    return graph_add(graph, &op_recurrent_weight_gradient, inputs, RECURRENT_WEIGHT_INPUTS, &attributes,
-                     sizeof(attributes));
-}
-
 const struct op op_recurrent_weight_gradient = {
     .name = "recurrent_weight_gradient",
     .wide_only = RECURRENT_WIDE,
@@ -348,5 +281,4 @@ const struct op op_recurrent_weight_gradient = {
     .in_place = NO_INPUT,
     .cut = recurrent_cut,
     .reference = weight_reference,
-    .example = weight_example,
 };

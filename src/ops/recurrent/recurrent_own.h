@@ -40,14 +40,4 @@ plim_status need_step_mask(const struct node *node, int input, plim_error *error
 /* `work` is of a multiply-add of the kernel with each step. */
 void recurrent_cut(struct cut *cut, const struct node *node);
 
-/* For examples: number `variant` of a kind, or NULL after the last. */
-struct recurrent_example {
-    int64_t units, steps, reverse, activation, recurrent_activation;
-    bool bias, mask, initial, dropout;
-    int of; /* the output that is differentiated */
-};
-const struct recurrent_example *recurrent_example(int variant);
-struct recurrent_attributes recurrent_example_attributes(const struct recurrent_example *e, int64_t kind);
-struct tensor *recurrent_example_iteration(struct graph *graph, const struct recurrent_example *e);
-
 #endif

@@ -41,31 +41,6 @@ static void cumulative_sum_back(struct graph *graph, struct node *node, struct t
         d_input[0] = graph_add(graph, &op_cumulative_sum, d_output, 1, &back, sizeof(back));
 }
 
-static struct tensor *cumulative_sum_example(struct graph *graph, int variant, enum type type)
-{
-    struct cumulative_sum_attributes attributes = {1, variant % 2};
-    struct tensor *x;
-    switch (variant) {
-    case 0:
-        x = example_input(graph, "x", type, ROW(6, 21));
-        break;
-    case 1:
-        x = example_input(graph, "x", type, ROW(9));
-        break;
-    case 2:
-        x = example_input(graph, "x", type, ROW(3, 40));
-        attributes.axis = 2;
-        break;
-    case 3:
-        x = example_input(graph, "x", type, ROW(2, 3, 1));
-        attributes.axis = 2;
-        break;
-    default:
-        return NULL;
-    }
-    return graph_add(graph, &op_cumulative_sum, &x, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_cumulative_sum = {
     .name = "cumulative_sum",
     .inputs = 1,
@@ -76,7 +51,6 @@ const struct op op_cumulative_sum = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = cumulative_sum_reference,
-    .example = cumulative_sum_example,
 };
 
 /* ---- batch_sum and batch_spread ------------------------------------------- */
@@ -118,26 +92,6 @@ static void batch_sum_back(struct graph *graph, struct node *node, struct tensor
         d_input[0] = graph_add(graph, &op_batch_spread, d_output, 1, &back, sizeof(back));
 }
 
-static struct tensor *batch_sum_example(struct graph *graph, int variant, enum type type)
-{
-    struct batch_sum_attributes attributes = {variant % 2, 0};
-    struct tensor *x;
-    switch (variant) {
-    case 0:
-        x = example_input(graph, "x", type, ROW(3, 21));
-        break;
-    case 1:
-        x = example_input(graph, "x", type, ROW(2, 1, 5));
-        break;
-    case 2:
-        x = example_input(graph, "x", type, 0, NULL);
-        break;
-    default:
-        return NULL;
-    }
-    return graph_add(graph, &op_batch_sum, &x, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_batch_sum = {
     .name = "batch_sum",
     .inputs = 1,
@@ -148,7 +102,6 @@ const struct op op_batch_sum = {
     .in_place = NO_INPUT,
     .cut = batch_sum_cut,
     .reference = batch_sum_reference,
-    .example = batch_sum_example,
 };
 
 static plim_status batch_spread_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -183,16 +136,6 @@ static void batch_spread_back(struct graph *graph, struct node *node, struct ten
         d_input[0] = graph_add(graph, &op_batch_sum, d_output, 1, &back, sizeof(back));
 }
 
-static struct tensor *batch_spread_example(struct graph *graph, int variant, enum type type)
-{
-    struct batch_sum_attributes attributes = {variant % 2, variant == 2};
-    static const struct shape shapes[] = {{2, {3, 21}}, {3, {2, 1, 5}}, {1, {1}}};
-    if (variant > 2)
-        return NULL;
-    struct tensor *d = graph_weight(graph, "d", type, shapes[variant], true);
-    return graph_add(graph, &op_batch_spread, &d, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_batch_spread = {
     .name = "batch_spread",
     .inputs = 1,
@@ -203,5 +146,4 @@ const struct op op_batch_spread = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_spread_reference,
-    .example = batch_spread_example,
 };

@@ -54,37 +54,6 @@ static void arg_max_reference(const struct call *call)
     }
 }
 
-static struct tensor *arg_max_example(struct graph *graph, int variant, enum type type)
-{
-    struct arg_max_attributes attributes = {.keep = variant % 2, .least = variant % 3 == 1};
-    struct tensor *x;
-    switch (variant) {
-    case 0:
-        attributes.axis = 2;
-        x = example_input(graph, "x", type, ROW(3, 37));
-        break;
-    case 1:
-        attributes.axis = 1;
-        x = example_input(graph, "label:3 of x", type, ROW(9));
-        break;
-    case 2:
-        attributes.axis = 1;
-        x = example_input(graph, "label:4 of x", type, ROW(7, 21));
-        break;
-    case 3:
-        attributes.axis = 2;
-        x = example_input(graph, "x", type, ROW(2, 1, 5));
-        break;
-    case 4:
-        attributes.axis = 3;
-        x = example_input(graph, "label:2 of x", type, ROW(2, 3, 70));
-        break;
-    default:
-        return NULL;
-    }
-    return graph_add(graph, &op_arg_max, &x, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_arg_max = {
     .name = "arg_max",
     .inputs = 1,
@@ -95,7 +64,6 @@ const struct op op_arg_max = {
     .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = arg_max_reference,
-    .example = arg_max_example,
 };
 
 /* ---- top_k --------------------------------------------------------------- */
@@ -156,30 +124,6 @@ static void top_k_back(struct graph *graph, struct node *node, struct tensor *co
                                sizeof(back));
 }
 
-static struct tensor *top_k_example(struct graph *graph, int variant, enum type type)
-{
-    static const int64_t ks[] = {3, 1, 5, 40};
-    struct top_k_attributes attributes = {ks[variant & 3]};
-    struct tensor *x;
-    switch (variant) {
-    case 0:
-        x = example_input(graph, "x", type, ROW(2, 17));
-        break;
-    case 1:
-        x = example_input(graph, "x", type, ROW(1));
-        break;
-    case 2:
-        x = example_input(graph, "x", type, ROW(5));
-        break;
-    case 3:
-        x = example_input(graph, "label:6 of x", type, ROW(3, 100));
-        break;
-    default:
-        return NULL;
-    }
-    return graph_add(graph, &op_top_k, &x, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_top_k = {
     .name = "top_k",
     .inputs = 1,
@@ -191,7 +135,6 @@ const struct op op_top_k = {
     .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = top_k_reference,
-    .example = top_k_example,
 };
 
 /* ---- top_k_gradient: dy, places -> dx ------------------------------------- */
@@ -228,16 +171,6 @@ static void top_k_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *top_k_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct top_k_gradient_attributes attributes = {variant ? 19 : 5};
-    if (variant > 1)
-        return NULL;
-    struct tensor *dy = example_input(graph, "dy", type, ROW(3, 1)), *places;
-    places = example_input(graph, variant ? "index:19" : "index:5", TYPE_I32, ROW(3, 1));
-    return graph_add(graph, &op_top_k_gradient, (struct tensor *[]){dy, places}, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_top_k_gradient = {
     .name = "top_k_gradient",
     .inputs = 2,
@@ -248,5 +181,4 @@ const struct op op_top_k_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = top_k_gradient_reference,
-    .example = top_k_gradient_example,
 };

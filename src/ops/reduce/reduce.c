@@ -34,31 +34,6 @@ static void sum_rows_reference(const struct call *call)
     }
 }
 
-static struct tensor *example_rows(struct graph *graph, int variant, enum type type, const char *name)
-{
-    switch (variant) {
-    case 0:
-        return example_input(graph, name, type, ROW(10));
-    case 1:
-        return example_input(graph, name, type, ROW(1));
-    case 2:
-        return example_input(graph, name, type, ROW(3, 2, 37));
-    default:
-        return NULL;
-    }
-}
-
-static struct tensor *sum_rows_example(struct graph *graph, int variant, enum type type)
-{
-    struct sum_rows_attributes two = {2};
-    if (variant == 3) {
-        struct tensor *heads = example_input(graph, "x", type, ROW(3, 2, 37));
-        return graph_add(graph, &op_sum_rows, &heads, 1, &two, sizeof(two));
-    }
-    struct tensor *x = example_rows(graph, variant, type, "x");
-    return x ? unary(graph, &op_sum_rows, x) : NULL;
-}
-
 const struct op op_sum_rows = {
     .name = "sum_rows",
     .inputs = 1,
@@ -69,7 +44,6 @@ const struct op op_sum_rows = {
     .in_place = NO_INPUT,
     .cut = sum_rows_cut,
     .reference = sum_rows_reference,
-    .example = sum_rows_example,
 };
 
 /* ---- sum_last: [N, ..., c] -> [N, ..., 1] ------------------------------ */
@@ -107,12 +81,6 @@ static void sum_last_back(struct graph *graph, struct node *node, struct tensor 
         d_input[0] = graph_add(graph, &op_spread_last, d_output, 1, &back, sizeof(back));
 }
 
-static struct tensor *sum_last_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *x = example_rows(graph, variant, type, "x");
-    return x ? unary(graph, &op_sum_last, x) : NULL;
-}
-
 const struct op op_sum_last = {
     .name = "sum_last",
     .inputs = 1,
@@ -122,7 +90,6 @@ const struct op op_sum_last = {
     .in_place = NO_INPUT,
     .cut = sum_rows_cut,
     .reference = sum_last_reference,
-    .example = sum_last_example,
 };
 
 /* ---- spread_last: [N, ..., 1] -> [N, ..., c] --------------------------- */
@@ -159,16 +126,6 @@ static void spread_last_back(struct graph *graph, struct node *node, struct tens
         d_input[0] = unary(graph, &op_sum_last, d_output[0]);
 }
 
-static struct tensor *spread_last_example(struct graph *graph, int variant, enum type type)
-{
-    static const int64_t extents[] = {10, 1, 37};
-    if (variant > 2)
-        return NULL;
-    struct spread_attributes attributes = {extents[variant]};
-    struct tensor *x = variant == 2 ? example_input(graph, "x", type, ROW(3, 2, 1)) : example_rows(graph, 1, type, "x");
-    return graph_add(graph, &op_spread_last, &x, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_spread_last = {
     .name = "spread_last",
     .inputs = 1,
@@ -179,7 +136,6 @@ const struct op op_spread_last = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = spread_last_reference,
-    .example = spread_last_example,
 };
 
 /* ---- batch_mean: x[N] -> [1] ------------------------------------------- */
@@ -211,13 +167,6 @@ static void batch_mean_back(struct graph *graph, struct node *node, struct tenso
         d_input[0] = binary(graph, &op_batch_mean_gradient, d_output[0], node->input[0]);
 }
 
-static struct tensor *batch_mean_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant > 0)
-        return NULL;
-    return unary(graph, &op_batch_mean, example_input(graph, "x", type, 0, NULL));
-}
-
 const struct op op_batch_mean = {
     .name = "batch_mean",
     .inputs = 1,
@@ -228,7 +177,6 @@ const struct op op_batch_mean = {
     .in_place = NO_INPUT,
     .cut = sum_rows_cut,
     .reference = batch_mean_reference,
-    .example = batch_mean_example,
 };
 
 /* ---- batch_mean_gradient: d[1], x[N] -> [N] ---------------------------- */
@@ -256,14 +204,6 @@ static void batch_mean_gradient_reference(const struct call *call)
         set(call, 0, i, d / (double)call->count);
 }
 
-static struct tensor *batch_mean_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant > 1)
-        return NULL;
-    struct tensor *d = variant ? graph_weight(graph, "d", type, shape_1(1), false) : NULL;
-    return binary(graph, &op_batch_mean_gradient, d, example_input(graph, "x", type, 0, NULL));
-}
-
 const struct op op_batch_mean_gradient = {
     .name = "batch_mean_gradient",
     .inputs = 2,
@@ -274,5 +214,4 @@ const struct op op_batch_mean_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_mean_gradient_reference,
-    .example = batch_mean_gradient_example,
 };

@@ -61,7 +61,7 @@ int64_t reduce_value(const struct reduce_walk *walk, int64_t r)
     return walk_offset(walk, r, true);
 }
 
-static struct shape reduced_shape(const struct shape *shape, int64_t axes, bool keep)
+struct shape reduced_shape(const struct shape *shape, int64_t axes, bool keep)
 {
     struct shape out = {0};
     for (int i = 0; i < shape->rank; i++) {
@@ -132,56 +132,6 @@ static void for_each(const struct call *call, int x, void (*visit)(const struct 
     }
 }
 
-/* Several axes, one, none, all; kept and not. */
-static const struct {
-    int64_t axes, keep;
-    int rank;
-    int64_t row[4];
-} examples[] = {
-    {1 << 2, 0, 2, {3, 37}},
-    {1 << 1, 1, 2, {7, 19}},
-    {1 << 1 | 1 << 3, 0, 4, {2, 3, 4, 5}},
-    {1 << 1 | 1 << 2, 0, 3, {3, 2, 40}},
-    {0, 0, 1, {5}},
-    {1 << 1, 1, 1, {1}},
-    {1 << 2 | 1 << 4, 1, 4, {2, 3, 4, 5}},
-    {1 << 1 | 1 << 2 | 1 << 3, 0, 3, {4, 3, 5}},
-};
-#define EXAMPLES (int)(sizeof(examples) / sizeof(examples[0]))
-
-static struct tensor *example_x(struct graph *graph, int variant, enum type type, const char *name)
-{
-    return variant < EXAMPLES ? example_input(graph, name, type, examples[variant].rank, examples[variant].row) : NULL;
-}
-
-/* With both values of `choice` where an op has one. */
-static struct tensor *example_of(struct graph *graph, int variant, enum type type, const struct op *op, int choices,
-                                 const char *name)
-{
-    int choice = variant / EXAMPLES;
-    if (choice >= choices)
-        return NULL;
-    struct reduce_attributes attributes = {examples[variant % EXAMPLES].axes, examples[variant % EXAMPLES].keep,
-                                           choice};
-    struct tensor *x = example_x(graph, variant % EXAMPLES, type, name);
-    return graph_add(graph, op, &x, 1, &attributes, sizeof(attributes));
-}
-
-/* dy, x and, with `last`, y. */
-static struct tensor *gradient_example(struct graph *graph, int variant, enum type type, const struct op *op,
-                                       const char *name, const char *last)
-{
-    if (variant >= EXAMPLES)
-        return NULL;
-    struct reduce_attributes attributes = {examples[variant].axes, examples[variant].keep, 0};
-    struct tensor *x = example_x(graph, variant, type, name);
-    struct shape shape = reduced_shape(&x->shape, attributes.axes, attributes.keep);
-    struct tensor *inputs[3] = {graph_input(graph, "dy", 1, type, shape), x, NULL};
-    if (last)
-        inputs[2] = graph_input(graph, last, 2, type, shape);
-    return graph_add(graph, op, inputs, last ? 3 : 2, &attributes, sizeof(attributes));
-}
-
 static plim_status gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     const struct reduce_attributes *attributes = node->attributes;
@@ -238,11 +188,6 @@ static void reduce_sum_back(struct graph *graph, struct node *node, struct tenso
         d_input[0] = graph_add(graph, &op_reduce_spread, d_output, 1, &back, sizeof(back));
 }
 
-static struct tensor *reduce_sum_example(struct graph *graph, int variant, enum type type)
-{
-    return example_of(graph, variant, type, &op_reduce_sum, 2, "x");
-}
-
 const struct op op_reduce_sum = {
     .name = "reduce_sum",
     .inputs = 1,
@@ -253,7 +198,6 @@ const struct op op_reduce_sum = {
     .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_sum_reference,
-    .example = reduce_sum_example,
 };
 
 static plim_status reduce_spread_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -300,19 +244,6 @@ static void reduce_spread_back(struct graph *graph, struct node *node, struct te
     d_input[0] = attributes->factor == 1 ? sum : graph_add(graph, &op_scale, &sum, 1, &scale, sizeof(scale));
 }
 
-static struct tensor *reduce_spread_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= EXAMPLES)
-        return NULL;
-    struct reduce_spread_attributes attributes = {
-        examples[variant].axes, examples[variant].keep, variant % 2 ? 0.25 : 1, examples[variant].rank, {0}};
-    struct shape shape = {.rank = 1, .dim = {graph->batch}};
-    for (int i = 0; i < examples[variant].rank; i++)
-        shape.dim[shape.rank++] = attributes.row[i] = examples[variant].row[i];
-    struct tensor *y = graph_input(graph, "y", 0, type, reduced_shape(&shape, attributes.axes, attributes.keep));
-    return graph_add(graph, &op_reduce_spread, &y, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_reduce_spread = {
     .name = "reduce_spread",
     .inputs = 1,
@@ -323,7 +254,6 @@ const struct op op_reduce_spread = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = reduce_spread_reference,
-    .example = reduce_spread_example,
 };
 
 /* ---- reduce_max ----------------------------------------------------------- */
@@ -352,11 +282,6 @@ static void reduce_max_back(struct graph *graph, struct node *node, struct tenso
         back_with(graph, node, &op_reduce_max_gradient, d_output[0], true, &d_input[0]);
 }
 
-static struct tensor *reduce_max_example(struct graph *graph, int variant, enum type type)
-{
-    return example_of(graph, variant, type, &op_reduce_max, 2, "x");
-}
-
 const struct op op_reduce_max = {
     .name = "reduce_max",
     .inputs = 1,
@@ -369,7 +294,6 @@ const struct op op_reduce_max = {
     .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_max_reference,
-    .example = reduce_max_example,
 };
 
 static void max_back_one(const struct one *one)
@@ -386,12 +310,6 @@ static void reduce_max_gradient_reference(const struct call *call)
     for_each(call, 1, max_back_one);
 }
 
-/* Whole numbers: several are the largest. */
-static struct tensor *reduce_max_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    return gradient_example(graph, variant, type, &op_reduce_max_gradient, "label:3 of x", "label:3 of y");
-}
-
 const struct op op_reduce_max_gradient = {
     .name = "reduce_max_gradient",
     .inputs = 3,
@@ -402,7 +320,6 @@ const struct op op_reduce_max_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = reduce_max_gradient_reference,
-    .example = reduce_max_gradient_example,
 };
 
 /* ---- reduce_prod ---------------------------------------------------------- */
@@ -427,11 +344,6 @@ static void reduce_prod_back(struct graph *graph, struct node *node, struct tens
         back_with(graph, node, &op_reduce_prod_gradient, d_output[0], false, &d_input[0]);
 }
 
-static struct tensor *reduce_prod_example(struct graph *graph, int variant, enum type type)
-{
-    return example_of(graph, variant, type, &op_reduce_prod, 1, "x");
-}
-
 const struct op op_reduce_prod = {
     .name = "reduce_prod",
     .inputs = 1,
@@ -443,7 +355,6 @@ const struct op op_reduce_prod = {
     .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_prod_reference,
-    .example = reduce_prod_example,
 };
 
 /* Of all that are not 0, and how many are: with one 0, only its own gradient is not. */
@@ -466,12 +377,6 @@ static void reduce_prod_gradient_reference(const struct call *call)
     for_each(call, 1, prod_back_one);
 }
 
-/* Half of them with zeros. */
-static struct tensor *reduce_prod_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    return gradient_example(graph, variant, type, &op_reduce_prod_gradient, variant % 2 ? "label:7 of x" : "x", NULL);
-}
-
 const struct op op_reduce_prod_gradient = {
     .name = "reduce_prod_gradient",
     .inputs = 2,
@@ -482,7 +387,6 @@ const struct op op_reduce_prod_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = reduce_prod_gradient_reference,
-    .example = reduce_prod_gradient_example,
 };
 
 /* ---- reduce_variance ------------------------------------------------------ */
@@ -515,11 +419,6 @@ static void reduce_variance_back(struct graph *graph, struct node *node, struct 
         back_with(graph, node, &op_reduce_variance_gradient, d_output[0], false, &d_input[0]);
 }
 
-static struct tensor *reduce_variance_example(struct graph *graph, int variant, enum type type)
-{
-    return example_of(graph, variant, type, &op_reduce_variance, 1, "x");
-}
-
 const struct op op_reduce_variance = {
     .name = "reduce_variance",
     .inputs = 1,
@@ -531,7 +430,6 @@ const struct op op_reduce_variance = {
     .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_variance_reference,
-    .example = reduce_variance_example,
 };
 
 static void variance_back_one(const struct one *one)
@@ -546,11 +444,6 @@ static void reduce_variance_gradient_reference(const struct call *call)
     for_each(call, 1, variance_back_one);
 }
 
-static struct tensor *reduce_variance_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    return gradient_example(graph, variant, type, &op_reduce_variance_gradient, "x", NULL);
-}
-
 const struct op op_reduce_variance_gradient = {
     .name = "reduce_variance_gradient",
     .inputs = 2,
@@ -561,7 +454,6 @@ const struct op op_reduce_variance_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = reduce_variance_gradient_reference,
-    .example = reduce_variance_gradient_example,
 };
 
 /* ---- reduce_logsumexp ----------------------------------------------------- */
@@ -590,11 +482,6 @@ static void reduce_logsumexp_back(struct graph *graph, struct node *node, struct
         back_with(graph, node, &op_reduce_logsumexp_gradient, d_output[0], true, &d_input[0]);
 }
 
-static struct tensor *reduce_logsumexp_example(struct graph *graph, int variant, enum type type)
-{
-    return example_of(graph, variant, type, &op_reduce_logsumexp, 1, "x");
-}
-
 const struct op op_reduce_logsumexp = {
     .name = "reduce_logsumexp",
     .inputs = 1,
@@ -607,7 +494,6 @@ const struct op op_reduce_logsumexp = {
     .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_logsumexp_reference,
-    .example = reduce_logsumexp_example,
 };
 
 static void logsumexp_back_one(const struct one *one)
@@ -622,11 +508,6 @@ static void reduce_logsumexp_gradient_reference(const struct call *call)
     for_each(call, 1, logsumexp_back_one);
 }
 
-static struct tensor *reduce_logsumexp_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    return gradient_example(graph, variant, type, &op_reduce_logsumexp_gradient, "x", "y");
-}
-
 const struct op op_reduce_logsumexp_gradient = {
     .name = "reduce_logsumexp_gradient",
     .inputs = 3,
@@ -637,7 +518,6 @@ const struct op op_reduce_logsumexp_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = reduce_logsumexp_gradient_reference,
-    .example = reduce_logsumexp_gradient_example,
 };
 
 /* ---- reduce_any ----------------------------------------------------------- */
@@ -667,12 +547,6 @@ static void reduce_any_reference(const struct call *call)
     for_each(call, 0, any_one);
 }
 
-static struct tensor *reduce_any_example(struct graph *graph, int variant, enum type type)
-{
-    (void)type;
-    return example_of(graph, variant, variant % 2 ? TYPE_BOOL : TYPE_U8, &op_reduce_any, 2, "label:2 of x");
-}
-
 const struct op op_reduce_any = {
     .name = "reduce_any",
     .inputs = 1,
@@ -683,5 +557,4 @@ const struct op op_reduce_any = {
     .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_any_reference,
-    .example = reduce_any_example,
 };

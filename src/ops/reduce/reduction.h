@@ -63,6 +63,7 @@ struct reduce_walk {
     int64_t in, out;         /* elements of a sample of x, of y */
     int64_t values;          /* of x in one of y */
 };
+struct shape reduced_shape(const struct shape *shape, int64_t axes, bool keep);
 void reduce_walk_init(struct reduce_walk *walk, int64_t axes, int rank, const int64_t *row);
 /* The first element of x of element o of y; how far behind it value r is. */
 int64_t reduce_first(const struct reduce_walk *walk, int64_t o);

@@ -98,56 +98,6 @@ struct tensor *sum_to_like(struct graph *graph, struct tensor *d, struct tensor 
     return graph_add(graph, &op_sum_to, (struct tensor *[]){d, factor}, 2, &attributes, sizeof(attributes));
 }
 
-/* ---- examples ------------------------------------------------------------ */
-
-struct example {
-    int rank, to_rank;
-    int64_t row[4], to[4]; /* of one sample, where there is a batch */
-    bool batched, to_batched, factor;
-};
-
-static const struct example examples[] = {
-    {3, 1, {2, 3, 37}, {37}, true, false, false},
-    {3, 3, {2, 3, 70}, {1, 1, 70}, true, true, true},
-    {3, 3, {2, 3, 70}, {1, 1, 70}, true, true, false},
-    {2, 1, {3, 19}, {1}, true, false, false},
-    {2, 1, {3, 19}, {1}, true, false, true},
-    {2, 2, {3, 19}, {3, 1}, true, true, false},
-    {2, 3, {3, 19}, {1, 3, 1}, true, false, true},
-    {3, 4, {2, 3, 5}, {1, 2, 1, 5}, true, false, true},
-    {3, 1, {2, 3, 5}, {5}, true, true, false},
-    {4, 4, {2, 3, 2, 5}, {2, 1, 2, 1}, true, true, true},
-    {0, 1, {0}, {1}, true, false, true},
-    {2, 2, {3, 4}, {3, 1}, false, false, true},
-    {2, 1, {3, 4}, {4}, false, false, false},
-    {3, 2, {300, 2, 3}, {1, 3}, true, false, true},
-    {1, 1, {700}, {1}, true, true, true},
-    {4, 4, {2, 3, 2, 5}, {1, 3, 1, 5}, true, false, false},
-};
-
-static struct tensor *example_side(struct graph *graph, const struct example *example, const char *name, enum type type)
-{
-    if (example->batched)
-        return example_input(graph, name, type, example->rank, example->row);
-    return graph_weight(graph, name, type, shape_of(example->rank, example->row), true);
-}
-
-static struct tensor *sum_to_example(struct graph *graph, int variant, enum type type)
-{
-    struct sum_to_attributes attributes = {0};
-    if (variant >= (int)(sizeof(examples) / sizeof(*examples)))
-        return NULL;
-    const struct example *example = &examples[variant];
-    struct tensor *x = example_side(graph, example, "x", type);
-    struct tensor *factor = example->factor ? example_side(graph, example, "factor", type) : NULL;
-    attributes.batched = example->to_batched;
-    if (example->to_batched)
-        attributes.shape.dim[attributes.shape.rank++] = graph->batch;
-    for (int k = 0; k < example->to_rank; k++)
-        attributes.shape.dim[attributes.shape.rank++] = example->to[k];
-    return graph_add(graph, &op_sum_to, (struct tensor *[]){x, factor}, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_sum_to = {
     .name = "sum_to",
     .inputs = 2,
@@ -159,5 +109,4 @@ const struct op op_sum_to = {
     .in_place = NO_INPUT,
     .cut = sum_to_cut,
     .reference = sum_to_reference,
-    .example = sum_to_example,
 };

@@ -1,6 +1,4 @@
 /* arrange.c - transpose and concatenate, and what is built from them: stack, split, reshape. */
-#include <string.h>
-
 #include "ops/helpers.h"
 
 /* ---- transpose ----------------------------------------------------------- */
@@ -50,26 +48,6 @@ static void transpose_back(struct graph *graph, struct node *node, struct tensor
         d_input[0] = graph_add(graph, &op_transpose, d_output, 1, &back, sizeof(back));
 }
 
-static struct tensor *transpose_example(struct graph *graph, int variant, enum type type)
-{
-    static const struct {
-        struct shape row;
-        int axes[MOST_AXES];
-    } cases[] = {
-        {{2, {5, 37}}, {0, 2, 1}},
-        {{3, {3, 4, 5}}, {0, 3, 1, 2}},
-        {{3, {3, 4, 5}}, {0, 2, 1, 3}},
-        {{1, {7}}, {0, 1}},
-        {{4, {2, 3, 1, 5}}, {0, 4, 2, 3, 1}},
-        {{2, {35, 33}}, {0, 2, 1}},
-        {{5, {2, 3, 2, 3, 2}}, {0, 5, 3, 4, 1, 2}},
-    };
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
-        return NULL;
-    struct tensor *x = example_input(graph, "x", type, cases[variant].row.rank, cases[variant].row.dim);
-    return transpose(graph, x, cases[variant].axes);
-}
-
 const struct op op_transpose = {
     .name = "transpose",
     .inputs = 1,
@@ -81,7 +59,6 @@ const struct op op_transpose = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = transpose_reference,
-    .example = transpose_example,
 };
 
 struct tensor *transpose(struct graph *graph, struct tensor *x, const int *axes)
@@ -162,29 +139,6 @@ static void concatenate_back(struct graph *graph, struct node *node, struct tens
     }
 }
 
-static struct tensor *concatenate_example(struct graph *graph, int variant, enum type type)
-{
-    static const struct {
-        int axis, count;
-        struct shape row;
-        int64_t extent[MOST_INPUTS]; /* of the axis, by input */
-    } cases[] = {
-        {1, 2, {1, {0}}, {5, 3}},       {3, 3, {3, {2, 3, 0}}, {16, 1, 7}},
-        {1, 2, {3, {0, 3, 2}}, {4, 2}}, {2, 4, {3, {2, 0, 1}}, {1, 2, 3, 4}},
-        {1, 1, {1, {0}}, {6}},
-    };
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
-        return NULL;
-    struct concatenate_attributes attributes = {cases[variant].axis};
-    struct tensor *x[MOST_INPUTS];
-    for (int i = 0; i < cases[variant].count; i++) {
-        struct shape row = cases[variant].row;
-        row.dim[cases[variant].axis - 1] = cases[variant].extent[i];
-        x[i] = example_input(graph, "x", type, row.rank, row.dim);
-    }
-    return graph_add(graph, &op_concatenate, x, cases[variant].count, &attributes, sizeof(attributes));
-}
-
 const struct op op_concatenate = {
     .name = "concatenate",
     .inputs = MOST_INPUTS,
@@ -197,7 +151,6 @@ const struct op op_concatenate = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = concatenate_reference,
-    .example = concatenate_example,
 };
 
 static struct tensor *join(struct graph *graph, struct tensor *const *x, int count, int axis)

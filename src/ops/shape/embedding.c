@@ -55,33 +55,6 @@ static void embedding_back(struct graph *graph, struct node *node, struct tensor
                                &back, sizeof(back));
 }
 
-static const struct {
-    enum type type;
-    const char *name;
-    int rank;
-    int64_t row[2], rows, width;
-} examples[] = {
-    {TYPE_I64, "index:7", 1, {5}, 7, 3},       {TYPE_U8, "index:2", 0, {0}, 9, 1},
-    {TYPE_I32, "index:40", 2, {3, 4}, 41, 19}, {TYPE_F32, "index:11", 1, {1}, 11, 17},
-    {TYPE_I16, "index:3", 1, {9}, 3, 64},
-};
-#define EXAMPLES (int)(sizeof(examples) / sizeof(examples[0]))
-
-static struct tensor *example_ids(struct graph *graph, int variant)
-{
-    return example_input(graph, examples[variant].name, examples[variant].type, examples[variant].rank,
-                         examples[variant].row);
-}
-
-static struct tensor *embedding_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= EXAMPLES)
-        return NULL;
-    struct shape shape = shape_2(examples[variant].rows, examples[variant].width);
-    struct tensor *ids = example_ids(graph, variant);
-    return binary(graph, &op_embedding, ids, graph_weight(graph, "w", type, shape, true));
-}
-
 const struct op op_embedding = {
     .name = "embedding",
     .inputs = 2,
@@ -92,7 +65,6 @@ const struct op op_embedding = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = embedding_reference,
-    .example = embedding_example,
 };
 
 /* ---- embedding_gradient --------------------------------------------------- */
@@ -137,18 +109,6 @@ static void gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *gradient_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= EXAMPLES)
-        return NULL;
-    struct embedding_gradient_attributes attributes = {examples[variant].rows};
-    int64_t row[3] = {examples[variant].row[0], examples[variant].row[1]};
-    row[examples[variant].rank] = examples[variant].width;
-    struct tensor *ids = example_ids(graph, variant);
-    struct tensor *dy = example_input(graph, "dy", type, examples[variant].rank + 1, row);
-    return graph_add(graph, &op_embedding_gradient, (struct tensor *[]){ids, dy}, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_embedding_gradient = {
     .name = "embedding_gradient",
     .inputs = 2,
@@ -159,5 +119,4 @@ const struct op op_embedding_gradient = {
     .in_place = NO_INPUT,
     .cut = gradient_cut,
     .reference = gradient_reference,
-    .example = gradient_example,
 };

@@ -91,31 +91,6 @@ static void gather_back(struct graph *graph, struct node *node, struct tensor *c
             graph_add(graph, &op_scatter_add, (struct tensor *[]){d_output[0], node->input[1]}, 2, &back, sizeof(back));
 }
 
-static const struct {
-    struct shape row, index_row;
-    struct gather_attributes attributes;
-    const char *name;
-    int64_t extent; /* of scatter_add */
-    enum type type;
-} examples[] = {
-    {{2, {6, 5}}, {1, {4}}, {1, 0}, "index:6", 9, TYPE_I32},
-    {{1, {7}}, {0, {0}}, {1, 0}, "index:7", 7, TYPE_I64},
-    {{2, {3, 8}}, {2, {3, 2}}, {2, 1}, "index:8", 8, TYPE_I64},
-    {{3, {4, 3, 2}}, {3, {5, 3, 2}}, {1, 1}, "index:4", 4, TYPE_U8},
-    {{3, {2, 5, 3}}, {1, {6}}, {2, 0}, "index:5", 6, TYPE_F32},
-};
-
-static struct tensor *gather_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= (int)(sizeof(examples) / sizeof(examples[0])))
-        return NULL;
-    struct tensor *x = example_input(graph, "x", type, examples[variant].row.rank, examples[variant].row.dim);
-    struct tensor *index = example_input(graph, examples[variant].name, examples[variant].type,
-                                         examples[variant].index_row.rank, examples[variant].index_row.dim);
-    return graph_add(graph, &op_gather, (struct tensor *[]){x, index}, 2, &examples[variant].attributes,
-                     sizeof(examples[variant].attributes));
-}
-
 const struct op op_gather = {
     .name = "gather",
     .inputs = 2,
@@ -127,7 +102,6 @@ const struct op op_gather = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gather_reference,
-    .example = gather_example,
 };
 
 /* ---- scatter_add ----------------------------------------------------------- */
@@ -182,21 +156,6 @@ static void scatter_back(struct graph *graph, struct node *node, struct tensor *
                                &attributes->gather, sizeof(attributes->gather));
 }
 
-/* The values have the shape that the looked up ones have. */
-static struct tensor *scatter_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= (int)(sizeof(examples) / sizeof(examples[0])))
-        return NULL;
-    struct scatter_attributes attributes = {examples[variant].attributes, examples[variant].extent};
-    struct shape row = examples[variant].row, index_row = examples[variant].index_row;
-    int at = (int)attributes.gather.axis - 1;
-    row.dim[at] = attributes.gather.along ? index_row.dim[at] : index_row.rank ? index_row.dim[0] : 1;
-    struct tensor *values = example_input(graph, "values", type, row.rank, row.dim);
-    struct tensor *index =
-        example_input(graph, examples[variant].name, examples[variant].type, index_row.rank, index_row.dim);
-    return graph_add(graph, &op_scatter_add, (struct tensor *[]){values, index}, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_scatter_add = {
     .name = "scatter_add",
     .inputs = 2,
@@ -208,5 +167,4 @@ const struct op op_scatter_add = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = scatter_reference,
-    .example = scatter_example,
 };

@@ -37,18 +37,6 @@ static void cut_by_input(struct cut *cut, const struct node *node)
     cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
 }
 
-/* Rows of 9 steps, of 1, of 7 x 3, of 2 x 3 x 4. Masks leave a step: a mean of none is not a number. */
-static struct tensor *example_steps(struct graph *graph, int variant, enum type type, struct tensor **mask)
-{
-    static const int64_t rows[][3] = {{9, 0, 0}, {1, 0, 0}, {7, 3, 0}, {2, 3, 4}};
-    static const int ranks[] = {1, 1, 2, 3};
-    if (mask)
-        *mask = variant < 4
-                    ? example_input(graph, rows[variant][0] > 5 ? "index:4" : "mask", TYPE_BOOL, 1, rows[variant])
-                    : NULL;
-    return variant < 4 ? example_input(graph, "x", type, ranks[variant], rows[variant]) : NULL;
-}
-
 /* ---- mask_of ----------------------------------------------------------- */
 
 static plim_status mask_of_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -77,20 +65,6 @@ static void mask_of_reference(const struct call *call)
     }
 }
 
-static struct tensor *mask_of_example(struct graph *graph, int variant, enum type type)
-{
-    static const enum type types[] = {TYPE_I32, TYPE_I64, TYPE_U8, TYPE_F32};
-    struct mask_of_attributes attributes = {.value = variant == 3 ? 1 : 0, .over_last = variant > 3};
-    (void)type;
-    if (variant > 6)
-        return NULL;
-    struct tensor *x = variant <= 3   ? example_input(graph, "index:3", types[variant], ROW(9))
-                       : variant == 4 ? example_input(graph, "index:2", TYPE_F32, ROW(9, 2))
-                       : variant == 5 ? example_input(graph, "index:2", TYPE_I32, ROW(4, 3))
-                                      : example_input(graph, "index:2", TYPE_F32, ROW(3, 1));
-    return graph_add(graph, &op_mask_of, &x, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_mask_of = {
     .name = "mask_of",
     .inputs = 1,
@@ -101,7 +75,6 @@ const struct op op_mask_of = {
     .in_place = NO_INPUT,
     .cut = cut_by_input,
     .reference = mask_of_reference,
-    .example = mask_of_example,
 };
 
 /* ---- mask_rows: y = x * mask ------------------------------------------- */
@@ -131,12 +104,6 @@ static void mask_rows_back(struct graph *graph, struct node *node, struct tensor
         d_input[0] = binary(graph, &op_mask_rows, d_output[0], node->input[1]);
 }
 
-static struct tensor *mask_rows_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *mask, *x = example_steps(graph, variant, type, &mask);
-    return x ? binary(graph, &op_mask_rows, x, mask) : NULL;
-}
-
 const struct op op_mask_rows = {
     .name = "mask_rows",
     .inputs = 2,
@@ -147,7 +114,6 @@ const struct op op_mask_rows = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = mask_rows_reference,
-    .example = mask_rows_example,
 };
 
 /* ---- mask_count: f32 [N] ----------------------------------------------- */
@@ -172,14 +138,6 @@ static void mask_count_reference(const struct call *call)
     }
 }
 
-static struct tensor *mask_count_example(struct graph *graph, int variant, enum type type)
-{
-    (void)type;
-    if (variant > 1)
-        return NULL;
-    return unary(graph, &op_mask_count, example_input(graph, "index:2", TYPE_BOOL, ROW(variant ? 1 : 37)));
-}
-
 const struct op op_mask_count = {
     .name = "mask_count",
     .inputs = 1,
@@ -189,7 +147,6 @@ const struct op op_mask_count = {
     .in_place = NO_INPUT,
     .cut = cut_by_input,
     .reference = mask_count_reference,
-    .example = mask_count_example,
 };
 
 /* ---- mask_share: y = x / c, and 0 where c is 0 ------------------------- */
@@ -222,14 +179,6 @@ static void mask_share_back(struct graph *graph, struct node *node, struct tenso
         d_input[0] = binary(graph, &op_mask_share, d_output[0], node->input[1]);
 }
 
-static struct tensor *mask_share_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant > 1)
-        return NULL;
-    struct tensor *x = variant ? example_input(graph, "x", type, ROW(3)) : example_input(graph, "x", type, 0, NULL);
-    return binary(graph, &op_mask_share, x, graph_state(graph, "iteration", TYPE_F32, shape_1(1)));
-}
-
 const struct op op_mask_share = {
     .name = "mask_share",
     .inputs = 2,
@@ -240,7 +189,6 @@ const struct op op_mask_share = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = mask_share_reference,
-    .example = mask_share_example,
 };
 
 /* ---- sum_time ---------------------------------------------------------- */
@@ -293,17 +241,6 @@ static void sum_time_back(struct graph *graph, struct node *node, struct tensor 
                                &attributes, sizeof(attributes));
 }
 
-static struct tensor *sum_time_example(struct graph *graph, int variant, enum type type)
-{
-    struct sum_time_attributes attributes = {.mean = variant / 4 % 2};
-    bool masked = variant < 8;
-    struct tensor *mask = NULL,
-                  *x = variant < 16 ? example_steps(graph, variant % 4, type, masked ? &mask : NULL) : NULL;
-    if (!x)
-        return NULL;
-    return graph_add(graph, &op_sum_time, (struct tensor *[]){x, mask}, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_sum_time = {
     .name = "sum_time",
     .inputs = 2,
@@ -316,7 +253,6 @@ const struct op op_sum_time = {
     .in_place = NO_INPUT,
     .cut = cut_by_input,
     .reference = sum_time_reference,
-    .example = sum_time_example,
 };
 
 /* ---- sum_time_gradient: dx[n, t] = dy[n] / divisor where the mask is ---- */
@@ -349,20 +285,6 @@ static void sum_time_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *sum_time_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct sum_time_attributes attributes = {.mean = variant % 2, .steps = variant < 4 ? 5 : 1};
-    bool masked = variant & 2;
-    if (variant > 7) /* of a masked mean: sum_time's own examples */
-        return NULL;
-    struct tensor *dy =
-        variant < 4 ? example_input(graph, "dy", type, ROW(3)) : example_input(graph, "dy", type, 0, NULL);
-    struct tensor *mask = masked ? example_input(graph, "index:2", TYPE_BOOL, ROW(attributes.steps)) : NULL;
-    if (masked)
-        attributes.mean = 0;
-    return graph_add(graph, &op_sum_time_gradient, (struct tensor *[]){dy, mask}, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_sum_time_gradient = {
     .name = "sum_time_gradient",
     .inputs = 2,
@@ -374,5 +296,4 @@ const struct op op_sum_time_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = sum_time_gradient_reference,
-    .example = sum_time_gradient_example,
 };

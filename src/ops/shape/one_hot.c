@@ -45,26 +45,6 @@ static void one_hot_reference(const struct call *call)
     }
 }
 
-static struct tensor *one_hot_example(struct graph *graph, int variant, enum type type)
-{
-    static const struct {
-        struct one_hot_attributes attributes;
-        struct shape row;
-        enum type type;
-        const char *name;
-    } cases[] = {
-        {{5, ONE_HOT}, {1, {3}}, TYPE_I32, "index:5"},       {{3, ONE_HOT}, {0, {0}}, TYPE_U8, "index:4"},
-        {{6, ONE_HOT_MULTI}, {1, {4}}, TYPE_I64, "index:6"}, {{7, ONE_HOT_COUNT}, {2, {2, 9}}, TYPE_F32, "index:7"},
-        {{4, ONE_HOT_COUNT}, {0, {0}}, TYPE_I16, "index:4"},
-    };
-    (void)type;
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
-        return NULL;
-    struct tensor *index =
-        example_input(graph, cases[variant].name, cases[variant].type, cases[variant].row.rank, cases[variant].row.dim);
-    return graph_add(graph, &op_one_hot, &index, 1, &cases[variant].attributes, sizeof(cases[variant].attributes));
-}
-
 const struct op op_one_hot = {
     .name = "one_hot",
     .inputs = 1,
@@ -75,7 +55,6 @@ const struct op op_one_hot = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = one_hot_reference,
-    .example = one_hot_example,
 };
 
 /* ---- bucketize -------------------------------------------------------------- */
@@ -110,17 +89,6 @@ static void bucketize_reference(const struct call *call)
     }
 }
 
-static struct tensor *bucketize_example(struct graph *graph, int variant, enum type type)
-{
-    struct bucketize_attributes attributes = {3, {-0.5, 0, 0.25}};
-    if (variant > 2)
-        return NULL;
-    if (variant == 1)
-        attributes = (struct bucketize_attributes){1, {50}};
-    struct tensor *x = example_input(graph, "x", variant == 1 ? TYPE_I32 : type, ROW(4, 5));
-    return graph_add(graph, &op_bucketize, &x, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_bucketize = {
     .name = "bucketize",
     .inputs = 1,
@@ -131,5 +99,4 @@ const struct op op_bucketize = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = bucketize_reference,
-    .example = bucketize_example,
 };

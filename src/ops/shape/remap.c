@@ -2,7 +2,6 @@
 #include "ops/shape/remap.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "ops/helpers.h"
 
@@ -210,79 +209,7 @@ static void remap_back(struct graph *graph, struct node *node, struct tensor *co
         .in_place = NO_INPUT,                                                                                          \
         .cut = cut_elementwise,                                                                                        \
         .reference = remap_reference,                                                                                  \
-        .example = word##_example,                                                                                     \
     }
-
-/* ---- examples ------------------------------------------------------------ */
-
-struct remap_case {
-    struct shape row;
-    struct axis_map axis[MOST_AXES - 1]; /* after the batch; extent 0: kept */
-    double value;
-};
-
-static struct tensor *remap_example(struct graph *graph, int variant, enum type type, const struct op *op,
-                                    const struct remap_case *cases, int count)
-{
-    if (variant >= count)
-        return NULL;
-    const struct remap_case *c = &cases[variant];
-    struct tensor *x = example_input(graph, "x", type, c->row.rank, c->row.dim);
-    struct axis_map axis[MOST_AXES] = {{0}};
-    memcpy(axis + 1, c->axis, sizeof(c->axis));
-    return remap(graph, op, x, axis, c->row.rank + 1, c->value);
-}
-
-#define CASES(...)                                                                                                     \
-    static const struct remap_case cases[] = {__VA_ARGS__};                                                            \
-    const int count = (int)(sizeof(cases) / sizeof(cases[0]))
-
-static struct tensor *slice_example(struct graph *graph, int variant, enum type type)
-{
-    CASES({{1, {9}}, {{AXIS_SLICE, 4, 2, 1}}, 0}, {{1, {9}}, {{AXIS_SLICE, 9, 8, -1}}, 0},
-          {{3, {7, 5, 3}}, {{AXIS_SLICE, 3, 1, 2}, {AXIS_SLICE, 5, 4, -1}}, 0},
-          {{3, {4, 5, 6}}, {{AXIS_SLICE, 2, 1, 1}, {0}, {AXIS_SLICE, 3, 5, -2}}, 0},
-          {{2, {1, 1}}, {{AXIS_SLICE, 1, 0, 1}}, 0}, {{2, {6, 4}}, {{AXIS_SLICE, 3, 2, 1}}, 0});
-    return remap_example(graph, variant, type, &op_slice, cases, count);
-}
-
-static struct tensor *pad_example(struct graph *graph, int variant, enum type type)
-{
-    CASES({{3, {3, 4, 2}}, {{AXIS_PAD, 6, 1, 0}, {AXIS_PAD, 7, 0, 0}}, 0}, {{1, {5}}, {{AXIS_REFLECT, 12, 4, 0}}, 0},
-          {{2, {4, 3}}, {{AXIS_SYMMETRIC, 12, 4, 0}, {AXIS_SYMMETRIC, 5, 0, 0}}, 0},
-          {{2, {2, 3}}, {{0}, {AXIS_PAD, 8, 3, 0}}, -1.5},
-          {{3, {3, 3, 5}}, {{AXIS_REFLECT, 6, 1, 0}, {AXIS_PAD, 4, 1, 0}}, 2});
-    return remap_example(graph, variant, type, &op_pad, cases, count);
-}
-
-static struct tensor *tile_example(struct graph *graph, int variant, enum type type)
-{
-    CASES({{2, {3, 2}}, {{AXIS_TILE, 6, 0, 0}, {AXIS_TILE, 6, 0, 0}}, 0}, {{1, {1}}, {{AXIS_TILE, 5, 0, 0}}, 0},
-          {{2, {1, 19}}, {{AXIS_TILE, 4, 0, 0}}, 0}, {{1, {7}}, {{AXIS_TILE, 7, 0, 0}}, 0});
-    return remap_example(graph, variant, type, &op_tile, cases, count);
-}
-
-static struct tensor *repeat_example(struct graph *graph, int variant, enum type type)
-{
-    CASES({{3, {3, 2, 5}}, {{AXIS_REPEAT, 6, 0, 2}, {AXIS_REPEAT, 6, 0, 3}}, 0},
-          {{1, {4}}, {{AXIS_REPEAT, 8, 0, 2}}, 0},
-          {{4, {2, 1, 3, 17}}, {{AXIS_REPEAT, 2, 0, 1}, {AXIS_REPEAT, 4, 0, 4}, {AXIS_REPEAT, 6, 0, 2}}, 0});
-    return remap_example(graph, variant, type, &op_repeat, cases, count);
-}
-
-static struct tensor *roll_example(struct graph *graph, int variant, enum type type)
-{
-    CASES({{2, {5, 3}}, {{AXIS_ROLL, 5, 2, 0}, {AXIS_ROLL, 3, -1, 0}}, 0}, {{1, {4}}, {{AXIS_ROLL, 4, 103, 0}}, 0},
-          {{2, {7, 18}}, {{AXIS_ROLL, 7, -9, 0}}, 0});
-    return remap_example(graph, variant, type, &op_roll, cases, count);
-}
-
-static struct tensor *resize_nearest_example(struct graph *graph, int variant, enum type type)
-{
-    CASES({{3, {3, 5, 2}}, {{AXIS_NEAREST, 7, 0, 0}, {AXIS_NEAREST, 3, 0, 0}}, 0},
-          {{3, {4, 4, 1}}, {{AXIS_NEAREST, 1, 0, 0}, {AXIS_NEAREST, 9, 0, 0}}, 0});
-    return remap_example(graph, variant, type, &op_resize_nearest, cases, count);
-}
 
 REMAP_OP(slice, NULL);
 REMAP_OP(pad, NULL);
@@ -329,32 +256,6 @@ static void gradient_reference(const struct call *call)
     scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_back);
 }
 
-/* Every example of the ops above, the other way. */
-static struct tensor *remap_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    CASES({{3, {7, 5, 3}}, {{AXIS_SLICE, 3, 1, 2}, {AXIS_SLICE, 5, 4, -1}}, 0},
-          {{3, {3, 4, 2}}, {{AXIS_PAD, 6, 1, 0}, {AXIS_PAD, 7, 0, 0}}, 0}, {{1, {5}}, {{AXIS_REFLECT, 12, 4, 0}}, 0},
-          {{2, {4, 3}}, {{AXIS_SYMMETRIC, 12, 4, 0}, {AXIS_SYMMETRIC, 5, 0, 0}}, 0},
-          {{2, {3, 2}}, {{AXIS_TILE, 6, 0, 0}, {AXIS_TILE, 6, 0, 0}}, 0}, {{2, {1, 19}}, {{AXIS_TILE, 4, 0, 0}}, 0},
-          {{3, {3, 2, 5}}, {{AXIS_REPEAT, 6, 0, 2}, {AXIS_REPEAT, 6, 0, 3}}, 0},
-          {{1, {4}}, {{AXIS_REPEAT, 8, 0, 2}}, 0}, {{2, {5, 3}}, {{AXIS_ROLL, 5, 2, 0}, {AXIS_ROLL, 3, -1, 0}}, 0},
-          {{3, {3, 5, 2}}, {{AXIS_NEAREST, 7, 0, 0}, {AXIS_NEAREST, 3, 0, 0}}, 0},
-          {{3, {3, 3, 5}}, {{AXIS_REFLECT, 6, 1, 0}, {AXIS_PAD, 4, 1, 0}}, 2});
-    if (variant >= count)
-        return NULL;
-    struct remap_gradient_attributes back = {.input = {cases[variant].row.rank + 1, {graph->batch}}};
-    struct shape row = cases[variant].row;
-    back.forward.axis[0].extent = graph->batch;
-    for (int axis = 1; axis < back.input.rank; axis++) {
-        struct axis_map map = cases[variant].axis[axis - 1];
-        back.input.dim[axis] = row.dim[axis - 1];
-        map.extent = row.dim[axis - 1] = map.extent ? map.extent : row.dim[axis - 1];
-        back.forward.axis[axis] = map;
-    }
-    struct tensor *dy = example_input(graph, "dy", type, row.rank, row.dim);
-    return graph_add(graph, &op_remap_gradient, &dy, 1, &back, sizeof(back));
-}
-
 const struct op op_remap_gradient = {
     .name = "remap_gradient",
     .inputs = 1,
@@ -365,7 +266,6 @@ const struct op op_remap_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
-    .example = remap_gradient_example,
 };
 
 /* ---- builders ------------------------------------------------------------ */

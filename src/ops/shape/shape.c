@@ -32,20 +32,6 @@ static plim_status flatten_infer(struct graph *graph, struct node *node, plim_er
     return PLIM_OK;
 }
 
-static struct tensor *flatten_example(struct graph *graph, int variant, enum type type)
-{
-    switch (variant) {
-    case 0:
-        return unary(graph, &op_flatten, example_input(graph, "x", type, ROW(3, 5, 2)));
-    case 1:
-        return unary(graph, &op_flatten, example_input(graph, "x", type, 0, NULL));
-    case 2:
-        return unary(graph, &op_flatten, example_input(graph, "x", TYPE_U8, ROW(7, 3)));
-    default:
-        return NULL;
-    }
-}
-
 const struct op op_flatten = {
     .name = "flatten",
     .inputs = 1,
@@ -56,7 +42,6 @@ const struct op op_flatten = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = copy_reference,
-    .example = flatten_example,
 };
 
 /* ---- unflatten: [N, ...] -> [N, row...] -------------------------------- */
@@ -79,15 +64,6 @@ static plim_status unflatten_infer(struct graph *graph, struct node *node, plim_
     return PLIM_OK;
 }
 
-static struct tensor *unflatten_example(struct graph *graph, int variant, enum type type)
-{
-    static const struct unflatten_attributes rows[] = {{{3, {3, 5, 2}}}, {{0, {0}}}, {{2, {1, 7}}}};
-    if (variant > 2)
-        return NULL;
-    struct tensor *x = example_input(graph, "x", type, ROW(shape_count(&rows[variant].row)));
-    return graph_add(graph, &op_unflatten, &x, 1, &rows[variant], sizeof(rows[variant]));
-}
-
 const struct op op_unflatten = {
     .name = "unflatten",
     .inputs = 1,
@@ -99,7 +75,6 @@ const struct op op_unflatten = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = copy_reference,
-    .example = unflatten_example,
 };
 
 /* ---- stop_gradient ------------------------------------------------------ */
@@ -109,15 +84,6 @@ static plim_status stop_gradient_infer(struct graph *graph, struct node *node, p
     (void)error;
     output_like(graph, node, 0, node->input[0]);
     return PLIM_OK;
-}
-
-static struct tensor *stop_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant > 3)
-        return NULL;
-    if (variant == 3)
-        return unary(graph, &op_stop_gradient, graph_weight(graph, "w", type, shape_2(3, 5), true));
-    return unary(graph, &op_stop_gradient, example_plain(graph, variant, type, "x"));
 }
 
 const struct op op_stop_gradient = {
@@ -131,5 +97,4 @@ const struct op op_stop_gradient = {
     .in_place = 0,
     .cut = cut_elementwise,
     .reference = copy_reference,
-    .example = stop_gradient_example,
 };

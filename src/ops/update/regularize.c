@@ -44,23 +44,6 @@ static void penalty_back(struct graph *graph, struct node *node, struct tensor *
         d_input[0] = graph_add(graph, &op_penalty_gradient, inputs, 2, node->attributes, node->attributes_bytes);
 }
 
-static struct tensor *example_penalized(struct graph *graph, int variant, enum type type)
-{
-    if (variant == 0)
-        return graph_weight(graph, "w", type, shape_2(7, 5), true);
-    if (variant == 1)
-        return graph_weight(graph, "w", type, shape_1(1), true);
-    return variant == 2 ? example_input(graph, "x", type, ROW(3, 9)) : NULL;
-}
-
-/* A gradient is taken of a mean over the batch: only the batched one is checked so. */
-static struct tensor *penalty_example(struct graph *graph, int variant, enum type type)
-{
-    struct penalty_attributes a = {variant % 2 ? 0.1 : 0.3, 0.2};
-    struct tensor *x = example_penalized(graph, variant, type);
-    return x ? graph_add(graph, &op_penalty, &x, 1, &a, sizeof(a)) : NULL;
-}
-
 const struct op op_penalty = {
     .name = "penalty",
     .inputs = 1,
@@ -72,7 +55,6 @@ const struct op op_penalty = {
     .in_place = NO_INPUT,
     .cut = cut_penalty,
     .reference = penalty_reference,
-    .example = penalty_example,
 };
 
 static plim_status penalty_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -104,16 +86,6 @@ static void penalty_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *penalty_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct penalty_attributes a = {variant % 2 ? 0 : 0.3, 0.2};
-    struct tensor *x = example_penalized(graph, variant, type);
-    if (!x)
-        return NULL;
-    struct tensor *inputs[2] = {variant % 2 ? graph_state(graph, "d", type, shape_1(1)) : NULL, x};
-    return graph_add(graph, &op_penalty_gradient, inputs, 2, &a, sizeof(a));
-}
-
 const struct op op_penalty_gradient = {
     .name = "penalty_gradient",
     .inputs = 2,
@@ -125,7 +97,6 @@ const struct op op_penalty_gradient = {
     .in_place = NO_INPUT,
     .cut = cut_penalty_gradient,
     .reference = penalty_gradient_reference,
-    .example = penalty_gradient_example,
 };
 
 /* ---- constrain ---------------------------------------------------------- */
@@ -177,19 +148,6 @@ static void constrain_reference(const struct call *call)
     }
 }
 
-static struct tensor *constrain_example(struct graph *graph, int variant, enum type type)
-{
-    static const struct constrain_attributes cases[] = {
-        {CONSTRAINT_MAX_NORM, 0, 1, 0, 1, 7, 5},    {CONSTRAINT_NON_NEG, 0, 0, 0, 1, 7, 5},
-        {CONSTRAINT_UNIT_NORM, 0, 0, 0, 7, 5, 1},   {CONSTRAINT_MIN_MAX_NORM, 0.5, 1, 0.75, 1, 7, 5},
-        {CONSTRAINT_MAX_NORM, 0, 0.5, 0, 1, 35, 1},
-    };
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
-        return NULL;
-    struct tensor *w = graph_weight(graph, "w", type, shape_2(7, 5), true);
-    return graph_add(graph, &op_constrain, &w, 1, &cases[variant], sizeof(cases[variant]));
-}
-
 const struct op op_constrain = {
     .name = "constrain",
     .inputs = 1,
@@ -200,5 +158,4 @@ const struct op op_constrain = {
     .in_place = NO_INPUT,
     .cut = cut_whole,
     .reference = constrain_reference,
-    .example = constrain_example,
 };

@@ -57,14 +57,6 @@ int64_t update_elements(const struct call *call)
     return (call->end - call->begin) * shape_row(&call->node->input[0]->shape);
 }
 
-const struct shape update_shapes[] = {{2, {7, 5}}, {1, {13}}, {1, {1}}, {4, {3, 2, 1, 9}}, {2, {1, 40}}};
-const int update_shapes_count = sizeof(update_shapes) / sizeof(update_shapes[0]);
-
-struct tensor *example_control(struct graph *graph)
-{
-    return graph_state(graph, "positive:control", TYPE_F64, shape_1(CONTROL_COUNT));
-}
-
 /* ---- numbers of a step -------------------------------------------------- */
 
 /* 1 - beta^t with the digits that Keras has of it. */

@@ -4,16 +4,6 @@
 
 #include "ops/update/update_own.h"
 
-static struct tensor *example_like(struct graph *graph, const char *name, int variant, enum type type)
-{
-    return variant < update_shapes_count ? graph_state(graph, name, type, update_shapes[variant]) : NULL;
-}
-
-static struct tensor *example_squares(struct graph *graph, const char *name)
-{
-    return graph_state(graph, name, TYPE_F64, shape_1(1));
-}
-
 /* ---- square_sum --------------------------------------------------------- */
 
 static plim_status square_sum_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -39,12 +29,6 @@ static void square_sum_reference(const struct call *call)
     share(call, 0, 0, sum);
 }
 
-static struct tensor *square_sum_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *x = example_like(graph, "x", variant, type);
-    return x ? unary(graph, &op_square_sum, x) : NULL;
-}
-
 const struct op op_square_sum = {
     .name = "square_sum",
     .inputs = 1,
@@ -54,7 +38,6 @@ const struct op op_square_sum = {
     .in_place = NO_INPUT,
     .cut = cut_sum,
     .reference = square_sum_reference,
-    .example = square_sum_example,
 };
 
 /* ---- clip_value, clip_norm ---------------------------------------------- */
@@ -82,13 +65,6 @@ static void clip_value_reference(const struct call *call)
     }
 }
 
-static struct tensor *clip_value_example(struct graph *graph, int variant, enum type type)
-{
-    struct clip_attributes attributes = {.limit = 0.3};
-    struct tensor *g = example_like(graph, "g", variant, type);
-    return g ? graph_add(graph, &op_clip_value, &g, 1, &attributes, sizeof(attributes)) : NULL;
-}
-
 const struct op op_clip_value = {
     .name = "clip_value",
     .inputs = 1,
@@ -99,7 +75,6 @@ const struct op op_clip_value = {
     .in_place = 0,
     .cut = cut_clip_value,
     .reference = clip_value_reference,
-    .example = clip_value_example,
 };
 
 static plim_status clip_norm_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -126,16 +101,6 @@ static void clip_norm_reference(const struct call *call)
         set(call, 0, i, get(call, 0, i) * factor);
 }
 
-static struct tensor *clip_norm_example(struct graph *graph, int variant, enum type type)
-{
-    struct clip_attributes attributes = {.limit = 0.5, .global = variant % 2};
-    struct tensor *g = example_like(graph, "g", variant, type);
-    if (!g)
-        return NULL;
-    struct tensor *inputs[2] = {g, example_squares(graph, "positive:squares")};
-    return graph_add(graph, &op_clip_norm, inputs, 2, &attributes, sizeof(attributes));
-}
-
 const struct op op_clip_norm = {
     .name = "clip_norm",
     .inputs = 2,
@@ -146,7 +111,6 @@ const struct op op_clip_norm = {
     .in_place = 0,
     .cut = cut_control_1,
     .reference = clip_norm_reference,
-    .example = clip_norm_example,
 };
 
 /* ---- lamb --------------------------------------------------------------- */
@@ -178,17 +142,6 @@ static void lamb_direction_reference(const struct call *call)
     }
 }
 
-static struct tensor *lamb_direction_example(struct graph *graph, int variant, enum type type)
-{
-    struct update_attributes attributes = {.beta_1 = 0.9, .beta_2 = 0.99, .epsilon = 1e-7};
-    struct tensor *g = example_like(graph, "g", variant, type);
-    if (!g)
-        return NULL;
-    struct tensor *inputs[4] = {g, example_control(graph), graph_state(graph, "m", type, g->shape),
-                                graph_state(graph, "positive:v", type, g->shape)};
-    return graph_add(graph, &op_lamb_direction, inputs, 4, &attributes, sizeof(attributes));
-}
-
 const struct op op_lamb_direction = {
     .name = "lamb_direction",
     .inputs = 4,
@@ -200,7 +153,6 @@ const struct op op_lamb_direction = {
     .in_place = 0,
     .cut = cut_control_1,
     .reference = lamb_direction_reference,
-    .example = lamb_direction_example,
 };
 
 static plim_status squares_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -248,28 +200,6 @@ static void adafactor_reference(const struct call *call)
     squares_reference(call, adafactor_factor(call->node, call->input[2], get(call, 3, 0), get(call, 4, 0)));
 }
 
-static struct tensor *squares_example(struct graph *graph, const struct op *op, int variant, enum type type)
-{
-    struct update_attributes attributes = {.epsilon_2 = 1e-3, .threshold = 0.5};
-    if (variant >= update_shapes_count)
-        return NULL;
-    struct shape shape = update_shapes[variant];
-    struct tensor *inputs[5] = {graph_weight(graph, "w", type, shape, true), graph_state(graph, "u", type, shape),
-                                example_control(graph), example_squares(graph, "positive:w"),
-                                example_squares(graph, "positive:u")};
-    return graph_add(graph, op, inputs, 5, &attributes, sizeof(attributes));
-}
-
-static struct tensor *lamb_example(struct graph *graph, int variant, enum type type)
-{
-    return squares_example(graph, &op_lamb, variant, type);
-}
-
-static struct tensor *adafactor_example(struct graph *graph, int variant, enum type type)
-{
-    return squares_example(graph, &op_adafactor, variant, type);
-}
-
 const struct op op_lamb = {
     .name = "lamb",
     .inputs = 5,
@@ -280,7 +210,6 @@ const struct op op_lamb = {
     .in_place = NO_INPUT,
     .cut = cut_squares,
     .reference = lamb_reference,
-    .example = lamb_example,
 };
 
 const struct op op_adafactor = {
@@ -293,13 +222,9 @@ const struct op op_adafactor = {
     .in_place = NO_INPUT,
     .cut = cut_squares,
     .reference = adafactor_reference,
-    .example = adafactor_example,
 };
 
 /* ---- adafactor: means of squares over the last axis, and the one before - */
-
-static const struct shape factored_shapes[] = {{2, {7, 5}}, {2, {1, 1}}, {4, {3, 2, 4, 9}}, {3, {2, 3, 1}}};
-#define FACTORED (int)(sizeof(factored_shapes) / sizeof(factored_shapes[0]))
 
 static plim_status means_infer(struct graph *graph, struct node *node, bool columns, plim_error *error)
 {
@@ -365,25 +290,6 @@ static void square_columns_reference(const struct call *call)
         }
 }
 
-static struct tensor *means_example(struct graph *graph, const struct op *op, int variant, enum type type)
-{
-    struct update_attributes attributes = {.epsilon = 1e-3};
-    if (variant >= FACTORED)
-        return NULL;
-    struct tensor *g = graph_state(graph, "g", type, factored_shapes[variant]);
-    return graph_add(graph, op, &g, 1, &attributes, sizeof(attributes));
-}
-
-static struct tensor *square_rows_example(struct graph *graph, int variant, enum type type)
-{
-    return means_example(graph, &op_square_rows, variant, type);
-}
-
-static struct tensor *square_columns_example(struct graph *graph, int variant, enum type type)
-{
-    return means_example(graph, &op_square_columns, variant, type);
-}
-
 const struct op op_square_rows = {
     .name = "square_rows",
     .inputs = 1,
@@ -394,7 +300,6 @@ const struct op op_square_rows = {
     .in_place = NO_INPUT,
     .cut = cut_clip_value,
     .reference = square_rows_reference,
-    .example = square_rows_example,
 };
 
 const struct op op_square_columns = {
@@ -407,7 +312,6 @@ const struct op op_square_columns = {
     .in_place = NO_INPUT,
     .cut = cut_columns,
     .reference = square_columns_reference,
-    .example = square_columns_example,
 };
 
 /* ---- adafactor_average: state = b state + (1 - b) mean ------------------ */
@@ -435,17 +339,6 @@ static void adafactor_average_reference(const struct call *call)
         put(call, 0, i, keep * get(call, 0, i) + (1 - keep) * get(call, 1, i));
 }
 
-static struct tensor *adafactor_average_example(struct graph *graph, int variant, enum type type)
-{
-    struct update_attributes attributes = {.decay = 0.8};
-    if (variant >= update_shapes_count)
-        return NULL;
-    struct shape shape = update_shapes[variant];
-    struct tensor *inputs[3] = {graph_state(graph, "state", type, shape), graph_state(graph, "mean", type, shape),
-                                example_control(graph)};
-    return graph_add(graph, &op_adafactor_average, inputs, 3, &attributes, sizeof(attributes));
-}
-
 const struct op op_adafactor_average = {
     .name = "adafactor_average",
     .inputs = 3,
@@ -456,7 +349,6 @@ const struct op op_adafactor_average = {
     .in_place = NO_INPUT,
     .cut = cut_control_2,
     .reference = adafactor_average_reference,
-    .example = adafactor_average_example,
 };
 
 /* ---- adafactor_factored: u = g / sqrt(rows / mean(rows) * columns) ------ */
@@ -497,18 +389,6 @@ static void adafactor_factored_reference(const struct call *call)
     }
 }
 
-static struct tensor *adafactor_factored_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= FACTORED)
-        return NULL;
-    struct shape shape = factored_shapes[variant], rows = shape, columns = shape;
-    rows.rank--;
-    columns.rank--;
-    columns.dim[columns.rank - 1] = shape.dim[shape.rank - 1];
-    return trinary(graph, &op_adafactor_factored, graph_state(graph, "g", type, shape),
-                   graph_state(graph, "positive:r", type, rows), graph_state(graph, "positive:c", type, columns));
-}
-
 const struct op op_adafactor_factored = {
     .name = "adafactor_factored",
     .inputs = 3,
@@ -518,7 +398,6 @@ const struct op op_adafactor_factored = {
     .in_place = 0,
     .cut = cut_factored,
     .reference = adafactor_factored_reference,
-    .example = adafactor_factored_example,
 };
 
 /* ---- adafactor_direction: vectors keep all of their squares ------------- */
@@ -545,17 +424,6 @@ static void adafactor_direction_reference(const struct call *call)
     }
 }
 
-static struct tensor *adafactor_direction_example(struct graph *graph, int variant, enum type type)
-{
-    struct update_attributes attributes = {.decay = 0.8, .epsilon = 1e-3};
-    struct tensor *g = example_like(graph, "g", variant, type);
-    if (!g)
-        return NULL;
-    struct tensor *inputs[3] = {g, graph_state(graph, "positive:control", TYPE_F64, shape_1(CONTROL_COUNT)),
-                                graph_state(graph, "positive:v", type, g->shape)};
-    return graph_add(graph, &op_adafactor_direction, inputs, 3, &attributes, sizeof(attributes));
-}
-
 const struct op op_adafactor_direction = {
     .name = "adafactor_direction",
     .inputs = 3,
@@ -567,5 +435,4 @@ const struct op op_adafactor_direction = {
     .in_place = 0,
     .cut = cut_control_1,
     .reference = adafactor_direction_reference,
-    .example = adafactor_direction_example,
 };

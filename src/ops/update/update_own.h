@@ -26,9 +26,4 @@ static inline void put(const struct call *call, int input, int64_t i, double val
     element_set(call->input[input], call->node->input[input]->type, i, value);
 }
 
-/* For examples: shapes of weights; the control of a step that applies. */
-extern const struct shape update_shapes[];
-extern const int update_shapes_count;
-struct tensor *example_control(struct graph *graph);
-
 #endif

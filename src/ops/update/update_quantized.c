@@ -63,24 +63,6 @@ static void adam_8bit_reference(const struct call *call)
         }
 }
 
-static struct tensor *adam_8bit_example(struct graph *graph, int variant, enum type type)
-{
-    static const struct shape shapes[] = {{2, {3, 300}}, {2, {5, 7}}, {4, {2, 3, 4, 30}}};
-    struct update_attributes a = {.beta_1 = 0.9, .beta_2 = 0.999, .epsilon = 1e-7, .weight_decay = variant ? 0.01 : 0};
-    if (variant > 2)
-        return NULL;
-    struct shape shape = shapes[variant];
-    struct tensor *inputs[6] = {
-        graph_weight(graph, "w", type, shape, true),
-        graph_state(graph, "g", type, shape),
-        example_control(graph),
-        graph_state(graph, "m", TYPE_I8, shape),
-        graph_state(graph, "v", TYPE_U8, shape),
-        graph_state(graph, "positive:scales", TYPE_F32, quantized_scales(&shape)),
-    };
-    return graph_add(graph, &op_adam_8bit, inputs, 6, &a, sizeof(a));
-}
-
 const struct op op_adam_8bit = {
     .name = "adam_8bit",
     .inputs = 6,
@@ -91,5 +73,4 @@ const struct op op_adam_8bit = {
     .in_place = NO_INPUT,
     .cut = cut_control_2,
     .reference = adam_8bit_reference,
-    .example = adam_8bit_example,
 };

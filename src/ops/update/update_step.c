@@ -44,21 +44,6 @@ static void step_control_reference(const struct call *call)
     control[CONTROL_APPLIES] = runs && (*iteration + 1) % group == 0;
 }
 
-static struct tensor *step_control_example(struct graph *graph, int variant, enum type type)
-{
-    struct step_control_attributes attributes = {.accumulation = variant};
-    (void)type;
-    if (variant > 2)
-        return NULL;
-    if (variant == 1)
-        attributes.schedule =
-            (struct schedule){SCHEDULE_EXPONENTIAL, .decay_steps = 3, .initial = 0.5, .decay_rate = 0.9};
-    struct tensor *inputs[3] = {graph_state(graph, "positive:rate", TYPE_F32, shape_1(1)),
-                                graph_state(graph, "iteration", TYPE_I64, shape_1(1)),
-                                variant ? graph_state(graph, "label:1", TYPE_F32, shape_1(1)) : NULL};
-    return graph_add(graph, &op_step_control, inputs, 3, &attributes, sizeof(attributes));
-}
-
 const struct op op_step_control = {
     .name = "step_control",
     .inputs = 3,
@@ -71,7 +56,6 @@ const struct op op_step_control = {
     .in_place = NO_INPUT,
     .cut = cut_once,
     .reference = step_control_reference,
-    .example = step_control_example,
 };
 
 /* ---- accumulate_gradient: inputs g, control, accumulator ---------------- */
@@ -101,19 +85,6 @@ static void accumulate_gradient_reference(const struct call *call)
     }
 }
 
-static struct tensor *accumulate_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    struct accumulate_attributes attributes = {3};
-    if (variant >= update_shapes_count)
-        return NULL;
-    struct shape shape = update_shapes[variant];
-    struct tensor *inputs[3] = {graph_state(graph, "g", type, shape),
-                                variant % 2 ? example_control(graph)
-                                            : graph_state(graph, "label:1", TYPE_F64, shape_1(CONTROL_COUNT)),
-                                graph_state(graph, "sum", type, shape)};
-    return graph_add(graph, &op_accumulate_gradient, inputs, 3, &attributes, sizeof(attributes));
-}
-
 const struct op op_accumulate_gradient = {
     .name = "accumulate_gradient",
     .inputs = 3,
@@ -125,7 +96,6 @@ const struct op op_accumulate_gradient = {
     .in_place = 0,
     .cut = cut_control_1,
     .reference = accumulate_gradient_reference,
-    .example = accumulate_gradient_example,
 };
 
 /* ---- moving_average: inputs w, average, control ------------------------- */
@@ -154,17 +124,6 @@ static void moving_average_reference(const struct call *call)
     }
 }
 
-static struct tensor *moving_average_example(struct graph *graph, int variant, enum type type)
-{
-    struct average_attributes attributes = {0.9, variant % 2};
-    if (variant >= update_shapes_count)
-        return NULL;
-    struct shape shape = update_shapes[variant];
-    struct tensor *inputs[3] = {graph_weight(graph, "w", type, shape, true), graph_state(graph, "average", type, shape),
-                                graph_state(graph, "iteration:control", TYPE_F64, shape_1(CONTROL_COUNT))};
-    return graph_add(graph, &op_moving_average, inputs, 3, &attributes, sizeof(attributes));
-}
-
 const struct op op_moving_average = {
     .name = "moving_average",
     .inputs = 3,
@@ -175,7 +134,6 @@ const struct op op_moving_average = {
     .in_place = NO_INPUT,
     .cut = cut_control_2,
     .reference = moving_average_reference,
-    .example = moving_average_example,
 };
 
 /* ---- loss scaling: seed, unscale, count, adjust ------------------------- */
@@ -195,15 +153,6 @@ static void gradient_seed_reference(const struct call *call)
         set(call, 0, 0, call->node->input_count && call->input[0] ? get(call, 0, 0) : 1);
 }
 
-static struct tensor *gradient_seed_example(struct graph *graph, int variant, enum type type)
-{
-    struct seed_attributes attributes = {type};
-    if (variant > 1)
-        return NULL;
-    struct tensor *scale = variant ? graph_state(graph, "positive:scale", TYPE_F32, shape_1(1)) : NULL;
-    return graph_add(graph, &op_gradient_seed, &scale, 1, &attributes, sizeof(attributes));
-}
-
 const struct op op_gradient_seed = {
     .name = "gradient_seed",
     .inputs = 1,
@@ -215,7 +164,6 @@ const struct op op_gradient_seed = {
     .in_place = NO_INPUT,
     .cut = cut_once,
     .reference = gradient_seed_reference,
-    .example = gradient_seed_example,
 };
 
 static plim_status unscale_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -234,14 +182,6 @@ static void unscale_gradient_reference(const struct call *call)
         set(call, 0, i, get(call, 0, i) * factor);
 }
 
-static struct tensor *unscale_gradient_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= update_shapes_count)
-        return NULL;
-    return binary(graph, &op_unscale_gradient, graph_state(graph, "g", type, update_shapes[variant]),
-                  graph_state(graph, "positive:scale", TYPE_F32, shape_1(1)));
-}
-
 const struct op op_unscale_gradient = {
     .name = "unscale_gradient",
     .inputs = 2,
@@ -251,7 +191,6 @@ const struct op op_unscale_gradient = {
     .in_place = 0,
     .cut = cut_control_1,
     .reference = unscale_gradient_reference,
-    .example = unscale_gradient_example,
 };
 
 static plim_status count_nonfinite_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -275,13 +214,6 @@ static void count_nonfinite_reference(const struct call *call)
     share(call, 0, 0, (double)bad);
 }
 
-static struct tensor *count_nonfinite_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant >= update_shapes_count)
-        return NULL;
-    return unary(graph, &op_count_nonfinite, graph_state(graph, "g", type, update_shapes[variant]));
-}
-
 const struct op op_count_nonfinite = {
     .name = "count_nonfinite",
     .inputs = 1,
@@ -291,7 +223,6 @@ const struct op op_count_nonfinite = {
     .in_place = NO_INPUT,
     .cut = cut_count,
     .reference = count_nonfinite_reference,
-    .example = count_nonfinite_example,
 };
 
 static plim_status loss_scale_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -324,19 +255,6 @@ static void loss_scale_reference(const struct call *call)
     }
 }
 
-static struct tensor *loss_scale_example(struct graph *graph, int variant, enum type type)
-{
-    struct loss_scale_attributes attributes = {variant ? 1 : 2000};
-    (void)type;
-    if (variant > 2)
-        return NULL;
-    struct tensor *inputs[4] = {
-        graph_state(graph, "positive:scale", TYPE_F32, shape_1(1)), graph_state(graph, "label:1", TYPE_I64, shape_1(1)),
-        graph_state(graph, "skipped", TYPE_I64, shape_1(1)),
-        variant < 2 ? example_control(graph) : graph_state(graph, "label:1 control", TYPE_F64, shape_1(CONTROL_COUNT))};
-    return graph_add(graph, &op_loss_scale, inputs, 4, &attributes, sizeof(attributes));
-}
-
 const struct op op_loss_scale = {
     .name = "loss_scale",
     .inputs = 4,
@@ -347,7 +265,6 @@ const struct op op_loss_scale = {
     .in_place = NO_INPUT,
     .cut = cut_once,
     .reference = loss_scale_reference,
-    .example = loss_scale_example,
 };
 
 /* ---- count_step: iteration += 1 ---------------------------------------- */
@@ -368,15 +285,6 @@ static void count_step_reference(const struct call *call)
         *iteration += 1;
 }
 
-static struct tensor *count_step_example(struct graph *graph, int variant, enum type type)
-{
-    (void)type;
-    if (variant > 1)
-        return NULL;
-    struct tensor *iteration = graph_state(graph, "iteration", TYPE_I64, shape_1(1));
-    return binary(graph, &op_count_step, iteration, variant ? example_control(graph) : NULL);
-}
-
 const struct op op_count_step = {
     .name = "count_step",
     .inputs = 2,
@@ -387,5 +295,4 @@ const struct op op_count_step = {
     .in_place = NO_INPUT,
     .cut = cut_once,
     .reference = count_step_reference,
-    .example = count_step_example,
 };

@@ -1,9 +1,10 @@
-/* model_products.c - the matrix products and the attention of models. */
-#include "ops/products/model_products.h"
+/* speed_sizes.c - the sizes that models have of products, attention and others, and the table of ops that have some. */
+#include "examples.h"
 
 #include <stdio.h>
+#include <string.h>
 
-#include "ops/helpers.h"
+#include "model_convolutions.h"
 
 /* Dense layers: y[N, T, out] = x[N, T, in] . w; T 0: there is no such axis. */
 static const struct {
@@ -35,7 +36,7 @@ static void say(struct speed *line, struct graph *graph, int number, const char 
 }
 
 /* All of them forward, then all of them backward to the data. */
-struct tensor *matmul_speed(struct graph *graph, struct speed *line, int variant, enum type type)
+static struct tensor *matmul_speed(struct graph *graph, struct speed *line, int variant, enum type type)
 {
     if (variant >= 2 * PRODUCTS)
         return NULL;
@@ -49,7 +50,7 @@ struct tensor *matmul_speed(struct graph *graph, struct speed *line, int variant
     return graph_add(graph, &op_matmul, (struct tensor *[]){x, w}, 2, &attributes, sizeof attributes);
 }
 
-struct tensor *matmul_weight_gradient_speed(struct graph *graph, struct speed *line, int variant, enum type type)
+static struct tensor *matmul_weight_gradient_speed(struct graph *graph, struct speed *line, int variant, enum type type)
 {
     if (variant >= PRODUCTS)
         return NULL;
@@ -60,7 +61,7 @@ struct tensor *matmul_weight_gradient_speed(struct graph *graph, struct speed *l
 }
 
 /* Scores of all heads, [T, d] . [d, T], and weighted values, [T, T] . [T, d]. */
-struct tensor *batch_matmul_speed(struct graph *graph, struct speed *line, int variant, enum type type)
+static struct tensor *batch_matmul_speed(struct graph *graph, struct speed *line, int variant, enum type type)
 {
     struct batch_matmul_attributes attributes = {.transpose_b = variant == 0};
     int64_t tokens = TOKENS / 4;
@@ -74,7 +75,7 @@ struct tensor *batch_matmul_speed(struct graph *graph, struct speed *line, int v
     return graph_add(graph, &op_batch_matmul, (struct tensor *[]){a, b}, 2, &attributes, sizeof attributes);
 }
 
-struct tensor *batch_matmul_sum_speed(struct graph *graph, struct speed *line, int variant, enum type type)
+static struct tensor *batch_matmul_sum_speed(struct graph *graph, struct speed *line, int variant, enum type type)
 {
     struct batch_matmul_attributes attributes = {.transpose_a = 1};
     if (variant > 0)
@@ -104,12 +105,12 @@ static struct tensor *attend(struct graph *graph, struct speed *line, int varian
                      sizeof attributes);
 }
 
-struct tensor *attention_speed(struct graph *graph, struct speed *line, int variant, enum type type)
+static struct tensor *attention_speed(struct graph *graph, struct speed *line, int variant, enum type type)
 {
     return attend(graph, line, variant, type, false);
 }
 
-struct tensor *attention_gradient_speed(struct graph *graph, struct speed *line, int variant, enum type type)
+static struct tensor *attention_gradient_speed(struct graph *graph, struct speed *line, int variant, enum type type)
 {
     return attend(graph, line, variant, type, true);
 }
@@ -134,13 +135,111 @@ static struct tensor *classify(struct graph *graph, struct speed *line, int vari
                      backward ? 5 : 3, &attributes, sizeof attributes);
 }
 
-struct tensor *vocabulary_crossentropy_speed(struct graph *graph, struct speed *line, int variant, enum type type)
+static struct tensor *vocabulary_crossentropy_speed(struct graph *graph, struct speed *line, int variant,
+                                                    enum type type)
 {
     return classify(graph, line, variant, type, false);
 }
 
-struct tensor *vocabulary_crossentropy_gradient_speed(struct graph *graph, struct speed *line, int variant,
-                                                      enum type type)
+static struct tensor *vocabulary_crossentropy_gradient_speed(struct graph *graph, struct speed *line, int variant,
+                                                             enum type type)
 {
     return classify(graph, line, variant, type, true);
+}
+
+static struct tensor *spectral_sums_speed(struct graph *graph, struct speed *line, int variant, enum type type)
+{
+    static const struct {
+        const char *name;
+        struct shape shape;
+    } sizes[] = {{"discriminator 3x3 256 -> 256", {4, {3, 3, 256, 256}}}, {"dense 4096 -> 1024", {2, {4096, 1024}}}};
+    if (variant >= (int)(sizeof(sizes) / sizeof(sizes[0])))
+        return NULL;
+    graph->batch = 1;
+    snprintf(line->name, sizeof line->name, "%s", sizes[variant].name);
+    struct tensor *w = graph_weight(graph, "w", type, sizes[variant].shape, true);
+    return binary(graph, &op_spectral_sums, w, graph_weight(graph, "u", type, shape_2(1, last_dim(w)), false));
+}
+
+/* ---- copies: their attributes say the whole shape, so examples cannot be stretched ---- */
+
+struct remap_size {
+    char name[80];
+    int64_t batch;
+    struct shape row;
+    struct axis_map axis[MOST_AXES]; /* the first is the batch's */
+};
+
+static struct tensor *remap_speed(struct graph *graph, struct speed *line, int variant, enum type type,
+                                  const struct op *op, const struct remap_size *size)
+{
+    if (variant > 0)
+        return NULL;
+    memcpy(line->name, size->name, sizeof line->name);
+    graph->batch = size->batch;
+    struct tensor *x = example_input(graph, "x", type, size->row.rank, size->row.dim);
+    return remap(graph, op, x, size->axis, size->row.rank + 1, 0);
+}
+
+#define REMAP(name, ...)                                                                                               \
+    static struct tensor *name##_speed(struct graph *graph, struct speed *line, int variant, enum type type)           \
+    {                                                                                                                  \
+        static const struct remap_size size = {__VA_ARGS__};                                                           \
+        return remap_speed(graph, line, variant, type, &op_##name, &size);                                             \
+    }
+REMAP(slice, "224 out of 256, 3 channels", 8, {3, {256, 256, 3}},
+      {{0}, {AXIS_SLICE, 224, 16, 1}, {AXIS_SLICE, 224, 16, 1}})
+REMAP(pad, "resnet50 112 by 1, 64 channels", 2, {3, {112, 112, 64}},
+      {{0}, {AXIS_PAD, 114, 1, 0}, {AXIS_PAD, 114, 1, 0}})
+REMAP(tile, "1024 values 64 times", 32, {2, {1, 1024}}, {{0}, {AXIS_TILE, 64, 0, 0}})
+REMAP(repeat, "32 to 64, 128 channels", 4, {3, {32, 32, 128}}, {{0}, {AXIS_REPEAT, 64, 0, 2}, {AXIS_REPEAT, 64, 0, 2}})
+REMAP(roll, "swin 56 by 3, 96 channels", 4, {3, {56, 56, 96}}, {{0}, {AXIS_ROLL, 56, -3, 0}, {AXIS_ROLL, 56, -3, 0}})
+REMAP(resize_nearest, "32 to 64, 128 channels", 4, {3, {32, 32, 128}},
+      {{0}, {AXIS_NEAREST, 64, 0, 0}, {AXIS_NEAREST, 64, 0, 0}})
+
+/* ---- the table ------------------------------------------------------------ */
+
+#define SPEED(name)                                                                                                    \
+    {                                                                                                                  \
+        &op_##name, name##_speed                                                                                       \
+    }
+static const struct given {
+    const struct op *op;
+    struct tensor *(*add)(struct graph *graph, struct speed *line, int variant, enum type type);
+} table[] = {
+    SPEED(matmul),
+    SPEED(matmul_weight_gradient),
+    SPEED(batch_matmul),
+    SPEED(batch_matmul_sum),
+    SPEED(attention),
+    SPEED(attention_gradient),
+    SPEED(vocabulary_crossentropy),
+    SPEED(vocabulary_crossentropy_gradient),
+    SPEED(spectral_sums),
+    SPEED(slice),
+    SPEED(pad),
+    SPEED(tile),
+    SPEED(repeat),
+    SPEED(roll),
+    SPEED(resize_nearest),
+};
+
+static const struct given *given_of(const struct op *op)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].op == op)
+            return &table[i];
+    return NULL;
+}
+
+bool speed_is_given(const struct op *op)
+{
+    enum conv_role role;
+    return given_of(op) || conv_family_of(&role, op);
+}
+
+struct tensor *speed_add(struct graph *graph, struct speed *line, const struct op *op, int variant, enum type type)
+{
+    const struct given *given = given_of(op);
+    return given ? given->add(graph, line, variant, type) : model_convolution_speed(graph, line, op, variant, type);
 }

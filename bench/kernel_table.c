@@ -1,42 +1,42 @@
-/* api_kernels.c - the speed table: every op of ops.def, in each type that it takes, against what the machine does at
+/* kernel_table.c - the speed table: every op of ops.def, in each type that it takes, against what the machine does at
    best. A new op has its line without a word here. */
+#include "kernel_table.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/kernel_speed.h"
 #include "base/memory/limits.h"
 #include "base/numbers/floats.h"
 #include "base/text/text.h"
 #include "base/threads/clock.h"
 #include "formats/files/file_list.h"
+#include "kernel_speed.h"
 
-#define LINE_SECONDS      0.03
-#define MOST_LINE_SECONDS 3600
-#define PEAK_BYTES        ((size_t)12 << 20) /* as many as the operands of ops that have no sizes of their own */
-#define MOST_ROOM         ((uint64_t)96 << 20)
-#define LEAST_ROOM        ((uint64_t)16 << 20)
-#define PROCESS_BYTES     ((uint64_t)48 << 20) /* code, and what oneDNN holds for the primitives of one op */
+#define LINE_NS       3e7
+#define PEAK_BYTES    ((size_t)12 << 20) /* as many as the operands of ops that have no sizes of their own */
+#define MOST_ROOM     ((uint64_t)96 << 20)
+#define LEAST_ROOM    ((uint64_t)16 << 20)
+#define PROCESS_BYTES ((uint64_t)48 << 20) /* code, and what oneDNN holds for the primitives of one op */
 
 static const enum type types[] = {TYPE_F32, TYPE_BF16, TYPE_F16};
 #define TYPES ((int)(sizeof types / sizeof types[0]))
 
 struct table {
-    const plim_kernel_options *options;
-    plim_kernel_listener *listener;
+    const struct kernel_options *options;
+    kernel_listener *listener;
     void *context;
-    plim_kernel_totals totals;
+    struct kernel_totals totals;
     struct speed_bench bench;
     double latest_gflops; /* as it was measured last; totals have the best */
     uint64_t begin, done, total;
     unsigned left_out; /* bits of `types` */
-    struct host_floats *host;
 };
 
 /* ---- which ops ---- */
 
 static bool wanted(const struct table *table, const char *name)
 {
-    const plim_kernel_options *options = table->options;
+    const struct kernel_options *options = table->options;
     for (size_t i = 0; i < options->pattern_count; i++)
         if (file_matches(options->patterns[i], strlen(options->patterns[i]), name))
             return true;
@@ -79,32 +79,25 @@ static plim_status check_type(struct table *table, plim_error *error)
 
 /* ---- lines ---- */
 
-static plim_status tell(struct table *table, const plim_kernel_figures *line, plim_error *error)
+static void tell(struct table *table, const struct kernel_figures *line)
 {
     table->totals.seconds = (double)(clock_ns() - table->begin) * 1e-9;
-    if (!table->listener)
-        return PLIM_OK;
-    unsigned mode = floats_enter();
-    floats_end(table->host);
-    bool go_on = table->listener(table->context, &table->totals, line);
-    floats_begin(table->host);
-    floats_restore(mode);
-    return go_on ? PLIM_OK : fail(error, PLIM_INTERRUPTED, "stopped");
+    table->listener(table->context, &table->totals, line);
 }
 
 /* peak: multiply-adds in registers, as they were around this line. */
-static plim_status tell_speed(struct table *table, const struct op *op, enum type type,
-                              const struct kernel_speed *speed, double peak, plim_error *error)
+static void tell_speed(struct table *table, const struct op *op, enum type type, const struct kernel_speed *speed,
+                       double peak)
 {
-    plim_kernel_totals *totals = &table->totals;
-    plim_kernel_figures line = {.op = op->name,
-                                .size = speed->name,
-                                .type = type_name(type),
-                                .implementation = speed->implementation,
-                                .reference = speed->implementation && speed->reference,
-                                .needed_bytes = speed->needed_bytes,
-                                .done = table->done,
-                                .total = table->total};
+    struct kernel_totals *totals = &table->totals;
+    struct kernel_figures line = {.op = op->name,
+                                  .size = speed->name,
+                                  .type = type_name(type),
+                                  .implementation = speed->implementation,
+                                  .reference = speed->implementation && speed->reference,
+                                  .needed_bytes = speed->needed_bytes,
+                                  .done = table->done,
+                                  .total = table->total};
     totals->lines++;
     totals->references += line.reference;
     totals->skipped += !speed->implementation;
@@ -118,7 +111,7 @@ static plim_status tell_speed(struct table *table, const struct op *op, enum typ
         line.gb_per_s = speed->bytes / speed->ns;
         line.share = (line.memory_bound ? moving : arithmetic) / speed->ns;
     }
-    return tell(table, &line, error);
+    tell(table, &line);
 }
 
 /* One line of an op. The clock of a shared machine is not the same all the time: multiply-adds are measured before the
@@ -135,7 +128,8 @@ static plim_status bench_line(struct table *table, bool *there, const struct op 
     table->latest_gflops = behind;
     if (behind > table->totals.peak_gflops)
         table->totals.peak_gflops = behind;
-    return tell_speed(table, op, type, &speed, before > behind ? before : behind, error);
+    tell_speed(table, op, type, &speed, before > behind ? before : behind);
+    return PLIM_OK;
 }
 
 /* A backend for each op: what its kernels hold is gone before the next. */
@@ -155,7 +149,7 @@ static plim_status bench_op(struct table *table, const struct op *op, plim_error
 /* What the machine does at best: measured before every op, the best of all counts. */
 static plim_status measure_peaks(struct table *table, plim_error *error)
 {
-    plim_kernel_totals *totals = &table->totals;
+    struct kernel_totals *totals = &table->totals;
     struct budget *budget = table->bench.budget;
     struct backend *backend;
     TRY(cpu_backend.open(&backend, budget, error));
@@ -179,7 +173,7 @@ static plim_status bench_all(struct table *table, plim_error *error)
     TRY(check_patterns(table, error));
     TRY(check_type(table, error));
     TRY(measure_peaks(table, error));
-    TRY(tell(table, NULL, error));
+    tell(table, NULL);
     for (int i = 0; i < all_ops_count; i++) {
         if (!wanted(table, all_ops[i]->name))
             continue;
@@ -213,31 +207,12 @@ static plim_status enter_budget(struct table *table, plim_error *error)
     return budget_reserve(budget, TAG_PROCESS, PROCESS_BYTES - ((uint64_t)4 << 20), error); /* graphs are beside it */
 }
 
-static plim_status check_options(const plim_kernel_options *options, plim_error *error)
+plim_status kernel_table(struct kernel_totals *totals, const struct kernel_options *options, kernel_listener *listener,
+                         void *context, plim_error *error)
 {
-    if (!(options->line_seconds >= 0 && options->line_seconds <= MOST_LINE_SECONDS) || options->line_runs < 0)
-        return fail(error, PLIM_USAGE, "a line is measured for 0 to %d seconds, 0 times or more often",
-                    MOST_LINE_SECONDS);
-    if (options->pattern_count > MOST_NAMES)
-        return fail(error, PLIM_USAGE, "%zu names of ops: at most %d", options->pattern_count, MOST_NAMES);
-    TRY(need_argument(options->patterns || !options->pattern_count ? options : NULL, "the list of ops", error));
-    for (size_t i = 0; i < options->pattern_count; i++)
-        TRY(need_argument(options->patterns[i], "a name of an op", error));
-    return PLIM_OK;
-}
-
-plim_status plim_bench_kernels(plim_kernel_totals *totals, const plim_kernel_options *options,
-                               plim_kernel_listener *listener, void *context, plim_error *error)
-{
-    static const plim_kernel_options none;
-    struct table table = {.options = options ? options : &none, .listener = listener, .context = context};
-    HOST_FLOATS;
-    table.host = &host_floats;
-    TRY(check_options(table.options, error));
-    double seconds = table.options->line_seconds > 0 ? table.options->line_seconds : LINE_SECONDS;
-    table.begin = clock_ns();
-    table.bench.line_ns = seconds * 1e9;
-    table.bench.least_runs = table.options->line_runs;
+    struct table table = {.options = options, .listener = listener, .context = context, .begin = clock_ns()};
+    table.bench.line_ns = LINE_NS;
+    table.bench.least_runs = options->line_runs;
     TRY(budget_make(&table.bench.budget, BUDGET_UNLIMITED, error));
     plim_status status = enter_budget(&table, error);
     if (status == PLIM_OK) {
@@ -247,7 +222,6 @@ plim_status plim_bench_kernels(plim_kernel_totals *totals, const plim_kernel_opt
         budget_release(table.bench.budget, TAG_PROCESS, PROCESS_BYTES - ((uint64_t)4 << 20));
     }
     budget_free(table.bench.budget);
-    if (status == PLIM_OK && totals)
-        *totals = table.totals;
+    *totals = table.totals;
     return status;
 }

@@ -1,9 +1,9 @@
 /* model_convolutions.c - the convolutions of models, and graphs of one of them. */
-#include "ops/products/model_convolutions.h"
+#include "model_convolutions.h"
 
 #include <stdio.h>
 
-#include "ops/ops.h"
+#include "examples.h"
 
 #define BATCH 32
 
@@ -114,8 +114,8 @@ struct tensor *model_convolution_add(struct graph *graph, const struct model_con
     return graph_add(graph, op, (struct tensor *[]){x, dy}, 2, &back, sizeof back);
 }
 
-struct tensor *model_convolution_speed(struct graph *graph, struct speed *line, int variant, enum type type,
-                                       const struct op *op)
+struct tensor *model_convolution_speed(struct graph *graph, struct speed *line, const struct op *op, int variant,
+                                       enum type type)
 {
     enum conv_role role;
     conv_family_of(&role, op);

@@ -1,6 +1,6 @@
 /* kernel_speed.c - runs a kernel slice by slice, again and again: the quickest run of each slice counts, because others
    may share the machine. */
-#include "backends/kernel_speed.h"
+#include "kernel_speed.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,12 @@
 /* kernel_speed.h - how fast a backend's kernel runs an op, on one thread: lines of the speed table.
 
-   An op has one line for each of its `speed` sizes, or one of its stretched example (op.h). It is run in the slices
+   An op has one line for each of its sizes (speed_add), or one of its stretched example. It is run in the slices
    that its chain would have, each on its own rows of the operands, or (speed.near) all on the same. */
-#ifndef BACKENDS_KERNEL_SPEED_H
-#define BACKENDS_KERNEL_SPEED_H
+#ifndef BENCH_KERNEL_SPEED_H
+#define BENCH_KERNEL_SPEED_H
 
 #include "backends/backend.h"
+#include "examples.h"
 
 struct speed_bench {
     struct budget *budget;
@@ -36,7 +37,7 @@ plim_status kernel_speed_node(struct kernel_speed *out, const struct speed_bench
 /* speed_graph.c: the graph of a line, yours to release when *there. */
 plim_status speed_graph(struct graph *graph, struct speed *line, bool *there, const struct speed_bench *bench,
                         const struct op *op, int number, enum type type, plim_error *error);
-/* Values as op.h (example) says for this name. */
+/* Values as examples.h says for this name. */
 void speed_fill(void *data, const struct tensor *tensor, int64_t count);
 
 #endif

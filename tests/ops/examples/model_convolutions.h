@@ -1,9 +1,11 @@
 /* model_convolutions.h - every distinct convolution of ResNet-50 and of MobileNetV2 on pictures of 224 x 224, depthwise
    kernels of 5 x 5, and some over one and three axes: for the speed table and for the test of what runs them. */
-#ifndef OPS_PRODUCTS_MODEL_CONVOLUTIONS_H
-#define OPS_PRODUCTS_MODEL_CONVOLUTIONS_H
+#ifndef TESTS_OPS_EXAMPLES_MODEL_CONVOLUTIONS_H
+#define TESTS_OPS_EXAMPLES_MODEL_CONVOLUTIONS_H
 
 #include "ops/products/convolution.h"
+
+struct speed;
 
 struct model_convolution {
     const char *model;
@@ -20,8 +22,8 @@ extern const int model_convolutions_count;
 /* Adds one of its three ops to an empty graph. */
 struct tensor *model_convolution_add(struct graph *graph, const struct model_convolution *c, enum conv_role role,
                                      enum type type);
-/* op.h, speed: of the convolutions with this op. */
-struct tensor *model_convolution_speed(struct graph *graph, struct speed *line, int variant, enum type type,
-                                       const struct op *op);
+/* speed_add, of the convolutions with this op. */
+struct tensor *model_convolution_speed(struct graph *graph, struct speed *line, const struct op *op, int variant,
+                                       enum type type);
 
 #endif

@@ -4,20 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/kernel_speed.h"
 #include "base/numbers/random.h"
+#include "kernel_speed.h"
 
 #define OPERAND_BYTES ((uint64_t)12 << 20) /* more than a cache of one core, and little of any budget */
 #define ROW_ELEMENTS  4096                 /* rows of batched operands are stretched to about so many */
 #define MOST_STRETCH  64
 #define MOST_BATCH    (1 << 20)
+#define MOST_TENSORS  64
 #define PATTERN       4096 /* values repeat after so many */
 
-/* An example's graph: how it is made, and what came of it. */
+/* How an example's graph is made. */
 struct attempt {
     int variant;
-    int64_t batch, stretch;
-    bool floats;
+    int64_t batch;
+    int64_t stretch; /* the last axis of inputs, weights and states is so many times as long; 0: 1 */
+    bool floats;     /* of floating ones only; float64 (numbers of a step) never is */
 };
 
 static uint64_t tensor_bytes(const struct tensor *tensor)
@@ -52,17 +54,81 @@ static bool has_type(const struct graph *graph, enum type type)
     return false;
 }
 
+/* ---- longer examples ---- */
+
+/* An axis of one element is broadcast, or there is one: it stays. */
+static bool stretch_shape(struct shape *shape, const struct tensor *tensor, const struct attempt *attempt)
+{
+    int64_t *last = shape->rank > (tensor->kind == KIND_INPUT) ? &shape->dim[shape->rank - 1] : NULL;
+    bool wanted = (!attempt->floats || type_is_float(tensor->type)) && tensor->type != TYPE_F64;
+    if (!wanted || !last || *last <= 1 || *last > INT64_MAX / attempt->stretch)
+        return false;
+    *last *= attempt->stretch;
+    return true;
+}
+
+static struct tensor *add_leaf(struct graph *to, const struct tensor *tensor, struct shape shape)
+{
+    if (tensor->kind == KIND_INPUT)
+        return graph_input(to, tensor->name, tensor->column, tensor->type, shape);
+    if (tensor->kind == KIND_WEIGHT)
+        return graph_weight(to, tensor->name, tensor->type, shape, tensor->trainable);
+    struct tensor *state = graph_state(to, tensor->name, tensor->type, shape);
+    if (state)
+        state->batched = tensor->batched;
+    return state;
+}
+
+/* The same nodes over longer leaves: their ops find the shapes of the rest. False when nothing got longer, or when an
+   op refuses, for its attributes may fit the example's own shapes alone. */
+static bool stretch_graph(struct graph *to, const struct graph *from, const struct attempt *attempt)
+{
+    struct tensor *made[MOST_TENSORS] = {NULL};
+    bool longer = false;
+    for (int t = 0; t < from->tensor_count && t < MOST_TENSORS; t++) {
+        struct shape shape = from->tensor[t]->shape;
+        if (from->tensor[t]->producer)
+            continue;
+        longer |= stretch_shape(&shape, from->tensor[t], attempt);
+        made[t] = add_leaf(to, from->tensor[t], shape);
+    }
+    for (int n = 0; longer && !to->failed && n < from->node_count; n++) {
+        const struct node *node = from->node[n];
+        struct tensor *inputs[MOST_INPUTS];
+        for (int i = 0; i < node->input_count; i++)
+            inputs[i] = node->input[i] ? made[node->input[i]->id] : NULL;
+        graph_add(to, node->op, inputs, node->input_count, node->attributes, node->attributes_bytes);
+        for (int k = 0; !to->failed && k < node->output_count; k++)
+            made[node->output[k]->id] = to->node[n]->output[k];
+    }
+    return longer && !to->failed;
+}
+
+/* ---- examples ---- */
+
+static bool build_example(struct graph *graph, const struct op *op, enum type type, int variant)
+{
+    struct tensor *made = example_add(graph, op, variant, type);
+    return made && !graph->failed && graph->tensor_count <= MOST_TENSORS && graph->node_count &&
+           graph->node[graph->node_count - 1]->op == op;
+}
+
 /* Whether the example can be built so; the graph is released when not. Some examples are of types of their own whatever
    is asked for: those are lines of float32 only. */
 static bool try_example(struct graph *graph, const struct speed_bench *bench, const struct op *op, enum type type,
                         const struct attempt *attempt)
 {
+    struct graph small;
+    bool built;
     graph_init(graph, bench->budget, attempt->batch);
-    graph->stretch = attempt->stretch;
-    graph->stretch_floats = attempt->floats;
-    struct tensor *made = op->example(graph, attempt->variant, type);
-    if (made && !graph->failed && graph->node_count && graph->node[graph->node_count - 1]->op == op &&
-        (type == TYPE_F32 || has_type(graph, type)))
+    if (attempt->stretch > 1) {
+        graph_init(&small, bench->budget, attempt->batch);
+        built = build_example(&small, op, type, attempt->variant) && stretch_graph(graph, &small, attempt);
+        graph_release(&small);
+    } else {
+        built = build_example(graph, op, type, attempt->variant);
+    }
+    if (built && (type == TYPE_F32 || has_type(graph, type)))
         return true;
     graph_release(graph);
     return false;
@@ -158,10 +224,10 @@ plim_status speed_graph(struct graph *graph, struct speed *line, bool *there, co
 {
     *line = (struct speed){.share = 1};
     *there = false;
-    if (!op->speed)
+    if (!speed_is_given(op))
         return number == 0 ? example_graph(graph, there, bench, op, type, error) : PLIM_OK;
     graph_init(graph, bench->budget, 1);
-    *there = op->speed(graph, line, number, type) && graph_check(graph, error) == PLIM_OK;
+    *there = speed_add(graph, line, op, number, type) && graph_check(graph, error) == PLIM_OK;
     plim_status status = graph->failed && type == TYPE_F32 ? graph_check(graph, error) : PLIM_OK;
     if (!*there)
         graph_release(graph);
