@@ -63,7 +63,10 @@ class Kernels(unittest.TestCase):
         self.assertIn("--memory 64MiB", self.run_bench("relu", "--memory", "20MiB", code=4).stderr)
         self.run_bench("relu", "--set", "train.epochs=1", code=2)
         self.assertIn("bfloat16", self.run_bench("relu", "--type", "int8", code=2).stderr)
-        self.assertIn("kernels", self.run_plim("bench", self.job(MLP), "--type", "float32", code=2).stderr)
+        self.assertIn("at least 1", self.run_bench("relu", "--steps", "0", code=2).stderr)
+        self.assertIn("needs a value", self.run_bench("relu", "--type", code=2).stderr)
+        error = json.loads(self.run_bench("sofmax", "--json", code=2).stdout)
+        self.assertEqual((error["event"], error["code"], error["try"]), ("error", "USAGE", "softmax"))
 
 
 if __name__ == "__main__":

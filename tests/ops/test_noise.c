@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "backends/backend.h"
+#include "examples.h"
 #include "op_fixture.h"
 #include "ops/helpers.h"
 
