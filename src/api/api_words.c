@@ -21,9 +21,13 @@ static plim_status read_split(struct dataset **out, struct data_reader *reader, 
     struct yaml *yaml;
     TRY(yaml_parse(&yaml, reader->arena, PLACE, text, strlen(text), error));
     TRY(split_read(&split, reader, yaml, error));
+    char where[256];
+    yaml_place(where, PLACE, split.pipeline ? split.pipeline : yaml);
     plim_status status = split_open(&dataset, reader, &split, error);
     if (status == PLIM_OK)
-        status = place(error, dataset_runs(dataset, error), PLACE);
+        status = dataset_runs(dataset, error);
+    if (status != PLIM_OK)
+        place(error, status, where);
     if (status == PLIM_OK)
         *out = dataset;
     else

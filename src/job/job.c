@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-#define MOST_JOB_FILES 4096
+#define MOST_JOB_FILES   4096
+#define MOST_HINTED_PATH 200 /* a command that is cut is none */
 
 /* "a/b/job.yaml" -> "a/b"; "job.yaml" -> ".". */
 static const char *folder_of(struct arena *arena, const char *path)
@@ -20,9 +21,11 @@ static const char *folder_of(struct arena *arena, const char *path)
 /* The budget ended before the job's own command line was put together: told with what the caller gave. */
 static plim_status refuse_early(const char *path, const plim_job_options *options, plim_error *error)
 {
-    bool plain = !options->overrides_count && !strpbrk(path, " \t\n\"'\\$`&|;<>(){}*?[]~#!");
+    bool more =
+        options->overrides_count || options->threads || options->scratch || options->disk || options->checkpoint;
+    bool plain = !more && strlen(path) < MOST_HINTED_PATH && !strpbrk(path, " \t\n\"'\\$`&|;<>(){}*?[]~#!");
     place(error, PLIM_OVER_BUDGET, path);
-    if (!options->memory) /* all that there is was not enough */
+    if (!options->memory || (error && error->hint[0])) /* all that there is was not enough; or it says what would do */
         return PLIM_OVER_BUDGET;
     if (!plain)
         return hint(error, PLIM_OVER_BUDGET, "--memory auto");
@@ -92,7 +95,7 @@ static plim_status opened(plim_job **out, struct plim_job *job, const plim_job_o
     if (status == PLIM_OVER_BUDGET && job->command)
         job_refuse_unplanned(job, error);
     else if (status == PLIM_OVER_BUDGET)
-        refuse_early(job->path, options, error);
+        refuse_early(job->path, options, error); /* of several files: it names the first */
     if (status == PLIM_OK)
         *out = job;
     else

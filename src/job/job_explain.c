@@ -203,7 +203,8 @@ plim_status job_refuse_unplanned(const struct plim_job *job, plim_error *error)
     bool stated = job->memory_bytes || job->memory_option || job->memory_seen;
     if (!stated || (error && error->hint[0])) /* all that there is was not enough; or it names a budget of its own */
         return PLIM_OVER_BUDGET;
-    return hint_command(error, PLIM_OVER_BUDGET, "--memory auto", "plim %s --memory auto %s", job->verb, job->command);
+    const char *option = strcmp(job->verb, "summary") == 0 ? "--set memory=auto" : "--memory auto";
+    return hint_command(error, PLIM_OVER_BUDGET, option, "plim %s %s %s", job->verb, option, job->command);
 }
 
 plim_status job_refuse(const struct plim_job *job, plim_error *error)

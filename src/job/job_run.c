@@ -90,7 +90,7 @@ static plim_status write_summary(struct plim_job *job, const struct build *build
         return PLIM_OK;
     text_clear(&job->summary_text);
     text_clear(&job->summary_json);
-    TRY(model_summary(&job->summary_text, build, file_columns(1)));
+    model_summary(&job->summary_text, build, file_columns(1)); /* its failure is the text's, below */
     model_summary_json(&job->summary_json, build);
     if (job->summary_text.failed || job->summary_json.failed)
         return budget_refused(job->budget, TAG_PLANNER, 4096, error);
@@ -119,6 +119,8 @@ plim_status plim_job_summary(const char **text, const char **json, plim_job *job
     TRY(need_argument(json, "summary: where the JSON is to go", error));
     TRY(job_begin(&call, job, "summary", error));
     plim_status status = summarize(job, error);
+    if (status == PLIM_OVER_BUDGET)
+        job_refuse_unplanned(job, error);
     if (status == PLIM_OK) {
         *text = job->summary_text.data;
         *json = job->summary_json.data;

@@ -80,6 +80,17 @@ class Figures(Case):
             self.assertRegex(error["try"], r"^(plim train |it needs a budget of )", f"{kib} KiB: {r.stderr}")
         self.assertEqual(r.returncode, 0, r.stderr)
 
+    def test_a_summary_is_whole_or_refused(self):
+        for kib in range(3072, 9216, 48):
+            path = self.job(f"memory: {kib}KiB\n" + MODELS["40 layers"])
+            r = subprocess.run([PLIM, "summary", path, "--json"], capture_output=True, text=True, cwd=self.folder.name)
+            last = json.loads(r.stdout.splitlines()[-1]) if r.stdout else {}
+            self.assertIn(r.returncode, (0, 4), f"{kib} KiB: {r.stderr}")
+            if r.returncode == 4:
+                self.assertRegex(last["try"], r"^(plim summary --set memory=auto |it needs a budget of |plim \w+ --memory )", f"{kib} KiB: {r.stderr}")
+            else:
+                self.assertEqual(len(last["layers"]), 41, f"{kib} KiB")
+
     def test_the_told_budget_runs_each_time(self):
         """In any surroundings: sizes of the environment move the stack, output as JSON takes other buffers."""
         for name, text in MODELS.items():

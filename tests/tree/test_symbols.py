@@ -73,6 +73,8 @@ def check_kernels_lie_together():
         for variant in ("plain", "avx2", "avx512"):
             archive = os.path.join(os.path.dirname(ARCHIVE), "src", "backends", "cpu", f"libplimsoll-cpu-{variant}.a")
             if not os.path.exists(archive):
+                if variant == "plain":
+                    yield f"{archive} is not there: its kernels cannot be looked at"
                 continue
             theirs = {f[-1].split(".")[0] for f in (line.split() for line in nm("--defined-only", archive)) if len(f) == 3}
             marks = [at for at, name in code if name == f"plim_code_begins_{variant}"]
