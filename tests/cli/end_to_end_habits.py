@@ -176,7 +176,7 @@ class Habits(unittest.TestCase):
         npy(self.folder.name + "/p.npy", "<f4", (8, 32, 32, 1), struct.pack(f"<{pixels}f", *(i % 2 for i in range(pixels))))
         npy(self.folder.name + "/c.npy", "<i4", (8,), struct.pack("<8i", *labels))
         for page, begin, label, loss in (("doc/layers.md", "  - Input: {shape: [32, 32, 1]", "p.npy", "binary_crossentropy"),
-                                         ("README.md", "  - Conv2D: {filters: 16", "c.npy", "sparse_categorical_crossentropy")):
+                                         ("doc/models.md", "  - Conv2D: {filters: 16", "c.npy", "sparse_categorical_crossentropy")):
             with open(os.path.join(root, page), encoding="utf-8") as f:
                 text = f.read()
             model = text[text.index(begin):]
