@@ -1,10 +1,10 @@
-/* job.h - one job file, one run: from yaml to data sets, model, plan, trainer.
+/* job.h - one job file, one run: from YAML to datasets, model, plan and trainer.
 
-   open   reads and checks the file, overrides applied          (job_read, job_data)
-   plan   opens data headers, builds graphs, plans, predicts    (job_plan)
-   run    only what was planned                                  (job_run)
+   open   reads and checks the file, with overrides applied        (job_read, job_data)
+   plan   opens data headers, builds graphs, plans, predicts       (job_plan)
+   run    executes the plan, and nothing that was not planned      (job_run)
 
-   The job owns everything below it; plim_job_close frees in reverse. */
+   The job owns everything that it makes; plim_job_close frees it in reverse order. */
 #ifndef JOB_JOB_H
 #define JOB_JOB_H
 
@@ -20,7 +20,7 @@ struct stage_table;
 
 struct job_data {
     const char *split;       /* "train", "validation" */
-    const struct yaml *yaml; /* NULL: this split is not in the job */
+    const struct yaml *yaml; /* NULL: the job does not have this split */
     struct dataset *dataset;
 };
 
@@ -28,13 +28,13 @@ struct plim_job {
     struct budget *budget;
     struct arena arena; /* the job's own tables and strings */
     const char *path, *folder;
-    const char *command;       /* the job file and its options but --memory, as a shell reads them */
-    const char *verb;          /* what was asked for last: "train", "plan", ... */
-    const char *memory_option; /* --memory as it was given, or NULL */
-    bool memory_seen;          /* in the job file's text, before it was parsed */
+    const char *command;       /* the job file and its options except --memory, quoted for a shell */
+    const char *verb;          /* the last command: "train", "plan", ... */
+    const char *memory_option; /* --memory as written, or NULL */
+    bool memory_seen;          /* an override or the text of the job file states the memory; found before parsing */
     struct yaml *yaml;
-    bool data_only;        /* no model, no training: what plim data looks at */
-    const char *made_text; /* instead of a job file: made of `files` */
+    bool data_only;        /* without model and training: for `plim data` */
+    const char *made_text; /* text of a job that was generated from `files`, instead of a job file */
     const char *const *files;
     int file_count;
 
@@ -47,62 +47,63 @@ struct plim_job {
 
     struct job_data train, validation;
     struct model *model;
-    struct yaml *model_words;          /* of a model that came from a file: its layers in a job's words; else NULL */
-    const char *model_weights;         /* the file that the model came with its weights from, or NULL */
-    bool model_only;                   /* the path is a model's: no data, no training */
-    const char *lacks, *lacks_example; /* a part that a summary can do without, and training cannot; or NULL */
+    struct yaml *model_words;          /* of a model from a model file: its layers as job-file YAML; else NULL */
+    const char *model_weights;         /* the file that contains the model's weights, or NULL */
+    bool model_only;                   /* the path is that of a model file: without data and training */
+    const char *lacks, *lacks_example; /* a missing part that training needs and a summary does not; or NULL */
     struct training training;
     struct trainer_options options;
 
-    /* Of the plan: */
-    bool planned, data_planned; /* data_planned: of the training data alone */
-    bool searched;              /* for the largest batch, too */
+    /* Results of planning: */
+    bool planned, data_planned; /* data_planned: only the training data is planned */
+    bool searched;              /* the largest batch has been searched for, too */
     struct backend *backend;
     struct graph train_graph, evaluate_graph;
     bool graphs_built;
     struct model_tensors train_tensors, evaluate_tensors;
     struct program *program;
     struct prediction prediction;
-    uint64_t process_bytes, kernel_bytes;   /* measured */
-    uint64_t planning_peak;                 /* of the process, while the job was planned: no prediction is below it */
-    uint64_t slack_bytes;                   /* by which two measurements of this job may differ */
-    uint64_t load_bytes;                    /* that load_weights takes for a while */
-    uint64_t address_bytes;                 /* left under RLIMIT_AS when planning was over */
-    const char *obstacle;                   /* what is in the way beside the budget, or NULL */
-    bool process_reserved, kernel_reserved; /* in the ledger */
+    uint64_t process_bytes, kernel_bytes;   /* measured by job_measure */
+    uint64_t planning_peak;                 /* peak of the process during planning: no prediction is lower */
+    uint64_t slack_bytes;                   /* by how much two measurements of this job may differ */
+    uint64_t load_bytes;                    /* bytes that load_weights temporarily allocates */
+    uint64_t address_bytes;                 /* address space left under RLIMIT_AS after planning */
+    const char *obstacle;                   /* the limit besides the budget that prevents the run, or NULL */
+    bool process_reserved, kernel_reserved; /* whether the budget counts these bytes */
     struct grant train_grant, validation_grant;
-    uint64_t direct_bytes; /* read past the page cache by the last run over the data alone */
+    uint64_t direct_bytes; /* bytes that the last data-only run read without the page cache */
     double plan_seconds;
     plim_plan_report report;
-    struct text plan_text, plan_json, summary_text, summary_json; /* valid as long as the job */
-    struct text data_text, data_json;                             /* of the data: until the next call */
-    bool summarized;                                              /* the summary is there */
-    struct old_texts *old_texts;                                  /* of plans before this one */
-    struct stage_table *stages;                                   /* of a data plan: its lines */
-    uint64_t sink_bytes;                                          /* that files which are written beside take */
-    const char *written; /* names of the files that were converted to, or NULL */
+    struct text plan_text, plan_json, summary_text, summary_json; /* valid until the job is freed */
+    struct text data_text, data_json;                             /* reports on the data: valid until the next call */
+    bool summarized;                                              /* the summary has been made */
+    struct old_texts *old_texts;                                  /* texts of earlier plans */
+    struct stage_table *stages;                                   /* of a data plan: one line per stage */
+    uint64_t sink_bytes;                                          /* memory of the writers of output files (convert) */
+    const char *written; /* names of the files that convert has written, or NULL */
 
-    struct busy busy; /* a public call works on it */
-    struct stop stop; /* asked for by plim_job_stop, from a signal handler too */
+    struct busy busy; /* a public call is using the job */
+    struct stop stop; /* set by plim_job_stop, also from a signal handler */
 };
 
-/* job.c: after the last call. */
+/* job.c: frees the job after the last call on it. */
 void job_free(struct plim_job *job);
 
-/* job_texts.c: what was told of an older plan stays readable until the job is freed; makes room for the next one. */
+/* job_texts.c: keeps the texts of an earlier plan readable until the job is freed, and prepares empty texts for the
+   next plan. */
 plim_status job_keep_texts(struct plim_job *job, plim_error *error);
 void job_release_texts(struct plim_job *job);
 
-/* job_call.c: around every public call on a job but plim_job_stop and plim_job_close. A NULL job, and one that another
-   call works on, are PLIM_USAGE. */
+/* job_call.c: every public call on a job except plim_job_stop and plim_job_close is enclosed in job_begin and job_end.
+   PLIM_USAGE: the job is NULL, or another call is using it. */
 struct job_call {
     struct plim_job *job;
     struct host_floats host;
 };
 plim_status job_begin(struct job_call *call, struct plim_job *job, const char *verb, plim_error *error);
-/* Frees a job that was closed meanwhile. Returns the status. */
+/* Frees the job if it was closed during the call. Returns `status`. */
 plim_status job_end(struct job_call *call, plim_status status);
-/* A listener and a meter of the host's see its own floating-point environment. */
+/* job_tell and job_meter call the host program's callbacks with the host's own floating-point environment. */
 struct job_listener {
     plim_listener *listener;
     void *context;
@@ -118,100 +119,109 @@ bool job_meter(void *meter, uint64_t done, uint64_t total);
 
 /* job_read.c */
 plim_status job_read(struct plim_job *job, const plim_job_options *options, plim_error *error);
-/* A path of the job file: relative to the file's folder. */
+/* Resolves a path of the job file, which is relative to the folder of the file. */
 const char *job_path(struct plim_job *job, const char *path);
 
-/* job_model.c: layers in the job file, or a file of Keras's; sets model and model_weights. */
+/* job_model.c: reads the model, from layers in the job file or from a Keras file. Sets model and model_weights. */
 plim_status job_model_read(struct plim_job *job, const struct yaml *node, plim_error *error);
 plim_status job_model_file(struct plim_job *job, const char *path, plim_error *error);
-/* Whether the job's path is a model's file rather than a job's; and its layers' shapes, without data: in graph->build. The
-   graph is the caller's to release, after a failure too. */
+/* job_is_model: whether the job's path is that of a model file and not of a job file. job_model_build: computes the
+   shapes of the model's layers in graph->build, from the Input layers, or from the headers of the data if the Input
+   layers do not declare all shapes. The caller releases the graph, after a failure too. */
 bool job_is_model(struct plim_job *job);
 plim_status job_model_build(struct graph *graph, struct plim_job *job, plim_error *error);
-/* That job->lacks something. */
+/* The error that the part job->lacks is missing. */
 plim_status job_lacks(const struct plim_job *job, plim_error *error);
 
 /* job_data.c */
 struct data_reader job_reader(struct plim_job *job);
-/* PLIM_BAD_JOB at a place of the job file. */
+/* The error PLIM_BAD_JOB at a place of the job file. */
 plim_status job_bad(struct plim_job *job, const struct yaml *at, const char *what, plim_error *error);
 plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_error *error);
-/* What a sample of the training data looks like, for who goes through batches sample by sample. Batches that were padded
-   to lengths of their own are refused: their samples have no common size. */
+/* The columns of one sample of the training data, for callers that process batches sample by sample. Batches that are
+   each padded to another length are refused, because their samples have no common size. */
 plim_status job_samples(struct spec *spec, const struct plim_job *job, plim_error *error);
-/* The columns as a model sees them; names are the spec's. */
+/* Converts the columns to the form that a model uses. The names point into the spec. Returns their number. */
 int job_columns(struct column_spec *out, const struct spec *spec);
-/* That a model can be fed with it. */
+/* Checks that a model can be trained on the data. */
 plim_status job_data_trains(struct plim_job *job, const struct job_data *data, plim_error *error);
-/* What the splits, once open, must be: finite, alike, within the disk budget. */
+/* Checks the open splits: each is finite or limited by a number of steps, both have the same input shapes, and their
+   files fit into the disk budget. */
 plim_status job_data_check(struct plim_job *job, plim_error *error);
 
-/* job_digest.c: equal for jobs that are one run. */
+/* job_digest.c: the digest is equal for jobs that define the same run. */
 void job_digest(char out[65], const struct plim_job *job);
 
 /* job_plan.c */
 plim_status job_plan(struct plim_job *job, plim_error *error);
-/* What a stop makes of an error that planning met: who was refused a block may have called it something else. */
+/* The error PLIM_INTERRUPTED, which replaces any error of planning after a stop was requested: a stop makes allocations
+   fail, and the code that failed may have reported another error. */
 plim_status job_stopped_planning(plim_error *error);
-/* Gives back graphs and program alone. */
+/* Frees only the graphs and the program. */
 void job_release_program(struct plim_job *job);
-/* Gives back what planning made: data sets, backend, graphs, program. */
+/* Frees everything that planning made: datasets, backend, graphs, program. */
 void job_unplan(struct plim_job *job);
-/* Predicts for these slots; the sum of all tags is the peak. */
+/* Predicts the memory of a run with these grants (batch slots, threads); the sum of all tags is the peak. */
 void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program,
                  struct grant train_grant, struct grant validation_grant, const struct dataset *train);
 
 /* job_process.c */
-/* While a job is opened and planned the stated budget bounds the process as the kernel counts it: budget_bind_process.
-   memory is --memory as it was given; NULL, or nonsense that is reported later: auto. */
+/* While a job is opened and planned, the stated budget limits the memory that the kernel counts for the process
+   (budget_bind_process). memory is --memory as written. NULL, and an invalid value (which is reported later), mean
+   auto. */
 plim_status job_bind_early(struct plim_job *job, const char *memory, plim_error *error);
-/* The same once the job has said its own memory_bytes: OVER_BUDGET when the bare process takes more. */
+/* The same after memory_bytes is known from the job. PLIM_OVER_BUDGET: the process alone already uses more. */
 plim_status job_bind(struct plim_job *job, plim_error *error);
-/* What the process holds now that the ledger does not count by name, and later_bytes that it may still touch: sets
-   process_bytes, kernel_bytes, planning_peak, slack_bytes, address_bytes. */
+/* Measures the memory of the process that the budget does not see, and adds later_bytes, which the process may still
+   touch. Sets process_bytes, kernel_bytes, planning_peak, slack_bytes and address_bytes. */
 plim_status job_measure(struct plim_job *job, uint64_t later_bytes, plim_error *error);
-/* The budget to tell for a prediction: one that this job fits in each time, whatever the measurement differs by. */
+/* The budget to print for a predicted peak: the job fits into it in every run, although measurements vary by
+   slack_bytes. */
 uint64_t job_told_budget(const struct plim_job *job, uint64_t peak);
-#define JOB_THREAD_TABLES ((uint64_t)16 * 1024) /* kernel memory of a thread */
-/* By how much page tables grow for so many bytes. */
+#define JOB_THREAD_TABLES ((uint64_t)16 * 1024) /* kernel memory per thread */
+/* By how much page tables grow when `bytes` more are mapped. */
 uint64_t job_page_tables(uint64_t bytes);
-/* Sets obstacle: what is in the way of a run that needs `least` beside the budget. */
+/* Sets obstacle to the limit besides the budget (RLIMIT_AS, cgroup, machine) that prevents a run that needs `least`
+   bytes; NULL: there is none. */
 plim_status job_find_obstacle(struct plim_job *job, uint64_t least, plim_error *error);
-/* From here on the ledger counts what we do not allocate ourselves too, and refuses everything beyond the stated
-   budget; and back. */
+/* After job_enter_budget the budget also counts the memory that the allocator does not see, and refuses everything
+   beyond the stated budget. job_leave_budget undoes this. */
 plim_status job_enter_budget(struct plim_job *job, plim_error *error);
 void job_leave_budget(struct plim_job *job);
 
-/* job_data_plan.c: the training data without a model. */
+/* job_data_plan.c: plans the training data without a model. */
 plim_status job_data_plan(struct plim_job *job, plim_error *error);
-/* Plans, refuses what does not fit (with the least that each stage needs), enters the budget. */
+/* Plans, refuses a plan that does not fit (the error lists the least memory that each stage needs), and enters the
+   budget. */
 plim_status job_data_prepare(struct plim_job *job, plim_error *error);
 
-/* job_files.c: the text of a job over these files; in the job's arena. */
+/* job_files.c: generates the text of a job that reads job->files; it lies in the job's arena. */
 plim_status job_files_text(const char **out, struct plim_job *job, plim_error *error);
 
-/* job_callbacks.c: refuses a callback of Keras's that there is not; PLIM_OK for any other word. */
+/* job_callbacks.c: refuses a Keras callback that is not supported; PLIM_OK for any other key. */
 plim_status job_callback_check(const struct plim_job *job, const struct yaml *entry, const char *word,
                                plim_error *error);
 
-/* job_weights.c: load_weights fits the model (sets load_bytes); save_weights is no file that the job reads. */
+/* job_weights.c: checks that the file of load_weights fits the model (sets load_bytes), and that save_weights does not
+   name a file that the job reads. */
 plim_status job_weights_load(struct plim_job *job, plim_error *error);
 plim_status job_weights_save(struct plim_job *job, plim_error *error);
 
-/* job_explain.c: the plan as text and as the object of doc/json.md. */
+/* job_explain.c: prints the plan as text and as the JSON object of doc/json.md. */
 plim_status job_explain(struct plim_job *job, plim_error *error);
-/* OVER_BUDGET with the budget that would do and the command for it, or with
-   the limit on address space that is in the way. */
+/* The error PLIM_OVER_BUDGET with the budget that suffices and the command for it, or with the limit (job->obstacle)
+   that prevents the run. */
 plim_status job_refuse(const struct plim_job *job, plim_error *error);
-/* The budget ended before there was a plan: the error says what did not fit, and gets the command that tells how much does. */
+/* The budget was exhausted before a plan existed: the error says what did not fit, and this adds the command with
+   --memory auto if a budget was stated. */
 plim_status job_refuse_unplanned(const struct plim_job *job, plim_error *error);
-/* The command that goes on from the checkpoint of a run that was stopped. */
+/* Adds to the error the command that continues a stopped run from its checkpoint. */
 plim_status job_hint_resume(const struct plim_job *job, plim_error *error);
 
-/* largest_batch.c: the largest batch whose plan stays inside the budget. Gives up the job's own graphs and program. */
+/* largest_batch.c: finds the largest batch whose plan fits into the budget. Frees the job's own graphs and program. */
 plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error);
 
-/* Builds both graphs for a batch size. The graphs are yours to release. */
+/* Builds both graphs for a batch size. The caller releases them. */
 plim_status job_graphs(struct graph *train, struct graph *evaluate, struct model_tensors *train_tensors,
                        struct model_tensors *evaluate_tensors, struct plim_job *job, int64_t batch,
                        int64_t evaluate_batch, plim_error *error);

@@ -1,7 +1,7 @@
-/* job_process.c - the bytes of the process itself: measured once everything that a run loads is loaded, then booked.
+/* job_process.c - memory of the process that the allocator does not see (code, libraries, heap of libraries, page
+   tables): measured from /proc after everything is loaded, then reserved in the budget.
 
-   What the ledger does not count by name (code, libraries, heap of others, page tables) is read from /proc and
-   *reserved*, so that from then on the ledger's sum is the kernel's figure. */
+   Once it is reserved, the sum that the budget counts is the memory usage that the kernel counts. */
 #include "backends/backend.h"
 #include "base/memory/mappings.h"
 #include "base/numbers/checked.h"
@@ -10,16 +10,16 @@
 #include <sys/resource.h>
 
 #define KIB           ((uint64_t)1024)
-#define HEAP_MARGIN   (32 * KIB) /* heap of libc that is taken after the measurement; the rest of its page is counted */
-#define KERNEL_MARGIN (64 * KIB) /* beside page tables: stacks and tables of the kernel for this process */
-/* Measurements of the same job differ: page tables and stacks by where the kernel put mappings, oneDNN's code by which
-   pages came in around each fault. */
+#define HEAP_MARGIN   (32 * KIB) /* heap that libc allocates after the measurement; the rest of its page is counted */
+#define KERNEL_MARGIN (64 * KIB) /* kernel memory of this process besides page tables: stacks and tables */
+/* Two measurements of the same job differ: page tables and stacks by the addresses that the kernel chose for mappings,
+   oneDNN's code by the pages that fault-around mapped. */
 #define PAGES_SLACK (32 * KIB)
-/* NEEDSWORK: where pages of oneDNN have left the page cache, fewer come in around a fault: 448 KiB less were measured once
-   beside runs in small cgroups, and a budget told then is refused later. */
+/* NEEDSWORK: if pages of oneDNN have left the page cache, fault-around maps fewer pages: one measurement next to runs
+   in small cgroups was 448 KiB lower, and the budget printed then is refused later. */
 #define LIBRARY_SLACK  (96 * KIB)
-#define ESTIMATE_SLACK (1024 * KIB) /* kernels that stand in for those of a library have other scratch */
-#define PEAK_SLACK     256          /* a peak that only the kernel knows wobbles by less than 1/256 */
+#define ESTIMATE_SLACK (1024 * KIB) /* kernels that replace those of a missing library need other amounts of scratch */
+#define PEAK_SLACK     256          /* a peak that only the kernel knows (VmHWM) varies by less than 1/256 */
 
 plim_status job_bind_early(struct plim_job *job, const char *memory, plim_error *error)
 {
@@ -27,12 +27,12 @@ plim_status job_bind_early(struct plim_job *job, const char *memory, plim_error 
     const char *source;
     char place[256];
     plim_status status = limits_parse(&bytes, &source, place, memory, job->budget, error);
-    if (status == PLIM_USAGE) /* job_read reports it, with its place */
+    if (status == PLIM_USAGE) /* job_read reports the error with its place */
         status = limits_parse(&bytes, &source, place, NULL, job->budget, error);
     if (status != PLIM_OK)
         return status;
     if (budget_bind_process(job->budget, bytes, NULL) != PLIM_OK)
-        budget_unbind_process(job->budget); /* job_bind refuses, once it can name the command */
+        budget_unbind_process(job->budget); /* job_bind refuses later, when it can name the command */
     return PLIM_OK;
 }
 
@@ -49,8 +49,9 @@ static uint64_t address_left(uint64_t mapped)
     return limit.rlim_cur > mapped ? limit.rlim_cur - mapped : 0;
 }
 
-/* What the ledger held at most, beside the process as it is counted now, bounds the kernel's figure, and is the same each
-   time. More than that was taken outside the ledger, and is over: a large job file while it was parsed, or the host. */
+/* The budget's peak plus the process bytes measured now is an upper bound of the kernel's peak (VmHWM), and it is the
+   same in every run. A higher VmHWM comes from memory that was used outside the budget and is already free: by the
+   parser of a large job file, or by the host program. */
 static void set_planning_peak(struct plim_job *job, uint64_t ledger_peak, uint64_t kernel_peak, bool library)
 {
     uint64_t counted = round_up(ledger_peak + job->process_bytes, 4 * KIB);
@@ -63,8 +64,8 @@ static void set_planning_peak(struct plim_job *job, uint64_t ledger_peak, uint64
         job->slack_bytes = kernel_peak / PEAK_SLACK;
 }
 
-/* A library that was not opened for want of room is not measured: it is added as it is known, and the figure told is about
-   right instead of exact. */
+/* A library that was not opened because the budget is too small cannot be measured. Its known size is added instead, so
+   the printed value is approximate. */
 static void add_missing(struct plim_job *job)
 {
     uint64_t missing = job->backend ? job->backend->missing_bytes : 0;
@@ -105,8 +106,8 @@ uint64_t job_page_tables(uint64_t bytes)
     return bytes / 512 + 8 * KIB;
 }
 
-/* A stated budget may be more than the machine has: what the run will still take has to fit below RLIMIT_AS
-   and into the headroom of cgroups and machine. */
+/* A stated budget may exceed the memory of the machine. So the memory that the run will still allocate must fit below
+   RLIMIT_AS and into the headroom of cgroups and machine. */
 plim_status job_find_obstacle(struct plim_job *job, uint64_t least, plim_error *error)
 {
     struct limits limits;
@@ -144,5 +145,5 @@ void job_leave_budget(struct plim_job *job)
         budget_release(job->budget, TAG_KERNEL, job->prediction.by_tag[TAG_KERNEL]);
     job->process_reserved = job->kernel_reserved = false;
     if (job->memory_bytes)
-        (void)job_bind(job, NULL); /* what is over the limit already is refused by the next block */
+        (void)job_bind(job, NULL); /* if usage already exceeds the limit, the next allocation is refused */
 }

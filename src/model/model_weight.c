@@ -1,4 +1,4 @@
-/* model_weight.c - the weights of layers while a graph is built: names, sharing, counting. */
+/* model_weight.c - creates the weights of layers while a graph is built: names, sharing, parameter counts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static bool weight_room(struct build *build, struct arena *arena)
     return true;
 }
 
-/* Of a layer with layers inside, theirs may lie in between. */
+/* The weights of a layer's nested layers may lie between its own, so weight->layer is compared. */
 static const struct weight *find_weight(const struct build *build, const struct layer *layer, const char *suffix)
 {
     const struct layer_figures *figures = figures_of(build, layer);
@@ -37,7 +37,8 @@ bool layer_has_weight(const struct layer *layer, const struct graph *graph, cons
     return find_weight(graph->build, layer, suffix) != NULL;
 }
 
-/* A layer that is used again has its weights already. */
+/* The existing weight, if an earlier call of this layer has created it; NULL if not, or if its shape differs (an
+   error). */
 static struct tensor *weight_there(const struct layer *layer, struct graph *graph, const char *suffix,
                                    const struct shape *shape)
 {
@@ -64,7 +65,7 @@ static void count_weight(const struct build *build, const struct layer *layer, c
     }
 }
 
-/* "dense_1/kernel": the graph copies it, so most names are put together on the stack. NULL: no room. */
+/* "dense_1/kernel". The graph copies the name, so most names are built on the stack. NULL: out of memory. */
 static const char *weight_name(char room[256], struct arena *arena, const struct layer *layer, const char *suffix)
 {
     int length = snprintf(room, 256, "%s/%s", layer->name, suffix);
@@ -107,7 +108,7 @@ struct tensor *model_weight(const struct layer *layer, struct graph *graph, cons
     return add_weight(layer, graph, suffix, shape, initializer, layer_trainable(layer), false);
 }
 
-/* One cast a build, however often the layer is used. */
+/* A build has one cast per weight, however often the layer is called. */
 struct tensor *model_compute_weight(const struct layer *layer, struct graph *graph, const char *suffix,
                                     struct shape shape, struct initializer initializer)
 {

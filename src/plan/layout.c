@@ -1,12 +1,16 @@
-/* layout.c - offsets for instances whose lifetimes are known.
+/* layout.c - assigns arena offsets to instances whose lifetimes are known.
 
-   Greedy: instances are taken in some order, each goes into the lowest gap that
-   is free for its whole life. The order decides; several are tried and the
-   lowest top wins. What is placed stands on a shelf by offset, in a tree of blocks that know enough of their
-   members, and of the blocks below, to be passed over whole: 5,000 layers have 15,000 instances. TWA (largest live
-   total touched, then lifetime, then area) comes first: it reaches the bound on nearly every training schedule, and
-   then the others need not run. Where an order misses the bound, who reached the top is placed first, and again, a
-   number of times. */
+   The algorithm is greedy packing: it places the instances in a given order, and each one goes into the lowest gap that
+   is free for its whole lifetime. The result depends on the order, so several orders are tried and the one with the
+   lowest top wins. The lower bound of any packing is the largest sum of the bytes that live at one instruction.
+
+   The placed instances are kept sorted by offset (struct shelf), in a treap of blocks. Each block summarizes its
+   members and its subtree, so that a search can skip a whole block or subtree; this matters because a model of 5,000
+   layers has 15,000 instances.
+
+   The first order is TWA (largest live total touched, then lifetime, then area), because it reaches the lower bound on
+   nearly every training schedule, and then the other orders need not run. When an order misses the bound, the instance
+   that reached the top moves to the front of the order and the packing is repeated, up to REPAIR_ROUNDS times. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,15 +18,15 @@
 #include "base/numbers/checked.h"
 #include "plan/plan.h"
 
-#define STEPS_A_SLOT  64 /* times log n: searches of a packing take no more, whatever the lifetimes */
+#define STEPS_A_SLOT  64 /* one packing stops searching for gaps after about STEPS_A_SLOT * n * log2(n) steps */
 #define REPAIR_ROUNDS 100
-#define REPAIR_SLOTS  20000 /* rounds times instances: large plans get fewer rounds */
+#define REPAIR_SLOTS  20000 /* limit on rounds * instances, so that large plans get fewer rounds */
 
 struct slot {
-    int index; /* of the instance */
+    int index; /* index of the instance */
     int first, last;
-    uint64_t bytes;   /* rounded */
-    uint64_t touched; /* largest live total while it is alive */
+    uint64_t bytes;   /* rounded up to LAYOUT_ALIGNMENT */
+    uint64_t touched; /* largest live total during its lifetime */
     uint64_t offset;
 };
 
@@ -88,8 +92,8 @@ uint64_t layout_max_live(uint64_t *live, const struct instance *instance, int co
     uint64_t most = 0, now = 0;
     int at = 0;
     memset(live, 0, (size_t)instructions * sizeof(*live));
-    /* A difference array: bytes that begin or end at each instruction, then its prefix sum. Unsigned wrap-around
-     * cancels. */
+    /* live[] is first a difference array (bytes that begin or end at each instruction), then its prefix sum. Unsigned
+     * wrap-around cancels in the sum. */
     for (int k = 0; k < count; k++) {
         live[instance[k].first] += layout_bytes(instance[k].bytes);
         if (instance[k].last + 1 < instructions)
@@ -108,53 +112,57 @@ uint64_t layout_max_live(uint64_t *live, const struct instance *instance, int co
     return most;
 }
 
-/* ---- the shelf --------------------------------------------------------- */
+/* ---- the shelf: placed instances, sorted by offset --------------------- */
 
 #define BLOCK 32
 
-/* What is placed. */
+/* A placed instance. */
 struct member {
     int first, last;
     uint64_t offset, end;
 };
 
-/* Of a run of them. */
+/* Summary of a run of members that are adjacent in offset order. */
 struct reach {
     int least_first, most_first, least_last, most_last;
-    uint64_t begin, end; /* of their bytes */
-    uint64_t gap;        /* the widest between them */
+    uint64_t begin, end; /* range of bytes that the members cover */
+    uint64_t gap;        /* upper bound of the widest gap between members */
 };
 
-/* By offset. Blocks are a treap: those before it are below `left`, those behind it below `right`. */
+/* A node of the treap. Blocks are sorted by offset: the subtree `left` holds the blocks before this one, and the
+   subtree `right` those after it. */
 struct block {
     int count;
     int left, right;         /* -1: none */
-    uint32_t rank;           /* no block below has a higher one */
-    struct reach reach, all; /* of its members; of those and of all blocks below */
+    uint32_t rank;           /* heap priority: no block in the subtree has a higher rank */
+    struct reach reach, all; /* of its own members; of its whole subtree */
     struct member member[BLOCK];
 };
 
-/* The last slot of a lifetime and size, and where it was put: those after it find no room below. */
+/* Where the last slot of a given lifetime and size was placed. A later slot of the same lifetime and size finds no gap
+   below that offset. */
 struct found {
     int first, last;
     uint64_t bytes, offset;
 };
 
-/* By instruction, a tree: where what is placed ends. own: of those that live in all of a node's instructions; all: with
-   those of nodes below. */
+/* A segment tree over instructions that holds the highest end offset of the placed slots.
+   own[k]: maximum over the slots whose lifetime has node k in its decomposition into tree nodes.
+   all[k]: maximum over the slots whose first or last instruction is below node k.
+   roof_over needs both arrays. */
 struct roof {
     uint64_t *own, *all;
-    size_t size; /* of the leaves; 0: there is none */
+    size_t size; /* number of leaves; 0: there is no tree */
 };
 
 struct shelf {
     struct block *block;
     int block_count;
     int root;                   /* -1: nothing is placed */
-    struct found *found;        /* by lifetime and size, hashed; who comes later takes the place. NULL: none are kept */
+    struct found *found;        /* hash table by lifetime and size; a later entry overwrites. NULL: unused */
     size_t found_count;         /* a power of two */
-    uint64_t steps, most_steps; /* of searches: blocks that were looked at */
-    uint64_t all_steps;         /* of all packings */
+    uint64_t steps, most_steps; /* blocks visited by the searches of this packing, and the limit */
+    uint64_t all_steps;         /* sum over all packings */
     struct roof roof;
 };
 
@@ -182,8 +190,9 @@ static void describe(struct block *block)
     block->reach = made;
 }
 
-/* Neither a gap nor an end of theirs has to be looked for one by one: all end before, none of them lives at the same
-   time, or all do and there is no room between them. */
+/* Whether the members need not be examined one by one. This holds in three cases: all members end at or before *at; no
+   member's lifetime overlaps the slot's; or all lifetimes overlap it and no gap is large enough. In the third case *at
+   advances to the end of the members. */
 static bool pass_over(uint64_t *at, const struct reach *reach, const struct slot *slot)
 {
     if (reach->end <= *at || reach->most_last < slot->first || slot->last < reach->least_first)
@@ -195,7 +204,8 @@ static bool pass_over(uint64_t *at, const struct reach *reach, const struct slot
     return true;
 }
 
-/* The lowest gap from *at on among members that live at the same time; true: it is there. */
+/* Searches the block for the lowest gap from *at on, between members whose lifetimes overlap the slot's. True: *at is
+   that gap. False: *at has advanced past those members. */
 static bool gap_in_block(uint64_t *at, const struct block *block, const struct slot *slot)
 {
     for (int i = 0; i < block->count; i++) {
@@ -210,7 +220,7 @@ static bool gap_in_block(uint64_t *at, const struct block *block, const struct s
     return false;
 }
 
-/* The same among all blocks below. Calls itself as deep as the treap is: some 2 log n. */
+/* The same search in the subtree of block k. The recursion is as deep as the treap, about 2 log n. */
 static bool gap_below(uint64_t *at, struct shelf *shelf, int k, const struct slot *slot)
 {
     const struct block *block = k < 0 ? NULL : &shelf->block[k];
@@ -224,7 +234,8 @@ static bool gap_below(uint64_t *at, struct shelf *shelf, int k, const struct slo
     return gap_below(at, shelf, block->right, slot);
 }
 
-/* Those of b lie behind those of a. The gap between them may be less than it says: never more. */
+/* Adds b to a; b's members come after a's in offset order. The joined gap is an upper bound, because members of a may
+   reach into a gap of b. */
 static void reach_join(struct reach *a, const struct reach *b)
 {
     uint64_t between = b->begin > a->end ? b->begin - a->end : 0, gap = b->gap > between ? b->gap : between;
@@ -247,7 +258,8 @@ static void sum_up(struct shelf *shelf, int k)
     block->all = all;
 }
 
-/* Who is highest in rank comes to the top; returns it. Sums are right again below it. */
+/* Restores the heap order at block k by at most one rotation and returns the new root of this subtree. The summaries in
+   the subtree are correct afterwards. */
 static int lift(struct shelf *shelf, int k)
 {
     struct block *block = &shelf->block[k];
@@ -272,7 +284,7 @@ static int new_block(struct shelf *shelf)
 {
     uint32_t number = (uint32_t)shelf->block_count + 1;
     struct block *block = &shelf->block[shelf->block_count];
-    number = (number ^ number >> 16) * 0x7feb352du; /* as good as random, and always the same */
+    number = (number ^ number >> 16) * 0x7feb352du; /* a hash: pseudo-random, and the same in every run */
     number = (number ^ number >> 15) * 0x846ca68bu;
     block->left = block->right = -1;
     block->count = 0;
@@ -280,7 +292,7 @@ static int new_block(struct shelf *shelf)
     return shelf->block_count++;
 }
 
-/* The second half of a full block, in a new one. */
+/* Moves the second half of a full block into a new block and returns the new block. */
 static int split(struct shelf *shelf, struct block *full)
 {
     int k = new_block(shelf);
@@ -294,7 +306,7 @@ static int split(struct shelf *shelf, struct block *full)
     return k;
 }
 
-/* In front of all blocks below k, which may be none. */
+/* Inserts block `added` before all blocks of subtree k, which may be empty (-1). Returns the root of the subtree. */
 static int put_first(struct shelf *shelf, int k, int added)
 {
     if (k < 0)
@@ -303,7 +315,7 @@ static int put_first(struct shelf *shelf, int k, int added)
     return lift(shelf, k);
 }
 
-/* Behind all members that begin at or before it. */
+/* Inserts the slot after all members whose offset is not larger. */
 static void put_in_block(struct block *block, const struct slot *slot)
 {
     int k = block->count++;
@@ -313,7 +325,8 @@ static void put_in_block(struct block *block, const struct slot *slot)
     describe(block);
 }
 
-/* Into the last block that begins at or before it, or the first of all. */
+/* Inserts the slot into the last block that begins at or before its offset, or into the first block if there is none.
+   Returns the root of the subtree. */
 static int put_below(struct shelf *shelf, int k, const struct slot *slot)
 {
     struct block *block = &shelf->block[k];
@@ -329,7 +342,7 @@ static int put_below(struct shelf *shelf, int k, const struct slot *slot)
     return lift(shelf, k);
 }
 
-/* ---- places ------------------------------------------------------------ */
+/* ---- placing the slots of one order ------------------------------------ */
 
 static uint64_t larger_of(uint64_t a, uint64_t b)
 {
@@ -356,7 +369,7 @@ static void raise_roof(struct roof *roof, const struct slot *slot)
     }
 }
 
-/* Where all that live at the same time end. */
+/* The offset above all placed slots whose lifetimes overlap the slot's. */
 static uint64_t roof_over(const struct roof *roof, const struct slot *slot)
 {
     uint64_t most = 0;
@@ -377,8 +390,8 @@ static struct found *found_slot(const struct shelf *shelf, const struct slot *sl
     return &shelf->found[(hash >> 32) & (shelf->found_count - 1)];
 }
 
-/* The lowest gap. What is placed later takes room, and gives none: the search begins where the last one of the same
-   lifetime and size was put. */
+/* The offset of the lowest gap. The search begins where the last slot of the same lifetime and size was placed, because
+   placing a slot only ever removes free space. */
 static uint64_t find_gap(struct shelf *shelf, const struct slot *slot)
 {
     struct found *found = shelf->found ? found_slot(shelf, slot) : NULL;
@@ -390,7 +403,8 @@ static uint64_t find_gap(struct shelf *shelf, const struct slot *slot)
     return at;
 }
 
-/* Searches that have taken most_steps are at an end: what is left goes above all that lives at the same time. */
+/* Places the slots in the given order and returns the top. Once the searches have used most_steps, each remaining slot
+   goes above all slots whose lifetimes overlap its own. */
 static uint64_t place_all(struct shelf *shelf, struct slot *slot, int count)
 {
     uint64_t top = 0;
@@ -422,7 +436,7 @@ static uint64_t place_all(struct shelf *shelf, struct slot *slot, int count)
 
 /* ---- orders ------------------------------------------------------------ */
 
-/* The smallest power of two that is not less. */
+/* The smallest power of two that is not less than `instructions`. */
 static size_t tree_size(int instructions)
 {
     size_t size = 1;
@@ -431,7 +445,7 @@ static size_t tree_size(int instructions)
     return size;
 }
 
-/* The largest of instructions first..last, in a tree of maxima: tree[size + i] is instruction i. */
+/* The maximum over instructions first..last, from a segment tree of maxima: tree[size + i] is instruction i. */
 static uint64_t most_between(const uint64_t *tree, size_t size, int first, int last)
 {
     uint64_t most = 0;
@@ -448,7 +462,7 @@ static uint64_t most_between(const uint64_t *tree, size_t size, int first, int l
     return most;
 }
 
-/* tree: zeroed, two a leaf. Returns the bound. */
+/* Sets slot->touched and returns the lower bound. tree is zeroed and has two entries per leaf. */
 static uint64_t measure(struct slot *slot, int count, uint64_t *tree, int instructions)
 {
     size_t size = tree_size(instructions);
@@ -486,7 +500,7 @@ static plim_status load(struct slot *slot, int *instructions, const struct insta
     return PLIM_OK;
 }
 
-/* Keeps the offsets when they are the lowest so far. */
+/* Places all slots and copies their offsets to the instances if the top is the lowest so far. */
 static void place_and_keep(uint64_t *top, uint64_t *reached, struct instance *instance, struct slot *slot,
                            struct shelf *shelf, int count)
 {
@@ -498,7 +512,7 @@ static void place_and_keep(uint64_t *top, uint64_t *reached, struct instance *in
         instance[slot[i].index].offset = slot[i].offset;
 }
 
-/* The first slot in order that reaches to the top goes to the front, before those that
+/* Moves the first slot that reaches the top to the front of the order, so that it is placed before the slots that
    pushed it up. */
 static void promote(struct slot *slot, int count, uint64_t reached)
 {
@@ -525,7 +539,7 @@ static void try_orders(uint64_t *top, struct instance *instance, struct slot *sl
     }
 }
 
-/* The tables, from an arena. */
+/* Packs with tables from an arena. */
 static plim_status pack(uint64_t *top, struct instance *instance, int count, struct arena *work, plim_error *error)
 {
     int instructions;
@@ -554,7 +568,7 @@ static plim_status pack(uint64_t *top, struct instance *instance, int count, str
     return PLIM_OK;
 }
 
-/* Few instances: nothing is taken for them. Every chain of a plan has its own few. */
+/* A small packing allocates nothing: its tables are on the stack. Each chain of a plan packs its own few instances. */
 #define FEW              24
 #define FEW_INSTRUCTIONS 64
 

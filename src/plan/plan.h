@@ -1,16 +1,15 @@
-/* plan.h - where every byte lives, and when. The plan is data; it is the
-   only thing that runs.
+/* plan.h - the plan of a job: where every byte lives, and during which instructions. A plan is data, and the machine
+   runs nothing but plans.
 
-   A program is what one job runs: a set of phases (train step, evaluate step,
-   save, resume) over one arena. Weights and states have the same place in all of them;
-   everything else of a phase is dead when the phase ends, so phases lie over
-   one another.
+   A program is what one job runs: a set of phases (train step, evaluate step, save, resume) that share one arena.
+   Weights and states have the same place in all phases. Everything else of a phase is dead when the phase ends, so the
+   phases overlap in memory.
 
-   Invariants, proved by verify before anything runs:
-    1. no two instances that are alive at the same instruction share a byte;
-    2. every read sees the instance that the dataflow says, written before;
-    3. every offset + bytes lies inside the arena, offsets are 64-aligned;
-    4. the predicted peak is the sum of its tags. */
+   Invariants, which plan_verify proves before anything runs:
+    1. No two instances that are alive at the same instruction share a byte.
+    2. Every read sees the instance that the dataflow requires, and that instance was written before.
+    3. Every instance lies inside the arena, and its offset is a multiple of 64.
+    4. The predicted peak is the sum of its tags. */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
@@ -19,47 +18,47 @@
 #include "transform/transform.h"
 
 enum space {
-    SPACE_NONE,   /* absent operand */
+    SPACE_NONE,   /* the operand is absent */
     SPACE_ARENA,  /* offset from the arena's start */
-    SPACE_WORKER, /* offset from the worker's slice buffers */
+    SPACE_WORKER, /* offset from the start of the worker's slice buffers */
     SPACE_BATCH,  /* column `offset` of the current batch */
 };
 
 struct place {
-    uint64_t space : 8; /* enum space; both in one word: a plan of thousands of layers has 100,000 places */
+    uint64_t space : 8; /* enum space; shares 8 bytes with offset: thousands of layers have 100,000 places */
     uint64_t offset : 56;
-    uint64_t row_bytes;  /* CUT operands: bytes a row; 0: not moved by slices */
-    uint64_t unit_bytes; /* SUM outputs with partials: bytes between units' partials; 0: none */
+    uint64_t row_bytes;  /* CUT operands: bytes per row; 0: the address is the same for every slice */
+    uint64_t unit_bytes; /* SUM outputs with partial sums: bytes between the partials of two units; 0: no partials */
 };
 
-/* One kernel inside an instruction. */
+/* One kernel call inside an instruction. */
 struct task {
     const struct node *node;
     const struct kernel *kernel;
-    struct place *input, *output; /* as many as the node has */
+    struct place *input, *output; /* one place per input and output of the node */
     uint64_t scratch;             /* offset in the worker's buffers */
-    uint64_t pack;                /* offset in the arena, when kernel->pack_bytes */
+    uint64_t pack;                /* offset in the arena; used if kernel->pack_bytes is not 0 */
 };
 
-/* Adds the units' partial sums in order of units: to[i] = p0[i] + p1[i] + ... */
+/* Adds the partial sums of all units, in the order of the units: to[i] = p0[i] + p1[i] + ... */
 struct fold {
-    uint64_t from, stride, to; /* arena */
+    uint64_t from, stride, to; /* offsets in the arena; bytes between two partials */
     int64_t count;             /* elements */
     enum type type;
 };
 
 struct instruction {
-    bool single_tail;   /* the last, short slice of a batch is run one row at a time */
+    bool single_tail;   /* a last slice that is shorter than chain.slice runs one row at a time */
     const char *name;   /* "conv2d_1 forward" */
     struct chain chain; /* extent, slice, unit, units */
     struct task *task;
     int task_count;
     struct fold *fold;
     int fold_count;
-    uint64_t live_bytes; /* arena bytes alive while it runs: persistent, instances, workers' buffers */
+    uint64_t live_bytes; /* live arena bytes while it runs: persistent, instances, workers' buffers */
 };
 
-/* A stretch of the arena with one owner from instruction `first` to `last`. */
+/* An interval of the arena that has one owner from instruction `first` to instruction `last`. */
 struct instance {
     const char *name;
     enum tag tag;
@@ -69,29 +68,29 @@ struct instance {
 
 struct phase {
     const char *name;
-    struct graph *graph; /* NULL for save and resume: they have one instance, their buffer */
-    struct place *place; /* by tensor id: where it lives outside of slices; SPACE_NONE: nowhere */
+    struct graph *graph; /* NULL for save and resume, whose only instance is their buffer */
+    struct place *place; /* by tensor id: where the whole tensor lies; SPACE_NONE: nowhere outside slice buffers */
     struct instruction *instruction;
     int instruction_count;
     struct instance *instance;
     int instance_count;
-    uint64_t max_live;          /* of the instances: lower bound of any packing */
-    uint64_t top;               /* what the packing needs, counted from persistent_bytes on */
+    uint64_t max_live;          /* largest live total of the instances: lower bound of any packing */
+    uint64_t top;               /* bytes that the packing needs, counted from persistent_bytes */
     uint64_t worker_bytes;      /* slice buffers and scratch of one worker */
-    int peak;                   /* instruction of the peak */
+    int peak;                   /* index of the instruction with the peak */
     uint64_t by_tag[TAG_COUNT]; /* arena bytes at the peak */
 };
 
 enum { PHASE_TRAIN, PHASE_EVALUATE, PHASE_SAVE, PHASE_RESUME, PHASE_COUNT };
 
 struct program {
-    struct arena arena; /* holds the tables, tag planner */
+    struct arena arena; /* holds the tables; its tag is TAG_PLANNER */
     struct backend *backend;
-    int threads;                     /* workers: no more than were given or are of use */
-    struct phase phase[PHASE_COUNT]; /* name NULL: not there */
-    /* The one arena: persistent, then the phases over one another, then the workers' buffers. */
+    int threads;                     /* workers: at most program_input.threads, and no more than have work */
+    struct phase phase[PHASE_COUNT]; /* name NULL: the program does not have this phase */
+    /* The arena: persistent tensors, then the phases (which overlap), then the workers' buffers. */
     uint64_t arena_bytes;
-    uint64_t workers_offset; /* worker w's buffers: workers_offset + w * worker_bytes */
+    uint64_t workers_offset; /* the buffers of worker w begin at workers_offset + w * worker_bytes */
     uint64_t worker_bytes;
     /* Weights and states: */
     struct tensor **persistent;
@@ -100,52 +99,52 @@ struct program {
     uint64_t persistent_bytes;
 };
 
-/* Nobody knows how many samples the last batch of an epoch has: what is left of a slice runs sample by sample. */
+/* The size of the last batch of an epoch is unknown, so the rest that does not fill a slice runs sample by sample. */
 #define LAST_BATCH_ANY (-1)
 
 struct program_input {
     struct budget *budget;
     struct backend *backend;
     int threads;
-    struct graph *train, *evaluate; /* either may be NULL; weights and states match by name */
+    struct graph *train, *evaluate; /* either may be NULL; weights and states are matched by name */
     int64_t last_batch_train,
         last_batch_evaluate; /* samples in the last batch of an epoch; 0: all full; LAST_BATCH_ANY */
     uint64_t save_buffer_bytes;
-    bool size_only; /* nobody will run this plan: it is not verified */
+    bool size_only; /* the plan is only measured, never run: plan_verify is skipped */
 };
 
-/* Chains, kernels, lifetimes, offsets; then verifies. */
+/* Makes the plan (chains, kernels, lifetimes, offsets) and verifies it. */
 plim_status program_make(struct program **out, const struct program_input *input, plim_error *error);
 void program_free(struct program *program);
 
-/* How many tasks run on a kernel whose implementation begins with this word: "onednn"; "reference" is plain C,
-   correct and slow. */
+/* The number of tasks whose kernel's implementation name begins with `word`, e.g. "onednn". "reference" kernels are
+   plain C, which is correct and slow. */
 int program_kernels(const struct program *program, const char *word);
 
-/* Symbolic replay of one phase: PLIM_INTERNAL names what is wrong. */
+/* Symbolic replay of one phase. The message of PLIM_INTERNAL says what is wrong. */
 plim_status plan_verify(const struct program *program, const struct phase *phase, plim_error *error);
 
-/* Offsets by TWA packing, from 0 on: fills offset of each instance, gives the
-   top. Sizes are rounded up to LAYOUT_ALIGNMENT. */
+/* Packs the instances greedily (TWA order first, layout.c): sets the offset of each instance, counted from 0, and
+   returns the top. Sizes are rounded up to LAYOUT_ALIGNMENT. */
 #define LAYOUT_ALIGNMENT ((uint64_t)64)
 uint64_t layout_bytes(uint64_t bytes);
 plim_status layout_pack(uint64_t *top, struct instance *instance, int count, struct budget *budget, plim_error *error);
-/* The bound of any packing, and the instruction where it is reached. live: the bytes at each instruction. */
+/* The lower bound of any packing. peak: the instruction that reaches it. live: the live bytes at each instruction. */
 uint64_t layout_max_live(uint64_t *live, const struct instance *instance, int count, int instructions, int *peak);
 
-/* What the whole process will take. `outside` are the bytes the caller knows
-   of: batches, pipeline, stacks, checkpoint, formats, ... */
+/* The predicted memory of the whole process. `outside` (program_predict) holds the bytes outside the arena, which the
+   caller knows: batches, pipeline, stacks, checkpoint, formats, ... */
 struct prediction {
     uint64_t by_tag[TAG_COUNT];
     uint64_t peak;
     const char *peak_at;
 };
-/* The same for the arena alone: the tags sum to arena_bytes. Bytes of the arena that
-   nobody owns at the peak are booked as activations. */
+/* The same for the arena alone: the tags sum to arena_bytes. Arena bytes without an owner at the peak are counted as
+   activations. */
 void program_arena_tags(uint64_t by_tag[TAG_COUNT], const char **peak_at, const struct program *program);
 void program_predict(struct prediction *out, const struct program *program, const uint64_t outside[TAG_COUNT]);
 
-/* Every instruction, instance and offset, for people and golden files. */
+/* Prints every instruction, instance and offset, for people and for golden files. */
 void program_print(struct text *out, const struct program *program);
 
 #endif

@@ -1,14 +1,14 @@
-/* plan_verify.c - symbolic replay of a phase, before anything runs.
+/* plan_verify.c - verifies a phase by symbolic replay before anything runs.
 
-   It trusts the graph and the ops' cuts, and nothing of what made the plan. Bytes are
-   not moved; for each tensor it is known where a whole copy of it lies, until somebody
-   writes over it. What the header of plan.h promises is checked:
-    1. instances: aligned, inside their region, apart from one another in time or space
-    2. every access inside an instance that is alive (or a weight's own place)
-    3. in one instruction, what is written is met by others row by row only, since units
-       run in any order; sums have a partial a unit, and a fold
-    4. every read finds its tensor where it looks; updates keep program order
-    5. every node once, every result there in the end, figures add up. */
+   The replay trusts the graph and the ops' cuts, and nothing that the planner computed. It moves no bytes: for each
+   tensor it tracks where a whole copy lies until something overwrites it. It checks the invariants of plan.h by these
+   rules:
+    1. Every instance is aligned and inside its region. No two instances overlap in both time and space.
+    2. Every access is inside a live instance, or inside the fixed place of a weight.
+    3. Within one instruction, two accesses to the same bytes, one of them a write, must go by the same rows, because
+       units run in any order. A sum has one partial per unit, and a fold that adds the partials.
+    4. Every read finds its tensor at the offset that it reads. Updates keep program order.
+    5. Every node runs once, every result exists at the end, and the memory totals add up. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +17,14 @@
 #include "plan/offset_set.h"
 #include "plan/plan_builder.h"
 
-/* Where a whole copy of a tensor lies now. */
+/* Where a whole copy of a tensor lies at the current instruction. */
 struct copy {
-    enum space space; /* NONE: nowhere */
+    enum space space; /* SPACE_NONE: there is no copy */
     uint64_t offset, bytes;
-    bool rows_only; /* made CUT in this instruction: only its own rows may be read */
+    bool rows_only; /* written as PART_CUT in this instruction: a slice may read its own rows only */
 };
 
-/* One operand in the arena, for rule 3. */
+/* An access to one operand in the arena, for rule 3. */
 struct access {
     uint64_t offset, bytes, row_bytes;
     bool write;
@@ -36,21 +36,21 @@ struct replay {
     const struct phase *phase;
     struct arena work;
     struct copy *copy;        /* by tensor id */
-    struct offset_set held;   /* tensors with a copy of their own in the arena */
-    struct offset_set slices; /* tensors in the worker's buffers, of the current instruction */
-    int *version;             /* by tensor id: updates so far */
-    int *expected;            /* by node id * MOST_INPUTS + i: version in program order */
+    struct offset_set held;   /* tensors with a copy in an instance of the arena */
+    struct offset_set slices; /* tensors in the worker's slice buffers during the current instruction */
+    int *version;             /* by tensor id: number of updates so far */
+    int *expected;            /* by node id * MOST_INPUTS + i: the version that the node reads in program order */
     bool *ran;                /* by node id */
-    struct access *access;    /* of the current instruction */
+    struct access *access;    /* accesses of the current instruction */
     int access_count;
-    const struct fold **fold; /* of the current instruction, by where their parts are */
-    struct offset_set alive;  /* instances at the current instruction */
+    const struct fold **fold; /* folds of the current instruction, sorted by the offset of their partial sums */
+    struct offset_set alive;  /* instances that are alive at the current instruction */
     uint64_t alive_bytes;
-    const struct instance **coming, **going; /* by first, and by last, instruction */
-    int come, gone;                          /* how many of them have */
-    int at;                                  /* instruction */
+    const struct instance **coming, **going; /* all instances, sorted by first and by last instruction */
+    int come, gone;                          /* how many of them have begun, and have ended */
+    int at;                                  /* index of the current instruction */
     const struct instruction *instruction;
-    uint64_t steps; /* operands, stretches and accesses that were looked at */
+    uint64_t steps; /* number of operands, intervals and accesses examined */
     plim_error *error;
 };
 
@@ -110,7 +110,8 @@ static void die(struct replay *r, const struct instance *instance)
     r->alive_bytes -= instance->bytes;
 }
 
-/* The instances that live at an instruction, by offset: none meets a neighbour. Instructions come in order. */
+/* Updates the set of live instances for instruction `at`. A new instance must not overlap a live one. The instructions
+   are visited in order. */
 static plim_status enter_instruction(struct replay *r, int at)
 {
     r->at = at;
@@ -121,7 +122,7 @@ static plim_status enter_instruction(struct replay *r, int at)
     return PLIM_OK;
 }
 
-/* The first that it meets begins at or before it, and reaches to its end. */
+/* Whether the bytes lie inside one live instance. */
 static bool inside_alive(const struct replay *r, uint64_t offset, uint64_t bytes)
 {
     const struct stretch *met = offset_set_meet(&r->alive, offset, bytes);
@@ -151,7 +152,7 @@ static bool updates(const struct node *node, int input)
     return node->op->updates >> input & 1;
 }
 
-/* Which version of a weight each node sees in program order. */
+/* Computes which version of each input a node reads in program order. */
 static void expect_versions(struct replay *r)
 {
     const struct graph *graph = r->phase->graph;
@@ -193,8 +194,8 @@ static plim_status start_copies(struct replay *r)
 
 /* ---- copies of values -------------------------------------------------- */
 
-/* Whatever lay in these bytes is gone. Weights cannot be met: values are
-   inside instances, instances outside of their region. */
+/* Invalidates every copy that shares a byte with this range. The range cannot overlap a weight, because values lie
+   inside instances and instances lie outside the region of the weights. */
 static void lose(struct replay *r, enum space space, uint64_t offset, uint64_t bytes)
 {
     struct offset_set *set = space == SPACE_WORKER ? &r->slices : &r->held;
@@ -231,7 +232,7 @@ static plim_status note_access(struct replay *r, struct access access)
     return PLIM_OK;
 }
 
-/* Shape of the place against the op's cut. */
+/* Checks that the place of an operand fits the op's cut. */
 static plim_status check_place(const struct replay *r, const struct node *node, const struct place *place,
                                const struct tensor *tensor, enum part part)
 {
@@ -284,7 +285,7 @@ static void order_folds(struct replay *r)
         qsort(r->fold, (size_t)r->instruction->fold_count, sizeof(*r->fold), fold_order);
 }
 
-/* The fold that belongs to partial sums at this place. */
+/* The fold that adds the partial sums at this place; NULL: there is none. */
 static const struct fold *find_fold(const struct replay *r, const struct place *place)
 {
     const struct fold like = {.from = place->offset}, *key = &like;
@@ -298,7 +299,7 @@ static plim_status write_sum(struct replay *r, const struct node *node, const st
 {
     int units = r->instruction->chain.units;
     bool partial = place->unit_bytes != 0;
-    if (place->space == SPACE_WORKER) /* lost on purpose; a reader will not find it */
+    if (place->space == SPACE_WORKER) /* no copy is recorded, so a later read of this sum fails the check */
         return partial ? WRONG(r, "%s %s: partial sums in a worker's buffers", node->op->name, node->name) : PLIM_OK;
     if (place->space != SPACE_ARENA || partial != (units > 1))
         return WRONG(r, "%s %s: %d units add to one %s", node->op->name, node->name, units, tensor->name);
@@ -328,8 +329,8 @@ static plim_status check_write(struct replay *r, const struct task *task, int k,
     return PLIM_OK;
 }
 
-/* What is where after the task. SUM and WHOLE outputs are complete, and may be read, only
-   when the instruction is over. */
+/* Records the copies that exist after the task. SUM and WHOLE outputs are complete only when the instruction ends, and
+   only then may they be read. */
 static void write_copies(struct replay *r, const struct task *task, const struct cut *cut)
 {
     for (int k = 0; k < task->node->output_count; k++) {
@@ -346,7 +347,7 @@ static void write_copies(struct replay *r, const struct task *task, const struct
     }
 }
 
-/* Scratch may lie over anything that no longer matters, not over the task's own operands. */
+/* Scratch may overwrite values that are no longer needed, but not the operands of its own task. */
 static plim_status check_scratch(struct replay *r, const struct task *task, const struct cut *cut)
 {
     uint64_t bytes = task->kernel->scratch_bytes;
@@ -366,7 +367,7 @@ static plim_status check_scratch(struct replay *r, const struct task *task, cons
     return PLIM_OK;
 }
 
-/* Outputs of one task in the same bytes would be seen by nobody else. */
+/* Two outputs of one task must not share bytes of the worker's buffers. No other check detects that. */
 static plim_status check_outputs_apart(const struct replay *r, const struct task *task, const struct cut *cut)
 {
     const struct node *node = task->node;
@@ -430,7 +431,7 @@ static bool reaches(const struct access *a, uint64_t offset)
     return a && a->offset + a->bytes > offset;
 }
 
-/* Those from `begin` to `end` begin at one offset: where one of them writes, all go by the same rows. */
+/* Accesses begin..end - 1 start at the same offset. If one of them writes, all must go by the same rows. */
 static plim_status check_together(struct replay *r, int begin, int end)
 {
     const struct access *write = NULL;
@@ -443,11 +444,12 @@ static plim_status check_together(struct replay *r, int begin, int end)
     return PLIM_OK;
 }
 
-/* Rule 3. Sorted by offset, an access meets one of those that begin before it when the one that reaches furthest
-   reaches it: no write may meet any, and nothing a write. */
+/* Rule 3. The accesses are sorted by offset, so an access overlaps an earlier one exactly if the earlier access with
+   the highest end reaches it. A write must not overlap any earlier access, and a read must not overlap an earlier
+   write. */
 static plim_status check_accesses(struct replay *r)
 {
-    const struct access *furthest = NULL, *written = NULL; /* of those before */
+    const struct access *furthest = NULL, *written = NULL; /* highest end among earlier accesses, writes */
     if (r->access_count)
         qsort(r->access, (size_t)r->access_count, sizeof(*r->access), access_order);
     for (int begin = 0, end; begin < r->access_count; begin = end) {
@@ -472,7 +474,7 @@ static plim_status check_chain(const struct replay *r, const struct chain *chain
     return ok ? PLIM_OK : WRONG(r, "the units of instruction %d do not cover it", r->at);
 }
 
-/* Sums and WHOLE outputs are there now; a fold puts its sum in place. */
+/* Records the SUM and WHOLE outputs, which are complete now. A fold writes its sum to fold->to. */
 static plim_status finish_task(struct replay *r, const struct task *task)
 {
     const struct node *node = task->node;
@@ -494,7 +496,7 @@ static plim_status finish_task(struct replay *r, const struct task *task)
     return PLIM_OK;
 }
 
-/* Slice buffers are dead when the instruction is; what was made by rows is whole. */
+/* The slice buffers are dead when the instruction ends, and an output that was written row by row is whole. */
 static void leave_instruction(struct replay *r)
 {
     lose(r, SPACE_WORKER, 0, UINT64_MAX / 2);
@@ -554,8 +556,8 @@ static size_t longest_instruction(const struct phase *phase, size_t *folds)
     return (size_t)most;
 }
 
-/* Offsets in that space where something will be held, outputs of tasks and what folds make: into out, or
-   only counted. */
+/* Collects the offsets in `space` at which a copy will be recorded: task outputs and results of folds. Returns their
+   number; out NULL: they are only counted. */
 static int find_offsets(uint64_t *out, const struct phase *phase, enum space space)
 {
     int count = 0;

@@ -1,37 +1,36 @@
-/* chain_order.c - the order in which nodes run, chosen so that chains are
-   long.
+/* chain_order.c - chooses the execution order of the nodes so that chains are long.
 
-   List scheduling: of the nodes that are ready, the first in program order that
-   may join the current chain goes next; when none may, a new chain begins, with an
-   update if one is ready (its gradient dies), else with the first in program
-   order.
+   The algorithm is list scheduling: among the ready nodes, the first in program order that may join the current chain
+   runs next. When none may, a new chain begins with an update if one is ready, because its gradient can then be freed,
+   and otherwise with the first ready node in program order.
 
    Invariants:
-    1. a node runs after the nodes that make what it reads;
+    1. a node runs after the nodes that compute its inputs;
     2. accesses to a weight or state keep program order around each update of it;
-    3. a node that makes something again, or a weight's copy in another type, waits for all that its first reader waits
-       for: else it would run in forward (the copies of all weights at its start), and what it makes would be kept;
-    4. inside a chain, what is written is read by the same rows only (both CUT);
-    5. what every slice walks through as a whole (weights, sums) fits in half of a nominal L2, or
-       is one node's: else a chain of many layers would read all weights again for each slice.
+    3. a recomputation, or a copy of a weight in another type, waits for everything that its first reader waits for,
+       because otherwise it would run in the forward pass (the copies of all weights at its start) and its output would
+       be kept;
+    4. inside a chain, a tensor that is written is read by the same rows only (both accesses are CUT);
+    5. the tensors that every slice accesses as a whole (weights, sums) fit in half of a nominal L2 or belong to one
+       node, because otherwise a chain of many layers would read all weights again for each slice.
 
-   A weight gradient that is cut by rows and the update that alone reads it
-   are scheduled as one (`pair`): the gradient then lives in slice buffers only. */
+   A weight gradient that is cut by rows and the update that is its only reader are scheduled as one (`pair`), so the
+   gradient exists in slice buffers only. */
 #include "base/memory/work.h"
 #include "transform/chain_join.h"
 
 struct edge {
-    int to, next; /* leader of a pair; index of the next edge from the same node */
+    int to, next; /* to: a leader; next: index of the next edge from the same node, or -1 */
 };
 
 struct schedule {
     struct chain_work *work;
-    int *pair;   /* by node id: the update that runs right after it; -1 */
-    int *leader; /* by node id: itself, or the gradient that it is paired with */
+    int *pair;   /* by node id: the update that runs right after the node; -1: none */
+    int *leader; /* by node id: the node itself, or the gradient that it is paired with */
     struct edge *edge;
     int edge_count;
-    int *first_edge;        /* by leader */
-    int *waits;             /* by leader: edges that have not been served */
+    int *first_edge;        /* by leader: index of its first edge; -1: none */
+    int *waits;             /* by leader: incoming edges whose source has not been scheduled */
     struct joining joining; /* leaders that are ready */
     int scheduled;
 };
@@ -41,7 +40,8 @@ static bool writes(const struct node *node, int input)
     return node->op->updates >> input & 1;
 }
 
-/* Could run long before anybody reads what it makes: a weight in another form waits for nothing. */
+/* Whether the node could run long before its output is read: it is a recomputation, or a copy of a weight, which waits
+   for nothing. */
 static bool is_late(const struct node *node)
 {
     const struct tensor *x = node->input_count == 1 ? node->input[0] : NULL;
@@ -49,8 +49,8 @@ static bool is_late(const struct node *node)
     return node->again || (copies && shape_equal(&x->shape, &node->output[0]->shape));
 }
 
-/* From who makes an operand; of weights and states from the update before, and to the update after; and what a late
-   node waits for. */
+/* An upper bound of the number of edges: one from the producer of an operand; for an operand that is a weight or state
+   one from the update before and one to the update after; and, for a late node, one from each node it waits for. */
 static size_t most_edges(const struct graph *graph)
 {
     size_t count = 0;
@@ -77,7 +77,7 @@ static bool take_tables(struct schedule *s, struct chain_work *work)
 
 /* ---- pairs ------------------------------------------------------------- */
 
-/* The input of an update that a row-cut node makes for it alone; or -1. */
+/* The index of the update's input that a node cut by rows computes for this update alone; -1: none. */
 static int gradient_input(const struct schedule *s, const struct node *update)
 {
     const struct chain_work *work = s->work;
@@ -95,7 +95,7 @@ static int gradient_input(const struct schedule *s, const struct node *update)
     return -1;
 }
 
-/* What the maker reads must not be what the update writes, unless row by row. */
+/* The update must not write a tensor that the maker reads, unless both access it row by row. */
 static bool pair_is_safe(const struct schedule *s, const struct node *maker, const struct node *update)
 {
     for (int i = 0; i < update->input_count; i++)
@@ -118,7 +118,7 @@ static void find_pairs(struct schedule *s)
         int input = update->op->updates ? gradient_input(s, update) : -1;
         if (input < 0 || !pair_is_safe(s, update->input[input]->producer, update) ||
             s->leader[update->input[input]->producer->id] != update->input[input]->producer->id)
-            continue; /* who follows another has no follower of its own: runs are of two */
+            continue; /* a node that follows another has no follower: pairs have two nodes */
         s->pair[update->input[input]->producer->id] = n;
         s->leader[n] = update->input[input]->producer->id;
     }
@@ -137,11 +137,11 @@ static void add_edge(struct schedule *s, int from, int to)
     s->waits[to]++;
 }
 
-/* Readers of weights and states since their last update: a list a tensor. */
+/* Readers of weights and states since their last update: one list per tensor. */
 struct access {
-    int *writer; /* by tensor id: last update; -1 */
-    int *head;   /* by tensor id: into next; -1 */
-    int *next;   /* by operand: node * MOST_INPUTS + input */
+    int *writer; /* by tensor id: the last update; -1: none */
+    int *head;   /* by tensor id: the first operand of the list; -1: none */
+    int *next;   /* by operand (node * MOST_INPUTS + input): the next operand of the list; -1: none */
 };
 
 static void order_access(struct schedule *s, struct access *access, const struct node *node, int input)
@@ -187,8 +187,9 @@ static bool find_edges(struct schedule *s)
     return true;
 }
 
-/* Invariant 3. made_for: by node id, the first reader of a late node; of a reader that is late itself, the one for
-   which that is made; -1: none. Readers stand behind those they read: from the last on, that is known already. */
+/* Adds the edges of invariant 3. made_for: by node id, the first reader of the node's outputs, or that reader's
+   made_for if the reader itself is late; -1: none. The loop runs from the last node to the first, so that the reader's
+   made_for is known already, because readers come after the nodes that they read. */
 static bool find_late_edges(struct schedule *s)
 {
     struct graph *graph = s->work->graph;

@@ -1,29 +1,29 @@
-/* rederive.c - what is cheap to make again is not kept for backward.
+/* rederive.c - recomputation: cheap forward values are recomputed in the backward pass instead of being kept.
 
-   A value that backward reads, made by an op that does little with each element from inputs that are kept in any case,
-   is made a second time right before backward reads it: normalised activations from what was normalised, gelu from its
-   input, a picture of floats from the batch's bytes, a weight in a small type from the weight. Forward then has no
-   reason to keep it: within a chain it never gets a place in the arena. The same op on the same inputs gives the same
-   bits.
+   A value that the backward pass reads is recomputed right before its first read there, if its op does little work per
+   element and the op's inputs are kept in any case. Examples are normalized activations from the normalization's input,
+   GELU from its input, a float image from the bytes of the batch, a weight in a small type from the weight. The forward
+   pass then does not keep the value: within a chain it never gets a place in the arena. The same op on the same inputs
+   computes the same bits.
 
-   Weights are read again too: only while no update has written them. */
+   A value is recomputed from weights only while no update has written them. */
 #include <limits.h>
 
 #include "base/memory/work.h"
 #include "ops/ops.h"
 #include "transform/rederive_own.h"
 
-#define MOST_WORK 4 /* multiply-adds an element of the output */
+#define MOST_WORK 4 /* multiply-adds per element of the output */
 
 struct rederivation {
     struct graph *graph;
-    int tensors;           /* that there were before */
-    bool *kept;            /* by tensor id: lives until backward whatever is done here */
+    int tensors;           /* number of tensors before the rewrite */
+    bool *kept;            /* by tensor id: lives until the backward pass whatever is done here */
     int *read, *written;   /* by tensor id: the first backward node that reads it, the first node that updates it */
-    struct tensor **again; /* by tensor id: the same value, made in backward */
-    struct node **order;   /* with the new nodes in their places */
-    struct tensor **stack; /* to be made, each one of those before it */
-    uint64_t steps;        /* nodes that were looked at */
+    struct tensor **again; /* by tensor id: the same value, recomputed in the backward pass */
+    struct node **order;   /* all nodes, with the new ones in their places */
+    struct tensor **stack; /* values to recompute; each is an input of the one below it */
+    uint64_t steps;        /* number of nodes that were visited */
     int count;
     plim_error *error;
 };
@@ -72,7 +72,8 @@ bool is_cheap_again(const struct node *node)
            cut.work <= MOST_WORK * (double)count && count * (int64_t)type_bytes(y->type) >= LEAST_KEPT_BYTES;
 }
 
-/* Made before anything in backward reads it, from what is still there and still the same then. */
+/* Whether output 0 can be recomputed right before its first read in the backward pass: its inputs must still exist and
+   be unchanged then. */
 static bool can_be_made_again(const struct rederivation *r, const struct node *node)
 {
     if (node->backward || node->op->updates || node->output_count == 0)
@@ -89,21 +90,21 @@ static bool can_be_made_again(const struct rederivation *r, const struct node *n
     return is_cheap_again(node);
 }
 
-/* It is to be made again, and has not been. */
+/* Whether the value is to be recomputed and has not been yet. */
 static bool is_missing(const struct rederivation *r, const struct tensor *tensor)
 {
     return tensor && tensor->id < r->tensors && !lasts(tensor) && tensor->producer && !r->again[tensor->id] &&
            tensor == tensor->producer->output[0] && can_be_made_again(r, tensor->producer);
 }
 
-/* The value as backward gets it. */
+/* The tensor that the backward pass reads for this value. */
 static struct tensor *as_made(const struct rederivation *r, struct tensor *tensor)
 {
     struct tensor *again = tensor && tensor->id < r->tensors ? r->again[tensor->id] : NULL;
     return again ? again : tensor;
 }
 
-/* All that it is made of has been. */
+/* Recomputes one value, whose inputs have been recomputed already where necessary. */
 static bool make_one(struct rederivation *r, const struct tensor *tensor)
 {
     const struct node *node = tensor->producer;
@@ -121,8 +122,9 @@ static bool make_one(struct rederivation *r, const struct tensor *tensor)
     return true;
 }
 
-/* The value as backward gets it: made here, with what it is made of, unless it was before. Chains of values that are
-   made of one another are as long as the model is deep: those on the way are on a stack of their own. */
+/* The tensor that the backward pass reads for this value. Recomputes the value, and first those of its inputs that need
+   it, unless that was done before. Pending values are on an explicit stack and not on that of recursive calls, because
+   a chain of values that are recomputed from one another can be as long as the model is deep. */
 static struct tensor *made_again(struct rederivation *r, struct tensor *tensor)
 {
     int top = -1;

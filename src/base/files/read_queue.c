@@ -1,9 +1,10 @@
-/* read_queue.c - reads past the page cache by the kernel's asynchronous calls: no thread, no memory of its own.
+/* read_queue.c - reads that bypass the page cache (O_DIRECT) through Linux AIO, without threads or memory of its own.
 
-   1. A file is opened a second time, through its descriptor: it is the same file, whatever its name names now.
-   2. The kernel's calls and not io_uring: containers allow them, and a call for each block is nothing.
-   3. Whatever goes wrong declines one read, or all of a file's: the reader's own error, if there is one, is met by the
-      file_read that follows. */
+   1. A file is opened a second time through its descriptor, so it is the same file even if its path has been reused.
+   2. Linux AIO is used and not io_uring because containers allow it, and one system call per block costs next to
+      nothing.
+   3. A failure declines one read, all reads of a file or all reads. If the file has an error of its own, the file_read
+      that follows reports it. */
 #include "base/files/read_queue.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include "base/numbers/checked.h"
 #include "base/threads/clock.h"
 
-#define SLOW_BYTES_PER_S ((uint64_t)300 * 1000 * 1000) /* the page cache takes in four times as much */
+#define SLOW_BYTES_PER_S ((uint64_t)300 * 1000 * 1000) /* slow below this: the page cache fills four times as fast */
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451
@@ -38,7 +39,7 @@ void read_queue_release(struct read_queue *queue)
     while (atomic_load(&queue->in_flight) > 0 && read_queue_wait(done, queue) > 0)
         continue;
     if (queue->context)
-        syscall(SYS_io_destroy, queue->context); /* waits too */
+        syscall(SYS_io_destroy, queue->context); /* waits for reads in flight, too */
     for (int f = 0; f < queue->file_count; f++)
         if (queue->file[f].descriptor >= 0)
             close(queue->file[f].descriptor);
@@ -60,9 +61,10 @@ uint64_t read_queue_room(uint64_t bytes)
     return add_most(round_up(bytes, READ_QUEUE_ALIGNMENT), READ_QUEUE_ALIGNMENT);
 }
 
-/* ---- what is in the page cache ---- */
+/* ---- whether a range is in the page cache ---- */
 
-/* Kernels before 6.5, and files of others, do not tell: then the first and the last page speak for all. */
+/* The fallback where cachestat fails (kernels before 6.5, files of other users): the range counts as cached if its
+   first and its last page are. */
 static bool ends_are_cached(struct file *file, uint64_t offset, uint64_t bytes)
 {
     char byte;
@@ -83,7 +85,7 @@ static bool is_cached(struct file *file, uint64_t offset, uint64_t bytes)
     return pages.cached >= wanted;
 }
 
-/* ---- asking ---- */
+/* ---- submitting reads ---- */
 
 static int find_file(const struct read_queue *queue, const struct file *file)
 {
@@ -157,12 +159,12 @@ enum read_queue_answer read_queue_add(struct read_queue *queue, struct file *fil
     return READ_DECLINED;
 }
 
-/* ---- what came ---- */
+/* ---- completed reads ---- */
 
 int read_queue_judge(int slow, uint64_t bytes, uint64_t ns)
 {
     bool is_slow = bytes * 1000 < SLOW_BYTES_PER_S / 1000 * (ns / 1000);
-    if (slow >= READ_QUEUE_SLOW) /* its bytes are in the cache by now: that is where they stay */
+    if (slow >= READ_QUEUE_SLOW) /* final, because the bytes are in the page cache by now and should stay there */
         return slow;
     return is_slow ? slow + 1 : slow > 0 ? slow - 1 : 0;
 }
@@ -170,7 +172,7 @@ int read_queue_judge(int slow, uint64_t bytes, uint64_t ns)
 static struct read_done land(struct read_queue *queue, const struct io_event *event)
 {
     int s = (int)event->data;
-    atomic_exchange(&queue->slot[s].told, false); /* the kernel's word for it is not one that compilers know */
+    atomic_exchange(&queue->slot[s].told, false); /* compilers do not know that the kernel orders the threads */
     int f = queue->slot[s].file;
     struct read_done done = {.tag = queue->slot[s].tag,
                              .whole = event->res > 0 && (uint64_t)event->res >= queue->slot[s].needed};
@@ -204,7 +206,7 @@ int read_queue_wait(struct read_done done[READ_QUEUE_DEPTH], struct read_queue *
         count = get_events(events, queue, 1, NULL);
     for (int i = 0; i < count; i++)
         done[i] = land(queue, &events[i]);
-    if (waited && count > 0) /* only then did it come just now */
+    if (waited && count > 0) /* without a wait, the time of completion is unknown */
         atomic_store(&queue->slow, read_queue_judge(atomic_load(&queue->slow), atomic_load(&queue->done_bytes),
                                                     clock_ns() - atomic_load(&queue->busy_since)));
     if (count > 0)

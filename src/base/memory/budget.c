@@ -1,13 +1,12 @@
-/* budget.c - the ledger and the two sources of bytes behind it.
+/* budget.c - the ledger of allocated bytes and its two sources of memory: chunks for small blocks (blocks.h) and mmap.
 
-   1. A block is charged what it costs: small ones in steps of 64 bytes, mapped
-      ones in whole pages. The charge is a function of the size alone, so that
-      giving back needs no header in front of a block.
+   1. A block is charged what it costs: small blocks in multiples of 64 bytes, mapped blocks in whole pages. The charge
+      depends on the size alone, so freeing needs no header in front of a block.
    2. now <= limit, always; now is the sum of now_by_tag.
-   3. Where the process is bound (budget_bind_process), the kernel's figure and what was taken since it was read stay
-      within the limit, too.
-   4. The lock is held while a block is made: the peak is of blocks that really
-      existed. Nothing takes blocks inside a training step, so nobody waits. */
+   3. Where the process is bound (budget_bind_process), the memory usage that the kernel last reported plus the bytes
+      allocated since then stay within the limit, too.
+   4. The lock is held while a block is allocated, so the peak counts only blocks that existed. No thread waits for the
+      lock in a training step because a step allocates no blocks. */
 #include "base/memory/budget.h"
 #include "base/memory/work.h"
 
@@ -34,15 +33,15 @@ _Static_assert(BUDGET_MAP_BYTES == BLOCKS_MOST, "a block is either small or mapp
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
-#define TOUCH_BYTES ((size_t)64 * 1024 * 1024) /* between two looks at the stop flag: some 20 ms */
+#define TOUCH_BYTES ((size_t)64 * 1024 * 1024) /* between two checks of the stop flag: about 20 ms */
 
-/* The whole process as the kernel counts it. Reading the figure takes from 50 us to milliseconds, so blocks of up to
-   `trusted` bytes are taken between two readings: at most half of the room that the last one saw. Far from the limit an
-   upper bound will do, which is cheap. */
+/* Memory usage of the whole process as the kernel counts it. Reading it takes from 50 us to milliseconds, so up to
+   `trusted` bytes are allocated between two readings: at most half of the free memory that the last reading found. Far
+   from the limit, read_process reads an upper bound instead because that is cheap. */
 struct process_bound {
     bool on;
-    uint64_t resident; /* with page tables, at the last reading */
-    uint64_t trusted;  /* may be taken before the next */
+    uint64_t resident; /* RSS and page tables at the last reading, plus the bytes allocated since */
+    uint64_t trusted;  /* bytes that may be allocated before the next reading */
 };
 
 #define TRUSTED_MOST ((uint64_t)1 << 20)
@@ -51,12 +50,12 @@ struct budget {
     pthread_mutex_t lock;
     struct budget_figures figures;
     uint64_t work; /* work.h */
-    uint64_t held; /* blocks that are taken now; the budget's own is not one of them */
+    uint64_t held; /* number of blocks allocated now; the budget's own block is not counted */
     struct blocks blocks;
     struct process_bound process;
     const struct stop *stop;  /* or NULL */
-    atomic_bool stop_refuses; /* blocks and reads too */
-    /* Why the last block was not to be had: what was given back since must not change the answer. */
+    atomic_bool stop_refuses; /* a stop also refuses blocks and file transfers (budget_stop.h) */
+    /* Why the last block was refused. It is stored because memory that is freed later must not change the answer. */
     struct {
         bool by_limit;
         uint64_t charge, now;
@@ -103,15 +102,15 @@ static bool touch_part(unsigned char *block, size_t bytes)
         return true;
     if (errno == ENOMEM || errno == EFAULT)
         return false;
-    /* A kernel before 5.14 does not know this advice. */
+    /* Kernels before 5.14 do not know MADV_POPULATE_WRITE. */
     size_t step = page_bytes();
     for (size_t i = 0; i < bytes; i += step)
         ((volatile unsigned char *)block)[i] = 0;
     return true;
 }
 
-/* Every page exists afterwards, or the kernel says that it cannot be: better
-   here than in the middle of a step. */
+/* Makes every page resident. False: the kernel has no memory for them, or a stop refuses them. It is better to fail
+   here than in the middle of a training step. */
 static bool touch(const struct budget *budget, unsigned char *block, size_t bytes)
 {
     bool touched = true;
@@ -134,7 +133,7 @@ static void *map_block(const struct budget *budget, size_t bytes)
     return block;
 }
 
-/* Mapped and never touched: it costs address space for a moment, and no page. */
+/* The block is mapped and never touched, so it costs address space for a moment and no page. */
 bool budget_probe(size_t bytes)
 {
     int error_number = fault_at(FAULT_ALLOCATE);
@@ -144,7 +143,7 @@ bool budget_probe(size_t bytes)
     return block != MAP_FAILED && munmap(block, bytes) == 0;
 }
 
-/* budget: NULL while it is made. */
+/* budget: NULL while the budget itself is being created. */
 static void *allocate(const struct budget *budget, struct blocks *blocks, size_t bytes)
 {
     int error_number = fault_at(FAULT_ALLOCATE);
@@ -174,7 +173,8 @@ static uint64_t process_room(const struct budget *budget)
     return limit > resident ? limit - resident : 0;
 }
 
-/* What cannot be read does not refuse: the measurement that ends planning reports it. */
+/* Usage that cannot be read counts as 0 and refuses nothing, because the measurement at the end of planning reports
+   the failure. */
 static void read_process(struct budget *budget, bool exact)
 {
     struct usage usage;
@@ -187,7 +187,7 @@ static void read_process(struct budget *budget, bool exact)
     budget->process.trusted = half < TRUSTED_MOST ? half : TRUSTED_MOST;
 }
 
-/* Whether the process as a whole has room for so much more. */
+/* Whether the whole process stays within the limit with `charge` more bytes. */
 static bool process_fits(struct budget *budget, uint64_t charge)
 {
     if (!budget->process.on || charge <= budget->process.trusted)
@@ -198,7 +198,7 @@ static bool process_fits(struct budget *budget, uint64_t charge)
     return charge <= process_room(budget);
 }
 
-/* What was taken counts until the next reading. */
+/* Counts the bytes of a new block until the next reading includes them. */
 static void process_taken(struct budget *budget, uint64_t charge)
 {
     struct process_bound *process = &budget->process;
@@ -231,7 +231,7 @@ static void subtract(struct budget *budget, enum tag tag, uint64_t charge)
     budget->figures.now_by_tag[tag] -= charge;
 }
 
-/* The ledger lies in a block of its own. */
+/* `blocks` is copied first because the ledger, which contains it, is itself one of the blocks that are freed. */
 static void end_blocks(struct budget *budget)
 {
     struct blocks blocks = budget->blocks;
@@ -246,7 +246,7 @@ plim_status budget_make(struct budget **out, uint64_t limit_bytes, plim_error *e
     text_size(limit_text, limit_bytes);
     if (charge > limit_bytes)
         return fail(error, PLIM_OVER_BUDGET, "a budget of %s has no room for its own ledger", limit_text);
-    struct blocks blocks = {.at = NULL}; /* the ledger is its first block, and then holds the rest */
+    struct blocks blocks = {.at = NULL}; /* the ledger is its first block, and then contains it */
     struct budget *budget = allocate(NULL, &blocks, sizeof *budget);
     if (!budget)
         return fail(error, PLIM_NO_MEMORY, "the system has no memory for the ledger of the budget");
@@ -333,7 +333,7 @@ plim_status budget_outside(struct budget *budget, uint64_t bytes, const char *wh
     if (bound && bytes > process_room(budget))
         read_process(budget, true);
     uint64_t room = process_room(budget), resident = budget->process.resident, limit = budget->figures.limit;
-    budget->process.trusted = 0; /* whoever takes it does so before the next reading */
+    budget->process.trusted = 0; /* the next block needs a reading, because the caller allocates these bytes */
     pthread_mutex_unlock(&budget->lock);
     if (!bound || bytes <= room)
         return PLIM_OK;
@@ -428,15 +428,15 @@ uint64_t work_counted(struct budget *budget)
 
 struct budget_figures budget_figures(const struct budget *budget)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)&budget->lock; /* reading is const for the caller */
+    pthread_mutex_t *lock = (pthread_mutex_t *)&budget->lock; /* the caller sees a read as const */
     pthread_mutex_lock(lock);
     struct budget_figures figures = budget->figures;
     pthread_mutex_unlock(lock);
     return figures;
 }
 
-/* What the limit was in the way of: this, or, where others have given back what they had by now, the block that was
-   refused. False: the system was. bound: the limit is that of the whole process. */
+/* Whether the limit refused the allocation; false: the system had no memory. If `charge` fits by now because others
+   have freed memory, the outputs describe the block that was refused. bound: the limit is that of the whole process. */
 static bool over_limit(uint64_t *charge, uint64_t *bytes, uint64_t *now, bool *bound, struct budget *budget)
 {
     pthread_mutex_lock(&budget->lock);
@@ -447,7 +447,7 @@ static bool over_limit(uint64_t *charge, uint64_t *bytes, uint64_t *now, bool *b
         *charge = *bytes = budget->refusal.charge;
         *now = budget->refusal.now;
     }
-    budget->refusal.by_limit = false; /* told: it explains no later one */
+    budget->refusal.by_limit = false; /* reported: it explains no later refusal */
     pthread_mutex_unlock(&budget->lock);
     return this_one || last_one;
 }
@@ -468,7 +468,7 @@ plim_status budget_refused(struct budget *budget, enum tag tag, uint64_t bytes, 
                     tag_name(tag), now_text);
     fail(error, PLIM_OVER_BUDGET, "%s more for %s do not fit: %s of %s are taken", bytes_text, tag_name(tag), now_text,
          limit_text);
-    if (bound || !add_u64(&charge, charge, figures.now)) /* a job that is planned will want more */
+    if (bound || !add_u64(&charge, charge, figures.now)) /* no hint: a job that is being planned will need more */
         return PLIM_OVER_BUDGET;
     text_size(needed_text, charge);
     return hint(error, PLIM_OVER_BUDGET, "a budget of %s would have held this", needed_text);

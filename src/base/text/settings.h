@@ -1,8 +1,8 @@
-/* settings.h - a yaml map read into a struct by a table of words.
+/* settings.h - reads a YAML map into a struct by a table of keys.
 
-   One table a struct: the word, what it must be, and where it goes. A word
-   that is not in the table is an error with its place and the nearest right one,
-   so no reader checks keys by hand. */
+   Each struct has one table, which lists the key, the type of its value and the field that stores it. A key that is not
+   in the table is an error that names its position and, if there is one, the nearest valid key, so no reader checks
+   keys by hand. */
 #ifndef BASE_TEXT_SETTINGS_H
 #define BASE_TEXT_SETTINGS_H
 
@@ -10,11 +10,11 @@
 
 enum setting_kind {
     SETTING_WHOLE,     /* int64_t, at least `least` */
-    SETTING_NUMBER,    /* double within float32's range; "1/255" too */
-    SETTING_BOOL,      /* bool: true, false */
+    SETTING_NUMBER,    /* double within the range of float32; "1/255" is valid, too */
+    SETTING_BOOL,      /* bool: true or false */
     SETTING_WORD,      /* const char *: any scalar */
-    SETTING_NODE,      /* const struct yaml *: whatever stands there */
-    SETTING_ELSEWHERE, /* nothing: the word may stand here, and somebody else reads it */
+    SETTING_NODE,      /* const struct yaml *: any YAML node */
+    SETTING_ELSEWHERE, /* nothing is stored: the key is valid here, and other code reads it */
 };
 
 struct setting {
@@ -24,12 +24,12 @@ struct setting {
     int64_t least;
 };
 
-/* Fields whose word is absent stay as they are. A list of one-key maps is
-   read like a map (a pipeline is not: its order means something). */
+/* Fields whose key is absent keep their values. A list of one-key maps is read like a map (a pipeline is not, because
+   the order of its entries matters). */
 plim_status settings_read(void *out, const struct setting *settings, int count, const char *job, const struct yaml *map,
                           plim_error *error);
 
-/* One value, for a scalar that stands alone (`Dense: 100`). */
+/* Reads one value, for a scalar without a map (`Dense: 100`). */
 plim_status setting_value(void *out, const struct setting *setting, const char *job, const struct yaml *value,
                           plim_error *error);
 bool setting_number(double *out, const char *text);

@@ -1,9 +1,10 @@
-/* record_file.h - the records of one TFRecord file, one after another.
+/* record_file.h - reads the records of one TFRecord file sequentially.
 
-   Raw, gzip or zlib, told by the first bytes. Memory is a buffer of a stated size; nothing is ever taken for a
-   length that a file declares. Positions are bytes of the unpacked file. Every record handed out had both
-   checksums right; what has not is PLIM_BAD_DATA with file, record and byte, and the reader stays at that record:
-   record_file_resync goes on behind it. One thread at a time. */
+   The file is raw, gzip or zlib, which is detected from its first bytes. The reader uses a buffer of a fixed size; it
+   never allocates memory for a length that the file declares. Positions are byte offsets in the uncompressed data. Both
+   checksums (length and data) of every returned record are valid. For any other record the result is PLIM_BAD_DATA with
+   file, record and byte, and the reader stays at that record: record_file_resync continues after it. A reader may be
+   used by one thread at a time. */
 #ifndef FORMATS_RECORDS_RECORD_FILE_H
 #define FORMATS_RECORDS_RECORD_FILE_H
 
@@ -15,63 +16,67 @@
 
 struct record_file;
 
-/* Where a reader stands: the byte of the next record and its number, from 0. */
+/* The position of a reader: the byte offset of the next record, and its number, from 0. */
 struct record_place {
     uint64_t byte;
     int64_t record;
 };
 
-/* buffer_bytes: RECORD_BUFFER_BYTES is a good choice. Records that are larger go into the caller's room. */
+/* buffer_bytes: RECORD_BUFFER_BYTES is a good choice. A record that is larger than the buffer goes into the caller's
+   buffer (struct room). */
 plim_status record_file_open(struct record_file **out, struct budget *budget, const char *path, size_t buffer_bytes,
                              plim_error *error);
-/* What opening takes from the budget at most (tag formats), whatever the file is. */
+/* Upper bound of what opening allocates from the budget (tag formats), for any file. */
 uint64_t record_file_cost(size_t buffer_bytes);
 void record_file_close(struct record_file *reader);
 
-/* The next 1..most records, where they lie in the buffer: valid until the next call. *count == 0: the end of the
-   file; or, when room->wanted is set, the next record is larger than the buffer and did not fit into the room
-   (record_file_too_large makes an error of it; without a room it is an error at once). They follow one another:
+/* Returns the next 1..most records in place in the reader's buffer; they are valid until the next call. *count == 0:
+   the file has ended; or, if room->wanted is set, the next record is larger than the buffer and did not fit into `room`
+   (record_file_too_large makes the error for it; with room == NULL this call fails at once). The records are adjacent:
    record i + 1 begins at the byte of record i + its size + 16.
-   Damage behind the first record is reported by the next call. */
+   Damage after the first record is reported by the next call. */
 plim_status record_file_read(int64_t *count, struct string *records, struct record_file *reader, int64_t most,
                              struct room *room, plim_error *error);
-/* The same with the bytes copied into the room: valid as long as that. Fewer than
-   `most`: the room is full, or one larger than the buffer comes next. */
+/* The same, with the bytes copied into `room`: they are valid as long as its contents are. *count < most: `room` is
+   full, or the next record is larger than the reader's buffer. */
 plim_status record_file_copy(int64_t *count, struct string *records, struct record_file *reader, int64_t most,
                              struct room *room, plim_error *error);
-/* One record: in place without a room, else copied into it. record->data == NULL: the end, or room->wanted is set. */
+/* Returns one record: in place if room is NULL, else copied into `room`. record->data == NULL: the file has ended, or
+   room->wanted is set. */
 plim_status record_file_next(struct string *record, uint64_t *at, struct record_file *reader, struct room *room,
                              plim_error *error);
-/* PLIM_OVER_BUDGET for the next record, which is larger than any room there is: names it and its size. */
+/* The error PLIM_OVER_BUDGET for the next record, which is larger than every available buffer. It names the record and
+   its size. */
 plim_status record_file_too_large(const struct record_file *reader, plim_error *error);
 
-/* Passes over records by their lengths; data are not looked at. *skipped < count: the end of the file; it is set on
+/* Skips records by their lengths, without reading their data. *skipped < count: the file has ended. *skipped is set on
    failure, too. */
 plim_status record_file_skip(int64_t *skipped, struct record_file *reader, int64_t count, plim_error *error);
 
-/* After PLIM_BAD_DATA: to the next record. Where the length can be trusted (its checksum holds, or that of the
-   data it spans), one record is passed over. Else to the next byte at which a length with its checksum stands and
-   either the data's checksum or the record behind holds; more than one record may be lost then, and
-   numbers count on as if it were one. What comes behind damage in compressed data is lost.
-   *skipped: how many bytes were passed over. An error of its own is final. */
+/* After PLIM_BAD_DATA: advances to the next record. If the length can be trusted (its checksum is valid, or the
+   checksum of the data that it spans), one record is skipped. Otherwise the reader advances to the next byte at which a
+   length with a valid checksum stands and either the data's checksum or the following record is valid (in a compressed
+   file, or if that check costs too much, the length's checksum suffices); more than one record may be lost then, and
+   the numbering continues as if it were one. If the compressed stream itself is damaged, everything after the damage is
+   lost. *skipped: how many bytes were skipped. An error of this function itself is final. */
 plim_status record_file_resync(uint64_t *skipped, struct record_file *reader, plim_error *error);
 
 struct record_place record_file_tell(const struct record_file *reader);
-/* Compressed files are unpacked up to there. */
+/* Moves to `place`. A compressed file is decompressed up to there. */
 plim_status record_file_seek(struct record_file *reader, const struct record_place *place, plim_error *error);
 plim_status record_file_rewind(struct record_file *reader, plim_error *error);
 
 const char *record_file_path(const struct record_file *reader);
 bool record_file_is_packed(const struct record_file *reader);
-/* Bytes of the file that were read, and how many there are: for progress. */
+/* For progress reports: bytes of the file that were read, and the size of the file. */
 void record_file_progress(uint64_t *done, uint64_t *total, const struct record_file *reader);
 
-/* The byte at which a record of a raw file begins, by going from length to length; false: there are more than a million
-   before it, or the file is packed, or cannot be read. For errors. */
+/* For error messages: finds the byte at which a record of a raw file begins, by following the lengths from the start.
+   False: more than a million records precede it, or the file is compressed, or it cannot be read. */
 bool record_find(uint64_t *byte, struct budget *budget, const char *path, int64_t record);
 
-/* One record of a raw file whose place and size an index knows, into the room, with both checksums verified.
-   record->data == NULL: it does not fit (room->wanted). Thread-safe. */
+/* Reads one record of a raw file, whose position and size come from an index, into `room` and verifies both checksums.
+   record->data == NULL: the record does not fit (room->wanted is set). Thread-safe. */
 plim_status record_read_at(struct string *record, struct file *file, uint64_t at, uint64_t bytes, int64_t number,
                            struct room *room, plim_error *error);
 

@@ -1,4 +1,5 @@
-/* few_bits.c - which piece of a line that bends: a bit or two instead of a number (few_bits.h). */
+/* few_bits.c - saves 1 or 2 bits per element instead of the activation (few_bits.h): the segment of a piecewise-linear
+   activation (ReLU, leaky ReLU, ReLU6) that x falls in; the gradient needs no more. */
 #include "ops/elementwise/few_bits.h"
 
 #include <math.h>
@@ -103,7 +104,7 @@ const struct op op_slope_gradient = {
     .reference = slope_gradient_reference,
 };
 
-/* ---- for gradients that can do with bits --------------------------------- */
+/* ---- for gradients that can read the bits -------------------------------- */
 
 void slope_encoding(struct encoded_input *out, const struct slope_attributes *slopes)
 {

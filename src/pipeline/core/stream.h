@@ -1,11 +1,11 @@
-/* stream.h - elements one after another: how a stage runs where positions do not tell.
+/* stream.h - sequential (pull) execution of a stage, used when an element cannot be computed from its index.
 
-   A running stage is one block: its struct, which begins with a struct stream, and its buffers behind it.
-   type->bytes says how large, so that what a pipeline takes is known before it is opened. Streams are pulled:
-   the one at the end asks the one before it, on one thread at a time.
+   A running stage is one block of memory: its struct, which begins with a struct stream, followed by its buffers.
+   type->bytes returns the size of the block, so the memory of a pipeline is known before it is opened. Streams follow
+   the pull model: the last one asks the one before it for elements, on one thread at a time.
 
-   A stage that hands on what it is given (filter, take, enumerate) pulls straight into the chunk it was asked to
-   fill and changes it there. One that keeps elements (shuffle, window) copies them with their values. */
+   A stage that forwards its input (filter, take, enumerate) pulls straight into the chunk that it has to fill and
+   changes it there. A stage that keeps elements (shuffle, window) copies them with their strings and cells. */
 #ifndef PIPELINE_CORE_STREAM_H
 #define PIPELINE_CORE_STREAM_H
 
@@ -15,23 +15,23 @@ struct dataset;
 struct stream;
 
 struct stream_type {
-    /* Of the whole block, struct included; a pure function of the dataset. */
+    /* The size of the whole block, including the struct; a pure function of the dataset. */
     uint64_t (*bytes)(const struct dataset *dataset);
-    /* What start() takes besides, by tag; may be NULL. */
+    /* Adds to by_tag what start() allocates in addition to the block. May be NULL. */
     void (*cost)(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset);
-    /* Lays out the zeroed block; inputs are open already. May be NULL. */
+    /* Lays out the zeroed block. The inputs are already open. May be NULL. */
     plim_status (*start)(struct stream *stream, plim_error *error);
-    /* Gives back what start() took besides; may be NULL. Inputs are closed afterwards. */
+    /* Frees what start() allocated in addition to the block. The inputs are closed afterwards. May be NULL. */
     void (*stop)(struct stream *stream);
-    /* To the beginning of an epoch. NULL: the inputs are rewound, and that is all. */
+    /* Moves to the beginning of an epoch. NULL: only the inputs are rewound. */
     plim_status (*rewind)(struct stream *stream, uint64_t epoch, plim_error *error);
-    /* The next 1..most elements (most <= to->capacity) into `to`, from its row 0 on, count, index and epoch set; none at
-       the end of the epoch, and again none when asked again. Values lie in to->room, which the caller has
-       emptied, or in memory of the stream's until its next call. An element that does not fit even into an empty
-       room is an error (stream_too_large). After PLIM_BAD_DATA the bad element counts as given: pulling again
-       goes on behind it. */
+    /* Writes the next 1..most elements (most <= to->capacity) into `to`, from row 0 on, and sets count, index and
+       epoch. At the end of the epoch there are none, and every further pull returns none. The strings and cells lie in
+       to->room, which the caller has emptied, or in memory of the stream that is valid until its next call. An element
+       that does not fit into an empty room is an error (stream_too_large). After PLIM_BAD_DATA the bad element counts
+       as delivered: the next pull continues after it. */
     plim_status (*pull)(struct stream *stream, struct chunk *to, int64_t most, plim_error *error);
-    /* Passes over up to `count` elements; *passed < count: the epoch is over. NULL: they are pulled, into `by`. */
+    /* Skips up to `count` elements. *passed < count: the epoch is over. NULL: elements are pulled into `by` instead. */
     plim_status (*skip)(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by, plim_error *error);
 };
 
@@ -39,51 +39,55 @@ struct stream {
     const struct stream_type *type;
     const struct dataset *dataset;
     struct budget *budget;
-    struct scratch *scratch; /* whose disk caches in files take; NULL: nobody counts it */
+    struct scratch *scratch; /* disk budget of file caches; NULL: their bytes are not counted */
     uint64_t bytes;
-    uint64_t seed;  /* of the run; a stage makes its own of it: stream_key */
+    uint64_t seed;  /* of the run; each stage derives its own key from it: stream_key */
     uint64_t epoch; /* of the stream's output */
-    bool timed;     /* the clock runs: pulls are measured, inputs included */
+    bool timed;     /* the time of each pull is measured, including its inputs */
     uint64_t busy_ns, elements;
-    bool careful;             /* bad elements are passed over further on: maps run for one element at a time */
-    _Atomic uint64_t skipped; /* bad elements passed over, ever */
-    struct stream *input;     /* NULL: a source */
-    struct stream **others;   /* dataset->other_count of them */
+    bool careful;             /* a later stage skips bad elements, so maps run for one element at a time */
+    _Atomic uint64_t skipped; /* total number of bad elements that this stage has skipped */
+    struct stream *input;     /* NULL: this is a source */
+    struct stream **others;   /* further inputs: dataset->other_count of them */
 };
 
-/* What runs the elements of `dataset`: its stage's stream, or a flow of maps over the nearest one before it. */
+/* Opens the stream that yields the elements of `dataset`: the stream of its stage, or a flow of maps over the nearest
+   stream before it. */
 plim_status stream_open(struct stream **out, const struct dataset *dataset, struct budget *budget,
                         struct scratch *scratch, uint64_t seed, plim_error *error);
 void stream_close(struct stream *stream);
 void stream_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset);
-/* The same by running part, the last first: a stage's own, or the flow of maps that `dataset` is the last of. */
+/* The same for each running part, starting with the last one: a stage, or a flow of maps, of which `dataset` is the
+   last map. */
 typedef void stream_visit(void *context, const struct dataset *dataset, const uint64_t by_tag[TAG_COUNT]);
 void stream_cost_each(stream_visit *visit, void *context, const struct dataset *dataset);
 plim_status stream_rewind(struct stream *stream, uint64_t epoch, plim_error *error);
-/* Empties the chunk and its room first. */
+/* Empties the chunk and its buffer (to->room), then pulls. */
 plim_status stream_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error);
-/* The inputs of a stage, for types that have a rewind of their own. */
+/* Rewinds the inputs of a stage, for types with their own rewind. */
 plim_status stream_rewind_inputs(struct stream *stream, uint64_t epoch, plim_error *error);
-/* Where the stream cannot skip by itself, elements are pulled into `by`, a chunk of its spec. */
+/* Skips by pulling elements into `by`, a chunk of the stream's spec, for streams that have no faster way to skip. */
 plim_status stream_pull_past(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by,
                              plim_error *error);
 plim_status stream_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by, plim_error *error);
 
-/* Which file an element that this stream gave is from, and where in it: source_type.describe. False: nobody can tell,
-   as it is made of several, or numbered anew. Any thread. */
+/* Writes the file, and the place in it, that an element of this stream comes from (source_type.describe). False: this
+   is unknown, because a stage combines or renumbers elements. Any thread may call it. */
 bool stream_describe(char out[256], struct stream *stream, uint64_t epoch, int64_t index, const char *column);
 
-/* From now on PLIM_BAD_DATA costs the bad element alone, never its neighbours: for a stage that goes on after it. */
+/* From now on PLIM_BAD_DATA loses only the bad element, never its neighbours. A stage that continues after bad elements
+   calls this. */
 void stream_be_careful(struct stream *stream);
-/* From now on the clock runs; then: what each stage took itself, and the elements that it gave. */
+/* stream_time starts measuring. stream_times_each then reports the time of each stage, without its inputs, and the
+   number of elements that it yielded. */
 void stream_time(struct stream *stream);
 typedef void stream_time_visit(void *context, const struct dataset *node, uint64_t busy_ns, uint64_t elements);
 void stream_times_each(stream_time_visit *visit, void *context, const struct stream *stream);
-/* Bad elements that this stream and those before it have passed over. Any thread may ask. */
+/* The number of bad elements that this stream and the streams before it have skipped. Any thread may call it. */
 uint64_t stream_skipped(const struct stream *stream);
-/* A key for what is random in this stage, of (run, stage, epoch). */
+/* The random key of this stage, derived from (run, stage, epoch). */
 uint64_t stream_key(const struct stream *stream, uint64_t epoch);
-/* The error for an element that needs `wanted` bytes of a room of `capacity`. */
+/* The error for an element that needs `wanted` bytes and does not fit into a buffer of `capacity` bytes. */
 plim_status stream_too_large(const struct dataset *dataset, uint64_t wanted, uint64_t capacity, plim_error *error);
 
 #endif

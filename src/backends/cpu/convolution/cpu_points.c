@@ -1,35 +1,40 @@
-/* cpu_points.c - convolutions whose kernels are one cell, as matrix products over the cells that they meet, where they
-   have many channels, a stride or one vector and a half of channels:
+/* cpu_points.c - 1x1 convolutions (1-D to 3-D) as GEMMs over pixels, where they have many channels, a stride or one and
+   a half vectors of channels:
 
-     forward          y[cells, out]  = x[cells, in] . k[in, out]
-     gradient of x    dx[cells, in]  = dy[cells, out] . k^T[out, in], and 0 where the stride leaves cells out
-     gradient of k    dk[in, out]   += x[cells, in]^T . dy[cells, out]
+     forward          y[pixels, out]  = x[pixels, in] . k[in, out]
+     gradient of x    dx[pixels, in]  = dy[pixels, out] . k^T[out, in]; the bias, or 0, where the stride skips pixels
+     gradient of k    dk[in, out]    += x[pixels, in]^T . dy[pixels, out]
 
-   Kernels are packed once for all slices; cells of all samples of a slice are rows of one product. With a stride those
-   of a line of the image are a run. */
+   The code calls pixels cells. Kernels are packed once for all slices; the pixels of all samples of a slice are the
+   rows of one GEMM. With a stride, the pixels of x that one image row of y reads are a run: they have a constant
+   distance. */
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/gemm/gemm.h"
 #include "ops/ops.h"
 
 #define PACK_UNITS 4
-#define ROOM_TILES 4 /* of x, whose rows are kilobytes apart: what is read of each is some lines of the cache */
-/* Weights from which on this is quicker than oneDNN (dx), than products without copies (dk): they are more than a cache
-   of one core holds. Forward oneDNN is as good, but for long rows with a stride. */
+/* Tiles of x that are packed at once. They are 4 because the rows of x are kilobytes apart: so some cache lines of each
+   row are read together. */
+#define ROOM_TILES 4
+/* Numbers of weights from which on this code is faster than oneDNN (HEAVY_BACKWARD, for dx) and than GEMMs without
+   packing (HEAVY_WEIGHTS, for dk), because the weights exceed the cache of one core. For the forward pass oneDNN is as
+   fast, except for long rows with a stride. */
 #define HEAVY_BACKWARD ((int64_t)512 * 1024)
 #define HEAVY_WEIGHTS  ((int64_t)256 * 1024)
-#define LINE_CELLS     7   /* at least, of a line of a strided image: half a tile */
-#define LINE_CHANNELS  128 /* at least, of x and y, for its products one by one */
-#define FAR_CHANNELS   512 /* at least, of x, for cells that a stride leaves to be copied together */
-#define HALVES_STEPS   256 /* at most, of gemm_halves: B stays in the first-level cache */
+#define LINE_CELLS     7   /* minimum run for one GEMM per run: half a tile */
+#define LINE_CHANNELS  128 /* minimum channels of x and of y for one GEMM per run */
+#define FAR_CHANNELS   512 /* minimum channels of x for copying strided pixels into a buffer */
+#define HALVES_STEPS   256 /* maximum K of gemm_halves: B stays in the L1 cache */
 
 struct points {
-    int64_t in, out, cells;     /* cells of y, a sample */
-    int64_t x_cells;            /* of x */
-    int64_t run, between, jump; /* of cells of x that are met: in a run, floats between two, between two runs */
+    int64_t in, out, cells;     /* cells: pixels of y per sample */
+    int64_t x_cells;            /* pixels of x per sample */
+    int64_t run, between, jump; /* pixels of a run (0: no stride); floats between its pixels, between runs */
 };
 
-/* Whether every sample's cells follow the last one's as its own lines do: then all are one sequence of runs. */
+/* False: the node is not computed here. Otherwise the runs of all samples are one sequence with a constant distance,
+   because a sample follows the one before as an image row follows the row before. */
 static bool points_of(struct points *p, const struct node *node)
 {
     struct conv_sizes s;
@@ -48,7 +53,7 @@ static bool points_of(struct points *p, const struct node *node)
     return s.groups == 1 && s.stride[0] == 1 && (s.in > 1 || !apart);
 }
 
-/* ---- products over cells ------------------------------------------------ */
+/* ---- GEMMs over pixels -------------------------------------------------- */
 
 static struct gemm forward(const struct points *p, const struct call *call)
 {
@@ -89,9 +94,10 @@ static struct gemm backward(const struct points *p, const struct call *call)
     };
 }
 
-/* ---- one vector and a half of columns ----------------------------------- */
+/* ---- one and a half vectors of columns ---------------------------------- */
 
-/* Whether a product of so many columns and steps is one of gemm_halves. With a stride it is not. */
+/* Whether gemm_halves computes a GEMM with N = columns and K = steps. It does not where the convolution has a
+   stride. */
 static bool is_halves(const struct points *p, int64_t columns, int64_t steps)
 {
     return columns == GEMM_HALVES && steps % 2 == 0 && steps <= HALVES_STEPS && !p->run;
@@ -139,14 +145,14 @@ static void pack_forward(const struct kernel *kernel, const struct call *whole, 
     VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
 }
 
-/* Floats between rows that are copied: not a multiple of a page, or all rows of a tile would share a few places of the
-   first-level cache. That is what makes cells slow where they lie. */
+/* Floats between the rows of the buffer of copied pixels. The distance must not be a multiple of a page, because all
+   rows of a tile would then share a few sets of the L1 cache. That conflict is why pixels are slow to read in place. */
 static int64_t gathered_row(const struct points *p)
 {
     return p->in + GEMM_PANEL;
 }
 
-/* The cells that the stride leaves in, as rows of a product. */
+/* Copies the pixels that the stride does not skip into the rows of A. */
 static void gather(float *to, const struct points *p, const float *x, int64_t first, int64_t count)
 {
     for (int64_t i = first; i < first + count; i++, to += gathered_row(p))
@@ -197,7 +203,7 @@ static void pack_backward(const struct kernel *kernel, const struct call *whole,
     VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
 }
 
-/* What no cell of dy reaches. */
+/* Sets pixels of dx to the value that they have where no pixel of dy reaches them: the bias, or 0 without a bias. */
 static void fill(float *dx, const float *bias, int64_t cells, int64_t channels)
 {
     if (!bias)
@@ -206,14 +212,14 @@ static void fill(float *dx, const float *bias, int64_t cells, int64_t channels)
         memcpy(dx + i * channels, bias, (size_t)channels * sizeof *dx);
 }
 
-/* Rows of a product to the cells that the stride leaves in. */
+/* Copies the rows of C to the pixels of dx that the stride does not skip. */
 static void put(float *dx, const struct points *p, const float *from, int64_t first, int64_t count)
 {
     for (int64_t i = first; i < first + count; i++, from += p->in)
         memcpy(dx + i / p->run * p->jump + i % p->run * p->between, from, (size_t)p->in * sizeof *dx);
 }
 
-/* A run's cells, each behind its product, and the lines that the stride leaves out. */
+/* Fills the pixels that the stride skips: those after each pixel of a run, and the image rows after the run. */
 static void fill_around(float *dx, const float *bias, const struct points *p)
 {
     int64_t gap = p->between - p->in, line = p->run * p->between;
@@ -222,8 +228,8 @@ static void fill_around(float *dx, const float *bias, const struct points *p)
     fill(dx + line, bias, (p->jump - line) / p->in, p->in);
 }
 
-/* Run by run, each product where it belongs: dx is more than k here, and what is around it is fetched while the
-   product runs. */
+/* One GEMM per run, which writes to dx directly. Each GEMM prefetches the part of dx that belongs to the next run, with
+   the skipped pixels, because dx is larger than k here. */
 static void run_backward_lines(const struct kernel *kernel, const struct call *call)
 {
     struct points p;
@@ -288,7 +294,7 @@ MAKER(make_points_input_gradient)
 
 /* ---- the gradient of k -------------------------------------------------- */
 
-/* The second output; 0 where it is not wanted. */
+/* Computes the second output, the gradient of the bias; it is 0 where the attributes do not ask for it. */
 static void sum_bias(const struct call *call, int64_t cells, int64_t channels)
 {
     const struct conv_gradient_attributes *attributes = call->node->attributes;
@@ -326,8 +332,8 @@ static void run_weights(const struct kernel *kernel, const struct call *call)
     sum_bias(call, cells, p.out);
 }
 
-/* dk^T[out, in] += dy[cells, out]^T . x[cells, in]: the same sums, by vectors of x, where those of dy would not
-   be full. */
+/* Computes dk transposed: dk^T[out, in] += dy[pixels, out]^T . x[pixels, in]. The sums are the same, but the vectors
+   run along the channels of x because the channels of dy do not fill whole vectors. */
 static void run_weights_turned(const struct kernel *kernel, const struct call *call)
 {
     struct points p;
@@ -353,7 +359,7 @@ static void run_weights_turned(const struct kernel *kernel, const struct call *c
     sum_bias(call, cells, p.out);
 }
 
-/* Whether vectors of dy would be half empty and those of x full. */
+/* Whether the channels of dy leave a vector half empty while the channels of x fill whole vectors. */
 static bool is_turned(const struct points *p)
 {
     return p->out == GEMM_HALVES && p->in % LANES == 0 && !p->run;

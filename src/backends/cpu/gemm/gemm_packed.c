@@ -1,13 +1,13 @@
-/* gemm_packed.c - large matrix products through copies in the order of reading.
+/* gemm_packed.c - GEMM with packed A and B panels, for large matrices (Goto/BLIS blocking).
 
-   B is cut into blocks of K_BLOCK steps and BLOCK_COLUMNS columns, and those into
-   panels as wide as a tile; A into tiles of TALL rows. A tile of A stays in the first-
-   level cache while the panels of a block pass by from the second; C is walked along
-   its rows. Between blocks of steps C waits in memory: each element is one chain of
-   multiply-adds in the order of s, bit for bit what gemm.c gives.
+   B is cut into blocks of K_BLOCK rows (along the K dimension) and BLOCK_COLUMNS columns, and each block into panels as
+   wide as a tile. A is cut into tiles of TALL rows. A tile of A stays in the L1 cache while the panels of a block
+   stream from the L2 cache; C is traversed along its rows. Between blocks of K the partial sums stay in C in memory, so
+   each element of C is one chain of multiply-adds in the order of s, the index along K, bit for bit the result of
+   gemm.c.
 
-   Packed, blocks of steps follow one another; in each, tiles of k lines of TALL
-   floats, or panels of k lines of one or two vectors (zeros behind the last column). */
+   A packed matrix stores the blocks of K one after another. Each block of A consists of tiles of k lines of TALL
+   floats, each block of B of panels of k lines of one or two vectors (zeros after the last column). */
 #include "backends/cpu/gemm/gemm.h"
 
 #define K_BLOCK       GEMM_K_BLOCK
@@ -15,25 +15,26 @@
 #define TALL          GEMM_TALL
 #define PANEL         GEMM_PANEL
 #define PANEL_VECTORS (PANEL / LANES)
-#define LINE          16 /* floats of a cache line */
+#define LINE          16 /* floats per cache line */
 
 /* One tile: c[rows, width] (+)= a[rows, k] . b[k, PANEL]. */
 struct packed_tile {
     const float *a, *b, *bias;
     float *c;
-    const float *next;  /* where the next tile's c begins: fetched ahead */
-    const float *ahead; /* a line a step of what the next block of columns reads: fetched into the second-level cache */
+    const float *next;  /* start of the next tile's c: prefetched */
+    const float *ahead; /* data that is used later: prefetched into the L2 cache, one cache line per iteration over K */
     int64_t c_row, k;
-    int64_t b_steps;       /* of a panel: k, or more */
-    int64_t a_row, a_step; /* of a tile that lies elsewhere than in a pack */
-    const float *later;    /* of run_tile: what `ahead` is for the first panel, */
-    int64_t later_panel;   /* and floats from there to that of the next one; 0: the first only */
-    int width;             /* columns of c that are there */
+    int64_t b_steps;       /* lines of a panel: k or more */
+    int64_t a_row, a_step; /* strides of a tile that is not packed */
+    const float *later;    /* for run_tile: `ahead` of the first panel; NULL: none */
+    int64_t later_panel;   /* floats from `ahead` of one panel to that of the next; 0: first panel only */
+    int width;             /* columns of c that exist */
     bool first, last, add, relu;
 };
 
-/* Here and below, rows, vectors and whole are constants where this is expanded. What is asked once a tile is not asked
-   again for each of its sums: of a short product that would be a tenth. */
+/* In this function and the next ones, rows, vectors and whole are compile-time constants after inlining. A condition is
+   checked once per tile and not once per sum, because checks per sum would cost a tenth of the time of a GEMM with a
+   small K. */
 INLINE void load_sums(vector sum[TALL][PANEL_VECTORS], const struct packed_tile *t, const int rows, const int vectors,
                       const bool whole)
 {
@@ -56,7 +57,7 @@ INLINE void store_sums(vector sum[TALL][PANEL_VECTORS], const struct packed_tile
     }
 }
 
-/* Where sums start: at 0, at the bias. */
+/* Initializes the sums to the bias, or to 0 without a bias. */
 INLINE void first_sums(vector sum[TALL][PANEL_VECTORS], const struct packed_tile *t, const int rows, const int vectors)
 {
     UNROLL
@@ -78,7 +79,7 @@ INLINE void relu_sums(vector sum[TALL][PANEL_VECTORS], const int rows, const int
     }
 }
 
-/* placed: A is not packed. */
+/* placed: A is read in place and is not packed. */
 INLINE void packed_tile(const struct packed_tile *t, const int rows, const int vectors, const bool placed)
 {
     vector sum[TALL][PANEL_VECTORS];
@@ -89,12 +90,12 @@ INLINE void packed_tile(const struct packed_tile *t, const int rows, const int v
         load_sums(sum, t, rows, vectors, true);
     else
         load_sums(sum, t, rows, vectors, false);
-    /* Four rows a pointer: an offset for each row would not stay in a register. */
+    /* There is one pointer per four rows, because an offset for each row would not stay in a register. */
     const int64_t row = placed ? t->a_row : 1, row_3 = 3 * row, step = placed ? t->a_step : TALL;
     const float *a0 = t->a, *a4 = a0 + 4 * row, *a8 = a4 + 4 * row, *a12 = a8 + 4 * row, *b = t->b;
     const float *ahead = t->ahead, *next = t->next;
-    /* The lines of the next tile's c, a row of them every few steps: all at once they would take all the buffers
-       through which b comes. */
+    /* Prefetches the next tile's c, one row of it every few iterations over K, because prefetching all rows at once
+       would occupy all the fill buffers through which b is loaded. */
     int64_t some = (t->k + rows - 1) / rows;
     for (int64_t left = t->k; left > 0; left -= some, next += t->c_row) {
         UNROLL
@@ -138,7 +139,8 @@ typedef void packed_function(const struct packed_tile *t);
     }
 #define NAME(rows, vectors)   packed_##rows##_##vectors,
 #define PLACED(rows, vectors) placed_##rows##_##vectors,
-/* Heights that have code of their own; others are made of them. One for each height would be three times the code. */
+/* Tile heights that have code of their own. Other heights are composed of these, because code for every height would be
+   three times as large. */
 #if GEMM_TALL == 14
 #define EACH(what, v) what(1, v) what(2, v) what(4, v) what(7, v) what(8, v) what(12, v) what(14, v)
 static const int heights[] = {1, 2, 4, 7, 8, 12, 14};
@@ -157,10 +159,10 @@ static packed_function *const by_height[2][PANEL_VECTORS][HEIGHTS] = {
     {{EACH(PLACED, 1)}, {EACH(PLACED, 2)}},
 };
 
-/* `height` rows of a tile against one panel, the tallest pieces first. */
+/* Multiplies `height` rows of a tile of A by one panel of B, the tallest pieces first. */
 static void run_panel(const struct packed_tile *t, packed_function *const *functions, int64_t height, int64_t a_row)
 {
-    if (height == TALL) { /* no copy: it would wait for what was just stored */
+    if (height == TALL) { /* *t is not copied, because the copy would wait for the fields that were just stored */
         functions[HEIGHTS - 1](t);
         return;
     }
@@ -174,7 +176,7 @@ static void run_panel(const struct packed_tile *t, packed_function *const *funct
         }
 }
 
-/* The lowest that has code of its own and at least so many rows, of at most TALL. */
+/* The smallest height with code of its own that is at least `rows`; rows is at most TALL. */
 static int height_of(int64_t rows)
 {
     int i = 0;
@@ -190,13 +192,14 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Of the block that begins with so many steps left: no stub of a last block. */
+/* K of the block that begins where `left` of the K dimension remain. The last block may have up to GEMM_MOST_STEPS, so
+   that no short block remains. */
 static int64_t block_steps(int64_t left)
 {
     return left <= GEMM_MOST_STEPS ? left : K_BLOCK;
 }
 
-/* Vectors of the panel that begins with so many columns left. */
+/* Vectors per line of the panel that begins where `left` columns remain. */
 INLINE int panel_vectors(int64_t left)
 {
     return left > LANES ? 2 : 1;
@@ -207,7 +210,7 @@ static int64_t padded(int64_t extent, int64_t to)
     return (extent + to - 1) / to * to;
 }
 
-/* b[from.., column..] by any strides into one panel of k lines. */
+/* Packs b[from.., column..], with any strides, into one panel of k lines. */
 static void pack_panel(float *to, const struct gemm *g, int64_t from, int64_t k, int64_t column)
 {
     int64_t width = smaller(g->n - column, PANEL);
@@ -230,8 +233,8 @@ static void pack_panel(float *to, const struct gemm *g, int64_t from, int64_t k,
             to[s * line + j] = b[s * g->b_step + j * g->b_column];
 }
 
-/* Columns of A that lie together, `rows` of them into tiles one behind another: each step is read once, in
-   one piece. */
+/* Packs `rows` rows of an A whose columns are contiguous (a_row is 1) into consecutive tiles: each column is read once,
+   in one piece. */
 static void pack_steps(float *to, const struct gemm *g, int64_t row, int64_t rows, int64_t from, int64_t k)
 {
     int64_t run = g->step_run ? g->step_run : g->k + 1, left = run - from % run;
@@ -251,8 +254,9 @@ static void pack_steps(float *to, const struct gemm *g, int64_t row, int64_t row
     }
 }
 
-/* a[row.., from..] into one tile of k lines. Lines are written in order and with whole vectors: what a line spills, the
-   next one covers. The last one does not spill: the tile behind it is another thread's. */
+/* Packs a[row.., from..] into one tile of k lines. Lines are written in order and with whole vectors; the next line
+   overwrites what a line writes beyond its end. The last line does not write beyond its end, because the tile after it
+   may be another thread's. */
 static void pack_tile(float *to, const struct gemm *g, int64_t row, int64_t from, int64_t k)
 {
     int height = (int)smaller(g->m - row, TALL);
@@ -275,7 +279,7 @@ static void pack_tile(float *to, const struct gemm *g, int64_t row, int64_t from
             to[s * TALL + i] = a[i * g->a_row + s * g->a_step];
 }
 
-/* At most GEMM_BLOCK_ROWS, tile after tile. */
+/* Packs `rows` rows of A, at most GEMM_BLOCK_ROWS, into consecutive tiles. */
 static void pack_tiles(float *to, const struct gemm *g, int64_t row, int64_t rows, int64_t from, int64_t k)
 {
     if (g->a_row == 1)
@@ -305,17 +309,18 @@ void VARIANT(gemm_pack_b)(float *to, const struct gemm *g, int unit, int units)
     }
 }
 
-/* ---- the product --------------------------------------------------------- */
+/* ---- the GEMM ------------------------------------------------------------ */
 
-/* What panel `panel` of tile `tile` fetches a line a step, of what is written soon; NULL: nothing is left. The first
-   panel of each tile has other things to fetch. */
+/* The part of g->soon, which will be written soon, that panel `panel` of tile `tile` prefetches, one cache line per
+   iteration over K; NULL: nothing is left. The first panel of each tile prefetches none of it, because it prefetches
+   other data. */
 static const float *soon_of(const struct gemm *g, int64_t tile, int64_t panel, int64_t k)
 {
     int64_t others = padded(g->n, PANEL) / PANEL - 1, at = (tile * others + panel - 1) * k * LINE;
     return g->soon && panel > 0 && at < g->soon_floats ? g->soon + at : NULL;
 }
 
-/* A tile of at most `tall` rows against the panels of a block. b: the block's first panel. */
+/* Multiplies a tile of at most `tall` rows of A by the panels of a block of B. b: the block's first panel. */
 static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b, int64_t tall, int64_t row,
                      int64_t column, int64_t columns)
 {
@@ -350,7 +355,8 @@ static struct packed_tile tile_of(const struct gemm *g, int64_t from, int64_t k)
     };
 }
 
-/* Columns of a block of so many steps, copied here: of few steps more, in blocks as even as panels allow. */
+/* Columns per block of B where run_columns packs it. Blocks with a small k have more columns; all blocks are as equal
+   as the panel width allows. */
 static int64_t block_columns(int64_t n, int64_t k)
 {
     int64_t most = k > 0 && k < K_BLOCK ? K_BLOCK * BLOCK_COLUMNS / k : BLOCK_COLUMNS;
@@ -358,7 +364,7 @@ static int64_t block_columns(int64_t n, int64_t k)
     return padded((n + blocks - 1) / blocks, PANEL);
 }
 
-/* Steps from..from + k of one block of columns of B, copied here. */
+/* Multiplies the slice [from, from + k) of the K dimension for one block of columns of B, which is packed here. */
 static void run_columns(const struct gemm *g, int64_t from, int64_t k, int64_t column, int64_t columns)
 {
     float *panels = g->room, *tiles = g->room + k * padded(columns, LANES);
@@ -376,24 +382,25 @@ static void run_columns(const struct gemm *g, int64_t from, int64_t k, int64_t c
     }
 }
 
-/* Steps from..from + k of a block of rows of A, copied here; B is packed. */
+/* Multiplies the slice [from, from + k) of the K dimension for one block of rows of A. B is packed already; A is packed
+   here, unless it is packed already or read in place. */
 static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row, int64_t rows)
 {
     const float *b = g->b_packed + from * padded(g->n, LANES);
     struct packed_tile t = tile_of(g, from, k);
     const float *a = g->a_in_place ? g->a + row * g->a_row + from * g->a_step : g->a_packed ? g->a_packed : g->room;
     int64_t a_row = g->a_in_place ? g->a_row : k, tiles = padded(rows, TALL) / TALL;
-    int64_t tall = g->a_in_place ? height_of((rows + tiles - 1) / tiles) : TALL; /* a low tile at the end is slow */
+    int64_t tall = g->a_in_place ? height_of((rows + tiles - 1) / tiles) : TALL; /* a low last tile is slow */
     bool follows = g->a_in_place && g->a_step == 1 && g->a_row == k && g->n <= BLOCK_COLUMNS;
     if (!g->a_in_place && !g->a_packed)
         pack_tiles(g->room, g, row, rows, from, k);
     for (int64_t column = 0; column < g->n; column += BLOCK_COLUMNS)
         for (int64_t i = 0; i < rows; i += tall) {
-            int64_t others = (rows - i - 1) / tall; /* tiles behind this one: the last two fetch a half each */
+            int64_t others = (rows - i - 1) / tall; /* tiles after this one: the last two prefetch half each */
             bool more = others < 2 && column + BLOCK_COLUMNS < g->n && !g->soon;
             t.later = more ? b + (column + BLOCK_COLUMNS) * t.b_steps + others * k * LINE : NULL;
             if (follows && !more && row + i + tall < g->m)
-                t.later = a + (i + tall) * a_row; /* rows come from afar, the next ones too */
+                t.later = a + (i + tall) * a_row; /* rows of A are not in a near cache: prefetches the next ones */
             t.later_panel = more ? PANEL * t.b_steps : 0;
             t.a = a + i * a_row;
             run_tile(g, &t, b + column * t.b_steps, tall, row + i, column, smaller(g->n - column, BLOCK_COLUMNS));

@@ -1,10 +1,10 @@
-/* layer_brought.c - layers that Keras's own models bring along: ConvNeXt's LayerScale, InceptionResNetV2's
-   CustomScaleLayer. (ConvNeXt's StochasticDepth is in layer_dropout.c.) */
+/* layer_brought.c - custom layers of keras.applications' models: LayerScale (ConvNeXt), CustomScaleLayer
+   (InceptionResNetV2). ConvNeXt's StochasticDepth is in layer_dropout.c. */
 #include "model/layers/layer_options.h"
 #include "model/ops/op_words.h"
 #include "ops/ops.h"
 
-/* ---- LayerScale: x * gamma, a factor a channel -------------------------- */
+/* ---- LayerScale: x * gamma, one factor per channel ---------------------- */
 
 struct layer_scale {
     struct layer_words words;

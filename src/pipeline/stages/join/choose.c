@@ -1,39 +1,40 @@
-/* choose.c - elements of several data sets, one at a time: whose turn it is says a data set of numbers (choose) or a
-   keyed draw (sample).
+/* choose.c - tf.data's choose_from_datasets and sample_from_datasets: the next input is chosen by a dataset of indices,
+   or at random with weights.
 
-   As tf.data: a choice of one that has ended is passed over, or ends it all (stop_on_empty_dataset). Draw p of
-   an epoch is a function of (seed, epoch, p) alone. */
+   As in tf.data, a choice of an input that has ended is skipped, or it ends the whole dataset (stop_on_empty_dataset).
+   Random choice p of an epoch is a function of (seed, epoch, p) alone. */
 #include <string.h>
 
 #include "base/numbers/checked.h"
 #include "pipeline/stages/join/join.h"
 
 #define CHOICES 64
-/* Once the others have ended, every draw that is not its own is passed over: 1 / share of them for each element. */
+/* The smallest share of the weights that an input may have. Once the other inputs have ended, every draw that does not
+   choose it is skipped, so each element costs 1 / share draws. */
 #define LEAST_SHARE  1e-6
 #define GATHER_BYTES ((uint64_t)64 * 1024)
 
 struct choose_options {
-    bool draws; /* sample */
+    bool draws; /* true: sample_from_datasets */
     bool stop_on_empty;
-    int inputs;                /* without the one of choices, which is the last */
-    double until[MOST_INPUTS]; /* sample: sums of the weights, the last one 1 */
+    int inputs;                /* without the dataset of choices, which is the last input */
+    double until[MOST_INPUTS]; /* sample: cumulative weights; the last one is 1 */
 };
 
 struct choose_stream {
     struct stream stream;
     const struct choose_options *options;
     uint64_t key;
-    int64_t given; /* this epoch: elements are numbered anew */
-    int64_t drawn; /* choices made */
-    int left;      /* inputs that have not ended */
+    int64_t given; /* elements yielded this epoch: the index of the next one */
+    int64_t drawn; /* choices made this epoch */
+    int left;      /* number of inputs that have not ended */
     bool over;
     int choice[CHOICES];
-    int at, count; /* of those, which are still to be followed */
+    int at, count; /* choice[at..count) are still to be used */
     struct chunk rows;
     bool ended[MOST_INPUTS];
     void *widen;
-    struct chunk part; /* rows of one input on their way to their places; without any: each run of choices by itself */
+    struct chunk part; /* rows of one input before gather() moves them; capacity 0: one pull per run of choices */
 };
 
 static int inputs_of(const struct dataset *dataset)
@@ -48,7 +49,8 @@ static uint64_t choices_bytes(const struct dataset *dataset)
     return options->draws ? 0 : chunk_bytes(choices->spec, CHOICES, choices->room_bytes);
 }
 
-/* Rows that refer to nothing can be put into place in any order: each input is asked once for many choices. */
+/* The number of choices that gather() serves with one pull per input; 0: gather() is not used. It requires that no
+   column is variable-size, because only then can rows be filled in any order. */
 static int64_t gather_rows(const struct dataset *dataset)
 {
     const struct spec *spec = dataset->spec;
@@ -98,9 +100,9 @@ static plim_status choose_rewind(struct stream *stream, uint64_t epoch, plim_err
     return stream_rewind_inputs(stream, epoch, error);
 }
 
-/* ---- whose turn it is ---- */
+/* ---- choices ---- */
 
-/* 53 random bits against the sums of weights. */
+/* Draws an input: binary search of 53 random bits in the cumulative weights. */
 static int draw(const struct choose_stream *self, int64_t number)
 {
     const struct choose_options *options = self->options;
@@ -150,7 +152,8 @@ static plim_status more_choices(struct choose_stream *self, plim_error *error)
     return PLIM_OK;
 }
 
-/* The next input that has not ended, and how often it is its turn before another's; 0: all is over. */
+/* Finds the next chosen input that has not ended, and how many consecutive choices select it. *run == 0: the epoch is
+   over. */
 static plim_status next_run(int *input, int64_t *run, struct choose_stream *self, plim_error *error)
 {
     *run = 0;
@@ -187,7 +190,7 @@ static void number_rows(struct choose_stream *self, struct chunk *to)
     self->given += to->count;
 }
 
-/* The rows of one input to where its choices stand; there[i] when they came. */
+/* Pulls `count` rows of one input and copies them to rows place[] of `to`. Sets there[i] for each row i filled. */
 static plim_status gather_input(bool *there, struct choose_stream *self, int input, const int *place, int64_t count,
                                 struct chunk *to, plim_error *error)
 {
@@ -207,7 +210,7 @@ static plim_status gather_input(bool *there, struct choose_stream *self, int inp
     return PLIM_OK;
 }
 
-/* The next `count` choices, input by input. */
+/* Serves the next `count` choices, one input after the other. */
 static plim_status gather(bool *there, struct choose_stream *self, int64_t count, struct chunk *to, plim_error *error)
 {
     const int *choice = self->choice + self->at;
@@ -321,7 +324,7 @@ static plim_status choose_build(struct dataset *dataset, plim_error *error)
     if (choices->spec->column_count != 1 || choices->spec->column[0].type != TYPE_I64 ||
         choices->spec->column[0].shape.rank != 0)
         return fail(error, PLIM_BAD_JOB, "choose_from_datasets: the choices must be one column of int64 numbers");
-    if (endless == options->inputs) /* every choice gives an element */
+    if (endless == options->inputs) /* every choice yields an element */
         dataset->cardinality = choices->cardinality;
     return PLIM_OK;
 }
@@ -372,7 +375,8 @@ struct dataset *dataset_choose_from_datasets(struct dataset *const *datasets, in
     return choosing(&stage_choose, all, count + 1, &options, 0);
 }
 
-/* Data sets that are never drawn are left out, as tf.data does it: their end would be waited for. */
+/* Leaves out the datasets of weight 0, as tf.data does: they are never drawn, so the sampling
+   would wait forever for their end. */
 static plim_status add_weights(struct choose_options *options, struct dataset **all, struct dataset *const *datasets,
                                int count, const double *weights, plim_error *error)
 {
