@@ -317,6 +317,8 @@ static plim_status load(struct plim_job *job, const plim_job_options *options, p
     if (job->made_text)
         return load_made(job, options, error);
     plim_status status = file_load(&text, &bytes, job->budget, TAG_PLANNER, job->path, YAML_MOST_BYTES, error);
+    if (status == PLIM_OVER_BUDGET && error)
+        error->hint[0] = '\0';   /* it says what the text alone needs: the job needs more */
     if (status == PLIM_BAD_DATA) /* too long, or a folder: it is no job file */
         return error ? error->code = PLIM_BAD_JOB : PLIM_BAD_JOB;
     TRY(status);

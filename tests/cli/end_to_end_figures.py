@@ -77,7 +77,7 @@ class Figures(Case):
                 break
             error = json.loads(r.stdout.splitlines()[-1])
             self.assertEqual((r.returncode, error["where"][:len(path)]), (4, path), f"{kib} KiB: {r.stderr}")
-            self.assertRegex(error["try"], r"^(plim train |it needs a budget of )", f"{kib} KiB: {r.stderr}")
+            self.assertRegex(error["try"], r"^plim train ", f"{kib} KiB: {r.stderr}")
         self.assertEqual(r.returncode, 0, r.stderr)
 
     def test_a_summary_is_whole_or_refused(self):
@@ -91,7 +91,7 @@ class Figures(Case):
             if r.returncode == 0:
                 self.assertIn("a_layer_with_a_long_name_1199", r.stdout, f"{kib} KiB: {r.stderr}")
             else:
-                self.assertRegex(r.stderr, rf"^plim: {re.escape(path)}: .*; try: (plim summary --set memory=auto|it needs a budget of) ", f"{kib} KiB")
+                self.assertRegex(r.stderr, rf"^plim: {re.escape(path)}: .*; try: plim summary --set memory=auto ", f"{kib} KiB")
         self.assertEqual(codes, {0, 4})
 
     def test_the_told_budget_runs_each_time(self):
