@@ -1,8 +1,6 @@
 /* backend.c - the list of backends, and how a kernel says that it could not do its work. */
 #include "backends/backend.h"
 
-#include <string.h>
-
 #include "base/memory/mappings.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -16,14 +14,6 @@ static const struct backend_type *const all_backends[] = {
 const struct backend_type *backend_standard(void)
 {
     return all_backends[0];
-}
-
-const struct backend_type *backend_find(const char *name)
-{
-    for (int i = 0; i < COUNT(all_backends); i++)
-        if (strcmp(all_backends[i]->name, name) == 0)
-            return all_backends[i];
-    return NULL;
 }
 
 int backends_unused_code(struct code_range *out, const struct backend *backend)

@@ -88,8 +88,6 @@ plim_status backend_check(struct backend *backend, plim_error *error);
 
 /* The first of backends.def. */
 const struct backend_type *backend_standard(void);
-/* NULL when there is none of that name. */
-const struct backend_type *backend_find(const char *name);
 /* unused_code of all backends, of which `backend` (or NULL) is the one that is open. */
 #define MOST_UNUSED 64
 int backends_unused_code(struct code_range *out, const struct backend *backend);

@@ -9,14 +9,6 @@
 #include "formats/records/snapshot.h"
 #include "pipeline/keys/source_key.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static const struct source_key *const sources[] = {
-#define SOURCE(name) &source_key_##name,
-#include "pipeline/keys/sources.def"
-#undef SOURCE
-};
-
 bool file_head_starts(const struct file_head *head, const char *magic, size_t bytes)
 {
     return head->count >= bytes && memcmp(head->bytes, magic, bytes) == 0;
@@ -88,12 +80,12 @@ plim_status source_key_probe(const struct source_key **out, struct budget *budge
         return PLIM_OK;
     }
     TRY(read_head(&head, budget, path, error));
-    for (size_t i = 0; i < COUNT(sources) && !found; i++)
-        if (sources[i]->is_file && sources[i]->is_file(&head))
-            found = sources[i];
-    for (size_t i = 0; i < COUNT(sources) && !found; i++)
-        if (is_named(path, sources[i]))
-            found = sources[i];
+    for (int i = 0; i < all_sources_count && !found; i++)
+        if (all_sources[i]->is_file && all_sources[i]->is_file(&head))
+            found = all_sources[i];
+    for (int i = 0; i < all_sources_count && !found; i++)
+        if (is_named(path, all_sources[i]))
+            found = all_sources[i];
     if (!found) {
         plim_status status =
             fail_at(error, PLIM_BAD_DATA, path, "no known format: neither its first bytes nor its name tell");

@@ -7,11 +7,12 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-static const struct source_key *const source_keys[] = {
+const struct source_key *const all_sources[] = {
 #define SOURCE(name) &source_key_##name,
 #include "pipeline/keys/sources.def"
 #undef SOURCE
 };
+const int all_sources_count = COUNT(all_sources);
 
 const char *reader_path(struct data_reader *reader, const char *path)
 {
@@ -29,9 +30,9 @@ plim_status reader_bad(struct data_reader *reader, const struct yaml *at, const 
 
 const struct source_key *source_key_find(const char *key)
 {
-    for (int i = 0; i < COUNT(source_keys); i++)
-        if (strcmp(source_keys[i]->word, key) == 0)
-            return source_keys[i];
+    for (int i = 0; i < COUNT(all_sources); i++)
+        if (strcmp(all_sources[i]->word, key) == 0)
+            return all_sources[i];
     return NULL;
 }
 
@@ -41,9 +42,9 @@ static const char *const later[] = {"sql"};
 plim_status source_key_unknown(struct data_reader *reader, const struct yaml *entry, plim_error *error)
 {
     char where[256];
-    const char *words[COUNT(source_keys) + 2] = {"pipeline", "largest_element"};
-    for (int i = 0; i < COUNT(source_keys); i++)
-        words[i + 2] = source_keys[i]->word;
+    const char *words[COUNT(all_sources) + 2] = {"pipeline", "largest_element"};
+    for (int i = 0; i < COUNT(all_sources); i++)
+        words[i + 2] = all_sources[i]->word;
     yaml_key_place(where, reader->path, entry);
     for (int i = 0; i < COUNT(later); i++)
         if (strcmp(later[i], entry->key) == 0)

@@ -46,6 +46,9 @@ struct source_key {
 #include "pipeline/keys/sources.def"
 #undef SOURCE
 
+/* Those of sources.def. */
+extern const struct source_key *const all_sources[];
+extern const int all_sources_count;
 /* NULL when there is none. */
 const struct source_key *source_key_find(const char *key);
 /* The error for a key that is none, with the nearest right one. */
