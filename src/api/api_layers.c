@@ -49,11 +49,15 @@ plim_layers *plim_layers_read(plim_graph *graph, const char *text)
     }
     if (api_keep_error(graph, read_model(layers, graph, text, &error), &error))
         return NULL;
+    plim_status status = build_make(&layers->build, layers->model, &graph->inner, &error);
+    if (api_keep_error(graph, status, &error)) {
+        model_free(layers->model);
+        return NULL;
+    }
     layers->owner = graph;
     *graph->last_layers = layers;
     graph->last_layers = &layers->next;
-    plim_status status = build_make(&layers->build, layers->model, &graph->inner, &error);
-    return api_keep_error(graph, status, &error) ? NULL : layers;
+    return layers;
 }
 
 static plim_status apply(struct tensor **out, plim_graph *graph, struct plim_layers *layers, plim_value *const *inputs,
