@@ -4,7 +4,7 @@ MESON_FLAGS ?=
 BENCH_FLAGS ?=
 
 all: $(BUILD)/build.ninja ## build/plim and the library
-	@ninja -C $(BUILD) --quiet plim libplimsoll.so.0.1.0
+	@tools/progress $(BUILD)/build.log ninja -C $(BUILD) plim libplimsoll.so.0.1.0
 
 $(BUILD)/build.ninja:
 	@tools/setup build

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory/limits.h"
+#include "base/numbers/count.h"
 #include "base/numbers/floats.h"
 #include "base/text/text.h"
 #include "base/threads/clock.h"
@@ -19,7 +20,6 @@
 #define PROCESS_BYTES ((uint64_t)48 << 20) /* code, and what oneDNN holds for the primitives of one op */
 
 static const enum type types[] = {TYPE_F32, TYPE_BF16, TYPE_F16};
-#define TYPES ((int)(sizeof types / sizeof types[0]))
 
 struct table {
     const struct kernel_options *options;
@@ -69,10 +69,10 @@ static plim_status check_patterns(struct table *table, plim_error *error)
 static plim_status check_type(struct table *table, plim_error *error)
 {
     const char *wanted = table->options->type;
-    for (int t = 0; wanted && t < TYPES; t++)
+    for (int t = 0; wanted && t < COUNT(types); t++)
         if (strcmp(type_name(types[t]), wanted) != 0)
             table->left_out |= 1u << t;
-    if (table->left_out == (1u << TYPES) - 1)
+    if (table->left_out == (1u << COUNT(types)) - 1)
         return hint(error, fail(error, PLIM_USAGE, "no kernels for '%.100s'", wanted), "float32, bfloat16 or float16");
     return PLIM_OK;
 }
@@ -139,7 +139,7 @@ static plim_status bench_op(struct table *table, const struct op *op, plim_error
     bool there = true;
     TRY(cpu_backend.open(&table->bench.backend, table->bench.budget, error));
     backend_threads(table->bench.backend, 1);
-    for (int t = 0; t < TYPES; t++)
+    for (int t = 0; t < COUNT(types); t++)
         for (int number = 0; !(table->left_out & 1u << t) && status == PLIM_OK && (there || number == 0); number++)
             status = bench_line(table, &there, op, number, types[t], error);
     cpu_backend.close(table->bench.backend);

@@ -1,20 +1,13 @@
 /* fuzz_csv.c - any bytes as a CSV file, and as lines: through buffers of two sizes the same must come out. */
 #include <string.h>
 
+#include "base/numbers/hash.h"
 #include "formats/tables/csv.h"
 #include "formats/tables/lines.h"
 #include "fuzz_file.h"
 
 #define SMALL_BUFFER ((size_t)32768) /* no record of an input that is not longer outgrows it */
 #define ROWS         4
-
-/* A number that tells what was read. */
-static uint64_t mix(uint64_t sum, const void *data, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        sum = (sum ^ ((const uint8_t *)data)[i]) * 0x100000001b3;
-    return sum;
-}
 
 static plim_status read_records(uint64_t *sum, struct budget *budget, const char *path, size_t buffer, int64_t most,
                                 bool header)
@@ -33,17 +26,17 @@ static plim_status read_records(uint64_t *sum, struct budget *budget, const char
     void *to[] = {a, b, c, d};
     uint64_t stride[] = {sizeof *a, sizeof *b, sizeof *c, sizeof *d};
     struct csv *csv;
-    struct room room;
+    struct value_buffer values;
     int64_t got = 1;
     TRY(csv_open(&csv, budget, path, &options, NULL));
     for (plim_status status = PLIM_OK; got || status == PLIM_BAD_DATA;) {
-        room_init(&room, memory, sizeof memory);
+        value_buffer_init(&values, memory, sizeof memory);
         got = 0;
-        status = csv_read(&got, csv, most, to, stride, &room, NULL);
-        *sum = mix(*sum, &(uint8_t){status == PLIM_BAD_DATA}, status == PLIM_BAD_DATA);
+        status = csv_read(&got, csv, most, to, stride, &values, NULL);
+        *sum = fnv1a(*sum, &(uint8_t){status == PLIM_BAD_DATA}, status == PLIM_BAD_DATA);
         for (int64_t i = 0; i < got; i++) {
-            *sum = mix(mix(mix(*sum, &a[i], 4), &b[i], 4), &c[i], 8);
-            *sum = mix(*sum, d[i].data, d[i].bytes);
+            *sum = fnv1a(fnv1a(fnv1a(*sum, &a[i], 4), &b[i], 4), &c[i], 8);
+            *sum = fnv1a(*sum, d[i].data, d[i].bytes);
         }
         if (status != PLIM_OK && status != PLIM_BAD_DATA)
             break;
@@ -62,7 +55,7 @@ static plim_status read_lines(uint64_t *sum, struct budget *budget, const char *
     while (got && status == PLIM_OK) {
         status = lines_read(&got, lines, out, ROWS, NULL, NULL);
         for (int64_t i = 0; status == PLIM_OK && i < got; i++)
-            *sum = mix(*sum + 1, out[i].data, out[i].bytes);
+            *sum = fnv1a(*sum + 1, out[i].data, out[i].bytes);
     }
     lines_close(lines);
     return status;

@@ -27,7 +27,7 @@ static const struct feature sequence[] = {
      .may_miss = true},
     {.name = "steps", .kind = FEATURE_SEQUENCE, .type = TYPE_I64, .in_list = true, .may_miss = true},
 };
-#define COUNT 6
+#define FEATURES 6
 _Static_assert(sizeof example == sizeof sequence, "one number of features");
 
 static uint64_t sum_of(const void *data, uint64_t bytes)
@@ -60,22 +60,22 @@ static uint64_t look(const struct feature *feature, const void *row)
 
 static plim_status parse(struct budget *budget, const struct feature *features, bool lists, struct string *records)
 {
-    static uint8_t space[1 << 16] __attribute__((aligned(ROOM_ALIGNMENT)));
-    uint64_t rows[COUNT][2][8], stride[COUNT], sum = 0;
-    void *to[COUNT];
+    static uint8_t space[1 << 16] __attribute__((aligned(VALUE_ALIGNMENT)));
+    uint64_t rows[FEATURES][2][8], stride[FEATURES], sum = 0;
+    void *to[FEATURES];
     struct example_parser *parser;
-    struct room room;
+    struct value_buffer values;
     int64_t done;
-    for (int f = 0; f < COUNT; f++) {
+    for (int f = 0; f < FEATURES; f++) {
         to[f] = rows[f];
         stride[f] = sizeof rows[f][0];
     }
-    room_init(&room, space, sizeof space);
-    TRY(example_parser_make(&parser, budget, features, COUNT, lists, NULL));
-    struct row_target target = {.to = to, .stride = stride, .room = &room};
+    value_buffer_init(&values, space, sizeof space);
+    TRY(example_parser_make(&parser, budget, features, FEATURES, lists, NULL));
+    struct row_target target = {.to = to, .stride = stride, .values = &values};
     plim_status status = example_parse(&done, parser, records, 2, &target, NULL);
     for (int64_t i = 0; i < done; i++)
-        for (int f = 0; f < COUNT; f++)
+        for (int f = 0; f < FEATURES; f++)
             sum += look(&features[f], rows[f][i]);
     example_parser_free(parser);
     return status == PLIM_OK && sum == UINT64_MAX ? PLIM_INTERNAL : status;

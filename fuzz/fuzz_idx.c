@@ -5,7 +5,7 @@
 static plim_status read_it(struct budget *budget, const char *path)
 {
     struct source *source;
-    struct scratch scratch = {.folder = ".", .limit_bytes = ELEMENT_MOST};
+    struct scratch_disk scratch = {.folder = ".", .limit_bytes = ELEMENT_MOST};
     TRY(idx_open(&source, budget, &path, 1, NULL));
     plim_status status = source->type->start(source, &scratch, NULL);
     if (status == PLIM_OK)

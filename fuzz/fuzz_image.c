@@ -16,14 +16,14 @@ static void resize_it(const struct image *image, struct budget *budget)
                             .from = {TYPE_U8, image->shape.dim[0], image->shape.dim[1], image->shape.dim[2]},
                             .to_height = 7,
                             .to_width = 5};
-    struct room scratch;
+    struct value_buffer scratch;
     uint64_t bytes;
     if (resize_scratch(&bytes, &resize, NULL) != PLIM_OK || bytes > SCRATCH_BYTES)
         return;
     void *block = budget_take(budget, TAG_FORMATS, bytes);
     if (!block)
         return;
-    room_init(&scratch, block, bytes);
+    value_buffer_init(&scratch, block, bytes);
     if (resize_image(small, image->pixels, &resize, &scratch, NULL) != PLIM_OK)
         abort();
     budget_give(budget, TAG_FORMATS, block, bytes);
@@ -35,17 +35,17 @@ static void decode_it(const uint8_t *data, size_t bytes, struct budget *budget, 
     struct image_decoder *decoder;
     struct image_info info;
     struct image image;
-    struct room room;
+    struct value_buffer values;
     void *pixels = budget_take(budget, TAG_FORMATS, PIXELS_BYTES);
-    room_init(&room, pixels, PIXELS_BYTES);
+    value_buffer_init(&values, pixels, PIXELS_BYTES);
     if (pixels && image_decoder_make(&decoder, budget, &options, WORK_BYTES, NULL) == PLIM_OK) {
         plim_status probed = image_probe(&info, data, bytes, NULL);
-        plim_status status = image_decode(&image, decoder, data, bytes, channels, &room, NULL);
+        plim_status status = image_decode(&image, decoder, data, bytes, channels, &values, NULL);
         bool whole = !options.least_height;
         if (status == PLIM_INTERNAL || (status == PLIM_OK && probed != PLIM_OK))
             abort();
         /* Enough work memory was promised. */
-        if (status == PLIM_OVER_BUDGET && !room.wanted && info.work_bytes <= WORK_BYTES)
+        if (status == PLIM_OVER_BUDGET && !values.wanted && info.work_bytes <= WORK_BYTES)
             abort();
         if (status == PLIM_OK && whole && (image.shape.dim[0] != info.height || image.shape.dim[1] != info.width))
             abort();

@@ -7,13 +7,13 @@
 
 static plim_status read_some(struct snapshot *snapshot, uint8_t *memory)
 {
-    const struct spec *spec = snapshot_spec(snapshot);
-    int64_t count = snapshot_count(snapshot), done;
+    const struct spec *spec = &snapshot_head(snapshot)->spec;
+    int64_t count = snapshot_head(snapshot)->count, done;
     int64_t index[2] = {0, count - 1};
     void *to[MOST_COLUMNS];
     uint64_t stride[MOST_COLUMNS], at = 0;
-    struct room room;
-    room_init(&room, memory, ROOM_BYTES);
+    struct value_buffer values;
+    value_buffer_init(&values, memory, ROOM_BYTES);
     for (int c = 0; c < spec->column_count; c++) {
         to[c] = memory + ROOM_BYTES + at;
         stride[c] = spec->column[c].bytes;
@@ -21,7 +21,7 @@ static plim_status read_some(struct snapshot *snapshot, uint8_t *memory)
     }
     if (count < 1 || spec->element_bytes * 2 > ROW_BYTES)
         return PLIM_OK;
-    const struct row_target target = {.to = to, .stride = stride, .room = &room};
+    const struct row_target target = {.to = to, .stride = stride, .values = &values};
     return snapshot_read(&done, snapshot, index, 2, &target, NULL);
 }
 

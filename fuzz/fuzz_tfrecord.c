@@ -1,29 +1,29 @@
 /* fuzz_tfrecord.c - any bytes as a TFRecord file: read on over damage, copied, skipped through. */
 #include <stdlib.h>
 
-#include "formats/records/record_file.h"
+#include "formats/records/tfrecord_reader.h"
 #include "fuzz_file.h"
 
 static uint8_t space[1 << 16];
 
 /* Every call gets further: there cannot be more of them than the data have bytes. */
-static plim_status read_on(struct record_file *reader, uint64_t most_calls, bool copy)
+static plim_status read_on(struct tfrecord_reader *reader, uint64_t most_calls, bool copy)
 {
     struct string records[4];
-    struct room room;
+    struct value_buffer values;
     uint64_t skipped, sum = 0;
     int64_t count;
-    room_init(&room, space, sizeof space);
+    value_buffer_init(&values, space, sizeof space);
     for (uint64_t calls = 0;; calls++) {
         if (calls > most_calls)
             abort();
-        room_empty(&room);
-        plim_status status = copy ? record_file_copy(&count, records, reader, 4, &room, NULL)
-                                  : record_file_read(&count, records, reader, 4, &room, NULL);
+        value_buffer_empty(&values);
+        plim_status status = copy ? tfrecord_reader_copy(&count, records, reader, 4, &values, NULL)
+                                  : tfrecord_reader_read(&count, records, reader, 4, &values, NULL);
         if (status != PLIM_OK) {
             if (status != PLIM_BAD_DATA)
                 return status;
-            TRY(record_file_resync(&skipped, reader, NULL));
+            TRY(tfrecord_reader_resync(&skipped, reader, NULL));
             continue;
         }
         if (count == 0)
@@ -35,17 +35,19 @@ static plim_status read_on(struct record_file *reader, uint64_t most_calls, bool
     return sum ? PLIM_OK : PLIM_INTERNAL;
 }
 
+enum way { IN_PLACE, COPIED, SKIPPED, WAYS };
+
 static plim_status read_all(struct budget *budget, const char *path, uint64_t most_calls)
 {
-    struct record_file *reader;
-    int64_t skipped;
-    TRY(record_file_open(&reader, budget, path, 4096, NULL));
-    plim_status status = read_on(reader, most_calls, false);
-    if (status == PLIM_OK && (status = record_file_rewind(reader, NULL)) == PLIM_OK)
-        status = read_on(reader, most_calls, true);
-    if (status == PLIM_OK && (status = record_file_rewind(reader, NULL)) == PLIM_OK)
-        status = record_file_skip(&skipped, reader, INT64_MAX, NULL);
-    record_file_close(reader);
+    plim_status status = PLIM_OK;
+    for (int way = IN_PLACE; way < WAYS && status == PLIM_OK; way++) {
+        struct tfrecord_reader *reader;
+        int64_t skipped;
+        TRY(tfrecord_reader_open(&reader, budget, path, 4096, NULL));
+        status = way == SKIPPED ? tfrecord_reader_skip(&skipped, reader, INT64_MAX, NULL)
+                                : read_on(reader, most_calls, way == COPIED);
+        tfrecord_reader_close(reader);
+    }
     return status;
 }
 

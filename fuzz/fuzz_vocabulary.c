@@ -18,12 +18,12 @@ static plim_status read_it(struct budget *budget, const char *path, bool integer
     struct text_vectorizer vectorizer = {
         .vocabulary = vocabulary, .lower = true, .strip_punctuation = true, .ngram_count = 2, .ngram = {1, 2}};
     struct string text = {data, bytes};
-    struct room room;
+    struct value_buffer values;
     for (int split = SPLIT_WHITESPACE; split <= SPLIT_CHARACTER; split++) {
         int64_t *numbers, count;
         vectorizer.split = (enum text_split_by)split;
-        room_init(&room, block, sizeof block);
-        text_vectorize(&numbers, &count, &vectorizer, &text, &room);
+        value_buffer_init(&values, block, sizeof block);
+        text_vectorize(&numbers, &count, &vectorizer, &text, &values);
     }
     vocabulary_free(vocabulary);
     return PLIM_OK;

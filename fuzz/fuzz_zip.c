@@ -6,7 +6,7 @@
 
 static plim_status walk(struct zip *zip)
 {
-    struct zip_walk place = {0};
+    struct zip_position place = {0};
     struct zip_member member;
     struct zip_stream *stream;
     uint8_t data[1000];
@@ -28,7 +28,7 @@ static plim_status walk(struct zip *zip)
 
 static plim_status arrays(struct zip *zip)
 {
-    struct zip_walk place = {0};
+    struct zip_position place = {0};
     struct npz_array array;
     bool more = true;
     for (int i = 0; i < MEMBERS_MOST && more; i++)

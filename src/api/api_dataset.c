@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/numbers/count.h"
+
 #define MOST_NAMES (1 << 20)
 
 plim_dataset *api_dataset_fail(plim_dataset *dataset, const plim_error *error)
@@ -74,11 +76,10 @@ static const enum type types[] = {
     [PLIM_INT8] = TYPE_I8,     [PLIM_INT16] = TYPE_I16,   [PLIM_INT32] = TYPE_I32,     [PLIM_INT64] = TYPE_I64,
     [PLIM_UINT8] = TYPE_U8,    [PLIM_BOOL] = TYPE_BOOL,   [PLIM_STRING] = TYPE_STRING,
 };
-#define TYPES ((int)(sizeof types / sizeof types[0]))
 
 plim_type api_type_outside(enum type type)
 {
-    for (int i = 0; i < TYPES; i++)
+    for (int i = 0; i < COUNT(types); i++)
         if (types[i] == type)
             return (plim_type)i;
     return PLIM_OTHER;
@@ -86,7 +87,7 @@ plim_type api_type_outside(enum type type)
 
 bool api_type(enum type *out, plim_type type)
 {
-    if ((int)type < 0 || (int)type >= TYPES)
+    if ((int)type < 0 || (int)type >= COUNT(types))
         return false;
     *out = types[type];
     return true;

@@ -5,6 +5,7 @@
    left and nothing twice, whatever m is. */
 #include "api/api.h"
 #include "base/numbers/checked.h"
+#include "base/numbers/hash.h"
 #include "base/text/text.h"
 #include "base/threads/busy.h"
 #include "pipeline/core/stage_table.h"
@@ -18,7 +19,7 @@ struct plim_iterator {
     struct dataset *dataset;
     struct iterator *inner;
     const struct batch *given; /* the last one, while it is valid */
-    struct scratch scratch;
+    struct scratch_disk scratch;
     int64_t shards, shard;
     uint64_t pipeline;
     int64_t epoch, global, local; /* restored here: elements of all, and ours */
@@ -38,30 +39,23 @@ static void find_shards(int64_t *count, int64_t *index, const struct dataset *da
         dataset->stage->shards(count, index, dataset);
 }
 
-static void mix(uint64_t *hash, const void *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        *hash = (*hash ^ ((const uint8_t *)bytes)[i]) * 1099511628211u; /* FNV-1a */
-}
-
 /* What a place means depends on source, seed and stages; not on batch, prefetch, maps and the shards we can see
  * through. */
 static uint64_t identify(const struct dataset *dataset, uint64_t seed)
 {
-    uint64_t hash = 14695981039346656037u;
-    mix(&hash, &seed, sizeof seed);
+    uint64_t hash = fnv1a(FNV1A_START, &seed, sizeof seed);
     while (dataset->stage && (dataset->stage->after_batch || dataset->stage->shards))
         dataset = dataset->input;
     for (; dataset; dataset = dataset->input) {
         const char *name = dataset->stage ? dataset->stage->name : dataset->source->type->name;
-        mix(&hash, name, strlen(name) + 1);
-        mix(&hash, &dataset->number, sizeof dataset->number);
-        mix(&hash, &dataset->cardinality, sizeof dataset->cardinality);
-        mix(&hash, &dataset->seed, sizeof dataset->seed);
+        hash = fnv1a(hash, name, strlen(name) + 1);
+        hash = fnv1a(hash, &dataset->number, sizeof dataset->number);
+        hash = fnv1a(hash, &dataset->cardinality, sizeof dataset->cardinality);
+        hash = fnv1a(hash, &dataset->seed, sizeof dataset->seed);
         if (dataset->stage && dataset->stage->shards) {
             int64_t shards[2];
             dataset->stage->shards(&shards[0], &shards[1], dataset);
-            mix(&hash, shards, sizeof shards);
+            hash = fnv1a(hash, shards, sizeof shards);
         }
     }
     return hash;

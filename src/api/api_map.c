@@ -70,7 +70,7 @@ static plim_status call_chunk(const struct call_options *options, const struct m
         .index = call->index,
         .epoch = call->epoch,
         .seed = call->seed,
-        .room = call->room,
+        .room = call->values,
     };
     unsigned mode = floats_enter();
     plim_status status = options->map.chunk(options->map.context, &chunk, error);
@@ -96,7 +96,7 @@ static uint64_t call_room(const struct spec *from, const struct spec *to, const 
 #define CALL(values, slow)                                                                                             \
     {                                                                                                                  \
         .name = "function", .infer = call_infer, .run = call_run, .options_bytes = sizeof(struct call_options),        \
-        .room_bytes = (values) ? call_room : NULL, .heavy = (slow)                                                     \
+        .value_bytes = (values) ? call_room : NULL, .heavy = (slow)                                                    \
     }
 static const struct map_function call_functions[2][2] = {{CALL(false, false), CALL(false, true)},
                                                          {CALL(true, false), CALL(true, true)}};
@@ -122,5 +122,5 @@ plim_dataset *plim_dataset_map(plim_dataset *dataset, const plim_map *map)
 
 void *plim_chunk_take(const plim_chunk *chunk, uint64_t bytes)
 {
-    return chunk && chunk->room ? room_take(chunk->room, bytes) : NULL;
+    return chunk && chunk->room ? value_buffer_take(chunk->room, bytes) : NULL;
 }

@@ -82,7 +82,7 @@ static void fill(struct plim_program *program, int g, const struct tensor *tenso
 
 static plim_status load_keras(struct plim_program *program, const plim_graph *graph, plim_error *error)
 {
-    struct scratch scratch = {.folder = API_SCRATCH, .limit_bytes = API_DISK};
+    struct scratch_disk scratch = {.folder = API_SCRATCH, .limit_bytes = API_DISK};
     for (const struct plim_layers *layers = graph->layers; layers; layers = layers->next)
         if (layers->weights && layers->build->weight_count)
             TRY(keras_weights_load(layers->weights, &program->machine, layers->build, &scratch, error));

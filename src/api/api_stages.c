@@ -154,7 +154,7 @@ static plim_dataset *with_inner(plim_dataset *dataset, interleaved *stage, const
     struct budget *budget = inside(dataset)->budget;
     struct interleave_options options = {
         .make = make_inner,
-        .room_bytes = interleave->value_bytes,
+        .value_bytes = interleave->value_bytes,
         .reserve_bytes = interleave->reserve_bytes,
         .cycle_length = interleave->cycle_length ? interleave->cycle_length : 1,
         .block_length = interleave->block_length ? interleave->block_length : 1,
@@ -449,7 +449,7 @@ plim_status plim_dataset_reduce(void *state, plim_dataset *dataset, plim_budget 
 {
     HOST_FLOATS;
     struct reduction reduction = {state, visit, &host_floats};
-    struct scratch scratch = {.folder = API_SCRATCH, .limit_bytes = API_DISK};
+    struct scratch_disk scratch = {.folder = API_SCRATCH, .limit_bytes = API_DISK};
     TRY(need_argument(dataset, "the data set", error));
     TRY(need_argument(budget, "the budget", error));
     TRY(need_argument(visit ? &reduction : NULL, "the function that visits batches", error));
@@ -459,7 +459,7 @@ plim_status plim_dataset_reduce(void *state, plim_dataset *dataset, plim_budget 
 plim_status plim_dataset_save(plim_dataset *dataset, const char *folder, plim_budget *budget, plim_error *error)
 {
     HOST_FLOATS;
-    struct scratch scratch = {.folder = API_SCRATCH, .limit_bytes = API_DISK};
+    struct scratch_disk scratch = {.folder = API_SCRATCH, .limit_bytes = API_DISK};
     TRY(need_argument(dataset, "the data set", error));
     TRY(need_argument(folder, "the folder", error));
     TRY(need_argument(budget, "the budget", error));

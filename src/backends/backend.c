@@ -2,8 +2,7 @@
 #include "backends/backend.h"
 
 #include "base/memory/mappings.h"
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#include "base/numbers/count.h"
 
 static const struct backend_type *const all_backends[] = {
 #define BACKEND(name) &name##_backend,

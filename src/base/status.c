@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "base/text/json.h"
 #include "base/text/message.h"
 
@@ -34,7 +35,7 @@ const char *plim_version(void)
 static size_t status_index(plim_status status)
 {
     size_t index = (size_t)status;
-    return index < sizeof statuses / sizeof *statuses ? index : (size_t)PLIM_INTERNAL;
+    return index < COUNT(statuses) ? index : (size_t)PLIM_INTERNAL;
 }
 
 const char *plim_status_name(plim_status status)

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
+#include "formats/files/file_list.h"
 #include "formats/tables/rows.h"
 
 bool column_is_variable(const struct column *column)
@@ -81,6 +83,26 @@ void source_count_read(struct source *source, uint64_t bytes)
     __atomic_fetch_add(&source->bytes_read, bytes, __ATOMIC_RELAXED);
 }
 
+const char *text_keep(char **at, const char *text)
+{
+    if (!text)
+        return NULL;
+    size_t bytes = strlen(text) + 1;
+    char *kept = memcpy(*at, text, bytes);
+    *at += bytes;
+    return kept;
+}
+
+uint64_t target_put_strings(const struct row_target *target, const struct string *strings, int64_t count)
+{
+    uint64_t bytes = 0;
+    for (int64_t i = 0; i < count; i++) {
+        memcpy((char *)target->to[0] + (uint64_t)i * target->stride[0], &strings[i], sizeof strings[i]);
+        bytes += strings[i].bytes;
+    }
+    return bytes;
+}
+
 void source_place(char out[256], const char *path, int64_t record, uint64_t byte)
 {
     size_t bytes = strlen(path), most = 180;
@@ -91,8 +113,55 @@ void source_place(char out[256], const char *path, int64_t record, uint64_t byte
         snprintf(out, 256, "%s%s: record %lld at byte %llu", cut, end, (long long)record, (unsigned long long)byte);
 }
 
+plim_status source_make(void *out, size_t bytes, const struct source_type *type, struct budget *budget,
+                        plim_error *error)
+{
+    struct source *source;
+    TRY(budget_alloc(&source, budget, TAG_FORMATS, bytes, error));
+    source->type = type;
+    source->budget = budget;
+    source->bytes = bytes;
+    memcpy(out, &source, sizeof source);
+    return PLIM_OK;
+}
+
+plim_status source_opened(struct source **out, struct source *source, plim_status status)
+{
+    if (status == PLIM_OK)
+        *out = source;
+    else
+        source_close(source);
+    return status;
+}
+
 void source_close(struct source *source)
 {
-    if (source)
+    if (!source)
+        return;
+    size_t bytes = source->bytes; /* 0: close() frees the struct itself */
+    if (source->type->close)
         source->type->close(source);
+    if (!bytes)
+        return;
+    file_list_free(source->files);
+    budget_give(source->budget, TAG_FORMATS, source, bytes);
+}
+
+int64_t source_file_count(const struct source *source)
+{
+    return file_list_count(source->files);
+}
+
+void source_file_path(char out[4096], const struct source *source, int64_t file)
+{
+    file_list_path(out, source->files, file);
+}
+
+plim_status held_error_report(struct held_error *held, plim_error *error)
+{
+    plim_status status = held->status;
+    held->status = PLIM_OK;
+    if (status != PLIM_OK && error)
+        *error = held->error;
+    return status;
 }

@@ -2,8 +2,8 @@
 
    Every row has a fixed size. So the row of a string, or of a value with an extent that is not known in advance, only
    refers to bytes elsewhere (struct string, struct cell). Such a column is a variable-size column; the names of
-   functions say that it "has values". The caller provides a buffer of fixed capacity for those bytes: a struct room
-   (base/memory/room.h).
+   functions say that it "has values". The caller provides a buffer of fixed capacity for those bytes: a value_buffer
+   (base/memory/value_buffer.h).
 
    A source is either indexable (read or read_values): element i can be read without the elements before it. Or it is a
    stream (reader_*): elements are read sequentially from the beginning. Opening a source reads headers only. A
@@ -13,7 +13,7 @@
 #define FORMATS_SOURCE_H
 
 #include "base/files/file.h"
-#include "base/memory/room.h"
+#include "base/memory/value_buffer.h"
 #include "graph/tensor.h"
 
 #define MOST_COLUMNS 64
@@ -43,21 +43,22 @@ struct spec {
 };
 
 /* The folder of scratch files, and the disk budget that scratch files and file caches share. Any thread may call
-   scratch_take and scratch_give. */
-struct scratch {
+   scratch_disk_take and scratch_disk_give. */
+struct scratch_disk {
     const char *folder;
     uint64_t limit_bytes, used_bytes;
 };
 
 struct source;
+struct file_list;
 struct reader; /* reads a stream; each source type defines its own */
 
 /* The destination of one call: row i of column c goes to to[c] + i * stride[c], and the bytes that rows refer to go
-   into `room`. */
+   into `values`. */
 struct row_target {
     void *const *to;
     const uint64_t *stride;
-    struct room *room; /* NULL only if no column is variable-size */
+    struct value_buffer *values; /* NULL only if no column is variable-size */
 };
 
 /* Rows that files hold in their final form: row i of a part lies at byte at + i * row_bytes of its file. */
@@ -79,14 +80,14 @@ struct source_type {
     const char *index_advice; /* of a stream: how to make its elements readable by index; NULL: impossible */
     /* Called once, after the plan was accepted and before the first read: decompresses files and allocates buffers. May
        be NULL. */
-    plim_status (*start)(struct source *source, struct scratch *scratch, plim_error *error);
+    plim_status (*start)(struct source *source, struct scratch_disk *scratch, plim_error *error);
     /* Reads elements index[0..count): column c of element index[i] goes to to[c] + i * stride[c]. Thread-safe after
        start(). */
     plim_status (*read)(struct source *source, const int64_t *index, int64_t count, void *const *to,
                         const uint64_t *stride, plim_error *error);
-    /* The same for variable-size columns. *done < count: the buffer target->room is full; empty it and call again for
+    /* The same for variable-size columns. *done < count: the buffer target->values is full; empty it and call again for
        the rest. *done == 0 with PLIM_OK: element index[0] does not fit into the empty buffer, which needs a capacity of
-       room->wanted. */
+       values->wanted. */
     plim_status (*read_values)(int64_t *done, struct source *source, const int64_t *index, int64_t count,
                                const struct row_target *target, plim_error *error);
     /* Elements first..first + count - 1 will be read soon, in any order, so the disk may start reading them. This is
@@ -104,7 +105,7 @@ struct source_type {
     /* Moves to the beginning of an epoch. The elements and their order are the same in each epoch, unless the source
        was opened to shuffle its files. */
     plim_status (*reader_rewind)(struct reader *reader, uint64_t epoch, plim_error *error);
-    /* Reads the next 1..most elements. *got == 0: the epoch is over, or, if room->wanted is set, the next element does
+    /* Reads the next 1..most elements. *got == 0: the epoch is over, or, if values->wanted is set, the next element does
        not fit into the empty buffer. Rows may refer to that buffer, or to memory of the reader that is valid until its
        next call. After PLIM_BAD_DATA the bad element counts as read: the next call continues after it. */
     plim_status (*reader_next)(int64_t *got, struct reader *reader, int64_t most, const struct row_target *target,
@@ -127,15 +128,19 @@ struct source_type {
     /* The name of a class in a label column; returns NULL after the last class. NULL: the source knows no names. */
     const char *(*class_name)(const struct source *source, int64_t label);
 
+    /* Releases what the type added to the source; source_close gives back the block and the list of files. May be
+       NULL. */
     void (*close)(struct source *source);
 };
 
 struct source {
     const struct source_type *type;
     struct budget *budget;
+    size_t bytes;            /* of the block, which begins with this struct; 0: not from source_make */
+    struct file_list *files; /* that it reads, its own; NULL: it has no list */
     struct spec spec;
     int64_t count;          /* number of elements, or CARDINALITY_... */
-    uint64_t room_bytes;    /* a good capacity for the buffer of a call: at least the largest element, if known */
+    uint64_t value_bytes;   /* a good capacity for the buffer of a call: at least the largest element, if known */
     uint64_t reader_bytes;  /* of a stream: upper bound of what one reader allocates */
     uint64_t start_bytes;   /* upper bound of what start() allocates from the budget (tag formats) */
     uint64_t scratch_bytes; /* bytes that start() will write to the scratch folder */
@@ -155,6 +160,17 @@ struct npy_range {
 };
 plim_status npy_open(struct source **out, struct budget *budget, const char *const *paths, int count,
                      const struct npy_range *ranges, int range_count, plim_error *error);
+/* Arrays of an npz file, data sets of an HDF5 file, one column each; all have the same number of rows. column_count 0:
+   all arrays, or all data sets of the root group, under their own names. What is neither deflated nor chunked is read in
+   place; the rest is unpacked by start(). */
+struct array_column {
+    const char *array; /* "x" is x.npy of an npz file; of an HDF5 file a path: "/train/images" */
+    const char *name;  /* NULL: as the array (npz only) */
+};
+plim_status npz_open(struct source **out, struct budget *budget, const char *path, const struct array_column *columns,
+                     int column_count, plim_error *error);
+plim_status hdf5_source_open(struct source **out, struct budget *budget, const char *path,
+                             const struct array_column *columns, int column_count, plim_error *error);
 /* Random values in [0, 1) that are a pure function of seed and index. The label is a class number (int32), or with
    classes == 1 a float target. learnable: the label depends on the features. */
 struct random_options {
@@ -199,14 +215,29 @@ plim_status generator_open(struct source **out, struct budget *budget, const str
 plim_status counter_open(struct source **out, struct budget *budget, int64_t start, int64_t step, int64_t count,
                          plim_error *error);
 /* The paths of a file list, as a string column "file". The function takes ownership of the list, on failure too. */
-struct file_list;
 plim_status file_names_open(struct source **out, struct budget *budget, struct file_list *list, plim_error *error);
 /* A string column "record": records in TFRecord framing from the standard output of a shell command. The command runs
    once per epoch, in `folder` (NULL: the current folder), with the epoch as $1. */
 plim_status command_open(struct source **out, struct budget *budget, const char *command, const char *folder,
                          plim_error *error);
 
+/* A block of `bytes` (tag formats) that begins with a struct source; *out is a pointer to whatever it is. */
+plim_status source_make(void *out, size_t bytes, const struct source_type *type, struct budget *budget,
+                        plim_error *error);
+/* The end of opening: *out is the source, or, where opening failed, the source is closed. Returns `status`. */
+plim_status source_opened(struct source **out, struct source *source, plim_status status);
 void source_close(struct source *source);
+/* An error that was found behind elements that were given first: the next call reports it. */
+struct held_error {
+    plim_status status;
+    plim_error error;
+};
+/* Reports what is held, once; PLIM_OK: nothing is. */
+plim_status held_error_report(struct held_error *held, plim_error *error);
+/* For source_type: the files of source->files. */
+#define SOURCE_FILES .file_count = source_file_count, .file_path = source_file_path
+int64_t source_file_count(const struct source *source);
+void source_file_path(char out[4096], const struct source *source, int64_t file);
 /* Writes "PATH: record 17 at byte 9132". The byte is left out if it is SOURCE_BYTE_UNKNOWN. A long path is cut to its
    end. */
 #define SOURCE_BYTE_UNKNOWN UINT64_MAX

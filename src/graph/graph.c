@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/numbers/hash.h"
 #include "base/text/text.h"
 #include "graph/op.h"
 
@@ -111,10 +112,7 @@ static bool table_room(struct graph *graph, void ***table, int count, int *capac
 
 static size_t name_place(struct tensor *const *names, int capacity, const char *name)
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (const char *at = name; *at; at++)
-        hash = (hash ^ (uint8_t)*at) * 1099511628211u;
-    size_t place = (size_t)hash & (size_t)(capacity - 1);
+    size_t place = (size_t)fnv1a_text(name) & (size_t)(capacity - 1);
     while (names[place] && strcmp(names[place]->name, name) != 0)
         place = (place + 1) & (size_t)(capacity - 1);
     return place;

@@ -4,105 +4,51 @@
 #include <math.h>
 #include <string.h>
 
-/* Positions beyond it are fill: they cannot become indices. */
-#define MOST_POSITION 1e9f
+/* ---- flips ---- */
 
-plim_status flip_image(void *out, const void *in, const struct picture *picture, bool horizontal, bool vertical,
-                       plim_error *error)
+static inline __attribute__((always_inline)) void exchange(uint8_t *a, uint8_t *b, size_t bytes)
+{
+    uint8_t kept[256];
+    for (size_t at = 0, part; at < bytes; at += part) {
+        part = bytes - at < sizeof kept ? bytes - at : sizeof kept;
+        memcpy(kept, a + at, part);
+        memcpy(a + at, b + at, part);
+        memcpy(b + at, kept, part);
+    }
+}
+
+static inline __attribute__((always_inline)) void mirror_by(uint8_t *line, int64_t width, size_t pixel_bytes)
+{
+    for (int64_t x = 0; x < width / 2; x++)
+        exchange(line + (size_t)x * pixel_bytes, line + (size_t)(width - 1 - x) * pixel_bytes, pixel_bytes);
+}
+
+/* A pixel of a constant size is moved by one instruction or two. */
+static void mirror(uint8_t *line, int64_t width, size_t pixel_bytes)
+{
+    if (pixel_bytes == 3)
+        mirror_by(line, width, 3);
+    else if (pixel_bytes == 12)
+        mirror_by(line, width, 12);
+    else if (pixel_bytes == 1)
+        mirror_by(line, width, 1);
+    else
+        mirror_by(line, width, pixel_bytes);
+}
+
+void flip_image(void *pixels, const struct picture *picture, bool horizontal, bool vertical)
 {
     size_t pixel = (size_t)picture->channels * type_bytes(picture->type), row = (size_t)picture->width * pixel;
-    if (picture->height < 1 || picture->width < 1 || picture->channels < 1)
-        return fail(error, PLIM_BAD_DATA, "a picture without pixels cannot be flipped");
-    for (int64_t y = 0; y < picture->height; y++) {
-        const uint8_t *from = (const uint8_t *)in + (size_t)(vertical ? picture->height - 1 - y : y) * row;
-        uint8_t *to = (uint8_t *)out + (size_t)y * row;
-        if (!horizontal)
-            memcpy(to, from, row);
-        for (int64_t x = 0; horizontal && x < picture->width; x++)
-            memcpy(to + (size_t)x * pixel, from + (size_t)(picture->width - 1 - x) * pixel, pixel);
-    }
-    return PLIM_OK;
+    uint8_t *first = pixels;
+    for (int64_t y = 0; horizontal && y < picture->height; y++)
+        mirror(first + (size_t)y * row, picture->width, pixel);
+    for (int64_t y = 0; vertical && y < picture->height / 2; y++)
+        exchange(first + (size_t)y * row, first + (size_t)(picture->height - 1 - y) * row, row);
 }
 
-struct affine affine_rotation(float factor, int64_t height, int64_t width)
-{
-    float angle = factor * 360.0f * (float)(3.14159265358979323846 / 180.0);
-    float cosine = cosf(angle), sine = sinf(angle);
-    float x = 0.5f * (float)(width - 1), y = 0.5f * (float)(height - 1);
-    return (struct affine){.a0 = cosine,
-                           .a1 = -sine,
-                           .a2 = x - x * cosine - y * -sine,
-                           .b0 = sine,
-                           .b1 = cosine,
-                           .b2 = y - x * sine - y * cosine};
-}
+/* ---- warps ---- */
 
-struct affine affine_zoom(float height_factor, float width_factor, int64_t height, int64_t width)
-{
-    float tall = 1.0f + height_factor, wide = 1.0f + width_factor;
-    return (struct affine){.a0 = wide,
-                           .a2 = ((float)width - 1.0f) / 2.0f * (1.0f - wide),
-                           .b1 = tall,
-                           .b2 = ((float)height - 1.0f) / 2.0f * (1.0f - tall)};
-}
-
-struct affine affine_translation(float height_factor, float width_factor, int64_t height, int64_t width)
-{
-    return (struct affine){
-        .a0 = 1, .a2 = -(width_factor * (float)width), .b1 = 1, .b2 = -(height_factor * (float)height)};
-}
-
-bool fill_mode_from_name(enum fill_mode *out, const char *name)
-{
-    static const char *const names[] = {"reflect", "wrap", "constant", "nearest"};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *out = (enum fill_mode)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* ---- positions outside the picture, as ImageProjectiveTransformV3 maps them ---- */
-
-static float reflect(float at, int64_t length)
-{
-    float twice = (float)(2 * length);
-    if (at < 0) {
-        at += twice * (float)(int64_t)(-at / twice);
-        return at < (float)-length ? at + twice : -at - 1;
-    }
-    if (at > (float)(length - 1)) {
-        at -= twice * (float)(int64_t)(at / twice);
-        return at >= (float)length ? twice - at - 1 : at;
-    }
-    return at;
-}
-
-/* The divisor is length - 1, the step length: so it is there. */
-static float wrap(float at, int64_t length)
-{
-    float last = (float)(length - 1);
-    if (at < 0)
-        return at + (float)(length * ((int64_t)(-at / last) + 1));
-    return at > last ? at - (float)(length * (int64_t)(at / last)) : at;
-}
-
-static float map_position(float at, int64_t length, enum fill_mode fill)
-{
-    if (fill == FILL_CONSTANT)
-        return at;
-    if (length == 1)
-        return 0;
-    if (fill == FILL_REFLECT)
-        at = reflect(at, length);
-    else if (fill == FILL_WRAP)
-        at = wrap(at, length);
-    return at < 0 ? 0 : at > (float)(length - 1) ? (float)(length - 1) : at;
-}
-
-/* ---- warps -------------------------------------------------------------- */
+const char *const warp_fill_names[WARP_FILLS] = {"reflect", "wrap", "constant", "nearest"};
 
 /* NULL outside the picture. */
 static const float *pixel_at(const float *in, const struct picture *picture, int64_t y, int64_t x)
@@ -127,16 +73,16 @@ static void mix_neighbours(float *out, const float *in, const struct picture *pi
     }
 }
 
-static void warp_pixel(float *out, const float *in, const struct picture *picture, const struct warp *warp, float x,
+static void make_pixel(float *out, const float *in, const struct picture *picture, const struct warp *warp, float x,
                        float y)
 {
-    const struct affine *m = &warp->affine;
-    float from_x = m->a0 * x + m->a1 * y + m->a2, from_y = m->b0 * x + m->b1 * y + m->b2;
+    const float *a = warp->map.a, *b = warp->map.b;
+    float from_x = a[0] * x + a[1] * y + a[2], from_y = b[0] * x + b[1] * y + b[2];
     const float *found = NULL;
-    bool known = fabsf(from_x) < MOST_POSITION && fabsf(from_y) < MOST_POSITION;
+    bool known = fabsf(from_x) < WARP_FAR && fabsf(from_y) < WARP_FAR;
     if (known) {
-        from_x = map_position(from_x, picture->width, warp->fill);
-        from_y = map_position(from_y, picture->height, warp->fill);
+        from_x = warp_inside(from_x, picture->width, warp->fill);
+        from_y = warp_inside(from_y, picture->height, warp->fill);
     }
     if (known && !warp->nearest) {
         mix_neighbours(out, in, picture, from_y, from_x, warp->fill_value);
@@ -155,7 +101,7 @@ plim_status warp_image(float *out, const float *in, const struct picture *pictur
         return fail(error, PLIM_BAD_DATA, "only pictures of float32 can be rotated, zoomed or translated");
     for (int64_t y = 0; y < picture->height; y++)
         for (int64_t x = 0; x < picture->width; x++, out += picture->channels)
-            warp_pixel(out, in, picture, warp, (float)x, (float)y);
+            make_pixel(out, in, picture, warp, (float)x, (float)y);
     return PLIM_OK;
 }
 

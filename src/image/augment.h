@@ -6,32 +6,18 @@
 #define IMAGE_AUGMENT_H
 
 #include "image/resize.h"
+#include "ops/image/random_warp.h"
 
-/* RandomFlip: out is another picture than in; either type. */
-plim_status flip_image(void *out, const void *in, const struct picture *picture, bool horizontal, bool vertical,
-                       plim_error *error);
+/* RandomFlip: in place, elements of any type. */
+void flip_image(void *pixels, const struct picture *picture, bool horizontal, bool vertical);
 
-/* An output pixel (x, y) shows the input at (a0 x + a1 y + a2, b0 x + b1 y + b2). */
-struct affine {
-    float a0, a1, a2, b0, b1, b2;
-};
-
-/* RandomRotation: `factor` is the part of a full turn that was drawn from [lower, upper]. */
-struct affine affine_rotation(float factor, int64_t height, int64_t width);
-/* RandomZoom: what was drawn from the factors; positive ones zoom out, as in Keras. */
-struct affine affine_zoom(float height_factor, float width_factor, int64_t height, int64_t width);
-/* RandomTranslation: parts of the height and width; positive ones shift down and to the right. */
-struct affine affine_translation(float height_factor, float width_factor, int64_t height, int64_t width);
-
-/* Keras's words: reflect (d c b a | a b c d | d c b a), wrap, constant, nearest (a a a a | a b c d | d d d d). */
-enum fill_mode { FILL_REFLECT, FILL_WRAP, FILL_CONSTANT, FILL_NEAREST };
-
-bool fill_mode_from_name(enum fill_mode *out, const char *name);
+/* Keras's words, by enum warp_fill. */
+extern const char *const warp_fill_names[WARP_FILLS];
 
 struct warp {
-    struct affine affine;
-    enum fill_mode fill;
-    float fill_value; /* of FILL_CONSTANT */
+    struct warp_map map;
+    enum warp_fill fill;
+    float fill_value; /* of WARP_CONSTANT */
     bool nearest;     /* interpolation; else bilinear */
 };
 

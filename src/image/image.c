@@ -4,17 +4,21 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
+#include "base/numbers/count.h"
 #include "image/image_library.h"
 
 static const struct image_codec *const codecs[] = {&image_codec_jpeg, &image_codec_png, &image_codec_gif,
                                                    &image_codec_bmp};
 
-static plim_status find_codec(const struct image_codec **out, const uint8_t *data, size_t bytes, plim_error *error)
+/* The format by its first bytes, and what they declare. */
+static plim_status probe(const struct image_codec **out, struct image_info *info, const uint8_t *data, size_t bytes,
+                         plim_error *error)
 {
-    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
+    for (size_t i = 0; i < COUNT(codecs); i++) {
         if (bytes >= codecs[i]->magic_bytes && memcmp(data, codecs[i]->magic, codecs[i]->magic_bytes) == 0) {
             *out = codecs[i];
-            return PLIM_OK;
+            *info = (struct image_info){.format = codecs[i]->name};
+            return codecs[i]->probe(info, data, bytes, error);
         }
     }
     return fail(error, PLIM_BAD_DATA, "its first bytes are not those of a JPEG, PNG, GIF or BMP image");
@@ -23,10 +27,8 @@ static plim_status find_codec(const struct image_codec **out, const uint8_t *dat
 plim_status image_probe(struct image_info *out, const void *data, size_t bytes, plim_error *error)
 {
     const struct image_codec *codec;
-    struct image_info info = {0};
-    TRY(find_codec(&codec, data, bytes, error));
-    info.format = codec->name;
-    TRY(codec->probe(&info, data, bytes, error));
+    struct image_info info;
+    TRY(probe(&codec, &info, data, bytes, error));
     *out = info;
     return PLIM_OK;
 }
@@ -62,7 +64,7 @@ plim_status image_decoder_make(struct image_decoder **out, struct budget *budget
     decoder->options = *options;
     decoder->work_bytes = work_bytes;
     decoder->own_work = budget_take(budget, TAG_PIPELINE, work_bytes);
-    room_init(&decoder->work, decoder->own_work, work_bytes);
+    value_buffer_init(&decoder->work, decoder->own_work, work_bytes);
     plim_status status = decoder->own_work ? jpeg_make(&decoder->jpeg, decoder, error)
                                            : budget_refused(budget, TAG_PIPELINE, work_bytes, error);
     if (status != PLIM_OK) {
@@ -84,7 +86,7 @@ void image_decoder_free(struct image_decoder *decoder)
 
 void image_decoder_lend(struct image_decoder *decoder, void *work, uint64_t bytes)
 {
-    room_init(&decoder->work, work, bytes);
+    value_buffer_init(&decoder->work, work, bytes);
 }
 
 plim_status image_prepare(plim_error *error)
@@ -96,26 +98,24 @@ plim_status image_prepare(plim_error *error)
 }
 
 plim_status image_decode(struct image *out, struct image_decoder *decoder, const void *data, size_t bytes, int channels,
-                         struct room *room, plim_error *error)
+                         struct value_buffer *values, plim_error *error)
 {
     const struct image_codec *codec;
-    struct image_info info = {0};
+    struct image_info info;
     struct image image = {0};
     struct image_task task = {
-        .decoder = decoder, .info = &info, .data = data, .bytes = bytes, .channels = channels, .room = room};
+        .decoder = decoder, .info = &info, .data = data, .bytes = bytes, .channels = channels, .values = values};
     if (channels != 0 && channels != 1 && channels != 3 && channels != 4)
         return fail(error, PLIM_BAD_JOB, "channels of an image are 0 (as stored), 1, 3 or 4, not %d", channels);
-    TRY(find_codec(&codec, data, bytes, error));
-    info.format = codec->name;
-    TRY(codec->probe(&info, data, bytes, error));
-    uint64_t used = room->used;
-    room->wanted = 0;
-    room_empty(&decoder->work);
+    TRY(probe(&codec, &info, data, bytes, error));
+    uint64_t used = values->used;
+    values->wanted = 0;
+    value_buffer_empty(&decoder->work);
     plim_status status = codec->decode(&image, &task, error);
     if (status == PLIM_OK)
         *out = image;
     else
-        room->used = used;
+        values->used = used;
     return status;
 }
 
@@ -127,12 +127,12 @@ plim_status image_take(struct image *out, const struct image_task *task, int64_t
     if (!shape_bytes(&bytes, &out->shape, TYPE_U8))
         return fail(error, PLIM_BAD_DATA, "%s: declares %lld x %lld pixels", task->info->format, (long long)height,
                     (long long)width);
-    out->pixels = room_take(task->room, bytes);
+    out->pixels = value_buffer_take(task->values, bytes);
     if (out->pixels)
         return PLIM_OK;
     return fail(error, PLIM_OVER_BUDGET, "%s: %lld x %lld pixels of %d channels are %llu bytes; there is room for %llu",
                 task->info->format, (long long)height, (long long)width, channels, (unsigned long long)bytes,
-                (unsigned long long)room_left(task->room));
+                (unsigned long long)value_buffer_left(task->values));
 }
 
 plim_status image_refused(const struct image_task *task, plim_error *error)

@@ -9,7 +9,7 @@
 #define IMAGE_IMAGE_H
 
 #include "base/memory/budget.h"
-#include "base/memory/room.h"
+#include "base/memory/value_buffer.h"
 #include "graph/tensor.h"
 
 struct image_info {
@@ -38,7 +38,7 @@ uint64_t image_decoder_cost(uint64_t work_bytes);
 plim_status image_decoder_make(struct image_decoder **out, struct budget *budget, const struct image_options *options,
                                uint64_t work_bytes, plim_error *error);
 void image_decoder_free(struct image_decoder *decoder);
-/* From now on it works in the caller's memory (aligned to ROOM_ALIGNMENT), instead of its own. */
+/* From now on it works in the caller's memory (aligned to VALUE_ALIGNMENT), instead of its own. */
 void image_decoder_lend(struct image_decoder *decoder, void *work, uint64_t bytes);
 /* Loads the libraries that decode, as the first decoder would; for whoever wants to know before what is mapped.
    PLIM_UNSUPPORTED where one is not installed. */
@@ -50,10 +50,10 @@ struct image {
     int64_t warnings; /* faults in the data that the format passes over, as TensorFlow does */
 };
 
-/* channels: 0 as stored, 1, 3 or 4. The pixels go into the room. When they do not fit the status is OVER_BUDGET and
-   room->wanted says how large it would have to be; when the decoder's work memory is too small it is OVER_BUDGET and
-   room->wanted is 0. Messages name bytes of the image; the caller adds the file. */
+/* channels: 0 as stored, 1, 3 or 4. The pixels go into the buffer. When they do not fit the status is OVER_BUDGET and
+   values->wanted says how large it would have to be; when the decoder's work memory is too small it is OVER_BUDGET and
+   values->wanted is 0. Messages name bytes of the image; the caller adds the file. */
 plim_status image_decode(struct image *out, struct image_decoder *decoder, const void *data, size_t bytes, int channels,
-                         struct room *room, plim_error *error);
+                         struct value_buffer *values, plim_error *error);
 
 #endif

@@ -10,7 +10,7 @@ struct image_task {
     const uint8_t *data;
     size_t bytes;
     int channels;
-    struct room *room;
+    struct value_buffer *values;
 };
 
 struct image_codec {
@@ -30,13 +30,13 @@ struct image_decoder {
     struct budget *budget;
     struct image_options options;
     uint64_t work_bytes;
-    struct room work; /* emptied before each image */
+    struct value_buffer work; /* emptied before each image */
     void *own_work;
     struct jpeg *jpeg;
     struct png_functions *png; /* behind this struct */
 };
 
-/* Takes the pixels' place in the room and says so in *out. */
+/* Takes the pixels' place in the value buffer and says so in *out. */
 plim_status image_take(struct image *out, const struct image_task *task, int64_t height, int64_t width, int channels,
                        plim_error *error);
 /* The work memory was too small. */

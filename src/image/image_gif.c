@@ -110,7 +110,7 @@ static plim_status probe_gif(struct image_info *out, const uint8_t *data, size_t
     out->height = gif.height;
     out->width = gif.width;
     out->channels = 3;
-    out->work_bytes = sizeof(struct lzw) + ROOM_ALIGNMENT;
+    out->work_bytes = sizeof(struct lzw) + VALUE_ALIGNMENT;
     return PLIM_OK;
 }
 
@@ -227,7 +227,7 @@ static plim_status decode_gif(struct image *out, const struct image_task *task, 
 {
     struct gif gif;
     int channels = task->channels ? task->channels : 3;
-    struct lzw *lzw = room_take(&task->decoder->work, sizeof *lzw);
+    struct lzw *lzw = value_buffer_take(&task->decoder->work, sizeof *lzw);
     if (channels == 1)
         return fail(error, PLIM_BAD_DATA, "GIF: has 3 channels and cannot be decoded to 1");
     if (!lzw)

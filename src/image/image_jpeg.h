@@ -15,7 +15,7 @@ struct jpeg {
     struct jpeg_progress_mgr progress;
     struct jpeg_memory_mgr memory, *made_with; /* ours; the one that the library came with */
     struct jvirt_barray_control *planned;      /* arrays that are requested and not yet taken */
-    struct room *work;
+    struct value_buffer *work;
     size_t bytes; /* of the image */
     jmp_buf failed;
     bool refused;                  /* the work memory was too small */

@@ -20,7 +20,7 @@ struct jvirt_barray_control {
 static void *take(j_common_ptr library, uint64_t bytes)
 {
     struct jpeg *jpeg = library->client_data;
-    void *taken = room_take(jpeg->work, bytes);
+    void *taken = value_buffer_take(jpeg->work, bytes);
     if (!taken) {
         jpeg->refused = true;
         jpeg_stop(jpeg, "no memory");

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "base/memory/budget.h"
+#include "base/numbers/count.h"
 
 struct library {
     const char *file, *package; /* Debian's */
@@ -52,7 +53,7 @@ plim_status jpeg_library(struct jpeg_functions *out, plim_error *error)
         JPEG_FUNCTIONS(X)
 #undef X
     };
-    return find(&jpeg, functions, sizeof functions / sizeof *functions, error);
+    return find(&jpeg, functions, COUNT(functions), error);
 }
 
 plim_status png_library(struct png_functions *out, plim_error *error)
@@ -62,5 +63,5 @@ plim_status png_library(struct png_functions *out, plim_error *error)
         PNG_FUNCTIONS(X)
 #undef X
     };
-    return find(&png, functions, sizeof functions / sizeof *functions, error);
+    return find(&png, functions, COUNT(functions), error);
 }

@@ -64,7 +64,7 @@ static plim_status probe_png(struct image_info *out, const uint8_t *data, size_t
     out->height = height;
     out->width = width;
     out->channels = kind == PNG_COLOR_TYPE_PALETTE ? 3 + has_transparency(data, bytes) : channels;
-    out->work_bytes = STATE_BYTES + 3 * ((uint64_t)width * 8 + 64 + ROOM_ALIGNMENT);
+    out->work_bytes = STATE_BYTES + 3 * ((uint64_t)width * 8 + 64 + VALUE_ALIGNMENT);
     return PLIM_OK;
 }
 
@@ -90,7 +90,7 @@ static png_voidp png_take(png_structp library, png_alloc_size_t bytes)
 {
     struct png_run *run = running;
     (void)library;
-    void *taken = room_take(&run->task->decoder->work, bytes);
+    void *taken = value_buffer_take(&run->task->decoder->work, bytes);
     run->refused |= !taken;
     return taken;
 }

@@ -13,17 +13,7 @@
 
 #define MOST_SIDE ((int64_t)1 << 24) /* beyond it float32 cannot tell pixels apart */
 
-bool resize_method_from_name(enum resize_method *out, const char *name)
-{
-    static const char *const names[] = {"bilinear", "nearest", "bicubic", "area"};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *out = (enum resize_method)i;
-            return true;
-        }
-    }
-    return false;
-}
+const char *const resize_method_names[RESIZE_METHODS] = {"bilinear", "nearest", "bicubic", "area"};
 
 enum type resize_type(const struct resize *resize)
 {
@@ -94,11 +84,11 @@ static void bilinear_rows(float *out, const uint8_t *in, const struct resize *re
     }
 }
 
-static bool bilinear(float *out, const uint8_t *in, const struct resize *resize, struct room *scratch)
+static bool bilinear(float *out, const uint8_t *in, const struct resize *resize, struct value_buffer *scratch)
 {
     const struct picture *from = &resize->from;
-    struct tap *across = room_take(scratch, (uint64_t)resize->to_width * sizeof *across);
-    struct tap *down = across ? room_take(scratch, (uint64_t)resize->to_height * sizeof *down) : NULL;
+    struct tap *across = value_buffer_take(scratch, (uint64_t)resize->to_width * sizeof *across);
+    struct tap *down = across ? value_buffer_take(scratch, (uint64_t)resize->to_height * sizeof *down) : NULL;
     if (!down)
         return false;
     make_taps(across, from->width, resize->to_width, from->channels);
@@ -115,11 +105,11 @@ static int64_t nearest_to(int64_t i, int64_t from, int64_t to)
     return at > from - 1 ? from - 1 : at;
 }
 
-static bool nearest(uint8_t *out, const uint8_t *in, const struct resize *resize, struct room *scratch)
+static bool nearest(uint8_t *out, const uint8_t *in, const struct resize *resize, struct value_buffer *scratch)
 {
     const struct picture *from = &resize->from;
     size_t pixel = (size_t)from->channels * type_bytes(from->type);
-    int32_t *columns = room_take(scratch, (uint64_t)resize->to_width * sizeof *columns);
+    int32_t *columns = value_buffer_take(scratch, (uint64_t)resize->to_width * sizeof *columns);
     if (!columns)
         return false;
     for (int64_t x = 0; x < resize->to_width; x++)
@@ -168,11 +158,11 @@ static void sum_columns(float *out, const float *sum, const struct spans *spans,
     }
 }
 
-static bool by_spans(float *out, const uint8_t *in, const struct resize *resize, struct room *scratch)
+static bool by_spans(float *out, const uint8_t *in, const struct resize *resize, struct value_buffer *scratch)
 {
     const struct picture *from = &resize->from;
     struct spans across, down;
-    float *sum = room_take(scratch, (uint64_t)(from->width * from->channels + 1) * sizeof *sum);
+    float *sum = value_buffer_take(scratch, (uint64_t)(from->width * from->channels + 1) * sizeof *sum);
     if (!sum || !spans_make(&across, resize, from->width, resize->to_width, scratch) ||
         !spans_make(&down, resize, from->height, resize->to_height, scratch))
         return false;
@@ -223,11 +213,11 @@ plim_status resize_scratch(uint64_t *bytes, const struct resize *resize, plim_er
                  spans_bytes(resize, from->width, to.width) + spans_bytes(resize, from->height, to.height);
     else
         *bytes = (uint64_t)(to.width + to.height) * sizeof(struct tap);
-    *bytes += (uint64_t)4 * ROOM_ALIGNMENT;
+    *bytes += (uint64_t)4 * VALUE_ALIGNMENT;
     return PLIM_OK;
 }
 
-plim_status resize_image(void *out, const void *in, const struct resize *resize, struct room *scratch,
+plim_status resize_image(void *out, const void *in, const struct resize *resize, struct value_buffer *scratch,
                          plim_error *error)
 {
     uint64_t bytes, used = scratch->used;
@@ -242,7 +232,7 @@ plim_status resize_image(void *out, const void *in, const struct resize *resize,
     }
     scratch->wanted = add_most(used, bytes);
     return fail(error, PLIM_OVER_BUDGET, "resizing takes %llu bytes of memory; there is room for %llu",
-                (unsigned long long)bytes, (unsigned long long)room_left(scratch));
+                (unsigned long long)bytes, (unsigned long long)value_buffer_left(scratch));
 }
 
 /* The rows and columns from (in_y, in_x) to (out_y, out_x); both are inside. */
@@ -266,23 +256,6 @@ plim_status crop_image(void *out, const void *in, const struct picture *picture,
                     (long long)width, (long long)y, (long long)x, (long long)picture->height,
                     (long long)picture->width);
     copy_part(out, (const uint8_t *)in + (size_t)(y * picture->width + x) * pixel, picture, width, height, width);
-    return PLIM_OK;
-}
-
-plim_status pad_image(void *out, const void *in, const struct picture *picture, int64_t y, int64_t x, int64_t height,
-                      int64_t width, plim_error *error)
-{
-    size_t pixel = (size_t)picture->channels * type_bytes(picture->type);
-    struct picture to = {picture->type, height, width, picture->channels};
-    TRY(check_picture(picture, error));
-    TRY(check_picture(&to, error));
-    if (y < 0 || x < 0 || picture->height > height || picture->width > width || y > height - picture->height ||
-        x > width - picture->width)
-        return fail(error, PLIM_BAD_DATA, "%lld x %lld pixels at (%lld, %lld) are not inside %lld x %lld pixels",
-                    (long long)picture->height, (long long)picture->width, (long long)y, (long long)x,
-                    (long long)height, (long long)width);
-    memset(out, 0, (size_t)(height * width) * pixel);
-    copy_part((uint8_t *)out + (size_t)(y * width + x) * pixel, in, picture, width, picture->height, picture->width);
     return PLIM_OK;
 }
 

@@ -5,7 +5,7 @@
 #ifndef IMAGE_RESIZE_H
 #define IMAGE_RESIZE_H
 
-#include "base/memory/room.h"
+#include "base/memory/value_buffer.h"
 #include "base/status.h"
 #include "graph/tensor.h"
 
@@ -14,10 +14,8 @@ struct picture {
     int64_t height, width, channels;
 };
 
-enum resize_method { RESIZE_BILINEAR, RESIZE_NEAREST, RESIZE_BICUBIC, RESIZE_AREA };
-
-/* "bilinear", "nearest", "bicubic", "area"; false for other words. */
-bool resize_method_from_name(enum resize_method *out, const char *name);
+enum resize_method { RESIZE_BILINEAR, RESIZE_NEAREST, RESIZE_BICUBIC, RESIZE_AREA, RESIZE_METHODS };
+extern const char *const resize_method_names[RESIZE_METHODS];
 
 struct resize {
     enum resize_method method;
@@ -28,10 +26,10 @@ struct resize {
 
 /* float32; nearest keeps the type. */
 enum type resize_type(const struct resize *resize);
-/* What resize_image takes of the scratch room; refuses sizes that it cannot do. */
+/* What resize_image takes of the scratch value buffer; refuses sizes that it cannot do. */
 plim_status resize_scratch(uint64_t *bytes, const struct resize *resize, plim_error *error);
-/* The scratch room is as before afterwards. When it is too small: OVER_BUDGET, and scratch->wanted. */
-plim_status resize_image(void *out, const void *in, const struct resize *resize, struct room *scratch,
+/* The scratch value buffer is as before afterwards. When it is too small: OVER_BUDGET, and scratch->wanted. */
+plim_status resize_image(void *out, const void *in, const struct resize *resize, struct value_buffer *scratch,
                          plim_error *error);
 
 /* The part of height x width pixels whose first pixel is (y, x). */
@@ -40,8 +38,4 @@ plim_status crop_image(void *out, const void *in, const struct picture *picture,
 /* tf.image.resize_with_crop_or_pad: the centre, with zeros around where it is too small. */
 plim_status crop_or_pad_image(void *out, const void *in, const struct picture *picture, int64_t height, int64_t width,
                               plim_error *error);
-/* tf.image.pad_to_bounding_box: the picture's first pixel at (y, x) of a larger one, zeros around it. */
-plim_status pad_image(void *out, const void *in, const struct picture *picture, int64_t y, int64_t x, int64_t height,
-                      int64_t width, plim_error *error);
-
 #endif

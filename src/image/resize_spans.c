@@ -47,7 +47,7 @@ static int64_t most_weights(const struct resize *resize, int64_t from, int64_t t
 uint64_t spans_bytes(const struct resize *resize, int64_t from, int64_t to)
 {
     uint64_t weights = (uint64_t)to * (uint64_t)most_weights(resize, from, to) * sizeof(float);
-    return weights + (uint64_t)to * sizeof(struct span) + (uint64_t)2 * ROOM_ALIGNMENT;
+    return weights + (uint64_t)to * sizeof(struct span) + (uint64_t)2 * VALUE_ALIGNMENT;
 }
 
 static void scale_to_one(float *weights, int64_t count, float sum)
@@ -127,12 +127,13 @@ static struct span span_area(float *weights, int64_t from, int64_t to, int64_t i
     return (struct span){(int32_t)start, (int32_t)count};
 }
 
-bool spans_make(struct spans *out, const struct resize *resize, int64_t from, int64_t to, struct room *scratch)
+bool spans_make(struct spans *out, const struct resize *resize, int64_t from, int64_t to, struct value_buffer *scratch)
 {
     out->most = most_weights(resize, from, to);
     out->scale = resize->method == RESIZE_AREA ? 1 / reduction(from, to) : 1;
-    out->span = room_take(scratch, (uint64_t)to * sizeof *out->span);
-    out->weights = out->span ? room_take(scratch, (uint64_t)to * (uint64_t)out->most * sizeof *out->weights) : NULL;
+    out->span = value_buffer_take(scratch, (uint64_t)to * sizeof *out->span);
+    out->weights =
+        out->span ? value_buffer_take(scratch, (uint64_t)to * (uint64_t)out->most * sizeof *out->weights) : NULL;
     for (int64_t i = 0; out->weights && i < to; i++) {
         float *weights = out->weights + i * out->most;
         out->span[i] = resize->method == RESIZE_AREA ? span_area(weights, from, to, i)

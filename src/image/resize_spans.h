@@ -17,7 +17,7 @@ struct spans {
 
 /* Bytes that spans_make takes. */
 uint64_t spans_bytes(const struct resize *resize, int64_t from, int64_t to);
-/* False when the room is too small. */
-bool spans_make(struct spans *out, const struct resize *resize, int64_t from, int64_t to, struct room *scratch);
+/* False when the value buffer is too small. */
+bool spans_make(struct spans *out, const struct resize *resize, int64_t from, int64_t to, struct value_buffer *scratch);
 
 #endif

@@ -55,12 +55,8 @@ static plim_status make(struct plim_job **out, const char *path, const plim_job_
     job->budget = budget;
     budget_watch_stop(budget, &job->stop);
     arena_init(&job->arena, budget, TAG_PLANNER);
-    text_init(&job->plan_text, budget, TAG_PLANNER);
-    text_init(&job->plan_json, budget, TAG_PLANNER);
-    text_init(&job->summary_text, budget, TAG_PLANNER);
-    text_init(&job->summary_json, budget, TAG_PLANNER);
-    text_init(&job->data_text, budget, TAG_PLANNER);
-    text_init(&job->data_json, budget, TAG_PLANNER);
+    job->plan = (struct plan){.budget = budget, .arena = &job->arena};
+    job_init_texts(job);
     plim_status status = begin(job, path, options, error);
     if (status == PLIM_OVER_BUDGET)
         refuse_early(path, options, error);

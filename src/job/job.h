@@ -1,7 +1,7 @@
 /* job.h - one job file, one run: from YAML to datasets, model, plan and trainer.
 
    open   reads and checks the file, with overrides applied        (job_read, job_data)
-   plan   opens data headers, builds graphs, plans, predicts       (job_plan)
+   plan   opens data headers and asks the planner                  (job_plan, plan/planner.h)
    run    executes the plan, and nothing that was not planned      (job_run)
 
    The job owns everything that it makes; plim_job_close frees it in reverse order. */
@@ -14,6 +14,7 @@
 #include "base/threads/busy.h"
 #include "base/threads/stop.h"
 #include "pipeline/keys/source_key.h"
+#include "plan/planner.h"
 #include "train/trainer.h"
 
 struct stage_table;
@@ -22,6 +23,11 @@ struct job_data {
     const char *split;       /* "train", "validation" */
     const struct yaml *yaml; /* NULL: the job does not have this split */
     struct dataset *dataset;
+};
+
+/* One report in two forms. */
+struct job_text {
+    struct text text, json;
 };
 
 struct plim_job {
@@ -38,11 +44,10 @@ struct plim_job {
     const char *const *files;
     int file_count;
 
-    uint64_t memory_bytes;
-    const char *memory_source;
+    const char *memory_source; /* of plan.limit_bytes */
     char memory_place[256];
     int compute_threads, data_threads;
-    struct scratch scratch;
+    struct scratch_disk scratch;
     uint64_t seed;
 
     struct job_data train, validation;
@@ -57,30 +62,20 @@ struct plim_job {
     /* Results of planning: */
     bool planned, data_planned; /* data_planned: only the training data is planned */
     bool searched;              /* the largest batch has been searched for, too */
-    struct backend *backend;
-    struct graph train_graph, evaluate_graph;
-    bool graphs_built;
+    struct plan plan;           /* its budget, arena and limit_bytes are set before */
     struct model_tensors train_tensors, evaluate_tensors;
-    struct program *program;
-    struct prediction prediction;
-    uint64_t process_bytes, kernel_bytes;   /* measured by job_measure */
-    uint64_t planning_peak;                 /* peak of the process during planning: no prediction is lower */
-    uint64_t slack_bytes;                   /* by how much two measurements of this job may differ */
-    uint64_t load_bytes;                    /* bytes that load_weights temporarily allocates */
-    uint64_t address_bytes;                 /* address space left under RLIMIT_AS after planning */
-    const char *obstacle;                   /* the limit besides the budget that prevents the run, or NULL */
-    bool process_reserved, kernel_reserved; /* whether the budget counts these bytes */
+    uint64_t load_bytes; /* bytes that load_weights temporarily allocates */
     struct grant train_grant, validation_grant;
     uint64_t direct_bytes; /* bytes that the last data-only run read without the page cache */
     double plan_seconds;
     plim_plan_report report;
-    struct text plan_text, plan_json, summary_text, summary_json; /* valid until the job is freed */
-    struct text data_text, data_json;                             /* reports on the data: valid until the next call */
-    bool summarized;                                              /* the summary has been made */
-    struct old_texts *old_texts;                                  /* texts of earlier plans */
-    struct stage_table *stages;                                   /* of a data plan: one line per stage */
-    uint64_t sink_bytes;                                          /* memory of the writers of output files (convert) */
-    const char *written; /* names of the files that convert has written, or NULL */
+    struct job_text plan_text, summary_text; /* valid until the job is freed */
+    struct job_text data_text;               /* a report on the data: valid until the next call */
+    bool summarized;                         /* the summary has been made */
+    struct old_texts *old_texts;             /* texts of earlier plans */
+    struct stage_table *stages;              /* of a data plan: one line per stage */
+    uint64_t sink_bytes;                     /* memory of the writers of output files (convert) */
+    const char *written;                     /* names of the files that convert has written, or NULL */
 
     struct busy busy; /* a public call is using the job */
     struct stop stop; /* set by plim_job_stop, also from a signal handler */
@@ -89,10 +84,16 @@ struct plim_job {
 /* job.c: frees the job after the last call on it. */
 void job_free(struct plim_job *job);
 
-/* job_texts.c: keeps the texts of an earlier plan readable until the job is freed, and prepares empty texts for the
-   next plan. */
-plim_status job_keep_texts(struct plim_job *job, plim_error *error);
+/* job_texts.c */
+void job_init_texts(struct plim_job *job);
 void job_release_texts(struct plim_job *job);
+/* Empties both forms before they are written; afterwards job_text_done says whether both are whole. */
+void job_text_clear(struct job_text *text);
+plim_status job_text_done(const struct job_text *text, plim_error *error);
+/* Keeps the texts of an earlier plan readable until the job is freed, and prepares empty texts for the next plan. */
+plim_status job_keep_texts(struct plim_job *job, plim_error *error);
+/* Opens an iterator over the training data, from its beginning. */
+plim_status job_iterate(struct iterator **out, struct plim_job *job, struct grant grant, plim_error *error);
 
 /* job_call.c: every public call on a job except plim_job_stop and plim_job_close is enclosed in job_begin and job_end.
    PLIM_USAGE: the job is NULL, or another call is using it. */
@@ -148,52 +149,33 @@ plim_status job_data_trains(struct plim_job *job, const struct job_data *data, p
 /* Checks the open splits: each is finite or limited by a number of steps, both have the same input shapes, and their
    files fit into the disk budget. */
 plim_status job_data_check(struct plim_job *job, plim_error *error);
+/* Checks that unpacked sources and caches in files fit into the disk budget. */
+plim_status job_disk_check(const struct plim_job *job, plim_error *error);
 
 /* job_digest.c: the digest is equal for jobs that define the same run. */
 void job_digest(char out[65], const struct plim_job *job);
 
-/* job_plan.c */
+/* job_plan.c: plans a run, unless it is planned already. */
 plim_status job_plan(struct plim_job *job, plim_error *error);
-/* The error PLIM_INTERRUPTED, which replaces any error of planning after a stop was requested: a stop makes allocations
-   fail, and the code that failed may have reported another error. */
-plim_status job_stopped_planning(plim_error *error);
-/* Frees only the graphs and the program. */
-void job_release_program(struct plim_job *job);
+/* Plans by a function, during which a stop is noticed. After a failure nothing is planned, and the error says what to
+   try. */
+plim_status job_plan_by(struct plim_job *job, plim_status (*make)(struct plim_job *, plim_error *), plim_error *error);
+/* Chooses how the data is read: the most that is of use and fits. Sets the grants, plan and report. */
+plim_status job_choose(struct plim_job *job, plim_error *error);
 /* Frees everything that planning made: datasets, backend, graphs, program. */
 void job_unplan(struct plim_job *job);
-/* Predicts the memory of a run with these grants (batch slots, threads); the sum of all tags is the peak. */
-void job_predict(struct prediction *out, const struct plim_job *job, const struct program *program,
-                 struct grant train_grant, struct grant validation_grant, const struct dataset *train);
 
-/* job_process.c */
-/* While a job is opened and planned, the stated budget limits the memory that the kernel counts for the process
-   (budget_bind_process). memory is --memory as written. NULL, and an invalid value (which is reported later), mean
-   auto. */
+/* job_read.c: while a job is opened and planned, the stated budget limits the memory that the kernel counts for the
+   process (budget_bind_process). memory is --memory as written. NULL, and an invalid value (which is reported later),
+   mean auto. */
 plim_status job_bind_early(struct plim_job *job, const char *memory, plim_error *error);
-/* The same after memory_bytes is known from the job. PLIM_OVER_BUDGET: the process alone already uses more. */
-plim_status job_bind(struct plim_job *job, plim_error *error);
-/* Measures the memory of the process that the budget does not see, and adds later_bytes, which the process may still
-   touch. Sets process_bytes, kernel_bytes, planning_peak, slack_bytes and address_bytes. */
-plim_status job_measure(struct plim_job *job, uint64_t later_bytes, plim_error *error);
-/* The budget to print for a predicted peak: the job fits into it in every run, although measurements vary by
-   slack_bytes. */
-uint64_t job_told_budget(const struct plim_job *job, uint64_t peak);
-#define JOB_THREAD_TABLES ((uint64_t)16 * 1024) /* kernel memory per thread */
-/* By how much page tables grow when `bytes` more are mapped. */
-uint64_t job_page_tables(uint64_t bytes);
-/* Sets obstacle to the limit besides the budget (RLIMIT_AS, cgroup, machine) that prevents a run that needs `least`
-   bytes; NULL: there is none. */
-plim_status job_find_obstacle(struct plim_job *job, uint64_t least, plim_error *error);
-/* After job_enter_budget the budget also counts the memory that the allocator does not see, and refuses everything
-   beyond the stated budget. job_leave_budget undoes this. */
-plim_status job_enter_budget(struct plim_job *job, plim_error *error);
-void job_leave_budget(struct plim_job *job);
 
 /* job_data_plan.c: plans the training data without a model. */
 plim_status job_data_plan(struct plim_job *job, plim_error *error);
-/* Plans, refuses a plan that does not fit (the error lists the least memory that each stage needs), and enters the
-   budget. */
+/* Plans, refuses a plan that does not fit, and enters the budget. */
 plim_status job_data_prepare(struct plim_job *job, plim_error *error);
+/* "the process itself 4.6 MiB, batch 9.8 MiB": the least memory that each stage needs, as far as there is space. */
+void job_data_floors(char *out, size_t capacity, const struct plim_job *job);
 
 /* job_files.c: generates the text of a job that reads job->files; it lies in the job's arena. */
 plim_status job_files_text(const char **out, struct plim_job *job, plim_error *error);
@@ -209,21 +191,13 @@ plim_status job_weights_save(struct plim_job *job, plim_error *error);
 
 /* job_explain.c: prints the plan as text and as the JSON object of doc/json.md. */
 plim_status job_explain(struct plim_job *job, plim_error *error);
-/* The error PLIM_OVER_BUDGET with the budget that suffices and the command for it, or with the limit (job->obstacle)
-   that prevents the run. */
+/* The error PLIM_OVER_BUDGET with the budget that suffices and the command for it, or with the limit (plan.obstacle)
+   that prevents the run. Of a data plan it lists what each stage needs. */
 plim_status job_refuse(const struct plim_job *job, plim_error *error);
 /* The budget was exhausted before a plan existed: the error says what did not fit, and this adds the command with
    --memory auto if a budget was stated. */
 plim_status job_refuse_unplanned(const struct plim_job *job, plim_error *error);
 /* Adds to the error the command that continues a stopped run from its checkpoint. */
 plim_status job_hint_resume(const struct plim_job *job, plim_error *error);
-
-/* largest_batch.c: finds the largest batch whose plan fits into the budget. Frees the job's own graphs and program. */
-plim_status largest_batch(int64_t *out, struct plim_job *job, plim_error *error);
-
-/* Builds both graphs for a batch size. The caller releases them. */
-plim_status job_graphs(struct graph *train, struct graph *evaluate, struct model_tensors *train_tensors,
-                       struct model_tensors *evaluate_tensors, struct plim_job *job, int64_t batch,
-                       int64_t evaluate_batch, plim_error *error);
 
 #endif

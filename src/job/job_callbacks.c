@@ -27,7 +27,7 @@ plim_status job_callback_check(const struct plim_job *job, const struct yaml *en
                                plim_error *error)
 {
     char where[256];
-    for (int i = 0; i < LENGTH(later); i++) {
+    for (int i = 0; i < COUNT(later); i++) {
         if (!same_word(word, later[i][0]))
             continue;
         yaml_place(where, job->path, entry);

@@ -132,7 +132,7 @@ static plim_status check_alike(struct plim_job *job, plim_error *error)
     return PLIM_OK;
 }
 
-static plim_status check_disk(struct plim_job *job, plim_error *error)
+plim_status job_disk_check(const struct plim_job *job, plim_error *error)
 {
     uint64_t by_tag[TAG_COUNT] = {0}, bytes = 0;
     dataset_cost(by_tag, &bytes, job->train.dataset, (struct grant){.slots = 1});
@@ -153,5 +153,5 @@ plim_status job_data_check(struct plim_job *job, plim_error *error)
     TRY(check_ends(job, &job->train, job->options.steps_per_epoch, "set train.steps_per_epoch", error));
     TRY(check_ends(job, &job->validation, job->options.validation_steps, "set train.validation_steps", error));
     TRY(check_alike(job, error));
-    return check_disk(job, error);
+    return job_disk_check(job, error);
 }

@@ -17,30 +17,37 @@ static void add_text(struct sha256 *sha, const char *text)
     sha256_add(sha, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
-static void add_node(struct sha256 *sha, const struct yaml *node)
+static bool is_one_of(const char *word, const char *const *words)
 {
-    if (!node)
+    for (; word && *words; words++)
+        if (strcmp(word, *words) == 0)
+            return true;
+    return false;
+}
+
+/* A node and everything below it, except entries with these keys. */
+static void add_except(struct sha256 *sha, const struct yaml *node, const char *const *except)
+{
+    if (!node || is_one_of(node->key, except))
         return;
     sha256_add(sha, &(uint8_t){(uint8_t)node->kind}, 1);
     add_text(sha, node->key);
     add_text(sha, node->text);
     for (const struct yaml *child = node->first; child; child = child->next)
-        add_node(sha, child);
+        add_except(sha, child, except);
     add_text(sha, "end");
+}
+
+static void add_node(struct sha256 *sha, const struct yaml *node)
+{
+    static const char *const none[] = {NULL};
+    add_except(sha, node, none);
 }
 
 static bool is_prefetch(const struct yaml *stage)
 {
     const char *word = stage->kind == YAML_MAP && stage->first ? stage->first->key : stage->text;
     return word && strcmp(word, "prefetch") == 0;
-}
-
-static bool is_one_of(const char *word, const char *const *words)
-{
-    for (; *words; words++)
-        if (strcmp(word, *words) == 0)
-            return true;
-    return false;
 }
 
 static void add_data(struct sha256 *sha, const struct yaml *split);
@@ -65,20 +72,6 @@ static void add_splits(struct sha256 *sha, const struct yaml *node)
     add_text(sha, "end");
 }
 
-/* As a node, without the words of speed. */
-static void add_words(struct sha256 *sha, const struct yaml *word)
-{
-    static const char *const speed[] = {"num_parallel_calls", "buffer_size", NULL};
-    if (word->key && is_one_of(word->key, speed))
-        return;
-    sha256_add(sha, &(uint8_t){(uint8_t)word->kind}, 1);
-    add_text(sha, word->key);
-    add_text(sha, word->text);
-    for (const struct yaml *child = word->first; child; child = child->next)
-        add_words(sha, child);
-    add_text(sha, "end");
-}
-
 /* Files may have moved: of a source everything counts but where they lie; what is in them is the fingerprint's business
    (pipeline/core/fingerprint.h). A source that is no map is nothing but paths. Sources without files are their words,
    sources of sources those of all. */
@@ -87,6 +80,7 @@ static void add_source(struct sha256 *sha, const struct yaml *source)
     const struct source_key *kind = source_key_find(source->key);
     enum origin origin = kind ? kind->origin : OF_WORDS;
     static const char *const places[] = {"files", "file", "folder", NULL};
+    static const char *const speed[] = {"num_parallel_calls", "buffer_size", NULL};
     add_text(sha, source->key);
     if (origin == OF_SOURCES)
         add_splits(sha, source);
@@ -95,7 +89,7 @@ static void add_source(struct sha256 *sha, const struct yaml *source)
     else if (source->kind == YAML_MAP)
         for (const struct yaml *word = source->first; word; word = word->next)
             if (!is_one_of(word->key, places))
-                add_words(sha, word);
+                add_except(sha, word, speed);
 }
 
 static void add_data(struct sha256 *sha, const struct yaml *split)

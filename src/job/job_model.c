@@ -52,8 +52,7 @@ plim_status job_model_read(struct plim_job *job, const struct yaml *node, plim_e
     if (node->kind == YAML_SCALAR && !node->is_null)
         words.file = node->text;
     else if (node->kind == YAML_MAP && yaml_get(node, "file"))
-        TRY(settings_read(&words, model_settings, (int)(sizeof model_settings / sizeof *model_settings), job->path,
-                          node, error));
+        TRY(settings_read(&words, model_settings, COUNT(model_settings), job->path, node, error));
     if (words.file)
         return read_file(job, node, &words, error);
     return model_read(&job->model, job->budget, job->path, node, error);

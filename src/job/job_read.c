@@ -8,7 +8,6 @@
 
 #define SAVE_BUFFER_BYTES  ((uint64_t)64 * 1024)
 #define DEFAULT_DISK_BYTES ((uint64_t)10 << 30)
-#define COUNT(array)       ((int)(sizeof(array) / sizeof((array)[0])))
 
 struct top {
     const char *memory, *disk, *scratch, *threads;
@@ -243,6 +242,20 @@ static plim_status load_made(struct plim_job *job, const plim_job_options *optio
 
 /* ---- the budget, before the file is parsed ---- */
 
+plim_status job_bind_early(struct plim_job *job, const char *memory, plim_error *error)
+{
+    uint64_t bytes;
+    const char *source;
+    char place[256];
+    plim_status status = limits_parse(&bytes, &source, place, memory, job->budget, error);
+    if (status == PLIM_USAGE) /* job_read reports the error with its place */
+        status = limits_parse(&bytes, &source, place, NULL, job->budget, error);
+    TRY(status);
+    if (budget_bind_process(job->budget, bytes, NULL) != PLIM_OK)
+        budget_unbind_process(job->budget); /* job_read refuses later, when it can name the command */
+    return PLIM_OK;
+}
+
 #define MEMORY_WORD_BYTES 32
 
 /* The text behind `at`, without blanks and quotes, up to the end of a value. */
@@ -317,8 +330,6 @@ static plim_status load(struct plim_job *job, const plim_job_options *options, p
     if (job->made_text)
         return load_made(job, options, error);
     plim_status status = file_load(&text, &bytes, job->budget, TAG_PLANNER, job->path, YAML_MOST_BYTES, error);
-    if (status == PLIM_OVER_BUDGET && error)
-        error->hint[0] = '\0';   /* it says what the text alone needs: the job needs more */
     if (status == PLIM_BAD_DATA) /* too long, or a folder: it is no job file */
         return error ? error->code = PLIM_BAD_JOB : PLIM_BAD_JOB;
     TRY(status);
@@ -401,9 +412,9 @@ static plim_status read_memory(struct plim_job *job, const char *stated, const p
 {
     const char *memory = options->memory ? options->memory : stated;
     plim_status status =
-        limits_parse(&job->memory_bytes, &job->memory_source, job->memory_place, memory, job->budget, error);
+        limits_parse(&job->plan.limit_bytes, &job->memory_source, job->memory_place, memory, job->budget, error);
     TRY(at_word(job, "memory", options->memory, status, error));
-    return job_bind(job, error);
+    return budget_bind_process(job->budget, job->plan.limit_bytes, error);
 }
 
 static plim_status read_places(struct plim_job *job, const struct top *top, const plim_job_options *options,

@@ -10,7 +10,7 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
 {
     *trainer = (struct trainer){
         .budget = job->budget,
-        .build = job->train_graph.build,
+        .build = job->plan.train.build,
         .train_tensors = job->train_tensors,
         .evaluate_tensors = job->evaluate_tensors,
         .train = job->train.dataset,
@@ -18,14 +18,14 @@ static plim_status open_trainer(struct trainer *trainer, struct plim_job *job, p
         .scratch = &job->scratch,
         .options = job->options,
         .stop = &job->stop,
-        .predicted_peak = job->prediction.peak,
-        .budget_bytes = job->memory_bytes,
+        .predicted_peak = job->plan.prediction.peak,
+        .budget_bytes = job->plan.limit_bytes,
     };
     job_digest(trainer->options.job_digest, job);
     trainer->options.train_grant = job->train_grant;
     trainer->options.validation_grant = job->validation_grant;
     bool refused = budget_stop_refuses(job->budget, true); /* nothing is written yet */
-    plim_status status = machine_open(&trainer->machine, job->program, job->budget, error);
+    plim_status status = machine_open(&trainer->machine, job->plan.program, job->budget, error);
     if (status == PLIM_OK) {
         unsigned mode = floats_enter();
         status = trainer_initialize(trainer, error);
@@ -55,7 +55,7 @@ static plim_status prepare(struct plim_job *job, plim_error *error)
     TRY(job_plan(job, error));
     if (!job->report.fits)
         return job_refuse(job, error);
-    return job_enter_budget(job, error);
+    return plan_enter_budget(&job->plan, error);
 }
 
 static plim_status train(struct plim_job *job, plim_listener *listener, void *context, plim_error *error)
@@ -88,12 +88,10 @@ static plim_status write_summary(struct plim_job *job, const struct build *build
 {
     if (job->summarized)
         return PLIM_OK;
-    text_clear(&job->summary_text);
-    text_clear(&job->summary_json);
-    model_summary(&job->summary_text, build, file_columns(1)); /* its failure is the text's, below */
-    model_summary_json(&job->summary_json, build);
-    if (job->summary_text.failed || job->summary_json.failed)
-        return budget_refused(job->budget, TAG_PLANNER, 4096, error);
+    job_text_clear(&job->summary_text);
+    model_summary(&job->summary_text.text, build, file_columns(1)); /* its failure is the text's, below */
+    model_summary_json(&job->summary_text.json, build);
+    TRY(job_text_done(&job->summary_text, error));
     job->summarized = true;
     return PLIM_OK;
 }
@@ -103,7 +101,7 @@ static plim_status summarize(struct plim_job *job, plim_error *error)
     struct graph graph;
     if (!job->model_only && !job->lacks) {
         TRY(job_plan(job, error));
-        return write_summary(job, job->train_graph.build, error);
+        return write_summary(job, job->plan.train.build, error);
     }
     plim_status status = job_model_build(&graph, job, error);
     if (status == PLIM_OK)
@@ -122,8 +120,8 @@ plim_status plim_job_summary(const char **text, const char **json, plim_job *job
     if (status == PLIM_OVER_BUDGET)
         job_refuse_unplanned(job, error);
     if (status == PLIM_OK) {
-        *text = job->summary_text.data;
-        *json = job->summary_json.data;
+        *text = job->summary_text.text.data;
+        *json = job->summary_text.json.data;
     }
     return job_end(&call, status);
 }
@@ -136,9 +134,9 @@ plim_status plim_job_summary(const char **text, const char **json, plim_job *job
 #define USUAL_NS    ((uint64_t)10 * 1000 * 1000 * 1000)
 #define WARM_NS     ((uint64_t)1000 * 1000 * 1000)
 
-static plim_status open_iterator(struct iterator **out, struct plim_job *job, plim_error *error)
+plim_status job_iterate(struct iterator **out, struct plim_job *job, struct grant grant, plim_error *error)
 {
-    return iterator_open(out, job->train.dataset, job->budget, &job->scratch, job->train_grant, job->seed, 0, 0, error);
+    return iterator_open(out, job->train.dataset, job->budget, &job->scratch, grant, job->seed, 0, 0, error);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -198,7 +196,7 @@ static plim_status bench_step(plim_step_figures *out, struct plim_job *job, int6
     plim_step_figures figures = {0};
     TRY(prepare(job, error));
     TRY(open_trainer(&trainer, job, error));
-    plim_status status = open_iterator(&iterator, job, error);
+    plim_status status = job_iterate(&iterator, job, job->train_grant, error);
     if (status == PLIM_OK) {
         status = iterator_next(&batch, iterator, error);
         if (status == PLIM_OK && !batch)
@@ -211,7 +209,7 @@ static plim_status bench_step(plim_step_figures *out, struct plim_job *job, int6
     if (status != PLIM_OK)
         return status;
     usage_now(&usage);
-    figures.predicted_peak_bytes = job->prediction.peak;
+    figures.predicted_peak_bytes = job->plan.prediction.peak;
     figures.peak_rss_bytes = usage.peak_rss;
     *out = figures;
     return PLIM_OK;

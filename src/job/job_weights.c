@@ -34,9 +34,9 @@ plim_status job_weights_load(struct plim_job *job, plim_error *error)
     bool keras = false;
     TRY(keras_file_is(&keras, job->budget, path, error));
     if (keras)
-        return keras_weights_check(&job->load_bytes, path, job->program, job->train_graph.build, job->budget,
+        return keras_weights_check(&job->load_bytes, path, job->plan.program, job->plan.train.build, job->budget,
                                    &job->scratch, error);
-    return weights_check(&job->load_bytes, path, job->program, job->budget, error);
+    return weights_check(&job->load_bytes, path, job->plan.program, job->budget, error);
 }
 
 /* ---- saving ---- */
@@ -85,7 +85,7 @@ static plim_status check_suffix(const struct plim_job *job, plim_error *error)
     static const char *const others[] = {".h5", ".hdf5", ".keras", ".npz", ".pt", ".pth", ".ckpt"};
     const char *path = job->options.save_weights, *dot = strrchr(path, '.');
     char where[256];
-    for (size_t i = 0; dot && i < sizeof others / sizeof *others; i++) {
+    for (size_t i = 0; dot && i < COUNT(others); i++) {
         if (strcasecmp(dot, others[i]) != 0)
             continue;
         yaml_place(where, job->path, word_of(job, "save_weights"));

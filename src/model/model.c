@@ -16,7 +16,7 @@ const struct layer_type *const all_layers[] = {
 #include "model/layers/layers.def"
 };
 #undef LAYER
-const int all_layers_count = LENGTH(all_layers);
+const int all_layers_count = COUNT(all_layers);
 
 void layer_place(char out[256], const struct layer *layer)
 {

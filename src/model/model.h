@@ -47,6 +47,8 @@ void initializer_fill(void *data, enum type type, int64_t count, const struct in
                       const char *name);
 
 struct layer;
+struct model_option;
+#define OPTIONS(table) .option = (table), .option_count = COUNT(table)
 struct layer_type {
     const char *name;  /* "Dense" */
     const char *alias; /* Keras's second name, or NULL: "MaxPool2D" */
@@ -64,9 +66,19 @@ struct layer_type {
     const char *const *saved_groups;
     int saved_before;     /* number of other layers' weights that precede the layer's own in its group of those files */
     size_t options_bytes; /* size of the options, a struct that begins with struct layer_words */
-    /* Reads the layer's options: a scalar (the first argument), a map, or NULL. An unknown key is PLIM_BAD_JOB with its
-       place and the most similar valid key. */
+    const struct model_option *option; /* table of the layer's own options (layers/layer_options.h) */
+    int option_count;
+    bool scalar_first;    /* of a layer with merge: a scalar is its first option, not its input (LSTM: 64) */
+    const void *defaults; /* the options before they are read; NULL: zeros */
+    const char *example;  /* for errors about missing options; %s stands for the type's name */
+    /* Optional: checks the options when they have been read, and derives others from them. */
+    plim_status (*check)(struct layer *layer, plim_error *error);
+    /* Optional: replaces layer_read, which reads by the table. yaml is a scalar (the first argument), a map, or NULL. */
     plim_status (*read)(struct layer *layer, const struct yaml *yaml, plim_error *error);
+    /* What tells types that share functions apart: */
+    int form;            /* an enum of theirs */
+    int axes;            /* number of axes between the batch and the channels */
+    const struct op *op; /* the op that build adds */
     /* Adds weights and nodes; x is the input. The function runs once for each layer call (struct use), and model_weight
        returns the same weight each time. */
     struct tensor *(*build)(const struct layer *layer, struct graph *graph, struct tensor *x);
@@ -201,6 +213,14 @@ struct tensor *model_weight(const struct layer *layer, struct graph *graph, cons
    type of its other inputs: kernels do need the cast; biases, factors and tables do not. */
 struct tensor *model_compute_weight(const struct layer *layer, struct graph *graph, const char *suffix,
                                     struct shape shape, struct initializer initializer);
+/* The same for a kernel: the initializer gets Keras's fans of the shape. */
+struct tensor *model_kernel(const struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+                            struct initializer initializer);
+/* A float32 weight of shape [count], which is both fans of its initializer. */
+struct tensor *model_bias(const struct layer *layer, struct graph *graph, const char *suffix, int64_t count,
+                          struct initializer initializer);
+/* The initializer with Keras's fans of a weight: its last two axes, each times the axes before them. */
+struct initializer initializer_with_fans(struct initializer initializer, const struct shape *shape);
 /* The same for a weight that the optimizer never trains, such as a moving average. */
 struct tensor *model_fixed_weight(const struct layer *layer, struct graph *graph, const char *suffix,
                                   struct shape shape, struct initializer initializer);

@@ -4,6 +4,7 @@
    weights are matched by name, so the numbers must not depend on anything but the text. */
 #include <string.h>
 
+#include "base/numbers/hash.h"
 #include "model/model_scope.h"
 
 /* Keras's other layers: refused by name. */
@@ -34,10 +35,7 @@ void entry_place(char out[256], const struct model_reader *reader, const struct 
 
 static int name_slot(const struct scope *scope, const char *name)
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (const char *at = name; *at; at++)
-        hash = (hash ^ (uint8_t)*at) * 1099511628211u;
-    int slot = (int)(hash & (uint64_t)(scope->slot_count - 1));
+    int slot = (int)(fnv1a_text(name) & (uint64_t)(scope->slot_count - 1));
     while (scope->slots[slot] && strcmp(scope->entry[scope->slots[slot] - 1].name, name) != 0)
         slot = (slot + 1) & (scope->slot_count - 1);
     return slot;
@@ -100,7 +98,7 @@ static int type_of(const char *word)
 
 static int model_word(const char *word)
 {
-    for (int i = 0; i < LENGTH(model_words); i++)
+    for (int i = 0; i < COUNT(model_words); i++)
         if (strcmp(word, model_words[i].word) == 0)
             return i;
     return -1;
@@ -136,7 +134,7 @@ static plim_status unknown_layer(const struct model_reader *reader, const struct
     for (int i = 0; scope && i < scope->count && count < MOST_OFFERED; i++)
         if (scope->entry[i].name)
             names[count++] = scope->entry[i].name;
-    return option_unknown("layer", word, where, names, count, keras_layers, LENGTH(keras_layers), reader->error);
+    return option_unknown("layer", word, where, names, count, keras_layers, COUNT(keras_layers), reader->error);
 }
 
 /* The layer's own words, without its name. */
@@ -149,7 +147,7 @@ static plim_status read_options(struct layer *layer, struct model *model, int ty
     layer->options = arena_take(&model->arena, layer->type->options_bytes);
     if (!layer->options)
         return arena_refused(&model->arena, error);
-    return layer->type->read(layer, options, error);
+    return layer->type->read ? layer->type->read(layer, options, error) : layer_read(layer, options, error);
 }
 
 /* "dense_1": the second of its class in a model inside a layer; number: of the class. NULL: no room. */
@@ -377,7 +375,7 @@ static plim_status use_named(struct model_reader *reader, struct scope *scope, s
     char where[256];
     entry_place(where, reader, entry);
     if (yaml && yaml->kind == YAML_MAP)
-        TRY(settings_read(&words, use_settings, LENGTH(use_settings), reader->model->job, yaml, reader->error));
+        TRY(settings_read(&words, use_settings, COUNT(use_settings), reader->model->job, yaml, reader->error));
     if (!words.layer)
         return hint(reader->error, fail_at(reader->error, PLIM_BAD_JOB, where, "Use: which layer? 'layer' is missing"),
                     "- Use: {layer: encoder, inputs: b}");
@@ -446,7 +444,7 @@ static plim_status scope_words(struct scope_words *words, struct model_reader *r
     *words = (struct scope_words){.trainable = true, .layers = yaml};
     if (yaml->kind == YAML_MAP) {
         words->layers = NULL;
-        TRY(settings_read(words, scope_settings, LENGTH(scope_settings), job, yaml, reader->error));
+        TRY(settings_read(words, scope_settings, COUNT(scope_settings), job, yaml, reader->error));
         TRY(policy_read_node(&(enum type){0}, &(bool){false}, "model", job, words->dtype, reader->error));
     }
     yaml_place(where, job, words->layers ? words->layers : yaml);

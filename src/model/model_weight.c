@@ -127,6 +127,33 @@ struct tensor *model_compute_weight(const struct layer *layer, struct graph *gra
     return NULL;
 }
 
+struct initializer initializer_with_fans(struct initializer initializer, const struct shape *shape)
+{
+    int64_t field = 1;
+    uint64_t bytes;
+    int last = shape->rank - 1;
+    if (!shape_bytes(&bytes, shape, TYPE_F32)) /* such a weight is refused */
+        return initializer;
+    for (int i = 0; i < last - 1; i++)
+        field *= shape->dim[i];
+    initializer.fan_in = field * shape->dim[last > 0 ? last - 1 : 0];
+    initializer.fan_out = field * shape->dim[last];
+    return initializer;
+}
+
+struct tensor *model_kernel(const struct layer *layer, struct graph *graph, const char *suffix, struct shape shape,
+                            struct initializer initializer)
+{
+    return model_compute_weight(layer, graph, suffix, shape, initializer_with_fans(initializer, &shape));
+}
+
+struct tensor *model_bias(const struct layer *layer, struct graph *graph, const char *suffix, int64_t count,
+                          struct initializer initializer)
+{
+    struct shape shape = shape_of(1, &count);
+    return model_weight(layer, graph, suffix, shape, initializer_with_fans(initializer, &shape));
+}
+
 struct tensor *model_fixed_weight(const struct layer *layer, struct graph *graph, const char *suffix,
                                   struct shape shape, struct initializer initializer)
 {

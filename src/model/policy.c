@@ -17,15 +17,15 @@ static const char *const others[] = {"float16", "bfloat16", "float64", "int8", "
 
 plim_status policy_read(enum type *out, const char *what, const char *where, const char *word, plim_error *error)
 {
-    const char *names[LENGTH(policies)];
-    for (int i = 0; i < LENGTH(policies); i++) {
+    const char *names[COUNT(policies)];
+    for (int i = 0; i < COUNT(policies); i++) {
         names[i] = policies[i].name;
         if (strcmp(word, names[i]) == 0) {
             *out = policies[i].compute;
             return PLIM_OK;
         }
     }
-    for (int i = 0; i < LENGTH(others); i++)
+    for (int i = 0; i < COUNT(others); i++)
         if (strncmp(word, others[i], strlen(others[i])) == 0)
             return hint(error,
                         fail_at(error, PLIM_UNSUPPORTED, where, "%s '%s' is not offered: weights are kept in float32",
@@ -34,7 +34,7 @@ plim_status policy_read(enum type *out, const char *what, const char *where, con
                         strstr(word, "bf")   ? "mixed_bfloat16"
                         : strstr(word, "16") ? "mixed_float16"
                                              : "float32");
-    return option_unknown(what, word, where, names, LENGTH(names), NULL, 0, error);
+    return option_unknown(what, word, where, names, COUNT(names), NULL, 0, error);
 }
 
 plim_status policy_read_node(enum type *out, bool *said, const char *owner, const char *job, const struct yaml *node,

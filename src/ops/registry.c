@@ -1,6 +1,7 @@
 /* registry.c - every op of ops.def in one table. */
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "ops/ops.h"
 
 const struct op *const all_ops[] = {
@@ -9,7 +10,7 @@ const struct op *const all_ops[] = {
 #undef OP
 };
 
-const int all_ops_count = (int)(sizeof(all_ops) / sizeof(all_ops[0]));
+const int all_ops_count = COUNT(all_ops);
 
 const struct op *op_by_name(const char *name)
 {

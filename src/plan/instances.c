@@ -125,6 +125,8 @@ plim_status instances_make(struct builder *builder, plim_error *error)
         return program_refused(builder->program, error);
     phase->max_live =
         layout_max_live(live, phase->instance, phase->instance_count, phase->instruction_count, &phase->peak);
+    for (int i = 0; i < phase->instruction_count; i++)
+        phase->instruction[i].live_bytes = live[i];
     for (int i = 0; i < phase->instance_count; i++)
         phase->instance[i].offset += builder->program->persistent_bytes;
     return PLIM_OK;

@@ -4,7 +4,7 @@
    is free for its whole lifetime. The result depends on the order, so several orders are tried and the one with the
    lowest top wins. The lower bound of any packing is the largest sum of the bytes that live at one instruction.
 
-   The placed instances are kept sorted by offset (struct shelf), in a treap of blocks. Each block summarizes its
+   The placed instances are kept sorted by offset (struct packing), in a treap of blocks. Each block summarizes its
    members and its subtree, so that a search can skip a whole block or subtree; this matters because a model of 5,000
    layers has 15,000 instances.
 
@@ -16,6 +16,8 @@
 
 #include "base/memory/work.h"
 #include "base/numbers/checked.h"
+#include "base/numbers/count.h"
+#include "base/numbers/minmax.h"
 #include "plan/plan.h"
 
 #define STEPS_A_SLOT  64 /* one packing stops searching for gaps after about STEPS_A_SLOT * n * log2(n) steps */
@@ -112,7 +114,7 @@ uint64_t layout_max_live(uint64_t *live, const struct instance *instance, int co
     return most;
 }
 
-/* ---- the shelf: placed instances, sorted by offset --------------------- */
+/* ---- the placed instances, sorted by offset ---------------------------- */
 
 #define BLOCK 32
 
@@ -123,7 +125,7 @@ struct member {
 };
 
 /* Summary of a run of members that are adjacent in offset order. */
-struct reach {
+struct summary {
     int least_first, most_first, least_last, most_last;
     uint64_t begin, end; /* range of bytes that the members cover */
     uint64_t gap;        /* upper bound of the widest gap between members */
@@ -135,7 +137,7 @@ struct block {
     int count;
     int left, right;         /* -1: none */
     uint32_t rank;           /* heap priority: no block in the subtree has a higher rank */
-    struct reach reach, all; /* of its own members; of its whole subtree */
+    struct summary own, all; /* of its own members; of its whole subtree */
     struct member member[BLOCK];
 };
 
@@ -149,13 +151,13 @@ struct found {
 /* A segment tree over instructions that holds the highest end offset of the placed slots.
    own[k]: maximum over the slots whose lifetime has node k in its decomposition into tree nodes.
    all[k]: maximum over the slots whose first or last instruction is below node k.
-   roof_over needs both arrays. */
-struct roof {
+   ends_over needs both arrays. */
+struct end_tree {
     uint64_t *own, *all;
     size_t size; /* number of leaves; 0: there is no tree */
 };
 
-struct shelf {
+struct packing {
     struct block *block;
     int block_count;
     int root;                   /* -1: nothing is placed */
@@ -163,7 +165,7 @@ struct shelf {
     size_t found_count;         /* a power of two */
     uint64_t steps, most_steps; /* blocks visited by the searches of this packing, and the limit */
     uint64_t all_steps;         /* sum over all packings */
-    struct roof roof;
+    struct end_tree ends;
 };
 
 static size_t most_blocks(int count)
@@ -171,36 +173,44 @@ static size_t most_blocks(int count)
     return (size_t)count / (BLOCK / 2) + 2;
 }
 
-static void describe(struct block *block)
+/* Adds b to a; b's members come after a's in offset order. The joined gap is an upper bound, because members of a may
+   reach into a gap of b. */
+static void summary_join(struct summary *a, const struct summary *b)
 {
-    struct reach made = {.least_first = block->member[0].first, .least_last = block->member[0].last};
-    made.most_first = made.least_first;
-    made.most_last = made.least_last;
-    made.begin = made.end = block->member[0].offset;
-    for (int i = 0; i < block->count; i++) {
-        const struct member *at = &block->member[i];
-        made.least_first = at->first < made.least_first ? at->first : made.least_first;
-        made.most_first = at->first > made.most_first ? at->first : made.most_first;
-        made.least_last = at->last < made.least_last ? at->last : made.least_last;
-        made.most_last = at->last > made.most_last ? at->last : made.most_last;
-        if (at->offset > made.end && at->offset - made.end > made.gap)
-            made.gap = at->offset - made.end;
-        made.end = at->end > made.end ? at->end : made.end;
+    uint64_t between = b->begin > a->end ? b->begin - a->end : 0;
+    a->least_first = b->least_first < a->least_first ? b->least_first : a->least_first;
+    a->most_first = b->most_first > a->most_first ? b->most_first : a->most_first;
+    a->least_last = b->least_last < a->least_last ? b->least_last : a->least_last;
+    a->most_last = b->most_last > a->most_last ? b->most_last : a->most_last;
+    a->gap = max_u64(a->gap, max_u64(b->gap, between));
+    a->end = max_u64(a->end, b->end);
+}
+
+static struct summary summary_of(const struct member *member)
+{
+    return (struct summary){member->first, member->first, member->last, member->last, member->offset, member->end, 0};
+}
+
+static void summarize_members(struct block *block)
+{
+    block->own = summary_of(&block->member[0]);
+    for (int i = 1; i < block->count; i++) {
+        const struct summary next = summary_of(&block->member[i]);
+        summary_join(&block->own, &next);
     }
-    block->reach = made;
 }
 
 /* Whether the members need not be examined one by one. This holds in three cases: all members end at or before *at; no
    member's lifetime overlaps the slot's; or all lifetimes overlap it and no gap is large enough. In the third case *at
    advances to the end of the members. */
-static bool pass_over(uint64_t *at, const struct reach *reach, const struct slot *slot)
+static bool can_skip(uint64_t *at, const struct summary *summary, const struct slot *slot)
 {
-    if (reach->end <= *at || reach->most_last < slot->first || slot->last < reach->least_first)
+    if (summary->end <= *at || summary->most_last < slot->first || slot->last < summary->least_first)
         return true;
-    bool all = reach->most_first <= slot->last && slot->first <= reach->least_last;
-    if (!all || reach->gap >= slot->bytes || (reach->begin >= *at && reach->begin - *at >= slot->bytes))
+    bool all = summary->most_first <= slot->last && slot->first <= summary->least_last;
+    if (!all || summary->gap >= slot->bytes || (summary->begin >= *at && summary->begin - *at >= slot->bytes))
         return false;
-    *at = reach->end > *at ? reach->end : *at;
+    *at = summary->end > *at ? summary->end : *at;
     return true;
 }
 
@@ -221,183 +231,160 @@ static bool gap_in_block(uint64_t *at, const struct block *block, const struct s
 }
 
 /* The same search in the subtree of block k. The recursion is as deep as the treap, about 2 log n. */
-static bool gap_below(uint64_t *at, struct shelf *shelf, int k, const struct slot *slot)
+static bool gap_below(uint64_t *at, struct packing *packing, int k, const struct slot *slot)
 {
-    const struct block *block = k < 0 ? NULL : &shelf->block[k];
-    shelf->steps++;
-    if (!block || pass_over(at, &block->all, slot))
+    const struct block *block = k < 0 ? NULL : &packing->block[k];
+    packing->steps++;
+    if (!block || can_skip(at, &block->all, slot))
         return false;
-    if (gap_below(at, shelf, block->left, slot))
+    if (gap_below(at, packing, block->left, slot))
         return true;
-    if (!pass_over(at, &block->reach, slot) && gap_in_block(at, block, slot))
+    if (!can_skip(at, &block->own, slot) && gap_in_block(at, block, slot))
         return true;
-    return gap_below(at, shelf, block->right, slot);
+    return gap_below(at, packing, block->right, slot);
 }
 
-/* Adds b to a; b's members come after a's in offset order. The joined gap is an upper bound, because members of a may
-   reach into a gap of b. */
-static void reach_join(struct reach *a, const struct reach *b)
+static void update_summary(struct packing *packing, int k)
 {
-    uint64_t between = b->begin > a->end ? b->begin - a->end : 0, gap = b->gap > between ? b->gap : between;
-    a->least_first = b->least_first < a->least_first ? b->least_first : a->least_first;
-    a->most_first = b->most_first > a->most_first ? b->most_first : a->most_first;
-    a->least_last = b->least_last < a->least_last ? b->least_last : a->least_last;
-    a->most_last = b->most_last > a->most_last ? b->most_last : a->most_last;
-    a->gap = gap > a->gap ? gap : a->gap;
-    a->end = b->end > a->end ? b->end : a->end;
-}
-
-static void sum_up(struct shelf *shelf, int k)
-{
-    struct block *block = &shelf->block[k];
-    struct reach all = block->left < 0 ? block->reach : shelf->block[block->left].all;
+    struct block *block = &packing->block[k];
+    struct summary all = block->left < 0 ? block->own : packing->block[block->left].all;
     if (block->left >= 0)
-        reach_join(&all, &block->reach);
+        summary_join(&all, &block->own);
     if (block->right >= 0)
-        reach_join(&all, &shelf->block[block->right].all);
+        summary_join(&all, &packing->block[block->right].all);
     block->all = all;
 }
 
 /* Restores the heap order at block k by at most one rotation and returns the new root of this subtree. The summaries in
    the subtree are correct afterwards. */
-static int lift(struct shelf *shelf, int k)
+static int rotate_up(struct packing *packing, int k)
 {
-    struct block *block = &shelf->block[k];
+    struct block *block = &packing->block[k];
     int left = block->left, right = block->right;
-    sum_up(shelf, k);
-    if (left >= 0 && shelf->block[left].rank > block->rank) {
-        block->left = shelf->block[left].right;
-        shelf->block[left].right = k;
-    } else if (right >= 0 && shelf->block[right].rank > block->rank) {
-        block->right = shelf->block[right].left;
-        shelf->block[right].left = k;
+    update_summary(packing, k);
+    if (left >= 0 && packing->block[left].rank > block->rank) {
+        block->left = packing->block[left].right;
+        packing->block[left].right = k;
+    } else if (right >= 0 && packing->block[right].rank > block->rank) {
+        block->right = packing->block[right].left;
+        packing->block[right].left = k;
         left = right;
     } else {
         return k;
     }
-    sum_up(shelf, k);
-    sum_up(shelf, left);
+    update_summary(packing, k);
+    update_summary(packing, left);
     return left;
 }
 
-static int new_block(struct shelf *shelf)
+static int make_block(struct packing *packing)
 {
-    uint32_t number = (uint32_t)shelf->block_count + 1;
-    struct block *block = &shelf->block[shelf->block_count];
+    uint32_t number = (uint32_t)packing->block_count + 1;
+    struct block *block = &packing->block[packing->block_count];
     number = (number ^ number >> 16) * 0x7feb352du; /* a hash: pseudo-random, and the same in every run */
     number = (number ^ number >> 15) * 0x846ca68bu;
     block->left = block->right = -1;
     block->count = 0;
     block->rank = number ^ number >> 16;
-    return shelf->block_count++;
+    return packing->block_count++;
 }
 
 /* Moves the second half of a full block into a new block and returns the new block. */
-static int split(struct shelf *shelf, struct block *full)
+static int split_block(struct packing *packing, struct block *full)
 {
-    int k = new_block(shelf);
-    struct block *half = &shelf->block[k];
+    int k = make_block(packing);
+    struct block *half = &packing->block[k];
     half->count = BLOCK / 2;
     full->count -= half->count;
     memcpy(half->member, &full->member[full->count], (size_t)half->count * sizeof(*half->member));
-    describe(full);
-    describe(half);
-    half->all = half->reach;
+    summarize_members(full);
+    summarize_members(half);
+    half->all = half->own;
     return k;
 }
 
 /* Inserts block `added` before all blocks of subtree k, which may be empty (-1). Returns the root of the subtree. */
-static int put_first(struct shelf *shelf, int k, int added)
+static int insert_first(struct packing *packing, int k, int added)
 {
     if (k < 0)
         return added;
-    shelf->block[k].left = put_first(shelf, shelf->block[k].left, added);
-    return lift(shelf, k);
+    packing->block[k].left = insert_first(packing, packing->block[k].left, added);
+    return rotate_up(packing, k);
 }
 
 /* Inserts the slot after all members whose offset is not larger. */
-static void put_in_block(struct block *block, const struct slot *slot)
+static void insert_in_block(struct block *block, const struct slot *slot)
 {
     int k = block->count++;
     for (; k > 0 && block->member[k - 1].offset > slot->offset; k--)
         block->member[k] = block->member[k - 1];
     block->member[k] = (struct member){slot->first, slot->last, slot->offset, slot->offset + slot->bytes};
-    describe(block);
+    summarize_members(block);
 }
 
 /* Inserts the slot into the last block that begins at or before its offset, or into the first block if there is none.
    Returns the root of the subtree. */
-static int put_below(struct shelf *shelf, int k, const struct slot *slot)
+static int insert_slot(struct packing *packing, int k, const struct slot *slot)
 {
-    struct block *block = &shelf->block[k];
-    if (block->right >= 0 && shelf->block[block->right].all.begin <= slot->offset) {
-        block->right = put_below(shelf, block->right, slot);
-    } else if (block->left >= 0 && block->reach.begin > slot->offset) {
-        block->left = put_below(shelf, block->left, slot);
+    struct block *block = &packing->block[k];
+    if (block->right >= 0 && packing->block[block->right].all.begin <= slot->offset) {
+        block->right = insert_slot(packing, block->right, slot);
+    } else if (block->left >= 0 && block->own.begin > slot->offset) {
+        block->left = insert_slot(packing, block->left, slot);
     } else {
-        put_in_block(block, slot);
+        insert_in_block(block, slot);
         if (block->count == BLOCK)
-            block->right = put_first(shelf, block->right, split(shelf, block));
+            block->right = insert_first(packing, block->right, split_block(packing, block));
     }
-    return lift(shelf, k);
+    return rotate_up(packing, k);
 }
 
 /* ---- placing the slots of one order ------------------------------------ */
 
-static uint64_t larger_of(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static void raise_roof(struct roof *roof, const struct slot *slot)
+static void ends_add(struct end_tree *ends, const struct slot *slot)
 {
     uint64_t end = slot->offset + slot->bytes;
-    size_t begin = roof->size + (size_t)slot->first, behind = roof->size + (size_t)slot->last + 1;
+    size_t begin = ends->size + (size_t)slot->first, behind = ends->size + (size_t)slot->last + 1;
     for (size_t a = begin, b = behind; a < b; a /= 2, b /= 2) {
-        if (a & 1) {
-            roof->own[a] = larger_of(roof->own[a], end);
-            a++;
-        }
-        if (b & 1) {
-            b--;
-            roof->own[b] = larger_of(roof->own[b], end);
-        }
+        size_t left = a & 1 ? a++ : 0, right = b & 1 ? --b : 0; /* entry 0 is unused */
+        ends->own[left] = max_u64(ends->own[left], end);
+        ends->own[right] = max_u64(ends->own[right], end);
     }
     for (size_t a = begin, b = behind - 1; a; a /= 2, b /= 2) {
-        roof->all[a] = larger_of(roof->all[a], end);
-        roof->all[b] = larger_of(roof->all[b], end);
+        ends->all[a] = max_u64(ends->all[a], end);
+        ends->all[b] = max_u64(ends->all[b], end);
     }
 }
 
 /* The offset above all placed slots whose lifetimes overlap the slot's. */
-static uint64_t roof_over(const struct roof *roof, const struct slot *slot)
+static uint64_t ends_over(const struct end_tree *ends, const struct slot *slot)
 {
     uint64_t most = 0;
-    size_t begin = roof->size + (size_t)slot->first, behind = roof->size + (size_t)slot->last + 1;
+    size_t begin = ends->size + (size_t)slot->first, behind = ends->size + (size_t)slot->last + 1;
     for (size_t a = begin, b = behind; a < b; a /= 2, b /= 2) {
-        most = larger_of(most, a & 1 ? roof->all[a++] : 0);
-        most = larger_of(most, b & 1 ? roof->all[--b] : 0);
+        most = max_u64(most, a & 1 ? ends->all[a++] : 0);
+        most = max_u64(most, b & 1 ? ends->all[--b] : 0);
     }
     for (size_t a = begin, b = behind - 1; a; a /= 2, b /= 2)
-        most = larger_of(most, larger_of(roof->own[a], roof->own[b]));
+        most = max_u64(most, max_u64(ends->own[a], ends->own[b]));
     return most;
 }
 
-static struct found *found_slot(const struct shelf *shelf, const struct slot *slot)
+static struct found *found_slot(const struct packing *packing, const struct slot *slot)
 {
     uint64_t hash = ((uint64_t)slot->first << 32 ^ (uint64_t)slot->last) * 0x9e3779b97f4a7c15u;
     hash = (hash ^ hash >> 29 ^ slot->bytes) * 0xbf58476d1ce4e5b9u;
-    return &shelf->found[(hash >> 32) & (shelf->found_count - 1)];
+    return &packing->found[(hash >> 32) & (packing->found_count - 1)];
 }
 
 /* The offset of the lowest gap. The search begins where the last slot of the same lifetime and size was placed, because
    placing a slot only ever removes free space. */
-static uint64_t find_gap(struct shelf *shelf, const struct slot *slot)
+static uint64_t find_gap(struct packing *packing, const struct slot *slot)
 {
-    struct found *found = shelf->found ? found_slot(shelf, slot) : NULL;
+    struct found *found = packing->found ? found_slot(packing, slot) : NULL;
     bool same = found && found->first == slot->first && found->last == slot->last && found->bytes == slot->bytes;
     uint64_t at = same ? found->offset : 0;
-    gap_below(&at, shelf, shelf->root, slot);
+    gap_below(&at, packing, packing->root, slot);
     if (found)
         *found = (struct found){slot->first, slot->last, slot->bytes, at};
     return at;
@@ -405,31 +392,31 @@ static uint64_t find_gap(struct shelf *shelf, const struct slot *slot)
 
 /* Places the slots in the given order and returns the top. Once the searches have used most_steps, each remaining slot
    goes above all slots whose lifetimes overlap its own. */
-static uint64_t place_all(struct shelf *shelf, struct slot *slot, int count)
+static uint64_t place_all(struct packing *packing, struct slot *slot, int count)
 {
     uint64_t top = 0;
     int i = 0;
-    shelf->block_count = 0;
-    shelf->steps = 0;
-    shelf->root = new_block(shelf);
-    if (shelf->found)
-        memset(shelf->found, 0, shelf->found_count * sizeof(*shelf->found));
-    for (; i < count && (shelf->steps < shelf->most_steps || !shelf->roof.size); i++) {
-        slot[i].offset = i > 0 ? find_gap(shelf, &slot[i]) : 0;
-        shelf->root = put_below(shelf, shelf->root, &slot[i]);
-        top = larger_of(top, slot[i].offset + slot[i].bytes);
+    packing->block_count = 0;
+    packing->steps = 0;
+    packing->root = make_block(packing);
+    if (packing->found)
+        memset(packing->found, 0, packing->found_count * sizeof(*packing->found));
+    for (; i < count && (packing->steps < packing->most_steps || !packing->ends.size); i++) {
+        slot[i].offset = i > 0 ? find_gap(packing, &slot[i]) : 0;
+        packing->root = insert_slot(packing, packing->root, &slot[i]);
+        top = max_u64(top, slot[i].offset + slot[i].bytes);
     }
-    shelf->all_steps += shelf->steps + (uint64_t)count;
+    packing->all_steps += packing->steps + (uint64_t)count;
     if (i == count)
         return top;
-    memset(shelf->roof.own, 0, 2 * shelf->roof.size * sizeof(*shelf->roof.own));
-    memset(shelf->roof.all, 0, 2 * shelf->roof.size * sizeof(*shelf->roof.all));
+    memset(packing->ends.own, 0, 2 * packing->ends.size * sizeof(*packing->ends.own));
+    memset(packing->ends.all, 0, 2 * packing->ends.size * sizeof(*packing->ends.all));
     for (int k = 0; k < i; k++)
-        raise_roof(&shelf->roof, &slot[k]);
+        ends_add(&packing->ends, &slot[k]);
     for (; i < count; i++) {
-        slot[i].offset = roof_over(&shelf->roof, &slot[i]);
-        raise_roof(&shelf->roof, &slot[i]);
-        top = larger_of(top, slot[i].offset + slot[i].bytes);
+        slot[i].offset = ends_over(&packing->ends, &slot[i]);
+        ends_add(&packing->ends, &slot[i]);
+        top = max_u64(top, slot[i].offset + slot[i].bytes);
     }
     return top;
 }
@@ -450,35 +437,23 @@ static uint64_t most_between(const uint64_t *tree, size_t size, int first, int l
 {
     uint64_t most = 0;
     for (size_t a = size + (size_t)first, b = size + (size_t)last + 1; a < b; a /= 2, b /= 2) {
-        if (a & 1) {
-            most = tree[a] > most ? tree[a] : most;
-            a++;
-        }
-        if (b & 1) {
-            b--;
-            most = tree[b] > most ? tree[b] : most;
-        }
+        most = max_u64(most, a & 1 ? tree[a++] : 0);
+        most = max_u64(most, b & 1 ? tree[--b] : 0);
     }
     return most;
 }
 
-/* Sets slot->touched and returns the lower bound. tree is zeroed and has two entries per leaf. */
-static uint64_t measure(struct slot *slot, int count, uint64_t *tree, int instructions)
+/* Sets slot->touched and returns the lower bound. tree has two entries per leaf, and those behind the instructions are
+   zero. */
+static uint64_t measure(struct slot *slot, const struct instance *instance, int count, uint64_t *tree, int instructions)
 {
     size_t size = tree_size(instructions);
-    uint64_t *live = tree + size, now = 0;
-    for (int i = 0; i < count; i++) {
-        live[slot[i].first] += slot[i].bytes;
-        if (slot[i].last + 1 < instructions)
-            live[slot[i].last + 1] -= slot[i].bytes;
-    }
-    for (int t = 0; t < instructions; t++)
-        live[t] = now += live[t];
+    uint64_t bound = layout_max_live(tree + size, instance, count, instructions, NULL);
     for (size_t k = size - 1; k > 0; k--)
-        tree[k] = tree[2 * k] > tree[2 * k + 1] ? tree[2 * k] : tree[2 * k + 1];
+        tree[k] = max_u64(tree[2 * k], tree[2 * k + 1]);
     for (int i = 0; i < count; i++)
         slot[i].touched = most_between(tree, size, slot[i].first, slot[i].last);
-    return size > 1 ? tree[1] : live[0];
+    return bound;
 }
 
 static plim_status load(struct slot *slot, int *instructions, const struct instance *instance, int count,
@@ -502,9 +477,9 @@ static plim_status load(struct slot *slot, int *instructions, const struct insta
 
 /* Places all slots and copies their offsets to the instances if the top is the lowest so far. */
 static void place_and_keep(uint64_t *top, uint64_t *reached, struct instance *instance, struct slot *slot,
-                           struct shelf *shelf, int count)
+                           struct packing *packing, int count)
 {
-    *reached = place_all(shelf, slot, count);
+    *reached = place_all(packing, slot, count);
     if (*reached >= *top)
         return;
     *top = *reached;
@@ -524,17 +499,17 @@ static void promote(struct slot *slot, int count, uint64_t reached)
     slot[0] = moved;
 }
 
-static void try_orders(uint64_t *top, struct instance *instance, struct slot *slot, struct shelf *shelf, int count,
+static void try_orders(uint64_t *top, struct instance *instance, struct slot *slot, struct packing *packing, int count,
                        uint64_t bound)
 {
     uint64_t reached;
     *top = UINT64_MAX;
-    for (size_t k = 0; k < sizeof(orders) / sizeof(*orders) && *top > bound; k++) {
+    for (size_t k = 0; k < COUNT(orders) && *top > bound; k++) {
         qsort(slot, (size_t)count, sizeof(*slot), orders[k]);
-        place_and_keep(top, &reached, instance, slot, shelf, count);
+        place_and_keep(top, &reached, instance, slot, packing, count);
         for (int64_t round = 0; round < REPAIR_ROUNDS && round * count<REPAIR_SLOTS && * top> bound; round++) {
             promote(slot, count, reached);
-            place_and_keep(top, &reached, instance, slot, shelf, count);
+            place_and_keep(top, &reached, instance, slot, packing, count);
         }
     }
 }
@@ -544,27 +519,27 @@ static plim_status pack(uint64_t *top, struct instance *instance, int count, str
 {
     int instructions;
     struct slot *slot = arena_array(work, (size_t)count, sizeof(*slot));
-    struct shelf shelf = {
-        .block = arena_array(work, most_blocks(count), sizeof(*shelf.block)),
+    struct packing packing = {
+        .block = arena_array(work, most_blocks(count), sizeof(*packing.block)),
     };
-    if (!slot || !shelf.block)
+    if (!slot || !packing.block)
         return arena_refused(work, error);
     TRY(load(slot, &instructions, instance, count, error));
     size_t size = tree_size(instructions), log = 1;
     uint64_t *tree = arena_array(work, 2 * size, sizeof(*tree));
-    for (shelf.found_count = 1; shelf.found_count < (size_t)count;) {
-        shelf.found_count *= 2;
+    for (packing.found_count = 1; packing.found_count < (size_t)count;) {
+        packing.found_count *= 2;
         log++;
     }
-    shelf.found = arena_array(work, shelf.found_count, sizeof(*shelf.found));
-    shelf.most_steps = STEPS_A_SLOT * (uint64_t)count * log;
-    shelf.roof = (struct roof){.own = arena_array(work, 2 * size, sizeof(uint64_t)),
-                               .all = arena_array(work, 2 * size, sizeof(uint64_t)),
-                               .size = size};
-    if (!tree || !shelf.found || !shelf.roof.own || !shelf.roof.all)
+    packing.found = arena_array(work, packing.found_count, sizeof(*packing.found));
+    packing.most_steps = STEPS_A_SLOT * (uint64_t)count * log;
+    packing.ends = (struct end_tree){.own = arena_array(work, 2 * size, sizeof(uint64_t)),
+                                     .all = arena_array(work, 2 * size, sizeof(uint64_t)),
+                                     .size = size};
+    if (!tree || !packing.found || !packing.ends.own || !packing.ends.all)
         return arena_refused(work, error);
-    try_orders(top, instance, slot, &shelf, count, measure(slot, count, tree, instructions));
-    work_count(work->budget, shelf.all_steps);
+    try_orders(top, instance, slot, &packing, count, measure(slot, instance, count, tree, instructions));
+    work_count(work->budget, packing.all_steps);
     return PLIM_OK;
 }
 
@@ -578,9 +553,9 @@ static plim_status pack_few(uint64_t *top, struct instance *instance, int count,
     struct block block[2];
     int instructions;
     uint64_t tree[2 * FEW_INSTRUCTIONS] = {0};
-    struct shelf shelf = {.block = block};
+    struct packing packing = {.block = block};
     TRY(load(slot, &instructions, instance, count, error));
-    try_orders(top, instance, slot, &shelf, count, measure(slot, count, tree, instructions));
+    try_orders(top, instance, slot, &packing, count, measure(slot, instance, count, tree, instructions));
     return PLIM_OK;
 }
 

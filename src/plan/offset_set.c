@@ -1,4 +1,4 @@
-/* offset_set.c - offsets sorted once; which of them are there, in a set of their numbers. */
+/* offset_set.c - the offsets are sorted once; a set of numbers says which of them are in the set. */
 #include "plan/offset_set.h"
 
 #include <stdlib.h>
@@ -17,19 +17,19 @@ bool offset_set_init(struct offset_set *set, struct arena *arena, uint64_t *offs
     for (int i = 0; i < count; i++)
         if (i == 0 || offset[i] != offset[kept - 1])
             offset[kept++] = offset[i];
-    *set = (struct offset_set){.stretch = arena_array(arena, (size_t)kept, sizeof *set->stretch), .count = kept};
-    for (int i = 0; set->stretch && i < kept; i++)
-        set->stretch[i].offset = offset[i];
-    return set->stretch && number_set_init(&set->there, arena, kept);
+    *set = (struct offset_set){.interval = arena_array(arena, (size_t)kept, sizeof *set->interval), .count = kept};
+    for (int i = 0; set->interval && i < kept; i++)
+        set->interval[i].offset = offset[i];
+    return set->interval && number_set_init(&set->there, arena, kept);
 }
 
-/* The last that begins at or before the offset, there or not; -1: none. */
+/* The number of the last interval that begins at or before the offset, in the set or not; -1: none. */
 static int number_of(const struct offset_set *set, uint64_t offset)
 {
     int low = 0, high = set->count;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (set->stretch[middle].offset <= offset)
+        if (set->interval[middle].offset <= offset)
             low = middle + 1;
         else
             high = middle;
@@ -37,24 +37,24 @@ static int number_of(const struct offset_set *set, uint64_t offset)
     return low - 1;
 }
 
-const struct stretch *offset_set_meet(const struct offset_set *set, uint64_t offset, uint64_t bytes)
+const struct interval *offset_set_overlap(const struct offset_set *set, uint64_t offset, uint64_t bytes)
 {
     int number = number_of(set, offset);
     int before = number_set_previous(&set->there, number), behind = number_set_next(&set->there, number + 1);
-    if (before >= 0 && set->stretch[before].offset + set->stretch[before].bytes > offset)
-        return &set->stretch[before];
-    return behind >= 0 && set->stretch[behind].offset < offset + bytes ? &set->stretch[behind] : NULL;
+    if (before >= 0 && set->interval[before].offset + set->interval[before].bytes > offset)
+        return &set->interval[before];
+    return behind >= 0 && set->interval[behind].offset < offset + bytes ? &set->interval[behind] : NULL;
 }
 
 void offset_set_add(struct offset_set *set, uint64_t offset, uint64_t bytes, int owner)
 {
     int number = number_of(set, offset);
-    set->stretch[number].bytes = bytes;
-    set->stretch[number].owner = owner;
+    set->interval[number].bytes = bytes;
+    set->interval[number].owner = owner;
     number_set_add(&set->there, number);
 }
 
-void offset_set_remove(struct offset_set *set, const struct stretch *stretch)
+void offset_set_remove(struct offset_set *set, const struct interval *interval)
 {
-    number_set_remove(&set->there, (int)(stretch - set->stretch));
+    number_set_remove(&set->there, (int)(interval - set->interval));
 }

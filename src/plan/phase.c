@@ -100,26 +100,11 @@ plim_status phase_make_buffer(struct program *program, int phase, const char *na
     return PLIM_OK;
 }
 
-/* What changes at each instruction first, then the sums; they wrap, and come back. */
-static void measure_instructions(struct phase *phase, uint64_t always)
-{
-    uint64_t live = always;
-    for (int i = 0; i < phase->instruction_count; i++)
-        phase->instruction[i].live_bytes = 0;
-    for (int k = 0; k < phase->instance_count && phase->instruction_count; k++) {
-        const struct instance *instance = &phase->instance[k];
-        phase->instruction[instance->first].live_bytes += instance->bytes;
-        if (instance->last + 1 < phase->instruction_count)
-            phase->instruction[instance->last + 1].live_bytes -= instance->bytes;
-    }
-    for (int i = 0; i < phase->instruction_count; i++)
-        phase->instruction[i].live_bytes = live += phase->instruction[i].live_bytes;
-}
-
 void phase_measure(struct program *program, struct phase *phase)
 {
     uint64_t workers = program->worker_bytes * (uint64_t)program->threads;
-    measure_instructions(phase, program->persistent_bytes + workers);
+    for (int i = 0; i < phase->instruction_count; i++)
+        phase->instruction[i].live_bytes += program->persistent_bytes + workers;
     for (int i = 0; i < program->persistent_count; i++)
         phase->by_tag[program->persistent[i]->kind == KIND_WEIGHT ? TAG_WEIGHTS : TAG_OPTIMIZER] +=
             layout_bytes(tensor_bytes(program->persistent[i]));

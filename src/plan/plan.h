@@ -142,6 +142,7 @@ struct prediction {
 /* The same for the arena alone: the tags sum to arena_bytes. Arena bytes without an owner at the peak are counted as
    activations. */
 void program_arena_tags(uint64_t by_tag[TAG_COUNT], const char **peak_at, const struct program *program);
+/* program NULL: data is read, and nothing else runs. */
 void program_predict(struct prediction *out, const struct program *program, const uint64_t outside[TAG_COUNT]);
 
 /* Prints every instruction, instance and offset, for people and for golden files. */

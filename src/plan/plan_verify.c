@@ -9,6 +9,8 @@
        units run in any order. A sum has one partial per unit, and a fold that adds the partials.
     4. Every read finds its tensor at the offset that it reads. Updates keep program order.
     5. Every node runs once, every result exists at the end, and the memory totals add up. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,9 +48,10 @@ struct replay {
     const struct fold **fold; /* folds of the current instruction, sorted by the offset of their partial sums */
     struct offset_set alive;  /* instances that are alive at the current instruction */
     uint64_t alive_bytes;
-    const struct instance **coming, **going; /* all instances, sorted by first and by last instruction */
-    int come, gone;                          /* how many of them have begun, and have ended */
-    int at;                                  /* index of the current instruction */
+    /* Lists of instances by the instruction at which they begin and end. Entries are indices + 1; 0: the list's end. */
+    int *begins, *ends;         /* by instruction: first of the list */
+    int *next_begin, *next_end; /* by instance */
+    int at;                     /* index of the current instruction */
     const struct instruction *instruction;
     uint64_t steps; /* number of operands, intervals and accesses examined */
     plim_error *error;
@@ -56,24 +59,24 @@ struct replay {
 
 #define WRONG(replay, ...) fail((replay)->error, PLIM_INTERNAL, "plan: " __VA_ARGS__)
 
-static bool meet(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
+/* The message begins with the node's op and name. */
+__attribute__((format(printf, 3, 4))) static plim_status wrong_at(const struct replay *r, const struct node *node,
+                                                                  const char *format, ...)
+{
+    char what[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    return WRONG(r, "%s %s%s", node->op->name, node->name, what);
+}
+
+static bool overlaps(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
 {
     return a < b + b_bytes && b < a + a_bytes;
 }
 
 /* ---- instances --------------------------------------------------------- */
-
-static int first_order(const void *left, const void *right)
-{
-    const struct instance *a = *(const struct instance *const *)left, *b = *(const struct instance *const *)right;
-    return a->first - b->first;
-}
-
-static int last_order(const void *left, const void *right)
-{
-    const struct instance *a = *(const struct instance *const *)left, *b = *(const struct instance *const *)right;
-    return a->last - b->last;
-}
 
 static plim_status check_instance(const struct replay *r, const struct instance *instance)
 {
@@ -89,9 +92,9 @@ static plim_status check_instance(const struct replay *r, const struct instance 
     return PLIM_OK;
 }
 
-static plim_status come_alive(struct replay *r, const struct instance *instance)
+static plim_status add_alive(struct replay *r, const struct instance *instance)
 {
-    const struct stretch *met = offset_set_meet(&r->alive, instance->offset, instance->bytes);
+    const struct interval *met = offset_set_overlap(&r->alive, instance->offset, instance->bytes);
     if (instance->bytes == 0)
         return PLIM_OK;
     if (met)
@@ -102,11 +105,11 @@ static plim_status come_alive(struct replay *r, const struct instance *instance)
     return PLIM_OK;
 }
 
-static void die(struct replay *r, const struct instance *instance)
+static void remove_alive(struct replay *r, const struct instance *instance)
 {
     if (instance->bytes == 0)
         return;
-    offset_set_remove(&r->alive, offset_set_meet(&r->alive, instance->offset, instance->bytes));
+    offset_set_remove(&r->alive, offset_set_overlap(&r->alive, instance->offset, instance->bytes));
     r->alive_bytes -= instance->bytes;
 }
 
@@ -115,17 +118,17 @@ static void die(struct replay *r, const struct instance *instance)
 static plim_status enter_instruction(struct replay *r, int at)
 {
     r->at = at;
-    for (; r->gone < r->come && r->going[r->gone]->last < at; r->gone++)
-        die(r, r->going[r->gone]);
-    for (; r->come < r->phase->instance_count && r->coming[r->come]->first <= at; r->come++)
-        TRY(come_alive(r, r->coming[r->come]));
+    for (int k = at ? r->ends[at - 1] : 0; k; k = r->next_end[k - 1])
+        remove_alive(r, &r->phase->instance[k - 1]);
+    for (int k = r->begins[at]; k; k = r->next_begin[k - 1])
+        TRY(add_alive(r, &r->phase->instance[k - 1]));
     return PLIM_OK;
 }
 
 /* Whether the bytes lie inside one live instance. */
 static bool inside_alive(const struct replay *r, uint64_t offset, uint64_t bytes)
 {
-    const struct stretch *met = offset_set_meet(&r->alive, offset, bytes);
+    const struct interval *met = offset_set_overlap(&r->alive, offset, bytes);
     return met && met->offset <= offset && offset + bytes <= met->offset + met->bytes;
 }
 
@@ -196,21 +199,21 @@ static plim_status start_copies(struct replay *r)
 
 /* Invalidates every copy that shares a byte with this range. The range cannot overlap a weight, because values lie
    inside instances and instances lie outside the region of the weights. */
-static void lose(struct replay *r, enum space space, uint64_t offset, uint64_t bytes)
+static void forget_copies(struct replay *r, enum space space, uint64_t offset, uint64_t bytes)
 {
     struct offset_set *set = space == SPACE_WORKER ? &r->slices : &r->held;
     if (space != SPACE_WORKER && space != SPACE_ARENA)
         return;
-    for (const struct stretch *met; (met = offset_set_meet(set, offset, bytes));) {
+    for (const struct interval *met; (met = offset_set_overlap(set, offset, bytes));) {
         r->steps++;
         r->copy[met->owner].space = SPACE_NONE;
         offset_set_remove(set, met);
     }
 }
 
-static void hold(struct replay *r, const struct tensor *tensor, struct copy copy)
+static void record_copy(struct replay *r, const struct tensor *tensor, struct copy copy)
 {
-    lose(r, copy.space, copy.offset, copy.bytes);
+    forget_copies(r, copy.space, copy.offset, copy.bytes);
     r->copy[tensor->id] = copy;
     if (copy.space == SPACE_WORKER || copy.space == SPACE_ARENA)
         offset_set_add(copy.space == SPACE_WORKER ? &r->slices : &r->held, copy.offset, copy.bytes, tensor->id);
@@ -226,8 +229,8 @@ static uint64_t slice_bytes(const struct replay *r, const struct tensor *tensor,
 static plim_status note_access(struct replay *r, struct access access)
 {
     if (access.offset >= r->program->persistent_bytes && !inside_alive(r, access.offset, access.bytes))
-        return WRONG(r, "%s %s reaches bytes at %llu that nobody owns at instruction %d", access.node->op->name,
-                     access.node->name, (unsigned long long)access.offset, r->at);
+        return wrong_at(r, access.node, " reaches bytes at %llu that nobody owns at instruction %d",
+                        (unsigned long long)access.offset, r->at);
     r->access[r->access_count++] = access;
     return PLIM_OK;
 }
@@ -238,10 +241,10 @@ static plim_status check_place(const struct replay *r, const struct node *node, 
 {
     bool moves = part == PART_CUT && place->space != SPACE_WORKER;
     if (place->space == SPACE_NONE || place->row_bytes != (moves ? tensor_row_bytes(tensor) : 0))
-        return WRONG(r, "%s %s: %s has no place that fits its cut", node->op->name, node->name, tensor->name);
+        return wrong_at(r, node, ": %s has no place that fits its cut", tensor->name);
     if (place->space == SPACE_WORKER &&
         (place->offset % LAYOUT_ALIGNMENT || place->offset + slice_bytes(r, tensor, part) > r->program->worker_bytes))
-        return WRONG(r, "%s %s: %s passes the end of the worker's buffers", node->op->name, node->name, tensor->name);
+        return wrong_at(r, node, ": %s passes the end of the worker's buffers", tensor->name);
     return PLIM_OK;
 }
 
@@ -251,20 +254,18 @@ static plim_status check_read(struct replay *r, const struct task *task, int i, 
     const struct tensor *tensor = node->input[i];
     const struct place *place = &task->input[i];
     if (!tensor)
-        return place->space == SPACE_NONE ? PLIM_OK
-                                          : WRONG(r, "%s %s: an absent input has a place", node->op->name, node->name);
+        return place->space == SPACE_NONE ? PLIM_OK : wrong_at(r, node, ": an absent input has a place");
     const struct copy *copy = &r->copy[tensor->id];
     TRY(check_place(r, node, place, tensor, cut->input[i]));
     if (copy->space != place->space || copy->offset != place->offset)
-        return WRONG(r, "%s %s at instruction %d does not find %s where it looks", node->op->name, node->name, r->at,
-                     tensor->name);
+        return wrong_at(r, node, " at instruction %d does not find %s where it looks", r->at, tensor->name);
     if (copy->rows_only && cut->input[i] != PART_CUT)
-        return WRONG(r, "%s %s reads all of %s while it is being made", node->op->name, node->name, tensor->name);
+        return wrong_at(r, node, " reads all of %s while it is being made", tensor->name);
     if (place->unit_bytes)
-        return WRONG(r, "%s %s: an input moves by units", node->op->name, node->name);
+        return wrong_at(r, node, ": an input moves by units");
     if (r->version[tensor->id] != r->expected[node->id * MOST_INPUTS + i])
-        return WRONG(r, "%s %s sees version %d of %s, not %d", node->op->name, node->name, r->version[tensor->id],
-                     tensor->name, r->expected[node->id * MOST_INPUTS + i]);
+        return wrong_at(r, node, " sees version %d of %s, not %d", r->version[tensor->id], tensor->name,
+                        r->expected[node->id * MOST_INPUTS + i]);
     if (place->space == SPACE_ARENA)
         return note_access(
             r, (struct access){place->offset, tensor_bytes(tensor), place->row_bytes, updates(node, i), node});
@@ -300,14 +301,14 @@ static plim_status write_sum(struct replay *r, const struct node *node, const st
     int units = r->instruction->chain.units;
     bool partial = place->unit_bytes != 0;
     if (place->space == SPACE_WORKER) /* no copy is recorded, so a later read of this sum fails the check */
-        return partial ? WRONG(r, "%s %s: partial sums in a worker's buffers", node->op->name, node->name) : PLIM_OK;
+        return partial ? wrong_at(r, node, ": partial sums in a worker's buffers") : PLIM_OK;
     if (place->space != SPACE_ARENA || partial != (units > 1))
-        return WRONG(r, "%s %s: %d units add to one %s", node->op->name, node->name, units, tensor->name);
+        return wrong_at(r, node, ": %d units add to one %s", units, tensor->name);
     uint64_t bytes = partial ? place->unit_bytes * (uint64_t)units : tensor_bytes(tensor);
     const struct fold *fold = find_fold(r, place);
     if (partial && (!fold || place->unit_bytes < tensor_bytes(tensor) || fold->stride != place->unit_bytes ||
                     fold->count != shape_count(&tensor->shape) || fold->type != tensor->type))
-        return WRONG(r, "%s %s: no fold adds up the partial sums of %s", node->op->name, node->name, tensor->name);
+        return wrong_at(r, node, ": no fold adds up the partial sums of %s", tensor->name);
     return note_access(r, (struct access){place->offset, bytes, 0, true, node});
 }
 
@@ -319,11 +320,11 @@ static plim_status check_write(struct replay *r, const struct task *task, int k,
     enum part part = cut->output[k];
     TRY(check_place(r, node, place, tensor, part));
     if (place->space == SPACE_BATCH || (place->space == SPACE_ARENA && place->offset < r->program->persistent_bytes))
-        return WRONG(r, "%s %s writes over a batch or a weight", node->op->name, node->name);
+        return wrong_at(r, node, " writes over a batch or a weight");
     if (part == PART_SUM)
         return write_sum(r, node, place, tensor);
     if (place->unit_bytes || (part == PART_WHOLE && place->space != SPACE_ARENA))
-        return WRONG(r, "%s %s: %s has no place of its own", node->op->name, node->name, tensor->name);
+        return wrong_at(r, node, ": %s has no place of its own", tensor->name);
     if (place->space == SPACE_ARENA)
         return note_access(r, (struct access){place->offset, tensor_bytes(tensor), place->row_bytes, true, node});
     return PLIM_OK;
@@ -339,10 +340,10 @@ static void write_copies(struct replay *r, const struct task *task, const struct
         if (cut->output[k] == PART_CUT) {
             if (place->space == SPACE_ARENA)
                 bytes = tensor_bytes(task->node->output[k]);
-            hold(r, task->node->output[k], (struct copy){place->space, place->offset, bytes, true});
+            record_copy(r, task->node->output[k], (struct copy){place->space, place->offset, bytes, true});
         } else {
-            lose(r, place->space, place->offset,
-                 place->unit_bytes ? place->unit_bytes * (uint64_t)r->instruction->chain.units : bytes);
+            forget_copies(r, place->space, place->offset,
+                          place->unit_bytes ? place->unit_bytes * (uint64_t)r->instruction->chain.units : bytes);
         }
     }
 }
@@ -357,13 +358,13 @@ static plim_status check_scratch(struct replay *r, const struct task *task, cons
     bool bad = task->scratch % LAYOUT_ALIGNMENT || task->scratch + bytes > r->program->worker_bytes;
     for (int i = 0; i < node->input_count; i++)
         bad |= task->input[i].space == SPACE_WORKER &&
-               meet(task->scratch, bytes, task->input[i].offset, slice_bytes(r, node->input[i], cut->input[i]));
+               overlaps(task->scratch, bytes, task->input[i].offset, slice_bytes(r, node->input[i], cut->input[i]));
     for (int k = 0; k < node->output_count; k++)
         bad |= task->output[k].space == SPACE_WORKER &&
-               meet(task->scratch, bytes, task->output[k].offset, slice_bytes(r, node->output[k], cut->output[k]));
+               overlaps(task->scratch, bytes, task->output[k].offset, slice_bytes(r, node->output[k], cut->output[k]));
     if (bad)
-        return WRONG(r, "%s %s: its scratch is not its own", node->op->name, node->name);
-    lose(r, SPACE_WORKER, task->scratch, bytes);
+        return wrong_at(r, node, ": its scratch is not its own");
+    forget_copies(r, SPACE_WORKER, task->scratch, bytes);
     return PLIM_OK;
 }
 
@@ -374,9 +375,9 @@ static plim_status check_outputs_apart(const struct replay *r, const struct task
     for (int k = 0; k < node->output_count; k++)
         for (int j = 0; j < k; j++)
             if (task->output[k].space == SPACE_WORKER && task->output[j].space == SPACE_WORKER &&
-                meet(task->output[k].offset, slice_bytes(r, node->output[k], cut->output[k]), task->output[j].offset,
-                     slice_bytes(r, node->output[j], cut->output[j])))
-                return WRONG(r, "%s %s: two outputs share bytes", node->op->name, node->name);
+                overlaps(task->output[k].offset, slice_bytes(r, node->output[k], cut->output[k]),
+                         task->output[j].offset, slice_bytes(r, node->output[j], cut->output[j])))
+                return wrong_at(r, node, ": two outputs share bytes");
     return PLIM_OK;
 }
 
@@ -387,11 +388,11 @@ static plim_status replay_task(struct replay *r, const struct task *task)
     struct cut cut;
     node->op->cut(&cut, node);
     if (r->ran[node->id])
-        return WRONG(r, "%s %s runs twice", node->op->name, node->name);
+        return wrong_at(r, node, " runs twice");
     r->ran[node->id] = true;
     if (cut.extent != chain->extent || cut.by_sample != chain->by_sample ||
         (chain->slice % cut.grain && chain->units * chain->unit > chain->slice))
-        return WRONG(r, "%s %s does not fit its chain", node->op->name, node->name);
+        return wrong_at(r, node, " does not fit its chain");
     for (int i = 0; i < node->input_count; i++)
         TRY(check_read(r, task, i, &cut));
     for (int k = 0; k < node->output_count; k++)
@@ -415,7 +416,7 @@ static int access_order(const void *left, const void *right)
     return a->offset != b->offset ? (a->offset < b->offset ? -1 : 1) : 0;
 }
 
-static plim_status accesses_meet(const struct replay *r, const struct access *a, const struct access *b)
+static plim_status access_conflict(const struct replay *r, const struct access *a, const struct access *b)
 {
     return WRONG(r, "%s %s and %s %s meet in bytes at %llu while units run", a->node->op->name, a->node->name,
                  b->node->op->name, b->node->name, (unsigned long long)b->offset);
@@ -440,7 +441,7 @@ static plim_status check_together(struct replay *r, int begin, int end)
     r->steps += (uint64_t)(end - begin);
     for (int i = begin; write && i < end; i++)
         if (&r->access[i] != write && (!write->row_bytes || r->access[i].row_bytes != write->row_bytes))
-            return accesses_meet(r, write, &r->access[i]);
+            return access_conflict(r, write, &r->access[i]);
     return PLIM_OK;
 }
 
@@ -456,7 +457,7 @@ static plim_status check_accesses(struct replay *r)
         uint64_t offset = r->access[begin].offset;
         for (end = begin; end < r->access_count && r->access[end].offset == offset; end++)
             if (reaches(r->access[end].write ? furthest : written, offset))
-                return accesses_meet(r, r->access[end].write ? furthest : written, &r->access[end]);
+                return access_conflict(r, r->access[end].write ? furthest : written, &r->access[end]);
         TRY(check_together(r, begin, end));
         for (int i = begin; i < end; i++) {
             furthest = further(furthest, &r->access[i]);
@@ -488,10 +489,10 @@ static plim_status finish_task(struct replay *r, const struct task *task)
         if (cut.output[k] == PART_CUT || place->space != SPACE_ARENA)
             continue;
         if (to < r->program->persistent_bytes || !inside_alive(r, to, bytes))
-            return WRONG(r, "%s %s: the sum %s goes where nobody owns it", node->op->name, node->name, tensor->name);
-        if (fold && meet(to, bytes, fold->from, fold->stride * (uint64_t)r->instruction->chain.units))
-            return WRONG(r, "%s %s: a fold writes over its own parts", node->op->name, node->name);
-        hold(r, tensor, (struct copy){SPACE_ARENA, to, bytes, false});
+            return wrong_at(r, node, ": the sum %s goes where nobody owns it", tensor->name);
+        if (fold && overlaps(to, bytes, fold->from, fold->stride * (uint64_t)r->instruction->chain.units))
+            return wrong_at(r, node, ": a fold writes over its own parts");
+        record_copy(r, tensor, (struct copy){SPACE_ARENA, to, bytes, false});
     }
     return PLIM_OK;
 }
@@ -499,7 +500,7 @@ static plim_status finish_task(struct replay *r, const struct task *task)
 /* The slice buffers are dead when the instruction ends, and an output that was written row by row is whole. */
 static void leave_instruction(struct replay *r)
 {
-    lose(r, SPACE_WORKER, 0, UINT64_MAX / 2);
+    forget_copies(r, SPACE_WORKER, 0, UINT64_MAX / 2);
     for (int t = 0; t < r->instruction->task_count; t++) {
         const struct node *node = r->instruction->task[t].node;
         for (int k = 0; k < node->output_count; k++)
@@ -534,7 +535,7 @@ static plim_status check_end(const struct replay *r)
     const struct graph *graph = r->phase->graph;
     for (int n = 0; n < graph->node_count; n++)
         if (!r->ran[n])
-            return WRONG(r, "%s %s never runs", graph->node[n]->op->name, graph->node[n]->name);
+            return wrong_at(r, graph->node[n], " never runs");
     for (int t = 0; t < graph->tensor_count; t++) {
         const struct place *place = &r->phase->place[t];
         if (graph->tensor[t]->kind == KIND_RESULT &&
@@ -599,34 +600,39 @@ static bool take_tables(struct replay *r)
 {
     const struct graph *graph = r->phase->graph;
     size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count, folds;
-    size_t instances = (size_t)r->phase->instance_count, tasks = longest_instruction(r->phase, &folds);
+    size_t instances = (size_t)r->phase->instance_count, instructions = (size_t)r->phase->instruction_count;
+    size_t tasks = longest_instruction(r->phase, &folds);
     r->copy = arena_array(&r->work, tensors, sizeof(*r->copy));
     r->version = arena_array(&r->work, tensors, sizeof(*r->version));
     r->expected = arena_array(&r->work, nodes * MOST_INPUTS, sizeof(*r->expected));
     r->ran = arena_array(&r->work, nodes, sizeof(*r->ran));
     r->access = arena_array(&r->work, tasks * (MOST_INPUTS + MOST_OUTPUTS + 1), sizeof(*r->access));
     r->fold = arena_array(&r->work, folds, sizeof(*r->fold));
-    r->coming = arena_array(&r->work, instances, sizeof(*r->coming));
-    r->going = arena_array(&r->work, instances, sizeof(*r->going));
-    return r->copy && r->version && r->expected && r->ran && r->access && r->fold && r->coming && r->going &&
-           take_alive(r) && take_offsets(r, &r->held, SPACE_ARENA) && take_offsets(r, &r->slices, SPACE_WORKER);
+    r->begins = arena_array(&r->work, instructions, sizeof(*r->begins));
+    r->ends = arena_array(&r->work, instructions, sizeof(*r->ends));
+    r->next_begin = arena_array(&r->work, instances, sizeof(*r->next_begin));
+    r->next_end = arena_array(&r->work, instances, sizeof(*r->next_end));
+    return r->copy && r->version && r->expected && r->ran && r->access && r->fold && r->begins && r->ends &&
+           r->next_begin && r->next_end && take_alive(r) && take_offsets(r, &r->held, SPACE_ARENA) &&
+           take_offsets(r, &r->slices, SPACE_WORKER);
 }
 
-static void order_instances(struct replay *r)
+/* Each list is in the order of the instances. */
+static void list_instances(struct replay *r)
 {
-    for (int k = 0; k < r->phase->instance_count; k++)
-        r->coming[k] = r->going[k] = &r->phase->instance[k];
-    if (!r->phase->instance_count)
-        return;
-    qsort(r->coming, (size_t)r->phase->instance_count, sizeof(*r->coming), first_order);
-    qsort(r->going, (size_t)r->phase->instance_count, sizeof(*r->going), last_order);
+    for (int k = r->phase->instance_count - 1; k >= 0; k--) {
+        const struct instance *instance = &r->phase->instance[k];
+        r->next_begin[k] = r->begins[instance->first];
+        r->next_end[k] = r->ends[instance->last];
+        r->begins[instance->first] = r->ends[instance->last] = k + 1;
+    }
 }
 
 static plim_status replay_graph(struct replay *r)
 {
     if (!take_tables(r))
         return program_refused(r->program, r->error);
-    order_instances(r);
+    list_instances(r);
     expect_versions(r);
     TRY(start_copies(r));
     for (int i = 0; i < r->phase->instruction_count; i++)

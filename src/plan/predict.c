@@ -28,8 +28,9 @@ void program_arena_tags(uint64_t by_tag[TAG_COUNT], const char **peak_at, const 
 
 void program_predict(struct prediction *out, const struct program *program, const uint64_t outside[TAG_COUNT])
 {
-    program_arena_tags(out->by_tag, &out->peak_at, program);
-    out->peak = 0;
+    *out = (struct prediction){.peak_at = "reading"};
+    if (program)
+        program_arena_tags(out->by_tag, &out->peak_at, program);
     for (int tag = 0; tag < TAG_COUNT; tag++) {
         out->by_tag[tag] = add_most(out->by_tag[tag], outside[tag]);
         out->peak = add_most(out->peak, out->by_tag[tag]);

@@ -15,7 +15,7 @@ struct origin {
 };
 
 static plim_status open_origin(struct origin *origin, const char *path, const struct build *build,
-                               struct budget *budget, struct scratch *scratch, plim_error *error)
+                               struct budget *budget, struct scratch_disk *scratch, plim_error *error)
 {
     *origin = (struct origin){.path = path, .build = build};
     arena_init(&origin->arena, budget, TAG_CHECKPOINT);
@@ -30,8 +30,7 @@ static void close_origin(struct origin *origin)
     arena_release(&origin->arena);
 }
 
-/* The model's weight of this name; persistent tensors come in the order of the weights. */
-static const struct weight *weight_named(const struct build *build, const char *name, int *guess)
+const struct weight *weight_named(const struct build *build, const char *name, int *guess)
 {
     for (int i = 0; i < build->weight_count; i++) {
         int at = (*guess + i) % build->weight_count;
@@ -79,11 +78,11 @@ static plim_status each_weight(const struct origin *origin, const struct program
 }
 
 plim_status keras_weights_check(uint64_t *cost, const char *path, const struct program *program,
-                                const struct build *build, struct budget *budget, struct scratch *scratch,
+                                const struct build *build, struct budget *budget, struct scratch_disk *scratch,
                                 plim_error *error)
 {
     struct origin origin;
-    struct scratch looked = *scratch; /* what is unpacked now is given back */
+    struct scratch_disk looked = *scratch; /* what is unpacked now is given back */
     uint64_t before = budget_figures(budget).now;
     plim_status status = open_origin(&origin, path, build, budget, &looked, error);
     if (status == PLIM_OK)
@@ -94,10 +93,10 @@ plim_status keras_weights_check(uint64_t *cost, const char *path, const struct p
 }
 
 plim_status keras_weights_load(const char *path, struct machine *machine, const struct build *build,
-                               struct scratch *scratch, plim_error *error)
+                               struct scratch_disk *scratch, plim_error *error)
 {
     struct origin origin;
-    struct scratch used = *scratch;
+    struct scratch_disk used = *scratch;
     plim_status status = open_origin(&origin, path, build, machine->budget, &used, error);
     if (status == PLIM_OK)
         status = each_weight(&origin, machine->program, NULL, error);

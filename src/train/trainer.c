@@ -51,16 +51,6 @@ struct run {
 
 /* ---- first values ---- */
 
-static const struct weight *find_weight(const struct build *build, const char *name, int guess)
-{
-    if (guess < build->weight_count && strcmp(build->weight[guess].name, name) == 0)
-        return &build->weight[guess];
-    for (int i = 0; i < build->weight_count; i++)
-        if (strcmp(build->weight[i].name, name) == 0)
-            return &build->weight[i];
-    return NULL;
-}
-
 plim_status trainer_initialize(struct trainer *trainer, plim_error *error)
 {
     const struct program *program = trainer->machine.program;
@@ -70,7 +60,7 @@ plim_status trainer_initialize(struct trainer *trainer, plim_error *error)
         void *data = persistent_data(&trainer->machine, i);
         int64_t count = shape_count(&tensor->shape);
         if (tensor->kind == KIND_WEIGHT) {
-            const struct weight *weight = find_weight(trainer->build, tensor->name, guess++);
+            const struct weight *weight = weight_named(trainer->build, tensor->name, &guess);
             if (!weight)
                 return fail(error, PLIM_INTERNAL, "the plan has a weight '%s', the model has none", tensor->name);
             initializer_fill(data, tensor->type, count, &weight->initializer, trainer->options.seed, tensor->name);

@@ -80,10 +80,13 @@ plim_status weights_load(const char *path, struct machine *machine, plim_error *
 
 /* ---- keras_weights.c: the same for .keras files (formats/weights/keras_file.h), for the model's weights only ---- */
 plim_status keras_weights_check(uint64_t *cost, const char *path, const struct program *program,
-                                const struct build *build, struct budget *budget, struct scratch *scratch,
+                                const struct build *build, struct budget *budget, struct scratch_disk *scratch,
                                 plim_error *error);
 plim_status keras_weights_load(const char *path, struct machine *machine, const struct build *build,
-                               struct scratch *scratch, plim_error *error);
+                               struct scratch_disk *scratch, plim_error *error);
+/* The model's weight of this name, or NULL. *guess: where to look first, because persistent tensors come in the order of
+   the weights; 0 at first. */
+const struct weight *weight_named(const struct build *build, const char *name, int *guess);
 
 /* ---- checkpoint_folder.c ---- */
 /* The newest checkpoint of this run, the one before it, and the last checkpoint of the previous run. */
@@ -153,7 +156,7 @@ struct trainer {
     struct model_tensors train_tensors, evaluate_tensors;
     struct dataset *train, *validation; /* borrowed */
     struct iterator *train_iterator, *validation_iterator;
-    struct scratch *scratch;
+    struct scratch_disk *scratch;
     const struct tensor *remembered; /* a state with one row per sample, or NULL; set when the run begins */
     struct trainer_options options;
     struct position position;

@@ -5,6 +5,7 @@
    with them) fit in half of a nominal L2. Units: enough for
    parallel work, few enough that partial sums stay cheap. Both are functions of shape
    alone, for the order of additions hangs on them. */
+#include "base/numbers/minmax.h"
 #include "transform/chain_work.h"
 #include "transform/in_place.h"
 
@@ -19,11 +20,6 @@
 static int64_t divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 static int64_t greatest_divisor(int64_t a, int64_t b)
@@ -190,14 +186,14 @@ static void chain_size(struct chain *chain, const struct chain_work *work)
     int64_t grain = common_grain(work, chain), extent = chain->extent;
     int64_t most = most_rows(bytes, extent);
     int64_t least = chain->by_sample || extent < FEW_ROWS ? 1 : LEAST_ROWS;
-    int64_t unit = divide_up(extent, smaller(units_wanted(sum, partial_bytes), divide_up(extent, least)));
+    int64_t unit = divide_up(extent, min_i64(units_wanted(sum, partial_bytes), divide_up(extent, least)));
     int64_t slices = divide_up(unit, most < 1 ? 1 : most);
     int64_t slice = divide_up(unit, slices);
     if (slice >= 4 * EVEN_ROWS && EVEN_ROWS % grain == 0)
         grain = EVEN_ROWS;
     slice = divide_up(slice, grain) * grain;
-    chain->slice = smaller(slice, extent);
-    chain->unit = smaller(divide_up(unit, slice) * slice, divide_up(extent, chain->slice) * chain->slice);
+    chain->slice = min_i64(slice, extent);
+    chain->unit = min_i64(divide_up(unit, slice) * slice, divide_up(extent, chain->slice) * chain->slice);
     chain->units = (int)divide_up(extent, chain->unit);
 }
 

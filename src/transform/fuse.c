@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory/work.h"
+#include "base/numbers/count.h"
 #include "transform/fuse_own.h"
 
 static plim_status refused(struct fusion *fusion)
@@ -114,7 +115,7 @@ static const struct {
 
 static enum activation *activation_of(const struct op *op, void *attributes, enum activation wanted)
 {
-    for (size_t i = 0; i < sizeof(hosts) / sizeof(*hosts); i++)
+    for (size_t i = 0; i < COUNT(hosts); i++)
         if (hosts[i].op == op && (wanted == ACTIVATION_RELU || hosts[i].relu6))
             return (enum activation *)((char *)attributes + hosts[i].activation);
     return NULL;

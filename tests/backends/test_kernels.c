@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/gemm/gemm_tiles.h"
+#include "base/numbers/count.h"
 #include "kernel_check.h"
 
 #define BATCH 7
@@ -19,7 +20,6 @@
 #define MUCH_WORK 2e5
 
 static const enum type types[] = {TYPE_F32, TYPE_F16, TYPE_BF16};
-#define TYPES (sizeof types / sizeof *types)
 
 static void check_examples(struct bench *bench, const struct op *op, enum type type)
 {
@@ -45,7 +45,7 @@ static void check_op(const struct op *op)
         if (!cpu_choices[i].supported())
             continue;
         bench_open(&bench, cpu_choices[i].variant, 2);
-        for (size_t k = 0; k < (op->wide_only ? 1 : TYPES); k++)
+        for (size_t k = 0; k < (op->wide_only ? 1 : COUNT(types)); k++)
             check_examples(&bench, op, types[k]);
         bench_close(&bench);
     }
@@ -69,21 +69,21 @@ static void nothing_falls_to_the_reference(void **state)
     struct bench bench;
     struct fixture fixture;
     bench_open(&bench, NULL, 2);
-    for (int i = 0; i < all_ops_count * (int)TYPES; i++) {
-        const struct op *op = all_ops[i / (int)TYPES];
-        if (i % (int)TYPES && op->wide_only)
+    for (int i = 0; i < all_ops_count * (int)COUNT(types); i++) {
+        const struct op *op = all_ops[i / (int)COUNT(types)];
+        if (i % (int)COUNT(types) && op->wide_only)
             continue;
-        assert_true(fixture_init(&fixture, op, 0, types[i % (int)TYPES], BATCH));
+        assert_true(fixture_init(&fixture, op, 0, types[i % (int)COUNT(types)], BATCH));
         bool batched = fixture.node->output_count && fixture.node->output[0]->batched;
         for (int k = 0; k < fixture.node->input_count; k++)
             batched |= fixture.node->input[k] && fixture.node->input[k]->batched;
-        if (i % (int)TYPES && !batched) { /* weights, their states and updates are never small */
+        if (i % (int)COUNT(types) && !batched) { /* weights, their states and updates are never small */
             fixture_release(&fixture);
             continue;
         }
         const struct kernel *kernel = kernel_of(&bench, fixture.node, 2, BATCH);
         if (strcmp(kernel->implementation, "reference") == 0)
-            fail_msg("%s of %s is run by its reference", op->name, type_name(types[i % (int)TYPES]));
+            fail_msg("%s of %s is run by its reference", op->name, type_name(types[i % (int)COUNT(types)]));
         fixture_release(&fixture);
     }
     bench_close(&bench);
@@ -136,9 +136,9 @@ static void runs_of_elements(void **state)
         if (!cpu_choices[v].supported())
             continue;
         bench_open(&bench, cpu_choices[v].variant, 2);
-        for (int i = 0; i < all_ops_count * (int)TYPES; i++)
-            if (i % (int)TYPES == 0 || !all_ops[i / (int)TYPES]->wide_only)
-                check_runs(&bench, all_ops[i / (int)TYPES], types[i % (int)TYPES], &found);
+        for (int i = 0; i < all_ops_count * (int)COUNT(types); i++)
+            if (i % (int)COUNT(types) == 0 || !all_ops[i / (int)COUNT(types)]->wide_only)
+                check_runs(&bench, all_ops[i / (int)COUNT(types)], types[i % (int)COUNT(types)], &found);
         bench_close(&bench);
     }
     assert_true(found > 100); /* activations, their gradients, arithmetic */
@@ -247,7 +247,7 @@ static const struct matmul_case matmul_cases[] = {
 static void dense_layers(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof matmul_cases / sizeof *matmul_cases; i++)
+    for (size_t i = 0; i < COUNT(matmul_cases); i++)
         check_built(build_matmul, &matmul_cases[i]);
 }
 
@@ -259,7 +259,7 @@ static const struct matmul_case weight_gradient_cases[] = {
 static void dense_weight_gradients(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof weight_gradient_cases / sizeof *weight_gradient_cases; i++)
+    for (size_t i = 0; i < COUNT(weight_gradient_cases); i++)
         check_built(build_weight_gradient, &weight_gradient_cases[i]);
 }
 
@@ -270,7 +270,7 @@ static void cuts_keep_bits(void **state)
     struct bench bench;
     struct fixture whole, cut;
     bench_open(&bench, NULL, 2);
-    for (size_t i = 0; i < 2 * sizeof matmul_cases / sizeof *matmul_cases; i++) {
+    for (size_t i = 0; i < 2 * COUNT(matmul_cases); i++) {
         const struct matmul_case *c = &matmul_cases[i / 2];
         build_typed_matmul(&whole, c, i % 2 ? TYPE_BF16 : TYPE_F32);
         build_typed_matmul(&cut, c, i % 2 ? TYPE_BF16 : TYPE_F32);
@@ -337,7 +337,7 @@ static void columns_take_every_convolution(void **state)
         only.entry = only.fallback;
         only.entry_count = only.fallback_count;
         bench_open(&bench, &only, 2);
-        for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+        for (size_t k = 0; k < COUNT(ops); k++) {
             assert_true(fixture_init(&fixture, ops[k], 0, TYPE_F32, BATCH));
             assert_string_equal(kernel_of(&bench, fixture.node, 2, BATCH)->implementation, only.implementation);
             fixture_release(&fixture);
@@ -359,7 +359,7 @@ static void in_place_is_the_same(void **state)
     struct fixture apart, placed;
     struct call call;
     bench_open(&bench, NULL, 2);
-    for (size_t i = 0; i < sizeof in_place_ops / sizeof *in_place_ops; i++) {
+    for (size_t i = 0; i < COUNT(in_place_ops); i++) {
         assert_true(fixture_init(&apart, in_place_ops[i], 0, TYPE_F32, BATCH));
         assert_true(fixture_init(&placed, in_place_ops[i], 0, TYPE_F32, BATCH));
         fixture_fill(&apart, 6);
@@ -465,8 +465,8 @@ static void tiles_have_room_for_fewer_steps(void **state)
 {
     static const int64_t columns[] = {1, 32, 100, 512, 768, 3072}, steps[] = {1, 31, 512, 4800, 5120, 20000};
     (void)state;
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-        for (size_t j = 0; j < sizeof steps / sizeof *steps; j++)
+    for (size_t i = 0; i < COUNT(columns); i++)
+        for (size_t j = 0; j < COUNT(steps); j++)
             for (int64_t k = 1; k <= steps[j]; k++) {
                 int64_t used = (tile_columns(columns[i], k) + TILE_BLOCK) * tile_padded(k) * 2;
                 assert_true(used + TILE_BLOCK * TILE_BLOCK * 4 <= tile_room_bytes(columns[i], steps[j], false));

@@ -10,6 +10,7 @@
 
 #include "backends/cpu/gemm/gemm_tiles.h"
 #include "backends/cpu/gemm/tile_pairs.h"
+#include "base/numbers/count.h"
 #include "base/threads/workers.h"
 #include "kernel_check.h"
 #include "model_convolutions.h"
@@ -135,7 +136,7 @@ static void points_of_many_channels(void **state)
         {6, 5, 3, 1, 800, 700, false},
     };
     for (int v = 0; v < cpu_choices_count; v++)
-        for (size_t i = 0; cpu_choices[v].supported() && i < sizeof cases / sizeof *cases; i++) {
+        for (size_t i = 0; cpu_choices[v].supported() && i < COUNT(cases); i++) {
             const struct cpu_variant *variant = cpu_choices[v].variant;
             check_points(variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
             check_points(variant, &op_conv2d_weight_gradient, &cases[i], i ? 3 : 2);
@@ -156,7 +157,7 @@ static void lines_that_a_stride_leaves(void **state)
         {2, 62, 1, 2, 150, 130, true},
     };
     for (int v = 0; v < cpu_choices_count; v++)
-        for (size_t i = 0; cpu_choices[v].supported() && i < sizeof cases / sizeof *cases; i++)
+        for (size_t i = 0; cpu_choices[v].supported() && i < COUNT(cases); i++)
             check_points(cpu_choices[v].variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
 }
 
@@ -171,7 +172,7 @@ static void a_vector_and_a_half_of_channels(void **state)
     for (int v = 0; v < cpu_choices_count; v++) {
         const struct cpu_variant *variant = cpu_choices[v].variant;
         int64_t lanes = 0;
-        for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        for (size_t i = 0; i < COUNT(widths); i++)
             lanes = widths[i].variant == variant ? widths[i].lanes : lanes;
         assert_true(lanes > 0);
         const struct point_case few = {5, 7, 1, 1, 4 * lanes, lanes * 3 / 2, true};
@@ -252,7 +253,7 @@ static void weights_of_many_taps(void **state)
         {5, 9, {2, 3}, 300, 896, {{2, 3}, {6, 0, 0, 4}, {0, 1}, ACTIVATION_NONE}, false},
         {29, 9, {1, 2}, 1024, 256, {{1, 1}, {0, 0, 1, 0}, {0}, ACTIVATION_NONE}, true},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         check_taps(&cases[i], i % 2 ? 3 : 2);
 }
 
@@ -294,7 +295,7 @@ static void small_floats_with_zeros_around(void **state)
     struct bench bench;
     struct fixture fast, exact;
     bench_open(&bench, NULL, 2);
-    for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < 3 * COUNT(cases); i++) {
         build_small_taps(&fast, &cases[i / 3], ops[i % 3]);
         build_small_taps(&exact, &cases[i / 3], ops[i % 3]);
 #ifdef __x86_64__
@@ -361,11 +362,11 @@ static void blocks_of_pairs(void **state)
     float sums[32 * 32];
     if (!__builtin_cpu_supports("avx512bf16"))
         skip();
-    for (size_t i = 0; i < sizeof a / sizeof *a; i++)
+    for (size_t i = 0; i < COUNT(a); i++)
         a[i] = (uint16_t)((i % 3 ? 0x3f80 : 0xbf00) + i * 7 % 64); /* about 1 and -1/2 */
-    for (size_t i = 0; i < sizeof b / sizeof *b; i++)
+    for (size_t i = 0; i < COUNT(b); i++)
         b[i] = (uint16_t)((i % 5 ? 0x3f00 : 0xbf80) + i * 5 % 64);
-    for (size_t k = 0; k < 6 * sizeof wanted / sizeof *wanted; k++) {
+    for (size_t k = 0; k < 6 * COUNT(wanted); k++) {
         size_t w = k / 6;
         const struct tile_pairs t = {a,
                                      ROW,

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
+#include "base/numbers/count.h"
 #include "kernel_bench.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
@@ -131,7 +132,7 @@ static void little_address_space_is_an_error(void **state)
 static void no_failed_allocation_changes_the_kernel(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++) {
+    for (size_t i = 0; i < COUNT(convolutions); i++) {
         bool reached = true;
         int nth = 0;
         while (reached) {
@@ -156,7 +157,7 @@ static void no_failed_allocation_changes_the_kernel(void **state)
 static void a_kernel_that_cannot_run_says_so(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++) {
+    for (size_t i = 0; i < COUNT(convolutions); i++) {
         struct guest guest;
         const struct kernel *kernel = NULL;
         plim_error error = {0};

@@ -16,6 +16,7 @@
 #include "base/memory/arena.h"
 #include "base/memory/budget.h"
 #include "base/memory/limits.h"
+#include "base/numbers/count.h"
 
 #define MIB ((uint64_t)1024 * 1024)
 
@@ -50,7 +51,7 @@ static void blocks_are_zeroed_aligned_and_counted(void **state)
     struct budget *budget = make(BUDGET_UNLIMITED);
     uint64_t own = now(budget);
     assert_true(own > 0);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         unsigned char *block = budget_take(budget, TAG_WEIGHTS, sizes[i]);
         assert_non_null(block);
         assert_int_equal((uintptr_t)block % 64, 0);
@@ -63,7 +64,7 @@ static void blocks_are_zeroed_aligned_and_counted(void **state)
         budget_give(budget, TAG_WEIGHTS, block, sizes[i]);
         assert_int_equal(now(budget), own);
     }
-    assert_int_equal(budget_figures(budget).takes, sizeof sizes / sizeof *sizes);
+    assert_int_equal(budget_figures(budget).takes, COUNT(sizes));
     budget_give(budget, TAG_WEIGHTS, NULL, 17);
     assert_int_equal(now(budget), own);
     budget_free(budget);

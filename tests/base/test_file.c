@@ -17,8 +17,10 @@
 
 #include <cmocka.h>
 
+#include "await.h"
 #include "base/fault.h"
 #include "base/files/file.h"
+#include "base/numbers/count.h"
 
 #define DATA_BYTES 100000
 
@@ -222,7 +224,7 @@ static void whole_files_are_loaded_up_to_a_cap(void **state)
     char *text = NULL;
     size_t bytes = 0;
     static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 20000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         write_file(room, "a", room->data, sizes[i]);
         assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "a", sizes[i], &error), PLIM_OK);
         assert_int_equal(bytes, sizes[i]);
@@ -384,7 +386,8 @@ static void a_descriptor_that_does_not_wait_is_waited_for(void **state)
         continue;
     pid_t reader = fork();
     if (reader == 0) {
-        usleep(20000);
+        pid_t writer = getppid();
+        await(process_sleeps, &writer);
         while (read(ends[0], block, sizeof block) == sizeof block)
             continue;
         _exit(memcmp(block, "a line", 6) == 0 ? 0 : 1);
@@ -613,7 +616,7 @@ static void every_call_may_fail(void **state)
     static const unsigned sites[] = {FAULT_ALLOCATE, FAULT_OPEN,   FAULT_READ, FAULT_WRITE,
                                      FAULT_SYNC,     FAULT_RENAME, FAULT_STAT};
     int total = 0;
-    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
+    for (size_t i = 0; i < COUNT(sites); i++) {
         int once = sweep(room, sites[i], false, EIO);
         assert_true(once >= 1);
         assert_int_equal(sweep(room, sites[i], true, EIO), once);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "base/numbers/random.h"
 #include "base/text/json.h"
 
@@ -189,7 +190,7 @@ static void accepts_json(void **state)
         "{\"\":{\"\":[{}]}}",
         "1e999",
     };
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    for (size_t i = 0; i < COUNT(good); i++)
         if (read_all(good[i], strlen(good[i]), NULL) != PLIM_OK)
             fail_msg("refused: %s", good[i]);
 }
@@ -250,7 +251,7 @@ static void refuses_what_is_not_json(void **state)
         {"\"\\", 2},
         {"\"\\u12", 3},
     };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         plim_error error = {0};
         char where[32];
         if (read_all(bad[i].text, strlen(bad[i].text), &error) != PLIM_BAD_DATA)
@@ -397,12 +398,12 @@ static void whole_numbers_are_exact(void **state)
         "-1",          "0.5",  "9223372036854775808", "18446744073709551616",         "1e19",
         "1e999999999", "1e-1", "9007199254740992.5",  "1.00000000000000000000000001", "1e-999999999999"};
     int64_t value;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    for (size_t i = 0; i < COUNT(good); i++) {
         if (!whole(&value, good[i].text))
             fail_msg("%s is whole", good[i].text);
         assert_true(value == good[i].value);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         if (whole(&value, bad[i]))
             fail_msg("%s is not whole", bad[i]);
 }

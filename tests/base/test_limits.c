@@ -15,6 +15,7 @@
 
 #include "base/fault.h"
 #include "base/memory/limits.h"
+#include "base/numbers/count.h"
 
 #include <cmocka.h> /* last: it has a macro fail() */
 
@@ -350,7 +351,7 @@ static void every_layout(void **state)
 {
     struct fixture *fixture = *state;
     uint64_t held = budget_figures(fixture->budget).now;
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+    for (size_t i = 0; i < COUNT(layouts); i++) {
         const struct layout *layout = &layouts[i];
         char root[80];
         struct limits limits = {.bytes = 77};
@@ -433,7 +434,7 @@ static void amounts_are_parsed(void **state)
     assert_true(automatic > bytes && automatic < most + most / 10);
     static const char *const bad[] = {"",     "0",  "0%",   "101%", "80 %",  "%",  "80%x",
                                       "lots", "-1", "AUTO", "0MiB", "48XiB", "16", "65535"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         plim_error error = {0};
         if (limits_parse(&bytes, &source, place, bad[i], fixture->budget, &error) != PLIM_USAGE)
             fail_msg("accepted: '%s'", bad[i]);

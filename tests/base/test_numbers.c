@@ -43,7 +43,7 @@ static int set_up(void **state)
 {
     static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "nl_NL.UTF-8", "it_IT.UTF-8"};
     struct host *host = calloc(1, sizeof *host);
-    for (size_t i = 0; i < sizeof names / sizeof *names && !host->comma; i++)
+    for (size_t i = 0; i < COUNT(names) && !host->comma; i++)
         host->comma = setlocale(LC_ALL, names[i]) != NULL;
     if (!host->comma)
         host->comma = make_comma(host->folder);

@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
+#include "base/numbers/count.h"
 #include "base/numbers/random.h"
 
 static void check_block(uint64_t seed, uint64_t stream, uint64_t index, const uint32_t expected[4])
@@ -122,7 +122,7 @@ static void permutation_is_a_bijection(void **state)
         for (uint64_t seed = 0; seed < 4; seed++)
             check_bijection(n, seed);
     const uint64_t sizes[] = {1023, 1024, 1025, 4095, 4096, 4097, 10007, 60000, 65535, 65536, 65537, 262147, 1000000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < COUNT(sizes); i++)
         check_bijection(sizes[i], i);
 }
 
@@ -140,7 +140,7 @@ static void large_permutations_do_not_collide(void **state)
     static uint64_t out[COUNT];
     const uint64_t sizes[] = {1000000007ull,     1ull << 32, (1ull << 32) + 15, 1ull << 40,
                               (1ull << 40) - 87, 1ull << 63, UINT64_MAX};
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    for (size_t s = 0; s < COUNT(sizes); s++) {
         struct permutation permutation;
         permutation_init(&permutation, sizes[s], s, 1);
         for (uint64_t i = 0; i < COUNT; i++) {
@@ -179,7 +179,7 @@ static void positions_are_treated_alike(void **state)
 {
     (void)state;
     const uint64_t sizes[] = {2, 3, 4, 5, 7, 8, 16, 31, 64, 100};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < COUNT(sizes); i++)
         check_uniform(sizes[i], 20000);
 }
 
@@ -225,23 +225,6 @@ static void order_is_lost(void **state)
     assert_true(correlation > -0.02 && correlation < 0.02);
 }
 
-/* A figure for people: tests on a busy machine cannot hold a bar of time. */
-static void print_cost(void **state)
-{
-    (void)state;
-    struct permutation permutation;
-    permutation_init(&permutation, 1000000007ull, 7, 1);
-    struct timespec from, to;
-    uint64_t at = 0;
-    clock_gettime(CLOCK_MONOTONIC, &from);
-    for (int i = 0; i < 1000000; i++)
-        at = permutation_at(&permutation, at);
-    clock_gettime(CLOCK_MONOTONIC, &to);
-    double ns = (double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec);
-    print_message("permutation of 1e9+7: %.1f ns an index, each waiting for the last (%llu)\n", ns / 1e6,
-                  (unsigned long long)at);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,7 +238,6 @@ int main(void)
         cmocka_unit_test(positions_are_treated_alike),
         cmocka_unit_test(every_small_order_comes_up),
         cmocka_unit_test(order_is_lost),
-        cmocka_unit_test(print_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "base/files/file.h"
 #include "base/files/read_queue.h"
+#include "base/numbers/count.h"
 #include "format_files.h"
 
 #define FILE_BYTES 300001
@@ -48,7 +49,7 @@ static void odd_ranges(void **state)
                   {299008, FILE_BYTES - 299008}};
     struct budget *budget = new_budget();
     (void)state;
-    for (size_t r = 0; r < sizeof ranges / sizeof ranges[0]; r++) {
+    for (size_t r = 0; r < COUNT(ranges); r++) {
         struct read_queue queue;
         struct read_done done[READ_QUEUE_DEPTH];
         struct file *file = open_cold(budget, "cold");

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/numbers/count.h"
 #include "base/sets/least_tree.h"
 #include "base/sets/names.h"
 #include "base/sets/number_set.h"
@@ -15,7 +16,6 @@
 #define ROUNDS 3000
 
 static const int sizes[] = {1, 2, 63, 64, 65, 127, 4095, 4096, 4097, MOST};
-#define SIZES ((int)(sizeof sizes / sizeof *sizes))
 
 static uint32_t next_random(uint32_t *state)
 {
@@ -34,7 +34,7 @@ static struct budget *open_arena(struct arena *arena)
 static void numbers_are_found_both_ways(void **state)
 {
     (void)state;
-    for (int s = 0; s < SIZES; s++) {
+    for (int s = 0; s < COUNT(sizes); s++) {
         struct arena arena;
         struct budget *budget = open_arena(&arena);
         struct number_set set;
@@ -64,7 +64,7 @@ static void numbers_are_found_both_ways(void **state)
 static void the_first_that_is_least_is_found(void **state)
 {
     (void)state;
-    for (int s = 0; s < SIZES; s++) {
+    for (int s = 0; s < COUNT(sizes); s++) {
         struct arena arena;
         struct budget *budget = open_arena(&arena);
         struct least_tree tree;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
+#include "base/numbers/count.h"
 #include "base/text/text.h"
 
 static void text_grows(void **state)
@@ -74,7 +75,7 @@ static void sizes_for_people(void **state)
         {((uint64_t)1 << 40) - 1, "1.0 TiB"},
         {UINT64_MAX, "16.0 EiB"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char out[16];
         text_size(out, cases[i].bytes);
         assert_string_equal(out, cases[i].text);
@@ -96,7 +97,7 @@ static void counts_for_people(void **state)
         {12345678, "12,345,678"},
         {INT64_MIN, "-9,223,372,036,854,775,808"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char out[32];
         text_count(out, cases[i].value);
         assert_string_equal(out, cases[i].text);
@@ -144,12 +145,12 @@ static void sizes_are_parsed(void **state)
                                       "99999999999999999999999MiB",
                                       "1.1234567MiB",
                                       "15.99999999EiB"};
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    for (size_t i = 0; i < COUNT(good); i++) {
         uint64_t bytes = 77;
         assert_true(text_parse_size(&bytes, good[i].text));
         assert_int_equal(bytes, good[i].bytes);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         uint64_t bytes = 77;
         if (text_parse_size(&bytes, bad[i]))
             fail_msg("'%s' was taken for a size", bad[i]);
@@ -170,7 +171,7 @@ static void words_are_cut_between_characters(void **state)
                  {"größe", 4, "grö…"},  {"größe", 3, "gr…"},   {"ab", 1, "…"},          {"", 1, ""}};
     assert_int_equal(budget_make(&budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
     text_init(&text, budget, TAG_PLANNER);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         text_clear(&text);
         text_add_cut(&text, cases[i].words, cases[i].columns);
         assert_string_equal(text.data, cases[i].cut);
@@ -209,9 +210,9 @@ static void sizes_without_unit_are_seen(void **state)
     (void)state;
     static const char *const lacking[] = {"16", "1", "65535"}, *const whole[] = {"65536", "16B", "16MiB", "0",
                                                                                  "auto",  "80%", ""};
-    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++)
+    for (size_t i = 0; i < COUNT(lacking); i++)
         assert_true(text_lacks_unit(lacking[i]));
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+    for (size_t i = 0; i < COUNT(whole); i++)
         assert_false(text_lacks_unit(whole[i]));
 }
 
@@ -220,7 +221,7 @@ static const char *nearest(const char *word)
     static const char *const words[] = {
         "epochs", "optimizer", "shuffle", "batch",
         "map",    "prefetch",  "repeat",  "a_word_that_is_so_long_that_nobody_would_ever_want_to_type_it_by_hand"};
-    return text_nearest(word, words, sizeof words / sizeof *words);
+    return text_nearest(word, words, COUNT(words));
 }
 
 static void the_nearest_word_is_found(void **state)
@@ -270,8 +271,8 @@ static void another_word_is_no_neighbour(void **state)
         {"adamaxx", "adamax"},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        const char *found = text_nearest(pairs[i][0], words, sizeof words / sizeof *words);
+    for (size_t i = 0; i < COUNT(pairs); i++) {
+        const char *found = text_nearest(pairs[i][0], words, COUNT(words));
         if (!found != !pairs[i][1] || (found && strcmp(found, pairs[i][1]) != 0))
             fail_msg("%s: %s", pairs[i][0], found ? found : "nothing");
     }

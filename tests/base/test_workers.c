@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
+#include "base/numbers/count.h"
 #include "base/threads/queue.h"
 #include "base/threads/workers.h"
 
@@ -194,7 +195,7 @@ static void a_team_costs_what_it_says(void **state)
 {
     static const int workers[] = {1, 2, 70}; /* 70: the team itself is mapped */
     (void)state;
-    for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
+    for (size_t i = 0; i < COUNT(workers); i++) {
         struct budget *budget;
         struct team *team;
         assert_int_equal(budget_make(&budget, BUDGET_UNLIMITED, NULL), PLIM_OK);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/numbers/count.h"
 #include "base/numbers/random.h"
 #include "base/text/text.h"
 #include "base/text/yaml.h"
@@ -185,7 +186,7 @@ static void refusals_name_the_place(void **state)
         {"a: \"\\0\"\n", "job.yaml:1:4", "character 0"},
     };
     struct fixture *fixture = *state;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         struct yaml *root = NULL;
         plim_error error = {0};
         plim_status status = yaml_parse(&root, &fixture->arena, "job.yaml", bad[i].text, strlen(bad[i].text), &error);
@@ -252,7 +253,7 @@ static void check_keys(struct fixture *fixture, int count, int again)
 static void keys_are_unique_among_many(void **state)
 {
     static const int counts[] = {2, 63, 64, 65, 66, 100, 9000};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    for (size_t i = 0; i < COUNT(counts); i++) {
         check_keys(*state, counts[i], -1);
         check_keys(*state, counts[i], 0);
         check_keys(*state, counts[i], (counts[i] - 2) * 7919 % counts[i]);
@@ -287,7 +288,7 @@ static void nothing_is_printed(void **state)
     struct yaml *root;
     struct fixture *fixture = *state;
     static const char *const bad[] = {"a: [", "a: b: c", "\t x", "a: *b", "{", "%YAML 9.9\n---\na", "a: \"\\q\""};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         yaml_parse(&root, &fixture->arena, "x", bad[i], strlen(bad[i]), NULL);
     fflush(stderr);
     dup2(before, 2);
@@ -322,7 +323,7 @@ static void overrides_set_values(void **state)
     };
     static const char text[] = "t: {epochs: 5, o: }\np: [shuffle: exact, batch: 32, Flatten]\ns: [1, 2]\n";
     struct fixture *fixture = *state;
-    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+    for (size_t i = 0; i < COUNT(sets); i++) {
         struct yaml *root = parsed(fixture, text);
         plim_error error = {0};
         plim_status status = yaml_override(root, &fixture->arena, sets[i].assignment, &error);
@@ -370,7 +371,7 @@ static void bad_overrides_are_usage_errors(void **state)
         {"data.train.idx.99999999999999999999=1", "'99999999999999999999'", ""},
     };
     struct fixture *fixture = *state;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         struct yaml *root = parsed(fixture, job);
         plim_error error = {0};
         if (yaml_override(root, &fixture->arena, bad[i].assignment, &error) != PLIM_USAGE)

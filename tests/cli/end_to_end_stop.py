@@ -78,9 +78,7 @@ class Case(unittest.TestCase):
             try:
                 with open(f"/proc/{name}/cmdline", "rb") as f:
                     words = f.read().split(b"\0")
-                with open(f"/proc/{name}/stat") as f:
-                    state = f.read().rpartition(")")[2].split()[0]
-                found += words[:2] == [b"sleep", self.mark.encode()] and state != "Z"
+                found += words[:2] == [b"sleep", self.mark.encode()] and stat(name)[0] != "Z"
             except OSError:
                 pass
         return found
@@ -119,7 +117,7 @@ class Stop(Case):
                 steps = 0
                 while steps < 2:
                     steps += b'"event":"step"' in p.stdout.readline()
-                time.sleep(0.1)
+                self.until(lambda: sleeps(p.pid))
                 self.assertEqual(self.stop(p, sent), 7)
                 self.assertIn(b"--resume", p.stderr.read())
                 self.assertEqual(self.steps_kept(), 2)
@@ -158,7 +156,7 @@ class Stop(Case):
         self.job(COMMAND % (f"cat some.tfrecord; exec >&-; sleep {self.mark}", ""))
         p = self.start("train", "job.yaml")
         self.until(lambda: self.sleepers() == 1)
-        time.sleep(0.3)
+        self.until(lambda: sleeps(p.pid))
         self.assertEqual(self.stop(p), 7)
 
     def test_a_buffer_that_does_not_fill(self):
@@ -176,7 +174,7 @@ class Stop(Case):
         self.write("job.yaml", text.replace("model:", f"  validation: {COMMAND % (f'cat some.tfrecord; sleep {self.mark}', '')}\nmodel:"))
         p = self.start("train", "job.yaml")
         self.until(lambda: self.sleepers() == 1)
-        time.sleep(0.3)
+        self.until(lambda: sleeps(p.pid))
         self.assertEqual(self.stop(p), 7)
         self.assertEqual(self.steps_kept(), 500)
 
@@ -220,8 +218,7 @@ class Stop(Case):
         """A pattern of a thousand million names: nothing is written."""
         self.write("job.yaml", JOB % ("64GiB", '{text: {files: "a{000000000..999999999}"}, pipeline: [batch: 8]}', 1))
         p = self.start("train", "job.yaml")
-        self.until(lambda: catches(p.pid))
-        time.sleep(0.1)
+        self.until(lambda: catches(p.pid) and ticks(p.pid) >= 5)
         code = self.stop(p)
         said = p.stderr.read()
         if code != 4:  # the names may have filled the budget first
@@ -244,6 +241,24 @@ def catches(pid):
     with open(f"/proc/{pid}/status") as f:
         caught = next(line for line in f if line.startswith("SigCgt:")).split()[1]
     return int(caught, 16) >> (signal.SIGTERM - 1) & 1
+
+
+def stat(path):
+    """What /proc tells of a process or thread behind its name."""
+    with open(f"/proc/{path}/stat") as f:
+        return f.read().rpartition(")")[2].split()
+
+
+def sleeps(pid):
+    """Whether all threads of a process wait for something, and did so a moment before."""
+    def states():
+        return [stat(f"{pid}/task/{thread}")[0] for thread in os.listdir(f"/proc/{pid}/task")]
+    return "R" not in states() + states()
+
+
+def ticks(pid):
+    """Hundredths of a second that a process has computed for."""
+    return int(stat(pid)[11])
 
 
 class Children(Case):

@@ -3,9 +3,10 @@
 #include "format_files.h"
 #include "random_pipeline.h"
 
+#include "base/numbers/hash.h"
 #include "formats/containers/tar.h"
-#include "formats/records/record_file.h"
 #include "formats/records/record_frame.h"
+#include "formats/records/tfrecord_reader.h"
 #include "formats/tables/csv.h"
 
 #define RECORDS   200
@@ -18,13 +19,6 @@ struct list {
     uint64_t element[2 * RECORDS]; /* a hash of each */
     plim_error first;              /* error */
 };
-
-static uint64_t mix(uint64_t hash, const void *data, uint64_t bytes)
-{
-    for (uint64_t i = 0; i < bytes; i++)
-        hash = (hash ^ ((const uint8_t *)data)[i]) * 1099511628211u; /* FNV-1a */
-    return hash;
-}
 
 static void add(struct list *list, uint64_t hash)
 {
@@ -81,12 +75,12 @@ struct passage {
 
 static uint64_t hash_row(const struct batch *batch, const struct spec *spec, int64_t row)
 {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = FNV1A_START;
     for (int c = 0; c < spec->column_count; c++) {
         const struct column *column = &spec->column[c];
         const uint8_t *at = (const uint8_t *)batch->column[c] + (uint64_t)row * column->bytes;
         const struct string *string = (const struct string *)(const void *)at;
-        hash = column->type == TYPE_STRING ? mix(hash, string->data, string->bytes) : mix(hash, at, column->bytes);
+        hash = column->type == TYPE_STRING ? fnv1a(hash, string->data, string->bytes) : fnv1a(hash, at, column->bytes);
     }
     return hash;
 }
@@ -250,24 +244,24 @@ static size_t make_tfrecord(uint8_t *out)
 static void read_tfrecord(struct list *out, const char *path)
 {
     struct budget *budget = new_budget();
-    struct record_file *reader;
+    struct tfrecord_reader *reader;
     struct string records[16];
     int64_t count;
     uint64_t passed;
     plim_error error = {0};
-    assert_int_equal(record_file_open(&reader, budget, path, RECORD_BUFFER_BYTES, &error), PLIM_OK);
+    assert_int_equal(tfrecord_reader_open(&reader, budget, path, RECORD_BUFFER_BYTES, &error), PLIM_OK);
     for (;;) {
-        if (record_file_read(&count, records, reader, 16, NULL, &error) != PLIM_OK) {
+        if (tfrecord_reader_read(&count, records, reader, 16, NULL, &error) != PLIM_OK) {
             add_error(out, &error);
-            assert_int_equal(record_file_resync(&passed, reader, &error), PLIM_OK);
+            assert_int_equal(tfrecord_reader_resync(&passed, reader, &error), PLIM_OK);
             continue;
         }
         if (!count)
             break;
         for (int64_t i = 0; i < count; i++)
-            add(out, mix(14695981039346656037u, records[i].data, records[i].bytes));
+            add(out, fnv1a(FNV1A_START, records[i].data, records[i].bytes));
     }
-    record_file_close(reader);
+    tfrecord_reader_close(reader);
     end_budget(budget);
 }
 
@@ -283,7 +277,7 @@ static void undamaged_arrive(const struct list *list, size_t from, size_t to, in
         size_t end = begin + record_size(i) + RECORD_FRAME_BYTES;
         bool touched = from == to ? from > begin && from < end : from < end && to > begin;
         record_bytes(data, i);
-        uint64_t hash = mix(14695981039346656037u, data, record_size(i));
+        uint64_t hash = fnv1a(FNV1A_START, data, record_size(i));
         bool came = at < list->count && list->element[at] == hash;
         if (!came && !touched)
             fail_msg("round %d: record %lld is lost", round, (long long)i);
@@ -335,16 +329,16 @@ static void read_csv(struct list *out, const char *path)
         } row;
         void *to[] = {&row.id, &row.price, &row.name};
         const uint64_t stride[] = {8, 4, 16};
-        struct room room;
-        room_init(&room, memory, sizeof memory);
-        if (csv_read(&got, csv, 1, to, stride, &room, &error) != PLIM_OK) {
+        struct value_buffer values;
+        value_buffer_init(&values, memory, sizeof memory);
+        if (csv_read(&got, csv, 1, to, stride, &values, &error) != PLIM_OK) {
             add_error(out, &error);
             continue;
         }
         if (!got)
             break;
-        uint64_t hash = mix(mix(14695981039346656037u, &row.id, 8), &row.price, 4);
-        add(out, mix(hash, row.name.data, row.name.bytes));
+        uint64_t hash = fnv1a(fnv1a(FNV1A_START, &row.id, 8), &row.price, 4);
+        add(out, fnv1a(hash, row.name.data, row.name.bytes));
     }
     csv_close(csv);
     end_budget(budget);
@@ -401,27 +395,27 @@ static void read_tar(struct list *out, const char *path)
     plim_error error = {0};
     assert_int_equal(wds_open(&wds, budget, path, COMPRESSION_NONE, 1 << 20, &error), PLIM_OK);
     for (bool more = true, fits;;) {
-        struct room room;
+        struct value_buffer values;
         struct string text = {0}, digits = {0};
-        room_init(&room, memory, sizeof memory);
-        uint64_t at = byte_stream_at(wds_stream(wds));
+        value_buffer_init(&values, memory, sizeof memory);
+        uint64_t at = wds_stream(wds)->at;
         if (wds_next(&more, &sample, wds, &error) != PLIM_OK) {
             add_error(out, &error);
-            if (byte_stream_at(wds_stream(wds)) == at)
+            if (wds_stream(wds)->at == at)
                 break;
             continue;
         }
         if (!more)
             break;
-        if (wds_take(&fits, &digits, wds, "cls", &room, &error) != PLIM_OK ||
-            wds_take(&fits, &text, wds, "txt", &room, &error) != PLIM_OK) {
+        if (wds_take(&fits, &digits, wds, "cls", &values, &error) != PLIM_OK ||
+            wds_take(&fits, &text, wds, "txt", &values, &error) != PLIM_OK) {
             add_error(out, &error);
             continue;
         }
         if (!digits.data || !text.data)
             out->errors++; /* the source misses it */
         else
-            add(out, mix(mix(14695981039346656037u, digits.data, digits.bytes), text.data, text.bytes));
+            add(out, fnv1a(fnv1a(FNV1A_START, digits.data, digits.bytes), text.data, text.bytes));
     }
     wds_close(wds);
     end_budget(budget);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/numbers/count.h"
 #include "base/numbers/decimal.h"
 #include "formats/tables/csv.h"
 
@@ -50,26 +51,26 @@ static void add_value(char *out, size_t capacity, enum type type, const void *at
 
 /* All records as "1,61;!;2,62", `most` at a time; "none" without any. */
 static plim_status all_records(char *out, size_t capacity, struct budget *budget, const char *path,
-                               const struct csv_options *options, int64_t most, uint64_t room_bytes)
+                               const struct csv_options *options, int64_t most, uint64_t value_bytes)
 {
     static uint8_t room_memory[65536];
     _Alignas(16) uint8_t cells[8][ROWS * 16];
     void *to[8];
     uint64_t stride[8];
-    struct room room;
+    struct value_buffer values;
     struct csv *csv;
     int64_t got = 0;
     for (int64_t c = 0; c < options->column_count; c++) {
         to[c] = cells[c];
         stride[c] = 16;
     }
-    room_init(&room, room_memory, room_bytes);
+    value_buffer_init(&values, room_memory, value_bytes);
     out[0] = 0;
     TRY(csv_open(&csv, budget, path, options, NULL));
     uint64_t takes = budget_figures(budget).takes;
     for (;;) {
         plim_error error = {0};
-        plim_status status = csv_read(&got, csv, most, to, stride, &room, &error);
+        plim_status status = csv_read(&got, csv, most, to, stride, &values, &error);
         if (status != PLIM_OK) {
             assert_int_equal(status, PLIM_BAD_DATA);
             assert_non_null(strstr(error.where, ": byte "));
@@ -77,9 +78,9 @@ static plim_status all_records(char *out, size_t capacity, struct budget *budget
             snprintf(out + strlen(out), capacity - strlen(out), "%s!", out[0] ? ";" : "");
             continue;
         }
-        if (got == 0 && !room.wanted)
+        if (got == 0 && !values.wanted)
             break;
-        assert_true(got || room.used == 0);
+        assert_true(got || values.used == 0);
         for (int64_t i = 0; i < got; i++) {
             snprintf(out + strlen(out), capacity - strlen(out), "%s", out[0] ? ";" : "");
             for (int64_t c = 0; c < options->column_count; c++) {
@@ -89,8 +90,8 @@ static plim_status all_records(char *out, size_t capacity, struct budget *budget
             }
         }
         if (got == 0)
-            room.capacity *= 2; /* one record that does not fit: a larger room */
-        room_empty(&room);
+            values.capacity *= 2; /* one record that does not fit: a larger room */
+        value_buffer_empty(&values);
     }
     assert_int_equal(budget_figures(budget).takes, takes);
     csv_close(csv);
@@ -129,12 +130,12 @@ static void check_case(char *line)
     static const struct {
         size_t buffer;
         int64_t most;
-        uint64_t room;
+        uint64_t values;
     } ways[] = {{0, ROWS, 60000}, {0, 1, 60000}, {64, ROWS, 60000}, {65, 3, 8}};
-    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+    for (size_t w = 0; w < COUNT(ways); w++) {
         struct budget *budget = new_budget();
         options.buffer_bytes = ways[w].buffer;
-        assert_int_equal(all_records(got, sizeof got, budget, path, &options, ways[w].most, ways[w].room), PLIM_OK);
+        assert_int_equal(all_records(got, sizeof got, budget, path, &options, ways[w].most, ways[w].values), PLIM_OK);
         if (strcmp(got, line) != 0)
             print_error("%s %.*s (way %zu):\n got  %s\n want %s\n", types, (int)bytes, data, w, got, line);
         assert_string_equal(got, line);
@@ -193,7 +194,7 @@ static void errors_name_the_place(void **state)
     };
     struct csv_column columns[] = {{.type = TYPE_I32, .required = true}, {.type = TYPE_F32, .required = true}};
     struct csv_options options = {.columns = columns, .column_count = 2};
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+    for (size_t r = 0; r < COUNT(rows); r++) {
         int32_t a[4];
         float b[4];
         int64_t got;
@@ -243,36 +244,32 @@ static void names_and_places(void **state)
     (void)state;
     const char text[] = "a,\"b \"\"c\"\"\",d\n1,2,3\n4,5,6\n";
     uint8_t memory[64];
-    struct room room;
+    struct value_buffer values;
     struct string names[3];
     struct csv_column columns[3] = {{.type = TYPE_I32}, {.type = TYPE_I32}, {.type = TYPE_I32}};
     struct csv_options options = {.columns = columns, .column_count = 3, .header = true};
     struct csv *csv;
     struct budget *budget = new_budget();
-    int64_t count, got, record;
+    int64_t count, got;
     int32_t row[3];
     void *to[] = {&row[0], &row[1], &row[2]};
-    uint64_t stride[3] = {0}, at;
+    uint64_t stride[3] = {0};
     const char *path = write_file("n.csv", text, sizeof text - 1);
-    room_init(&room, memory, sizeof memory);
-    assert_int_equal(csv_names(names, &count, 3, budget, path, &options, &room, NULL), PLIM_OK);
+    value_buffer_init(&values, memory, sizeof memory);
+    assert_int_equal(csv_names(names, &count, 3, budget, path, &options, &values, NULL), PLIM_OK);
     assert_int_equal(count, 3);
     assert_int_equal(names[1].bytes, 5);
     assert_memory_equal(names[1].data, "b \"c\"", 5);
-    assert_int_equal(csv_names(names, &count, 2, budget, path, &options, &room, NULL), PLIM_BAD_DATA);
-    room_init(&room, memory, 3);
-    assert_int_equal(csv_names(names, &count, 3, budget, path, &options, &room, NULL), PLIM_BAD_DATA);
-    /* Stop, and go on. */
+    assert_int_equal(csv_names(names, &count, 2, budget, path, &options, &values, NULL), PLIM_BAD_DATA);
+    value_buffer_init(&values, memory, 3);
+    assert_int_equal(csv_names(names, &count, 3, budget, path, &options, &values, NULL), PLIM_BAD_DATA);
     assert_int_equal(csv_open(&csv, budget, path, &options, NULL), PLIM_OK);
     assert_int_equal(csv_read(&got, csv, 1, to, stride, NULL, NULL), PLIM_OK);
-    at = csv_at(csv, &record);
-    assert_int_equal(record, 1);
+    assert_int_equal(csv_at(csv), sizeof text - 1 - 6);
     assert_int_equal(csv_read(&got, csv, 1, to, stride, NULL, NULL), PLIM_OK);
     assert_int_equal(row[1], 5);
     assert_int_equal(csv_read(&got, csv, 1, to, stride, NULL, NULL), PLIM_OK);
     assert_int_equal(got, 0);
-    assert_int_equal(csv_seek(csv, at, record, NULL), PLIM_OK);
-    assert_int_equal(csv_read(&got, csv, 1, to, stride, NULL, NULL), PLIM_OK);
     assert_int_equal(row[2], 6);
     csv_close(csv);
     end_budget(budget);
@@ -287,7 +284,7 @@ static void records_without_end(void **state)
     struct csv_column column = {.type = TYPE_STRING};
     struct csv_options options = {.columns = &column, .column_count = 1, .buffer_bytes = 1024};
     struct csv *csv;
-    struct room room;
+    struct value_buffer values;
     struct string out[4];
     uint64_t stride = sizeof *out;
     uint8_t memory[2048];
@@ -297,13 +294,13 @@ static void records_without_end(void **state)
     memset(text, '\n', sizeof text);
     memcpy(text, "ok\n\"open", 8);
     const char *path = write_file("q.csv", text, sizeof text);
-    room_init(&room, memory, sizeof memory);
+    value_buffer_init(&values, memory, sizeof memory);
     assert_int_equal(csv_open(&csv, budget, path, &options, NULL), PLIM_OK);
-    assert_int_equal(csv_read(&got, csv, 4, (void *[]){out}, &stride, &room, NULL), PLIM_OK);
+    assert_int_equal(csv_read(&got, csv, 4, (void *[]){out}, &stride, &values, NULL), PLIM_OK);
     assert_int_equal(got, 1);
-    assert_int_equal(csv_read(&got, csv, 4, (void *[]){out}, &stride, &room, &error), PLIM_BAD_DATA);
+    assert_int_equal(csv_read(&got, csv, 4, (void *[]){out}, &stride, &values, &error), PLIM_BAD_DATA);
     assert_non_null(strstr(error.message, "record 1 is longer than 1024 bytes"));
-    assert_int_equal(csv_read(&got, csv, 4, (void *[]){out}, &stride, &room, NULL), PLIM_OK);
+    assert_int_equal(csv_read(&got, csv, 4, (void *[]){out}, &stride, &values, NULL), PLIM_OK);
     assert_int_equal(got, 0);
     csv_close(csv);
     end_budget(budget);
@@ -338,7 +335,7 @@ static void faults_come_through(void **state)
     static const unsigned sites[] = {FAULT_OPEN, FAULT_READ, FAULT_ALLOCATE};
     struct csv_column columns[] = {{.type = TYPE_I32}, {.type = TYPE_STRING, .text = "none"}};
     struct csv_options options = {.columns = columns, .column_count = 2, .select = (int64_t[]){0, 1}, .na_value = "NA"};
-    for (size_t s = 0; s < sizeof sites / sizeof *sites; s++)
+    for (size_t s = 0; s < COUNT(sites); s++)
         for (int nth = 1;; nth++) {
             struct budget *budget = new_budget();
             struct csv *csv;
@@ -395,7 +392,7 @@ static void numbers_are_exact(void **state)
     }
     double value;
     static const char *const bad[] = {"", " 1", "1 ", "1x", "e5", ".", "+-1", "1e", "--1", "0x", "1e5.5"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         assert_false(decimal_double(&value, bad[i], strlen(bad[i])));
     char many[1500];
     memset(many, '9', sizeof many);

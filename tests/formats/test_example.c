@@ -1,12 +1,13 @@
 /* test_example.c - serialized examples: TensorFlow's own, odd ones as TensorFlow judged them, damaged ones. */
 #include "format_files.h"
 
+#include "base/numbers/count.h"
 #include "formats/records/example.h"
-#include "formats/records/record_file.h"
+#include "formats/records/tfrecord_reader.h"
 
 #define ROOM_BYTES 65536
 
-static uint8_t room_bytes[ROOM_BYTES] __attribute__((aligned(ROOM_ALIGNMENT)));
+static uint8_t value_bytes[ROOM_BYTES] __attribute__((aligned(VALUE_ALIGNMENT)));
 
 static const char *golden(const char *name)
 {
@@ -16,13 +17,13 @@ static const char *golden(const char *name)
 }
 
 /* The records of a golden file: they lie in the reader's buffer. */
-static int64_t read_golden(struct string *records, int64_t most, struct record_file **reader, struct budget *budget,
+static int64_t read_golden(struct string *records, int64_t most, struct tfrecord_reader **reader, struct budget *budget,
                            const char *name)
 {
     int64_t count;
     plim_error error;
-    assert_int_equal(record_file_open(reader, budget, golden(name), 0, &error), PLIM_OK);
-    assert_int_equal(record_file_read(&count, records, *reader, most, NULL, &error), PLIM_OK);
+    assert_int_equal(tfrecord_reader_open(reader, budget, golden(name), 0, &error), PLIM_OK);
+    assert_int_equal(tfrecord_reader_read(&count, records, *reader, most, NULL, &error), PLIM_OK);
     assert_true(count < most);
     return count;
 }
@@ -49,13 +50,13 @@ struct rows {
     int64_t label[8];
 };
 
-static struct row_target into(struct rows *rows, void **to, uint64_t *stride, struct room *room)
+static struct row_target into(struct rows *rows, void **to, uint64_t *stride, struct value_buffer *values)
 {
     void *places[] = {rows->tags, rows->x, rows->name, rows->label, rows->pairs};
     uint64_t strides[] = {sizeof rows->tags[0], sizeof rows->x[0], sizeof rows->name[0], 8, sizeof rows->pairs[0]};
     memcpy(to, places, sizeof places);
     memcpy(stride, strides, sizeof strides);
-    return (struct row_target){.to = to, .stride = stride, .room = room};
+    return (struct row_target){.to = to, .stride = stride, .values = values};
 }
 
 static void parses_golden(void **state)
@@ -64,19 +65,19 @@ static void parses_golden(void **state)
     static const char *const names[] = {"records.tfrecord", "records_gzip.tfrecord", "records_zlib.tfrecord"};
     for (int f = 0; f < 3; f++) {
         struct budget *budget = new_budget();
-        struct record_file *reader;
+        struct tfrecord_reader *reader;
         struct example_parser *parser;
         struct string records[16];
         struct rows rows;
-        struct room room;
+        struct value_buffer values;
         void *to[5];
         uint64_t stride[5];
         int64_t done, count = read_golden(records, 16, &reader, budget, names[f]);
         plim_error error;
         assert_int_equal(count, 6);
         assert_int_equal(example_parser_make(&parser, budget, features, 5, false, &error), PLIM_OK);
-        room_init(&room, room_bytes, ROOM_BYTES);
-        struct row_target target = into(&rows, to, stride, &room);
+        value_buffer_init(&values, value_bytes, ROOM_BYTES);
+        struct row_target target = into(&rows, to, stride, &values);
         assert_int_equal(example_parse(&done, parser, records, count, &target, &error), PLIM_OK);
         assert_int_equal(done, 6);
         for (int i = 0; i < 6; i++) {
@@ -93,7 +94,7 @@ static void parses_golden(void **state)
             assert_true(rows.pairs[i].dim[0] == 0 && rows.pairs[i].dim[1] == 2);
         }
         example_parser_free(parser);
-        record_file_close(reader);
+        tfrecord_reader_close(reader);
         end_budget(budget);
     }
 }
@@ -103,9 +104,9 @@ static void writes_golden(void **state)
 {
     (void)state;
     struct budget *budget = new_budget();
-    struct record_file *reader;
+    struct tfrecord_reader *reader;
     struct string records[16], written;
-    struct room room;
+    struct value_buffer values;
     plim_error error;
     int64_t count = read_golden(records, 16, &reader, budget, "records.tfrecord");
     for (int i = 0; i < count; i++) {
@@ -122,16 +123,16 @@ static void writes_golden(void **state)
                                            {"name", TYPE_STRING, &name, 1},
                                            {"tags", TYPE_I64, tags, i},
                                            {"x", TYPE_F32, x, 10}};
-        room_init(&room, room_bytes, ROOM_BYTES);
-        assert_int_equal(example_write(&written, columns, 4, &room, &error), PLIM_OK);
+        value_buffer_init(&values, value_bytes, ROOM_BYTES);
+        assert_int_equal(example_write(&written, columns, 4, &values, &error), PLIM_OK);
         assert_int_equal(written.bytes, records[i].bytes);
         assert_memory_equal(written.data, records[i].data, written.bytes);
-        room_init(&room, room_bytes, written.bytes - 1);
-        assert_int_equal(example_write(&written, columns, 4, &room, &error), PLIM_OK);
+        value_buffer_init(&values, value_bytes, written.bytes - 1);
+        assert_int_equal(example_write(&written, columns, 4, &values, &error), PLIM_OK);
         assert_null(written.data);
-        assert_int_equal(room.wanted, records[i].bytes);
+        assert_int_equal(values.wanted, records[i].bytes);
     }
-    record_file_close(reader);
+    tfrecord_reader_close(reader);
     end_budget(budget);
 }
 
@@ -142,7 +143,7 @@ static void writes_other_types(void **state)
     struct budget *budget = new_budget();
     struct example_parser *parser;
     struct string record;
-    struct room room;
+    struct value_buffer values;
     plim_error error;
     int64_t done, a[3], b[2];
     float c[2];
@@ -152,8 +153,8 @@ static void writes_other_types(void **state)
     struct example_column columns[] = {{"a", TYPE_U8, (uint8_t[]){0, 200, 255}, 3},
                                        {"b", TYPE_I32, (int32_t[]){-5, 70000}, 2},
                                        {"c", TYPE_F64, (double[]){0.5, -3}, 2}};
-    room_init(&room, room_bytes, ROOM_BYTES);
-    assert_int_equal(example_write(&record, columns, 3, &room, &error), PLIM_OK);
+    value_buffer_init(&values, value_bytes, ROOM_BYTES);
+    assert_int_equal(example_write(&record, columns, 3, &values, &error), PLIM_OK);
     assert_int_equal(example_parser_make(&parser, budget, declared, 3, false, &error), PLIM_OK);
     struct row_target target = {.to = (void *[]){a, b, c}, .stride = (uint64_t[]){24, 16, 8}};
     assert_int_equal(example_parse(&done, parser, &record, 1, &target, &error), PLIM_OK);
@@ -170,10 +171,11 @@ static void judge(char *out, size_t capacity, const struct example_parser *parse
     float x[3];
     int64_t y, done;
     struct cell n;
-    struct room room;
+    struct value_buffer values;
     plim_error error;
-    room_init(&room, room_bytes, ROOM_BYTES);
-    struct row_target target = {.to = (void *[]){x, &y, &n}, .stride = (uint64_t[]){12, 8, sizeof n}, .room = &room};
+    value_buffer_init(&values, value_bytes, ROOM_BYTES);
+    struct row_target target = {
+        .to = (void *[]){x, &y, &n}, .stride = (uint64_t[]){12, 8, sizeof n}, .values = &values};
     if (example_parse(&done, parser, record, 1, &target, &error) != PLIM_OK) {
         assert_int_equal(error.code, PLIM_BAD_DATA);
         assert_int_equal(done, 0);
@@ -194,7 +196,7 @@ static void check_message(const char *ours, const char *theirs)
 {
     static const char *const words[] = {"is required but could not be found", "values != expected",
                                         "ata types don't match", "ould not parse example input"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; i < COUNT(words); i++)
         if (strstr(theirs, words[i]) && !strstr(theirs, "Values size: 2 but output shape: [3]"))
             assert_non_null(strstr(ours, words[i]));
 }
@@ -208,7 +210,7 @@ static void judges_as_tensorflow(void **state)
         {.name = "n", .kind = FEATURE_VARIABLE, .type = TYPE_STRING},
     };
     struct budget *budget = new_budget();
-    struct record_file *reader;
+    struct tfrecord_reader *reader;
     struct example_parser *parser;
     struct string records[64];
     char line[1024], ours[1024];
@@ -231,7 +233,7 @@ static void judges_as_tensorflow(void **state)
     assert_null(fgets(line, sizeof line, text));
     fclose(text);
     example_parser_free(parser);
-    record_file_close(reader);
+    tfrecord_reader_close(reader);
     end_budget(budget);
 }
 
@@ -241,13 +243,13 @@ static void names_what_is_wrong(void **state)
     struct budget *budget = new_budget();
     struct example_parser *parser;
     struct string record;
-    struct room room;
+    struct value_buffer values;
     plim_error error;
     int64_t done, y[4];
     struct cell cell;
-    room_init(&room, room_bytes, ROOM_BYTES);
+    value_buffer_init(&values, value_bytes, ROOM_BYTES);
     struct example_column columns[] = {{"y", TYPE_I64, (int64_t[]){1, 2, 3}, 3}};
-    assert_int_equal(example_write(&record, columns, 1, &room, &error), PLIM_OK);
+    assert_int_equal(example_write(&record, columns, 1, &values, &error), PLIM_OK);
     const struct {
         struct feature feature;
         const char *message;
@@ -261,9 +263,9 @@ static void names_what_is_wrong(void **state)
          "feature 'y': number of int64 values != expected: the record has 3, the declared shape is (steps) of (2,)"},
         {{.name = "z", .kind = FEATURE_SEQUENCE, .type = TYPE_I64}, "feature 'z' (int64) is required"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         void *to = cases[i].feature.kind == FEATURE_FIXED ? (void *)y : (void *)&cell;
-        struct row_target target = {.to = &to, .stride = (uint64_t[]){sizeof cell}, .room = &room};
+        struct row_target target = {.to = &to, .stride = (uint64_t[]){sizeof cell}, .values = &values};
         assert_int_equal(example_parser_make(&parser, budget, &cases[i].feature, 1, false, &error), PLIM_OK);
         assert_int_equal(example_parse(&done, parser, &record, 1, &target, &error), PLIM_BAD_DATA);
         if (!strstr(error.message, cases[i].message))
@@ -291,7 +293,7 @@ static void refuses_declarations(void **state)
         {{{.name = "a"}}, 0, "0 features"},
     };
     struct budget *budget = new_budget();
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct example_parser *parser;
         plim_error error;
         assert_int_equal(example_parser_make(&parser, budget, cases[i].feature, cases[i].count, false, &error),
@@ -308,21 +310,21 @@ static void guesses_are_checked(void **state)
     struct budget *budget = new_budget();
     struct example_parser *parser;
     struct string records[6];
-    struct room room;
+    struct value_buffer values;
     plim_error error;
     static const char *const names[] = {"alpha", "gamma", "delta", "alpho"};
-    int64_t values[6][4], done, out[2][6];
+    int64_t numbers[6][4], done, out[2][6];
     const struct feature declared[] = {{.name = "gamma", .type = TYPE_I64},
                                        {.name = "alpha", .type = TYPE_I64, .fallback = &(int64_t){-1}}};
     static const int order[6][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 3}, {3, 1, 0}, {3, 0, 1}, {0, 3, 1}};
-    room_init(&room, room_bytes, ROOM_BYTES);
+    value_buffer_init(&values, value_bytes, ROOM_BYTES);
     for (int i = 0; i < 6; i++) {
         struct example_column columns[3];
         for (int k = 0; k < 3; k++) {
-            values[i][k] = 10 * i + order[i][k];
-            columns[k] = (struct example_column){names[order[i][k]], TYPE_I64, &values[i][k], 1};
+            numbers[i][k] = 10 * i + order[i][k];
+            columns[k] = (struct example_column){names[order[i][k]], TYPE_I64, &numbers[i][k], 1};
         }
-        assert_int_equal(example_write(&records[i], columns, 3, &room, &error), PLIM_OK);
+        assert_int_equal(example_write(&records[i], columns, 3, &values, &error), PLIM_OK);
     }
     assert_int_equal(example_parser_make(&parser, budget, declared, 2, false, &error), PLIM_OK);
     struct row_target target = {.to = (void *[]){out[0], out[1]}, .stride = (uint64_t[]){8, 8}};
@@ -342,7 +344,7 @@ static void keeps_defaults(void **state)
     struct budget *budget = new_budget();
     struct example_parser *parser;
     struct string record, strings[2], s[2];
-    struct room room;
+    struct value_buffer values;
     plim_error error;
     float f[2] = {1.5f, 2.5f}, x[2];
     char text[] = "abc";
@@ -357,8 +359,8 @@ static void keeps_defaults(void **state)
     memset(text, 0, sizeof text);
     memset(f, 0, sizeof f);
     memset(strings, 0, sizeof strings);
-    room_init(&room, room_bytes, ROOM_BYTES);
-    assert_int_equal(example_write(&record, NULL, 0, &room, &error), PLIM_OK);
+    value_buffer_init(&values, value_bytes, ROOM_BYTES);
+    assert_int_equal(example_write(&record, NULL, 0, &values, &error), PLIM_OK);
     struct row_target target = {.to = (void *[]){s, x}, .stride = (uint64_t[]){sizeof s, sizeof x}};
     assert_int_equal(example_parse(&done, parser, &record, 1, &target, &error), PLIM_OK);
     assert_true(is(&s[0], "abc") && s[1].bytes == 0 && x[0] == 1.5f && x[1] == 2.5f);
@@ -366,38 +368,38 @@ static void keeps_defaults(void **state)
     end_budget(budget);
 }
 
-/* A full room stops before the record that does not fit, and the next call goes on there. */
+/* A full value buffer stops before the record that does not fit, and the next call goes on there. */
 static void stops_at_a_full_room(void **state)
 {
     (void)state;
     struct budget *budget = new_budget();
-    struct record_file *reader;
+    struct tfrecord_reader *reader;
     struct example_parser *parser;
     struct string records[16];
     struct rows rows;
-    struct room room;
+    struct value_buffer values;
     void *to[5];
     uint64_t stride[5];
     plim_error error;
     int64_t done, at = 0, calls = 0, count = read_golden(records, 16, &reader, budget, "records.tfrecord");
     assert_int_equal(example_parser_make(&parser, budget, features, 5, false, &error), PLIM_OK);
     for (; at < count; at += done, calls++) {
-        room_init(&room, room_bytes, 128);
-        struct row_target target = into(&rows, to, stride, &room);
+        value_buffer_init(&values, value_bytes, 128);
+        struct row_target target = into(&rows, to, stride, &values);
         assert_int_equal(example_parse(&done, parser, records + at, count - at, &target, &error), PLIM_OK);
-        assert_true(done > 0 && (done == count - at || room.wanted));
+        assert_true(done > 0 && (done == count - at || values.wanted));
         for (int64_t i = 0; i < done; i++)
             assert_true(rows.label[i] == (at + i) * (at + i) - 7 && rows.tags[i].dim[0] == at + i);
     }
     assert_true(calls > 1);
-    room_init(&room, room_bytes, 16);
-    struct row_target target = into(&rows, to, stride, &room);
+    value_buffer_init(&values, value_bytes, 16);
+    struct row_target target = into(&rows, to, stride, &values);
     assert_int_equal(example_parse(&done, parser, records + 5, 1, &target, &error), PLIM_OK);
     assert_int_equal(done, 0);
-    assert_int_equal(room.wanted, 40);
-    assert_int_equal(room.used, 0);
+    assert_int_equal(values.wanted, 40);
+    assert_int_equal(values.used, 0);
     example_parser_free(parser);
-    record_file_close(reader);
+    tfrecord_reader_close(reader);
     end_budget(budget);
 }
 
@@ -414,10 +416,10 @@ static void parses_sequences(void **state)
 {
     (void)state;
     struct budget *budget = new_budget();
-    struct record_file *reader;
+    struct tfrecord_reader *reader;
     struct example_parser *parser;
     struct string records[16];
-    struct room room;
+    struct value_buffer values;
     struct cell words[4], frames[4], none[4];
     int64_t id[4], done, count = read_golden(records, 16, &reader, budget, "sequence.tfrecord");
     plim_error error;
@@ -427,10 +429,10 @@ static void parses_sequences(void **state)
     assert_true(shape.rank == 2 && shape.dim[0] == -1 && shape.dim[1] == -1);
     shape = feature_shape(&sequence_features[2]);
     assert_true(shape.rank == 2 && shape.dim[0] == -1 && shape.dim[1] == 2);
-    room_init(&room, room_bytes, ROOM_BYTES);
+    value_buffer_init(&values, value_bytes, ROOM_BYTES);
     size_t cell = sizeof(struct cell);
     struct row_target target = {
-        .to = (void *[]){words, id, frames, none}, .stride = (uint64_t[]){cell, 8, cell, cell}, .room = &room};
+        .to = (void *[]){words, id, frames, none}, .stride = (uint64_t[]){cell, 8, cell, cell}, .values = &values};
     assert_int_equal(example_parse(&done, parser, records, count, &target, &error), PLIM_OK);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(id[i], i);
@@ -466,7 +468,7 @@ static void parses_sequences(void **state)
         if (i == 1)
             wrong.name = "else";
     }
-    record_file_close(reader);
+    tfrecord_reader_close(reader);
     end_budget(budget);
 }
 
@@ -485,7 +487,7 @@ static int sweep_record(const struct example_parser *parser, const struct string
         memcpy(copy, record->data, bytes);
         if (n >= record->bytes)
             copy[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        target->room->used = 0;
+        target->values->used = 0;
         plim_status status =
             example_parse(&done, parser, &(struct string){.data = copy, .bytes = bytes}, 1, target, &error);
         assert_true(status == PLIM_OK || status == PLIM_BAD_DATA);
@@ -499,27 +501,27 @@ static void sweeps(void **state)
 {
     (void)state;
     struct budget *budget = new_budget();
-    struct record_file *reader;
+    struct tfrecord_reader *reader;
     struct example_parser *parser;
     struct string records[16];
     struct rows rows;
-    struct room room;
+    struct value_buffer values;
     void *to[5];
     uint64_t stride[5];
     read_golden(records, 16, &reader, budget, "records.tfrecord");
     assert_int_equal(example_parser_make(&parser, budget, features, 5, false, NULL), PLIM_OK);
-    room_init(&room, room_bytes, ROOM_BYTES);
-    struct row_target target = into(&rows, to, stride, &room);
+    value_buffer_init(&values, value_bytes, ROOM_BYTES);
+    struct row_target target = into(&rows, to, stride, &values);
     assert_true(sweep_record(parser, &records[5], &target) > 500);
     example_parser_free(parser);
-    record_file_close(reader);
+    tfrecord_reader_close(reader);
     read_golden(records, 16, &reader, budget, "sequence.tfrecord");
     assert_int_equal(example_parser_make(&parser, budget, sequence_features, 4, true, NULL), PLIM_OK);
     target.to = (void *[]){rows.tags, rows.label, rows.pairs, rows.x};
     target.stride = (uint64_t[]){sizeof rows.tags[0], 8, sizeof rows.pairs[0], 64};
     assert_true(sweep_record(parser, &records[3], &target) > 400);
     example_parser_free(parser);
-    record_file_close(reader);
+    tfrecord_reader_close(reader);
     end_budget(budget);
 }
 

@@ -6,6 +6,7 @@
 #include <ftw.h>
 
 #include "base/files/folder.h"
+#include "base/numbers/count.h"
 #include "formats/files/file_list.h"
 
 /* All paths, "a|b|c"; "none" without any. With labels: "0:a|1:b". */
@@ -151,7 +152,7 @@ static void braces_written_out(void **state)
         {"{a,b", NULL},
         {"{1..2", NULL},
     };
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+    for (size_t r = 0; r < COUNT(rows); r++) {
         char got[1024];
         plim_error error = {0};
         struct file_list *list;
@@ -248,7 +249,7 @@ static void faults_come_through(void **state)
     snprintf(path, sizeof path, "%s/a/link.jpg", base);
     assert_int_equal(symlink("b.jpg", path), 0);
     snprintf(pattern, sizeof pattern, "%s/*/b*", base);
-    for (size_t s = 0; s < sizeof sites / sizeof *sites; s++)
+    for (size_t s = 0; s < COUNT(sites); s++)
         for (int nth = 1;; nth++) {
             struct budget *budget = new_budget();
             struct file_list *list;

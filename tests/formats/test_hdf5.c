@@ -2,6 +2,7 @@
    read, by name; files cut short at every byte and with every bit flipped. */
 #include "source_text.h"
 
+#include "base/numbers/count.h"
 #include "formats/containers/hdf5.h"
 
 /* ---- values ---- */
@@ -21,7 +22,7 @@ static void expect_counting(const char *file, const char *path, enum type type, 
     if (dataset_error(dataset, &error) != PLIM_OK)
         fail_msg("%s: %s: %s", path, error.where, error.message);
     dataset_cost(cost, &disk, dataset, GRANT(1));
-    struct scratch scratch = {.folder = ".", .limit_bytes = disk};
+    struct scratch_disk scratch = {.folder = ".", .limit_bytes = disk};
     uint64_t before = budget_figures(budget).now_by_tag[TAG_FORMATS];
     if (iterator_open(&iterator, dataset, budget, &scratch, GRANT(1), SEED, 0, 0, &error) != PLIM_OK)
         fail_msg("%s: %s: %s", path, error.where, error.message);
@@ -50,7 +51,7 @@ static void data_sets(void **state)
     expect_counting("old.h5", "/blocks", TYPE_F64, 12);
     expect_counting("old.h5", "bare", TYPE_I16, 1);
     expect_counting("old.h5", "/train//deep/labels", TYPE_I64, 1);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; i < COUNT(kinds); i++) {
         char path[32];
         snprintf(path, sizeof path, "kinds/%s", kinds[i].name);
         expect_counting("old.h5", path, kinds[i].type, 1);
@@ -73,7 +74,7 @@ static void holes(void **state)
     struct iterator *iterator;
     struct batch *batch;
     plim_error error = {0};
-    struct scratch scratch = {.folder = ".", .limit_bytes = 1 << 20};
+    struct scratch_disk scratch = {.folder = ".", .limit_bytes = 1 << 20};
     (void)state;
     asked = "{hdf5: {file: '@/hdf5/old.h5', x: /odd/hole}, pipeline: [batch: 10]}";
     struct dataset *dataset = make(budget);

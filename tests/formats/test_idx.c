@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <zlib.h>
 
+#include "base/numbers/count.h"
 #include "formats/containers/gzip.h"
 #include "formats/source.h"
 #include "pipeline/core/dataset.h"
@@ -26,15 +27,15 @@ static size_t pack(uint8_t *out, size_t capacity, const void *data, size_t bytes
     return stream.total_out;
 }
 
-static struct scratch disk(void)
+static struct scratch_disk disk(void)
 {
-    return (struct scratch){.folder = folder, .limit_bytes = (uint64_t)64 << 20};
+    return (struct scratch_disk){.folder = folder, .limit_bytes = (uint64_t)64 << 20};
 }
 
 static plim_status try_idx(struct budget *budget, const char *path, plim_error *error)
 {
     struct source *source;
-    struct scratch scratch = disk();
+    struct scratch_disk scratch = disk();
     int64_t index[] = {1, 0};
     TRY(idx_open(&source, budget, &path, 1, error));
     uint8_t *x = malloc(1 << 20);
@@ -52,7 +53,7 @@ static void check_pair(const char *const *paths, bool packed)
 {
     struct budget *budget = new_budget();
     struct source *source;
-    struct scratch scratch = disk();
+    struct scratch_disk scratch = disk();
     plim_error error;
     assert_int_equal(idx_open(&source, budget, paths, 2, &error), PLIM_OK);
     assert_int_equal(source->count, 2);
@@ -117,7 +118,7 @@ static void unpacks_large(void **state)
     const char *path = write_file("large.gz", packed, pack(packed, sizeof packed, plain, sizeof plain));
     struct budget *budget = new_budget();
     struct source *source;
-    struct scratch scratch = disk();
+    struct scratch_disk scratch = disk();
     assert_int_equal(idx_open(&source, budget, &path, 1, NULL), PLIM_OK);
     assert_int_equal(source->spec.column[0].shape.rank, 1);
     uint64_t before = budget_figures(budget).now;
@@ -140,7 +141,7 @@ static void shuffled_rows(uint8_t out[400], struct dataset *dataset, struct budg
 {
     struct iterator *iterator;
     struct batch *batch;
-    struct scratch scratch = disk();
+    struct scratch_disk scratch = disk();
     struct grant grant = {.slots = 1, .held = held};
     int64_t at = 0;
     assert_int_equal(iterator_open(&iterator, dataset, budget, &scratch, grant, 1, 0, 0, NULL), PLIM_OK);
@@ -189,7 +190,7 @@ static void swaps_big_endian(void **state)
         uint8_t code, size;
         enum type type;
     } rows[] = {{0x09, 1, TYPE_I8}, {0x0b, 2, TYPE_I16}, {0x0c, 4, TYPE_I32}, {0x0d, 4, TYPE_F32}, {0x0e, 8, TYPE_F64}};
-    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+    for (size_t r = 0; r < COUNT(rows); r++) {
         uint8_t file[8 + 16] = {0, 0, rows[r].code, 1, 0, 0, 0, 2};
         double value[] = {-2, 3};
         for (int i = 0; i < 2; i++) {
@@ -227,7 +228,7 @@ static void coalesces(void **state)
         int calls;
     } cases[] = {{{0, 1}, 1, 1}, {{1, 0}, 1, 2}, {{0, 1}, 4, 2}};
     assert_int_equal(idx_open(&source, budget, &path, 1, NULL), PLIM_OK);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         uint64_t takes = budget_figures(budget).takes;
         fault_arm(FAULT_READ, 1000, false, EIO);
         assert_int_equal(source->type->read(source, cases[i].index, 2, (void *[]){out}, &cases[i].stride, NULL),
@@ -318,7 +319,7 @@ static void scratch_is_bounded(void **state)
     struct source *source;
     plim_error error;
     uint8_t out[16];
-    struct scratch scratch = {.folder = folder, .limit_bytes = 2 * sizeof images - 1, .used_bytes = sizeof images};
+    struct scratch_disk scratch = {.folder = folder, .limit_bytes = 2 * sizeof images - 1, .used_bytes = sizeof images};
     assert_int_equal(idx_open(&source, budget, &path, 1, &error), PLIM_OK);
     assert_int_equal(source->type->read(source, (int64_t[]){0}, 1, (void *[]){out}, (uint64_t[]){6}, &error),
                      PLIM_INTERNAL);
@@ -327,7 +328,7 @@ static void scratch_is_bounded(void **state)
     assert_int_equal(fault_calls(), 0); /* refused before the first byte */
     fault_disarm();
     assert_non_null(strstr(error.hint, "--disk"));
-    struct scratch memory = {.folder = "/dev/shm", .limit_bytes = 1 << 20};
+    struct scratch_disk memory = {.folder = "/dev/shm", .limit_bytes = 1 << 20};
     if (access("/dev/shm", W_OK) == 0) {
         assert_int_equal(source->type->start(source, &memory, &error), PLIM_OVER_DISK);
         assert_non_null(strstr(error.hint, "--scratch"));
@@ -350,7 +351,7 @@ static void faults(void **state)
     uint8_t packed[200];
     const char *path = write_file("images.gz", packed, pack(packed, sizeof packed, images, sizeof images));
     static const int numbers[] = {EIO, ENOSPC, EINTR, 0};
-    for (size_t n = 0; n < sizeof numbers / sizeof numbers[0]; n++)
+    for (size_t n = 0; n < COUNT(numbers); n++)
         for (int forever = 0; forever < 2; forever++) {
             bool reached = true;
             for (int64_t nth = 1; reached && nth < 100; nth++) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/numbers/count.h"
 #include "formats/source.h"
 
 /* A file of version major.0 with this dict, padded as numpy does, and its data. Returns its size. */
@@ -47,7 +48,7 @@ static void reads_each_type(void **state)
                 {"|i1", TYPE_I8, 1},   {"<i2", TYPE_I16, 1}, {"<i4", TYPE_I32, 2}, {"<i8", TYPE_I64, 3},
                 {"|b1", TYPE_BOOL, 1}, {">f4", TYPE_F32, 1}, {">f8", TYPE_F64, 1}, {">f2", TYPE_F16, 1},
                 {">i2", TYPE_I16, 1},  {">i4", TYPE_I32, 1}, {">i8", TYPE_I64, 1}};
-    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+    for (size_t r = 0; r < COUNT(rows); r++) {
         uint8_t file[512], data[64], out[64];
         char dict[128];
         size_t size = type_bytes(rows[r].type);
@@ -203,7 +204,7 @@ static void refuses_bad_ranges(void **state)
     const char *path = numbered(2, 5), *twice[] = {path, path};
     struct budget *budget = new_budget();
     struct source *source;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         assert_int_equal(npy_open(&source, budget, &path, 1, &bad[i], 1, NULL), PLIM_BAD_JOB);
     struct npy_range many[MOST_COLUMNS + 1];
     for (int i = 0; i <= MOST_COLUMNS; i++)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/numbers/count.h"
 #include "base/numbers/digest.h"
 #include "formats/weights/safetensors.h"
 
@@ -142,7 +143,7 @@ static void bombs(void **state)
 {
     (void)state;
     static const uint64_t lengths[] = {UINT64_MAX, (uint64_t)1 << 63, 100000001, 100000000, 3};
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    for (size_t i = 0; i < COUNT(lengths); i++) {
         uint8_t file[10];
         memcpy(file, &lengths[i], 8);
         memcpy(file + 8, "{}", 2);
@@ -303,7 +304,7 @@ static void faults_while_writing(void **state)
     struct budget *budget = new_budget();
     const char *path = path_of("model");
     assert_int_equal(write_model(budget, path, true, NULL), PLIM_OK);
-    for (size_t n = 0; n < sizeof numbers_of_errors / sizeof numbers_of_errors[0]; n++) {
+    for (size_t n = 0; n < COUNT(numbers_of_errors); n++) {
         bool reached = true;
         for (int64_t nth = 1; reached && nth < 200; nth++) {
             plim_error error = {0};

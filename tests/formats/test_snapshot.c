@@ -36,11 +36,11 @@ static plim_status read_all(int64_t *sum, struct budget *budget, const char *pat
 {
     struct snapshot *snapshot;
     _Alignas(64) uint8_t bytes[4096], rows[MOST_COLUMNS][256];
-    struct room room;
+    struct value_buffer values;
     void *to[MOST_COLUMNS];
     uint64_t stride[MOST_COLUMNS];
     TRY(snapshot_open(&snapshot, budget, path, error));
-    const struct spec *spec = snapshot_spec(snapshot);
+    const struct spec *spec = &snapshot_head(snapshot)->spec;
     plim_status status = PLIM_OK;
     bool fits = true;
     for (int c = 0; c < spec->column_count; c++) {
@@ -48,12 +48,12 @@ static plim_status read_all(int64_t *sum, struct budget *budget, const char *pat
         stride[c] = spec->column[c].bytes;
         fits = fits && stride[c] <= sizeof rows[0];
     }
-    const struct row_target target = {.to = to, .stride = stride, .room = &room};
-    for (int64_t i = 0; fits && i < snapshot_count(snapshot) && status == PLIM_OK; i++) {
+    const struct row_target target = {.to = to, .stride = stride, .values = &values};
+    for (int64_t i = 0; fits && i < snapshot_head(snapshot)->count && status == PLIM_OK; i++) {
         int64_t done;
-        room_init(&room, bytes, sizeof bytes);
+        value_buffer_init(&values, bytes, sizeof bytes);
         status = snapshot_read(&done, snapshot, &i, 1, &target, error);
-        for (uint64_t k = 0; status == PLIM_OK && k < room.used; k++)
+        for (uint64_t k = 0; status == PLIM_OK && k < values.used; k++)
             *sum += bytes[k]; /* all of it may be read */
     }
     snapshot_close(snapshot);
@@ -79,17 +79,17 @@ static void what_is_written_is_read(void **state)
     struct string text[3];
     struct cell cell[3];
     _Alignas(64) uint8_t bytes[4096];
-    struct room room;
+    struct value_buffer values;
     (void)state;
     write_small(path_of("small"));
     assert_int_equal(snapshot_open(&snapshot, budget, path_of("small"), NULL), PLIM_OK);
-    assert_int_equal(snapshot_count(snapshot), 3);
-    assert_string_equal(snapshot_digest(snapshot), "cafe");
-    assert_int_equal(snapshot_spec(snapshot)->column[2].shape.dim[0], -1);
+    assert_int_equal(snapshot_head(snapshot)->count, 3);
+    assert_string_equal(snapshot_head(snapshot)->digest, "cafe");
+    assert_int_equal(snapshot_head(snapshot)->spec.column[2].shape.dim[0], -1);
     void *to[3] = {id, text, cell};
     const uint64_t stride[3] = {sizeof id[0], sizeof text[0], sizeof cell[0]};
-    const struct row_target target = {.to = to, .stride = stride, .room = &room};
-    room_init(&room, bytes, sizeof bytes);
+    const struct row_target target = {.to = to, .stride = stride, .values = &values};
+    value_buffer_init(&values, bytes, sizeof bytes);
     assert_int_equal(snapshot_read(&done, snapshot, index, 3, &target, NULL), PLIM_OK);
     assert_int_equal(done, 3);
     for (int i = 0; i < 3; i++) {
@@ -100,11 +100,11 @@ static void what_is_written_is_read(void **state)
         for (int64_t k = 0; k < index[i] * 2; k++)
             assert_int_equal(((struct string *)cell[i].data)[k].data[0], "wxyz"[k]);
     }
-    room_init(&room, bytes, 64); /* the first does not fit, and says how much would do */
+    value_buffer_init(&values, bytes, 64); /* the first does not fit, and says how much would do */
     assert_int_equal(snapshot_read(&done, snapshot, index, 3, &target, NULL), PLIM_OK);
     assert_int_equal(done, 0);
-    assert_true(room.wanted > 64);
-    assert_int_equal(room.used, 0);
+    assert_true(values.wanted > 64);
+    assert_int_equal(values.used, 0);
     snapshot_close(snapshot);
     unlink(path_of("small"));
     unlink(path_of("small.values"));

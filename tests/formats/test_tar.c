@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/numbers/count.h"
 #include "formats/containers/tar.h"
 
 #define LONG                                                                                                           \
@@ -26,7 +27,7 @@ static void members_in_order(void **state)
         struct tar *tar;
         struct tar_member member;
         bool more;
-        uint64_t begins[11];
+        uint64_t end = 0;
         assert_int_equal(tar_open(&tar, budget, golden(sets[s]), COMPRESSION_AUTO, NULL), PLIM_OK);
         for (int i = 0; i < 11; i++) {
             uint8_t data[2000];
@@ -35,7 +36,11 @@ static void members_in_order(void **state)
             assert_true(more);
             assert_string_equal(member.name, want[i].name);
             assert_int_equal(member.bytes, want[i].bytes);
-            begins[i] = member.header_at;
+            /* The first of its headers: a long name has one of its own. */
+            bool long_name = strlen(member.name) > 100;
+            assert_true(member.header_at >= end && member.header_at % 512 == 0);
+            assert_true((member.at - member.header_at > 512) == long_name);
+            end = (member.at + member.bytes + 511) / 512 * 512;
             if (i % 3 == 0)
                 continue; /* not read, or not all of it */
             assert_int_equal(tar_read(&got, tar, data, i % 3 == 1 ? sizeof data : 1, NULL), PLIM_OK);
@@ -48,12 +53,6 @@ static void members_in_order(void **state)
         assert_false(more);
         assert_int_equal(tar_next(&more, &member, tar, NULL), PLIM_OK);
         assert_false(more);
-        /* Back to any of them, its long name too. */
-        for (int i = 10; i >= 0; i--) {
-            assert_int_equal(tar_seek(tar, begins[i], NULL), PLIM_OK);
-            assert_int_equal(tar_next(&more, &member, tar, NULL), PLIM_OK);
-            assert_string_equal(member.name, want[i].name);
-        }
         tar_close(tar);
         end_budget(budget);
     }
@@ -91,7 +90,7 @@ static void keys_and_extensions(void **state)
                 {"__a__.json", "__a__", "json"},
                 {"a.", "a", ""},
                 {"__a.jpg", "__a", "jpg"}};
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+    for (size_t r = 0; r < COUNT(rows); r++) {
         size_t bytes;
         const char *extension;
         bool found = wds_key(rows[r].name, &bytes, &extension);
@@ -113,42 +112,36 @@ static void samples_of_webdataset(void **state)
         struct wds *wds;
         const struct wds_sample *sample;
         uint8_t memory[1500];
-        struct room room;
+        struct value_buffer values;
         struct string image, label;
-        uint64_t begin = 0;
         bool more, fits;
-        room_init(&room, memory, sizeof memory);
+        value_buffer_init(&values, memory, sizeof memory);
         assert_int_equal(wds_open(&wds, budget, golden(sets[s]), COMPRESSION_AUTO, 2000, NULL), PLIM_OK);
         for (int i = 0; i < 6; i++) {
             assert_int_equal(wds_next(&more, &sample, wds, NULL), PLIM_OK);
             assert_true(more);
             assert_string_equal(sample->key, keys[i]);
             assert_int_equal(sample->field_count, i == 0 || i == 5 ? 1 : 2);
-            if (i == 2)
-                begin = sample->begin_at;
-            room_empty(&room);
-            assert_int_equal(wds_take(&fits, &image, wds, "jpg;seg.png", &room, NULL), PLIM_OK);
+            value_buffer_empty(&values);
+            assert_int_equal(wds_take(&fits, &image, wds, "jpg;seg.png", &values, NULL), PLIM_OK);
             assert_true(fits);
             assert_true((image.data != NULL) == (i > 0 && i < 5));
-            assert_int_equal(wds_take(&fits, &label, wds, "cls;json;txt", &room, NULL), PLIM_OK);
+            assert_int_equal(wds_take(&fits, &label, wds, "cls;json;txt", &values, NULL), PLIM_OK);
             if (i == 3) {
                 assert_int_equal(image.bytes, 1400);
                 assert_true(image.data[1399] == 2);
                 assert_memory_equal(label.data, "22", 2);
-                /* The room is full now: again with an empty one. */
-                assert_int_equal(wds_take(&fits, &image, wds, "jpg", &room, NULL), PLIM_OK);
+                /* The value buffer is full now: again with an empty one. */
+                assert_int_equal(wds_take(&fits, &image, wds, "jpg", &values, NULL), PLIM_OK);
                 assert_false(fits);
-                assert_int_equal(room.wanted, 1402 + 1400);
-                room_empty(&room);
-                assert_int_equal(wds_take(&fits, &image, wds, "jpg", &room, NULL), PLIM_OK);
+                assert_int_equal(values.wanted, 1402 + 1400);
+                value_buffer_empty(&values);
+                assert_int_equal(wds_take(&fits, &image, wds, "jpg", &values, NULL), PLIM_OK);
                 assert_true(fits && image.data[0] == 2);
             }
         }
         assert_int_equal(wds_next(&more, &sample, wds, NULL), PLIM_OK);
         assert_false(more);
-        assert_int_equal(wds_seek(wds, begin, NULL), PLIM_OK);
-        assert_int_equal(wds_next(&more, &sample, wds, NULL), PLIM_OK);
-        assert_string_equal(sample->key, keys[2]);
         wds_close(wds);
         end_budget(budget);
     }
@@ -209,13 +202,13 @@ static plim_status try_tar(struct budget *budget, const char *path, plim_error *
     const struct wds_sample *sample;
     struct string out;
     uint8_t memory[4096];
-    struct room room;
+    struct value_buffer values;
     bool more = true, fits;
     plim_status status;
     TRY(wds_open(&wds, budget, path, COMPRESSION_AUTO, 4096, error));
     while (!(status = wds_next(&more, &sample, wds, error)) && more) {
-        room_init(&room, memory, sizeof memory);
-        if ((status = wds_take(&fits, &out, wds, "txt;jpg", &room, error)))
+        value_buffer_init(&values, memory, sizeof memory);
+        if ((status = wds_take(&fits, &out, wds, "txt;jpg", &values, error)))
             break;
     }
     wds_close(wds);
@@ -279,7 +272,7 @@ static void lying_files(void **state)
     expect(data, bytes, PLIM_BAD_DATA, "sparse");
     static const char *const bad[] = {"99 path=a\n", "9 path=a\n", "path=a\n",      "10 path=a\n\n",
                                       "9 pathxa\n",  "0 =\n",      "12 size=12x\n", "99999999999999999999 path=a\n"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         bytes = add(data, "x", 'x', bad[i]);
         bytes += add(data + bytes, "a.txt", '0', "");
         memset(data + bytes, 0, 512);
@@ -305,7 +298,7 @@ static void faults_come_through(void **state)
     (void)state;
     static const unsigned sites[] = {FAULT_OPEN, FAULT_READ, FAULT_STAT, FAULT_ALLOCATE};
     for (int file = 0; file < 3; file += 2)
-        for (size_t s = 0; s < sizeof sites / sizeof *sites; s++)
+        for (size_t s = 0; s < COUNT(sites); s++)
             for (int nth = 1;; nth++) {
                 struct budget *budget = new_budget();
                 fault_arm(sites[s], nth, true, sites[s] == FAULT_ALLOCATE ? ENOMEM : EIO);

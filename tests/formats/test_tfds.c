@@ -2,6 +2,7 @@
    that it gives; and its JSON files cut short and with every bit flipped. */
 #include "source_text.h"
 
+#include "base/numbers/count.h"
 #include "formats/records/tfds_info.h"
 
 static void golden_split(const char *split)
@@ -17,7 +18,7 @@ static void parts_of_splits(void **state)
                                          "train[-3:]",  "train[2:5]", "test[1:]+train[:2]", "train[:12%]",
                                          "train[:-90%]"};
     (void)state;
-    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++)
+    for (size_t i = 0; i < COUNT(splits); i++)
         golden_split(splits[i]);
 }
 
@@ -132,7 +133,7 @@ static void lying_files(void **state)
         "",
     };
     (void)state;
-    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+    for (size_t i = 0; i < COUNT(lies); i++) {
         struct budget *budget = open_budget();
         struct tfds_info *info = budget_take(budget, TAG_FORMATS, sizeof *info);
         arena_init(&info->arena, budget, TAG_FORMATS);

@@ -1,26 +1,27 @@
 /* test_image.c - pixels are TensorFlow's, memory is bounded, damaged files are errors. */
 #include <errno.h>
 
+#include "base/numbers/count.h"
 #include "golden_pictures.h"
 #include "image/image.h"
 
 #define WORK_BYTES ((uint64_t)1 << 20)
 
-static uint8_t *room_bytes;
-static struct room room;
+static uint8_t *value_bytes;
+static struct value_buffer values;
 
 static int make_room(void **state)
 {
     (void)state;
-    room_bytes = aligned_alloc(64, 1 << 20);
-    room_init(&room, room_bytes, 1 << 20);
-    return room_bytes ? 0 : -1;
+    value_bytes = aligned_alloc(64, 1 << 20);
+    value_buffer_init(&values, value_bytes, 1 << 20);
+    return value_bytes ? 0 : -1;
 }
 
 static int free_room(void **state)
 {
     (void)state;
-    free(room_bytes);
+    free(value_bytes);
     return 0;
 }
 
@@ -99,7 +100,6 @@ static const struct {
     {"part.gif", "", 0, {0}},
     {"long.gif", "", 3, {0}},
 };
-#define CASES (sizeof cases / sizeof *cases)
 
 /* How many bytes differ; the shapes must be equal. */
 static int64_t differences(const struct image *image, const struct golden *expected, const char *name)
@@ -123,7 +123,7 @@ static void decodes_as_tensorflow(void **state)
     (void)state;
     struct budget *budget = new_budget();
     int wrong = 0;
-    for (size_t i = 0; i < CASES; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char name[64];
         snprintf(name, sizeof name, "%s%s.npy", cases[i].name, cases[i].variant);
         struct golden file = golden_open(cases[i].name), expected = golden_array(name);
@@ -132,8 +132,8 @@ static void decodes_as_tensorflow(void **state)
         plim_error error = {0};
         assert_int_equal(image_probe(&info, file.bytes, file.count, NULL), PLIM_OK);
         struct image_decoder *decoder = new_decoder(budget, cases[i].options, info.work_bytes);
-        room_empty(&room);
-        plim_status status = image_decode(&image, decoder, file.bytes, file.count, cases[i].channels, &room, &error);
+        value_buffer_empty(&values);
+        plim_status status = image_decode(&image, decoder, file.bytes, file.count, cases[i].channels, &values, &error);
         if (status != PLIM_OK)
             print_error("%s: %s\n", name, error.message);
         assert_int_equal(status, PLIM_OK);
@@ -159,8 +159,8 @@ static void decoder_is_used_again(void **state)
     struct image_decoder *decoder = new_decoder(budget, (struct image_options){0}, WORK_BYTES);
     assert_true(budget_figures(budget).now_by_tag[TAG_PIPELINE] <= image_decoder_cost(WORK_BYTES));
     uint64_t takes = budget_figures(budget).takes, heap = 0;
-    for (size_t n = 0; n < 2 * CASES; n++) {
-        size_t i = n < CASES ? n : 2 * CASES - 1 - n;
+    for (size_t n = 0; n < 2 * COUNT(cases); n++) {
+        size_t i = n < COUNT(cases) ? n : 2 * COUNT(cases) - 1 - n;
         char name[64];
         snprintf(name, sizeof name, "%s%s.npy", cases[i].name, cases[i].variant);
         struct image_options none = {0};
@@ -168,14 +168,14 @@ static void decoder_is_used_again(void **state)
             continue;
         struct golden file = golden_open(cases[i].name), expected = golden_array(name);
         struct image image;
-        room_empty(&room);
+        value_buffer_empty(&values);
         heap = budget_heap_bytes();
-        assert_int_equal(image_decode(&image, decoder, file.bytes, file.count, cases[i].channels, &room, NULL),
+        assert_int_equal(image_decode(&image, decoder, file.bytes, file.count, cases[i].channels, &values, NULL),
                          PLIM_OK);
         assert_int_equal(budget_heap_bytes(), heap);
         assert_int_equal(differences(&image, &expected, name), 0);
         /* A broken one between them. */
-        assert_int_not_equal(image_decode(&image, decoder, file.bytes, file.count / 2, 3, &room, NULL), PLIM_OK);
+        assert_int_not_equal(image_decode(&image, decoder, file.bytes, file.count / 2, 3, &values, NULL), PLIM_OK);
         golden_close(&file);
         golden_close(&expected);
     }
@@ -194,9 +194,9 @@ static void adds_alpha(void **state)
     for (int i = 0; i < 4; i++) {
         struct golden file = golden_open(names[i]);
         struct image three, four;
-        room_empty(&room);
-        assert_int_equal(image_decode(&three, decoder, file.bytes, file.count, 3, &room, NULL), PLIM_OK);
-        assert_int_equal(image_decode(&four, decoder, file.bytes, file.count, 4, &room, NULL), PLIM_OK);
+        value_buffer_empty(&values);
+        assert_int_equal(image_decode(&three, decoder, file.bytes, file.count, 3, &values, NULL), PLIM_OK);
+        assert_int_equal(image_decode(&four, decoder, file.bytes, file.count, 4, &values, NULL), PLIM_OK);
         for (int64_t p = 0; p < three.shape.dim[0] * three.shape.dim[1]; p++) {
             assert_memory_equal(three.pixels + 3 * p, four.pixels + 4 * p, 3);
             assert_int_equal(four.pixels[4 * p + 3], 255);
@@ -207,7 +207,7 @@ static void adds_alpha(void **state)
     end_budget(budget);
 }
 
-/* A room that is too small says what it lacks; a decoder that is too small says so. */
+/* A value buffer that is too small says what it lacks; a decoder that is too small says so. */
 static void says_what_is_lacking(void **state)
 {
     (void)state;
@@ -215,23 +215,23 @@ static void says_what_is_lacking(void **state)
     struct golden file = golden_open("progressive.jpg");
     struct image_decoder *decoder = new_decoder(budget, (struct image_options){0}, WORK_BYTES);
     struct image image;
-    struct room small;
+    struct value_buffer small;
     plim_error error = {0};
-    room_init(&small, room_bytes, 29 * 37 * 3 - 1);
+    value_buffer_init(&small, value_bytes, 29 * 37 * 3 - 1);
     assert_int_equal(image_decode(&image, decoder, file.bytes, file.count, 0, &small, &error), PLIM_OVER_BUDGET);
     assert_int_equal(small.wanted, 29 * 37 * 3);
     assert_int_equal(small.used, 0);
     assert_non_null(strstr(error.message, "3219 bytes"));
-    assert_int_equal(image_decode(&image, decoder, file.bytes, file.count, 2, &room, &error), PLIM_BAD_JOB);
+    assert_int_equal(image_decode(&image, decoder, file.bytes, file.count, 2, &values, &error), PLIM_BAD_JOB);
     image_decoder_free(decoder);
     static const char *const names[] = {"progressive.jpg", "channels3.png", "plain.gif"};
     for (int i = 0; i < 3; i++) {
         struct golden each = golden_open(names[i]);
         decoder = new_decoder(budget, (struct image_options){0}, 4096);
-        room_empty(&room);
-        assert_int_equal(image_decode(&image, decoder, each.bytes, each.count, 0, &room, &error), PLIM_OVER_BUDGET);
-        assert_int_equal(room.wanted, 0);
-        assert_int_equal(room.used, 0);
+        value_buffer_empty(&values);
+        assert_int_equal(image_decode(&image, decoder, each.bytes, each.count, 0, &values, &error), PLIM_OVER_BUDGET);
+        assert_int_equal(values.wanted, 0);
+        assert_int_equal(values.used, 0);
         assert_non_null(strstr(error.message, "it may use 4096"));
         image_decoder_free(decoder);
         golden_close(&each);
@@ -249,9 +249,9 @@ static plim_status decode_copy(struct image_decoder *decoder, const uint8_t *dat
     uint8_t *exact = malloc(bytes ? bytes : 1);
     assert_non_null(exact);
     memcpy(exact, data, bytes);
-    room_empty(&room);
+    value_buffer_empty(&values);
     plim_status probed = image_probe(&info, exact, bytes, NULL);
-    plim_status status = image_decode(&image, decoder, exact, bytes, 3, &room, error);
+    plim_status status = image_decode(&image, decoder, exact, bytes, 3, &values, error);
     if (probed != PLIM_OK)
         assert_int_equal(status, probed);
     if (status == PLIM_OK && !decoder)
@@ -271,7 +271,7 @@ static void damaged_files(void **state)
                  {"small.bmp", true}, {"part.gif", false},       {"interlaced.gif", false}};
     struct budget *budget = new_budget();
     struct image_decoder *decoder = new_decoder(budget, (struct image_options){0}, WORK_BYTES);
-    for (size_t s = 0; s < sizeof seeds / sizeof *seeds; s++) {
+    for (size_t s = 0; s < COUNT(seeds); s++) {
         struct golden file = golden_open(seeds[s].name);
         int cut_well = 0, refused = 0;
         for (size_t cut = 0; cut < file.count; cut++) {
@@ -324,7 +324,7 @@ static void bombs(void **state)
     assert_non_null(frame);
     memset(frame + 5, 0x7f, 4);
     expect_refusal(decoder, slow.bytes, slow.count, PLIM_OVER_BUDGET, "there is room for");
-    memcpy(frame + 5, "\x00\x50\x10\x00", 4); /* pixels fit the room, coefficients not the decoder */
+    memcpy(frame + 5, "\x00\x50\x10\x00", 4); /* pixels fit the value buffer, coefficients not the decoder */
     expect_refusal(decoder, slow.bytes, slow.count, PLIM_OVER_BUDGET, "it may use 1048576");
     memset(png.bytes + 17, 0x7f, 3);
     memset(png.bytes + 21, 0x7f, 3);

@@ -23,14 +23,13 @@ static double distance(const float *got, const struct golden *expected)
     return isnan(most) ? 1 : most / largest;
 }
 
-static const char *const method_names[] = {"bilinear", "nearest", "bicubic", "area"};
 static const int64_t sizes[][2] = {{13, 50}, {64, 17}, {5, 4}};
 
 /* -1 when there is no such file. */
 static double resize_distance(const char *kind, int method, bool antialias, const int64_t *size)
 {
     char name[80], path[512];
-    snprintf(name, sizeof name, "resize_%s_%s_%d_%lldx%lld.npy", kind, method_names[method], antialias,
+    snprintf(name, sizeof name, "resize_%s_%s_%d_%lldx%lld.npy", kind, resize_method_names[method], antialias,
              (long long)size[0], (long long)size[1]);
     golden_path(path, sizeof path, name);
     if (access(path, R_OK) != 0)
@@ -38,16 +37,16 @@ static double resize_distance(const char *kind, int method, bool antialias, cons
     char source[32];
     snprintf(source, sizeof source, "picture_%s.npy", kind);
     struct golden expected = golden_array(name), in = golden_array(source);
-    struct resize resize = {.antialias = antialias,
+    struct resize resize = {.method = (enum resize_method)method,
+                            .antialias = antialias,
                             .from = {in.real ? TYPE_F32 : TYPE_U8, in.height, in.width, in.channels},
                             .to_height = size[0],
                             .to_width = size[1]};
     uint64_t bytes;
-    struct room scratch;
-    assert_true(resize_method_from_name(&resize.method, method_names[method]));
+    struct value_buffer scratch;
     assert_int_equal(resize_scratch(&bytes, &resize, NULL), PLIM_OK);
     assert_true(bytes <= sizeof scratch_bytes);
-    room_init(&scratch, scratch_bytes, bytes);
+    value_buffer_init(&scratch, scratch_bytes, bytes);
     assert_int_equal(resize_image(made, in.data, &resize, &scratch, NULL), PLIM_OK);
     assert_int_equal(scratch.used, 0);
     assert_int_equal(resize_type(&resize), expected.real ? TYPE_F32 : TYPE_U8);
@@ -71,14 +70,12 @@ static void resizes_as_tensorflow(void **state)
                 files += far >= 0;
                 worst = far > worst ? far : worst;
             }
-            print_message("%s%s: %.2g\n", method_names[method], antialias ? ", antialias" : "", worst);
+            print_message("%s%s: %.2g\n", resize_method_names[method], antialias ? ", antialias" : "", worst);
             /* Bits are equal where the order of operations is: without antialias, in nearest and bilinear. */
             assert_true(worst <= (method < 2 && !antialias ? 0 : 1e-6));
         }
     }
     assert_int_equal(files, 24);
-    enum resize_method none;
-    assert_false(resize_method_from_name(&none, "lanczos3"));
 }
 
 /* The same bits however many channels are done at once: three at once against each alone. */
@@ -88,13 +85,13 @@ static void channels_do_not_matter(void **state)
     struct golden in = golden_array("picture_u8.npy");
     static uint8_t one[29 * 37];
     static float alone[40 * 41];
-    struct room scratch;
+    struct value_buffer scratch;
     for (int antialias = 0; antialias < 2; antialias++) {
         for (int64_t to = 1; to <= 40; to++) {
             struct resize resize = {
                 .method = RESIZE_BILINEAR, .antialias = antialias, .to_height = to, .to_width = to + 1};
             resize.from = (struct picture){TYPE_U8, in.height, in.width, 3};
-            room_init(&scratch, scratch_bytes, sizeof scratch_bytes);
+            value_buffer_init(&scratch, scratch_bytes, sizeof scratch_bytes);
             assert_int_equal(resize_image(made, in.data, &resize, &scratch, NULL), PLIM_OK);
             resize.from.channels = 1;
             for (int c = 0; c < 3; c++) {
@@ -153,13 +150,13 @@ static void flat_stays_flat(void **state)
                                         .from = {TYPE_F32, from, 13 - from, 2},
                                         .to_height = to,
                                         .to_width = 26 - to};
-                struct room scratch;
+                struct value_buffer scratch;
                 size_t floats = (size_t)(from * (13 - from) * 2);
                 float *flat = malloc(floats * sizeof *flat), *out = malloc((size_t)(to * (26 - to) * 2) * sizeof *out);
                 assert_true(flat && out);
                 for (size_t i = 0; i < floats; i++)
                     flat[i] = 200;
-                room_init(&scratch, scratch_bytes, sizeof scratch_bytes);
+                value_buffer_init(&scratch, scratch_bytes, sizeof scratch_bytes);
                 assert_int_equal(resize_image(out, flat, &resize, &scratch, NULL), PLIM_OK);
                 for (int64_t i = 0; i < to * (26 - to) * 2; i++) {
                     if (!(fabsf(out[i] - 200) < 5e-4f))
@@ -178,10 +175,10 @@ static void refuses_sizes(void **state)
     static const int64_t bad[][5] = {{0, 3, 3, 3, 3},        {3, -1, 3, 3, 3},        {3, 3, 0, 3, 3},
                                      {3, 3, 3, 0, 3},        {3, 3, 3, 3, INT64_MAX}, {1 << 20, 1 << 20, 1 << 30, 3, 3},
                                      {3, 1 << 24, 256, 3, 3}};
-    struct room scratch;
+    struct value_buffer scratch;
     plim_error error;
     uint64_t bytes;
-    room_init(&scratch, scratch_bytes, 64);
+    value_buffer_init(&scratch, scratch_bytes, 64);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct resize resize = {
             .from = {TYPE_U8, bad[i][0], bad[i][1], bad[i][2]}, .to_height = bad[i][3], .to_width = bad[i][4]};
@@ -222,10 +219,6 @@ static void crops_and_pads(void **state)
     assert_int_equal(crop_image(out, in.data, &picture, 25, 31, 5, 6, NULL), PLIM_BAD_DATA);
     assert_int_equal(crop_image(out, in.data, &picture, 0, -1, 5, 6, NULL), PLIM_BAD_DATA);
     assert_int_equal(crop_image(out, in.data, &picture, 0, 0, 30, 6, NULL), PLIM_BAD_DATA);
-    assert_int_equal(pad_image(out, in.data, &picture, 1, 2, 31, 40, NULL), PLIM_OK);
-    assert_memory_equal(out + (1 * 40 + 2) * 3, in.data, 37 * 3);
-    assert_int_equal(out[0] + out[3 * 41] + out[31 * 40 * 3 - 1], 0);
-    assert_int_equal(pad_image(out, in.data, &picture, 3, 2, 31, 40, NULL), PLIM_BAD_DATA);
     golden_close(&in);
 }
 
@@ -242,23 +235,22 @@ static struct golden real_picture(float *floats)
 static void warps_as_keras(void **state)
 {
     (void)state;
-    static const char *const fills[] = {"reflect", "wrap", "constant", "nearest"};
     static float floats[29 * 37 * 3];
     struct golden in = real_picture(floats);
     struct picture picture = {TYPE_F32, in.height, in.width, 3};
     const struct {
         const char *name;
-        struct affine affine;
-    } kinds[] = {{"rotation", affine_rotation(0.07f, 29, 37)},
-                 {"zoom", affine_zoom(-0.2f, 0.3f, 29, 37)},
-                 {"translation", affine_translation(1.3f, -0.4f, 29, 37)}};
+        struct warp_map map;
+    } kinds[] = {{"rotation", warp_rotation(0.07f, 29, 37)},
+                 {"zoom", warp_zoom(-0.2f, 0.3f, 29, 37)},
+                 {"translation", warp_translation(1.3f, -0.4f, 29, 37)}};
     for (int k = 0; k < 3; k++)
         for (int f = 0; f < 4; f++)
             for (int nearest = 0; nearest < (k == 0 ? 2 : 1); nearest++) {
                 char name[64];
-                struct warp warp = {.affine = kinds[k].affine, .fill_value = 7, .nearest = nearest};
-                assert_true(fill_mode_from_name(&warp.fill, fills[f]));
-                snprintf(name, sizeof name, "augment_%s_%s_%s.npy", kinds[k].name, fills[f],
+                struct warp warp = {
+                    .map = kinds[k].map, .fill = (enum warp_fill)f, .fill_value = 7, .nearest = nearest};
+                snprintf(name, sizeof name, "augment_%s_%s_%s.npy", kinds[k].name, warp_fill_names[f],
                          nearest ? "nearest" : "bilinear");
                 struct golden expected = golden_array(name);
                 assert_int_equal(warp_image(made, floats, &picture, &warp, NULL), PLIM_OK);
@@ -282,7 +274,7 @@ static void warps_with_odd_numbers(void **state)
         for (int fill = 0; fill < 4; fill++)
             for (int nearest = 0; nearest < 2; nearest++) {
                 struct warp warp = {
-                    .affine = {1, 0, odd[i], 0, 1, 0}, .fill = (enum fill_mode)fill, .nearest = nearest};
+                    .map = {{1, 0, odd[i]}, {0, 1, 0}}, .fill = (enum warp_fill)fill, .nearest = nearest};
                 assert_int_equal(warp_image(made, in, &picture, &warp, NULL), PLIM_OK);
                 assert_true(made[0] >= 0 && made[0] <= 6);
                 assert_int_equal(warp_image(made, in, &thin, &warp, NULL), PLIM_OK);
@@ -300,7 +292,8 @@ static void flips(void **state)
     struct picture picture = {TYPE_U8, 2, 3, 2};
     uint8_t out[12];
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(flip_image(out, in, &picture, i & 1, i & 2, NULL), PLIM_OK);
+        memcpy(out, in, sizeof out);
+        flip_image(out, &picture, i & 1, i & 2);
         assert_memory_equal(out, flipped[i], 12);
     }
 }

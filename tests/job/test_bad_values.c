@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/numbers/count.h"
 #include "plimsoll.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define TOP          "memory: 2GiB, threads: '1'"
+#define TOP "memory: 2GiB, threads: '1'"
 
 static char folder[64], path[128];
 

@@ -26,19 +26,20 @@
 #include <cmocka.h>
 #include <zlib.h>
 
+#include "await.h"
 #include "base/fault.h"
+#include "base/numbers/count.h"
 #include "base/threads/clock.h"
 #include "base/threads/workers.h"
 #include "plimsoll.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define ELEMENTS     20
-#define SIDE         28 /* of an image */
-#define STEPS        10 /* 2 epochs of 5 */
-#define STOP_AT      7
-#define SAVE_EVERY   3
-#define PATH_BYTES   512
-#define MOST_FAULTS  100000 /* a sweep that does not end is an error */
+#define ELEMENTS    20
+#define SIDE        28 /* of an image */
+#define STEPS       10 /* 2 epochs of 5 */
+#define STOP_AT     7
+#define SAVE_EVERY  3
+#define PATH_BYTES  512
+#define MOST_FAULTS 100000 /* a sweep that does not end is an error */
 
 /* ---- what is run ------------------------------------------------------- */
 
@@ -464,9 +465,9 @@ static void sweeps(void **state)
 }
 
 /* With a word: only the sweeps of that name, as in 'idx, *'. */
-static void do_nothing(void *context)
+static void tell_id(void *context)
 {
-    (void)context;
+    *(pid_t *)context = (pid_t)syscall(SYS_gettid);
 }
 
 /* What a process holds from its first thread on is not left over by a run: a sanitizer has a thread of its own. */
@@ -474,13 +475,15 @@ static struct held held_at_first(void)
 {
     struct budget *budget;
     struct thread *thread;
+    pid_t id = 0;
     if (budget_make(&budget, BUDGET_UNLIMITED, NULL) != PLIM_OK)
         exit(1);
-    if (thread_start(&thread, budget, do_nothing, NULL, NULL) != PLIM_OK)
+    if (thread_start(&thread, budget, tell_id, &id, NULL) != PLIM_OK)
         exit(1);
     thread_join(thread);
     budget_free(budget);
-    usleep(20000); /* the kernel lists a joined thread for a moment longer */
+    if (!await(thread_is_gone, &id))
+        exit(1);
     return held_now();
 }
 

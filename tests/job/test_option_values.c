@@ -116,7 +116,7 @@ plim_status __wrap_option_unknown(const char *what, const char *word, const char
                                   int our_count, const char *const *keras, int keras_count, plim_error *error)
 {
     if (heard.on && strcmp(what, "layer") != 0)
-        for (heard.name_count = 0; heard.name_count < our_count && heard.name_count < LENGTH(heard.name);
+        for (heard.name_count = 0; heard.name_count < our_count && heard.name_count < COUNT(heard.name);
              heard.name_count++)
             heard.name[heard.name_count] = ours[heard.name_count];
     return __real_option_unknown(what, word, where, ours, our_count, keras, keras_count, error);
@@ -168,7 +168,7 @@ static void lines_are_told_from_others(void **unused)
     static const char *const wrong[] = {"\x1b", "a\n", "\x7f", "\xff", "caf\xe9", "\xc3", "\xc2\x9b", "x\xe2\x80\xae"};
     (void)unused;
     assert_true(is_line("") && is_line("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x9a\xa2"));
-    for (int i = 0; i < LENGTH(wrong); i++)
+    for (int i = 0; i < COUNT(wrong); i++)
         assert_false(is_line(wrong[i]));
 }
 
@@ -350,7 +350,7 @@ static void try_value(const struct tree *tree, const struct change *change)
 static void try_values(const struct tree *tree, struct change change)
 {
     static int turn;
-    for (int i = 0; i < LENGTH(bad_values); i++) {
+    for (int i = 0; i < COUNT(bad_values); i++) {
         change.value = bad_values[i];
         if (turn++ % tree->every == 0)
             try_value(tree, &change);
@@ -395,7 +395,7 @@ static bool are_new(void)
     for (int i = 0; i < met_count; i++)
         if (met[i].count == heard.name_count && strcmp(met[i].first, heard.name[0]) == 0)
             return false;
-    assert_true(met_count < LENGTH(met));
+    assert_true(met_count < COUNT(met));
     met[met_count].first = heard.name[0];
     met[met_count++].count = heard.name_count;
     return true;
@@ -425,7 +425,7 @@ static void try_name(const struct tree *tree, const struct change *option, const
     try_values(&inner, (struct change){.node = map});
     for (int i = 0; i < inner.table_count; i++)
         for (int k = 0; inner.table[i].column == column && k < inner.table[i].count; k++)
-            for (int v = 0; v < LENGTH(bad_values); v++) {
+            for (int v = 0; v < COUNT(bad_values); v++) {
                 char both[1024];
                 snprintf(both, sizeof both, "{%s: %s}", inner.table[i].word[k], bad_values[v]);
                 try_value(&inner, &(struct change){.node = map, .value = both});
@@ -436,7 +436,7 @@ static void try_name(const struct tree *tree, const struct change *option, const
 static void try_names(const struct tree *tree, const struct change *option)
 {
     static const char *const wrong[] = {"nonsense", "{nonsense: {}}", "[nonsense]"};
-    for (int i = 0; i < LENGTH(wrong); i++) {
+    for (int i = 0; i < COUNT(wrong); i++) {
         if (!is_ours())
             continue;
         struct change change = {option->node, option->word, wrong[i]};
@@ -446,7 +446,7 @@ static void try_names(const struct tree *tree, const struct change *option)
         heard.on = false;
         if (!heard.name_count || !are_new())
             continue;
-        const char *names[LENGTH(heard.name)];
+        const char *names[COUNT(heard.name)];
         int count = heard.name_count;
         memcpy(names, heard.name, sizeof names);
         for (int k = 0; k < count; k++)
@@ -541,8 +541,8 @@ static void layers(void **unused)
 {
     char text[4096];
     (void)unused;
-    for (int i = 0; i < LENGTH(layer_jobs); i++, state.fitted = false)
-        for (int s = 0; s < LENGTH(sample_shapes); s++) {
+    for (int i = 0; i < COUNT(layer_jobs); i++, state.fitted = false)
+        for (int s = 0; s < COUNT(sample_shapes); s++) {
             assert_true(layers_text(text, sizeof text, layer_jobs[i], sample_shapes[s]));
             try_job(text, of_layer, TRAIN);
         }
@@ -573,7 +573,7 @@ static void sources_stages_and_maps(void **unused)
 {
     char text[16384];
     (void)unused;
-    for (int i = 0; i < LENGTH(split_jobs); i++, state.fitted = false) {
+    for (int i = 0; i < COUNT(split_jobs); i++, state.fitted = false) {
         snprintf(text, sizeof text, "{" TOP "data: {train: %s}}", with_folder(split_jobs[i]));
         try_job(text, of_split, INSPECT);
     }
@@ -583,11 +583,11 @@ static void words_of_training(void **unused)
 {
     char text[16384];
     (void)unused;
-    for (int i = 0; i < LENGTH(train_jobs); i++, state.fitted = false) {
+    for (int i = 0; i < COUNT(train_jobs); i++, state.fitted = false) {
         snprintf(text, sizeof text, "{" TOP DATA "model: [Dense: 3], train: %s}", "[3]", with_folder(train_jobs[i]));
         try_job(text, of_train, PLAN);
     }
-    for (int i = 0; i < LENGTH(whole_jobs); i++, state.fitted = false)
+    for (int i = 0; i < COUNT(whole_jobs); i++, state.fitted = false)
         try_job(with_folder(whole_jobs[i]), whole, PLAN);
 }
 
@@ -623,10 +623,10 @@ static void every_word_has_a_job(void **unused)
 #include "pipeline/stages/stages.def"
     };
     (void)unused;
-    for (int i = 0; i < LENGTH(of_data); i++)
-        expect_word(of_data[i], split_jobs, LENGTH(split_jobs));
+    for (int i = 0; i < COUNT(of_data); i++)
+        expect_word(of_data[i], split_jobs, COUNT(split_jobs));
     for (int i = 0; i < all_layers_count; i++)
-        expect_word(all_layers[i]->name, layer_jobs, LENGTH(layer_jobs));
+        expect_word(all_layers[i]->name, layer_jobs, COUNT(layer_jobs));
 }
 
 /* A job that is refused as it stands would be refused for that, whatever its options are. */
@@ -635,8 +635,8 @@ static void jobs_are_good(void **unused)
     char text[16384];
     int good = 0, bad = 0;
     (void)unused;
-    for (int i = 0; i < LENGTH(layer_jobs); i++, good = 0) {
-        for (int s = 0; s < LENGTH(sample_shapes); s++) {
+    for (int i = 0; i < COUNT(layer_jobs); i++, good = 0) {
+        for (int s = 0; s < COUNT(sample_shapes); s++) {
             assert_true(layers_text(text, sizeof text, layer_jobs[i], sample_shapes[s]));
             run_job(text, PLAN);
             good += state.status == PLIM_OK;
@@ -646,7 +646,7 @@ static void jobs_are_good(void **unused)
             bad++;
         }
     }
-    for (int i = 0; i < LENGTH(split_jobs); i++) {
+    for (int i = 0; i < COUNT(split_jobs); i++) {
         snprintf(text, sizeof text, "{" TOP "data: {train: %s}}", with_folder(split_jobs[i]));
         run_job(text, INSPECT);
         if (state.status != PLIM_OK) {

@@ -18,8 +18,6 @@
 #include "model/keras/keras_config.h"
 #include "ops/ops.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 /* The path of a file of tests/golden/keras, found from this file's own name. */
 static const char *golden(const char *name)
 {
@@ -31,7 +29,7 @@ static const char *golden(const char *name)
 struct desk {
     struct budget *budget;
     struct arena arena;
-    struct scratch scratch;
+    struct scratch_disk scratch;
     struct keras_file *file;
     struct model *model;
     struct graph graph;

@@ -5,10 +5,9 @@
 
 #include "base/numbers/random.h"
 #include "base/text/text.h"
+#include "golden_text.h"
 #include "model_bench.h"
 #include "ops/ops.h"
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 static const char MLP[] = "- Dense: {units: 64, activation: relu}\n"
                           "- Dense: {units: 1, activation: sigmoid}\n";
@@ -580,28 +579,6 @@ static void initializers_read_keras_spellings(void **state)
 }
 
 /* ---- summary ---- */
-
-/* tests/golden/NAME, found from this file's own name. GOLDEN=write in the
-   environment writes it: read the difference before you keep it. */
-static void compare_golden(const char *name, const char *text)
-{
-    char path[1024], expected[16384];
-    snprintf(path, sizeof path, TESTS_FOLDER "/golden/%s", name);
-    bool write = getenv("GOLDEN") && strcmp(getenv("GOLDEN"), "write") == 0;
-    FILE *file = fopen(path, write ? "wb" : "rb");
-    if (!file)
-        fail_msg("%s is not there", path);
-    if (write) {
-        fputs(text, file);
-        fclose(file);
-        return;
-    }
-    size_t bytes = fread(expected, 1, sizeof expected - 1, file);
-    fclose(file);
-    expected[bytes] = '\0';
-    if (strcmp(expected, text) != 0)
-        fail_msg("%s differs; GOLDEN=write writes it anew", path);
-}
 
 static void summary_is_keras_table(void **state)
 {

@@ -3,8 +3,6 @@
 #include "model_bench.h"
 #include "ops/ops.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 static const char two[] = "layers:\n"
                           "- Input: {shape: [5], name: x}\n"
                           "- Dense: {units: 4, name: stem}\n"

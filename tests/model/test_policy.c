@@ -3,8 +3,6 @@
 #include "model_bench.h"
 #include "ops/ops.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 /* A layer used twice, normalisation in between, and an end that says its own type. */
 static const char MODEL[] = "- Dense: {units: 8, activation: relu, name: twice}\n"
                             "- twice\n"

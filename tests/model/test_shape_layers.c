@@ -109,7 +109,7 @@ static const struct {
 static void layers_make_keras_shapes(void **state)
 {
     struct bench *bench = *state;
-    for (int i = 0; i < LENGTH(shapes); i++) {
+    for (int i = 0; i < COUNT(shapes); i++) {
         if (build_list(bench, shapes[i].text, *shapes[i].from, true))
             fail_msg("%s: %s", shapes[i].text, bench->error.message);
         const struct shape *made = &figures_of(bench->graph.build, &bench->model->layer[0])->output;
@@ -237,7 +237,7 @@ static const struct {
 static void what_does_not_fit_is_refused(void **state)
 {
     struct bench *bench = *state;
-    for (int i = 0; i < LENGTH(refused); i++) {
+    for (int i = 0; i < COUNT(refused); i++) {
         plim_status status = build_list(bench, refused[i].text, *refused[i].from, true);
         if (status != refused[i].code || !strstr(bench->error.where, refused[i].where) ||
             !strstr(bench->error.message, refused[i].message))
@@ -266,7 +266,7 @@ static void what_draws_does_so_in_training_only(void **state)
     static const struct op *const ops[] = {&op_dropout, &op_dropout,     &op_gaussian_noise, &op_gaussian_dropout,
                                            &op_dropout, &op_random_warp, &op_random_tone};
     struct bench *bench = *state;
-    for (int i = 0; i < LENGTH(texts); i++) {
+    for (int i = 0; i < COUNT(texts); i++) {
         assert_int_equal(build_list(bench, texts[i], STEPS, true), PLIM_OK);
         assert_non_null(find_node(&bench->graph, ops[i], NULL));
         assert_int_equal(build(bench, STEPS, false), PLIM_OK);
@@ -312,7 +312,7 @@ static void noise_shapes_are_axes(void **state)
         {"- AlphaDropout: {rate: 0.5, noise_shape: [null, 1, 1]}", 6},
     };
     struct bench *bench = *state;
-    for (int i = 0; i < LENGTH(cases); i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
         assert_int_equal(build_list(bench, cases[i].text, STEPS, true), PLIM_OK);
         const struct node *node = find_node(&bench->graph, &op_dropout, NULL);
         assert_int_equal(((const struct dropout_attributes *)node->attributes)->shared, cases[i].shared);
@@ -351,7 +351,7 @@ static void cells_have_keras_weights(void **state)
          8},
     };
     struct bench *bench = *state;
-    for (int i = 0; i < LENGTH(cases); i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
         float bias[12];
         assert_int_equal(build_list(bench, cases[i].text, STEPS, true), PLIM_OK);
         for (int k = 0; k < 3; k++)
@@ -375,7 +375,7 @@ static void shapes_without_training(void **state)
     };
     struct bench *bench = *state;
     struct column_spec column = {.type = TYPE_F32, .shape = PICTURE};
-    for (int i = 0; i < LENGTH(texts); i++) {
+    for (int i = 0; i < COUNT(texts); i++) {
         good(bench, read_model(bench, texts[i]));
         graph_release(&bench->graph);
         graph_init(&bench->graph, bench->budget, 4);
@@ -432,7 +432,7 @@ static void attention_has_keras_weights(void **state)
                  {"- AdditiveAttention", 1, 1},
                  {"- AdditiveAttention: {use_scale: false}", 0, 0}};
     struct bench *bench = *state;
-    for (int i = 0; i < LENGTH(cases); i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
         if (build_list(bench, cases[i].text, STEPS, true))
             fail_msg("%s: %s", cases[i].text, bench->error.message);
         assert_int_equal(bench->graph.build->weight_count, cases[i].weights + 2);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/cpu.h"
+#include "base/numbers/count.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
 #include "transform/transform.h"
@@ -145,7 +146,7 @@ static void it_is_softmax_of_products_times_values(void **state)
             continue;
         assert_int_equal(cpu_backend.open(&backend, budget, NULL), PLIM_OK);
         ((struct cpu_backend *)backend)->variant = cpu_choices[choice].variant;
-        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (size_t i = 0; i < COUNT(cases); i++) {
             build(&fused, ours, &cases[i], true);
             build(&plain, theirs, &cases[i], false);
             run_all(&fused, backend, 0);

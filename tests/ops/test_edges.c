@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/numbers/count.h"
 #include "kernel_bench.h"
 #include "model_convolutions.h"
 #include "op_fixture.h"
@@ -134,12 +135,11 @@ static void check_edges(struct bench *bench, struct fixture *fixture)
 }
 
 static const enum type types[] = {TYPE_F32, TYPE_F16, TYPE_BF16};
-#define TYPES (sizeof types / sizeof *types)
 
 static void check_op(struct bench *bench, const struct op *op)
 {
     struct fixture fixture;
-    for (size_t k = 0; k < (op->wide_only ? 1 : TYPES); k++)
+    for (size_t k = 0; k < (op->wide_only ? 1 : COUNT(types)); k++)
         for (int variant = 0; fixture_init(&fixture, op, variant, types[k], BATCH); variant++) {
             check_edges(bench, &fixture);
             fixture_release(&fixture);

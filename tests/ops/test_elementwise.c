@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/cpu.h"
+#include "base/numbers/count.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
 
@@ -162,7 +163,7 @@ static void functions_are_exact(void **state)
     struct trial *trial = *state;
     static float x[MOST];
     trial_init(trial);
-    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
+    for (size_t k = 0; k < COUNT(functions); k++) {
         const struct exactness *f = &functions[k];
         const struct node *node = made(trial, unary(&trial->graph, f->op, side(trial, "x", TYPE_F32, MOST)));
         for (int i = 0; i < MOST; i++)
@@ -216,7 +217,6 @@ static const float odd[] = {NAN,       INFINITY,   -INFINITY,  0.0f,        -0.0
                             -1e-37f,   3e38f,      -3e38f,     1e10f,       -1e10f, 88.8f, -88.8f, 100.0f,
                             -100.0f,   1e-8f,      -1e-8f,     2.5f,        -2.5f,  3.5f,  0.5f,   -0.5f,
                             8388609.f, 16777216.f, 4194304.5f, -4194303.5f, 6.0f,   -3.0f, 3.0f,   2.0f};
-#define ODD (int)(sizeof odd / sizeof *odd)
 
 static void same(const struct node *node, float got, float expected, float x)
 {
@@ -228,9 +228,9 @@ static void same(const struct node *node, float got, float expected, float x)
 
 static void check_odd(struct trial *trial, const struct op *op, const struct numbers_attributes *numbers)
 {
-    float x[ODD];
-    uint8_t truth[2][ODD];
-    struct tensor *from = side(trial, "x", TYPE_F32, ODD);
+    float x[COUNT(odd)];
+    uint8_t truth[2][COUNT(odd)];
+    struct tensor *from = side(trial, "x", TYPE_F32, COUNT(odd));
     bool has = op->attributes_bytes != 0;
     const struct node *node =
         made(trial, graph_add(&trial->graph, op, &from, 1, has ? numbers : NULL, has ? sizeof *numbers : 0));
@@ -244,7 +244,7 @@ static void check_odd(struct trial *trial, const struct op *op, const struct num
             continue;
         }
         trial_run(trial, cpu_choices[v].variant, node, (void *[]){x}, trial->fast, trial->exact);
-        for (int i = 0; i < ODD; i++)
+        for (int i = 0; i < COUNT(odd); i++)
             same(node, trial->fast[i], trial->exact[i], x[i]);
     }
 }
@@ -274,15 +274,16 @@ static void odd_pairs_are_the_references(void **state)
 {
     static const struct op *const ops[] = {&op_power, &op_minimum, &op_maximum, &op_divide, &op_equal, &op_less};
     struct trial *trial = *state;
-    static float a[ODD * ODD], b[ODD * ODD];
-    static uint8_t truth[2][ODD * ODD];
+    static float a[COUNT(odd) * COUNT(odd)], b[COUNT(odd) * COUNT(odd)];
+    static uint8_t truth[2][COUNT(odd) * COUNT(odd)];
     trial_init(trial);
-    for (int i = 0; i < ODD * ODD; i++) {
-        a[i] = odd[i / ODD];
-        b[i] = odd[i % ODD];
+    for (int i = 0; i < COUNT(odd) * COUNT(odd); i++) {
+        a[i] = odd[i / COUNT(odd)];
+        b[i] = odd[i % COUNT(odd)];
     }
-    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
-        struct tensor *first = side(trial, "a", TYPE_F32, ODD * ODD), *second = side(trial, "b", TYPE_F32, ODD * ODD);
+    for (size_t k = 0; k < COUNT(ops); k++) {
+        struct tensor *first = side(trial, "a", TYPE_F32, COUNT(odd) * COUNT(odd)),
+                      *second = side(trial, "b", TYPE_F32, COUNT(odd) * COUNT(odd));
         const struct node *node = made(trial, binary(&trial->graph, ops[k], first, second));
         bool bytes = node->output[0]->type == TYPE_BOOL;
         for (int v = 0; v < cpu_choices_count; v++) {
@@ -290,7 +291,7 @@ static void odd_pairs_are_the_references(void **state)
                 continue;
             trial_run(trial, cpu_choices[v].variant, node, (void *[]){a, b}, bytes ? (void *)truth[0] : trial->fast,
                       bytes ? (void *)truth[1] : trial->exact);
-            for (int i = 0; i < ODD * ODD; i++)
+            for (int i = 0; i < COUNT(odd) * COUNT(odd); i++)
                 same(node, bytes ? truth[0][i] : trial->fast[i], bytes ? truth[1][i] : trial->exact[i], a[i]);
         }
     }
@@ -304,25 +305,24 @@ static const double limits[] = {
     255,        256,       65504,  65519.9,      65520,    65536,     1e9,          3e9,           -3e9,  9.3e18,
     -9.3e18,    1e300,     -1e300, 5.9604645e-8, 2.98e-8,  2.99e-8,   6.1e-5,       1e-40,         1e-50, 1.00390625,
     1.01171875, 3.3895e38, 3.4e38, NAN,          INFINITY, -INFINITY, 1.0004882812, 1.00146484375, 0.1,   -0.1};
-#define LIMITS (int)(sizeof limits / sizeof *limits)
 
 static void casts_keep_their_limits(void **state)
 {
     struct trial *trial = *state;
-    double from[LIMITS], back[2][LIMITS];
+    double from[COUNT(limits)], back[2][COUNT(limits)];
     trial_init(trial);
     for (int pair = 0; pair < TYPE_COUNT * TYPE_COUNT; pair++) {
         enum type type = (enum type)(pair / TYPE_COUNT);
         struct cast_attributes to = {pair % TYPE_COUNT};
-        struct tensor *x = side(trial, "x", type, LIMITS);
+        struct tensor *x = side(trial, "x", type, COUNT(limits));
         const struct node *node = made(trial, graph_add(&trial->graph, &op_cast, &x, 1, &to, sizeof to));
-        for (int i = 0; i < LIMITS; i++)
+        for (int i = 0; i < COUNT(limits); i++)
             element_set(from, type, i, limits[i]);
         for (int v = 0; v < cpu_choices_count; v++) {
             if (!cpu_choices[v].supported())
                 continue;
             trial_run(trial, cpu_choices[v].variant, node, (void *[]){from}, back[0], back[1]);
-            for (int i = 0; i < LIMITS; i++) {
+            for (int i = 0; i < COUNT(limits); i++) {
                 double got = element_get(back[0], (enum type)to.type, i),
                        expected = element_get(back[1], (enum type)to.type, i);
                 if (!(got == expected || (isnan(got) && isnan(expected))))

@@ -13,8 +13,7 @@
 #include "ops/ops.h"
 #include "transform/transform.h"
 
-#define SHAPE(...)    shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
-#define COUNT(values) (int)(sizeof(values) / sizeof((values)[0]))
+#define SHAPE(...) shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
 
 /* A graph of one node, with values given in the test. */
 static void start(struct fixture *fixture, int64_t batch)

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/numbers/count.h"
 #include "op_fixture.h"
 #include "ops/ops.h"
 #include "transform/transform.h"
@@ -279,7 +280,7 @@ static void check_type(const struct op *op, enum type type, double tolerance)
 
 static void check_types(const struct op *op)
 {
-    for (size_t i = 0; i < (op->wide_only ? 1 : sizeof(types) / sizeof(*types)); i++)
+    for (size_t i = 0; i < (op->wide_only ? 1 : COUNT(types)); i++)
         check_type(op, types[i].type, types[i].tolerance);
 }
 

@@ -207,7 +207,7 @@ static void schedules_are_keras(void **state)
     for (; next_case(file, "rate", words, numbers, &count); cases++) {
         struct schedule schedule;
         plim_error error = {0};
-        assert_int_equal(count, sizeof at / sizeof *at);
+        assert_int_equal(count, COUNT(at));
         if (schedule_read(&schedule, "job.yaml", parse(&bench, words), &error))
             fail_msg("%s: %s", words, error.message);
         for (int i = 0; i < count; i++)

@@ -2,8 +2,9 @@
    golden/make_bpe.py), and back; damaged files. */
 #include "format_files.h"
 
-#include "base/memory/room.h"
-#include "pipeline/text/bpe.h"
+#include "base/memory/value_buffer.h"
+#include "base/numbers/count.h"
+#include "pipeline/text/bpe_tables.h"
 
 #define ROOM_BYTES 65536
 #define MOST_LINE  16384
@@ -35,28 +36,32 @@ static void check_line(const struct bpe *bpe, const char *line, void *block)
 {
     uint8_t bytes[MOST_LINE];
     int64_t want[MOST_LINE / 2], count = 0, got_count;
-    struct string text = {.data = bytes}, back;
+    struct string text = {.data = bytes};
     for (unsigned byte; sscanf(line, "%2x", &byte) == 1 && *line != '\t'; line += 2)
         bytes[text.bytes++] = (uint8_t)byte;
     for (int at; sscanf(line, "%lld%n", (long long *)&want[count], &at) == 1; line += at)
         count++;
-    struct room room;
+    struct value_buffer values;
     void *numbers;
     bool full;
-    room_init(&room, block, ROOM_BYTES);
-    assert_int_equal(bpe_encode(&full, &numbers, &got_count, bpe, &text, TYPE_I64, &room, NULL), PLIM_OK);
+    value_buffer_init(&values, block, ROOM_BYTES);
+    assert_int_equal(bpe_encode(&full, &numbers, &got_count, bpe, &text, TYPE_I64, &values, NULL), PLIM_OK);
     assert_false(full);
     if (got_count != count || memcmp(numbers, want, (size_t)count * 8) != 0)
         fail_msg("'%.*s': %lld tokens, %lld expected, or others", (int)text.bytes, (const char *)text.data,
                  (long long)got_count, (long long)count);
-    assert_true(room.used == 8 * (uint64_t)count);
-    assert_int_equal(bpe_decode(&full, &back, bpe, numbers, got_count, &room, NULL), PLIM_OK);
-    assert_false(full);
-    assert_int_equal(back.bytes, text.bytes);
-    if (text.bytes)
-        assert_memory_equal(back.data, text.data, text.bytes);
-    room_empty(&room);
-    assert_int_equal(bpe_encode(&full, &numbers, &got_count, bpe, &text, TYPE_I32, &room, NULL), PLIM_OK);
+    assert_true(values.used == 8 * (uint64_t)count);
+    uint64_t at = 0;
+    for (int64_t i = 0; i < count; i++) { /* the tokens' bytes are the text */
+        uint32_t token_bytes;
+        const uint8_t *token = token_text(&token_bytes, bpe, (uint32_t)want[i]);
+        assert_true(token_bytes <= text.bytes - at);
+        assert_memory_equal(token, text.data + at, token_bytes);
+        at += token_bytes;
+    }
+    assert_true(at == text.bytes);
+    value_buffer_empty(&values);
+    assert_int_equal(bpe_encode(&full, &numbers, &got_count, bpe, &text, TYPE_I32, &values, NULL), PLIM_OK);
     for (int64_t i = 0; i < count; i++)
         assert_int_equal(((int32_t *)numbers)[i], want[i]);
 }
@@ -76,9 +81,9 @@ static void encodes_as_published(void **state)
         check_line(bpe, line, block);
     fclose(in);
     assert_true(lines > 140);
-    assert_true(bpe_find(bpe, "<|endoftext|>") == bpe_size(bpe) - 1);
-    assert_true(bpe_find(bpe, "no such token") == -1);
-    assert_int_equal(budget_figures(budget).now_by_tag[TAG_PIPELINE], bpe_bytes(bpe));
+    const char *last = "<|endoftext|>", *none = "no such token";
+    assert_int_equal(find_word(bpe, (const uint8_t *)last, strlen(last)), bpe->size - 1);
+    assert_true(find_word(bpe, (const uint8_t *)none, strlen(none)) == NO_TOKEN);
     bpe_free(bpe);
     assert_int_equal(budget_figures(budget).now_by_tag[TAG_PIPELINE], 0);
     end_budget(budget);
@@ -95,19 +100,19 @@ static void merges_long_pieces(void **state)
         text[i] = "theshipqlinexx"[i % 14];
     struct budget *budget = new_budget();
     struct bpe *bpe = new_bpe(budget);
-    struct room room;
+    struct value_buffer values;
     bool full;
     void *whole, *part;
     int64_t whole_count, part_count, at = 0;
-    room_init(&room, block, sizeof block);
+    value_buffer_init(&values, block, sizeof block);
     assert_int_equal(bpe_encode(&full, &whole, &whole_count, bpe, &(struct string){(uint8_t *)text, sizeof text},
-                                TYPE_I64, &room, NULL),
+                                TYPE_I64, &values, NULL),
                      PLIM_OK);
     assert_false(full);
     for (size_t i = 0; i < sizeof text; i += 14) { /* no token holds "xt" */
         uint64_t bytes = sizeof text - i < 14 ? sizeof text - i : 14;
         struct string piece = {(uint8_t *)text + i, bytes};
-        assert_int_equal(bpe_encode(&full, &part, &part_count, bpe, &piece, TYPE_I64, &room, NULL), PLIM_OK);
+        assert_int_equal(bpe_encode(&full, &part, &part_count, bpe, &piece, TYPE_I64, &values, NULL), PLIM_OK);
         assert_memory_equal((int64_t *)whole + at, part, (size_t)part_count * 8);
         at += part_count;
     }
@@ -116,7 +121,7 @@ static void merges_long_pieces(void **state)
     end_budget(budget);
 }
 
-/* A full room: told so, with what it would take, and left as it was. */
+/* A full value buffer: told so, with what it would take, and left as it was. */
 static void tells_full_rooms(void **state)
 {
     (void)state;
@@ -124,23 +129,17 @@ static void tells_full_rooms(void **state)
     struct budget *budget = new_budget();
     struct bpe *bpe = new_bpe(budget);
     struct string text = {(const uint8_t *)"memorymemorymemorymemorymemorymemorymemorymemorymemorymemory", 60};
-    struct room room;
+    struct value_buffer values;
     void *numbers;
     int64_t count;
     bool full = true;
     for (uint64_t capacity = 0; full; capacity++) {
         assert_true(capacity < ROOM_BYTES);
-        room_init(&room, block, capacity);
-        assert_int_equal(bpe_encode(&full, &numbers, &count, bpe, &text, TYPE_I64, &room, NULL), PLIM_OK);
+        value_buffer_init(&values, block, capacity);
+        assert_int_equal(bpe_encode(&full, &numbers, &count, bpe, &text, TYPE_I64, &values, NULL), PLIM_OK);
         if (full)
-            assert_true(room.used == 0 && room.wanted > capacity);
+            assert_true(values.used == 0 && values.wanted > capacity);
     }
-    struct string back;
-    room_init(&room, block, 3);
-    assert_int_equal(bpe_decode(&full, &back, bpe, (int64_t[]){10, 11, 12, 13}, 4, &room, NULL), PLIM_OK);
-    assert_true(full && room.wanted == 4);
-    plim_error error;
-    assert_int_equal(bpe_decode(&full, &back, bpe, (int64_t[]){99999}, 1, &room, &error), PLIM_BAD_DATA);
     bpe_free(bpe);
     end_budget(budget);
 }
@@ -190,7 +189,7 @@ static void names_what_is_wrong(void **state)
         {small_vocab, "a  b\n", "merges.txt: byte 0", "two tokens"},
     };
     plim_error error;
-    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+    for (size_t r = 0; r < COUNT(rows); r++) {
         assert_int_equal(try_small(rows[r].vocab, rows[r].merges, &error), PLIM_BAD_DATA);
         if (!strstr(error.where, rows[r].where) || !strstr(error.message, rows[r].message))
             fail_msg("%s: %s", error.where, error.message);
@@ -246,7 +245,7 @@ static void refuses_unknown_bytes(void **state)
     static _Alignas(64) uint8_t block[1024];
     struct bpe *bpe;
     struct budget *budget = new_budget();
-    struct room room;
+    struct value_buffer values;
     void *numbers;
     int64_t count;
     bool full;
@@ -255,12 +254,12 @@ static void refuses_unknown_bytes(void **state)
     snprintf(vocab_file, sizeof vocab_file, "%s", write_file("vocab.json", small_vocab, strlen(small_vocab)));
     snprintf(merges_file, sizeof merges_file, "%s", write_file("merges.txt", small_merges, strlen(small_merges)));
     assert_int_equal(bpe_make(&bpe, budget, vocab_file, merges_file, NULL), PLIM_OK);
-    room_init(&room, block, sizeof block);
+    value_buffer_init(&values, block, sizeof block);
     struct string text = {(const uint8_t *)"ab abc", 6};
-    assert_int_equal(bpe_encode(&full, &numbers, &count, bpe, &text, TYPE_I64, &room, &error), PLIM_BAD_DATA);
+    assert_int_equal(bpe_encode(&full, &numbers, &count, bpe, &text, TYPE_I64, &values, &error), PLIM_BAD_DATA);
     assert_non_null(strstr(error.message, "0x63"));
     text.bytes = 5;
-    assert_int_equal(bpe_encode(&full, &numbers, &count, bpe, &text, TYPE_I64, &room, &error), PLIM_OK);
+    assert_int_equal(bpe_encode(&full, &numbers, &count, bpe, &text, TYPE_I64, &values, &error), PLIM_OK);
     assert_int_equal(count, 3);
     assert_memory_equal(numbers, ((int64_t[]){2, 3, 2}), 24);
     bpe_free(bpe);

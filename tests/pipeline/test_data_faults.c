@@ -1,5 +1,6 @@
 /* test_data_faults.c - what happens to files and callbacks while a pipeline runs: cut short, replaced, gone; a full disk
    under a cache; functions that fail. An error that says where, and nothing half-written is left. */
+#include "base/numbers/count.h"
 #include "format_files.h"
 #include "random_pipeline.h"
 
@@ -111,7 +112,6 @@ static const struct changing kinds[] = {
     {"{tfrecord: '%s', pipeline: [batch: 16]}", write_tfrecord, true},
     {"{csv: {files: '%s', types: {id: int64, name: string}}, pipeline: [batch: 16]}", write_csv, true},
 };
-#define KINDS (sizeof kinds / sizeof *kinds)
 
 static plim_dataset *open_kind(const struct changing *kind, plim_budget *budget, const char *path)
 {
@@ -129,7 +129,7 @@ typedef void change(const char *path, const struct changing *kind);
 /* Changed after some batches: what comes before it is good; then an error that names the file, or all of it. */
 static void change_while_read(change *change_it, bool must_fail, bool fails_later)
 {
-    for (size_t k = 0; k < KINDS; k++)
+    for (size_t k = 0; k < COUNT(kinds); k++)
         for (int threads = 0; threads < 3; threads++) {
             const char *path = path_of("changing");
             kinds[k].write(path, 0);
@@ -215,7 +215,7 @@ static void files_that_are_replaced(void **state)
 static void files_that_are_overwritten(void **state)
 {
     (void)state;
-    for (size_t k = 1; k < KINDS; k++) {
+    for (size_t k = 1; k < COUNT(kinds); k++) {
         const char *path = path_of("changing");
         kinds[k].write(path, 0);
         plim_budget *budget = some_budget();

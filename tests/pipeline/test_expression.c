@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/numbers/count.h"
 #include "pipeline/expression/expression.h"
 
 #define ROWS      7
@@ -246,7 +247,7 @@ static void same_in_blocks(void **state)
                           .stride = {8, 4, 4, 20, 48, 12}};
     struct budget *budget = new_budget();
     fill_columns();
-    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++)
+    for (size_t t = 0; t < COUNT(texts); t++)
         same_rows(texts[t], &table, budget);
     end_budget(budget);
 }
@@ -269,7 +270,7 @@ static void writes_in_place(void **state)
         .data = {x, y},
         .stride = {1200, 4}};
     struct budget *budget = new_budget();
-    for (size_t t = 0; t < sizeof rows / sizeof rows[0]; t++) {
+    for (size_t t = 0; t < COUNT(rows); t++) {
         struct arena arena;
         struct expression *expression;
         enum type type;
@@ -370,7 +371,7 @@ static void names_what_is_wrong(void **state)
         {"", "character 1: a value is missing at the end", ""},
         {"age @ 2", "character 5: an operator was expected, not '@'", ""},
     };
-    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+    for (size_t r = 0; r < COUNT(rows); r++) {
         plim_error error = {0};
         assert_int_equal(try_text(rows[r].text, &error), PLIM_BAD_JOB);
         assert_string_equal(error.where, "job.yaml:3:7");
@@ -387,7 +388,7 @@ static void bears_hostile_texts(void **state)
     (void)state;
     static const char *const pieces[] = {"(",  "-",      "not ", "sum(", "x+(", "2**",
                                          "x[", "where(", "x+",   "1,",   "'",   "x*x+"};
-    for (size_t p = 0; p < sizeof pieces / sizeof pieces[0]; p++)
+    for (size_t p = 0; p < COUNT(pieces); p++)
         for (int times = 1; times < 3000; times = times * 3 + 1) {
             char text[EXPRESSION_MOST_BYTES + 64];
             size_t at = 0, bytes = strlen(pieces[p]);

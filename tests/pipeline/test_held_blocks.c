@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "await.h"
 #include "base/files/read_queue.h"
+#include "base/numbers/hash.h"
 #include "format_files.h"
 #include "formats/source.h"
 #include "pipeline/core/dataset.h"
@@ -52,13 +55,12 @@ static uint64_t digest_of(struct iterator *iterator, const struct dataset *datas
 {
     struct batch *batch;
     plim_error error = {0};
-    uint64_t digest = 14695981039346656037u;
+    uint64_t digest = FNV1A_START;
     for (int b = 0; b < batches; b++) {
         assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_OK);
         for (int c = 0; batch && c < dataset_spec(dataset)->column_count; c++) {
             uint64_t bytes = (uint64_t)batch->count * dataset_spec(dataset)->column[c].bytes;
-            for (uint64_t i = 0; i < bytes; i++)
-                digest = (digest ^ ((const uint8_t *)batch->column[c])[i]) * 1099511628211u;
+            digest = fnv1a(digest, batch->column[c], bytes);
         }
     }
     return digest;
@@ -230,6 +232,7 @@ static void exact_from_a_cold_file(void **state)
 static struct {
     atomic_ullong from;
     atomic_bool asking;
+    sem_t asked;
 } late = {.from = UINT64_MAX};
 
 enum read_queue_answer __real_read_queue_add(struct read_queue *queue, struct file *file, uint64_t offset, void *to,
@@ -243,7 +246,8 @@ enum read_queue_answer __wrap_read_queue_add(struct read_queue *queue, struct fi
     enum read_queue_answer answer = __real_read_queue_add(queue, file, offset, to, bytes, tag);
     if (answer == READ_TAKEN && offset >= atomic_load(&late.from)) {
         atomic_store(&late.asking, true);
-        nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
+        sem_post(&late.asked);
+        await(others_sleep, NULL); /* the one that wants the row waits for the block now */
     }
     return answer;
 }
@@ -261,8 +265,8 @@ static void read_row(struct held_blocks *held, int64_t row)
 /* A thread that wants a row of the block while another asks the disk for it. */
 static void *want_row(void *held)
 {
-    while (!atomic_load(&late.asking))
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    while (sem_wait(&late.asked) != 0)
+        continue;
     read_row(held, BLOCK + 1);
     return NULL;
 }
@@ -278,6 +282,7 @@ static void who_waits_is_woken(void **state)
     (void)state;
     assert_int_equal(held_open(&held, dataset, 11, 0, budget, NULL), PLIM_OK);
     atomic_store(&late.asking, false);
+    assert_int_equal(sem_init(&late.asked, 0, 0), 0);
     atomic_store(&late.from, 128 + BLOCK * WIDTH * 4);
     assert_int_equal(pthread_create(&other, NULL, want_row, held), 0);
     held_expect(held, 0, 1);

@@ -4,6 +4,7 @@
 #include "made_source.h"
 
 #include "base/files/file.h"
+#include "base/numbers/count.h"
 #include "pipeline/core/stage.h"
 
 #define FILES_MOST 64
@@ -94,15 +95,15 @@ static void direct_decode(struct direct *direct, const struct decode_options *op
     struct budget *budget = open_budget();
     struct image_decoder *decoder;
     struct image image;
-    struct room room;
+    struct value_buffer values;
     char *bytes;
     size_t count;
     uint8_t *space = aligned_alloc(64, 1 << 20);
     plim_error error = {0};
-    room_init(&room, space, 1 << 20);
+    value_buffer_init(&values, space, 1 << 20);
     assert_int_equal(file_load(&bytes, &count, budget, TAG_FORMATS, path, 1 << 20, NULL), PLIM_OK);
     assert_int_equal(image_decoder_make(&decoder, budget, &options->image, 4 << 20, NULL), PLIM_OK);
-    if (image_decode(&image, decoder, bytes, count, (int)options->channels, &room, &error) != PLIM_OK)
+    if (image_decode(&image, decoder, bytes, count, (int)options->channels, &values, &error) != PLIM_OK)
         fail_msg("%s: %s", path, error.message);
     direct->picture.channels = image.shape.dim[2];
     renew(direct, TYPE_U8, image.shape.dim[0], image.shape.dim[1]);
@@ -116,11 +117,11 @@ static void direct_decode(struct direct *direct, const struct decode_options *op
 static void direct_resize(struct direct *direct, const struct resize_options *options)
 {
     uint8_t space[64 * 1024] __attribute__((aligned(64)));
-    struct room room;
+    struct value_buffer values;
     struct resize resize = {options->method, options->antialias, direct->picture, options->height, options->width};
-    room_init(&room, space, sizeof space);
+    value_buffer_init(&values, space, sizeof space);
     uint8_t *old = renew(direct, resize_type(&resize), options->height, options->width);
-    assert_int_equal(resize_image(direct->pixels, old, &resize, &room, NULL), PLIM_OK);
+    assert_int_equal(resize_image(direct->pixels, old, &resize, &values, NULL), PLIM_OK);
     free(old);
 }
 
@@ -154,9 +155,9 @@ static void direct_warp(struct direct *direct, const struct map_function *functi
     const struct picture p = direct->picture;
     float first = drawn(&options->height, random[0]), second = drawn(&options->width, random[1]);
     struct warp warp = {.fill = options->fill, .fill_value = (float)options->fill_value, .nearest = options->nearest};
-    warp.affine = function == &map_random_rotation ? affine_rotation(first, p.height, p.width)
-                  : function == &map_random_zoom ? affine_zoom(first, options->same ? first : second, p.height, p.width)
-                                                 : affine_translation(first, second, p.height, p.width);
+    warp.map = function == &map_random_rotation ? warp_rotation(first, p.height, p.width)
+               : function == &map_random_zoom   ? warp_zoom(first, options->same ? first : second, p.height, p.width)
+                                                : warp_translation(first, second, p.height, p.width);
     uint8_t *old = renew(direct, TYPE_F32, p.height, p.width);
     assert_int_equal(warp_image((void *)direct->pixels, (void *)old, &p, &warp, NULL), PLIM_OK);
     free(old);
@@ -164,10 +165,8 @@ static void direct_warp(struct direct *direct, const struct map_function *functi
 
 static void direct_flip(struct direct *direct, const struct random_flip_options *flip, const uint32_t random[4])
 {
-    const struct picture p = direct->picture;
-    uint8_t *old = renew(direct, p.type, p.height, p.width);
-    flip_image(direct->pixels, old, &p, flip->horizontal && random[0] >> 31, flip->vertical && random[1] >> 31, NULL);
-    free(old);
+    flip_image(direct->pixels, &direct->picture, flip->horizontal && random[0] >> 31,
+               flip->vertical && random[1] >> 31);
 }
 
 static void direct_color(struct direct *direct, const struct map_function *function, const void *options, uint32_t bits)
@@ -335,7 +334,7 @@ static void random_ones_of_one_size(void **state)
                 "random_rotation: {factor: [0, 0.5], interpolation: nearest, fill_mode: nearest}], batch: 4]");
 }
 
-/* Of images as they are: everything goes through the room. */
+/* Of images as they are: everything goes through the value buffer. */
 static void random_ones_of_any_size(void **state)
 {
     (void)state;
@@ -427,7 +426,7 @@ static void bad_images_are_named(void **state)
     golden_close(&picture);
 }
 
-/* Of a room that is too small the error says what would do; that much does. */
+/* Of a value buffer that is too small the error says what would do; that much does. */
 static void room_that_is_too_small(void **state)
 {
     char path[512];
@@ -439,7 +438,7 @@ static void room_that_is_too_small(void **state)
     for (int turn = 0; turn < 2; turn++) {
         struct studio studio = {.budget = open_budget()};
         struct dataset *dataset = one_file(studio.budget, path);
-        dataset_set_room(dataset, turn ? wanted : 4096);
+        dataset_set_value_bytes(dataset, turn ? wanted : 4096);
         assert_int_equal(read_around(&studio, dataset, "[map: [decode_image: 3, resize: [4, 4]], batch: 1]"), PLIM_OK);
         struct iterator *iterator = open_with(&studio, 1, 0, 0, 0);
         assert_int_equal(iterator_next(&batch, iterator, &error), turn ? PLIM_OK : PLIM_OVER_BUDGET);
@@ -511,7 +510,7 @@ static void remove_classes(void)
 {
     static const char *const names[] = {"cat/b.jpg",     "cat/a.PNG", "dog/c.bmp", "owl/d.jpeg",
                                         "owl/notes.txt", "cat",       "dog",       "owl"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < COUNT(names); i++)
         assert_int_equal(remove(path_of(names[i])), 0);
 }
 
@@ -521,12 +520,12 @@ static void check_element(struct source *source, int64_t i, const char *name, in
     struct string string;
     int32_t found = -1;
     uint8_t space[16384];
-    struct room room;
+    struct value_buffer values;
     int64_t done;
     char where[256];
     struct golden picture = golden_open(name);
-    room_init(&room, space, sizeof space);
-    struct row_target target = {(void *[]){&string, &found}, (uint64_t[]){sizeof string, sizeof found}, &room};
+    value_buffer_init(&values, space, sizeof space);
+    struct row_target target = {(void *[]){&string, &found}, (uint64_t[]){sizeof string, sizeof found}, &values};
     assert_int_equal(source->type->read_values(&done, source, &i, 1, &target, NULL), PLIM_OK);
     assert_int_equal(done, 1);
     assert_int_equal(found, source->spec.column_count > 1 ? label : -1);
@@ -534,11 +533,11 @@ static void check_element(struct source *source, int64_t i, const char *name, in
     assert_memory_equal(string.data, picture.bytes, picture.count);
     assert_true(source->type->describe(where, source, i, NULL));
     assert_int_equal(strncmp(where, folder, strlen(folder)), 0);
-    room.capacity = string.bytes - 1; /* one byte too few */
-    room_empty(&room);
+    values.capacity = string.bytes - 1; /* one byte too few */
+    value_buffer_empty(&values);
     assert_int_equal(source->type->read_values(&done, source, &i, 1, &target, NULL), PLIM_OK);
     assert_int_equal(done, 0);
-    assert_int_equal(room.wanted, picture.count);
+    assert_int_equal(values.wanted, picture.count);
     golden_close(&picture);
 }
 
@@ -553,7 +552,7 @@ static void folders_are_classes(void **state)
     assert_int_equal(source->count, 4);
     assert_string_equal(source->type->class_name(source, 1), "dog");
     assert_null(source->type->class_name(source, 3));
-    assert_true(source->room_bytes >= 256 * 1024);
+    assert_true(source->value_bytes >= 256 * 1024);
     check_element(source, 0, "channels3.png", 0);
     check_element(source, 1, "color.jpg", 0);
     check_element(source, 2, "c3.bmp", 1);
@@ -573,9 +572,9 @@ static void folders_are_classes(void **state)
     int64_t index = 2, done;
     struct string string;
     uint8_t space[64];
-    struct room room;
-    room_init(&room, space, sizeof space);
-    struct row_target target = {(void *[]){&string}, (uint64_t[]){sizeof string}, &room};
+    struct value_buffer values;
+    value_buffer_init(&values, space, sizeof space);
+    struct row_target target = {(void *[]){&string}, (uint64_t[]){sizeof string}, &values};
     assert_int_equal(source->type->read_values(&done, source, &index, 1, &target, &error), PLIM_IO);
     assert_non_null(strstr(error.where, "dog/c.bmp"));
     source_close(source);

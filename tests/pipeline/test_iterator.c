@@ -1,5 +1,7 @@
 /* test_iterator.c - the iterator: seeking, costs, errors in their place, closing, faults. */
+#include "await.h"
 #include "made_source.h"
+#include "pipeline/core/iterator_own.h"
 #include "pipeline/core/stage.h"
 
 /* ---- position is state ---- */
@@ -234,6 +236,16 @@ static void over_the_budget(void **state)
 
 /* ---- closing, figures, sharing ---- */
 
+/* Context: an iterator. Its threads found nothing more to do: the ring is full, or they met an error. */
+static bool workers_sleep(const void *context)
+{
+    struct iterator *iterator = (struct iterator *)context;
+    lock(iterator);
+    bool all = iterator->sleeping == iterator->worker_count - 1;
+    unlock(iterator);
+    return all;
+}
+
 static void closes_in_any_state(void **state)
 {
     struct batch *batch;
@@ -248,7 +260,7 @@ static void closes_in_any_state(void **state)
             for (int i = 0; i < taken; i++)
                 iterator_next(&batch, iterator, NULL);
             if (taken == 2)
-                nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL); /* the ring is full */
+                assert_true(await(workers_sleep, iterator));
             if (taken == 3)
                 iterator_seek(iterator, 4, 2, NULL);
             iterator_close(iterator);
@@ -277,7 +289,7 @@ static void figures_are_counted(void **state)
     iterator_close(iterator);
     /* read ahead while the caller is busy: no waiting */
     iterator = open_iterator(dataset, budget, 6, 0, 0);
-    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    assert_true(await(workers_sleep, iterator));
     for (int i = 0; i < 5; i++)
         assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
     iterator_figures(&figures, iterator);

@@ -4,7 +4,7 @@
 
 #include "pipeline/core/chain_digest.h"
 #include "pipeline/core/flow.h"
-#include "pipeline/maps/text/map_words.h"
+#include "pipeline/maps/text/map_text.h"
 
 /* The first `count` elements' column as doubles, with this many slots. */
 static int64_t values_of(double *out, struct dataset *dataset, struct budget *budget, int slots, const char *name)

@@ -3,7 +3,7 @@
 #include "golden_lines.h"
 #include "stage_checks.h"
 
-#include "pipeline/maps/text/map_words.h"
+#include "pipeline/maps/text/map_text.h"
 
 #define MOST_NUMBERS 4096
 #define COPIES       5 /* of a golden row: elements of the data set */
@@ -93,7 +93,7 @@ static void check_lookup(struct budget *budget, struct golden *golden, const int
         return; /* another reader of the same: test_vocabulary.c */
     for (int i = 0; i < token_count; i++)
         tokens[i] = (const char *)words[i].data;
-    struct lookup_options options = {.words = {.tokens = tokens, .count = token_count},
+    struct lookup_options options = {.common.tokens = {.tokens = tokens, .count = token_count},
                                      .lookup = {.num_oov_indices = strtoll(golden->field[4], NULL, 10),
                                                 .hash_integers = strcmp(golden->field[6], "farmhash") == 0}};
     if (strcmp(golden->field[5], "-") != 0) {
@@ -152,7 +152,7 @@ static void check_vectorize(struct budget *budget, struct golden *golden, const 
     static struct rows rows;
     int64_t want[MOST_NUMBERS];
     struct vectorization_options options = {
-        .words = {.tokens = tokens, .count = token_count},
+        .common.tokens = {.tokens = tokens, .count = token_count},
         .vectorizer = {.output_sequence_length = strtoll(golden->field[5], NULL, 10)}};
     assert_int_equal(text_standardize_from_name(&options.vectorizer, golden->field[1], NULL), PLIM_OK);
     assert_int_equal(text_split_from_name(&options.vectorizer, golden->field[2], NULL), PLIM_OK);
@@ -332,7 +332,7 @@ static void check_bpe(struct budget *budget, const char *line, const char *vocab
                    "bpe");
     options.length = 9;
     options.pad_value = -1;
-    options.dtype = "int32";
+    options.common.dtype = "int32";
     for (int64_t i = count; i < 9; i++)
         want[i] = -1;
     expect_numbers(dataset_map(rows_open(budget, &rows, TYPE_STRING, 0), &map_bpe, &options), budget, want, 9, "bpe");
@@ -505,7 +505,7 @@ static void bad_elements_are_named(void **state)
     iterator_close(iterator);
     dataset_unref(room.dataset);
     struct dataset *source = ships_open(budget, &rows);
-    dataset_set_room(source, 40);
+    dataset_set_value_bytes(source, 40);
     assert_int_equal(read_job(&room, source, budget, "job.yaml", "[map: [split]]"), PLIM_OK);
     iterator = open_iterator(room.dataset, budget, 1, 0, 0);
     for (error = (plim_error){0}; error.code == PLIM_OK;)

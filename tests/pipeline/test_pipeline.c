@@ -1,6 +1,7 @@
 /* test_pipeline.c - datasets: the order of elements, repetitions, maps, and those that could not be built. */
 #include <math.h>
 
+#include "base/numbers/count.h"
 #include "made_source.h"
 
 /* ---- order ---- */
@@ -480,7 +481,7 @@ static void labels_that_no_loss_can_take(void **state)
     static const enum type whole[] = {TYPE_U8, TYPE_I8, TYPE_I16, TYPE_I32, TYPE_I64, TYPE_F32, TYPE_F64, TYPE_F16};
     double nan = (double)NAN;
     (void)state;
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+    for (size_t i = 0; i < COUNT(whole); i++) {
         check_label(whole[i], 9, TEN, true);
         check_label(whole[i], 10, TEN, false);
         check_label(whole[i], 10, TEN + 1, true);

@@ -3,6 +3,7 @@
    Of each: a budget below what it costs is refused and leaves nothing behind; with exactly that it runs, and takes
    nothing more; slots and threads change nothing in what it gives; any batch can be gone to. PLIM_TEST_SEED is another
    set of pipelines, PLIM_TEST_PIPELINE one of them alone; both are in the message of a failure. */
+#include "base/numbers/hash.h"
 #include "random_pipeline.h"
 
 #define PIPELINES    200
@@ -29,8 +30,7 @@ static int number;
 
 static void mix(uint64_t *hash, const void *data, uint64_t bytes)
 {
-    for (uint64_t i = 0; i < bytes; i++)
-        *hash = (*hash ^ ((const uint8_t *)data)[i]) * 1099511628211u; /* FNV-1a */
+    *hash = fnv1a(*hash, data, bytes);
 }
 
 static void mix_values(uint64_t *hash, enum type type, const void *data, int64_t count)
@@ -52,7 +52,7 @@ static void mix_shaped(uint64_t *hash, enum type type, const void *data, const s
 
 static uint64_t digest(const struct batch *batch, const struct iterator *iterator, const struct dataset *dataset)
 {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = FNV1A_START;
     mix(&hash, &batch->count, sizeof batch->count);
     mix(&hash, &batch->epoch, sizeof batch->epoch);
     for (int c = 0; c < dataset->spec->column_count; c++) {

@@ -333,10 +333,10 @@ static void npz_unpacked(void **state)
     dataset_cost(cost, &disk, dataset, GRANT(1));
     assert_true(disk >= 4 * (12 + 8 + 48) && disk < 4096);
     struct iterator *iterator;
-    struct scratch none = {.folder = ".", .limit_bytes = disk - 1};
+    struct scratch_disk none = {.folder = ".", .limit_bytes = disk - 1};
     assert_int_equal(iterator_open(&iterator, dataset, budget, &none, GRANT(1), SEED, 0, 0, &error), PLIM_OVER_DISK);
     assert_int_equal(none.used_bytes, 0);
-    struct scratch scratch = {.folder = ".", .limit_bytes = disk};
+    struct scratch_disk scratch = {.folder = ".", .limit_bytes = disk};
     struct budget_figures before = budget_figures(budget);
     if (iterator_open(&iterator, dataset, budget, &scratch, GRANT(1), SEED, 0, 0, &error) != PLIM_OK)
         fail_msg("%s", error.message);

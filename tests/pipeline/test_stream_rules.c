@@ -1,5 +1,6 @@
 /* test_stream_rules.c - what streams and the iterator must keep when elements are bad, batches are opened again, rows
    are dropped, and somebody looks on. */
+#include "await.h"
 #include "made_source.h"
 
 #include <unistd.h>
@@ -234,7 +235,7 @@ static void no_epoch_begins_unasked(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
     assert_null(batch);
-    usleep(20000);
+    assert_true(await(others_sleep, NULL));
     assert_int_equal(counter.at, 8);
     iterator_close(iterator);
     dataset_unref(dataset);

@@ -56,8 +56,8 @@ static bool told_row(struct reader *reader, int64_t row, const struct row_target
     int64_t id = reader->at, length = id % 7;
     char *name = reader->name[row];
     struct string string = {.bytes = name_of(name, id)};
-    string.data = reader->told->options.borrows ? (void *)name : room_take_bytes(target->room, string.bytes);
-    struct cell cell = {.data = room_take(target->room, (uint64_t)length * sizeof(float)), .dim = {length}};
+    string.data = reader->told->options.borrows ? (void *)name : value_buffer_take_bytes(target->values, string.bytes);
+    struct cell cell = {.data = value_buffer_take(target->values, (uint64_t)length * sizeof(float)), .dim = {length}};
     if (!string.data || !cell.data)
         return false;
     if (!reader->told->options.borrows)
@@ -116,7 +116,7 @@ static struct dataset *told_dataset(struct budget *budget, const struct told_opt
         .type = options->skips ? &told_skipping : &told_type,
         .budget = budget,
         .count = CARDINALITY_UNKNOWN,
-        .room_bytes = options->room ? options->room : 8192,
+        .value_bytes = options->room ? options->room : 8192,
         .reader_bytes = budget_charge(sizeof(struct reader)),
         .spec = {.column_count = 3,
                  .element_bytes = 8 + sizeof(struct string) + sizeof(struct cell),
@@ -272,7 +272,7 @@ static void too_large_for_its_room(void **state)
     plim_error error = {0};
     (void)state;
     struct dataset *dataset = told(budget, 100);
-    dataset_set_room(dataset, 64);
+    dataset_set_value_bytes(dataset, 64);
     dataset = dataset_batch(dataset, 4, false);
     struct iterator *iterator = open_with(dataset, budget, GRANT(1), 0, 0);
     assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_OVER_BUDGET);
@@ -339,7 +339,7 @@ static uint64_t exact_bytes(void)
    any number of workers, in whatever order they finish rows, and one that needs more is refused with any number. */
 static void gaps_are_not_charged(void **state)
 {
-    uint64_t room = (exact_bytes() + ROOM_ALIGNMENT - 1) / ROOM_ALIGNMENT * ROOM_ALIGNMENT;
+    uint64_t room = (exact_bytes() + VALUE_ALIGNMENT - 1) / VALUE_ALIGNMENT * VALUE_ALIGNMENT;
     (void)state;
     for (int workers = 0; workers <= 3; workers++)
         for (int borrows = 0; borrows < 2; borrows++)
@@ -348,7 +348,7 @@ static void gaps_are_not_charged(void **state)
                 struct batch *batch;
                 struct told_options options = {.count = EXACT_ROWS, .bad = -1, .borrows = borrows};
                 struct dataset *dataset = told_dataset(budget, &options);
-                dataset_set_room(dataset, room - (less ? ROOM_ALIGNMENT : 0));
+                dataset_set_value_bytes(dataset, room - (less ? VALUE_ALIGNMENT : 0));
                 dataset = dataset_batch(dataset, EXACT_ROWS, false);
                 struct grant grant = {.slots = 2, .workers = workers};
                 struct iterator *iterator = open_with(dataset, budget, grant, 0, 0);
@@ -364,7 +364,7 @@ static void gaps_are_not_charged(void **state)
 
 /* A chunk of one column of lists of strings, `rows` of them, each of two: "row0", "row1", "tail". */
 struct lists {
-    uint8_t block[4096] __attribute__((aligned(ROOM_ALIGNMENT)));
+    uint8_t block[4096] __attribute__((aligned(VALUE_ALIGNMENT)));
     struct spec spec;
     struct chunk chunk;
     struct string strings[4][2];
@@ -389,8 +389,8 @@ static void make_lists(struct lists *lists, int64_t rows, uint64_t room)
 
 static bool is_inside(const struct chunk *chunk, const void *data)
 {
-    return (const uint8_t *)data >= chunk->room.bytes &&
-           (const uint8_t *)data < chunk->room.bytes + chunk->room.capacity;
+    return (const uint8_t *)data >= chunk->values.bytes &&
+           (const uint8_t *)data < chunk->values.bytes + chunk->values.capacity;
 }
 
 static void check_list(const struct chunk *chunk, int64_t row, bool owned)
@@ -417,16 +417,16 @@ static void rows_are_owned_whole_or_not_at_all(void **state)
         assert_int_equal(chunk_own(&lists.chunk), fit == 4);
         for (int64_t row = 0; row < 4; row++)
             check_list(&lists.chunk, row, row < fit);
-        assert_int_equal(lists.chunk.room.used, fit ? (uint64_t)(fit - 1) * 64 + 40 : 0);
-        assert_int_equal(lists.chunk.room.wanted, fit == 4 ? 0 : (uint64_t)fit * 64 + 40);
-        uint64_t used = lists.chunk.room.used;
+        assert_int_equal(lists.chunk.values.used, fit ? (uint64_t)(fit - 1) * 64 + 40 : 0);
+        assert_int_equal(lists.chunk.values.wanted, fit == 4 ? 0 : (uint64_t)fit * 64 + 40);
+        uint64_t used = lists.chunk.values.used;
         assert_int_equal(chunk_own(&lists.chunk), fit == 4); /* what is there is not copied again */
-        assert_int_equal(lists.chunk.room.used, used);
+        assert_int_equal(lists.chunk.values.used, used);
     }
     /* A cell that lies in the room, and strings that do not. */
     make_lists(&lists, 1, 256);
     struct cell *cell = (struct cell *)(void *)chunk_row(&lists.chunk, 0, 0);
-    cell->data = memcpy(room_take(&lists.chunk.room, 32), cell->data, 32);
+    cell->data = memcpy(value_buffer_take(&lists.chunk.values, 32), cell->data, 32);
     assert_true(chunk_own(&lists.chunk));
     check_list(&lists.chunk, 0, true);
 }

@@ -33,27 +33,27 @@ static struct vocabulary *make_vocabulary(struct budget *budget, const char *con
     return vocabulary;
 }
 
-/* The row, in a room that grows until it is large enough. */
+/* The row, in a value buffer that grows until it is large enough. */
 static int64_t make_row(int64_t *out, const struct text_vectorizer *vectorizer, const struct string *text)
 {
     struct shape shape;
-    struct room room;
+    struct value_buffer values;
     bool fixed = text_vectorizer_shape(&shape, vectorizer), full = true;
     for (uint64_t capacity = 0; full; capacity += 16) {
         int64_t *numbers, count;
         assert_true(capacity < ROOM_BYTES);
-        room_init(&room, block, capacity);
+        value_buffer_init(&values, block, capacity);
         if (fixed) {
-            text_vectorize_row(&full, out, TYPE_I64, vectorizer, text, &room);
-            assert_true(full || room.used == 0);
+            text_vectorize_row(&full, out, TYPE_I64, vectorizer, text, &values);
+            assert_true(full || values.used == 0);
         } else {
-            full = !text_vectorize(&numbers, &count, vectorizer, text, &room);
+            full = !text_vectorize(&numbers, &count, vectorizer, text, &values);
             if (!full) {
                 memcpy(out, numbers, (size_t)count * 8);
                 return count;
             }
         }
-        assert_true(!full || room.wanted > capacity);
+        assert_true(!full || values.wanted > capacity);
     }
     return shape_count(&shape);
 }
@@ -85,21 +85,21 @@ static void check_split(struct golden *golden)
 {
     struct string separator[GOLDEN_WORDS] = {{0}}, text[GOLDEN_WORDS], want[GOLDEN_WORDS], *got;
     int64_t count;
-    struct room room;
+    struct value_buffer values;
     assert_int_equal(golden->count, 4);
     if (strcmp(golden->field[1], "-") != 0)
         golden_words(separator, golden, golden->field[1]);
     golden_words(text, golden, golden->field[2]);
     int want_count = golden_words(want, golden, golden->field[3]);
-    room_init(&room, block, sizeof block);
-    assert_true(text_split(&got, &count, text, (const char *)separator[0].data, &room));
+    value_buffer_init(&values, block, sizeof block);
+    assert_true(text_split(&got, &count, text, (const char *)separator[0].data, &values));
     assert_int_equal(count, want_count);
     for (int i = 0; i < want_count; i++) {
         assert_int_equal(got[i].bytes, want[i].bytes);
         assert_memory_equal(got[i].data, want[i].data, want[i].bytes);
     }
-    room_init(&room, block, count > 0 ? (uint64_t)count * sizeof *got - 1 : 0);
-    assert_true(text_split(&got, &count, text, (const char *)separator[0].data, &room) == (want_count == 0));
+    value_buffer_init(&values, block, count > 0 ? (uint64_t)count * sizeof *got - 1 : 0);
+    assert_true(text_split(&got, &count, text, (const char *)separator[0].data, &values) == (want_count == 0));
 }
 
 static void numbers_as_keras(void **state)

@@ -1,8 +1,7 @@
 /* test_plan.c - plans of an MLP and a CNN: as printed, as verified, and what
    verification says of plans that were spoilt on purpose.
 
-   The printed plans stand in tests/golden/plan_*.txt. GOLDEN=write in the
-   environment writes them anew: read the difference before you keep it. */
+   The printed plans stand in tests/golden/plan_*.txt (golden_text.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "base/numbers/count.h"
+#include "golden_text.h"
 #include "plan/plan.h"
 #include "plan_models.h"
 
@@ -69,27 +70,6 @@ static void release(struct bench *bench)
 }
 
 /* ---- what plans look like ---------------------------------------------- */
-
-static void compare_golden(const char *name, const char *text)
-{
-    static char expected[65536];
-    char path[1024];
-    snprintf(path, sizeof(path), TESTS_FOLDER "/golden/%s", name);
-    bool write = getenv("GOLDEN") && strcmp(getenv("GOLDEN"), "write") == 0;
-    FILE *file = fopen(path, write ? "wb" : "rb");
-    if (!file)
-        fail_msg("%s is not there", path);
-    if (write) {
-        fputs(text, file);
-        fclose(file);
-        return;
-    }
-    size_t bytes = fread(expected, 1, sizeof(expected) - 1, file);
-    fclose(file);
-    expected[bytes] = '\0';
-    if (strcmp(expected, text) != 0)
-        fail_msg("%s differs; GOLDEN=write writes it anew", path);
-}
 
 static void golden(enum which which, const char *name)
 {
@@ -469,7 +449,7 @@ static void every_corruption_is_seen(void **state)
         {"race", race, "while units run"},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct bench bench = {0};
         plim_error error = {0};
         assert_int_equal(make(&bench, CNN, 2), PLIM_OK);

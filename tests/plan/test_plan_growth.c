@@ -18,11 +18,10 @@
 #include "base/memory/work.h"
 #include "job/job.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define MOST_TEXT    ((size_t)900 * 1024)
-#define DOUBLINGS    4
-#define SMALL_STACK  ((size_t)256 * 1024)
-#define MOST_GROWTH  1.5 /* of steps / (n log n), from n to 8n; n^2 would be 4.6 at the least */
+#define MOST_TEXT   ((size_t)900 * 1024)
+#define DOUBLINGS   4
+#define SMALL_STACK ((size_t)256 * 1024)
+#define MOST_GROWTH 1.5 /* of steps / (n log n), from n to 8n; n^2 would be 4.6 at the least */
 
 /* ---- families ---------------------------------------------------------- */
 

@@ -12,13 +12,13 @@
 
 #include <cmocka.h>
 
+#include "base/numbers/count.h"
 #include "plimsoll.h"
 
-#define MIB         ((uint64_t)1024 * 1024)
-#define COUNT(list) ((int)(sizeof(list) / sizeof((list)[0])))
-#define SHAPE(...)  (const int64_t[]){__VA_ARGS__}, COUNT(((const int64_t[]){__VA_ARGS__}))
-#define SCALAR      NULL, 0
-#define LIST(...)   (plim_value *[]){__VA_ARGS__}, COUNT(((plim_value *[]){__VA_ARGS__}))
+#define MIB        ((uint64_t)1024 * 1024)
+#define SHAPE(...) (const int64_t[]){__VA_ARGS__}, COUNT(((const int64_t[]){__VA_ARGS__}))
+#define SCALAR     NULL, 0
+#define LIST(...)  (plim_value *[]){__VA_ARGS__}, COUNT(((plim_value *[]){__VA_ARGS__}))
 
 #define good(call)                                                                                                     \
     do {                                                                                                               \

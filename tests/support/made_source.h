@@ -22,7 +22,7 @@
 #define SEED 7
 #define MOST 4096
 /* Slots, and a thread to fill them where there is more than one. */
-#define GRANT(n) ((struct grant){.slots = (n), .workers = (n) > 1})
+#define GRANT(n) ((struct grant){.slots = (n), .workers = (n) > 1, .caches = true})
 
 /* ---- a source of our own: image u8 (2, 3, 1), y u8, i int64 ---- */
 
@@ -45,7 +45,7 @@ static inline uint8_t pixel(int64_t index, int p)
     return (uint8_t)(index * 7 + p * 31);
 }
 
-static inline plim_status made_start(struct source *source, struct scratch *scratch, plim_error *error)
+static inline plim_status made_start(struct source *source, struct scratch_disk *scratch, plim_error *error)
 {
     struct made *made = (struct made *)source;
     (void)scratch;

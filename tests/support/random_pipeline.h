@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "base/numbers/count.h"
 #include "formats/records/example.h"
 #include "formats/records/record_writer.h"
 
@@ -104,10 +105,10 @@ static inline void write_records(const char *where, const char *name, enum recor
         int64_t list[8] = {id, id + 1, id + 2, id * id};
         struct example_column columns[] = {
             {"id", TYPE_I64, &id, 1}, {"x", TYPE_F32, x, 3}, {"list", TYPE_I64, list, id % 8}};
-        struct room room;
+        struct value_buffer values;
         struct string record;
-        room_init(&room, memory, sizeof memory);
-        assert_int_equal(example_write(&record, columns, 3, &room, NULL), PLIM_OK);
+        value_buffer_init(&values, memory, sizeof memory);
+        assert_int_equal(example_write(&record, columns, 3, &values, NULL), PLIM_OK);
         assert_int_equal(record_writer_add(writer, record.data, record.bytes, NULL), PLIM_OK);
     }
     assert_int_equal(record_writer_finish(writer, NULL), PLIM_OK);
@@ -128,7 +129,7 @@ static inline void remove_random_files(const char *where)
 {
     static const char *const names[] = {"numbers.npy", "table.csv", "a.tfrecord", "b.tfrecord", "c.tfrecord"};
     char path[256];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         snprintf(path, sizeof path, "%s/%s", where, names[i]);
         assert_int_equal(unlink(path), 0);
     }
@@ -193,7 +194,7 @@ static inline plim_status run_count(void *state, struct chunk *to, const struct 
         const struct column *column = &to->spec->column[c];
         uint8_t *at = chunk_row(to, c, to->count);
         memcpy(at, chunk_row(from, c, row), column->bytes);
-        if (column_has_values(column) && !value_own(&to->room, column, at))
+        if (column_has_values(column) && !value_own(&to->values, column, at))
             return fail_at(error, PLIM_OVER_BUDGET, "scan", "the room is full");
         if (column->type == TYPE_I64 && column->shape.rank == 0)
             *(int64_t *)(void *)at += *count;
@@ -245,7 +246,7 @@ static inline void from_turns(struct grower *grower)
                  .column = {{"id", TYPE_I64, {0, {0}}, 8, 0},
                             {"text", TYPE_STRING, {0, {0}}, sizeof(struct string), 0},
                             {"cell", TYPE_F32, {1, {-1}}, sizeof(struct cell), 0}}},
-        .room_bytes = 2048,
+        .value_bytes = 2048,
         .reserve_bytes = 192 * 1024,
         .cycle_length = between(&grower->dice, 1, 4),
         .block_length = between(&grower->dice, 1, 3),
@@ -582,7 +583,7 @@ static inline void add_stage(struct grower *grower)
     static void (*const kinds[])(struct grower *) = {
         map_something, map_something, map_something, choose_columns, pass_some,  pass_some, shuffle_some,
         shuffle_some,  count_some,    count_some,    stack_some,     stack_some, keep_some, join_another};
-    uint64_t kind = roll(&grower->dice, sizeof kinds / sizeof *kinds);
+    uint64_t kind = roll(&grower->dice, COUNT(kinds));
     if (kinds[kind] == join_another && grower->depth >= 2)
         return;
     kinds[kind](grower);

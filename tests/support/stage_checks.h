@@ -36,13 +36,13 @@ static inline int64_t cell_length(int64_t id)
 /* False: no room. */
 static inline bool text_row(int64_t id, int64_t row, const struct row_target *target)
 {
-    uint64_t used = target->room->used;
+    uint64_t used = target->values->used;
     struct string *string = (struct string *)((char *)target->to[1] + (uint64_t)row * target->stride[1]);
     struct cell *cell = (struct cell *)((char *)target->to[2] + (uint64_t)row * target->stride[2]);
-    uint8_t *bytes = room_take_bytes(target->room, text_length(id));
-    float *numbers = bytes ? room_take(target->room, (uint64_t)cell_length(id) * sizeof(float)) : NULL;
+    uint8_t *bytes = value_buffer_take_bytes(target->values, text_length(id));
+    float *numbers = bytes ? value_buffer_take(target->values, (uint64_t)cell_length(id) * sizeof(float)) : NULL;
     if (!numbers) {
-        target->room->used = used;
+        target->values->used = used;
         return false;
     }
     memcpy((char *)target->to[0] + (uint64_t)row * target->stride[0], &id, sizeof id);
@@ -143,7 +143,7 @@ static inline struct dataset *texts_open(struct budget *budget, const struct sou
         .type = type,
         .budget = budget,
         .count = type == &texts_stream ? CARDINALITY_UNKNOWN : count,
-        .room_bytes = 2048,
+        .value_bytes = 2048,
         .reader_bytes = budget_charge(sizeof(struct texts_reader)),
         .spec = {.column_count = 3,
                  .column = {{"id", TYPE_I64, {0, {0}}, 8, 0},

@@ -79,9 +79,10 @@ static inline void run_open(struct runner *runner, const struct dataset *dataset
 {
     plim_error error = {0};
     *runner = (struct runner){.budget = budget};
-    uint64_t room = spec_has_values(dataset->spec) ? dataset->room_bytes : 0;
+    const struct stream_run run = {.budget = budget, .seed = SEED};
+    uint64_t room = spec_has_values(dataset->spec) ? dataset->value_bytes : 0;
     if (dataset_start(dataset, NULL, &error) != PLIM_OK ||
-        stream_open(&runner->stream, dataset, budget, NULL, SEED, &error) != PLIM_OK)
+        stream_open(&runner->stream, dataset, &run, &error) != PLIM_OK)
         fail_msg("%s", error.message);
     runner->bytes = chunk_bytes(dataset->spec, rows, room);
     runner->block = budget_take(budget, TAG_PLANNER, runner->bytes);
@@ -214,11 +215,11 @@ struct reader {
 static inline bool made_values_row(const struct made_values *made, int64_t i, const struct row_target *to, int64_t row)
 {
     int64_t n = made->length[i];
-    uint64_t used = to->room->used;
-    int32_t *data = room_take(to->room, (uint64_t)n * sizeof *data);
-    char *text = data ? room_take_bytes(to->room, 3) : NULL;
+    uint64_t used = to->values->used;
+    int32_t *data = value_buffer_take(to->values, (uint64_t)n * sizeof *data);
+    char *text = data ? value_buffer_take_bytes(to->values, 3) : NULL;
     if (!text) {
-        to->room->used = used;
+        to->values->used = used;
         return false;
     }
     for (int64_t k = 0; k < n; k++)
@@ -314,7 +315,7 @@ static inline struct dataset *ragged_with(struct budget *budget, const int *leng
         .type = stream ? &made_stream_type : &made_values_type,
         .budget = budget,
         .count = stream ? CARDINALITY_UNKNOWN : count,
-        .room_bytes = 512,
+        .value_bytes = 512,
         .reader_bytes = budget_charge(sizeof(struct reader)),
         .spec = {.column_count = 2,
                  .element_bytes = sizeof(struct cell) + sizeof(struct string),

@@ -20,7 +20,6 @@
 
 #define FILE_SITES   (FAULT_OPEN | FAULT_READ | FAULT_WRITE | FAULT_SYNC | FAULT_RENAME | FAULT_STAT)
 #define BUFFER_BYTES 4096
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 /* A machine with four tensors that never runs, and a folder. */
 struct studio {

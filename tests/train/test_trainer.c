@@ -19,8 +19,7 @@
 #include "base/text/text.h"
 #include "train/trainer.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define MOST_EPOCHS  16
+#define MOST_EPOCHS 16
 
 static const char MLP[] = "[Dense: {units: 16, activation: relu}, Dense: {units: 4, activation: softmax}]";
 static const char CNN[] = "[Conv2D: {filters: 4, kernel_size: 3, activation: relu, padding: same}, MaxPooling2D: 2, "
@@ -218,7 +217,7 @@ static void free_rig(struct rig *rig)
 static plim_status run_trainer(struct told *told, struct rig *rig, const struct setup *setup,
                                const struct folder *folder)
 {
-    struct scratch scratch = {.folder = folder->path, .limit_bytes = 1 << 20};
+    struct scratch_disk scratch = {.folder = folder->path, .limit_bytes = 1 << 20};
     struct trainer trainer = {
         .budget = rig->budget,
         .build = rig->train_graph.build,

@@ -71,7 +71,7 @@ static void print_layer(const struct layer_type *type)
                            type->any_type ? "any type" : NULL};
     const char *comma = "";
     printf("layer\t%s\t%s\t", type->name, type->alias ? type->alias : "");
-    for (int i = 0; i < LENGTH(facts); i++)
+    for (int i = 0; i < COUNT(facts); i++)
         if (facts[i]) {
             printf("%s%s", comma, facts[i]);
             comma = ", ";

@@ -9,6 +9,7 @@
 
 #include "backends/cpu/onednn/onednn.h"
 #include "base/memory/work.h"
+#include "base/numbers/hash.h"
 #include "base/threads/clock.h"
 #include "ops/ops.h"
 
@@ -69,9 +70,7 @@ static plim_status key_make(struct key *key, const struct cpu_request *request, 
 
 static uint64_t key_hash(const unsigned char *data, size_t bytes)
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ data[i]) * 1099511628211u;
+    uint64_t hash = fnv1a(FNV1A_START, data, bytes);
     return hash ^ hash >> 32;
 }
 
@@ -125,14 +124,21 @@ static void run_reference(const struct kernel *kernel, const struct call *call)
     call->node->op->reference(call);
 }
 
-/* Runs the makers of this op until one takes the node. */
-static plim_status make_from(struct cpu_kernel *out, const struct cpu_entry *entry, int count,
-                             const struct cpu_request *request, plim_error *error)
+bool cpu_refused(struct cpu_request *request)
 {
-    for (int i = 0; i < count && !out->kernel.run; i++)
-        if (entry[i].op == request->node->op)
-            TRY(entry[i].make(out, &entry[i], request, error));
-    return PLIM_OK;
+    request->status = arena_refused(&request->backend->arena, request->error);
+    return false;
+}
+
+/* Runs the makers of this op until one takes the node, or fails. */
+static bool make_from(struct cpu_kernel *out, const struct cpu_entry *entry, int count, struct cpu_request *request)
+{
+    for (int i = 0; i < count && request->status == PLIM_OK; i++)
+        if (entry[i].op == request->node->op && entry[i].make(out, request->node, request)) {
+            out->kernel.run = out->kernel.run ? out->kernel.run : entry[i].run;
+            return true;
+        }
+    return false;
 }
 
 /* Norms and counts of a whole step: one number of each operand, which no kernel could add sooner. */
@@ -144,22 +150,19 @@ static bool is_of_one_number(const struct node *node)
     return shape_count(&node->output[0]->shape) == 1;
 }
 
-static plim_status make_kernel(struct cpu_kernel *out, const struct cpu_request *request, plim_error *error)
+static plim_status make_kernel(struct cpu_kernel *out, struct cpu_request *request)
 {
     const struct cpu_variant *variant = request->backend->variant;
     out->kernel.implementation = variant->implementation;
-    TRY(make_from(out, variant->entry, variant->entry_count, request, error));
-    if (!out->kernel.run)
-        TRY(make_from(out, cpu_convolution_entries, cpu_convolution_count, request, error));
-    if (!out->kernel.run)
-        TRY(make_from(out, variant->fallback, variant->fallback_count, request, error));
-    if (!out->kernel.run)
-        TRY(cpu_make_widened(out, request, error));
-    if (!out->kernel.run) {
+    bool made = make_from(out, variant->entry, variant->entry_count, request) ||
+                make_from(out, cpu_convolution_entries, cpu_convolution_count, request) ||
+                make_from(out, variant->fallback, variant->fallback_count, request) ||
+                (request->status == PLIM_OK && cpu_make_widened(out, request->node, request));
+    if (!made) {
         out->kernel.implementation = is_of_one_number(request->node) ? "one number" : "reference";
         out->kernel.run = run_reference;
     }
-    return PLIM_OK;
+    return request->status;
 }
 
 /* Every operand is cut and as large as any other. */
@@ -191,7 +194,7 @@ plim_status cpu_prepare(const struct kernel **out, struct backend *backend, cons
                         const int64_t *short_rows, int short_count, plim_error *error)
 {
     struct cpu_backend *cpu = (struct cpu_backend *)backend;
-    const struct cpu_request request = {cpu, node, slice, short_rows, short_count};
+    struct cpu_request request = {cpu, node, slice, short_rows, short_count, error, PLIM_OK};
     struct key key;
     struct cut cut;
     TRY(key_make(&key, &request, error));
@@ -210,7 +213,7 @@ plim_status cpu_prepare(const struct kernel **out, struct backend *backend, cons
         own->op = node->op;
         node->op->cut(&cut, node);
         own->by_sample = cut.by_sample;
-        TRY(make_kernel(own, &request, error)); /* a failed one stays in the arena, unused */
+        TRY(make_kernel(own, &request)); /* a failed one stays in the arena, unused */
         if (own->flat && all_alike(node, &cut))
             TRY(add_each(own, cpu, error));
         own->next = cpu->kernels;

@@ -41,15 +41,19 @@ struct cpu_request {
     int64_t slice;
     const int64_t *short_rows;
     int short_count;
+    plim_error *error;
+    plim_status status; /* set by a maker that fails; it then returns false */
 };
 
 struct cpu_entry {
     const struct op *op;
-    /* Leaves out->kernel.run NULL when it does not take the node. */
-    plim_status (*make)(struct cpu_kernel *out, const struct cpu_entry *entry, const struct cpu_request *request,
-                        plim_error *error);
+    /* Returns whether this kernel takes the node. A maker that does not set out->kernel.run gets `run`. */
+    bool (*make)(struct cpu_kernel *out, const struct node *node, struct cpu_request *request);
     void (*run)(const struct kernel *kernel, const struct call *call);
 };
+
+/* For makers whose arena had no memory left: notes the error, returns false. */
+bool cpu_refused(struct cpu_request *request);
 
 /* The own kernels, compiled for one instruction set. */
 struct cpu_variant {
@@ -82,7 +86,7 @@ const struct cpu_variant *cpu_variant_here(void);
 
 /* Takes a node with operands of the small floats that no other kernel takes: through copies in f32 and the kernel that
    such a node has (cpu_widened.c). */
-plim_status cpu_make_widened(struct cpu_kernel *out, const struct cpu_request *request, plim_error *error);
+bool cpu_make_widened(struct cpu_kernel *out, const struct node *node, struct cpu_request *request);
 /* The backend's own prepare. */
 plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
                         const int64_t *short_rows, int short_count, plim_error *error);
@@ -90,12 +94,18 @@ plim_status cpu_prepare(const struct kernel **out, struct backend *backend, cons
 /* The backend's unused_code: the kernels are linked one set behind the other (test_symbols.py looks). */
 int cpu_unused_code(struct code_range *out, int most, const struct backend *backend);
 
-static inline bool cpu_all_f32(const struct node *node)
+/* Every input that is there is f32. */
+static inline bool cpu_inputs_f32(const struct node *node)
 {
     for (int i = 0; i < node->input_count; i++)
         if (node->input[i] && node->input[i]->type != TYPE_F32)
             return false;
-    return node->output[0]->type == TYPE_F32;
+    return true;
+}
+
+static inline bool cpu_all_f32(const struct node *node)
+{
+    return cpu_inputs_f32(node) && node->output[0]->type == TYPE_F32;
 }
 
 static inline bool cpu_small_type(enum type type)
@@ -111,11 +121,27 @@ static inline const struct cpu_kernel *cpu_kernel_of(const struct kernel *kernel
     return (const struct cpu_kernel *)kernel;
 }
 
+/* The kernel packs inputs before its slices run: `units` calls of `pack` fill `bytes`. */
+static inline void cpu_set_pack(struct cpu_kernel *out,
+                                void (*pack)(const struct kernel *, const struct call *, int, void *), int units,
+                                size_t bytes)
+{
+    out->kernel.pack = pack;
+    out->kernel.pack_units = units;
+    out->kernel.pack_bytes = bytes;
+}
+
 /* Rows of this slice that exist: a short batch ends early. */
 static inline int64_t cpu_rows(const struct kernel *kernel, const struct call *call)
 {
     int64_t end = cpu_kernel_of(kernel)->by_sample && call->end > call->count ? call->count : call->end;
     return end > call->begin ? end - call->begin : 0;
+}
+
+/* Elements of this slice, where size[0] is those of a row. */
+static inline int64_t cpu_elements(const struct kernel *kernel, const struct call *call)
+{
+    return cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
 }
 
 #endif

@@ -16,14 +16,6 @@
 /* Tables of a run each, one behind the other. */
 enum table { TABLE_MEAN, TABLE_SCALE, TABLE_SHIFT, TABLE_SLOPE, TABLE_OFFSET, TABLES };
 
-INLINE bool all_single(const struct node *node)
-{
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] && node->input[i]->type != TYPE_F32)
-            return false;
-    return true;
-}
-
 INLINE void set_sizes(struct cpu_kernel *out, const struct tensor *x)
 {
     int64_t width = x->shape.dim[x->shape.rank - 1];

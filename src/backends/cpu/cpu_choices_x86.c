@@ -1,5 +1,6 @@
 /* cpu_choices_x86.c - which copy of the own kernels this processor runs. */
 #include "backends/cpu/cpu.h"
+#include "base/numbers/count.h"
 
 static bool has_avx512(void)
 {
@@ -22,4 +23,4 @@ const struct cpu_choice cpu_choices[] = {
     {&cpu_variant_avx2, has_avx2},
     {&cpu_variant_plain, always},
 };
-const int cpu_choices_count = sizeof cpu_choices / sizeof *cpu_choices;
+const int cpu_choices_count = COUNT(cpu_choices);

@@ -13,10 +13,24 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* The functions of a kernel, with the types of struct cpu_entry and struct kernel. */
+#define UNUSED __attribute__((unused))
 #define MAKER(name)                                                                                                    \
-    plim_status VARIANT(name)(struct cpu_kernel * out, const struct cpu_entry *entry,                                  \
-                              const struct cpu_request *request, plim_error *error)
+    bool VARIANT(name)(UNUSED struct cpu_kernel * out, UNUSED const struct node *node,                                 \
+                       UNUSED struct cpu_request *request)
 #define RUNNER(name) void VARIANT(name)(const struct kernel *kernel, const struct call *call)
+#define PACKER(name)                                                                                                   \
+    static void name(UNUSED const struct kernel *kernel, UNUSED const struct call *whole, UNUSED int unit, void *pack)
+
+/* size[0]: elements of a sample, size[1]: extent of the axis, size[2]: elements that lie behind it. */
+static inline void cpu_set_axis(struct cpu_kernel *out, const struct shape *shape, int64_t axis)
+{
+    out->size[0] = shape_row(shape);
+    out->size[1] = shape->dim[axis];
+    out->size[2] = 1;
+    for (int64_t i = axis + 1; i < shape->rank; i++)
+        out->size[2] *= shape->dim[i];
+}
 
 /* Label (or weight) i of a loss or a tally, whose second input they are; any
    type that a column of the data may have. */

@@ -4,6 +4,8 @@
 #ifndef CPU_ROW_SUMS_H
 #define CPU_ROW_SUMS_H
 
+#include <stdbool.h>
+
 #include "backends/cpu/vector.h"
 
 #define SUM_BLOCK 2048 /* elements that are added in f32 */
@@ -58,13 +60,21 @@ INLINE void add_rows(float *restrict to, const float *restrict x, int64_t rows, 
             to[j] += x[i * width + j];
 }
 
-INLINE vector all_ways(const vector sum[WAYS])
+/* One vector, or float, more in a sum of x, or of (x - mean)^2. */
+INLINE vector joined_lanes(vector sum, vector x, vector mean, const bool squares)
 {
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    if (squares)
+        return vector_madd(x - mean, x - mean, sum);
+    return sum + x;
+}
+INLINE float joined(float sum, float x, float mean, const bool squares)
+{
+    return squares ? madd(x - mean, x - mean, sum) : sum + x;
 }
 
-static inline double sum_of_row(const float *x, int64_t count)
+INLINE double sum_in_blocks(const float *x, int64_t count, float mean, const bool squares)
 {
+    const vector middle = vector_all(mean);
     double total = 0;
     for (int64_t i = 0; i < count;) {
         int64_t end = count - i < SUM_BLOCK ? count : i + SUM_BLOCK;
@@ -73,41 +83,26 @@ static inline double sum_of_row(const float *x, int64_t count)
         for (; i + WAYS * LANES <= end; i += WAYS * LANES) {
             UNROLL
             for (int way = 0; way < WAYS; way++)
-                sum[way] += vector_load(x + i + way * LANES);
+                sum[way] = joined_lanes(sum[way], vector_load(x + i + way * LANES), middle, squares);
         }
         for (; i + LANES <= end; i += LANES)
-            sum[0] += vector_load(x + i);
+            sum[0] = joined_lanes(sum[0], vector_load(x + i), middle, squares);
         for (; i < end; i++)
-            rest += x[i];
-        total += (double)vector_sum(all_ways(sum)) + (double)rest;
+            rest = joined(rest, x[i], mean, squares);
+        total += (double)vector_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) + (double)rest;
     }
     return total;
 }
 
+static inline double sum_of_row(const float *x, int64_t count)
+{
+    return sum_in_blocks(x, count, 0, false);
+}
+
+/* Of (x - mean)^2. */
 static inline double squares_of_row(const float *x, int64_t count, float mean)
 {
-    vector middle = vector_all(mean);
-    double total = 0;
-    for (int64_t i = 0; i < count;) {
-        int64_t end = count - i < SUM_BLOCK ? count : i + SUM_BLOCK;
-        vector sum[WAYS] = {vector_all(0), vector_all(0), vector_all(0), vector_all(0)};
-        float rest = 0;
-        for (; i + WAYS * LANES <= end; i += WAYS * LANES) {
-            UNROLL
-            for (int way = 0; way < WAYS; way++) {
-                vector d = vector_load(x + i + way * LANES) - middle;
-                sum[way] = vector_madd(d, d, sum[way]);
-            }
-        }
-        for (; i + LANES <= end; i += LANES) {
-            vector d = vector_load(x + i) - middle;
-            sum[0] = vector_madd(d, d, sum[0]);
-        }
-        for (; i < end; i++)
-            rest = madd(x[i] - mean, x[i] - mean, rest);
-        total += (double)vector_sum(all_ways(sum)) + (double)rest;
-    }
-    return total;
+    return sum_in_blocks(x, count, mean, true);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* cpu_variant.c - the table of own kernels of one instruction set. */
 #include "backends/cpu/cpu_own.h"
+#include "base/numbers/count.h"
 #include "ops/ops.h"
 
 /* Of the three kinds of lines each table takes its own. */
@@ -27,9 +28,9 @@ const struct cpu_variant VARIANT(cpu_variant) = {
     .name = VARIANT_NAME,
     .implementation = "own " VARIANT_NAME,
     .entry = entries,
-    .entry_count = sizeof entries / sizeof *entries,
+    .entry_count = COUNT(entries),
     .fallback = fallbacks,
-    .fallback_count = sizeof fallbacks / sizeof *fallbacks,
+    .fallback_count = COUNT(fallbacks),
     .widen = VARIANT(widen),
     .narrow = VARIANT(narrow),
     .peak = VARIANT(cpu_peak),

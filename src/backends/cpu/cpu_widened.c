@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
+#include "base/numbers/count.h"
+#include "base/numbers/minmax.h"
 #include "base/status.h"
 #include "ops/ops.h"
 
@@ -94,15 +96,10 @@ static void round_columns(const struct widened *widened, const struct call *call
     round_rows(widened, call, 0, call->begin, call->end - call->begin, columns, call->count * shape_row(y) / columns);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void round_matrices(const struct widened *widened, const struct call *call)
 {
     struct batch_matmul_sizes z = batch_matmul_sizes(call->node);
-    int64_t end = smaller(call->end, call->count * z.inner), each = z.m * z.n;
+    int64_t end = min_i64(call->end, call->count * z.inner), each = z.m * z.n;
     if (end > call->begin)
         round_rows(widened, call, 0, call->begin * each, (end - call->begin) * each, 0, 1);
 }
@@ -110,7 +107,7 @@ static void round_matrices(const struct widened *widened, const struct call *cal
 /* Heads begin..end of output k, [samples, rows, all * width]: `width` of each row are a head's. */
 static void round_heads(const struct widened *widened, const struct call *call, int k, int64_t all, int64_t width)
 {
-    int64_t rows = call->node->output[k]->shape.dim[1], end = smaller(call->end, call->count * all);
+    int64_t rows = call->node->output[k]->shape.dim[1], end = min_i64(call->end, call->count * all);
     for (int64_t i = call->begin; i < end; i++)
         round_rows(widened, call, k, ((i / all) * rows * all + i % all) * width, width, all * width, rows);
 }
@@ -148,7 +145,7 @@ static const struct {
 
 static bool find_round_back(struct widened *widened, const struct node *node, const struct cut *cut)
 {
-    for (size_t i = 0; i < sizeof whole_outputs / sizeof *whole_outputs; i++)
+    for (size_t i = 0; i < COUNT(whole_outputs); i++)
         if (whole_outputs[i].op == node->op)
             widened->round_back = whole_outputs[i].round_back;
     if (!widened->round_back && cut->extent == 1)
@@ -238,27 +235,26 @@ static void choose_piece(struct widened *widened, const struct node *node, int64
     widened->piece = PIECE;
 }
 
-plim_status cpu_make_widened(struct cpu_kernel *out, const struct cpu_request *request, plim_error *error)
+bool cpu_make_widened(struct cpu_kernel *out, const struct node *node, struct cpu_request *request)
 {
-    const struct node *node = request->node;
     struct cpu_backend *backend = request->backend;
     if (!any_small(node))
-        return PLIM_OK;
+        return false;
     struct widened *widened = arena_take(&backend->arena, sizeof *widened);
     if (!widened)
-        return budget_refused(backend->budget, TAG_PLANNER, sizeof *widened, error);
+        return cpu_refused(request);
     widened->variant = backend->variant;
     make_twin(widened, node);
     node->op->cut(&widened->cut, node);
     if (!same_cut(&widened->cut, &widened->node))
-        return PLIM_OK;
-    TRY(cpu_prepare(&widened->inner, &backend->backend, &widened->node, request->slice, request->short_rows,
-                    request->short_count, error));
-    if (strcmp(widened->inner->implementation, "reference") == 0)
-        return PLIM_OK;
+        return false;
+    request->status = cpu_prepare(&widened->inner, &backend->backend, &widened->node, request->slice,
+                                  request->short_rows, request->short_count, request->error);
+    if (request->status != PLIM_OK || strcmp(widened->inner->implementation, "reference") == 0)
+        return false;
     choose_piece(widened, node, request->slice);
     if (!place_copies(widened, node, &widened->cut))
-        return PLIM_OK;
+        return false;
     if (widened->flat) {
         out->flat = true;
         out->size[0] = shape_row(&rows_tensor(node)->shape);
@@ -267,12 +263,10 @@ plim_status cpu_make_widened(struct cpu_kernel *out, const struct cpu_request *r
     out->kernel.implementation = widened->inner->implementation;
     out->kernel.run = run_widened;
     out->kernel.scratch_bytes = widened->inner_scratch + widened->inner->scratch_bytes;
-    out->kernel.pack_bytes = widened->inner_pack + widened->inner->pack_bytes;
-    if (out->kernel.pack_bytes) {
-        out->kernel.pack = pack_widened;
-        out->kernel.pack_units = widened->inner->pack_bytes ? 1 : PACK_UNITS; /* its own packs read what we copy */
-    }
-    return PLIM_OK;
+    size_t pack_bytes = widened->inner_pack + widened->inner->pack_bytes;
+    if (pack_bytes) /* the inner kernel packs what we copy, so its packs wait for all copies */
+        cpu_set_pack(out, pack_widened, widened->inner->pack_bytes ? 1 : PACK_UNITS, pack_bytes);
+    return true;
 }
 
 /* ---- running -------------------------------------------------------------- */

@@ -31,6 +31,7 @@
 #include "base/files/file_own.h"
 #include "base/memory/budget_stop.h"
 #include "base/numbers/checked.h"
+#include "base/numbers/count.h"
 #include "base/text/text.h"
 #include "base/threads/stop.h"
 
@@ -95,7 +96,7 @@ static void quiet_begin(struct quiet *quiet)
     sigset_t waiting;
     sigpending(&waiting);
     sigemptyset(&quiet->mine);
-    for (size_t i = 0; i < sizeof raised / sizeof *raised; i++)
+    for (size_t i = 0; i < COUNT(raised); i++)
         if (!sigismember(&waiting, raised[i])) /* one that waits already is the host's */
             sigaddset(&quiet->mine, raised[i]);
     pthread_sigmask(SIG_BLOCK, &quiet->mine, &quiet->before);

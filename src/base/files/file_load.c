@@ -47,7 +47,7 @@ static plim_status load_all(struct load *load, struct file *file, size_t most, p
     TRY(file_size(&size, file, error));
     if (size > most)
         return too_long(file_path(file), most, error);
-    TRY(budget_need(load->budget, budget_charge((size_t)size + 1), file_path(file), size, "bytes", error));
+    TRY(budget_need_first(load->budget, budget_charge((size_t)size + 1), file_path(file), size, "bytes", error));
     TRY(load_resize(load, size > 0 ? (size_t)size + 1 : LOAD_FIRST_BYTES, error));
     for (;;) {
         size_t got, room = load->capacity - load->length;

@@ -8,6 +8,7 @@
    4. The lock is held while a block is allocated, so the peak counts only blocks that existed. No thread waits for the
       lock in a training step because a step allocates no blocks. */
 #include "base/memory/budget.h"
+#include "base/memory/budget_alloc.h"
 #include "base/memory/work.h"
 
 #include <assert.h>
@@ -472,6 +473,15 @@ plim_status budget_refused(struct budget *budget, enum tag tag, uint64_t bytes, 
         return PLIM_OVER_BUDGET;
     text_size(needed_text, charge);
     return hint(error, PLIM_OVER_BUDGET, "a budget of %s would have held this", needed_text);
+}
+
+plim_status budget_alloc(void *out, struct budget *budget, enum tag tag, size_t bytes, plim_error *error)
+{
+    void *block = budget_take(budget, tag, bytes);
+    if (!block)
+        return budget_refused(budget, tag, bytes, error);
+    memcpy(out, &block, sizeof block); /* `out` points at a pointer of another type */
+    return PLIM_OK;
 }
 
 /* ---- stopping ---- */

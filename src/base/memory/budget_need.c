@@ -4,19 +4,28 @@
 #include "base/numbers/checked.h"
 #include "base/text/text.h"
 
-plim_status budget_need(struct budget *budget, uint64_t bytes, const char *where, uint64_t count, const char *what,
-                        plim_error *error)
+plim_status budget_need_first(struct budget *budget, uint64_t bytes, const char *where, uint64_t count,
+                              const char *what, plim_error *error)
 {
     uint64_t room = budget_room(budget);
-    char count_text[32], bytes_text[16], room_text[16], needed_text[16];
+    char count_text[32], bytes_text[16], room_text[16];
     if (bytes <= room)
         return PLIM_OK;
     text_count(count_text, count > INT64_MAX ? INT64_MAX : (int64_t)count);
     text_size(bytes_text, bytes);
     text_size(room_text, room);
-    text_size(needed_text, add_most(budget_figures(budget).limit - room, bytes));
     fail(error, PLIM_OVER_BUDGET, "its %s %s take %s, %s are left for it", count_text, what, bytes_text, room_text);
-    if (where)
-        place(error, PLIM_OVER_BUDGET, where);
-    return hint(error, PLIM_OVER_BUDGET, "it needs a budget of %s or more", needed_text);
+    return where ? place(error, PLIM_OVER_BUDGET, where) : PLIM_OVER_BUDGET;
+}
+
+plim_status budget_need(struct budget *budget, uint64_t bytes, const char *where, uint64_t count, const char *what,
+                        plim_error *error)
+{
+    uint64_t room = budget_room(budget);
+    char needed_text[16];
+    if (bytes <= room)
+        return PLIM_OK;
+    text_size(needed_text, add_most(budget_figures(budget).limit - room, bytes));
+    plim_status status = budget_need_first(budget, bytes, where, count, what, error);
+    return hint(error, status, "it needs a budget of %s or more", needed_text);
 }

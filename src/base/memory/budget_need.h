@@ -11,5 +11,9 @@ uint64_t budget_room(struct budget *budget);
    NULL: the caller's caller knows the place. */
 plim_status budget_need(struct budget *budget, uint64_t bytes, const char *where, uint64_t count, const char *what,
                         plim_error *error);
+/* The same for the first of several blocks, such as a text that is still to be parsed: the error names no budget,
+   because the whole needs more. */
+plim_status budget_need_first(struct budget *budget, uint64_t bytes, const char *where, uint64_t count,
+                              const char *what, plim_error *error);
 
 #endif

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
+#include "base/numbers/hash.h"
+
 #define FIRST_CAPACITY 64
 
 static struct names_slot *slot_of(struct names *names, const char *name)
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (const char *at = name; *at; at++)
-        hash = (hash ^ (uint8_t)*at) * 1099511628211u;
+    uint64_t hash = fnv1a_text(name);
     uint64_t mask = (uint64_t)names->capacity - 1, place = (hash ^ hash >> 32) & mask;
     names->steps++;
     while (names->slot[place].name && strcmp(names->slot[place].name, name) != 0) {

@@ -3,9 +3,8 @@
 
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "base/text/text.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Other names of a word; a word may have several. */
 static const char *const names[][2] = {

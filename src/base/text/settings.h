@@ -6,6 +6,7 @@
 #ifndef BASE_TEXT_SETTINGS_H
 #define BASE_TEXT_SETTINGS_H
 
+#include "base/numbers/count.h"
 #include "base/text/yaml.h"
 
 enum setting_kind {

@@ -16,6 +16,7 @@
 
 #include <libfyaml.h>
 
+#include "base/numbers/count.h"
 #include "base/text/json.h"
 
 #define YAML_MOST_DEPTH  60
@@ -304,7 +305,7 @@ static plim_status make_node(struct yaml **out, struct builder *builder, enum ya
 static bool means_null(const char *text)
 {
     static const char *const words[] = {"", "~", "null", "Null", "NULL"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < COUNT(words); i++)
         if (strcmp(text, words[i]) == 0)
             return true;
     return false;
@@ -570,4 +571,16 @@ void yaml_key_place(char out[256], const char *name, const struct yaml *node)
     bool has_key = node->key_line > 0;
     write_place(out, name, node->origin, has_key ? node->key_line : node->line,
                 has_key ? node->key_column : node->column);
+}
+
+plim_status(yaml_fail)(plim_error *error, plim_status code, const char *name, const struct yaml *node,
+                       const char *format, ...)
+{
+    char where[256], message[sizeof error->message + 1];
+    va_list list;
+    va_start(list, format);
+    message_print_list(message, sizeof message, format, list);
+    va_end(list);
+    yaml_place(where, name, node);
+    return fail_at(error, code, where, "%s", message);
 }

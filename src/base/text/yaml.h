@@ -48,4 +48,19 @@ void yaml_place_with(char out[256], const char *origin);
 /* The override that set the node or something inside of it, or NULL. */
 const char *yaml_origin(const struct yaml *node);
 
+/* There is no node, or it is null: an option keeps its default. */
+static inline bool yaml_absent(const struct yaml *node)
+{
+    return !node || (node->kind == YAML_SCALAR && node->is_null);
+}
+/* "list" or "map", for errors about nodes that are no scalars. */
+static inline const char *yaml_kind_name(const struct yaml *node)
+{
+    return node->kind == YAML_LIST ? "list" : "map";
+}
+/* fail_at (base/status.h) with the place of a value. */
+__attribute__((format(printf, 5, 6))) plim_status(yaml_fail)(plim_error *error, plim_status code, const char *name,
+                                                             const struct yaml *node, const char *format, ...);
+#define yaml_fail(error, code, ...) KNOWN_CODE((yaml_fail)(error, code, __VA_ARGS__), code)
+
 #endif

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/numbers/count.h"
 #include "base/threads/clock.h"
 
 #define SPIN_NS      20000
@@ -62,7 +63,7 @@ static void block_signals(sigset_t *before)
     static const int open_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF};
     sigset_t blocked;
     sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof open_signals / sizeof *open_signals; i++)
+    for (size_t i = 0; i < COUNT(open_signals); i++)
         sigdelset(&blocked, open_signals[i]);
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "formats/containers/gzip.h"
 #include "formats/files/cursor.h"
 
@@ -13,16 +14,6 @@
 #define SKIP_BYTES  4096
 /* The file's own struct, with the longest path. */
 #define FILE_STRUCT_BYTES ((uint64_t)8192)
-
-struct byte_stream {
-    struct budget *budget;
-    struct file *file;
-    bool packed;
-    struct gzip *gzip; /* NULL: raw */
-    enum deflate_frame frame;
-    uint64_t at;
-    uint64_t size; /* of the file when it was opened; 0 for what has none */
-};
 
 static plim_status start_unpacking(struct byte_stream *stream, plim_error *error)
 {
@@ -85,9 +76,8 @@ static plim_status start(struct byte_stream *stream, const char *path, enum comp
 plim_status byte_stream_open(struct byte_stream **out, struct budget *budget, const char *path,
                              enum compression compression, plim_error *error)
 {
-    struct byte_stream *stream = budget_take(budget, TAG_FORMATS, sizeof *stream);
-    if (!stream)
-        return budget_refused(budget, TAG_FORMATS, sizeof *stream, error);
+    struct byte_stream *stream;
+    TRY(budget_alloc(&stream, budget, TAG_FORMATS, sizeof *stream, error));
     stream->budget = budget;
     plim_status status = start(stream, path, compression, error);
     if (status == PLIM_OK)
@@ -111,7 +101,7 @@ static plim_status check_end(const struct byte_stream *stream, plim_error *error
 {
     if (stream->at >= stream->size)
         return PLIM_OK;
-    return fail_byte(error, PLIM_IO, byte_stream_path(stream), stream->at,
+    return fail_byte(error, PLIM_IO, file_path(stream->file), stream->at,
                      "the file ends here, and had %llu bytes when it was opened: it was cut while it was read",
                      (unsigned long long)stream->size);
 }
@@ -135,11 +125,6 @@ plim_status byte_stream_read_some(size_t *got, struct byte_stream *stream, void 
     return PLIM_OK;
 }
 
-uint64_t byte_stream_at(const struct byte_stream *stream)
-{
-    return stream->at;
-}
-
 static plim_status beyond(const struct byte_stream *stream, uint64_t position, plim_error *error)
 {
     return byte_stream_fail(stream, stream->at, error, "the data end here; position %llu lies beyond",
@@ -161,10 +146,6 @@ plim_status byte_stream_seek(struct byte_stream *stream, uint64_t position, plim
         return PLIM_OK;
     if (!stream->packed)
         return seek_raw(stream, position, error);
-    if (position < stream->at) {
-        TRY(gzip_rewind(stream->gzip, error));
-        stream->at = 0;
-    }
     while (stream->at < position) {
         uint64_t left = position - stream->at;
         size_t got, step = left < sizeof passed ? (size_t)left : sizeof passed;
@@ -173,11 +154,6 @@ plim_status byte_stream_seek(struct byte_stream *stream, uint64_t position, plim
             return beyond(stream, position, error);
     }
     return PLIM_OK;
-}
-
-bool byte_stream_is_packed(const struct byte_stream *stream)
-{
-    return stream->packed;
 }
 
 enum compression byte_stream_compression(const struct byte_stream *stream)
@@ -193,16 +169,6 @@ uint64_t byte_stream_cost(enum compression compression)
     return compression == COMPRESSION_NONE ? own : own + BYTE_STREAM_PACKED_BYTES;
 }
 
-struct file *byte_stream_file(struct byte_stream *stream)
-{
-    return stream->file;
-}
-
-const char *byte_stream_path(const struct byte_stream *stream)
-{
-    return file_path(stream->file);
-}
-
 plim_status byte_stream_fail(const struct byte_stream *stream, uint64_t position, plim_error *error, const char *format,
                              ...)
 {
@@ -211,6 +177,30 @@ plim_status byte_stream_fail(const struct byte_stream *stream, uint64_t position
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    return fail_byte(error, PLIM_BAD_DATA, byte_stream_path(stream), position, "%s%s",
+    return fail_byte(error, PLIM_BAD_DATA, file_path(stream->file), position, "%s%s",
                      stream->packed ? "(of the unpacked data) " : "", message);
+}
+
+/* ---- through a buffer ---- */
+
+plim_status read_buffer_fill(struct read_buffer *buffer, plim_error *error)
+{
+    size_t left = buffer->end - buffer->next, got;
+    memmove(buffer->bytes, buffer->bytes + buffer->next, left);
+    buffer->base += buffer->next;
+    buffer->next = 0;
+    buffer->end = left;
+    TRY(byte_stream_read_some(&got, buffer->stream, buffer->bytes + left, buffer->capacity - left, error));
+    buffer->at_end = got == 0;
+    buffer->end += got;
+    return PLIM_OK;
+}
+
+plim_status read_buffer_give_up(struct read_buffer *buffer, plim_status status)
+{
+    if (status == PLIM_BAD_DATA) {
+        buffer->next = buffer->end;
+        buffer->at_end = true;
+    }
+    return status;
 }

@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 
+#include "base/memory/budget_alloc.h"
 #include "formats/containers/zlib_memory.h"
 #include "formats/files/cursor.h"
 
@@ -17,7 +18,7 @@ struct gzip {
     uint8_t *buffer;
     size_t buffer_bytes;
     enum deflate_frame frame;
-    uint64_t first, file_bytes, next; /* where the data begin and end in the file; first byte not yet in the buffer */
+    uint64_t file_bytes, next; /* where the data end in the file; first byte not yet in the buffer */
     uint64_t most_bytes, given;
     struct zlib_memory memory;
     z_stream stream;
@@ -28,9 +29,7 @@ static plim_status start_zlib(struct gzip *gzip, plim_error *error)
 {
     /* A window of 15 bits; zlib says the framing with the same number. */
     static const int bits[] = {[DEFLATE_GZIP] = 15 + 16, [DEFLATE_ZLIB] = 15, [DEFLATE_RAW] = -15};
-    gzip->stream.zalloc = zlib_take;
-    gzip->stream.zfree = zlib_give;
-    gzip->stream.opaque = &gzip->memory;
+    zlib_memory_use(&gzip->memory, &gzip->stream);
     int result = inflateInit2(&gzip->stream, bits[gzip->frame]);
     if (result == Z_OK) {
         gzip->ready = true;
@@ -52,13 +51,12 @@ plim_status gzip_open(struct gzip **out, struct budget *budget, struct file *fil
 plim_status gzip_open_part(struct gzip **out, struct budget *budget, struct file *file, uint64_t at, uint64_t bytes,
                            enum deflate_frame frame, size_t buffer_bytes, uint64_t most_bytes, plim_error *error)
 {
-    struct gzip *gzip = budget_take(budget, TAG_FORMATS, sizeof *gzip);
-    if (!gzip)
-        return budget_refused(budget, TAG_FORMATS, sizeof *gzip, error);
+    struct gzip *gzip;
+    TRY(budget_alloc(&gzip, budget, TAG_FORMATS, sizeof *gzip, error));
     gzip->budget = gzip->memory.budget = budget;
     gzip->file = file;
     gzip->frame = frame;
-    gzip->first = gzip->next = at;
+    gzip->next = at;
     gzip->file_bytes = at + bytes;
     gzip->most_bytes = most_bytes;
     gzip->buffer_bytes = buffer_bytes;
@@ -81,17 +79,6 @@ void gzip_close(struct gzip *gzip)
         inflateEnd(&gzip->stream);
     budget_give(gzip->budget, TAG_FORMATS, gzip->buffer, gzip->buffer_bytes);
     budget_give(gzip->budget, TAG_FORMATS, gzip, sizeof *gzip);
-}
-
-plim_status gzip_rewind(struct gzip *gzip, plim_error *error)
-{
-    if (inflateReset(&gzip->stream) != Z_OK)
-        return fail(error, PLIM_INTERNAL, "zlib cannot start again");
-    gzip->next = gzip->first;
-    gzip->stream.avail_in = 0;
-    gzip->given = 0;
-    gzip->ended = false;
-    return PLIM_OK;
 }
 
 uint64_t gzip_at(const struct gzip *gzip)
@@ -171,25 +158,28 @@ static plim_status step(size_t *made, struct gzip *gzip, uint8_t *to, size_t byt
     return status;
 }
 
+/* As many as there are before the end or a failure; *done is set on failure, too. */
+static plim_status unpack(size_t *done, struct gzip *gzip, uint8_t *to, size_t bytes, plim_error *error)
+{
+    plim_status status = PLIM_OK;
+    size_t made;
+    for (*done = 0; *done < bytes && !gzip->ended && status == PLIM_OK; *done += made)
+        status = step(&made, gzip, to + *done, bytes - *done, error);
+    return status;
+}
+
 plim_status gzip_read(size_t *got, struct gzip *gzip, void *to, size_t bytes, plim_error *error)
 {
-    size_t done = 0, made;
-    while (done < bytes && !gzip->ended) {
-        TRY(step(&made, gzip, (uint8_t *)to + done, bytes - done, error));
-        done += made;
-    }
+    size_t done;
+    TRY(unpack(&done, gzip, to, bytes, error));
     *got = done;
     return PLIM_OK;
 }
 
 plim_status gzip_read_some(size_t *got, struct gzip *gzip, void *to, size_t bytes, plim_error *error)
 {
-    size_t done = 0, made;
-    plim_status status = PLIM_OK;
-    while (done < bytes && !gzip->ended && status == PLIM_OK) {
-        status = step(&made, gzip, (uint8_t *)to + done, bytes - done, error);
-        done += made;
-    }
+    size_t done;
+    plim_status status = unpack(&done, gzip, to, bytes, error);
     if (status != PLIM_OK && done == 0)
         return status;
     *got = done;

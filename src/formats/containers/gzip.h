@@ -31,8 +31,6 @@ plim_status gzip_read(size_t *got, struct gzip *gzip, void *to, size_t bytes, pl
 /* The same, but what was unpacked before damage is handed out first, fewer bytes than asked for: the error
    comes again when there is nothing else. *got == 0 is the end. */
 plim_status gzip_read_some(size_t *got, struct gzip *gzip, void *to, size_t bytes, plim_error *error);
-/* From the first byte again; takes no memory. */
-plim_status gzip_rewind(struct gzip *gzip, plim_error *error);
 /* Byte of the compressed file that comes next. */
 uint64_t gzip_at(const struct gzip *gzip);
 

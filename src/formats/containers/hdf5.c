@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "formats/containers/hdf5_reader.h"
 
 #define MOST_DEPTH 32 /* of a B-tree */
@@ -49,24 +50,20 @@ static plim_status read_superblock(struct hdf5 *hdf5, plim_error *error)
     if (head[sizes] != 8 || head[sizes + 1] != 8)
         return hdf5_bad(hdf5, error, (uint64_t)sizes, "addresses of %u and lengths of %u bytes: 8 are supported",
                         head[sizes], head[sizes + 1]);
-    if (le(head + base, 8) != 0)
+    if (read_le(head + base, 8) != 0)
         return hdf5_bad(hdf5, error, (uint64_t)base, "a block of a user's own in front is not supported");
     /* Base, free space or extension, end of file; then a driver's block and the root's entry, or the root itself. */
-    hdf5->root = version < 2 ? le(head + base + 40, 8) : le(head + base + 24, 8);
+    hdf5->root = version < 2 ? read_le(head + base + 40, 8) : read_le(head + base + 24, 8);
     return PLIM_OK;
 }
 
-plim_status hdf5_open(struct hdf5 **out, struct budget *budget, const char *path, plim_error *error)
+plim_status hdf5_open_inside(struct hdf5 **out, struct budget *budget, struct file *file, uint64_t base, uint64_t bytes,
+                             plim_error *error)
 {
-    struct hdf5 *hdf5 = budget_take(budget, TAG_FORMATS, sizeof *hdf5);
-    if (!hdf5)
-        return budget_refused(budget, TAG_FORMATS, sizeof *hdf5, error);
-    hdf5->budget = budget;
-    plim_status status = file_open(&hdf5->file, budget, path, FILE_READ, error);
-    if (status == PLIM_OK)
-        status = file_size(&hdf5->file_bytes, hdf5->file, error);
-    if (status == PLIM_OK)
-        status = read_superblock(hdf5, error);
+    struct hdf5 *hdf5;
+    TRY(budget_alloc(&hdf5, budget, TAG_FORMATS, sizeof *hdf5, error));
+    *hdf5 = (struct hdf5){.budget = budget, .file = file, .borrowed = true, .base = base, .file_bytes = bytes};
+    plim_status status = read_superblock(hdf5, error);
     if (status == PLIM_OK)
         *out = hdf5;
     else
@@ -74,18 +71,18 @@ plim_status hdf5_open(struct hdf5 **out, struct budget *budget, const char *path
     return status;
 }
 
-plim_status hdf5_open_inside(struct hdf5 **out, struct budget *budget, struct file *file, uint64_t base, uint64_t bytes,
-                             plim_error *error)
+plim_status hdf5_open(struct hdf5 **out, struct budget *budget, const char *path, plim_error *error)
 {
-    struct hdf5 *hdf5 = budget_take(budget, TAG_FORMATS, sizeof *hdf5);
-    if (!hdf5)
-        return budget_refused(budget, TAG_FORMATS, sizeof *hdf5, error);
-    *hdf5 = (struct hdf5){.budget = budget, .file = file, .borrowed = true, .base = base, .file_bytes = bytes};
-    plim_status status = read_superblock(hdf5, error);
+    struct file *file;
+    uint64_t bytes;
+    TRY(file_open(&file, budget, path, FILE_READ, error));
+    plim_status status = file_size(&bytes, file, error);
     if (status == PLIM_OK)
-        *out = hdf5;
+        status = hdf5_open_inside(out, budget, file, 0, bytes, error);
+    if (status == PLIM_OK)
+        (*out)->borrowed = false;
     else
-        hdf5_close(hdf5);
+        file_close(file);
     return status;
 }
 
@@ -143,7 +140,7 @@ static plim_status open_header(struct header *header, struct hdf5 *hdf5, uint64_
     TRY(hdf5_read(hdf5, at, head, 16, error));
     if (head[0] == 1) {
         header->version = 1;
-        return add_span(header, at + 16, le(head + 8, 4), error);
+        return add_span(header, at + 16, read_le(head + 8, 4), error);
     }
     if (memcmp(head, "OHDR\2", 5) != 0)
         return hdf5_bad(hdf5, error, at, "not an object header");
@@ -153,7 +150,7 @@ static plim_status open_header(struct header *header, struct hdf5 *hdf5, uint64_
     TRY(hdf5_read(hdf5, size_at, head, (size_t)size_bytes, error));
     header->version = 2;
     header->ordered = flags & 0x04;
-    return add_span(header, size_at + (uint64_t)size_bytes, le(head, size_bytes), error);
+    return add_span(header, size_at + (uint64_t)size_bytes, read_le(head, size_bytes), error);
 }
 
 static plim_status add_continuation(struct header *header, const struct message *message, plim_error *error)
@@ -162,7 +159,7 @@ static plim_status add_continuation(struct header *header, const struct message 
     uint8_t mark[4];
     if (message->bytes < 16)
         return hdf5_bad(hdf5, error, message->at, "a continuation is cut short");
-    uint64_t at = le(message->data, 8), bytes = le(message->data + 8, 8);
+    uint64_t at = read_le(message->data, 8), bytes = read_le(message->data + 8, 8);
     if (header->version == 1)
         return add_span(header, at, bytes, error);
     TRY(hdf5_read(hdf5, at, mark, sizeof mark, error));
@@ -186,8 +183,8 @@ static plim_status next_message(bool *more, struct message *out, struct header *
         TRY(hdf5_step(hdf5, span->at, error));
         TRY(hdf5_read(hdf5, span->at, head, head_bytes, error));
         bool old = header->version == 1;
-        uint64_t bytes = old ? le(head + 2, 2) : le(head + 1, 2);
-        out->type = (unsigned)(old ? le(head, 2) : head[0]);
+        uint64_t bytes = old ? read_le(head + 2, 2) : read_le(head + 1, 2);
+        out->type = (unsigned)(old ? read_le(head, 2) : head[0]);
         out->flags = old ? head[4] : head[3];
         out->at = span->at + head_bytes;
         if (bytes > span->end - out->at)
@@ -224,7 +221,7 @@ static plim_status heap_name(char out[HDF5_NAME_MOST + 1], struct hdf5 *hdf5, ui
     TRY(hdf5_read(hdf5, heap, head, sizeof head, error));
     if (memcmp(head, "HEAP", 4) != 0)
         return hdf5_bad(hdf5, error, heap, "not a heap of names");
-    uint64_t bytes = le(head + 8, 8), at = le(head + 24, 8);
+    uint64_t bytes = read_le(head + 8, 8), at = read_le(head + 24, 8);
     if (offset >= bytes || at > hdf5->file_bytes || bytes > hdf5->file_bytes - at)
         return hdf5_bad(hdf5, error, heap, "a name lies outside its heap");
     size_t most = bytes - offset < HDF5_NAME_MOST ? (size_t)(bytes - offset) : HDF5_NAME_MOST;
@@ -242,12 +239,12 @@ static plim_status visit_symbols(bool *done, struct visitor *visitor, uint64_t a
     TRY(hdf5_read(hdf5, at, head, sizeof head, error));
     if (memcmp(head, "SNOD", 4) != 0)
         return hdf5_bad(hdf5, error, at, "not a node of symbols");
-    for (uint64_t i = 0, count = le(head + 6, 2); i < count && !*done; i++) {
+    for (uint64_t i = 0, count = read_le(head + 6, 2); i < count && !*done; i++) {
         TRY(hdf5_step(hdf5, at, error));
         TRY(hdf5_read(hdf5, at + 8 + 40 * i, entry, sizeof entry, error));
-        TRY(heap_name(name, hdf5, heap, le(entry, 8), error));
-        if (le(entry + 16, 4) != 2) /* 2: a soft link, to a name */
-            TRY(visitor->link(done, visitor, name, le(entry + 8, 8), error));
+        TRY(heap_name(name, hdf5, heap, read_le(entry, 8), error));
+        if (read_le(entry + 16, 4) != 2) /* 2: a soft link, to a name */
+            TRY(visitor->link(done, visitor, name, read_le(entry + 8, 8), error));
     }
     return PLIM_OK;
 }
@@ -278,16 +275,16 @@ static plim_status visit_tree(bool *done, struct visitor *visitor, uint64_t at, 
     TRY(hdf5_read(hdf5, at, head, sizeof head, error));
     if (memcmp(head, "TREE", 4) != 0 || head[4] != 0 || depth > MOST_DEPTH)
         return hdf5_bad(hdf5, error, at, "not a tree of a group");
-    for (uint64_t i = 0, count = le(head + 6, 2); i < count && !*done; i++) {
+    for (uint64_t i = 0, count = read_le(head + 6, 2); i < count && !*done; i++) {
         bool before;
         TRY(hdf5_read(hdf5, at + 32 + 16 * i, child, sizeof child, error));
-        TRY(lies_behind(&before, visitor, le(child + 8, 8), heap, error));
+        TRY(lies_behind(&before, visitor, read_le(child + 8, 8), heap, error));
         if (before)
             continue;
         if (head[5] == 0)
-            TRY(visit_symbols(done, visitor, le(child, 8), heap, error));
+            TRY(visit_symbols(done, visitor, read_le(child, 8), heap, error));
         else
-            TRY(visit_tree(done, visitor, le(child, 8), heap, depth + 1, error));
+            TRY(visit_tree(done, visitor, read_le(child, 8), heap, depth + 1, error));
     }
     return PLIM_OK;
 }
@@ -307,7 +304,7 @@ static plim_status visit_link(bool *done, struct visitor *visitor, const struct 
     if (!whole || !cursor_take(&part, &cursor, (size_t)bytes))
         return cursor_fail(&cursor, error, "a link is cut short");
     memcpy(length_bytes, part, (size_t)bytes);
-    uint64_t length = le(length_bytes, 8);
+    uint64_t length = read_le(length_bytes, 8);
     if (type != 0 || length > HDF5_NAME_MOST)
         return PLIM_OK; /* by name, or to another file */
     char name[HDF5_NAME_MOST + 1];
@@ -317,14 +314,14 @@ static plim_status visit_link(bool *done, struct visitor *visitor, const struct 
     name[length] = 0;
     if (!cursor_take(&part, &cursor, 8))
         return cursor_fail(&cursor, error, "a link is cut short");
-    return visitor->link(done, visitor, name, le(part, 8), error);
+    return visitor->link(done, visitor, name, read_le(part, 8), error);
 }
 
 /* Links that are too many for the header lie in a heap of the newer kind. */
 static plim_status check_dense(struct hdf5 *hdf5, const struct message *message, plim_error *error)
 {
     size_t at = 2 + (message->bytes > 1 && message->data[1] & 1 ? 8 : 0);
-    if (message->bytes < at + 8 || le(message->data + at, 8) == HDF5_UNDEFINED)
+    if (message->bytes < at + 8 || read_le(message->data + at, 8) == HDF5_UNDEFINED)
         return PLIM_OK;
     hdf5_bad(hdf5, error, message->at, "a group in the newer, dense form is not supported");
     return hint(error, PLIM_BAD_DATA,
@@ -348,7 +345,7 @@ static plim_status visit_group(struct visitor *visitor, uint64_t at, plim_error 
         if (message.type == MESSAGE_LINK)
             TRY(visit_link(&done, visitor, &message, error));
         if (message.type == MESSAGE_SYMBOL_TABLE && message.bytes >= 16)
-            TRY(visit_tree(&done, visitor, le(message.data, 8), le(message.data + 8, 8), 0, error));
+            TRY(visit_tree(&done, visitor, read_le(message.data, 8), read_le(message.data + 8, 8), 0, error));
     }
     return group ? PLIM_OK : hdf5_bad(hdf5, error, at, "not a group");
 }

@@ -74,9 +74,7 @@ static plim_status undo_deflate(size_t *bytes, struct unpacking *self, uint64_t 
 {
     z_stream *stream = &self->stream;
     if (!self->ready) {
-        stream->zalloc = zlib_take;
-        stream->zfree = zlib_give;
-        stream->opaque = &self->memory;
+        zlib_memory_use(&self->memory, stream);
         if (inflateInit(stream) != Z_OK)
             return budget_refused(self->hdf5->budget, TAG_FORMATS, GZIP_STATE_BYTES, error);
         self->ready = true;
@@ -111,7 +109,7 @@ static plim_status undo_filters(size_t bytes, struct unpacking *self, uint64_t m
         if (mask >> i & 1)
             continue;
         if (dataset->filter[i] == HDF5_FLETCHER32) {
-            if (bytes < 4 || fletcher32(self->buffer[0], bytes - 4) != le(self->buffer[0] + bytes - 4, 4))
+            if (bytes < 4 || fletcher32(self->buffer[0], bytes - 4) != read_le(self->buffer[0] + bytes - 4, 4))
                 return damaged(self, at, "its checksum is wrong", error);
             bytes -= 4;
             continue;
@@ -195,7 +193,7 @@ static plim_status take_key(struct box *box, struct unpacking *self, const uint8
     const struct hdf5_dataset *dataset = self->dataset;
     box->rank = dataset->shape.rank;
     for (int i = 0; i < box->rank; i++) {
-        uint64_t offset = le(key + 8 + 8 * i, 8), chunk = (uint64_t)dataset->chunk[i];
+        uint64_t offset = read_le(key + 8 + 8 * i, 8), chunk = (uint64_t)dataset->chunk[i];
         uint64_t extent = (uint64_t)dataset->shape.dim[i];
         if (offset % chunk || offset >= extent)
             return hdf5_bad(self->hdf5, error, at, "a chunk lies outside its data set");
@@ -214,17 +212,17 @@ static plim_status visit_tree(struct unpacking *self, uint64_t at, int level, pl
     TRY(hdf5_read(hdf5, at, head, sizeof head, error));
     if (memcmp(head, "TREE", 4) != 0 || head[4] != 1 || head[5] > MOST_DEPTH || (level >= 0 && head[5] != level))
         return hdf5_bad(hdf5, error, at, "not a tree of chunks");
-    for (uint64_t i = 0, count = le(head + 6, 2); i < count; i++) {
+    for (uint64_t i = 0, count = read_le(head + 6, 2); i < count; i++) {
         struct box box;
         TRY(hdf5_step(hdf5, at, error));
         TRY(hdf5_read(hdf5, at + 24 + i * (key_bytes + 8), key, key_bytes + 8, error));
-        uint64_t child = le(key + key_bytes, 8);
+        uint64_t child = read_le(key + key_bytes, 8);
         if (head[5] > 0) {
             TRY(visit_tree(self, child, head[5] - 1, error));
             continue;
         }
         TRY(take_key(&box, self, key, at, error));
-        TRY(unpack_chunk(self, &box, child, le(key, 4), le(key + 4, 4), error));
+        TRY(unpack_chunk(self, &box, child, read_le(key, 4), read_le(key + 4, 4), error));
     }
     return PLIM_OK;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
+#include "base/numbers/count.h"
 #include "formats/containers/gzip.h"
 #include "formats/containers/hdf5_reader.h"
 
@@ -21,7 +22,7 @@ static plim_status take_dataspace(struct hdf5_dataset *out, struct hdf5 *hdf5, c
         return hdf5_bad(hdf5, error, message->at, "%u axes: at most %d are supported", rank, MOST_AXES);
     out->shape.rank = (int)rank;
     for (unsigned i = 0; i < rank; i++) {
-        uint64_t extent = le(data + at + 8 * i, 8);
+        uint64_t extent = read_le(data + at + 8 * i, 8);
         if (extent == 0 || extent > INT64_MAX)
             return hdf5_bad(hdf5, error, message->at + at + 8 * i, "axis %u has length %llu: it holds no elements", i,
                             (unsigned long long)extent);
@@ -68,7 +69,7 @@ static plim_status take_datatype(struct hdf5_dataset *out, struct hdf5 *hdf5, co
         return hdf5_bad(hdf5, error, message->at,
                         message->bytes < 8 ? "not a data type" : "a shared data type is not supported");
     unsigned class = data[0] & 15;
-    uint64_t size = le(data + 4, 4);
+    uint64_t size = read_le(data + 4, 4);
     const uint8_t *numbers = data;
     size_t left = message->bytes;
     if (class == 8 && message->bytes >= 16) { /* h5py's booleans: the type below the names */
@@ -100,13 +101,13 @@ static plim_status take_chunk(struct hdf5_dataset *out, struct hdf5 *hdf5, const
     if (count < 2 || count > MOST_AXES + 1 || message->bytes < at + (size_t)count * width)
         return hdf5_bad(hdf5, error, message->at, "chunks of %u axes", count);
     for (unsigned i = 0; i + 1 < count; i++) {
-        uint64_t extent = le(message->data + at + (size_t)i * width, (int)width);
+        uint64_t extent = read_le(message->data + at + (size_t)i * width, (int)width);
         if (extent == 0 || extent > INT64_MAX)
             return hdf5_bad(hdf5, error, message->at, "chunks without elements");
         out->chunk[i] = (int64_t)extent;
     }
     out->chunk_bytes =
-        le(message->data + at + (size_t)(count - 1) * width, (int)width); /* of an element, until checked */
+        read_le(message->data + at + (size_t)(count - 1) * width, (int)width); /* of an element, until checked */
     out->layout = HDF5_CHUNKED;
     out->packed_bytes = count - 1; /* its axes, until checked */
     return PLIM_OK;
@@ -130,14 +131,14 @@ static plim_status take_new_chunks(struct hdf5_dataset *out, struct hdf5 *hdf5, 
     out->single = true;
     uint64_t packed = 0;
     if (flags & 2) { /* filtered: its bytes, and which filters were left out */
-        if (message->bytes < at + 12 || le(data + at + 8, 4))
+        if (message->bytes < at + 12 || read_le(data + at + 8, 4))
             return hdf5_bad(hdf5, error, message->at, "not a layout");
-        packed = le(data + at, 8);
+        packed = read_le(data + at, 8);
         at += 12;
     }
     if (message->bytes < at + 8)
         return hdf5_bad(hdf5, error, message->at, "not a layout");
-    out->at = le(data + at, 8);
+    out->at = read_le(data + at, 8);
     out->bytes = packed; /* until checked */
     return PLIM_OK;
 }
@@ -147,33 +148,24 @@ static plim_status take_layout(struct hdf5_dataset *out, struct hdf5 *hdf5, cons
 {
     const uint8_t *data = message->data;
     unsigned version = message->bytes > 1 ? data[0] : 0, class = message->bytes > 1 ? data[1] : 0;
+    static const size_t least[] = {4, 18, 11}; /* bytes of a message of each class */
     if (version != 3 && version != 4)
         return no_layout(hdf5, message, "this version of a layout", error);
-    if (class == 0) {
-        /* In the header itself: bytes of the file like others. */
-        if (message->bytes < 4)
-            return hdf5_bad(hdf5, error, message->at, "not a layout");
-        out->at = message->at + 4;
-        out->bytes = le(data + 2, 2);
-        out->layout = HDF5_CONTIGUOUS;
-        return PLIM_OK;
-    }
-    if (class == 1) {
-        if (message->bytes < 18)
-            return hdf5_bad(hdf5, error, message->at, "not a layout");
-        out->at = le(data + 2, 8);
-        out->bytes = le(data + 10, 8);
-        out->layout = HDF5_CONTIGUOUS;
-        return PLIM_OK;
-    }
-    if (class != 2)
+    if (class > 2)
         return no_layout(hdf5, message, "a virtual layout", error);
-    if (version == 4)
+    if (version == 4 && class == 2)
         return take_new_chunks(out, hdf5, message, error);
-    if (message->bytes < 11)
+    if (message->bytes < least[class])
         return hdf5_bad(hdf5, error, message->at, "not a layout");
-    out->at = le(data + 3, 8);
-    return take_chunk(out, hdf5, message, 11, data[2], 4, error);
+    if (class == 2) {
+        out->at = read_le(data + 3, 8);
+        return take_chunk(out, hdf5, message, 11, data[2], 4, error);
+    }
+    /* Class 0 is in the header itself: bytes of the file like others. */
+    out->at = class == 0 ? message->at + 4 : read_le(data + 2, 8);
+    out->bytes = class == 0 ? read_le(data + 2, 2) : read_le(data + 10, 8);
+    out->layout = HDF5_CONTIGUOUS;
+    return PLIM_OK;
 }
 
 /* ---- filters ---- */
@@ -205,14 +197,14 @@ static plim_status take_filters(struct hdf5_dataset *out, struct hdf5 *hdf5, con
     out->filter_count = 0;
     for (unsigned i = 0; i < count; i++) {
         bool there = message->bytes >= at + 6;
-        unsigned id = there ? (unsigned)le(data + at, 2) : 0;
+        unsigned id = there ? (unsigned)read_le(data + at, 2) : 0;
         bool named = version == 1 || id >= 256;
         if (!there || (named && message->bytes < at + 8))
             return hdf5_bad(hdf5, error, message->at, "a list of filters is cut short");
-        size_t name = named ? (size_t)le(data + at + 2, 2) : 0;
+        size_t name = named ? (size_t)read_le(data + at + 2, 2) : 0;
         if (version == 1)
             name = (name + 7) & ~(size_t)7;
-        size_t values = (size_t)le(data + at + (named ? 6 : 4), 2);
+        size_t values = (size_t)read_le(data + at + (named ? 6 : 4), 2);
         at += (named ? 8 : 6) + name + 4 * (values + (version == 1 ? values % 2 : 0));
         if (at > message->bytes)
             return hdf5_bad(hdf5, error, message->at, "a list of filters is cut short");
@@ -222,42 +214,38 @@ static plim_status take_filters(struct hdf5_dataset *out, struct hdf5 *hdf5, con
 }
 
 /* Whether what was never written is anything but zeros. */
-static void take_fill(struct hdf5_dataset *out, const struct message *message)
+static plim_status take_fill(struct hdf5_dataset *out, struct hdf5 *hdf5, const struct message *message,
+                             plim_error *error)
 {
+    (void)hdf5, (void)error;
     const uint8_t *data = message->data;
     unsigned version = message->bytes ? data[0] : 0;
     size_t at = message->type == MESSAGE_OLD_FILL ? 0 : version == 3 ? 2 : 4;
     if (message->type == MESSAGE_FILL && message->bytes >= 4 &&
         !(version == 3 ? data[1] & 0x20 : version == 1 || data[3]))
-        return;
+        return PLIM_OK;
     if (message->bytes < at + 4)
-        return;
-    uint64_t bytes = le(data + at, 4);
+        return PLIM_OK;
+    uint64_t bytes = read_le(data + at, 4);
     for (uint64_t i = 0; i < bytes && at + 4 + i < message->bytes; i++)
         out->other_fill = out->other_fill || data[at + 4 + i];
+    return PLIM_OK;
 }
+
+typedef plim_status take_function(struct hdf5_dataset *out, struct hdf5 *hdf5, const struct message *message,
+                                  plim_error *error);
+
+static take_function *const take[] = {
+    [MESSAGE_DATASPACE] = take_dataspace, [MESSAGE_DATATYPE] = take_datatype, [MESSAGE_OLD_FILL] = take_fill,
+    [MESSAGE_FILL] = take_fill,           [MESSAGE_LAYOUT] = take_layout,     [MESSAGE_FILTERS] = take_filters};
 
 plim_status hdf5_take_message(struct hdf5_dataset *out, uint32_t *seen, struct hdf5 *hdf5,
                               const struct message *message, plim_error *error)
 {
     if (message->type < 32)
         *seen |= UINT32_C(1) << message->type;
-    switch (message->type) {
-    case MESSAGE_DATASPACE:
-        return take_dataspace(out, hdf5, message, error);
-    case MESSAGE_DATATYPE:
-        return take_datatype(out, hdf5, message, error);
-    case MESSAGE_LAYOUT:
-        return take_layout(out, hdf5, message, error);
-    case MESSAGE_FILTERS:
-        return take_filters(out, hdf5, message, error);
-    case MESSAGE_OLD_FILL:
-    case MESSAGE_FILL:
-        take_fill(out, message);
-        return PLIM_OK;
-    default:
-        return PLIM_OK;
-    }
+    bool known = message->type < (unsigned)COUNT(take) && take[message->type];
+    return known ? take[message->type](out, hdf5, message, error) : PLIM_OK;
 }
 
 /* ---- all of it together ---- */

@@ -48,14 +48,6 @@ plim_status hdf5_step(struct hdf5 *hdf5, uint64_t at, plim_error *error);
 
 #define hdf5_bad(hdf5, error, at, ...) fail_byte(error, PLIM_BAD_DATA, file_path((hdf5)->file), at, __VA_ARGS__)
 
-static inline uint64_t le(const uint8_t *data, int bytes)
-{
-    uint64_t value = 0;
-    for (int i = bytes; i-- > 0;)
-        value = value << 8 | data[i];
-    return value;
-}
-
 /* What a message of a data set's header says. `seen` has a bit for each type that came. */
 plim_status hdf5_take_message(struct hdf5_dataset *out, uint32_t *seen, struct hdf5 *hdf5,
                               const struct message *message, plim_error *error);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 
 #define BLOCK_BYTES ((uint64_t)512)
@@ -37,14 +38,13 @@ struct ahead {
 plim_status tar_open(struct tar **out, struct budget *budget, const char *path, enum compression compression,
                      plim_error *error)
 {
-    struct tar *tar = budget_take(budget, TAG_FORMATS, sizeof *tar);
-    if (!tar)
-        return budget_refused(budget, TAG_FORMATS, sizeof *tar, error);
+    struct tar *tar;
+    TRY(budget_alloc(&tar, budget, TAG_FORMATS, sizeof *tar, error));
     tar->budget = budget;
     tar->present = UINT64_MAX;
     plim_status status = byte_stream_open(&tar->stream, budget, path, compression, error);
-    if (status == PLIM_OK && !byte_stream_is_packed(tar->stream))
-        status = file_size(&tar->present, byte_stream_file(tar->stream), error);
+    if (status == PLIM_OK && !tar->stream->packed)
+        status = file_size(&tar->present, tar->stream->file, error);
     if (status == PLIM_OK)
         *out = tar;
     else
@@ -71,18 +71,9 @@ struct byte_stream *tar_stream(struct tar *tar)
     return tar->stream;
 }
 
-plim_status tar_seek(struct tar *tar, uint64_t header_at, plim_error *error)
-{
-    TRY(byte_stream_seek(tar->stream, header_at, error));
-    tar->next_at = header_at;
-    tar->data_left = 0;
-    tar->ended = false;
-    return PLIM_OK;
-}
-
 static plim_status cut_short(const struct tar *tar, plim_error *error)
 {
-    return byte_stream_fail(tar->stream, byte_stream_at(tar->stream), error,
+    return byte_stream_fail(tar->stream, tar->stream->at, error,
                             "the tar file is cut short: it ends here without its end mark");
 }
 
@@ -157,7 +148,7 @@ static plim_status parse_header(struct header *out, const uint8_t *block, struct
 /* Where data of `bytes` from the stream's place on end, with the rest of their block. */
 static plim_status set_extent(struct tar *tar, uint64_t bytes, plim_error *error)
 {
-    uint64_t at = byte_stream_at(tar->stream), padded = round_up(bytes, BLOCK_BYTES), behind;
+    uint64_t at = tar->stream->at, padded = round_up(bytes, BLOCK_BYTES), behind;
     if (padded < bytes || !add_u64(&behind, at, padded) || behind > INT64_MAX)
         return byte_stream_fail(tar->stream, tar->next_at, error, "a member of %llu bytes cannot be",
                                 (unsigned long long)bytes);
@@ -187,9 +178,8 @@ static void header_name(char *out, const uint8_t *block)
 static plim_status read_long_name(struct tar *tar, uint64_t bytes, plim_error *error)
 {
     if (bytes > TAR_NAME_MOST)
-        return byte_stream_fail(tar->stream, byte_stream_at(tar->stream), error,
-                                "a name of %llu bytes: at most %d are possible", (unsigned long long)bytes,
-                                TAR_NAME_MOST);
+        return byte_stream_fail(tar->stream, tar->stream->at, error, "a name of %llu bytes: at most %d are possible",
+                                (unsigned long long)bytes, TAR_NAME_MOST);
     TRY(read_all(tar, tar->name, (size_t)bytes, error));
     tar->name[bytes] = 0;
     return PLIM_OK;
@@ -214,7 +204,7 @@ static plim_status apply_pax(struct ahead *ahead, const char *key, size_t key_by
         ahead->bytes = size;
         ahead->has_bytes = bytes > 0;
     } else if (key_bytes > 11 && memcmp(key, "GNU.sparse.", 11) == 0) {
-        fail_at(error, PLIM_BAD_DATA, byte_stream_path(tar->stream),
+        fail_at(error, PLIM_BAD_DATA, file_path(tar->stream->file),
                 "sparse files in tar are not supported (header before byte %llu)", (unsigned long long)tar->next_at);
         return PLIM_BAD_DATA;
     }
@@ -244,12 +234,11 @@ static plim_status parse_pax(struct ahead *ahead, const char *text, size_t bytes
 static plim_status read_pax(struct ahead *ahead, struct tar *tar, uint64_t bytes, plim_error *error)
 {
     if (bytes > PAX_MOST)
-        return byte_stream_fail(tar->stream, byte_stream_at(tar->stream), error,
+        return byte_stream_fail(tar->stream, tar->stream->at, error,
                                 "a pax header of %llu bytes: at most %d are possible", (unsigned long long)bytes,
                                 PAX_MOST);
-    char *text = budget_take(tar->budget, TAG_FORMATS, (size_t)bytes);
-    if (!text)
-        return budget_refused(tar->budget, TAG_FORMATS, bytes, error);
+    char *text;
+    TRY(budget_alloc(&text, tar->budget, TAG_FORMATS, (size_t)bytes, error));
     plim_status status = read_all(tar, text, (size_t)bytes, error);
     if (status == PLIM_OK)
         status = parse_pax(ahead, text, (size_t)bytes, tar, error);
@@ -264,7 +253,7 @@ static plim_status end(struct tar *tar, plim_error *error)
 {
     uint8_t rest[BLOCK_BYTES];
     size_t got = sizeof rest;
-    while (byte_stream_is_packed(tar->stream) && got == sizeof rest)
+    while (tar->stream->packed && got == sizeof rest)
         TRY(byte_stream_read(&got, tar->stream, rest, sizeof rest, error));
     tar->ended = true;
     tar->data_left = 0;
@@ -285,7 +274,7 @@ static plim_status take_header(bool *found, struct ahead *ahead, const struct he
     if (own && ahead->has_bytes)
         bytes = ahead->bytes;
     if (header->kind == 'S')
-        return fail_at(error, PLIM_BAD_DATA, byte_stream_path(tar->stream),
+        return fail_at(error, PLIM_BAD_DATA, file_path(tar->stream->file),
                        "sparse files in tar are not supported (header at byte %llu)", (unsigned long long)tar->next_at);
     TRY(set_extent(tar, bytes, error));
     if (header->kind == 'L') {
@@ -324,8 +313,8 @@ plim_status tar_next(bool *more, struct tar_member *out, struct tar *tar, plim_e
     }
     *more = found;
     if (found)
-        *out = (struct tar_member){
-            .name = tar->name, .header_at = begin, .at = byte_stream_at(tar->stream), .bytes = tar->data_left};
+        *out =
+            (struct tar_member){.name = tar->name, .header_at = begin, .at = tar->stream->at, .bytes = tar->data_left};
     return PLIM_OK;
 }
 

@@ -5,7 +5,7 @@
 #ifndef FORMATS_CONTAINERS_TAR_H
 #define FORMATS_CONTAINERS_TAR_H
 
-#include "base/memory/room.h"
+#include "base/memory/value_buffer.h"
 #include "formats/containers/byte_stream.h"
 #include "graph/tensor.h"
 
@@ -15,7 +15,7 @@ struct tar;
 
 struct tar_member {
     const char *name;   /* until the next member */
-    uint64_t header_at; /* position, in the unpacked tar, of its first header: tar_seek to it gives it again */
+    uint64_t header_at; /* position, in the unpacked tar, of its first header */
     uint64_t at, bytes; /* its data */
 };
 
@@ -28,9 +28,7 @@ uint64_t tar_cost(enum compression compression);
 plim_status tar_next(bool *more, struct tar_member *out, struct tar *tar, plim_error *error);
 /* Bytes of the current member, in order; *got < bytes only at its end. */
 plim_status tar_read(size_t *got, struct tar *tar, void *to, size_t bytes, plim_error *error);
-/* Goes on with the member whose first header is there. */
-plim_status tar_seek(struct tar *tar, uint64_t header_at, plim_error *error);
-/* A raw tar's data may also be read in place: file_read(byte_stream_file(...), member.at, ...). */
+/* A raw tar's data may also be read in place: file_read(...->file, member.at, ...). */
 struct byte_stream *tar_stream(struct tar *tar);
 
 /* ---- WebDataset ------------------------------------------------------------- */
@@ -54,12 +52,12 @@ struct wds_field {
 /* Neighbours with the same key are one sample. */
 struct wds_sample {
     const char *key;   /* until the next sample */
-    uint64_t begin_at; /* for wds_seek: the position of its first header */
+    uint64_t begin_at; /* the position of its first header */
     int field_count;
     struct wds_field field[WDS_MOST_FIELDS];
 };
 
-/* Of a raw tar a sample's bytes are read straight into the room; those of a compressed one wait in a buffer of
+/* Of a raw tar a sample's bytes are read straight into the value buffer; those of a compressed one wait in a buffer of
    `staging_bytes` until the sample is whole: a larger sample is PLIM_BAD_DATA and says so. */
 plim_status wds_open(struct wds **out, struct budget *budget, const char *path, enum compression compression,
                      size_t staging_bytes, plim_error *error);
@@ -69,13 +67,11 @@ uint64_t wds_cost(enum compression compression, size_t staging_bytes);
 /* Finds the next sample: names and sizes. Two members with the same extension are PLIM_BAD_DATA; the sample is
    passed over then. */
 plim_status wds_next(bool *more, const struct wds_sample **out, struct wds *wds, plim_error *error);
-/* The bytes of the current sample's field whose extension is one of "jpg;jpeg;png", into the room; out->data NULL when
-   it has none. *fits false: the room is too full, room->wanted tells; it can be asked for again. */
-plim_status wds_take(bool *fits, struct string *out, struct wds *wds, const char *extensions, struct room *room,
-                     plim_error *error);
+/* The bytes of the current sample's field whose extension is one of "jpg;jpeg;png", into the buffer; out->data NULL when
+   it has none. *fits false: the value buffer is too full, values->wanted tells; it can be asked for again. */
+plim_status wds_take(bool *fits, struct string *out, struct wds *wds, const char *extensions,
+                     struct value_buffer *values, plim_error *error);
 /* The file, for errors about a sample. */
 struct byte_stream *wds_stream(struct wds *wds);
-/* The next sample will be the one that begins there. */
-plim_status wds_seek(struct wds *wds, uint64_t begin_at, plim_error *error);
 
 #endif

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "formats/containers/tar.h"
 
 struct wds {
@@ -31,13 +32,12 @@ bool wds_key(const char *name, size_t *key_bytes, const char **extension)
 plim_status wds_open(struct wds **out, struct budget *budget, const char *path, enum compression compression,
                      size_t staging_bytes, plim_error *error)
 {
-    struct wds *wds = budget_take(budget, TAG_FORMATS, sizeof *wds);
-    if (!wds)
-        return budget_refused(budget, TAG_FORMATS, sizeof *wds, error);
+    struct wds *wds;
+    TRY(budget_alloc(&wds, budget, TAG_FORMATS, sizeof *wds, error));
     wds->budget = budget;
     wds->sample.key = wds->key;
     plim_status status = tar_open(&wds->tar, budget, path, compression, error);
-    if (status == PLIM_OK && byte_stream_is_packed(tar_stream(wds->tar))) {
+    if (status == PLIM_OK && tar_stream(wds->tar)->packed) {
         wds->staging_bytes = staging_bytes;
         wds->staging = budget_take(budget, TAG_FORMATS, staging_bytes);
         if (!wds->staging)
@@ -68,14 +68,6 @@ uint64_t wds_cost(enum compression compression, size_t staging_bytes)
 struct byte_stream *wds_stream(struct wds *wds)
 {
     return tar_stream(wds->tar);
-}
-
-plim_status wds_seek(struct wds *wds, uint64_t begin_at, plim_error *error)
-{
-    TRY(tar_seek(wds->tar, begin_at, error));
-    wds->pending = wds->ended = false;
-    wds->sample.field_count = 0;
-    return PLIM_OK;
 }
 
 /* The next member that belongs to a sample. */
@@ -128,7 +120,7 @@ static bool copy_extension(char out[WDS_EXTENSION_BYTES], const char *extension)
 static plim_status stage(struct wds *wds, struct wds_field *field, plim_error *error)
 {
     size_t got;
-    if (!byte_stream_is_packed(tar_stream(wds->tar)))
+    if (!tar_stream(wds->tar)->packed)
         return PLIM_OK;
     if (field->bytes > wds->staging_bytes - wds->staged) {
         byte_stream_fail(tar_stream(wds->tar), wds->next.header_at, error,
@@ -211,22 +203,22 @@ static const struct wds_field *choose(struct wds_sample *sample, const char *ext
     return NULL;
 }
 
-plim_status wds_take(bool *fits, struct string *out, struct wds *wds, const char *extensions, struct room *room,
-                     plim_error *error)
+plim_status wds_take(bool *fits, struct string *out, struct wds *wds, const char *extensions,
+                     struct value_buffer *values, plim_error *error)
 {
     const struct wds_field *field = choose(&wds->sample, extensions);
     *fits = true;
     *out = (struct string){0};
     if (!field)
         return PLIM_OK;
-    uint8_t *to = room_take_bytes(room, field->bytes);
+    uint8_t *to = value_buffer_take_bytes(values, field->bytes);
     *fits = to != NULL;
     if (!to)
         return PLIM_OK;
     if (wds->staging)
         memcpy(to, wds->staging + field->at, (size_t)field->bytes);
     else
-        TRY(file_read(byte_stream_file(tar_stream(wds->tar)), field->at, to, (size_t)field->bytes, error));
+        TRY(file_read(tar_stream(wds->tar)->file, field->at, to, (size_t)field->bytes, error));
     *out = (struct string){to, field->bytes};
     return PLIM_OK;
 }

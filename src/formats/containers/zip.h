@@ -12,7 +12,12 @@
 /* What an open zip_stream takes from the budget at most. */
 #define ZIP_STREAM_BYTES ((uint64_t)128 * 1024)
 
-struct zip;
+/* An open file. All of it is read-only outside of zip.c. */
+struct zip {
+    struct budget *budget;
+    struct file *file;
+    uint64_t directory_at, directory_bytes, count;
+};
 
 struct zip_member {
     char name[ZIP_NAME_MOST + 1];
@@ -23,17 +28,16 @@ struct zip_member {
     uint64_t at;                  /* its data; known after zip_locate or zip_find */
 };
 
-/* Where a walk over the directory stands; zeroed at first. */
-struct zip_walk {
+/* Where a position over the directory stands; zeroed at first. */
+struct zip_position {
     uint64_t at, index, floor;
 };
 
 plim_status zip_open(struct zip **out, struct budget *budget, const char *path, plim_error *error);
 void zip_close(struct zip *zip);
-uint64_t zip_count(const struct zip *zip);
-struct file *zip_file(struct zip *zip);
 /* The next member of the directory; *more false after the last. */
-plim_status zip_next(bool *more, struct zip_member *out, struct zip_walk *walk, struct zip *zip, plim_error *error);
+plim_status zip_next(bool *more, struct zip_member *out, struct zip_position *position, struct zip *zip,
+                     plim_error *error);
 /* The one of this name, located. None, or two of them, is PLIM_BAD_DATA. */
 plim_status zip_find(struct zip_member *out, struct zip *zip, const char *name, plim_error *error);
 /* Looks at the member's own header, and finds its data: a stored one's can be read in place. */
@@ -46,8 +50,10 @@ plim_status zip_stream_open(struct zip_stream **out, struct zip *zip, const stru
 void zip_stream_close(struct zip_stream *stream);
 /* Up to `bytes`; *got < bytes only at the end. */
 plim_status zip_stream_read(size_t *got, struct zip_stream *stream, void *to, size_t bytes, plim_error *error);
-/* All member->bytes of it. */
+/* All member->bytes of it, into memory; into a scratch file, from byte `at` on. */
 plim_status zip_read(struct zip *zip, const struct zip_member *member, void *to, plim_error *error);
+plim_status zip_unpack(struct zip *zip, const struct zip_member *member, struct file *to, uint64_t at,
+                       plim_error *error);
 
 /* ---- npz ------------------------------------------------------------------- */
 
@@ -65,7 +71,8 @@ static inline bool npz_is_stored(const struct npz_array *array)
 }
 
 /* The next member whose name ends with ".npy". */
-plim_status npz_next(bool *more, struct npz_array *out, struct zip_walk *walk, struct zip *zip, plim_error *error);
+plim_status npz_next(bool *more, struct npz_array *out, struct zip_position *position, struct zip *zip,
+                     plim_error *error);
 /* The array of this name ("x" for x.npy). */
 plim_status npz_find(struct npz_array *out, struct zip *zip, const char *name, plim_error *error);
 

@@ -3,10 +3,11 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/memory/budget_alloc.h"
 #include "formats/containers/gzip.h"
 #include "formats/containers/zip.h"
-#include "formats/containers/zip_reader.h"
 #include "formats/files/cursor.h"
+#include "formats/files/scratch_file.h"
 
 #define INPUT_BYTES ((size_t)32 * 1024)
 
@@ -21,9 +22,8 @@ struct zip_stream {
 plim_status zip_stream_open(struct zip_stream **out, struct zip *zip, const struct zip_member *member,
                             plim_error *error)
 {
-    struct zip_stream *stream = budget_take(zip->budget, TAG_FORMATS, sizeof *stream);
-    if (!stream)
-        return budget_refused(zip->budget, TAG_FORMATS, sizeof *stream, error);
+    struct zip_stream *stream;
+    TRY(budget_alloc(&stream, zip->budget, TAG_FORMATS, sizeof *stream, error));
     stream->zip = zip;
     stream->member = *member;
     stream->crc = (uint32_t)crc32(0, NULL, 0);
@@ -101,6 +101,22 @@ plim_status zip_read(struct zip *zip, const struct zip_member *member, void *to,
     return status;
 }
 
+static plim_status next_bytes(size_t *got, void *context, void *to, size_t bytes, plim_error *error)
+{
+    return zip_stream_read(got, context, to, bytes, error);
+}
+
+plim_status zip_unpack(struct zip *zip, const struct zip_member *member, struct file *to, uint64_t at,
+                       plim_error *error)
+{
+    struct zip_stream *stream;
+    uint64_t written;
+    TRY(zip_stream_open(&stream, zip, member, error));
+    plim_status status = scratch_fill(&written, to, at, zip->budget, next_bytes, stream, error);
+    zip_stream_close(stream);
+    return status;
+}
+
 /* ---- npz ---------------------------------------------------------------------- */
 
 static plim_status read_unpacked(void *context, void *to, size_t bytes, plim_error *error)
@@ -134,10 +150,11 @@ static bool is_array(struct npz_array *array)
     return true;
 }
 
-plim_status npz_next(bool *more, struct npz_array *out, struct zip_walk *walk, struct zip *zip, plim_error *error)
+plim_status npz_next(bool *more, struct npz_array *out, struct zip_position *position, struct zip *zip,
+                     plim_error *error)
 {
     do {
-        TRY(zip_next(more, &out->member, walk, zip, error));
+        TRY(zip_next(more, &out->member, position, zip, error));
         if (!*more)
             return PLIM_OK;
     } while (!is_array(out));

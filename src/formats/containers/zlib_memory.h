@@ -1,6 +1,8 @@
-/* zlib_memory.h - zlib's own memory from the budget: what to give a z_stream as zalloc, zfree and opaque. */
+/* zlib_memory.h - zlib's own memory from the budget. */
 #ifndef FORMATS_CONTAINERS_ZLIB_MEMORY_H
 #define FORMATS_CONTAINERS_ZLIB_MEMORY_H
+
+#include <zlib.h>
 
 #include "base/memory/budget.h"
 
@@ -9,7 +11,7 @@ struct zlib_memory {
     bool refused; /* the budget said no: zlib itself says only that there is no memory */
 };
 
-void *zlib_take(void *memory, unsigned items, unsigned size);
-void zlib_give(void *memory, void *address);
+/* The stream will take its memory from `memory`, whose budget is set: before zlib's own init function. */
+void zlib_memory_use(struct zlib_memory *memory, z_stream *stream);
 
 #endif

@@ -33,48 +33,12 @@ bool cursor_u8(uint8_t *out, struct cursor *cursor)
     return true;
 }
 
-/* `bytes` of them, the least significant first. */
-static bool little_endian(uint64_t *out, struct cursor *cursor, size_t bytes)
+bool cursor_le(uint64_t *out, struct cursor *cursor, int bytes)
 {
     const uint8_t *p;
-    if (!cursor_take(&p, cursor, bytes))
+    if (!cursor_take(&p, cursor, (size_t)bytes))
         return false;
-    uint64_t value = 0;
-    for (size_t i = bytes; i-- > 0;)
-        value = value << 8 | p[i];
-    *out = value;
-    return true;
-}
-
-bool cursor_u16_le(uint16_t *out, struct cursor *cursor)
-{
-    uint64_t value;
-    if (!little_endian(&value, cursor, 2))
-        return false;
-    *out = (uint16_t)value;
-    return true;
-}
-
-bool cursor_u32_le(uint32_t *out, struct cursor *cursor)
-{
-    uint64_t value;
-    if (!little_endian(&value, cursor, 4))
-        return false;
-    *out = (uint32_t)value;
-    return true;
-}
-
-bool cursor_u64_le(uint64_t *out, struct cursor *cursor)
-{
-    return little_endian(out, cursor, 8);
-}
-
-bool cursor_u32_be(uint32_t *out, struct cursor *cursor)
-{
-    uint32_t value;
-    if (!cursor_u32_le(&value, cursor))
-        return false;
-    *out = __builtin_bswap32(value);
+    *out = read_le(p, bytes);
     return true;
 }
 
@@ -107,33 +71,16 @@ bool cursor_whole(int64_t *out, struct cursor *cursor)
     return true;
 }
 
-static plim_status fail_byte_list(plim_error *error, plim_status code, const char *path, uint64_t byte,
-                                  const char *format, va_list arguments)
+plim_status fail_byte(plim_error *error, plim_status code, const char *path, uint64_t byte, const char *format, ...)
 {
     char message[512], where[256];
     size_t length = strlen(path), most = 200;
     const char *dots = length > most ? "..." : "";
+    va_list arguments;
+    va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
     snprintf(where, sizeof where, "%s%s: byte %llu", dots, length > most ? path + length - most : path,
              (unsigned long long)byte);
     return fail_at(error, code, where, "%s", message);
-}
-
-plim_status fail_byte(plim_error *error, plim_status code, const char *path, uint64_t byte, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    plim_status status = fail_byte_list(error, code, path, byte, format, arguments);
-    va_end(arguments);
-    return status;
-}
-
-plim_status cursor_fail(const struct cursor *cursor, plim_error *error, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    plim_status status =
-        fail_byte_list(error, PLIM_BAD_DATA, cursor->path, cursor->base + cursor->at, format, arguments);
-    va_end(arguments);
-    return status;
 }

@@ -37,22 +37,34 @@ static bool escaped(const char *text, size_t at, size_t bytes)
     return text[at] == '\\' && at + 1 < bytes && strchr("{},", text[at + 1]) != NULL;
 }
 
+/* The first byte from `at` on that no backslash precedes; bytes when there is none. */
+static size_t unescaped(const char *text, size_t at, size_t bytes)
+{
+    while (at < bytes && escaped(text, at, bytes))
+        at += 2;
+    return at;
+}
+
+/* Where the alternative that begins at `start` ends: at a comma or closing brace outside of inner braces, or behind
+   the last byte. */
+static size_t alternative_end(const char *text, size_t start, size_t bytes)
+{
+    int level = 0;
+    for (size_t at = unescaped(text, start, bytes); at < bytes; at = unescaped(text, at + 1, bytes)) {
+        if (!level && (text[at] == ',' || text[at] == '}'))
+            return at;
+        level += (text[at] == '{') - (text[at] == '}');
+    }
+    return bytes;
+}
+
 /* Where the brace at `at` is closed, and whether commas stand in it; bytes when it is not closed. */
 static size_t closing(bool *commas, const char *text, size_t at, size_t bytes)
 {
-    int level = 0;
     *commas = false;
-    for (; at < bytes; at++) {
-        if (escaped(text, at, bytes)) {
-            at++;
-            continue;
-        }
-        level += (text[at] == '{') - (text[at] == '}');
-        *commas = *commas || (text[at] == ',' && level == 1);
-        if (level == 0)
-            return at;
-    }
-    return bytes;
+    for (at = alternative_end(text, at + 1, bytes); at < bytes && text[at] == ','; *commas = true)
+        at = alternative_end(text, at + 1, bytes);
+    return at;
 }
 
 /* ---- ranges ------------------------------------------------------------------------- */
@@ -144,22 +156,6 @@ static plim_status expand_sequence(struct braces *braces, size_t length, const s
 }
 
 /* ---- the rest ---------------------------------------------------------------------- */
-
-/* Where the alternative that begins at `start` ends: at a comma outside of inner braces, or behind the last. */
-static size_t alternative_end(const char *text, size_t start, size_t bytes)
-{
-    int level = 0;
-    for (size_t at = start; at < bytes; at++) {
-        if (escaped(text, at, bytes)) {
-            at++;
-            continue;
-        }
-        level += (text[at] == '{') - (text[at] == '}');
-        if (text[at] == ',' && !level)
-            return at;
-    }
-    return bytes;
-}
 
 /* Each of a,b,c in the text, followed by the rest. */
 static plim_status expand_list(struct braces *braces, size_t length, const char *text, size_t bytes,
@@ -304,12 +300,9 @@ static struct amount count_text(const char *text, size_t bytes, int depth)
  */
 static bool finds_files(const char *pattern, size_t bytes)
 {
-    for (size_t at = 0; at < bytes; at++) {
-        if (escaped(pattern, at, bytes))
-            at++;
-        else if (strchr("*?[\\", pattern[at]))
+    for (size_t at = unescaped(pattern, 0, bytes); at < bytes; at = unescaped(pattern, at + 1, bytes))
+        if (strchr("*?[\\", pattern[at]))
             return true;
-    }
     return false;
 }
 
@@ -341,11 +334,7 @@ static plim_status check_depth(const char *pattern, plim_error *error)
 {
     size_t bytes = strlen(pattern);
     int level = 0;
-    for (size_t at = 0; at < bytes; at++) {
-        if (escaped(pattern, at, bytes)) {
-            at++;
-            continue;
-        }
+    for (size_t at = unescaped(pattern, 0, bytes); at < bytes; at = unescaped(pattern, at + 1, bytes)) {
         level += (pattern[at] == '{') - (pattern[at] == '}' && level > 0);
         if (level > NESTED_MOST)
             return fail(error, PLIM_BAD_JOB, "%.100s: too many braces inside one another", pattern);

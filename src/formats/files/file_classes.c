@@ -33,18 +33,6 @@ static bool has_suffix(const char *name, const char *const *suffixes)
     return false;
 }
 
-/* Appends "name/" to the path; false when it becomes too long. */
-static bool descend(struct walk *walk, size_t *length, const char *name)
-{
-    size_t bytes = strlen(name);
-    if (bytes + 1 > FILE_PATH_MOST - *length)
-        return false;
-    memcpy(walk->path + *length, name, bytes);
-    memcpy(walk->path + *length + bytes, "/", 2);
-    *length += bytes + 1;
-    return true;
-}
-
 static plim_status walk_folder(struct walk *walk, size_t length, int depth, plim_error *error);
 
 /* Links to folders are not followed, as os.walk does not. */
@@ -58,7 +46,7 @@ static plim_status walk_entry(struct walk *walk, size_t length, const struct fol
     size_t longer = length;
     if (entry->link)
         return PLIM_OK;
-    if (depth == DEPTH_MOST || !descend(walk, &longer, entry->name))
+    if (depth == DEPTH_MOST || !path_enter(walk->path, &longer, entry->name, strlen(entry->name)))
         return fail_at(error, PLIM_BAD_DATA, walk->path, "folders nested too deep");
     plim_status status = walk_folder(walk, longer, depth + 1, error);
     walk->path[length] = 0;
@@ -105,7 +93,8 @@ static plim_status walk_class(struct walk *walk, size_t length, int64_t label, p
     uint64_t first = walk->list->files.count;
     size_t longer = length;
     walk->label = (int32_t)label;
-    if (!descend(walk, &longer, file_list_class(walk->list, label)))
+    const char *name = file_list_class(walk->list, label);
+    if (!path_enter(walk->path, &longer, name, strlen(name)))
         return fail_at(error, PLIM_BAD_DATA, walk->path, "a path of more than %d bytes", FILE_PATH_MOST);
     plim_status status = walk_folder(walk, longer, 0, error);
     walk->path[length] = 0;

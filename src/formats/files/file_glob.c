@@ -103,14 +103,19 @@ static void pass_over(struct search *search, bool refused, const plim_error *why
 
 static plim_status search_from(struct search *search, size_t length, const char *pattern, int depth, plim_error *error);
 
-static bool append(struct search *search, size_t *length, const char *text, size_t bytes)
+bool path_append(char path[FILE_PATH_MOST + 1], size_t *length, const char *text, size_t bytes)
 {
     if (bytes > FILE_PATH_MOST - *length)
         return false;
-    memcpy(search->path + *length, text, bytes);
+    memcpy(path + *length, text, bytes);
     *length += bytes;
-    search->path[*length] = 0;
+    path[*length] = 0;
     return true;
+}
+
+bool path_enter(char path[FILE_PATH_MOST + 1], size_t *length, const char *name, size_t bytes)
+{
+    return path_append(path, length, name, bytes) && path_append(path, length, "/", 1);
 }
 
 /* An entry that matched its part of the pattern; `rest` is what follows it. */
@@ -122,7 +127,7 @@ static plim_status enter(struct search *search, size_t length, const struct fold
         return list_add(search->list, search->path, length, entry->name, -1, error);
     if (entry->kind != FOLDER_FOLDER)
         return PLIM_OK;
-    if (!append(search, &longer, entry->name, strlen(entry->name)) || !append(search, &longer, "/", 1))
+    if (!path_enter(search->path, &longer, entry->name, strlen(entry->name)))
         return PLIM_OK; /* a path that cannot be */
     plim_status status = search_from(search, longer, rest, depth + 1, error);
     search->path[length] = 0;
@@ -178,7 +183,7 @@ static plim_status search_from(struct search *search, size_t length, const char 
             return search_folder(search, length, pattern, bytes, rest, depth, error);
         if (!*rest) {
             size_t longer = length;
-            if (!append(search, &longer, pattern, bytes))
+            if (!path_append(search->path, &longer, pattern, bytes))
                 return PLIM_OK;
             TRY(look_for(&there, search, error));
             search->path[length] = 0;
@@ -190,7 +195,7 @@ static plim_status search_from(struct search *search, size_t length, const char 
             name[bytes] = 0;
             return list_add(search->list, search->path, length, name, -1, error);
         }
-        if (!append(search, &length, pattern, bytes) || !append(search, &length, "/", 1))
+        if (!path_enter(search->path, &length, pattern, bytes))
             return PLIM_OK;
         pattern = rest;
     }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/memory/budget_need.h"
 #include "base/memory/budget_stop.h"
 #include "base/numbers/checked.h"
@@ -11,7 +12,7 @@
 
 /* ---- piles: arrays in blocks ------------------------------------------------- */
 
-void *pile_at(const struct pile *pile, uint64_t i)
+static void *pile_at(const struct pile *pile, uint64_t i)
 {
     uint64_t each = PILE_BLOCK_BYTES / pile->item;
     return pile->block[i / each] + i % each * pile->item;
@@ -35,16 +36,18 @@ static bool pile_extend(struct pile *pile, struct budget *budget)
     return block != NULL;
 }
 
-/* `count` new items, side by side; NULL when the budget refuses. */
-static void *pile_add(struct pile *pile, uint64_t count, struct budget *budget)
+/* `count` new items, side by side; *out is a pointer to the first of them. */
+static plim_status pile_add(void *out, struct pile *pile, uint64_t count, struct budget *budget, plim_error *error)
 {
     uint64_t each = PILE_BLOCK_BYTES / pile->item;
     if (pile->count % each + count > each)
         pile->count += each - pile->count % each; /* never for single items */
     if (pile->count / each == pile->blocks && !pile_extend(pile, budget))
-        return NULL;
+        return budget_refused(budget, TAG_FORMATS, PILE_BLOCK_BYTES, error);
+    void *added = pile_at(pile, pile->count);
     pile->count += count;
-    return pile_at(pile, pile->count - count);
+    memcpy(out, &added, sizeof added);
+    return PLIM_OK;
 }
 
 static void pile_release(struct pile *pile, struct budget *budget)
@@ -64,9 +67,8 @@ static uint64_t pile_bytes(const struct pile *pile)
 
 plim_status file_list_make(struct file_list **out, struct budget *budget, plim_error *error)
 {
-    struct file_list *list = budget_take(budget, TAG_FORMATS, sizeof *list);
-    if (!list)
-        return budget_refused(budget, TAG_FORMATS, sizeof *list, error);
+    struct file_list *list;
+    TRY(budget_alloc(&list, budget, TAG_FORMATS, sizeof *list, error));
     list->budget = budget;
     list->texts.item = 1;
     list->files.item = sizeof(struct listed_file);
@@ -103,12 +105,12 @@ uint64_t file_list_bytes(const struct file_list *list)
            pile_bytes(&list->classes);
 }
 
-const char *list_text(const struct file_list *list, uint32_t at)
+static const char *list_text(const struct file_list *list, uint32_t at)
 {
     return pile_at(&list->texts, at);
 }
 
-void list_parts(const char **folder, const char **name, const struct file_list *list, uint64_t file)
+static void list_parts(const char **folder, const char **name, const struct file_list *list, uint64_t file)
 {
     const struct listed_file *listed = pile_at(&list->files, file);
     const struct listed_folder *in = pile_at(&list->folders, listed->folder);
@@ -143,18 +145,13 @@ const char *file_list_class(const struct file_list *list, int64_t label)
 
 /* ---- adding ------------------------------------------------------------------------ */
 
-static plim_status refused(struct file_list *list, plim_error *error)
-{
-    return budget_refused(list->budget, TAG_FORMATS, PILE_BLOCK_BYTES, error);
-}
-
-plim_status list_keep_text(uint32_t *at, struct file_list *list, const char *text, size_t bytes, plim_error *error)
+static plim_status list_keep_text(uint32_t *at, struct file_list *list, const char *text, size_t bytes,
+                                  plim_error *error)
 {
     if (list->texts.count > UINT32_MAX - 2 * PILE_BLOCK_BYTES)
         return fail(error, PLIM_UNSUPPORTED, "a list of files with more than 4 GiB of names");
-    char *kept = pile_add(&list->texts, bytes + 1, list->budget);
-    if (!kept)
-        return refused(list, error);
+    char *kept;
+    TRY(pile_add(&kept, &list->texts, bytes + 1, list->budget, error));
     memcpy(kept, text, bytes);
     kept[bytes] = 0;
     *at = (uint32_t)(list->texts.count - bytes - 1);
@@ -175,9 +172,8 @@ static plim_status keep_folder(uint32_t *out, struct file_list *list, const char
     }
     uint32_t at = 0;
     TRY(list_keep_text(&at, list, path, bytes, error));
-    struct listed_folder *folder = pile_add(&list->folders, 1, list->budget);
-    if (!folder)
-        return refused(list, error);
+    struct listed_folder *folder;
+    TRY(pile_add(&folder, &list->folders, 1, list->budget, error));
     *folder = (struct listed_folder){.path = at, .label = label};
     *out = (uint32_t)count;
     return PLIM_OK;
@@ -190,9 +186,8 @@ static plim_status keep_file(struct file_list *list, const char *folder, size_t 
     size_t bytes = strlen(name);
     TRY(keep_folder(&in, list, folder, folder_bytes, label, error));
     TRY(list_keep_text(&at, list, name, bytes, error));
-    struct listed_file *file = pile_add(&list->files, 1, list->budget);
-    if (!file)
-        return refused(list, error);
+    struct listed_file *file;
+    TRY(pile_add(&file, &list->files, 1, list->budget, error));
     *file = (struct listed_file){.folder = in, .name = at};
     return PLIM_OK;
 }
@@ -338,9 +333,8 @@ plim_status list_add_class(struct file_list *list, const char *name, plim_error 
 {
     uint32_t at = 0;
     TRY(list_keep_text(&at, list, name, strlen(name), error));
-    uint32_t *kept = pile_add(&list->classes, 1, list->budget);
-    if (!kept)
-        return refused(list, error);
+    uint32_t *kept;
+    TRY(pile_add(&kept, &list->classes, 1, list->budget, error));
     *kept = at;
     return PLIM_OK;
 }

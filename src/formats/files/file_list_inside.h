@@ -33,15 +33,15 @@ struct file_list {
     uint64_t beyond_files, beyond_bytes;
 };
 
-const char *list_text(const struct file_list *list, uint32_t at);
-void *pile_at(const struct pile *pile, uint64_t i);
-void list_parts(const char **folder, const char **name, const struct file_list *list, uint64_t file);
-plim_status list_keep_text(uint32_t *at, struct file_list *list, const char *text, size_t bytes, plim_error *error);
 /* The folder with its slash at the end. A file more than the budget has room for is counted: whoever adds files asks
    list_finish in the end. */
 plim_status list_add(struct file_list *list, const char *folder, size_t folder_bytes, const char *name, int32_t label,
                      plim_error *error);
 plim_status list_add_class(struct file_list *list, const char *name, plim_error *error);
+/* Appends to a path that is searched; false when it becomes too long. */
+bool path_append(char path[FILE_PATH_MOST + 1], size_t *length, const char *text, size_t bytes);
+/* The name of a folder, and a slash. */
+bool path_enter(char path[FILE_PATH_MOST + 1], size_t *length, const char *name, size_t bytes);
 /* Files from `first` on. */
 plim_status list_sort(struct file_list *list, uint64_t first, plim_error *error);
 plim_status list_sort_by_folder(struct file_list *list, uint64_t first, plim_error *error);

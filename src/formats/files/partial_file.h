@@ -5,7 +5,7 @@
 #ifndef FORMATS_FILES_PARTIAL_FILE_H
 #define FORMATS_FILES_PARTIAL_FILE_H
 
-#include "base/files/file.h"
+#include "formats/files/write_buffer.h"
 
 #define PARTIAL_BUFFER_BYTES ((size_t)64 * 1024)
 /* What one takes from the budget at most (tag formats), both paths and the open file included. */
@@ -13,17 +13,16 @@
 
 struct partial_file {
     struct budget *budget;
-    struct file *file;
+    struct write_buffer out;
     char *path, *partial; /* one block: PATH, NUL, PATH.partial, NUL */
     size_t path_block_bytes;
-    uint8_t *buffer;
-    size_t buffered;
-    uint64_t at; /* of the file: where the buffer goes */
 };
 
 /* PATH, NUL, PATH.partial, NUL: one block of *bytes. */
 plim_status partial_names(char **path_out, char **partial_out, size_t *bytes, struct budget *budget, enum tag tag,
                           const char *path, plim_error *error);
+/* The entries of the folder that the path lies in are on the disk: after a rename. The path is as it was afterwards. */
+plim_status partial_sync_folder(char *path, plim_error *error);
 /* On failure there is nothing to abandon. */
 plim_status partial_open(struct partial_file *out, struct budget *budget, const char *path, plim_error *error);
 plim_status partial_put(struct partial_file *partial, const void *data, uint64_t bytes, plim_error *error);

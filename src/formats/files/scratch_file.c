@@ -1,16 +1,18 @@
 /* scratch_file.c - data that is unpacked once, into an unlinked file on a disk. */
 #include "formats/files/scratch_file.h"
 
+#include "base/memory/budget_alloc.h"
+
 /* Unpacked pages are flushed and dropped in steps of this: they never pile up. */
 #define DROP_BYTES ((uint64_t)1024 * 1024)
 
-uint64_t scratch_left(const struct scratch *scratch)
+uint64_t scratch_disk_left(const struct scratch_disk *scratch)
 {
     uint64_t used = scratch ? __atomic_load_n(&scratch->used_bytes, __ATOMIC_RELAXED) : 0;
     return scratch && used < scratch->limit_bytes ? scratch->limit_bytes - used : 0;
 }
 
-bool scratch_take(struct scratch *scratch, uint64_t bytes)
+bool scratch_disk_take(struct scratch_disk *scratch, uint64_t bytes)
 {
     if (!scratch)
         return !bytes;
@@ -23,16 +25,16 @@ bool scratch_take(struct scratch *scratch, uint64_t bytes)
     return true;
 }
 
-void scratch_give(struct scratch *scratch, uint64_t bytes)
+void scratch_disk_give(struct scratch_disk *scratch, uint64_t bytes)
 {
     if (scratch)
         __atomic_fetch_sub(&scratch->used_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-static plim_status refuse(const struct scratch *scratch, uint64_t bytes, const char *path, plim_error *error)
+static plim_status refuse(const struct scratch_disk *scratch, uint64_t bytes, const char *path, plim_error *error)
 {
     fail_at(error, PLIM_OVER_DISK, path, "unpacking takes %llu bytes of disk; %llu of %llu are left",
-            (unsigned long long)bytes, (unsigned long long)scratch_left(scratch),
+            (unsigned long long)bytes, (unsigned long long)scratch_disk_left(scratch),
             (unsigned long long)(scratch ? scratch->limit_bytes : 0));
     return hint(error, PLIM_OVER_DISK, "--disk allows more, or unpack the file beforehand");
 }
@@ -50,14 +52,14 @@ static plim_status open_on_disk(struct file **out, struct budget *budget, const 
     return hint(error, PLIM_OVER_DISK, "name a folder on a disk with --scratch");
 }
 
-plim_status scratch_open(struct file **out, struct budget *budget, struct scratch *scratch, uint64_t bytes,
+plim_status scratch_open(struct file **out, struct budget *budget, struct scratch_disk *scratch, uint64_t bytes,
                          const char *path, plim_error *error)
 {
-    if (!scratch || !scratch_take(scratch, bytes))
+    if (!scratch || !scratch_disk_take(scratch, bytes))
         return refuse(scratch, bytes, path, error);
     plim_status status = open_on_disk(out, budget, scratch->folder, error);
     if (status != PLIM_OK)
-        scratch_give(scratch, bytes);
+        scratch_disk_give(scratch, bytes);
     return status;
 }
 
@@ -83,9 +85,8 @@ static plim_status copy(uint64_t *written, struct file *to, uint64_t at, char *b
 plim_status scratch_fill(uint64_t *written, struct file *to, uint64_t at, struct budget *budget, scratch_read *more,
                          void *context, plim_error *error)
 {
-    char *buffer = budget_take(budget, TAG_FORMATS, SCRATCH_BUFFER_BYTES);
-    if (!buffer)
-        return budget_refused(budget, TAG_FORMATS, SCRATCH_BUFFER_BYTES, error);
+    char *buffer;
+    TRY(budget_alloc(&buffer, budget, TAG_FORMATS, SCRATCH_BUFFER_BYTES, error));
     plim_status status = copy(written, to, at, buffer, more, context, error);
     budget_give(budget, TAG_FORMATS, buffer, SCRATCH_BUFFER_BYTES);
     return status;

@@ -12,12 +12,12 @@
 typedef plim_status scratch_read(size_t *got, void *context, void *to, size_t bytes, plim_error *error);
 
 /* Counts bytes of disk as used, or not: false where the limit would be passed. NULL has none to give. */
-bool scratch_take(struct scratch *scratch, uint64_t bytes);
-void scratch_give(struct scratch *scratch, uint64_t bytes);
-uint64_t scratch_left(const struct scratch *scratch);
+bool scratch_disk_take(struct scratch_disk *scratch, uint64_t bytes);
+void scratch_disk_give(struct scratch_disk *scratch, uint64_t bytes);
+uint64_t scratch_disk_left(const struct scratch_disk *scratch);
 /* A scratch file for `bytes`, which are counted as used; `path` is what is unpacked. PLIM_OVER_DISK where the limit is
    passed, or the folder is in memory. */
-plim_status scratch_open(struct file **out, struct budget *budget, struct scratch *scratch, uint64_t bytes,
+plim_status scratch_open(struct file **out, struct budget *budget, struct scratch_disk *scratch, uint64_t bytes,
                          const char *path, plim_error *error);
 /* Writes all that `more` gives, from `at` on, through a buffer that is taken meanwhile; what was written is dropped
    from the page cache. */

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "formats/records/example_wire.h"
 
@@ -135,9 +136,8 @@ plim_status example_parser_make(struct example_parser **out, struct budget *budg
 {
     uint64_t bytes = 0;
     TRY(check_all(&bytes, features, count, sequence, error));
-    struct example_parser *parser = budget_take(budget, TAG_FORMATS, bytes);
-    if (!parser)
-        return budget_refused(budget, TAG_FORMATS, bytes, error);
+    struct example_parser *parser;
+    TRY(budget_alloc(&parser, budget, TAG_FORMATS, bytes, error));
     parser->budget = budget;
     parser->bytes = bytes;
     parser->sequence = sequence;
@@ -322,9 +322,9 @@ static plim_status put_fixed(void *to, const struct declared *declared, const st
     return wire_list_values(to, &list) ? PLIM_OK : not_a_feature(declared, error);
 }
 
-/* count * size fits: each value took a byte of the record at least. cell->data == NULL: the room is full. */
+/* count * size fits: each value took a byte of the record at least. cell->data == NULL: the value buffer is full. */
 static plim_status put_variable(struct cell *cell, const struct declared *declared, const struct wire *found,
-                                struct room *room, plim_error *error)
+                                struct value_buffer *values, plim_error *error)
 {
     struct wire_list list;
     uint64_t count;
@@ -334,7 +334,7 @@ static plim_status put_variable(struct cell *cell, const struct declared *declar
         return missing(declared, error);
     if (steps && count % declared->values != 0)
         return wrong_count(declared, count, error);
-    *cell = (struct cell){.data = room_take(room, count * declared->size)};
+    *cell = (struct cell){.data = value_buffer_take(values, count * declared->size)};
     cell->dim[0] = (int64_t)(count / declared->values);
     for (int i = 0; i < declared->feature.shape.rank; i++)
         cell->dim[i + 1] = declared->feature.shape.dim[i];
@@ -358,20 +358,29 @@ static bool next_step(struct wire *out, struct wire *steps)
     return true;
 }
 
+/* The values of the next step; *more false at the end. */
+static plim_status next_values(bool *more, struct wire_list *list, uint64_t *count, const struct declared *declared,
+                               struct wire *rest, plim_error *error)
+{
+    struct wire step;
+    if (!next_step(&step, rest))
+        return not_a_feature(declared, error);
+    *more = step.p != NULL;
+    return *more ? find_values(list, count, declared, &step, error) : PLIM_OK;
+}
+
 /* How many steps, and how many values the longest of them has. */
 static plim_status measure_steps(uint64_t *steps, uint64_t *longest, const struct declared *declared, struct wire rest,
                                  plim_error *error)
 {
-    struct wire step;
     struct wire_list list;
     uint64_t count;
+    bool more;
     *steps = *longest = 0;
     for (;; ++*steps) {
-        if (!next_step(&step, &rest))
-            return not_a_feature(declared, error);
-        if (!step.p)
+        TRY(next_values(&more, &list, &count, declared, &rest, error));
+        if (!more)
             return PLIM_OK;
-        TRY(find_values(&list, &count, declared, &step, error));
         if (declared->feature.kind == FEATURE_SEQUENCE && count != declared->values)
             return wrong_count(declared, count, error);
         *longest = count > *longest ? count : *longest;
@@ -390,15 +399,13 @@ static void fill_up(uint8_t *to, uint64_t count, const struct declared *declared
 static plim_status put_steps(uint8_t *to, uint64_t longest, const struct declared *declared, struct wire rest,
                              plim_error *error)
 {
-    struct wire step;
     struct wire_list list;
     uint64_t count;
+    bool more;
     for (;; to += longest * declared->size) {
-        if (!next_step(&step, &rest))
-            return not_a_feature(declared, error);
-        if (!step.p)
+        TRY(next_values(&more, &list, &count, declared, &rest, error));
+        if (!more)
             return PLIM_OK;
-        TRY(find_values(&list, &count, declared, &step, error));
         if (list.bytes.p && !wire_list_values(to, &list))
             return not_a_feature(declared, error);
         fill_up(to + count * declared->size, longest - count, declared);
@@ -406,7 +413,7 @@ static plim_status put_steps(uint8_t *to, uint64_t longest, const struct declare
 }
 
 static plim_status put_list(struct cell *cell, const struct declared *declared, const struct wire *found,
-                            struct room *room, plim_error *error)
+                            struct value_buffer *values, plim_error *error)
 {
     uint64_t steps = 0, longest = 0, bytes;
     bool fixed = declared->feature.kind == FEATURE_SEQUENCE;
@@ -418,7 +425,7 @@ static plim_status put_list(struct cell *cell, const struct declared *declared, 
         longest = declared->values;
     if (!mul_u64(&bytes, steps, longest) || !mul_u64(&bytes, bytes, declared->size))
         bytes = UINT64_MAX;
-    *cell = (struct cell){.data = room_take(room, bytes), .dim = {(int64_t)steps, (int64_t)longest}};
+    *cell = (struct cell){.data = value_buffer_take(values, bytes), .dim = {(int64_t)steps, (int64_t)longest}};
     for (int i = 0; fixed && i < declared->feature.shape.rank; i++)
         cell->dim[i + 1] = declared->feature.shape.dim[i];
     return cell->data && steps ? put_steps(cell->data, longest, declared, *found, error) : PLIM_OK;
@@ -427,10 +434,10 @@ static plim_status put_list(struct cell *cell, const struct declared *declared, 
 /* ---- records --------------------------------------------------------------------- */
 
 static plim_status put_cell(bool *full, void *row, const struct declared *declared, const struct wire *found,
-                            struct room *room, plim_error *error)
+                            struct value_buffer *values, plim_error *error)
 {
     struct cell cell;
-    TRY((declared->feature.in_list ? put_list : put_variable)(&cell, declared, found, room, error));
+    TRY((declared->feature.in_list ? put_list : put_variable)(&cell, declared, found, values, error));
     *full = !cell.data;
     memcpy(row, &cell, sizeof cell);
     return PLIM_OK;
@@ -451,7 +458,7 @@ static plim_status parse_one(bool *full, struct walk *walk, const struct string 
         if (declared->feature.kind == FEATURE_FIXED)
             TRY(put_fixed(to, declared, &walk->found[f], error));
         else
-            TRY(put_cell(full, to, declared, &walk->found[f], target->room, error));
+            TRY(put_cell(full, to, declared, &walk->found[f], target->values, error));
     }
     return PLIM_OK;
 }
@@ -460,16 +467,16 @@ plim_status example_parse(int64_t *done, const struct example_parser *parser, co
                           int64_t count, const struct row_target *target, plim_error *error)
 {
     struct walk walk = {.parser = parser};
-    struct room none = {0}, *room = target->room ? target->room : &none;
+    struct value_buffer none = {0}, *values = target->values ? target->values : &none;
     bool full = false;
     plim_status status = PLIM_OK;
     int64_t i = 0;
-    room->wanted = 0;
+    values->wanted = 0;
     for (; i < count; i++) {
-        uint64_t before = room->used;
+        uint64_t before = values->used;
         status = parse_one(&full, &walk, &records[i], i, target, error);
         if (status != PLIM_OK || full) {
-            room->used = before;
+            values->used = before;
             break;
         }
     }

@@ -38,9 +38,9 @@ plim_status example_parser_make(struct example_parser **out, struct budget *budg
 void example_parser_free(struct example_parser *parser);
 
 /* Row i of feature f at target->to[f] + i * target->stride[f] (struct string and struct cell as in source.h). Strings
-   refer to the record's own bytes; what cells hold lies in the target's room.
+   refer to the record's own bytes; what cells hold lies in the target's value buffer.
    *done, which is set on failure too: how many records are parsed. After PLIM_BAD_DATA record *done is the bad one
-   (the message names its feature; who knows the file adds a place). PLIM_OK with *done < count: the room is full.
+   (the message names its feature; who knows the file adds a place). PLIM_OK with *done < count: the buffer is full.
    Thread-safe: nothing of the parser changes. */
 plim_status example_parse(int64_t *done, const struct example_parser *parser, const struct string *records,
                           int64_t count, const struct row_target *target, plim_error *error);
@@ -54,9 +54,9 @@ struct example_column {
     int64_t count; /* values */
 };
 
-/* A serialized Example with these features, in this order, lists packed, into the room; out->data == NULL: it does
-   not fit (room->wanted). */
-plim_status example_write(struct string *out, const struct example_column *columns, int count, struct room *room,
-                          plim_error *error);
+/* A serialized Example with these features, in this order, lists packed, into the buffer; out->data == NULL: it does
+   not fit (values->wanted). */
+plim_status example_write(struct string *out, const struct example_column *columns, int count,
+                          struct value_buffer *values, plim_error *error);
 
 #endif

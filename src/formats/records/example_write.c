@@ -106,21 +106,21 @@ static uint8_t *put_entry(uint8_t *to, const struct example_column *column, cons
     return to + sizes->packed;
 }
 
-plim_status example_write(struct string *out, const struct example_column *columns, int count, struct room *room,
-                          plim_error *error)
+plim_status example_write(struct string *out, const struct example_column *columns, int count,
+                          struct value_buffer *values, plim_error *error)
 {
     struct sizes sizes[MOST_FEATURES];
     uint64_t features = 0;
     if (count < 0 || count > MOST_FEATURES)
         return fail(error, PLIM_BAD_JOB, "%d features: at most %d are possible", count, MOST_FEATURES);
     *out = (struct string){0};
-    room->wanted = 0;
+    values->wanted = 0;
     for (int i = 0; i < count; i++) {
         sizes[i] = measure(&columns[i]);
         features += piece_bytes(sizes[i].entry);
     }
     uint64_t bytes = piece_bytes(features);
-    uint8_t *to = room_take_bytes(room, bytes);
+    uint8_t *to = value_buffer_take_bytes(values, bytes);
     if (!to)
         return PLIM_OK;
     *out = (struct string){.data = to, .bytes = bytes};

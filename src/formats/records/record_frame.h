@@ -21,11 +21,16 @@ static inline uint64_t record_length(const uint8_t *head)
     return length;
 }
 
+static inline uint32_t stored_checksum(const uint8_t *p)
+{
+    uint32_t stored;
+    memcpy(&stored, p, sizeof stored);
+    return stored;
+}
+
 static inline bool record_checksum_holds(const uint8_t *data, uint64_t bytes, const uint8_t *stored)
 {
-    uint32_t masked;
-    memcpy(&masked, stored, sizeof masked);
-    return crc32c_mask(crc32c(0, data, bytes)) == masked;
+    return crc32c_mask(crc32c(0, data, bytes)) == stored_checksum(stored);
 }
 
 static inline bool record_head_holds(const uint8_t *head)

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "formats/files/cursor.h"
 #include "formats/records/record_index_file.h"
@@ -55,9 +56,8 @@ plim_status index_path_take(char **out, struct budget *budget, const char *data_
 {
     const char *suffix = index_path ? "" : INDEX_SUFFIX, *stem = index_path ? index_path : data_path;
     size_t bytes = strlen(stem) + strlen(suffix) + 1;
-    char *path = budget_take(budget, TAG_FORMATS, bytes);
-    if (!path)
-        return budget_refused(budget, TAG_FORMATS, bytes, error);
+    char *path;
+    TRY(budget_alloc(&path, budget, TAG_FORMATS, bytes, error));
     memcpy(path, stem, strlen(stem));
     memcpy(path + strlen(stem), suffix, strlen(suffix));
     *out = path;
@@ -92,24 +92,18 @@ static plim_status bad_index(const struct record_index *index, uint64_t at, cons
 
 static plim_status read_header(struct record_index *index, plim_error *error)
 {
-    uint8_t bytes[INDEX_HEADER_BYTES];
-    struct cursor cursor;
-    size_t got;
-    uint32_t version, zero, crc;
-    uint64_t size, end;
     struct index_header *header = &index->header;
+    size_t got;
+    uint64_t size, end;
     TRY(file_size(&size, index->file, error));
-    TRY(file_read_some(&got, index->file, 0, bytes, sizeof bytes, error));
-    cursor_init(&cursor, bytes, got, file_path(index->file), 0);
-    if (!cursor_literal(&cursor, INDEX_MAGIC))
+    TRY(file_read_some(&got, index->file, 0, header, sizeof *header, error));
+    if (memcmp(header->magic, INDEX_MAGIC, sizeof header->magic) != 0)
         return bad_index(index, 0, "not an index of records", error);
-    if (!cursor_u32_le(&version, &cursor) || version != INDEX_VERSION)
+    if (header->version != INDEX_VERSION)
         return bad_index(index, 8, "an index of another version", error);
-    if (!cursor_u32_le(&header->samples, &cursor) || !cursor_u64_le(&header->count, &cursor) ||
-        !cursor_u64_le(&header->data_bytes, &cursor) || !cursor_u64_le(&header->directory, &cursor) ||
-        !cursor_u32_le(&zero, &cursor) || !cursor_u32_le(&crc, &cursor))
+    if (got < sizeof *header)
         return bad_index(index, got, "the index ends inside its header", error);
-    if (crc != crc32c(0, bytes, INDEX_HEADER_BYTES - 4))
+    if (header->crc != index_header_crc(header))
         return bad_index(index, INDEX_HEADER_BYTES - 4, "the checksum of the index's header does not hold", error);
     if (header->count > header->data_bytes / RECORD_FRAME_BYTES || header->directory < INDEX_HEADER_BYTES ||
         !add_u64(&end, header->directory, group_count(index) * INDEX_DIRECTORY_BYTES) || end != size)
@@ -162,9 +156,8 @@ static plim_status start(struct record_index *index, const char *data_path, cons
 plim_status record_index_open(struct record_index **out, struct budget *budget, const char *data_path,
                               const char *index_path, int slots, plim_error *error)
 {
-    struct record_index *index = budget_take(budget, TAG_FORMATS, sizeof *index);
-    if (!index)
-        return budget_refused(budget, TAG_FORMATS, sizeof *index, error);
+    struct record_index *index;
+    TRY(budget_alloc(&index, budget, TAG_FORMATS, sizeof *index, error));
     index->budget = budget;
     index->slots = usable_slots(slots);
     plim_status status = start(index, data_path, index_path, error);
@@ -212,19 +205,15 @@ static plim_status read_piece(uint8_t *to, const struct record_index *index, uin
 
 static plim_status load_page(uint8_t *to, const struct record_index *index, int64_t group, plim_error *error)
 {
-    uint8_t line[INDEX_DIRECTORY_BYTES];
-    uint64_t at = index->header.directory + (uint64_t)group * INDEX_DIRECTORY_BYTES, place_of;
-    uint32_t crc, own;
-    TRY(file_read(index->file, at, line, sizeof line, error));
-    memcpy(&place_of, line, 8);
-    memcpy(&crc, line + 8, 4);
-    memcpy(&own, line + 12, 4);
-    if (own != crc32c(0, line, 12))
+    struct index_directory_line line;
+    uint64_t at = index->header.directory + (uint64_t)group * INDEX_DIRECTORY_BYTES;
+    TRY(file_read(index->file, at, &line, sizeof line, error));
+    if (line.crc != index_line_crc(&line))
         return bad_index(index, at, "the checksum of a line of the index's directory does not hold", error);
     uint64_t left = index->header.count - (uint64_t)group * INDEX_GROUP_RECORDS;
     uint64_t blocks =
         left < INDEX_GROUP_RECORDS ? (left + INDEX_BLOCK_RECORDS - 1) / INDEX_BLOCK_RECORDS : INDEX_GROUP_BLOCKS;
-    return read_piece(to, index, place_of, blocks * INDEX_ENTRY_BYTES, crc, error);
+    return read_piece(to, index, line.page, blocks * INDEX_ENTRY_BYTES, line.page_crc, error);
 }
 
 static plim_status load_block(uint8_t *to, const struct record_index *index, int64_t block,

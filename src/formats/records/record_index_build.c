@@ -1,20 +1,21 @@
 /* record_index_build.c - one scan over a TFRecord file gives the index of its records. */
+#include "base/memory/budget_alloc.h"
 #include "formats/files/partial_file.h"
-#include "formats/records/record_file.h"
 #include "formats/records/record_index_file.h"
+#include "formats/records/tfrecord_reader.h"
 
 /* Records between two tells of the progress. */
 #define TELL_RECORDS ((int64_t)64 * 1024)
 
 struct builder {
     struct budget *budget;
-    struct record_file *reader;
+    struct tfrecord_reader *reader;
     struct partial_file file;
     uint64_t begin[INDEX_BLOCK_RECORDS + 1]; /* of the records of this block, and the end of the last */
     int64_t in_block;
     struct index_entry page[INDEX_GROUP_BLOCKS];
     int64_t in_page, count;
-    uint8_t *directory; /* INDEX_DIRECTORY_BYTES for each group */
+    struct index_directory_line *directory; /* one for each group */
     size_t groups, groups_most;
 };
 
@@ -55,13 +56,10 @@ static plim_status end_page(struct builder *builder, plim_error *error)
         builder->directory = grown;
         builder->groups_most = more;
     }
-    uint8_t *line = builder->directory + INDEX_DIRECTORY_BYTES * builder->groups++;
-    uint64_t place_of = partial_bytes(&builder->file), bytes = (uint64_t)builder->in_page * INDEX_ENTRY_BYTES;
-    uint32_t crc = crc32c(0, builder->page, bytes);
-    memcpy(line, &place_of, 8);
-    memcpy(line + 8, &crc, 4);
-    crc = crc32c(0, line, 12);
-    memcpy(line + 12, &crc, 4);
+    uint64_t bytes = (uint64_t)builder->in_page * INDEX_ENTRY_BYTES;
+    struct index_directory_line *line = &builder->directory[builder->groups++];
+    *line = (struct index_directory_line){partial_bytes(&builder->file), crc32c(0, builder->page, bytes), 0};
+    line->crc = index_line_crc(line);
     builder->in_page = 0;
     return partial_put(&builder->file, builder->page, bytes, error);
 }
@@ -87,22 +85,22 @@ static plim_status tell(const struct builder *builder, const struct record_progr
     uint64_t done, total;
     if (!progress)
         return PLIM_OK;
-    record_file_progress(&done, &total, builder->reader);
+    tfrecord_reader_progress(&done, &total, builder->reader);
     if (progress->tell(progress->context, done, total))
         return PLIM_OK;
-    return fail_at(error, PLIM_INTERRUPTED, record_file_path(builder->reader), "making its index was stopped");
+    return fail_at(error, PLIM_INTERRUPTED, tfrecord_reader_path(builder->reader), "making its index was stopped");
 }
 
 static plim_status scan(struct builder *builder, const struct record_progress *progress, plim_error *error)
 {
     int64_t skipped;
     for (;;) {
-        uint64_t at = record_file_tell(builder->reader).byte;
-        TRY(record_file_skip(&skipped, builder->reader, 1, error));
+        uint64_t at = tfrecord_reader_tell(builder->reader).byte;
+        TRY(tfrecord_reader_skip(&skipped, builder->reader, 1, error));
         if (!skipped)
             break;
         builder->begin[builder->in_block++] = at;
-        builder->begin[builder->in_block] = record_file_tell(builder->reader).byte;
+        builder->begin[builder->in_block] = tfrecord_reader_tell(builder->reader).byte;
         if (builder->in_block == INDEX_BLOCK_RECORDS)
             TRY(end_block(builder, error));
         if (++builder->count % TELL_RECORDS == 0)
@@ -117,27 +115,22 @@ static plim_status scan(struct builder *builder, const struct record_progress *p
 
 static plim_status put_header(struct builder *builder, struct file *data, plim_error *error)
 {
-    uint8_t header[INDEX_HEADER_BYTES] = INDEX_MAGIC;
-    struct index_header values = {.count = (uint64_t)builder->count,
-                                  .data_bytes = record_file_tell(builder->reader).byte,
+    struct index_header header = {.magic = INDEX_MAGIC,
+                                  .version = INDEX_VERSION,
+                                  .count = (uint64_t)builder->count,
+                                  .data_bytes = tfrecord_reader_tell(builder->reader).byte,
                                   .directory = partial_bytes(&builder->file)};
-    TRY(index_samples(&values.samples, data, values.data_bytes, error));
-    memcpy(header + 8, &(uint32_t){INDEX_VERSION}, 4);
-    memcpy(header + 12, &values.samples, 4);
-    memcpy(header + 16, &values.count, 8);
-    memcpy(header + 24, &values.data_bytes, 8);
-    memcpy(header + 32, &values.directory, 8);
-    uint32_t crc = crc32c(0, header, INDEX_HEADER_BYTES - 4);
-    memcpy(header + INDEX_HEADER_BYTES - 4, &crc, 4);
+    TRY(index_samples(&header.samples, data, header.data_bytes, error));
+    header.crc = index_header_crc(&header);
     TRY(partial_put(&builder->file, builder->directory, builder->groups * INDEX_DIRECTORY_BYTES, error));
-    return partial_patch(&builder->file, 0, header, sizeof header, error);
+    return partial_patch(&builder->file, 0, &header, sizeof header, error);
 }
 
 static plim_status build(struct builder *builder, const char *data_path, const struct record_progress *progress,
                          plim_error *error)
 {
     struct file *data;
-    if (record_file_is_packed(builder->reader)) {
+    if (tfrecord_reader_is_packed(builder->reader)) {
         fail_at(error, PLIM_UNSUPPORTED, data_path, "records of a compressed file cannot be reached by number");
         return hint(error, PLIM_UNSUPPORTED, "unpack it, or read it in order");
     }
@@ -153,7 +146,7 @@ static plim_status build(struct builder *builder, const char *data_path, const s
 static plim_status build_file(struct builder *builder, const char *data_path, const char *path,
                               const struct record_progress *progress, plim_error *error)
 {
-    TRY(record_file_open(&builder->reader, builder->budget, data_path, RECORD_BUFFER_BYTES, error));
+    TRY(tfrecord_reader_open(&builder->reader, builder->budget, data_path, RECORD_BUFFER_BYTES, error));
     TRY(partial_open(&builder->file, builder->budget, path, error));
     plim_status status = build(builder, data_path, progress, error);
     if (status == PLIM_OK)
@@ -165,19 +158,16 @@ static plim_status build_file(struct builder *builder, const char *data_path, co
 plim_status record_index_build(struct budget *budget, const char *data_path, const char *index_path,
                                const struct record_progress *progress, plim_error *error)
 {
-    char *path;
-    TRY(index_path_take(&path, budget, data_path, index_path, error));
-    struct builder *builder = budget_take(budget, TAG_FORMATS, sizeof *builder);
-    plim_status status;
-    if (builder) {
-        builder->budget = budget;
+    struct builder *builder;
+    char *path = NULL;
+    TRY(budget_alloc(&builder, budget, TAG_FORMATS, sizeof *builder, error));
+    builder->budget = budget;
+    plim_status status = index_path_take(&path, budget, data_path, index_path, error);
+    if (status == PLIM_OK)
         status = build_file(builder, data_path, path, progress, error);
-        record_file_close(builder->reader);
-        budget_give(budget, TAG_FORMATS, builder->directory, builder->groups_most * INDEX_DIRECTORY_BYTES);
-        budget_give(budget, TAG_FORMATS, builder, sizeof *builder);
-    } else {
-        status = budget_refused(budget, TAG_FORMATS, sizeof *builder, error);
-    }
-    budget_give(budget, TAG_FORMATS, path, strlen(path) + 1);
+    tfrecord_reader_close(builder->reader);
+    budget_give(budget, TAG_FORMATS, builder->directory, builder->groups_most * INDEX_DIRECTORY_BYTES);
+    budget_give(budget, TAG_FORMATS, path, path ? strlen(path) + 1 : 0);
+    budget_give(budget, TAG_FORMATS, builder, sizeof *builder);
     return status;
 }

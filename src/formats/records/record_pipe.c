@@ -99,11 +99,11 @@ static plim_status take_some(size_t *got, struct record_pipe *pipe, uint8_t *to,
     return PLIM_OK;
 }
 
-/* A record larger than the buffer, into the room; nothing is lost when it does not fit. */
-static plim_status read_large(struct string *out, struct record_pipe *pipe, uint64_t length, struct room *room,
-                              plim_error *error)
+/* A record larger than the buffer, into the value buffer; nothing is lost when it does not fit. */
+static plim_status read_large(struct string *out, struct record_pipe *pipe, uint64_t length,
+                              struct value_buffer *values, plim_error *error)
 {
-    uint8_t *data = room_take_bytes(room, length), foot[RECORD_FOOT_BYTES];
+    uint8_t *data = value_buffer_take_bytes(values, length), foot[RECORD_FOOT_BYTES];
     uint64_t done = 0, at = pipe->at, all = length + RECORD_FOOT_BYTES;
     size_t got;
     if (!data)
@@ -155,7 +155,7 @@ plim_status record_pipe_next(int64_t *got, struct record_pipe *pipe, int64_t mos
     TRY(look(&length, &fits, pipe, error));
     if (pipe->over)
         return PLIM_OK;
-    TRY(fits ? read_small(&record, pipe, length, error) : read_large(&record, pipe, length, target->room, error));
+    TRY(fits ? read_small(&record, pipe, length, error) : read_large(&record, pipe, length, target->values, error));
     while (record.data) {
         memcpy((uint8_t *)target->to[0] + (uint64_t)*got * target->stride[0], &record, sizeof record);
         if (++*got == most || !is_there(pipe))

@@ -26,7 +26,7 @@ struct record_pipe {
 };
 
 /* From the beginning. Records up to buffer_bytes (more than 16) less their frame lie in the buffer, larger ones go into
-   the room of the call. */
+   the value buffer of the call. */
 void record_pipe_begin(struct record_pipe *pipe, const struct pipe_input *input, void *context, const char *name,
                        void *buffer, size_t buffer_bytes);
 /* As source_type.reader_next, of one column of strings. */

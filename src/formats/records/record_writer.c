@@ -3,13 +3,14 @@
 
 #include <zlib.h>
 
+#include "base/memory/budget_alloc.h"
 #include "formats/containers/zlib_memory.h"
 #include "formats/files/partial_file.h"
 #include "formats/records/record_frame.h"
 
 /* What zlib has made goes through this on its way. */
 #define PACKED_BYTES ((size_t)16 * 1024)
-/* deflate's state: windows of 2 * 32 KiB, tables and output of its own, with the room before each block. */
+/* deflate's state: windows of 2 * 32 KiB, tables and output of its own, with the value buffer before each block. */
 #define DEFLATE_STATE_BYTES ((uint64_t)320 * 1024)
 
 struct record_writer {
@@ -34,13 +35,9 @@ uint64_t record_writer_cost(enum record_packing packing)
 /* At zlib's default level, which is TensorFlow's. */
 static plim_status start_zlib(struct record_writer *writer, enum record_packing packing, plim_error *error)
 {
-    writer->packed = budget_take(writer->budget, TAG_FORMATS, PACKED_BYTES);
-    if (!writer->packed)
-        return budget_refused(writer->budget, TAG_FORMATS, PACKED_BYTES, error);
+    TRY(budget_alloc(&writer->packed, writer->budget, TAG_FORMATS, PACKED_BYTES, error));
     writer->memory.budget = writer->budget;
-    writer->stream.zalloc = zlib_take;
-    writer->stream.zfree = zlib_give;
-    writer->stream.opaque = &writer->memory;
+    zlib_memory_use(&writer->memory, &writer->stream);
     int bits = packing == RECORDS_GZIP ? 15 + 16 : 15;
     int result = deflateInit2(&writer->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY);
     writer->deflating = result == Z_OK;
@@ -52,9 +49,8 @@ static plim_status start_zlib(struct record_writer *writer, enum record_packing 
 plim_status record_writer_open(struct record_writer **out, struct budget *budget, const char *path,
                                enum record_packing packing, plim_error *error)
 {
-    struct record_writer *writer = budget_take(budget, TAG_FORMATS, sizeof *writer);
-    if (!writer)
-        return budget_refused(budget, TAG_FORMATS, sizeof *writer, error);
+    struct record_writer *writer;
+    TRY(budget_alloc(&writer, budget, TAG_FORMATS, sizeof *writer, error));
     writer->budget = budget;
     plim_status status = packing == RECORDS_RAW ? PLIM_OK : start_zlib(writer, packing, error);
     if (status == PLIM_OK)

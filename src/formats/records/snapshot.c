@@ -4,19 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
+#include "formats/files/partial_file.h"
 #include "formats/tables/rows.h"
 
 #define BUFFER_BYTES SNAPSHOT_HEAD_BYTES
 #define TAG          TAG_FORMATS
-
-/* What is written on: bytes gathered before they go to the file. */
-struct spool {
-    struct file *file;
-    uint8_t *buffer;
-    size_t held;
-    uint64_t at; /* of the file, where the buffer goes */
-};
 
 struct snapshot {
     struct budget *budget;
@@ -25,9 +19,9 @@ struct snapshot {
     struct row_part part[MOST_COLUMNS];
     uint64_t row_bytes;
     bool values, writing;
-    bool values_named;          /* the values have their name already, the rows not yet */
-    struct spool rows, strings; /* strings: all values; no file where there are none */
-    struct file *lock;          /* while writing: two writers would take each other's files for their own */
+    bool values_named;                 /* the values have their name already, the rows not yet */
+    struct write_buffer rows, strings; /* strings: all values; no file where there are none */
+    struct file *lock;                 /* while writing: two writers would take each other's files for their own */
     char *path, *path_partial, *values_path, *values_partial, *lock_path;
 };
 
@@ -63,22 +57,23 @@ static char *add_path(char **at, const char *path, const char *suffix, const cha
     return out;
 }
 
-static struct snapshot *make(struct budget *budget, const char *path)
+static plim_status make(struct snapshot **out, struct budget *budget, const char *path, plim_error *error)
 {
-    struct snapshot *snapshot = budget_take(budget, TAG, own_bytes(path));
-    if (!snapshot)
-        return NULL;
+    struct snapshot *snapshot;
+    TRY(budget_alloc(&snapshot, budget, TAG, own_bytes(path), error));
     snapshot->budget = budget;
     snapshot->bytes = own_bytes(path);
-    snapshot->rows.buffer = (uint8_t *)snapshot + round_up(sizeof *snapshot, 64);
-    snapshot->strings.buffer = snapshot->rows.buffer + BUFFER_BYTES;
-    char *at = (char *)snapshot->strings.buffer + BUFFER_BYTES;
+    snapshot->rows.bytes = (uint8_t *)snapshot + round_up(sizeof *snapshot, 64);
+    snapshot->strings.bytes = snapshot->rows.bytes + BUFFER_BYTES;
+    snapshot->rows.capacity = snapshot->strings.capacity = BUFFER_BYTES;
+    char *at = (char *)snapshot->strings.bytes + BUFFER_BYTES;
     snapshot->path = add_path(&at, path, "", "");
     snapshot->path_partial = add_path(&at, path, "", PARTIAL_SUFFIX);
     snapshot->values_path = add_path(&at, path, VALUES_SUFFIX, "");
     snapshot->values_partial = add_path(&at, path, VALUES_SUFFIX, PARTIAL_SUFFIX);
     snapshot->lock_path = add_path(&at, path, LOCK_SUFFIX, "");
-    return snapshot;
+    *out = snapshot;
+    return PLIM_OK;
 }
 
 static void lay_rows(struct snapshot *snapshot)
@@ -111,15 +106,14 @@ static plim_status create_files(struct snapshot *snapshot, plim_error *error)
     TRY(file_open(&snapshot->rows.file, snapshot->budget, snapshot->path_partial, FILE_CREATE, error));
     if (snapshot->values)
         TRY(file_open(&snapshot->strings.file, snapshot->budget, snapshot->values_partial, FILE_CREATE, error));
-    return snapshot_head_write(&snapshot->head, snapshot->rows.file, snapshot->rows.buffer, error);
+    return snapshot_head_write(&snapshot->head, snapshot->rows.file, snapshot->rows.bytes, error);
 }
 
 plim_status snapshot_create(struct snapshot **out, struct budget *budget, const char *path, const struct spec *spec,
                             const char *digest, plim_error *error)
 {
-    struct snapshot *snapshot = make(budget, path);
-    if (!snapshot)
-        return budget_refused(budget, TAG, own_bytes(path), error);
+    struct snapshot *snapshot;
+    TRY(make(&snapshot, budget, path, error));
     snapshot->writing = true;
     snapshot->head.spec = *spec;
     snprintf(snapshot->head.digest, sizeof snapshot->head.digest, "%s", digest);
@@ -153,9 +147,8 @@ static plim_status open_files(struct snapshot *snapshot, plim_error *error)
 
 plim_status snapshot_open(struct snapshot **out, struct budget *budget, const char *path, plim_error *error)
 {
-    struct snapshot *snapshot = make(budget, path);
-    if (!snapshot)
-        return budget_refused(budget, TAG, own_bytes(path), error);
+    struct snapshot *snapshot;
+    TRY(make(&snapshot, budget, path, error));
     plim_status status = open_files(snapshot, error);
     if (status != PLIM_OK) {
         snapshot_close(snapshot);
@@ -165,14 +158,9 @@ plim_status snapshot_open(struct snapshot **out, struct budget *budget, const ch
     return PLIM_OK;
 }
 
-const struct spec *snapshot_spec(const struct snapshot *snapshot)
+const struct snapshot_head *snapshot_head(const struct snapshot *snapshot)
 {
-    return &snapshot->head.spec;
-}
-
-int64_t snapshot_count(const struct snapshot *snapshot)
-{
-    return snapshot->head.count;
+    return &snapshot->head;
 }
 
 const char *snapshot_path(const struct snapshot *snapshot)
@@ -185,34 +173,7 @@ const char *snapshot_values_path(const struct snapshot *snapshot)
     return snapshot->values_path;
 }
 
-const char *snapshot_digest(const struct snapshot *snapshot)
-{
-    return snapshot->head.digest;
-}
-
 /* ---- writing ---- */
-
-static plim_status flush(struct spool *spool, plim_error *error)
-{
-    TRY(file_write(spool->file, spool->at, spool->buffer, spool->held, error));
-    spool->at += spool->held;
-    spool->held = 0;
-    return PLIM_OK;
-}
-
-static plim_status put(struct spool *spool, const void *data, uint64_t bytes, plim_error *error)
-{
-    for (const uint8_t *from = data; bytes;) {
-        if (spool->held == BUFFER_BYTES)
-            TRY(flush(spool, error));
-        size_t some = BUFFER_BYTES - spool->held < bytes ? BUFFER_BYTES - spool->held : (size_t)bytes;
-        memcpy(spool->buffer + spool->held, from, some);
-        spool->held += some;
-        from += some;
-        bytes -= some;
-    }
-    return PLIM_OK;
-}
 
 uint64_t snapshot_size(const struct snapshot *snapshot)
 {
@@ -234,14 +195,14 @@ static plim_status put_strings(struct snapshot *snapshot, struct string *strings
 {
     uint64_t at = snapshot->head.values_bytes;
     for (int64_t i = 0; i < count; i++) {
-        TRY(put(&snapshot->strings, strings[i].data, strings[i].bytes, error));
+        TRY(write_buffer_put(&snapshot->strings, strings[i].data, strings[i].bytes, error));
         snapshot->head.values_bytes += strings[i].bytes;
     }
     for (int64_t i = 0; i < count; i++) {
         uint64_t pair[2] = {at, strings[i].bytes};
         at += strings[i].bytes;
         if (array)
-            TRY(put(&snapshot->strings, pair, sizeof pair, error));
+            TRY(write_buffer_put(&snapshot->strings, pair, sizeof pair, error));
         else
             memcpy(&strings[i], pair, sizeof pair);
     }
@@ -266,7 +227,7 @@ static plim_status put_cell(struct snapshot *snapshot, const struct column *colu
         at = snapshot->head.values_bytes - bytes;
     } else {
         at = snapshot->head.values_bytes;
-        TRY(put(&snapshot->strings, cell->data, bytes, error));
+        TRY(write_buffer_put(&snapshot->strings, cell->data, bytes, error));
         snapshot->head.values_bytes += bytes;
     }
     memcpy(&cell->data, &at, sizeof at);
@@ -281,7 +242,7 @@ static plim_status put_value(struct snapshot *snapshot, const struct column *col
         struct cell cell;
         memcpy(&cell, row, sizeof cell);
         TRY(put_cell(snapshot, column, &cell, error));
-        return put(&snapshot->rows, &cell, sizeof cell, error);
+        return write_buffer_put(&snapshot->rows, &cell, sizeof cell, error);
     }
     struct string strings[MOST_FIXED_STRINGS];
     int64_t count = shape_count(&column->shape);
@@ -289,7 +250,7 @@ static plim_status put_value(struct snapshot *snapshot, const struct column *col
         int64_t some = count - first < MOST_FIXED_STRINGS ? count - first : MOST_FIXED_STRINGS;
         memcpy(strings, (const struct string *)row + first, (size_t)some * sizeof *strings);
         TRY(put_strings(snapshot, strings, some, false, error));
-        TRY(put(&snapshot->rows, strings, (uint64_t)some * sizeof *strings, error));
+        TRY(write_buffer_put(&snapshot->rows, strings, (uint64_t)some * sizeof *strings, error));
     }
     return PLIM_OK;
 }
@@ -305,8 +266,8 @@ static plim_status put_row(struct snapshot *snapshot, const void *const *from, c
         if (column_has_values(column))
             TRY(put_value(snapshot, column, at, error));
         else
-            TRY(put(&snapshot->rows, at, column->bytes, error));
-        TRY(put(&snapshot->rows, zeros, -column->bytes & 7, error));
+            TRY(write_buffer_put(&snapshot->rows, at, column->bytes, error));
+        TRY(write_buffer_put(&snapshot->rows, zeros, -column->bytes & 7, error));
     }
     return PLIM_OK;
 }
@@ -320,26 +281,14 @@ plim_status snapshot_add(struct snapshot *snapshot, const void *const *from, con
     return PLIM_OK;
 }
 
-/* The folder of a path, for its new entries. */
-static plim_status sync_folder(char *path, plim_error *error)
-{
-    char *slash = strrchr(path, '/');
-    if (!slash || slash == path)
-        return file_sync_folder(slash ? "/" : ".", error);
-    *slash = 0;
-    plim_status status = file_sync_folder(path, error);
-    *slash = '/';
-    return status;
-}
-
 plim_status snapshot_finish(struct snapshot *snapshot, plim_error *error)
 {
-    TRY(flush(&snapshot->rows, error));
+    TRY(write_buffer_flush(&snapshot->rows, error));
     if (snapshot->values) {
-        TRY(flush(&snapshot->strings, error));
+        TRY(write_buffer_flush(&snapshot->strings, error));
         TRY(file_sync(snapshot->strings.file, error));
     }
-    TRY(snapshot_head_write(&snapshot->head, snapshot->rows.file, snapshot->rows.buffer, error));
+    TRY(snapshot_head_write(&snapshot->head, snapshot->rows.file, snapshot->rows.bytes, error));
     TRY(file_sync(snapshot->rows.file, error));
     TRY(file_remove(snapshot->path, error)); /* an older one and newer values do not go together */
     if (snapshot->values)
@@ -349,31 +298,31 @@ plim_status snapshot_finish(struct snapshot *snapshot, plim_error *error)
     snapshot->writing = false;
     file_close(snapshot->lock);
     snapshot->lock = NULL;
-    return sync_folder(snapshot->path, error);
+    return partial_sync_folder(snapshot->path, error);
 }
 
 /* ---- reading ---- */
 
-/* Bytes of the values file into the room; NULL in *out: it is full. */
+/* Bytes of the values file into the value buffer; NULL in *out: it is full. */
 static plim_status fetch(void **out, const struct snapshot *snapshot, uint64_t at, uint64_t bytes, bool aligned,
-                         struct room *room, plim_error *error)
+                         struct value_buffer *values, plim_error *error)
 {
     uint64_t all = snapshot->head.values_bytes;
     if (at > all || bytes > all - at)
         return fail_at(error, PLIM_BAD_DATA, snapshot->path, "a value of %llu bytes from byte %llu of %llu on",
                        (unsigned long long)bytes, (unsigned long long)at, (unsigned long long)all);
-    *out = aligned ? room_take(room, bytes) : room_take_bytes(room, bytes);
+    *out = aligned ? value_buffer_take(values, bytes) : value_buffer_take_bytes(values, bytes);
     return *out && bytes ? file_read(snapshot->strings.file, at, *out, bytes, error) : PLIM_OK;
 }
 
 static plim_status get_strings(bool *full, const struct snapshot *snapshot, struct string *strings, int64_t count,
-                               struct room *room, plim_error *error)
+                               struct value_buffer *values, plim_error *error)
 {
     for (int64_t i = 0; i < count && !*full; i++) {
         uint64_t pair[2];
         void *data = NULL;
         memcpy(pair, &strings[i], sizeof pair);
-        TRY(fetch(&data, snapshot, pair[0], pair[1], false, room, error));
+        TRY(fetch(&data, snapshot, pair[0], pair[1], false, values, error));
         strings[i] = (struct string){.data = data, .bytes = pair[1]};
         *full = !data;
     }
@@ -381,7 +330,7 @@ static plim_status get_strings(bool *full, const struct snapshot *snapshot, stru
 }
 
 static plim_status get_cell(bool *full, const struct snapshot *snapshot, const struct column *column, struct cell *cell,
-                            struct room *room, plim_error *error)
+                            struct value_buffer *values, plim_error *error)
 {
     uint64_t at, bytes;
     memcpy(&at, &cell->data, sizeof at);
@@ -392,29 +341,29 @@ static plim_status get_cell(bool *full, const struct snapshot *snapshot, const s
     if (!fits)
         return fail_at(error, PLIM_BAD_DATA, snapshot->path,
                        "bytes of a row give a value of column '%s' extents that it cannot have", column->name);
-    TRY(fetch(&cell->data, snapshot, at, bytes, true, room, error));
+    TRY(fetch(&cell->data, snapshot, at, bytes, true, values, error));
     *full = !cell->data;
     if (*full || column->type != TYPE_STRING)
         return PLIM_OK;
-    return get_strings(full, snapshot, cell->data, shape_count(&shape), room, error);
+    return get_strings(full, snapshot, cell->data, shape_count(&shape), values, error);
 }
 
-/* What a row that was read refers to. *full: the room is as it was. */
+/* What a row that was read refers to. *full: the value buffer is as it was. */
 static plim_status get_values(bool *full, const struct snapshot *snapshot, const struct row_target *target, int64_t row,
                               plim_error *error)
 {
     const struct spec *spec = &snapshot->head.spec;
-    uint64_t used = target->room->used;
+    uint64_t used = target->values->used;
     for (int c = 0; c < spec->column_count && !*full; c++) {
         const struct column *column = &spec->column[c];
         void *at = (uint8_t *)target->to[c] + (uint64_t)row * target->stride[c];
         if (column_is_variable(column))
-            TRY(get_cell(full, snapshot, column, at, target->room, error));
+            TRY(get_cell(full, snapshot, column, at, target->values, error));
         else if (column->type == TYPE_STRING)
-            TRY(get_strings(full, snapshot, at, shape_count(&column->shape), target->room, error));
+            TRY(get_strings(full, snapshot, at, shape_count(&column->shape), target->values, error));
     }
     if (*full)
-        target->room->used = used;
+        target->values->used = used;
     return PLIM_OK;
 }
 

@@ -20,6 +20,15 @@
 
 struct snapshot;
 
+/* What its head says. */
+struct snapshot_head {
+    struct spec spec;
+    int64_t count;
+    uint64_t values_bytes;
+    uint64_t rows_at; /* where row 0 begins */
+    char digest[SNAPSHOT_DIGEST];
+};
+
 /* What an open one takes at most (tag formats). */
 uint64_t snapshot_bytes(const char *path);
 /* What one of so many elements takes on disk at most, values beside the rows not included. */
@@ -41,12 +50,10 @@ plim_status snapshot_open(struct snapshot **out, struct budget *budget, const ch
 /* One that is not finished leaves nothing behind. */
 void snapshot_close(struct snapshot *snapshot);
 
-const struct spec *snapshot_spec(const struct snapshot *snapshot);
-int64_t snapshot_count(const struct snapshot *snapshot);
+const struct snapshot_head *snapshot_head(const struct snapshot *snapshot);
 /* Its files: rows, and what they refer to. */
 const char *snapshot_path(const struct snapshot *snapshot);
 const char *snapshot_values_path(const struct snapshot *snapshot);
-const char *snapshot_digest(const struct snapshot *snapshot);
 /* As source_type.read_values; any thread. */
 plim_status snapshot_read(int64_t *done, const struct snapshot *snapshot, const int64_t *index, int64_t count,
                           const struct row_target *target, plim_error *error);
@@ -55,14 +62,7 @@ plim_status snapshot_read(int64_t *done, const struct snapshot *snapshot, const 
 #define SNAPSHOT_NAME "snapshot"
 plim_status snapshot_source_open(struct source **out, struct budget *budget, const char *folder, plim_error *error);
 
-/* The head of a snapshot, read and written (snapshot_head.c). */
-struct snapshot_head {
-    struct spec spec;
-    int64_t count;
-    uint64_t values_bytes;
-    uint64_t rows_at; /* where row 0 begins */
-    char digest[SNAPSHOT_DIGEST];
-};
+/* Reading and writing the head (snapshot_head.c). */
 plim_status snapshot_head_read(struct snapshot_head *out, struct file *file, struct budget *budget, plim_error *error);
 /* rows_at is set; the same for any count. work: SNAPSHOT_HEAD_BYTES to work in. */
 #define SNAPSHOT_HEAD_BYTES ((size_t)64 * 1024)

@@ -2,9 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "base/text/json.h"
-#include "base/text/message.h"
+#include "formats/files/cursor.h"
 #include "formats/records/snapshot.h"
 #include "formats/tables/rows.h"
 
@@ -103,9 +104,7 @@ struct head_reader {
 static plim_status bad(const struct head_reader *reader, const struct json_token *token, const char *what,
                        plim_error *error)
 {
-    char where[256];
-    message_print(where, sizeof where, "%.200s: byte %llu", reader->path, (unsigned long long)(JSON_AT + token->at));
-    return fail_at(error, PLIM_BAD_DATA, where, "%s", what);
+    return fail_byte(error, PLIM_BAD_DATA, reader->path, JSON_AT + token->at, "%s", what);
 }
 
 static plim_status next(struct json_token *token, struct head_reader *reader, plim_error *error)
@@ -255,9 +254,8 @@ plim_status snapshot_head_read(struct snapshot_head *out, struct file *file, str
     if (out->rows_at < JSON_AT || out->rows_at > size || out->rows_at > MOST_HEAD_BYTES)
         return fail_at(error, PLIM_BAD_DATA, path, "byte 8: a head of %llu bytes", (unsigned long long)out->rows_at);
     size_t bytes = (size_t)(out->rows_at - JSON_AT);
-    char *text = budget_take(budget, TAG_FORMATS, bytes);
-    if (!text)
-        return budget_refused(budget, TAG_FORMATS, bytes, error);
+    char *text;
+    TRY(budget_alloc(&text, budget, TAG_FORMATS, bytes, error));
     struct head_reader reader = {.path = path};
     plim_status status = file_read(file, JSON_AT, text, bytes, error);
     json_read_init(&reader.json, text, bytes);

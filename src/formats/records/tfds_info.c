@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
+#include "base/numbers/count.h"
 #include "base/text/json.h"
 #include "formats/files/cursor.h"
 
@@ -333,7 +335,7 @@ static plim_status feature_member(struct parser *parser, const struct json_token
     }
     if (key_is(token, "sequence"))
         return each(parser, token, sequence_member, parse, error);
-    for (size_t i = 0; i < sizeof contents / sizeof *contents; i++)
+    for (size_t i = 0; i < COUNT(contents); i++)
         if (key_is(token, contents[i].key))
             return take_content(parse, &contents[i], parser, token, error);
     return pass(parser, token, error);
@@ -419,9 +421,8 @@ static plim_status parse_file(struct tfds_info *info, struct budget *budget, con
 
 plim_status tfds_info_load(struct tfds_info **out, struct budget *budget, const char *folder, plim_error *error)
 {
-    struct tfds_info *info = budget_take(budget, TAG_FORMATS, sizeof *info);
-    if (!info)
-        return budget_refused(budget, TAG_FORMATS, sizeof *info, error);
+    struct tfds_info *info;
+    TRY(budget_alloc(&info, budget, TAG_FORMATS, sizeof *info, error));
     arena_init(&info->arena, budget, TAG_FORMATS);
     plim_status status = parse_file(info, budget, folder, "dataset_info.json", tfds_parse_info, error);
     if (status == PLIM_OK)

@@ -56,7 +56,6 @@ plim_status tfds_parse_features(struct tfds_info *info, const char *text, size_t
 /* The name of a shard's file: mnist-train.tfrecord-00000-of-00001. False when it does not fit, or leaves the folder. */
 bool tfds_file_name(char *out, size_t capacity, const struct tfds_info *info, const struct tfds_split *split,
                     int64_t shard);
-const struct tfds_split *tfds_find_split(const struct tfds_info *info, const char *name, size_t bytes);
 
 /* A part of a split: examples [begin, end), from "train[:80%]", "test[100:-50]". */
 struct tfds_slice {

@@ -2,9 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "formats/records/tfds_info.h"
 
-const struct tfds_split *tfds_find_split(const struct tfds_info *info, const char *name, size_t bytes)
+static const struct tfds_split *find_split(const struct tfds_info *info, const char *name, size_t bytes)
 {
     for (int i = 0; i < info->split_count; i++)
         if (strlen(info->split[i].name) == bytes && memcmp(info->split[i].name, name, bytes) == 0)
@@ -37,7 +38,7 @@ bool tfds_file_name(char *out, size_t capacity, const struct tfds_info *info, co
     while (*at) {
         const char *piece = at;
         size_t bytes = 1, step = 1;
-        for (size_t i = 0; i < sizeof parts / sizeof *parts && step == 1; i++)
+        for (size_t i = 0; i < COUNT(parts) && step == 1; i++)
             if (strncmp(at, parts[i].word, strlen(parts[i].word)) == 0) {
                 piece = parts[i].text;
                 bytes = strlen(piece);
@@ -89,7 +90,7 @@ plim_status tfds_read_slice(struct tfds_slice *out, const char **after, const st
 {
     size_t bytes = strcspn(text, "[+ ");
     const char *at = text + bytes;
-    const struct tfds_split *split = tfds_find_split(info, text, bytes);
+    const struct tfds_split *split = find_split(info, text, bytes);
     if (!split) {
         fail(error, PLIM_BAD_JOB, "there is no split '%.*s'", (int)(bytes < 64 ? bytes : 64), text);
         return hint(error, PLIM_BAD_JOB, "there is '%s'%s", info->split[0].name,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/files/process.h"
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "formats/records/record_pipe.h"
 #include "formats/tables/rows.h"
@@ -14,7 +15,6 @@
 
 struct command_source {
     struct source base;
-    size_t bytes; /* of this block */
     const char *command, *folder;
 };
 
@@ -34,9 +34,8 @@ struct command_reader {
 static plim_status command_reader_open(struct reader **out, struct source *source, struct budget *budget,
                                        plim_error *error)
 {
-    struct command_reader *self = budget_take(budget, TAG_FORMATS, READER_BYTES);
-    if (!self)
-        return budget_refused(budget, TAG_FORMATS, READER_BYTES, error);
+    struct command_reader *self;
+    TRY(budget_alloc(&self, budget, TAG_FORMATS, READER_BYTES, error));
     self->source = (struct command_source *)source;
     self->budget = budget;
     *out = (struct reader *)self;
@@ -99,19 +98,12 @@ static plim_status command_next(int64_t *got, struct reader *reader, int64_t mos
     return status;
 }
 
-static void command_close(struct source *source)
-{
-    struct command_source *self = (struct command_source *)source;
-    budget_give(source->budget, TAG_FORMATS, self, self->bytes);
-}
-
 static const struct source_type command_type = {
     .name = "command",
     .reader_open = command_reader_open,
     .reader_close = command_reader_close,
     .reader_rewind = command_rewind,
     .reader_next = command_next,
-    .close = command_close,
 };
 
 plim_status command_open(struct source **out, struct budget *budget, const char *command, const char *folder,
@@ -121,23 +113,14 @@ plim_status command_open(struct source **out, struct budget *budget, const char 
     size_t bytes = sizeof(struct command_source) + command_bytes + folder_bytes;
     if (command_bytes == 1)
         return fail(error, PLIM_BAD_JOB, "command: there is none");
-    struct command_source *self = budget_take(budget, TAG_FORMATS, bytes);
-    if (!self)
-        return budget_refused(budget, TAG_FORMATS, bytes, error);
+    struct command_source *self;
+    TRY(source_make(&self, bytes, &command_type, budget, error));
     char *text = (char *)(self + 1);
-    self->bytes = bytes;
     self->command = memcpy(text, command, command_bytes);
     self->folder = folder ? memcpy(text + command_bytes, folder, folder_bytes) : NULL;
-    self->base.type = &command_type;
-    self->base.budget = budget;
     self->base.count = CARDINALITY_UNKNOWN;
-    self->base.room_bytes = ROOM_BYTES;
+    self->base.value_bytes = ROOM_BYTES;
     self->base.reader_bytes = budget_charge(READER_BYTES);
-    plim_status status = spec_add(&self->base.spec, "record", TYPE_STRING, &(struct shape){0}, error);
-    if (status != PLIM_OK) {
-        source_close(&self->base);
-        return status;
-    }
-    *out = &self->base;
-    return PLIM_OK;
+    return source_opened(out, &self->base,
+                         spec_add(&self->base.spec, "record", TYPE_STRING, &(struct shape){0}, error));
 }

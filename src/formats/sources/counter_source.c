@@ -1,4 +1,4 @@
-/* counter_source.c - start, start + step, ...: so many, or without end. */
+/* counter_source.c - the numbers start, start + step, ...: so many, or without end. A range is 0, 1, ..., n - 1. */
 #include <string.h>
 
 #include "formats/tables/rows.h"
@@ -22,12 +22,19 @@ static plim_status counter_read(struct source *source, const int64_t *index, int
     return PLIM_OK;
 }
 
-static void counter_close(struct source *source)
-{
-    budget_give(source->budget, TAG_FORMATS, source, sizeof(struct counter_source));
-}
+static const struct source_type counter_type = {.name = "counter", .read = counter_read};
+static const struct source_type range_type = {.name = "range", .read = counter_read};
 
-static const struct source_type counter_type = {.name = "counter", .read = counter_read, .close = counter_close};
+static plim_status open_numbers(struct source **out, struct budget *budget, const struct source_type *type,
+                                int64_t start, int64_t step, int64_t count, plim_error *error)
+{
+    struct counter_source *self;
+    TRY(source_make(&self, sizeof *self, type, budget, error));
+    self->start = start;
+    self->step = step;
+    self->base.count = count;
+    return source_opened(out, &self->base, spec_add(&self->base.spec, NULL, TYPE_I64, &(struct shape){0}, error));
+}
 
 plim_status counter_open(struct source **out, struct budget *budget, int64_t start, int64_t step, int64_t count,
                          plim_error *error)
@@ -35,19 +42,12 @@ plim_status counter_open(struct source **out, struct budget *budget, int64_t sta
     if (count < 1 && count != CARDINALITY_INFINITE)
         return fail(error, PLIM_BAD_JOB, "counter: %lld elements: at least 1 is needed, or -1 for no end",
                     (long long)count);
-    struct counter_source *self = budget_take(budget, TAG_FORMATS, sizeof *self);
-    if (!self)
-        return budget_refused(budget, TAG_FORMATS, sizeof *self, error);
-    self->start = start;
-    self->step = step;
-    self->base.type = &counter_type;
-    self->base.budget = budget;
-    self->base.count = count;
-    plim_status status = spec_add(&self->base.spec, NULL, TYPE_I64, &(struct shape){0}, error);
-    if (status != PLIM_OK) {
-        source_close(&self->base);
-        return status;
-    }
-    *out = &self->base;
-    return PLIM_OK;
+    return open_numbers(out, budget, &counter_type, start, step, count, error);
+}
+
+plim_status range_open(struct source **out, struct budget *budget, int64_t n, plim_error *error)
+{
+    if (n < 1)
+        return fail(error, PLIM_BAD_JOB, "range: %lld elements: at least 1 is needed", (long long)n);
+    return open_numbers(out, budget, &range_type, 0, 1, n, error);
 }

@@ -3,6 +3,7 @@
    The reader writes each value straight to its place, those of a vector too: nothing is gathered afterwards. */
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "formats/sources/line_source.h"
 #include "formats/tables/rows.h"
@@ -41,10 +42,8 @@ static plim_status open_csv(void **out, struct file_source *base, struct budget 
 {
     const struct csv_source *source = (const struct csv_source *)base;
     int64_t columns = source->options.column_count;
-    TRY(file_source_check_raw(base, budget, path, error));
-    struct csv_file *file = budget_take(budget, TAG_FORMATS, csv_file_bytes(columns));
-    if (!file)
-        return budget_refused(budget, TAG_FORMATS, csv_file_bytes(columns), error);
+    struct csv_file *file;
+    TRY(budget_alloc(&file, budget, TAG_FORMATS, csv_file_bytes(columns), error));
     file->budget = budget;
     file->bytes = csv_file_bytes(columns);
     file->to = (void **)(file + 1);
@@ -62,14 +61,14 @@ static plim_status next_csv(int64_t *got, struct file_source *base, void *opened
 {
     struct csv_source *source = (struct csv_source *)base;
     struct csv_file *file = opened;
-    uint64_t before = csv_at(file->csv, NULL);
+    uint64_t before = csv_at(file->csv);
     for (int64_t c = 0; c < source->options.column_count; c++) {
         const struct csv_place *place = &source->places[c];
         file->to[c] = (float *)target->to[place->output] + place->at; /* at > 0 in vectors of float32 only */
         file->stride[c] = target->stride[place->output];
     }
-    TRY(csv_read(got, file->csv, most, file->to, file->stride, source->texts ? target->room : NULL, error));
-    source_count_read(&base->base, csv_at(file->csv, NULL) - before);
+    TRY(csv_read(got, file->csv, most, file->to, file->stride, source->texts ? target->values : NULL, error));
+    source_count_read(&base->base, csv_at(file->csv) - before);
     return PLIM_OK;
 }
 
@@ -81,7 +80,6 @@ static void free_csv(struct source *base)
 {
     struct csv_source *source = (struct csv_source *)base;
     budget_give(base->budget, TAG_FORMATS, source->table, source->table_bytes);
-    file_source_free(base);
 }
 
 #define CSV_ADVICE "`plim data convert JOB.yaml --output X.npy` once"
@@ -94,16 +92,6 @@ static size_t text_size_of(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
-static const char *keep(char **at, const char *text)
-{
-    if (!text)
-        return NULL;
-    size_t bytes = strlen(text) + 1;
-    char *kept = memcpy(*at, text, bytes);
-    *at += bytes;
-    return kept;
-}
-
 /* Columns, their places, which fields they are, and the texts: one block. */
 static plim_status copy_table(struct csv_source *source, const struct csv_options *options,
                               const struct csv_place *places, plim_error *error)
@@ -114,9 +102,7 @@ static plim_status copy_table(struct csv_source *source, const struct csv_option
         texts += text_size_of(options->columns[c].text);
     size_t select = options->select ? count * sizeof *options->select : 0;
     source->table_bytes = count * (sizeof *options->columns + sizeof *places) + select + texts;
-    source->table = budget_take(budget, TAG_FORMATS, source->table_bytes);
-    if (!source->table)
-        return budget_refused(budget, TAG_FORMATS, source->table_bytes, error);
+    TRY(budget_alloc(&source->table, budget, TAG_FORMATS, source->table_bytes, error));
     struct csv_column *columns = (struct csv_column *)(void *)source->table;
     source->places = (struct csv_place *)(columns + count);
     int64_t *fields = (int64_t *)(source->places + count);
@@ -128,9 +114,9 @@ static plim_status copy_table(struct csv_source *source, const struct csv_option
     source->options = *options;
     source->options.columns = columns;
     source->options.select = options->select ? fields : NULL;
-    source->options.na_value = keep(&text, options->na_value);
+    source->options.na_value = text_keep(&text, options->na_value);
     for (size_t c = 0; c < count; c++) {
-        columns[c].text = keep(&text, columns[c].text);
+        columns[c].text = text_keep(&text, columns[c].text);
         source->texts = source->texts || columns[c].type == TYPE_STRING;
     }
     return PLIM_OK;
@@ -156,7 +142,7 @@ static plim_status fill(struct csv_source *source, const struct csv_options *opt
     source->options.compression = files->compression;
     file_source_cost(files, budget_charge(csv_file_bytes(options->column_count)) + csv_cost(&source->options));
     if (source->texts)
-        files->base.room_bytes = 2 * (options->buffer_bytes ? options->buffer_bytes : CSV_BUFFER_BYTES);
+        files->base.value_bytes = 2 * (options->buffer_bytes ? options->buffer_bytes : CSV_BUFFER_BYTES);
     return PLIM_OK;
 }
 
@@ -167,11 +153,6 @@ plim_status csv_source_open(struct source **out, struct budget *budget, struct f
 {
     struct file_source *base;
     TRY(file_source_make(&base, sizeof(struct csv_source), &csv_type, &csv_format, budget, files, turns, error));
-    plim_status status = fill((struct csv_source *)base, options, places, outputs, output_count, error);
-    if (status != PLIM_OK) {
-        source_close(&base->base);
-        return status;
-    }
-    *out = &base->base;
-    return PLIM_OK;
+    return source_opened(out, &base->base,
+                         fill((struct csv_source *)base, options, places, outputs, output_count, error));
 }

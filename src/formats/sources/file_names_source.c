@@ -4,23 +4,17 @@
 #include "formats/files/file_list.h"
 #include "formats/tables/rows.h"
 
-struct names_source {
-    struct source base;
-    struct file_list *list;
-};
-
 #define NAMES_ROOM ((uint64_t)64 * 1024)
 
 static plim_status names_read(int64_t *done, struct source *source, const int64_t *index, int64_t count,
                               const struct row_target *target, plim_error *error)
 {
-    const struct names_source *self = (const struct names_source *)source;
     char path[FILE_PATH_MOST + 1];
     TRY(source_check(source, index, count, error));
     for (*done = 0; *done < count; ++*done) {
-        file_list_path(path, self->list, index[*done]);
+        file_list_path(path, source->files, index[*done]);
         struct string name = {.bytes = strlen(path)};
-        uint8_t *data = room_take_bytes(target->room, name.bytes);
+        uint8_t *data = value_buffer_take_bytes(target->values, name.bytes);
         if (!data)
             break;
         name.data = memcpy(data, path, name.bytes);
@@ -29,47 +23,18 @@ static plim_status names_read(int64_t *done, struct source *source, const int64_
     return PLIM_OK;
 }
 
-static int64_t names_file_count(const struct source *source)
-{
-    return file_list_count(((const struct names_source *)source)->list);
-}
-
-static void names_file_path(char out[4096], const struct source *source, int64_t file)
-{
-    file_list_path(out, ((const struct names_source *)source)->list, file);
-}
-
-static void names_close(struct source *source)
-{
-    struct names_source *self = (struct names_source *)source;
-    file_list_free(self->list);
-    budget_give(source->budget, TAG_FORMATS, self, sizeof *self);
-}
-
-static const struct source_type names_type = {.name = "list_files",
-                                              .read_values = names_read,
-                                              .file_count = names_file_count,
-                                              .file_path = names_file_path,
-                                              .close = names_close};
+static const struct source_type names_type = {.name = "list_files", .read_values = names_read, SOURCE_FILES};
 
 plim_status file_names_open(struct source **out, struct budget *budget, struct file_list *list, plim_error *error)
 {
-    struct names_source *self = budget_take(budget, TAG_FORMATS, sizeof *self);
-    if (!self) {
-        plim_status status = budget_refused(budget, TAG_FORMATS, sizeof *self, error);
+    struct source *source;
+    plim_status status = source_make(&source, sizeof *source, &names_type, budget, error);
+    if (status != PLIM_OK) {
         file_list_free(list);
         return status;
     }
-    self->list = list;
-    self->base.type = &names_type;
-    self->base.budget = budget;
-    self->base.count = file_list_count(list);
-    self->base.room_bytes = NAMES_ROOM;
-    plim_status status = spec_add(&self->base.spec, "file", TYPE_STRING, &(struct shape){0}, error);
-    if (status != PLIM_OK) {
-        source_close(&self->base);
-        return status;
-    }
-    *out = &self->base;
-    return PLIM_OK;
+    source->files = list;
+    source->count = file_list_count(list);
+    source->value_bytes = NAMES_ROOM;
+    return source_opened(out, source, spec_add(&source->spec, "file", TYPE_STRING, &(struct shape){0}, error));
 }

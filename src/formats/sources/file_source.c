@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/random.h"
 #include "formats/files/cursor.h"
 #include "formats/files/interleave_order.h"
@@ -28,8 +29,7 @@ struct reader {
     bool reserved;
     uint64_t epoch;
     struct interleave_order order;
-    plim_status held; /* found behind elements that were given first: told by the next call */
-    plim_error held_error;
+    struct held_error held;
     char path[FILE_PATH_MOST + 1];
     int64_t open[MOST_TURNS];
     void *file[MOST_TURNS];
@@ -95,11 +95,31 @@ bool file_source_describe(char out[256], struct reader *reader, uint64_t epoch, 
     if (!found)
         return false;
     int64_t record = run.record + (number - run.number);
-    file_list_path(path, source->files, run.file);
+    file_list_path(path, source->base.files, run.file);
     if (source->format->find && !source->format->find(&byte, source, path, record))
         byte = SOURCE_BYTE_UNKNOWN;
     source_place(out, path, record, byte);
     return true;
+}
+
+int64_t file_source_file_of(const int64_t *first, int64_t files, int64_t number)
+{
+    int64_t low = 0, high = files;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (first[middle] <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void file_source_place(char out[256], const struct file_source *source, int64_t file, int64_t record, uint64_t byte)
+{
+    char path[FILE_PATH_MOST + 1];
+    file_list_path(path, source->base.files, file);
+    source_place(out, path, record, byte);
 }
 
 /* ---- whose turn it is ---- */
@@ -111,7 +131,7 @@ static int64_t file_at(const struct reader *reader, int64_t place)
     if (!source->options.shuffle_files)
         return place;
     struct permutation permutation;
-    uint64_t count = (uint64_t)file_list_count(source->files);
+    uint64_t count = (uint64_t)file_list_count(source->base.files);
     permutation_init(&permutation, count, random_key(source->options.seed, reader->epoch, UINT64_MAX - 1), 0);
     return (int64_t)permutation_at(&permutation, (uint64_t)place);
 }
@@ -122,8 +142,10 @@ static plim_status open_file(struct reader *reader, int64_t place, int64_t numbe
     struct file_source *source = reader->source;
     reader->which[place] = file_at(reader, number);
     reader->record[place] = 0;
-    file_list_path(reader->path, source->files, reader->which[place]);
-    plim_status status = source->format->open(&reader->file[place], source, reader->files_budget, reader->path, error);
+    file_list_path(reader->path, source->base.files, reader->which[place]);
+    plim_status status = file_source_check_raw(source, reader->files_budget, reader->path, error);
+    if (status == PLIM_OK)
+        status = source->format->open(&reader->file[place], source, reader->files_budget, reader->path, error);
     reader->number += status == PLIM_BAD_DATA;
     if (status == PLIM_BAD_DATA)
         interleave_ended(&reader->order);
@@ -166,12 +188,12 @@ static plim_status pass_damage(struct reader *reader, int64_t place, plim_status
 
 /* ---- reading ---- */
 
-static bool is_full(const struct room *room)
+static bool is_full(const struct value_buffer *values)
 {
-    return room && room->wanted;
+    return values && values->wanted;
 }
 
-/* Elements of one file. None: the epoch is over, or the room is full. */
+/* Elements of one file. None: the epoch is over, or the value buffer is full. */
 static plim_status read_turn(int64_t *got, struct reader *reader, int64_t most, const struct row_target *target,
                              plim_error *error)
 {
@@ -193,7 +215,7 @@ static plim_status read_turn(int64_t *got, struct reader *reader, int64_t most, 
             interleave_gave(&reader->order, *got);
             return PLIM_OK;
         }
-        if (is_full(target->room))
+        if (is_full(target->values))
             return PLIM_OK;
         end_turn(reader, place);
     }
@@ -204,10 +226,10 @@ static struct row_target behind(void **to, const struct spec *spec, const struct
 {
     for (int c = 0; c < spec->column_count; c++)
         to[c] = (char *)target->to[c] + (uint64_t)rows * target->stride[c];
-    return (struct row_target){.to = to, .stride = target->stride, .room = target->room};
+    return (struct row_target){.to = to, .stride = target->stride, .values = target->values};
 }
 
-/* Rows until the call is full, the room is, or something is wrong: what is wrong behind good elements is told by the
+/* Rows until the call is full, the buffer is, or something is wrong: what is wrong behind good elements is told by the
    next call. */
 static plim_status read_turns(int64_t *got, struct reader *reader, int64_t most, const struct row_target *target)
 {
@@ -215,7 +237,7 @@ static plim_status read_turns(int64_t *got, struct reader *reader, int64_t most,
     void *to[MOST_COLUMNS];
     for (int64_t some = 1; *got < most && some; *got += some) {
         const struct row_target rest = behind(to, &source->base.spec, target, *got);
-        TRY(read_turn(&some, reader, most - *got, &rest, &reader->held_error));
+        TRY(read_turn(&some, reader, most - *got, &rest, &reader->held.error));
         if (source->turns == 1) { /* rows may refer to the file's own memory: one call */
             *got += some;
             break;
@@ -227,35 +249,21 @@ static plim_status read_turns(int64_t *got, struct reader *reader, int64_t most,
 plim_status file_source_next(int64_t *got, struct reader *reader, int64_t most, const struct row_target *target,
                              plim_error *error)
 {
-    plim_status status = reader->held;
-    reader->held = PLIM_OK;
     *got = 0;
-    if (status == PLIM_OK)
-        status = read_turns(got, reader, most, target);
-    if (*got && target->room)
-        target->room->wanted = 0; /* there are some: whoever comes next is asked again, with an empty room */
-    if (status == PLIM_OK)
-        return PLIM_OK;
-    if (*got) {
-        reader->held = status;
-        return PLIM_OK;
-    }
-    if (error)
-        *error = reader->held_error;
-    return status;
+    TRY(held_error_report(&reader->held, error));
+    reader->held.status = read_turns(got, reader, most, target);
+    if (!*got)
+        return held_error_report(&reader->held, error);
+    if (target->values)
+        target->values->wanted = 0; /* there are some: whoever comes next is asked again, with an empty buffer */
+    return PLIM_OK;
 }
 
 plim_status file_source_skip(int64_t *passed, struct reader *reader, int64_t count, plim_error *error)
 {
     const struct file_format *format = reader->source->format;
-    plim_status held = reader->held;
-    reader->held = PLIM_OK;
     *passed = 0;
-    if (held != PLIM_OK) {
-        if (error)
-            *error = reader->held_error;
-        return held;
-    }
+    TRY(held_error_report(&reader->held, error));
     while (*passed < count) {
         int64_t place, some = 0;
         TRY(whose_turn(&place, reader, error));
@@ -297,8 +305,8 @@ plim_status file_source_rewind(struct reader *reader, uint64_t epoch, plim_error
     close_files(reader);
     reader->epoch = epoch;
     reader->number = 0;
-    reader->held = PLIM_OK;
-    interleave_begin(&reader->order, file_list_count(source->files), source->turns, block, reader->open);
+    reader->held.status = PLIM_OK;
+    interleave_begin(&reader->order, file_list_count(source->base.files), source->turns, block, reader->open);
     return PLIM_OK;
 }
 
@@ -320,9 +328,8 @@ static plim_status start_reader(struct reader *reader, plim_error *error)
 plim_status file_source_reader_open(struct reader **out, struct source *base, struct budget *budget, plim_error *error)
 {
     size_t bytes = reader_struct_bytes((struct file_source *)base);
-    struct reader *reader = budget_take(budget, TAG_FORMATS, bytes);
-    if (!reader)
-        return budget_refused(budget, TAG_FORMATS, bytes, error);
+    struct reader *reader;
+    TRY(budget_alloc(&reader, budget, TAG_FORMATS, bytes, error));
     reader->source = (struct file_source *)base;
     reader->budget = budget;
     pthread_mutex_init(&reader->lock, NULL);
@@ -365,39 +372,21 @@ plim_status file_source_make(struct file_source **out, size_t bytes, const struc
                              const struct file_format *format, struct budget *budget, struct file_list *files,
                              const struct turn_options *options, plim_error *error)
 {
+    struct file_source *source;
     plim_status status = check_turns(options, error);
-    struct file_source *source = status == PLIM_OK ? budget_take(budget, TAG_FORMATS, bytes) : NULL;
-    if (!source) {
+    if (status == PLIM_OK)
+        status = source_make(&source, bytes, type, budget, error);
+    if (status != PLIM_OK) {
         file_list_free(files);
-        return status == PLIM_OK ? budget_refused(budget, TAG_FORMATS, bytes, error) : status;
+        return status;
     }
-    source->base.type = type;
-    source->base.budget = budget;
     source->base.count = CARDINALITY_UNKNOWN;
-    source->bytes = bytes;
+    source->base.files = files;
     source->format = format;
-    source->files = files;
     source->options = *options;
     source->turns = count_turns(options, file_list_count(files));
     *out = source;
     return PLIM_OK;
-}
-
-void file_source_free(struct source *base)
-{
-    struct file_source *source = (struct file_source *)base;
-    file_list_free(source->files);
-    budget_give(base->budget, TAG_FORMATS, source, source->bytes);
-}
-
-int64_t file_source_file_count(const struct source *source)
-{
-    return file_list_count(((const struct file_source *)source)->files);
-}
-
-void file_source_file_path(char out[4096], const struct source *source, int64_t file)
-{
-    file_list_path(out, ((const struct file_source *)source)->files, file);
 }
 
 void file_source_cost(struct file_source *source, uint64_t file_bytes)
@@ -414,9 +403,9 @@ plim_status file_source_find_compression(struct file_source *source, enum compre
     struct byte_stream *stream;
     char path[FILE_PATH_MOST + 1];
     source->compression = stated;
-    if (stated != COMPRESSION_AUTO || !file_list_count(source->files))
+    if (stated != COMPRESSION_AUTO || !file_list_count(source->base.files))
         return PLIM_OK;
-    file_list_path(path, source->files, 0);
+    file_list_path(path, source->base.files, 0);
     TRY(byte_stream_open(&stream, budget, path, COMPRESSION_AUTO, error));
     source->compression = byte_stream_compression(stream);
     byte_stream_close(stream);

@@ -27,8 +27,8 @@ struct file_format {
     plim_status (*open)(void **out, struct file_source *source, struct budget *budget, const char *path,
                         plim_error *error);
     void (*close)(void *file);
-    /* The next 1..most elements, as source_type.reader_next has them; *got == 0 without room->wanted is the end of the
-       file. Where files take turns (source->turns > 1) what rows refer to must lie in the room. */
+    /* The next 1..most elements, as source_type.reader_next has them; *got == 0 without values->wanted is the end of the
+       file. Where files take turns (source->turns > 1) what rows refer to must lie in the value buffer. */
     plim_status (*next)(int64_t *got, struct file_source *source, void *file, int64_t most,
                         const struct row_target *target, plim_error *error);
     /* Passes over up to `count`; *passed, which is set on failure too, < count: the file is over. NULL: cannot. */
@@ -41,9 +41,7 @@ struct file_format {
 
 struct file_source {
     struct source base;
-    size_t bytes; /* of the whole block, which a format may have made larger */
     const struct file_format *format;
-    struct file_list *files;
     struct turn_options options;
     int turns;                    /* files that are open at once */
     uint64_t file_bytes;          /* what an open file takes at most */
@@ -54,16 +52,12 @@ struct file_source {
 #define FILE_SOURCE_READER                                                                                             \
     .reader_open = file_source_reader_open, .reader_close = file_source_reader_close,                                  \
     .reader_rewind = file_source_rewind, .reader_next = file_source_next, .reader_describe = file_source_describe,     \
-    FILE_SOURCE_FILES
-/* For a source_type over a struct file_source that is read by index. */
-#define FILE_SOURCE_FILES .file_count = file_source_file_count, .file_path = file_source_file_path
+    SOURCE_FILES
 
 /* A block of `bytes`, which begins with a struct file_source; takes the list over, on failure too. Reads nothing. */
 plim_status file_source_make(struct file_source **out, size_t bytes, const struct source_type *type,
                              const struct file_format *format, struct budget *budget, struct file_list *files,
                              const struct turn_options *options, plim_error *error);
-/* Gives it all back: for source_type.close. */
-void file_source_free(struct source *source);
 /* What an open file takes; sets base.reader_bytes too. */
 void file_source_cost(struct file_source *source, uint64_t file_bytes);
 /* Sets source->compression: as stated, or (COMPRESSION_AUTO) as the first file has it. */
@@ -72,8 +66,11 @@ plim_status file_source_find_compression(struct file_source *source, enum compre
 plim_status file_source_check_raw(const struct file_source *source, struct budget *budget, const char *path,
                                   plim_error *error);
 
-int64_t file_source_file_count(const struct source *source);
-void file_source_file_path(char out[4096], const struct source *source, int64_t file);
+/* For sources by index: which of `files` files has record `number` of them all; first[i] is the number of the first
+   record of file i. */
+int64_t file_source_file_of(const int64_t *first, int64_t files, int64_t number);
+/* source_place for a record of one of the files. */
+void file_source_place(char out[256], const struct file_source *source, int64_t file, int64_t record, uint64_t byte);
 plim_status file_source_reader_open(struct reader **out, struct source *source, struct budget *budget,
                                     plim_error *error);
 void file_source_reader_close(struct reader *reader);

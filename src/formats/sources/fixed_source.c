@@ -24,7 +24,6 @@ static plim_status open_fixed(void **out, struct file_source *base, struct budge
 {
     const struct fixed_source *source = (const struct fixed_source *)base;
     struct fixed_records *records;
-    TRY(file_source_check_raw(base, budget, path, error));
     TRY(fixed_records_open(&records, budget, path, &source->layout, base->compression, error));
     *out = records;
     return PLIM_OK;
@@ -44,12 +43,12 @@ static void refer(const struct row_target *target, int64_t row, const uint8_t *d
     }
 }
 
-/* How many records the room has place for. */
-static int64_t places(struct room *room, uint64_t bytes, int64_t most)
+/* How many records the value buffer has place for. */
+static int64_t places(struct value_buffer *values, uint64_t bytes, int64_t most)
 {
-    uint64_t fit = room_left(room) / bytes;
+    uint64_t fit = value_buffer_left(values) / bytes;
     if (fit == 0)
-        room_refuse(room, bytes);
+        value_buffer_refuse(values, bytes);
     return fit < (uint64_t)most ? (int64_t)fit : most;
 }
 
@@ -57,13 +56,13 @@ static plim_status next_fixed(int64_t *got, struct file_source *base, void *file
                               const struct row_target *target, plim_error *error)
 {
     uint64_t bytes = ((struct fixed_source *)base)->layout.record_bytes;
-    int64_t fit = places(target->room, bytes, most);
-    uint8_t *to = target->room->bytes + target->room->used;
+    int64_t fit = places(target->values, bytes, most);
+    uint8_t *to = target->values->bytes + target->values->used;
     *got = 0;
     if (fit == 0)
         return PLIM_OK;
-    TRY(fixed_records_next(got, file, to, bytes, fit, error));
-    target->room->used += (uint64_t)*got * bytes;
+    TRY(fixed_records_next(got, file, to, fit, error));
+    target->values->used += (uint64_t)*got * bytes;
     refer(target, 0, to, bytes, *got);
     source_count_read(&base->base, (uint64_t)*got * bytes);
     return PLIM_OK;
@@ -86,17 +85,9 @@ static const struct file_format fixed_format = {
 
 /* ---- by index ---- */
 
-static int file_of(const struct fixed_source *source, int64_t record)
+static int64_t file_of(const struct fixed_source *source, int64_t record)
 {
-    int low = 0, high = (int)file_list_count(source->files.files);
-    while (high - low > 1) {
-        int middle = low + (high - low) / 2;
-        if (source->first[middle] <= record)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return file_source_file_of(source->first, file_list_count(source->files.base.files), record);
 }
 
 /* Records of one file, from index[*done] on, as many as follow there and fit. */
@@ -106,8 +97,8 @@ static plim_status read_file(int64_t *done, struct fixed_source *source, const i
     enum { MOST_RUN = 256 };
     int64_t local[MOST_RUN], some = 0;
     uint64_t bytes = source->layout.record_bytes;
-    int file = file_of(source, index[0]);
-    int64_t fit = places(target->room, bytes, count < MOST_RUN ? count : MOST_RUN);
+    int64_t file = file_of(source, index[0]);
+    int64_t fit = places(target->values, bytes, count < MOST_RUN ? count : MOST_RUN);
     while (some < fit && index[some] >= source->first[file] && index[some] < source->first[file + 1]) {
         local[some] = index[some] - source->first[file];
         some++;
@@ -116,9 +107,9 @@ static plim_status read_file(int64_t *done, struct fixed_source *source, const i
                               .at = source->layout.header_bytes,
                               .row_bytes = bytes,
                               .swap = 1};
-    uint8_t *to = target->room->bytes + target->room->used;
+    uint8_t *to = target->values->bytes + target->values->used;
     TRY(rows_read(&rows, local, some, to, bytes, error));
-    target->room->used += (uint64_t)some * bytes;
+    target->values->used += (uint64_t)some * bytes;
     refer(target, *done, to, bytes, some);
     *done += some;
     return PLIM_OK;
@@ -129,11 +120,11 @@ static plim_status read_fixed(int64_t *done, struct source *base, const int64_t 
 {
     struct fixed_source *source = (struct fixed_source *)base;
     TRY(source_check(base, index, count, error));
-    target->room->wanted = 0;
-    for (*done = 0; *done < count && !target->room->wanted;)
+    target->values->wanted = 0;
+    for (*done = 0; *done < count && !target->values->wanted;)
         TRY(read_file(done, source, index + *done, count - *done, target, error));
     if (*done)
-        target->room->wanted = 0;
+        target->values->wanted = 0;
     source_count_read(base, (uint64_t)*done * source->layout.record_bytes);
     return PLIM_OK;
 }
@@ -141,11 +132,9 @@ static plim_status read_fixed(int64_t *done, struct source *base, const int64_t 
 static bool fixed_describe(char out[256], const struct source *base, int64_t index, const char *column)
 {
     const struct fixed_source *source = (const struct fixed_source *)base;
-    char path[FILE_PATH_MOST + 1];
-    int file = file_of(source, index);
+    int64_t file = file_of(source, index), record = index - source->first[file];
     (void)column;
-    file_list_path(path, source->files.files, file);
-    source_place(out, path, index - source->first[file], byte_of(source, index - source->first[file]));
+    file_source_place(out, &source->files, file, record, byte_of(source, record));
     return true;
 }
 
@@ -156,28 +145,25 @@ static void free_fixed(struct source *base)
     struct fixed_source *source = (struct fixed_source *)base;
     for (int i = 0; i < FIXED_MOST_FILES; i++)
         fixed_records_close(source->open[i]);
-    file_source_free(base);
 }
 
 static const struct source_type stream_type = {.name = "fixed_length", FILE_SOURCE_READER, .close = free_fixed};
-static const struct source_type indexed_type = {.name = "fixed_length",
-                                                .read_values = read_fixed,
-                                                .describe = fixed_describe,
-                                                FILE_SOURCE_FILES,
-                                                .close = free_fixed};
+static const struct source_type indexed_type = {
+    .name = "fixed_length", .read_values = read_fixed, .describe = fixed_describe, SOURCE_FILES, .close = free_fixed};
 
 static plim_status open_all(struct fixed_source *source, plim_error *error)
 {
     char path[FILE_PATH_MOST + 1];
     void *file;
-    for (int i = 0; i < (int)file_list_count(source->files.files); i++) {
-        file_list_path(path, source->files.files, i);
+    for (int i = 0; i < (int)file_list_count(source->files.base.files); i++) {
+        file_list_path(path, source->files.base.files, i);
+        TRY(file_source_check_raw(&source->files, source->files.base.budget, path, error));
         TRY(open_fixed(&file, &source->files, source->files.base.budget, path, error));
         source->open[i] = file;
         file_expect_random(fixed_records_file(file));
         source->first[i + 1] = source->first[i] + fixed_records_count(file);
     }
-    source->files.base.count = source->first[file_list_count(source->files.files)];
+    source->files.base.count = source->first[file_list_count(source->files.base.files)];
     source->files.base.type = &indexed_type;
     return PLIM_OK;
 }
@@ -191,9 +177,9 @@ static plim_status fill(struct fixed_source *source, enum compression compressio
     TRY(spec_add(&files->base.spec, "record", TYPE_STRING, &(struct shape){0}, error));
     TRY(file_source_find_compression(files, compression, error));
     file_source_cost(files, fixed_records_cost(&source->layout, files->compression));
-    files->base.room_bytes = bytes * 256 < MOST_ROOM ? bytes * 256 : bytes > MOST_ROOM ? bytes : MOST_ROOM;
+    files->base.value_bytes = bytes * 256 < MOST_ROOM ? bytes * 256 : bytes > MOST_ROOM ? bytes : MOST_ROOM;
     bool in_order = files->turns == 1 && !files->options.shuffle_files;
-    if (files->compression == COMPRESSION_NONE && in_order && file_list_count(files->files) <= FIXED_MOST_FILES)
+    if (files->compression == COMPRESSION_NONE && in_order && file_list_count(files->base.files) <= FIXED_MOST_FILES)
         return open_all(source, error);
     return PLIM_OK;
 }
@@ -206,11 +192,5 @@ plim_status fixed_source_open(struct source **out, struct budget *budget, struct
     TRY(file_source_make(&base, sizeof(struct fixed_source), &stream_type, &fixed_format, budget, files, turns, error));
     struct fixed_source *source = (struct fixed_source *)base;
     source->layout = *layout;
-    plim_status status = fill(source, compression, error);
-    if (status != PLIM_OK) {
-        source_close(&base->base);
-        return status;
-    }
-    *out = &base->base;
-    return PLIM_OK;
+    return source_opened(out, &base->base, fill(source, compression, error));
 }

@@ -12,9 +12,8 @@ struct generator_source {
 
 struct generator_reader {
     struct generator_source *source;
-    bool over;        /* this epoch */
-    plim_status held; /* found behind elements that were given first */
-    plim_error held_error;
+    bool over; /* this epoch */
+    struct held_error held;
 };
 
 static plim_status generator_reader_open(struct reader **out, struct source *source, struct budget *budget,
@@ -54,7 +53,7 @@ static plim_status generator_rewind(struct reader *reader, uint64_t epoch, plim_
     struct generator_reader *self = (struct generator_reader *)reader;
     const struct generator *generator = &self->source->generator;
     self->over = false;
-    self->held = PLIM_OK;
+    self->held.status = PLIM_OK;
     if (!generator->rewind)
         return epoch == 0 ? PLIM_OK : fail(error, PLIM_UNSUPPORTED, "generator: it has no rewind: one epoch only");
     unsigned mode = floats_enter();
@@ -63,51 +62,40 @@ static plim_status generator_rewind(struct reader *reader, uint64_t epoch, plim_
     return checked(status, "rewind", error);
 }
 
+/* One element; *more false: the epoch is over. */
+static plim_status call_next(bool *more, struct generator_source *source, int64_t i, const struct row_target *target,
+                             plim_error *error)
+{
+    const struct generator *generator = &source->generator;
+    void *row[MOST_COLUMNS];
+    for (int c = 0; c < source->base.spec.column_count; c++)
+        row[c] = (uint8_t *)target->to[c] + (uint64_t)i * target->stride[c];
+    *more = true;
+    unsigned mode = floats_enter();
+    plim_status status = generator->next(more, generator->context, row, error);
+    floats_restore(mode); /* whatever the function has set */
+    return checked(status, "next", error);
+}
+
 /* Values live until the function is called again: one element at a time then. */
 static plim_status generator_next(int64_t *got, struct reader *reader, int64_t most, const struct row_target *target,
                                   plim_error *error)
 {
     struct generator_reader *self = (struct generator_reader *)reader;
     struct generator_source *source = self->source;
-    const struct generator *generator = &source->generator;
     int64_t count = spec_has_values(&source->base.spec) && most > 1 ? 1 : most;
-    plim_status before = self->held;
-    self->held = PLIM_OK;
     *got = 0;
-    if (before != PLIM_OK) {
-        if (error)
-            *error = self->held_error;
-        return before;
-    }
-    for (*got = 0; *got < count && !self->over; ++*got) {
-        void *row[MOST_COLUMNS];
-        bool more = true;
-        for (int c = 0; c < source->base.spec.column_count; c++)
-            row[c] = (uint8_t *)target->to[c] + (uint64_t)*got * target->stride[c];
-        unsigned mode = floats_enter();
-        plim_status status = generator->next(&more, generator->context, row, &self->held_error);
-        floats_restore(mode); /* whatever the function has set */
-        status = checked(status, "next", &self->held_error);
-        if (status != PLIM_OK && *got) { /* told by the next call, after the elements before it */
-            self->held = status;
+    TRY(held_error_report(&self->held, error));
+    for (bool more; *got < count && !self->over; *got += more) {
+        self->held.status = call_next(&more, source, *got, target, &self->held.error);
+        if (self->held.status != PLIM_OK && !*got)
+            return held_error_report(&self->held, error);
+        if (self->held.status != PLIM_OK) /* reported by the next call, after the elements before it */
             break;
-        }
-        if (status != PLIM_OK) {
-            if (error)
-                *error = self->held_error;
-            return status;
-        }
         self->over = !more;
-        if (self->over)
-            break;
     }
     source_count_read(&source->base, (uint64_t)*got * source->base.spec.element_bytes);
     return PLIM_OK;
-}
-
-static void generator_close(struct source *source)
-{
-    budget_give(source->budget, TAG_FORMATS, source, sizeof(struct generator_source));
 }
 
 static const struct source_type generator_type = {
@@ -116,7 +104,6 @@ static const struct source_type generator_type = {
     .reader_close = generator_reader_close,
     .reader_rewind = generator_rewind,
     .reader_next = generator_next,
-    .close = generator_close,
 };
 
 plim_status generator_open(struct source **out, struct budget *budget, const struct spec *spec,
@@ -124,13 +111,10 @@ plim_status generator_open(struct source **out, struct budget *budget, const str
 {
     if (spec->column_count < 1)
         return fail(error, PLIM_BAD_JOB, "generator: no columns");
-    struct generator_source *self = budget_take(budget, TAG_FORMATS, sizeof *self);
-    if (!self)
-        return budget_refused(budget, TAG_FORMATS, sizeof *self, error);
-    self->base.type = &generator_type;
-    self->base.budget = budget;
+    struct generator_source *self;
+    TRY(source_make(&self, sizeof *self, &generator_type, budget, error));
     self->base.count = generator->count ? generator->count : CARDINALITY_UNKNOWN;
-    self->base.room_bytes = generator->value_bytes ? generator->value_bytes : DEFAULT_ROOM;
+    self->base.value_bytes = generator->value_bytes ? generator->value_bytes : DEFAULT_ROOM;
     self->base.reader_bytes = budget_charge(sizeof(struct generator_reader));
     self->generator = *generator;
     plim_status status = PLIM_OK;
@@ -138,10 +122,5 @@ plim_status generator_open(struct source **out, struct budget *budget, const str
         const struct column *column = &spec->column[c];
         status = spec_add(&self->base.spec, column->name[0] ? column->name : NULL, column->type, &column->shape, error);
     }
-    if (status != PLIM_OK) {
-        source_close(&self->base);
-        return status;
-    }
-    *out = &self->base;
-    return PLIM_OK;
+    return source_opened(out, &self->base, status);
 }

@@ -18,7 +18,6 @@ static plim_status open_lines(void **out, struct file_source *base, struct budge
 {
     const struct line_source *source = (const struct line_source *)base;
     struct lines *lines;
-    TRY(file_source_check_raw(base, budget, path, error));
     TRY(lines_open(&lines, budget, path, base->compression, source->buffer_bytes, error));
     *out = lines;
     return PLIM_OK;
@@ -34,13 +33,9 @@ static plim_status next_lines(int64_t *got, struct file_source *source, void *fi
                               const struct row_target *target, plim_error *error)
 {
     struct string lines[MOST_AT_ONCE];
-    uint64_t bytes = 0;
     int64_t count = most < MOST_AT_ONCE ? most : MOST_AT_ONCE;
-    TRY(lines_read(got, file, lines, count, source->turns > 1 ? target->room : NULL, error));
-    for (int64_t i = 0; i < *got; i++) {
-        memcpy((char *)target->to[0] + (uint64_t)i * target->stride[0], &lines[i], sizeof lines[i]);
-        bytes += lines[i].bytes + 1;
-    }
+    TRY(lines_read(got, file, lines, count, source->turns > 1 ? target->values : NULL, error));
+    uint64_t bytes = target_put_strings(target, lines, *got) + (uint64_t)*got; /* with their ends */
     source_count_read(&source->base, bytes);
     return PLIM_OK;
 }
@@ -59,8 +54,7 @@ static plim_status skip_lines(int64_t *passed, void *file, int64_t count, plim_e
 
 static const struct file_format line_format = {
     .open = open_lines, .close = close_lines, .next = next_lines, .skip = skip_lines};
-static const struct source_type line_type = {
-    .name = "text", FILE_SOURCE_READER, .reader_skip = file_source_skip, .close = file_source_free};
+static const struct source_type line_type = {.name = "text", FILE_SOURCE_READER, .reader_skip = file_source_skip};
 
 static plim_status fill(struct line_source *source, enum compression compression, plim_error *error)
 {
@@ -68,7 +62,7 @@ static plim_status fill(struct line_source *source, enum compression compression
     TRY(spec_add(&files->base.spec, "line", TYPE_STRING, &(struct shape){0}, error));
     TRY(file_source_find_compression(files, compression, error));
     file_source_cost(files, lines_cost(files->compression, source->buffer_bytes));
-    files->base.room_bytes = source->buffer_bytes > LEAST_ROOM ? source->buffer_bytes : LEAST_ROOM;
+    files->base.value_bytes = source->buffer_bytes > LEAST_ROOM ? source->buffer_bytes : LEAST_ROOM;
     return PLIM_OK;
 }
 
@@ -80,11 +74,5 @@ plim_status lines_source_open(struct source **out, struct budget *budget, struct
     TRY(file_source_make(&base, sizeof(struct line_source), &line_type, &line_format, budget, files, turns, error));
     struct line_source *source = (struct line_source *)base;
     source->buffer_bytes = buffer_bytes ? buffer_bytes : LINES_BUFFER_BYTES;
-    plim_status status = fill(source, compression, error);
-    if (status != PLIM_OK) {
-        source_close(&base->base);
-        return status;
-    }
-    *out = &base->base;
-    return PLIM_OK;
+    return source_opened(out, &base->base, fill(source, compression, error));
 }

@@ -30,12 +30,7 @@ static plim_status memory_read(struct source *source, const int64_t *index, int6
     return PLIM_OK;
 }
 
-static void memory_close(struct source *source)
-{
-    budget_give(source->budget, TAG_FORMATS, source, sizeof(struct memory_source));
-}
-
-static const struct source_type memory_type = {.name = "memory", .read = memory_read, .close = memory_close};
+static const struct source_type memory_type = {.name = "memory", .read = memory_read};
 
 #define ROOM_LEAST ((uint64_t)64 * 1024)
 #define ROOM_MOST  ((uint64_t)1024 * 1024)
@@ -67,8 +62,8 @@ static plim_status memory_fill(struct memory_source *memory, const struct spec *
         if (column_is_variable(column))
             return fail(error, PLIM_UNSUPPORTED, "memory: column '%s': arrays have one shape", column->name);
         if (column->type == TYPE_STRING)
-            memory->base.room_bytes =
-                add_most(memory->base.room_bytes,
+            memory->base.value_bytes =
+                add_most(memory->base.value_bytes,
                          room_for_strings(columns[c], memory->base.count * shape_count(&column->shape)));
     }
     return PLIM_OK;
@@ -79,17 +74,8 @@ plim_status memory_open(struct source **out, struct budget *budget, const struct
 {
     if (count < 1)
         return fail(error, PLIM_BAD_JOB, "memory: %lld elements: at least 1 is needed", (long long)count);
-    struct memory_source *memory = budget_take(budget, TAG_FORMATS, sizeof *memory);
-    if (!memory)
-        return budget_refused(budget, TAG_FORMATS, sizeof *memory, error);
-    memory->base.type = &memory_type;
-    memory->base.budget = budget;
+    struct memory_source *memory;
+    TRY(source_make(&memory, sizeof *memory, &memory_type, budget, error));
     memory->base.count = count;
-    plim_status status = memory_fill(memory, spec, columns, error);
-    if (status != PLIM_OK) {
-        source_close(&memory->base);
-        return status;
-    }
-    *out = &memory->base;
-    return PLIM_OK;
+    return source_opened(out, &memory->base, memory_fill(memory, spec, columns, error));
 }

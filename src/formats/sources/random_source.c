@@ -91,12 +91,7 @@ static plim_status random_read(struct source *source, const int64_t *index, int6
     return PLIM_OK;
 }
 
-static void random_close(struct source *source)
-{
-    budget_give(source->budget, TAG_FORMATS, source, sizeof(struct random_source));
-}
-
-static const struct source_type random_type = {.name = "random", .read = random_read, .close = random_close};
+static const struct source_type random_type = {.name = "random", .read = random_read};
 
 static plim_status check_options(const struct random_options *options, plim_error *error)
 {
@@ -131,22 +126,13 @@ plim_status random_open(struct source **out, struct budget *budget, const struct
                         plim_error *error)
 {
     TRY(check_options(options, error));
-    struct random_source *random = budget_take(budget, TAG_FORMATS, sizeof *random);
-    if (!random)
-        return budget_refused(budget, TAG_FORMATS, sizeof *random, error);
-    random->base.type = &random_type;
-    random->base.budget = budget;
+    struct random_source *random;
+    TRY(source_make(&random, sizeof *random, &random_type, budget, error));
     random->base.count = options->elements;
     random->seed = options->seed;
     random->label_seed = random_key(options->seed, LABEL_PURPOSE, 0);
     random->features = shape_count(&options->shape);
     random->classes = options->classes;
     random->learnable = options->learnable;
-    plim_status status = random_columns(&random->base.spec, options, error);
-    if (status != PLIM_OK) {
-        source_close(&random->base);
-        return status;
-    }
-    *out = &random->base;
-    return PLIM_OK;
+    return source_opened(out, &random->base, random_columns(&random->base.spec, options, error));
 }

@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-#include "formats/records/record_file.h"
+#include "base/memory/budget_alloc.h"
 #include "formats/records/record_index.h"
+#include "formats/records/tfrecord_reader.h"
 #include "formats/tables/rows.h"
 
 /* A file in turn with others is read in smaller steps: there may be many. */
@@ -33,15 +34,15 @@ static size_t buffer_bytes(const struct file_source *source)
 static plim_status open_records(void **out, struct file_source *source, struct budget *budget, const char *path,
                                 plim_error *error)
 {
-    struct record_file *file;
-    TRY(record_file_open(&file, budget, path, buffer_bytes(source), error));
+    struct tfrecord_reader *file;
+    TRY(tfrecord_reader_open(&file, budget, path, buffer_bytes(source), error));
     *out = file;
     return PLIM_OK;
 }
 
 static void close_records(void *file)
 {
-    record_file_close(file);
+    tfrecord_reader_close(file);
 }
 
 /* Records of files in turns are copied, for the next one of a file moves its buffer. */
@@ -49,27 +50,23 @@ static plim_status next_records(int64_t *got, struct file_source *source, void *
                                 const struct row_target *target, plim_error *error)
 {
     struct string records[MOST_AT_ONCE];
-    uint64_t bytes = 0;
     int64_t count = most < MOST_AT_ONCE ? most : MOST_AT_ONCE;
-    TRY(source->turns > 1 ? record_file_copy(got, records, file, count, target->room, error)
-                          : record_file_read(got, records, file, count, target->room, error));
-    for (int64_t i = 0; i < *got; i++) {
-        memcpy((char *)target->to[0] + (uint64_t)i * target->stride[0], &records[i], sizeof records[i]);
-        bytes += records[i].bytes + 16;
-    }
+    TRY(source->turns > 1 ? tfrecord_reader_copy(got, records, file, count, target->values, error)
+                          : tfrecord_reader_read(got, records, file, count, target->values, error));
+    uint64_t bytes = target_put_strings(target, records, *got) + (uint64_t)*got * 16; /* with their frames */
     source_count_read(&source->base, bytes);
     return PLIM_OK;
 }
 
 static plim_status skip_records(int64_t *passed, void *file, int64_t count, plim_error *error)
 {
-    return record_file_skip(passed, file, count, error);
+    return tfrecord_reader_skip(passed, file, count, error);
 }
 
 static bool pass_record(void *file)
 {
     uint64_t skipped;
-    return record_file_resync(&skipped, file, NULL) == PLIM_OK;
+    return tfrecord_reader_resync(&skipped, file, NULL) == PLIM_OK;
 }
 
 static bool find_record(uint64_t *byte, struct file_source *source, const char *path, int64_t record)
@@ -88,15 +85,7 @@ static const struct file_format record_format = {.open = open_records,
 
 static int64_t file_of(const struct record_source *source, int64_t record)
 {
-    int64_t low = 0, high = file_list_count(source->files.files);
-    while (high - low > 1) {
-        int64_t middle = low + (high - low) / 2;
-        if (source->first[middle] <= record)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return file_source_file_of(source->first, file_list_count(source->files.base.files), record);
 }
 
 static plim_status records_read(int64_t *done, struct source *base, const int64_t *index, int64_t count,
@@ -110,14 +99,14 @@ static plim_status records_read(int64_t *done, struct source *base, const int64_
         uint64_t at, bytes;
         struct string record;
         TRY(record_index_find(&at, &bytes, source->index[file], number, error));
-        TRY(record_read_at(&record, record_index_data(source->index[file]), at, bytes, number, target->room, error));
+        TRY(record_read_at(&record, record_index_data(source->index[file]), at, bytes, number, target->values, error));
         if (!record.data)
             break;
         memcpy((char *)target->to[0] + (uint64_t)*done * target->stride[0], &record, sizeof record);
         total += bytes + 16;
     }
     if (*done)
-        target->room->wanted = 0;
+        target->values->wanted = 0;
     source_count_read(base, total);
     return PLIM_OK;
 }
@@ -125,29 +114,25 @@ static plim_status records_read(int64_t *done, struct source *base, const int64_
 static bool records_describe(char out[256], const struct source *base, int64_t index, const char *column)
 {
     const struct record_source *source = (const struct record_source *)base;
-    char path[FILE_PATH_MOST + 1];
     int64_t file = file_of(source, index), number = index - source->first[file];
     uint64_t at, bytes;
     (void)column;
     if (record_index_find(&at, &bytes, source->index[file], number, NULL) != PLIM_OK)
         at = SOURCE_BYTE_UNKNOWN;
-    file_list_path(path, source->files.files, file);
-    source_place(out, path, number, at);
+    file_source_place(out, &source->files, file, number, at);
     return true;
 }
 
 static plim_status open_index(struct record_source *source, plim_error *error)
 {
     struct budget *budget = source->files.base.budget;
-    int64_t files = file_list_count(source->files.files);
+    int64_t files = file_list_count(source->files.base.files);
     char path[FILE_PATH_MOST + 1];
     source->index_bytes = (uint64_t)files * sizeof *source->index + ((uint64_t)files + 1) * sizeof *source->first;
-    source->index = budget_take(budget, TAG_FORMATS, source->index_bytes);
-    if (!source->index)
-        return budget_refused(budget, TAG_FORMATS, source->index_bytes, error);
+    TRY(budget_alloc(&source->index, budget, TAG_FORMATS, source->index_bytes, error));
     source->first = (int64_t *)(source->index + files);
     for (int64_t i = 0; i < files; i++) {
-        file_list_path(path, source->files.files, i);
+        file_list_path(path, source->files.base.files, i);
         plim_status status = record_index_open(&source->index[i], budget, path, NULL, RECORD_INDEX_SLOTS, error);
         if (status != PLIM_OK)
             return hint(error, status, "plim data index '%s'", path);
@@ -162,10 +147,9 @@ static plim_status open_index(struct record_source *source, plim_error *error)
 static void free_records(struct source *base)
 {
     struct record_source *source = (struct record_source *)base;
-    for (int64_t i = 0; source->index && i < file_list_count(source->files.files); i++)
+    for (int64_t i = 0; source->index && i < file_list_count(source->files.base.files); i++)
         record_index_close(source->index[i]);
     budget_give(base->budget, TAG_FORMATS, source->index, source->index_bytes);
-    file_source_free(base);
 }
 
 static const struct source_type stream_type = {.index_advice = "`plim data index FILE` once",
@@ -173,18 +157,15 @@ static const struct source_type stream_type = {.index_advice = "`plim data index
                                                FILE_SOURCE_READER,
                                                .reader_skip = file_source_skip,
                                                .close = free_records};
-static const struct source_type indexed_type = {.name = "tfrecord",
-                                                .read_values = records_read,
-                                                .describe = records_describe,
-                                                FILE_SOURCE_FILES,
-                                                .close = free_records};
+static const struct source_type indexed_type = {
+    .name = "tfrecord", .read_values = records_read, .describe = records_describe, SOURCE_FILES, .close = free_records};
 
 static plim_status fill(struct record_source *source, const struct record_options *options, plim_error *error)
 {
     struct source *base = &source->files.base;
     TRY(spec_add(&base->spec, "record", TYPE_STRING, &(struct shape){0}, error));
-    base->room_bytes = RECORDS_ROOM;
-    file_source_cost(&source->files, record_file_cost(buffer_bytes(&source->files)));
+    base->value_bytes = RECORDS_ROOM;
+    file_source_cost(&source->files, tfrecord_reader_cost(buffer_bytes(&source->files)));
     return options->indexed ? open_index(source, error) : PLIM_OK;
 }
 
@@ -194,11 +175,5 @@ plim_status records_source_open(struct source **out, struct budget *budget, stru
     struct file_source *source;
     TRY(file_source_make(&source, sizeof(struct record_source), options->indexed ? &indexed_type : &stream_type,
                          &record_format, budget, files, &options->turns, error));
-    plim_status status = fill((struct record_source *)source, options, error);
-    if (status != PLIM_OK) {
-        source_close(&source->base);
-        return status;
-    }
-    *out = &source->base;
-    return PLIM_OK;
+    return source_opened(out, &source->base, fill((struct record_source *)source, options, error));
 }

@@ -12,34 +12,28 @@ struct snapshot_source {
     struct snapshot *snapshot;
 };
 
-static plim_status read_rows(struct source *source, const int64_t *index, int64_t count, void *const *to,
-                             const uint64_t *stride, plim_error *error)
-{
-    struct snapshot_source *self = (struct snapshot_source *)source;
-    const struct row_target target = {.to = to, .stride = stride};
-    int64_t done;
-    TRY(source_check(source, index, count, error));
-    TRY(snapshot_read(&done, self->snapshot, index, count, &target, error));
-    source_count_read(source, (uint64_t)count * source->spec.element_bytes);
-    return PLIM_OK;
-}
-
 static plim_status read_values(int64_t *done, struct source *source, const int64_t *index, int64_t count,
                                const struct row_target *target, plim_error *error)
 {
     struct snapshot_source *self = (struct snapshot_source *)source;
-    uint64_t before = target->room->used;
+    const struct value_buffer *values = target->values;
+    uint64_t before = values ? values->used : 0;
     TRY(source_check(source, index, count, error));
     TRY(snapshot_read(done, self->snapshot, index, count, target, error));
-    source_count_read(source, (uint64_t)*done * source->spec.element_bytes + target->room->used - before);
+    source_count_read(source, (uint64_t)*done * source->spec.element_bytes + (values ? values->used - before : 0));
     return PLIM_OK;
+}
+
+static plim_status read_rows(struct source *source, const int64_t *index, int64_t count, void *const *to,
+                             const uint64_t *stride, plim_error *error)
+{
+    int64_t done;
+    return read_values(&done, source, index, count, &(struct row_target){.to = to, .stride = stride}, error);
 }
 
 static void close_snapshot(struct source *source)
 {
-    struct snapshot_source *self = (struct snapshot_source *)source;
-    snapshot_close(self->snapshot);
-    budget_give(source->budget, TAG_FORMATS, self, sizeof *self);
+    snapshot_close(((struct snapshot_source *)source)->snapshot);
 }
 
 static bool snapshot_describe(char out[256], const struct source *source, int64_t index, const char *column)
@@ -73,26 +67,17 @@ static plim_status open_in(struct snapshot_source *self, const char *folder, pli
     if (snprintf(path, sizeof path, "%s/%s", folder, SNAPSHOT_NAME) >= (int)sizeof path)
         return fail_at(error, PLIM_BAD_DATA, folder, "the name is too long");
     TRY(snapshot_open(&self->snapshot, source->budget, path, error));
-    source->spec = *snapshot_spec(self->snapshot);
-    source->count = snapshot_count(self->snapshot);
+    source->spec = snapshot_head(self->snapshot)->spec;
+    source->count = snapshot_head(self->snapshot)->count;
     bool values = spec_has_values(&source->spec);
     source->type = values ? &values_type : &fixed_type;
-    source->room_bytes = values ? ROOM_BYTES : 0;
+    source->value_bytes = values ? ROOM_BYTES : 0;
     return PLIM_OK;
 }
 
 plim_status snapshot_source_open(struct source **out, struct budget *budget, const char *folder, plim_error *error)
 {
-    struct snapshot_source *self = budget_take(budget, TAG_FORMATS, sizeof *self);
-    if (!self)
-        return budget_refused(budget, TAG_FORMATS, sizeof *self, error);
-    self->base.budget = budget;
-    self->base.type = &fixed_type;
-    plim_status status = open_in(self, folder, error);
-    if (status != PLIM_OK) {
-        source_close(&self->base);
-        return status;
-    }
-    *out = &self->base;
-    return PLIM_OK;
+    struct snapshot_source *self;
+    TRY(source_make(&self, sizeof *self, &fixed_type, budget, error));
+    return source_opened(out, &self->base, open_in(self, folder, error));
 }

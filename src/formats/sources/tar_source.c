@@ -1,13 +1,15 @@
 /* tar_source.c - tar files in WebDataset's convention as a source.
 
-   Strings go straight into the room. What is made into numbers is read into a buffer of the file's own first, sized
+   Strings go straight into the buffer. What is made into numbers is read into a buffer of the file's own first, sized
    for the columns that were asked for: a larger member is an error. */
 #include "formats/sources/tar_source.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
+#include "formats/tables/csv_reader.h"
 #include "formats/tables/npy_header.h"
 #include "formats/tables/rows.h"
 
@@ -28,7 +30,7 @@ struct tar_file {
     struct budget *budget;
     struct wds *wds;
     const struct wds_sample *sample;
-    bool waiting; /* the sample was found and has not been given: the room was full */
+    bool waiting; /* the sample was found and has not been given: the value buffer was full */
     size_t small_bytes;
     uint8_t *small; /* what becomes numbers */
     char header[HEADER_BYTES];
@@ -48,10 +50,8 @@ static plim_status open_tar(void **out, struct file_source *base, struct budget 
                             plim_error *error)
 {
     const struct tar_source *source = (const struct tar_source *)base;
-    TRY(file_source_check_raw(base, budget, path, error));
-    struct tar_file *file = budget_take(budget, TAG_FORMATS, sizeof *file);
-    if (!file)
-        return budget_refused(budget, TAG_FORMATS, sizeof *file, error);
+    struct tar_file *file;
+    TRY(budget_alloc(&file, budget, TAG_FORMATS, sizeof *file, error));
     file->budget = budget;
     file->small_bytes = source->small_bytes;
     file->small = budget_take(budget, TAG_FORMATS, file->small_bytes);
@@ -91,45 +91,30 @@ static plim_status missing_field(struct tar_file *file, const struct tar_column 
 /* Digits, perhaps with a sign, and blanks around them. */
 static bool parse_class(int64_t *out, struct string text)
 {
-    const char *at = (const char *)text.data, *end = at + text.bytes;
-    int64_t value = 0;
-    while (at < end && strchr(" \t\r\n", *at) && *at)
-        at++;
-    while (end > at && strchr(" \t\r\n", end[-1]) && end[-1])
-        end--;
-    bool negative = at < end && *at == '-';
-    at += at < end && (*at == '-' || *at == '+');
-    if (at == end)
-        return false;
-    for (; at < end; at++)
-        if (*at < '0' || *at > '9' || !mul_i64(&value, value, 10) ||
-            __builtin_add_overflow(value, negative ? '0' - *at : *at - '0', &value))
-            return false;
-    *out = value;
-    return true;
+    static const char blanks[] = " \t\r\n";
+    for (; text.bytes && memchr(blanks, text.data[0], sizeof blanks - 1); text.bytes--)
+        text.data++;
+    while (text.bytes && memchr(blanks, text.data[text.bytes - 1], sizeof blanks - 1))
+        text.bytes--;
+    return csv_whole(out, text);
 }
-
-struct memory {
-    const uint8_t *data;
-    uint64_t at;
-};
 
 static plim_status read_memory(void *context, void *to, size_t bytes, plim_error *error)
 {
-    struct memory *memory = context;
+    struct string *left = context;
     (void)error;
-    memcpy(to, memory->data + memory->at, bytes);
-    memory->at += bytes;
+    memcpy(to, left->data, bytes);
+    left->data += bytes;
     return PLIM_OK;
 }
 
 static plim_status take_array(struct tar_file *file, const struct tar_column *column, struct string text, void *row,
                               plim_error *error)
 {
-    struct memory memory = {.data = text.data};
+    struct string left = text;
     struct npy_bytes bytes = {.read = read_memory,
-                              .context = &memory,
-                              .path = byte_stream_path(wds_stream(file->wds)),
+                              .context = &left,
+                              .path = file_path(wds_stream(file->wds)->file),
                               .present = text.bytes,
                               .text = file->header,
                               .text_bytes = sizeof file->header};
@@ -155,11 +140,11 @@ static plim_status take_array(struct tar_file *file, const struct tar_column *co
 static plim_status take_number(struct tar_file *file, const struct tar_column *column, void *row, uint64_t bytes,
                                plim_error *error)
 {
-    struct room own;
+    struct value_buffer own;
     struct string text;
     bool fits;
     int64_t value;
-    room_init(&own, file->small, file->small_bytes);
+    value_buffer_init(&own, file->small, file->small_bytes);
     TRY(wds_take(&fits, &text, file->wds, column->extensions, &own, error));
     if (!fits)
         return bad_field(file, column, error, "is larger than what was asked for");
@@ -174,10 +159,10 @@ static plim_status take_number(struct tar_file *file, const struct tar_column *c
 }
 
 static plim_status take_bytes(bool *fits, struct tar_file *file, const struct tar_column *column, void *row,
-                              struct room *room, plim_error *error)
+                              struct value_buffer *values, plim_error *error)
 {
     struct string text;
-    TRY(wds_take(fits, &text, file->wds, column->extensions, room, error));
+    TRY(wds_take(fits, &text, file->wds, column->extensions, values, error));
     if (!*fits)
         return PLIM_OK;
     if (!text.data)
@@ -186,22 +171,22 @@ static plim_status take_bytes(bool *fits, struct tar_file *file, const struct ta
     return PLIM_OK;
 }
 
-/* The whole sample into row `row`; *fits false: the room is full, and is as before. */
+/* The whole sample into row `row`; *fits false: the value buffer is full, and is as before. */
 static plim_status take_sample(bool *fits, struct tar_source *source, struct tar_file *file, int64_t row,
                                const struct row_target *target, plim_error *error)
 {
     const struct spec *spec = &source->files.base.spec;
-    uint64_t used = target->room ? target->room->used : 0;
+    uint64_t used = target->values ? target->values->used : 0;
     plim_status status = PLIM_OK;
     *fits = true;
     for (int c = 0; c < source->column_count && status == PLIM_OK && *fits; c++) {
         const struct tar_column *column = &source->column[c];
         void *to = (char *)target->to[c] + (uint64_t)row * target->stride[c];
-        status = column->content == TAR_BYTES ? take_bytes(fits, file, column, to, target->room, error)
+        status = column->content == TAR_BYTES ? take_bytes(fits, file, column, to, target->values, error)
                                               : take_number(file, column, to, spec->column[c].bytes, error);
     }
-    if (target->room && (status != PLIM_OK || !*fits))
-        target->room->used = used;
+    if (target->values && (status != PLIM_OK || !*fits))
+        target->values->used = used;
     return status;
 }
 
@@ -254,33 +239,22 @@ static void free_tar(struct source *base)
 {
     struct tar_source *source = (struct tar_source *)base;
     budget_give(base->budget, TAG_FORMATS, source->texts, source->texts_bytes);
-    file_source_free(base);
 }
 
 static const struct source_type tar_type = {
     .name = "tar", FILE_SOURCE_READER, .reader_skip = file_source_skip, .close = free_tar};
-
-static const char *keep(char **at, const char *text)
-{
-    size_t bytes = strlen(text) + 1;
-    char *kept = memcpy(*at, text, bytes);
-    *at += bytes;
-    return kept;
-}
 
 static plim_status copy_columns(struct tar_source *source, const struct tar_column *columns, plim_error *error)
 {
     struct budget *budget = source->files.base.budget;
     for (int c = 0; c < source->column_count; c++)
         source->texts_bytes += strlen(columns[c].extensions) + (columns[c].text ? strlen(columns[c].text) : 0) + 2;
-    source->texts = budget_take(budget, TAG_FORMATS, source->texts_bytes);
-    if (!source->texts)
-        return budget_refused(budget, TAG_FORMATS, source->texts_bytes, error);
+    TRY(budget_alloc(&source->texts, budget, TAG_FORMATS, source->texts_bytes, error));
     char *at = source->texts;
     for (int c = 0; c < source->column_count; c++) {
         source->column[c] = columns[c];
-        source->column[c].extensions = keep(&at, columns[c].extensions);
-        source->column[c].text = keep(&at, columns[c].text ? columns[c].text : "");
+        source->column[c].extensions = text_keep(&at, columns[c].extensions);
+        source->column[c].text = text_keep(&at, columns[c].text ? columns[c].text : "");
     }
     return PLIM_OK;
 }
@@ -318,7 +292,7 @@ static plim_status fill(struct tar_source *source, const struct tar_column *colu
     file_source_cost(files, budget_charge(sizeof(struct tar_file)) + budget_charge(source->small_bytes) +
                                 wds_cost(files->compression, source->sample_bytes));
     if (spec_has_values(&files->base.spec))
-        files->base.room_bytes = source->sample_bytes;
+        files->base.value_bytes = source->sample_bytes;
     return PLIM_OK;
 }
 
@@ -331,17 +305,11 @@ plim_status tar_source_open(struct source **out, struct budget *budget, struct f
     struct tar_source *source = (struct tar_source *)base;
     source->column_count = column_count;
     source->sample_bytes = buffer_bytes ? buffer_bytes : SAMPLE_BYTES;
-    plim_status status = fill(source, columns, compression, error);
-    if (status != PLIM_OK) {
-        source_close(&base->base);
-        return status;
-    }
-    *out = &base->base;
-    return PLIM_OK;
+    return source_opened(out, &base->base, fill(source, columns, compression, error));
 }
 
 plim_status tar_first_extensions(struct string *out, int *count, int most, struct budget *budget, const char *path,
-                                 enum compression compression, size_t buffer_bytes, struct room *room,
+                                 enum compression compression, size_t buffer_bytes, struct value_buffer *values,
                                  plim_error *error)
 {
     struct wds *wds;
@@ -354,7 +322,7 @@ plim_status tar_first_extensions(struct string *out, int *count, int most, struc
     *count = 0;
     for (int i = 0; status == PLIM_OK && i < sample->field_count && i < most; i++) {
         size_t bytes = strlen(sample->field[i].extension) + 1;
-        char *kept = room_take_bytes(room, bytes);
+        char *kept = value_buffer_take_bytes(values, bytes);
         if (!kept)
             break;
         memcpy(kept, sample->field[i].extension, bytes);

@@ -1,6 +1,6 @@
 /* csv.c - one pass over a buffer: fields are found, parsed and put into place without a copy.
 
-   Invariants: 1. buffer[next..end) is read and not yet given, and begins with a record; 2. behind buffer[end) stand
+   Invariants: 1. what is left in the buffer begins with a record; 2. behind it stand
    line ends, so that no field and no number runs past it; 3. a record that reaches `end` before the file does is begun
    again when more is there: nothing of it has been given. */
 #include "formats/tables/csv_reader.h"
@@ -27,7 +27,7 @@ struct parse {
     struct csv *csv;
     void *const *to;
     const uint64_t *stride;
-    struct room *room;
+    struct value_buffer *values;
     int64_t row;
     int64_t fields; /* of the record */
     struct trouble trouble;
@@ -123,10 +123,10 @@ static bool same(struct string a, struct string b)
     return a.bytes == b.bytes && memcmp(a.data, b.data, a.bytes) == 0;
 }
 
-/* The content of a text field in the room; doubled quotes become one. */
+/* The content of a text field in the value buffer; doubled quotes become one. */
 static bool put_text(struct string *out, struct string field, bool doubled, struct parse *parse)
 {
-    uint8_t *to = room_take_bytes(parse->room, field.bytes);
+    uint8_t *to = value_buffer_take_bytes(parse->values, field.bytes);
     if (!to) {
         parse->full = true;
         return false;
@@ -140,23 +140,29 @@ static bool put_text(struct string *out, struct string field, bool doubled, stru
         to[kept++] = field.data[i];
         i += field.data[i] == '"';
     }
-    parse->room->used -= field.bytes - kept;
+    parse->values->used -= field.bytes - kept;
     *out = (struct string){to, kept};
     return true;
 }
 
-static void put_missing(void *to, const struct column_rule *rule, struct parse *parse)
+static void put_missing(void *to, const struct csv_column *column, struct parse *parse)
 {
-    struct string text;
-    if (rule->type != TYPE_STRING)
-        memcpy(to, &rule->missing, type_bytes(rule->type));
-    else if (put_text(&text, rule->text, false, parse))
+    float narrow = (float)column->real;
+    const char *stated = column->text ? column->text : "";
+    struct string text = {(const uint8_t *)stated, strlen(stated)};
+    if (column->type == TYPE_F32)
+        memcpy(to, &narrow, sizeof narrow);
+    else if (column->type == TYPE_F64)
+        memcpy(to, &column->real, sizeof column->real);
+    else if (column->type != TYPE_STRING)
+        put_whole(to, column->type, column->whole);
+    else if (put_text(&text, text, false, parse))
         memcpy(to, &text, sizeof text);
 }
 
 static void put_field(struct parse *parse, int64_t column, struct string field, bool doubled)
 {
-    const struct column_rule *rule = &parse->csv->rule[column];
+    const struct csv_column *rule = &parse->csv->column[column];
     char *to = (char *)parse->to[column] + (uint64_t)parse->row * parse->stride[column];
     if (rule->type == TYPE_STRING && doubled && !put_text(&field, field, true, parse))
         return;
@@ -179,7 +185,7 @@ static void put_field(struct parse *parse, int64_t column, struct string field, 
 static inline const char *fast_number(struct parse *parse, int64_t column, const char *at)
 {
     const struct csv *csv = parse->csv;
-    enum type type = csv->rule[column].type;
+    enum type type = csv->column[column].type;
     char *to = (char *)parse->to[column] + (uint64_t)parse->row * parse->stride[column];
     struct decimal decimal;
     const char *behind;
@@ -198,7 +204,7 @@ static inline const char *fast_number(struct parse *parse, int64_t column, const
         return behind;
     }
     int64_t whole;
-    behind = scan_whole(&whole, at, csv->buffer + csv->end);
+    behind = scan_whole(&whole, at, csv->in.bytes + csv->in.end);
     if (!behind || (*behind != csv->delimiter && *behind != '\n' && *behind != '\r'))
         return NULL;
     return put_whole(to, type, whole) ? behind : NULL;
@@ -208,7 +214,7 @@ static inline const char *fast_number(struct parse *parse, int64_t column, const
 static const char *quoted_field(struct parse *parse, int64_t column, const char *at)
 {
     const struct csv *csv = parse->csv;
-    const char *end = csv->buffer + csv->end, *from = at + 1, *quote = from;
+    const char *end = csv->in.bytes + csv->in.end, *from = at + 1, *quote = from;
     bool doubled = false, bad = false;
     for (;; quote++) {
         quote = memchr(quote, '"', (size_t)(end - quote));
@@ -252,7 +258,7 @@ static const char *plain_field(struct parse *parse, int64_t column, const char *
 static const char *field_at(struct parse *parse, int64_t column, const char *at)
 {
     const struct csv *csv = parse->csv;
-    if (column >= 0 && csv->plain && csv->rule[column].type != TYPE_STRING) {
+    if (column >= 0 && csv->plain && csv->column[column].type != TYPE_STRING) {
         const char *behind = fast_number(parse, column, at);
         if (behind)
             return behind;
@@ -269,9 +275,9 @@ static const char *field_at(struct parse *parse, int64_t column, const char *at)
 /* Behind the end of the line at `at`. False: the buffer ends before that is known. */
 static bool pass_line_end(const char **at, const struct csv *csv)
 {
-    const char *end = csv->buffer + csv->end;
+    const char *end = csv->in.bytes + csv->in.end;
     bool pair = **at == '\r';
-    if (*at + pair >= end && !csv->at_end)
+    if (*at + pair >= end && !csv->in.at_end)
         return false;
     if (*at < end)
         ++*at;
@@ -286,7 +292,7 @@ static const char too_many[] = "has more fields than there are columns", too_few
 static enum outcome parse_record(const char **behind, struct parse *parse)
 {
     struct csv *csv = parse->csv;
-    const char *at = csv->buffer + csv->next, *start = at;
+    const char *at = csv->in.bytes + csv->in.next, *start = at;
     int64_t column = 0, field = 0;
     for (;; field++, at++) {
         bool wanted = csv->select ? column < csv->column_count && csv->select[column] == field : true;
@@ -298,10 +304,10 @@ static enum outcome parse_record(const char **behind, struct parse *parse)
         if (parse->full)
             return RECORD_FULL;
         column += wanted;
-        if (*at != csv->delimiter || at == csv->buffer + csv->end)
+        if (*at != csv->delimiter || at == csv->in.bytes + csv->in.end)
             break;
     }
-    if ((parse->cut && !csv->at_end) || !pass_line_end(&at, csv))
+    if ((parse->cut && !csv->in.at_end) || !pass_line_end(&at, csv))
         return RECORD_CUT;
     if (column < csv->column_count)
         complain(parse, too_few, -1, start, (struct string){0});
@@ -327,35 +333,22 @@ static plim_status bad_record(const struct csv *csv, const struct trouble *troub
     shown[bytes] = 0;
     if (trouble->column >= 0)
         snprintf(column, sizeof column, "field %lld ", (long long)trouble->column);
-    char line[32] = "";
-    if (csv->lines >= 0)
-        snprintf(line, sizeof line, "line %lld, ",
-                 (long long)(1 + csv->lines + count_lines(csv->buffer, (size_t)(trouble->at - csv->buffer))));
-    return byte_stream_fail(csv->stream, csv->base + (uint64_t)(trouble->at - csv->buffer), error,
-                            "%srecord %lld: %s%s%s", line, (long long)csv->record, column, trouble->what, shown);
+    int64_t line = 1 + csv->lines + count_lines(csv->in.bytes, (size_t)(trouble->at - csv->in.bytes));
+    return byte_stream_fail(csv->in.stream, csv->in.base + (uint64_t)(trouble->at - csv->in.bytes), error,
+                            "line %lld, record %lld: %s%s%s", (long long)line, (long long)csv->record, column,
+                            trouble->what, shown);
 }
 
-/* What is left goes to the front, and as much as fits follows it. */
 static plim_status refill(struct csv *csv, plim_error *error)
 {
-    size_t left = csv->end - csv->next, got;
-    if (left == csv->capacity) {
-        byte_stream_fail(csv->stream, csv->base, error, "record %lld is longer than %zu bytes", (long long)csv->record,
-                         csv->capacity);
+    if (csv->in.end - csv->in.next == csv->in.capacity) {
+        byte_stream_fail(csv->in.stream, csv->in.base, error, "record %lld is longer than %zu bytes",
+                         (long long)csv->record, csv->in.capacity);
         return hint(error, PLIM_BAD_DATA, "is a quote not closed? Otherwise give the reader a larger buffer");
     }
-    if (csv->lines >= 0)
-        csv->lines += count_lines(csv->buffer, csv->next);
-    memmove(csv->buffer, csv->buffer + csv->next, left);
-    csv->base += csv->next;
-    csv->next = 0;
-    csv->end = left;
-    plim_status status = byte_stream_read_some(&got, csv->stream, csv->buffer + left, csv->capacity - left, error);
-    if (status == PLIM_OK) {
-        csv->at_end = got == 0;
-        csv->end += got;
-    }
-    memset(csv->buffer + csv->end, '\n', CSV_PAD_BYTES);
+    csv->lines += count_lines(csv->in.bytes, csv->in.next);
+    plim_status status = read_buffer_fill(&csv->in, error);
+    memset(csv->in.bytes + csv->in.end, '\n', CSV_PAD_BYTES);
     return status;
 }
 
@@ -363,16 +356,16 @@ static plim_status refill(struct csv *csv, plim_error *error)
 static plim_status next_record(enum outcome *outcome, const char **behind, struct parse *parse, plim_error *error)
 {
     struct csv *csv = parse->csv;
-    uint64_t used = parse->room ? parse->room->used : 0;
+    uint64_t used = parse->values ? parse->values->used : 0;
     for (;;) {
         *outcome = RECORD_CUT;
         parse->trouble = (struct trouble){0};
         parse->cut = parse->full = false;
-        if (csv->next < csv->end)
+        if (csv->in.next < csv->in.end)
             *outcome = parse_record(behind, parse);
-        if (*outcome != RECORD_GOOD && parse->room)
-            parse->room->used = used;
-        if (*outcome != RECORD_CUT || csv->at_end)
+        if (*outcome != RECORD_GOOD && parse->values)
+            parse->values->used = used;
+        if (*outcome != RECORD_CUT || csv->in.at_end)
             return PLIM_OK;
         TRY(refill(csv, error));
     }
@@ -380,34 +373,23 @@ static plim_status next_record(enum outcome *outcome, const char **behind, struc
 
 static void step(struct csv *csv, const char *behind)
 {
-    csv->next = (size_t)(behind - csv->buffer);
+    csv->in.next = (size_t)(behind - csv->in.bytes);
     csv->record++;
 }
 
-/* Behind data that do not unpack, or a record that does not fit the buffer, no other can be found: the file
-   has ended. */
-static plim_status give_up(struct csv *csv, plim_status status)
-{
-    if (status == PLIM_BAD_DATA) {
-        csv->next = csv->end;
-        csv->at_end = true;
-    }
-    return status;
-}
-
 plim_status csv_read(int64_t *got, struct csv *csv, int64_t most, void *const *to, const uint64_t *stride,
-                     struct room *room, plim_error *error)
+                     struct value_buffer *values, plim_error *error)
 {
-    struct parse parse = {.csv = csv, .to = to, .stride = stride, .room = room};
-    if (room)
-        room->wanted = 0;
+    struct parse parse = {.csv = csv, .to = to, .stride = stride, .values = values};
+    if (values)
+        values->wanted = 0;
     for (; parse.row < most; parse.row++) {
         enum outcome outcome;
         const char *behind;
         plim_status status = next_record(&outcome, &behind, &parse, parse.row ? NULL : error);
         /* What goes wrong behind good records waits for the next call. */
         if (status != PLIM_OK && parse.row == 0)
-            return give_up(csv, status);
+            return read_buffer_give_up(&csv->in, status);
         if (status == PLIM_OK && outcome == RECORD_BAD && parse.row == 0) {
             status = bad_record(csv, &parse.trouble, error);
             step(csv, behind);
@@ -436,20 +418,7 @@ plim_status csv_pass(int64_t *fields, struct csv *csv, plim_error *error)
     return status;
 }
 
-uint64_t csv_at(const struct csv *csv, int64_t *record)
+uint64_t csv_at(const struct csv *csv)
 {
-    if (record)
-        *record = csv->record;
-    return csv->base + csv->next;
-}
-
-plim_status csv_seek(struct csv *csv, uint64_t position, int64_t record, plim_error *error)
-{
-    csv->next = csv->end = 0;
-    csv->at_end = false;
-    TRY(byte_stream_seek(csv->stream, position, error));
-    csv->base = position;
-    csv->lines = position ? -1 : 0;
-    csv->record = record;
-    return PLIM_OK;
+    return csv->in.base + csv->in.next;
 }

@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
+#include "base/numbers/count.h"
 #include "base/numbers/decimal.h"
 #include "formats/tables/csv_reader.h"
 
@@ -10,18 +12,20 @@ struct text_file {
     struct budget *budget;
     struct csv *csv;
     int64_t count;
-    struct csv_column *columns;
+    struct csv_column *columns; /* one block: columns, places, strides */
     void **to;
     uint64_t *stride;
 };
 
+static size_t text_table_bytes(const struct text_file *file)
+{
+    return (size_t)file->count * (sizeof *file->columns + sizeof *file->to + sizeof *file->stride);
+}
+
 static void text_file_close(struct text_file *file)
 {
-    size_t count = (size_t)file->count;
     csv_close(file->csv);
-    budget_give(file->budget, TAG_FORMATS, file->stride, count * sizeof *file->stride);
-    budget_give(file->budget, TAG_FORMATS, file->to, count * sizeof *file->to);
-    budget_give(file->budget, TAG_FORMATS, file->columns, count * sizeof *file->columns);
+    budget_give(file->budget, TAG_FORMATS, file->columns, text_table_bytes(file));
 }
 
 /* Records go to out[0..count). */
@@ -29,11 +33,9 @@ static plim_status text_file_open(struct text_file *file, struct string *out, bo
                                   const struct csv_options *options, plim_error *error)
 {
     size_t count = (size_t)file->count;
-    file->columns = budget_take_array(file->budget, TAG_FORMATS, count, sizeof *file->columns);
-    file->to = budget_take_array(file->budget, TAG_FORMATS, count, sizeof *file->to);
-    file->stride = budget_take_array(file->budget, TAG_FORMATS, count, sizeof *file->stride);
-    if (!file->columns || !file->to || !file->stride)
-        return budget_refused(file->budget, TAG_FORMATS, count * sizeof *file->columns, error);
+    TRY(budget_alloc(&file->columns, file->budget, TAG_FORMATS, text_table_bytes(file), error));
+    file->to = (void **)(file->columns + count);
+    file->stride = (uint64_t *)(file->to + count);
     for (size_t c = 0; c < count; c++) {
         file->columns[c].type = TYPE_STRING;
         file->to[c] = &out[c];
@@ -47,13 +49,13 @@ static plim_status text_file_open(struct text_file *file, struct string *out, bo
     return csv_open(&file->csv, file->budget, path, &as_text, error);
 }
 
-static plim_status text_file_next(bool *more, struct text_file *file, struct room *room, plim_error *error)
+static plim_status text_file_next(bool *more, struct text_file *file, struct value_buffer *values, plim_error *error)
 {
     int64_t got;
-    TRY(csv_read(&got, file->csv, 1, file->to, file->stride, room, error));
-    if (got == 0 && room->wanted)
-        return byte_stream_fail(file->csv->stream, csv_at(file->csv, NULL), error,
-                                "a record's texts take over %llu bytes", (unsigned long long)room->capacity);
+    TRY(csv_read(&got, file->csv, 1, file->to, file->stride, values, error));
+    if (got == 0 && values->wanted)
+        return byte_stream_fail(file->csv->in.stream, csv_at(file->csv), error, "a record's texts take over %llu bytes",
+                                (unsigned long long)values->capacity);
     *more = got > 0;
     return PLIM_OK;
 }
@@ -70,9 +72,9 @@ static plim_status count_fields(int64_t *count, struct budget *budget, const cha
     TRY(csv_open(&csv, budget, path, &bare, error));
     plim_status status = csv_pass(&fields, csv, error);
     if (status == PLIM_OK && fields == 0)
-        status = byte_stream_fail(csv->stream, 0, error, "the file is empty: it lacks its header");
+        status = byte_stream_fail(csv->in.stream, 0, error, "the file is empty: it lacks its header");
     if (status == PLIM_OK && fields > CSV_MOST_COLUMNS)
-        status = byte_stream_fail(csv->stream, 0, error, "%lld fields: at most %d are possible", (long long)fields,
+        status = byte_stream_fail(csv->in.stream, 0, error, "%lld fields: at most %d are possible", (long long)fields,
                                   CSV_MOST_COLUMNS);
     csv_close(csv);
     *count = fields;
@@ -80,7 +82,7 @@ static plim_status count_fields(int64_t *count, struct budget *budget, const cha
 }
 
 plim_status csv_names(struct string *out, int64_t *count, int64_t most, struct budget *budget, const char *path,
-                      const struct csv_options *options, struct room *room, plim_error *error)
+                      const struct csv_options *options, struct value_buffer *values, plim_error *error)
 {
     struct text_file file = {.budget = budget};
     bool more;
@@ -90,7 +92,7 @@ plim_status csv_names(struct string *out, int64_t *count, int64_t most, struct b
                        (long long)file.count, (long long)most);
     plim_status status = text_file_open(&file, out, false, path, options, error);
     if (status == PLIM_OK)
-        status = text_file_next(&more, &file, room, error);
+        status = text_file_next(&more, &file, values, error);
     text_file_close(&file);
     if (status == PLIM_OK)
         *count = file.count;
@@ -100,7 +102,7 @@ plim_status csv_names(struct string *out, int64_t *count, int64_t most, struct b
 /* ---- types ------------------------------------------------------------------ */
 
 static const enum type ladder[] = {TYPE_I32, TYPE_I64, TYPE_F32, TYPE_F64, TYPE_STRING};
-enum { RUNGS = sizeof ladder / sizeof *ladder, UNKNOWN = RUNGS };
+enum { RUNGS = COUNT(ladder), UNKNOWN = RUNGS };
 
 /* As Python's float() has it: no hexadecimal. Infinity and what is no number are texts. */
 static bool is_real(struct string text, bool wide)
@@ -130,13 +132,13 @@ static bool is_missing(struct string field, const char *na)
     return field.bytes == 0 || (na && field.bytes == strlen(na) && memcmp(field.data, na, field.bytes) == 0);
 }
 
-static plim_status climb(int *rung, int64_t rows, struct text_file *file, const struct string *row, struct room *room,
-                         const char *na, plim_error *error)
+static plim_status climb(int *rung, int64_t rows, struct text_file *file, const struct string *row,
+                         struct value_buffer *values, const char *na, plim_error *error)
 {
     bool more;
     for (int64_t r = 0; rows == 0 || r < rows; r++) {
-        room_empty(room);
-        TRY(text_file_next(&more, file, room, error));
+        value_buffer_empty(values);
+        TRY(text_file_next(&more, file, values, error));
         if (!more)
             break;
         for (int64_t c = 0; c < file->count; c++) {
@@ -159,14 +161,14 @@ plim_status csv_infer(enum type *types, int64_t column_count, int64_t rows, stru
     struct string *row = budget_take_array(budget, TAG_FORMATS, count, sizeof *row);
     int *rung = budget_take_array(budget, TAG_FORMATS, count, sizeof *rung);
     void *bytes = budget_take(budget, TAG_FORMATS, most);
-    struct room room;
-    room_init(&room, bytes, most);
+    struct value_buffer values;
+    value_buffer_init(&values, bytes, most);
     plim_status status = row && rung && bytes ? text_file_open(&file, row, options->header, path, options, error)
                                               : budget_refused(budget, TAG_FORMATS, most, error);
     for (size_t c = 0; rung && c < count; c++)
         rung[c] = UNKNOWN;
     if (status == PLIM_OK)
-        status = climb(rung, rows, &file, row, &room, options->na_value, error);
+        status = climb(rung, rows, &file, row, &values, options->na_value, error);
     for (size_t c = 0; status == PLIM_OK && c < count; c++)
         types[c] = rung[c] == UNKNOWN ? TYPE_STRING : ladder[rung[c]];
     text_file_close(&file);

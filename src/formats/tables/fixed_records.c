@@ -1,6 +1,7 @@
 /* fixed_records.c - records of one size between a header and a footer. */
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "formats/tables/lines.h"
 
@@ -21,7 +22,7 @@ static plim_status check_size(struct fixed_records *records, plim_error *error)
 {
     const struct fixed_layout *layout = &records->layout;
     uint64_t present, around = layout->header_bytes + layout->footer_bytes;
-    TRY(file_size(&present, byte_stream_file(records->stream), error));
+    TRY(file_size(&present, records->stream->file, error));
     uint64_t body = present - around;
     if (present < around || body % layout->record_bytes)
         return byte_stream_fail(
@@ -36,7 +37,7 @@ static plim_status check_size(struct fixed_records *records, plim_error *error)
 
 static plim_status begin(struct fixed_records *records, plim_error *error)
 {
-    if (!byte_stream_is_packed(records->stream))
+    if (!records->stream->packed)
         return check_size(records, error);
     records->count = -1;
     records->carry_bytes = records->layout.footer_bytes;
@@ -52,16 +53,15 @@ plim_status fixed_records_open(struct fixed_records **out, struct budget *budget
         !add_u64(&around, layout->header_bytes, layout->footer_bytes))
         return fail_at(error, PLIM_BAD_JOB, path, "records of %llu bytes with a footer of %llu are not possible",
                        (unsigned long long)layout->record_bytes, (unsigned long long)layout->footer_bytes);
-    struct fixed_records *records = budget_take(budget, TAG_FORMATS, sizeof *records);
-    if (!records)
-        return budget_refused(budget, TAG_FORMATS, sizeof *records, error);
+    struct fixed_records *records;
+    TRY(budget_alloc(&records, budget, TAG_FORMATS, sizeof *records, error));
     records->budget = budget;
     records->layout = *layout;
     plim_status status = byte_stream_open(&records->stream, budget, path, compression, error);
     if (status == PLIM_OK)
         status = begin(records, error);
     if (status == PLIM_OK)
-        status = fixed_records_seek(records, 0, error);
+        status = byte_stream_seek(records->stream, layout->header_bytes, error);
     if (status == PLIM_OK)
         *out = records;
     else
@@ -91,7 +91,7 @@ int64_t fixed_records_count(const struct fixed_records *records)
 
 struct file *fixed_records_file(struct fixed_records *records)
 {
-    return byte_stream_file(records->stream);
+    return records->stream->file;
 }
 
 /* The held bytes turn out to be the record's first ones; as many of its last are held instead. */
@@ -116,24 +116,18 @@ static plim_status next_packed(bool *more, struct fixed_records *records, uint8_
     }
     *more = have == record && records->held == footer;
     if (!*more && (have || records->held < footer))
-        return byte_stream_fail(records->stream, byte_stream_at(records->stream), error,
+        return byte_stream_fail(records->stream, records->stream->at, error,
                                 "the data end inside record %lld of %llu bytes and the footer of %llu",
                                 (long long)records->next, (unsigned long long)record, (unsigned long long)footer);
     return PLIM_OK;
 }
 
-/* Packed records of a raw file are one read. */
-static plim_status next_raw(struct fixed_records *records, uint8_t *to, uint64_t stride, int64_t count,
-                            plim_error *error)
+static plim_status next_raw(struct fixed_records *records, uint8_t *to, int64_t count, plim_error *error)
 {
-    uint64_t bytes = records->layout.record_bytes;
-    bool packed = stride == bytes;
-    for (int64_t i = 0; i < count; i += packed ? count : 1) {
-        size_t got, wanted = (size_t)(packed ? bytes * (uint64_t)count : bytes);
-        TRY(byte_stream_read(&got, records->stream, to + (uint64_t)i * stride, wanted, error));
-        if (got < wanted)
-            return byte_stream_fail(records->stream, byte_stream_at(records->stream), error, "the file became shorter");
-    }
+    size_t got, wanted = (size_t)(records->layout.record_bytes * (uint64_t)count);
+    TRY(byte_stream_read(&got, records->stream, to, wanted, error));
+    if (got < wanted)
+        return byte_stream_fail(records->stream, records->stream->at, error, "the file became shorter");
     records->next += count;
     return PLIM_OK;
 }
@@ -142,17 +136,16 @@ static plim_status broken(struct fixed_records *records, plim_error *error)
 {
     records->broken = false;
     records->ended = true;
-    return byte_stream_fail(records->stream, byte_stream_at(records->stream), error,
+    return byte_stream_fail(records->stream, records->stream->at, error,
                             "record %lld of %llu bytes cannot be read: the data are damaged or end inside it",
                             (long long)records->next, (unsigned long long)records->layout.record_bytes);
 }
 
-plim_status fixed_records_next(int64_t *got, struct fixed_records *records, void *to, uint64_t stride, int64_t most,
-                               plim_error *error)
+plim_status fixed_records_next(int64_t *got, struct fixed_records *records, void *to, int64_t most, plim_error *error)
 {
     if (records->count >= 0) {
         int64_t left = records->count - records->next, count = most < left ? most : left;
-        TRY(next_raw(records, to, stride, count, error));
+        TRY(next_raw(records, to, count, error));
         *got = count;
         return PLIM_OK;
     }
@@ -160,7 +153,8 @@ plim_status fixed_records_next(int64_t *got, struct fixed_records *records, void
         return broken(records, error);
     int64_t done = 0;
     for (bool more = true; done < most && !records->ended; done += more) {
-        plim_status status = next_packed(&more, records, (uint8_t *)to + (uint64_t)done * stride, done ? NULL : error);
+        plim_status status = next_packed(&more, records, (uint8_t *)to + (uint64_t)done * records->layout.record_bytes,
+                                         done ? NULL : error);
         records->ended = !more || status == PLIM_BAD_DATA; /* behind data that do not unpack there is nothing */
         records->broken = status != PLIM_OK && done;       /* good records first */
         if (status != PLIM_OK && !done)
@@ -170,20 +164,5 @@ plim_status fixed_records_next(int64_t *got, struct fixed_records *records, void
         records->next += more;
     }
     *got = done;
-    return PLIM_OK;
-}
-
-plim_status fixed_records_seek(struct fixed_records *records, int64_t record, plim_error *error)
-{
-    uint64_t position;
-    if (record < 0 || (records->count >= 0 && record > records->count) ||
-        !mul_u64(&position, (uint64_t)record, records->layout.record_bytes) ||
-        !add_u64(&position, position, records->layout.header_bytes))
-        return fail_at(error, PLIM_BAD_DATA, byte_stream_path(records->stream), "there is no record %lld",
-                       (long long)record);
-    TRY(byte_stream_seek(records->stream, position, error));
-    records->next = record;
-    records->held = 0;
-    records->ended = records->broken = false;
     return PLIM_OK;
 }

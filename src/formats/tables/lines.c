@@ -1,31 +1,26 @@
-/* lines.c - lines of text, from a buffer that is filled when no whole line is left in it.
-
-   Invariant: buffer[next..end) is read and not yet given; the stream stands behind buffer[end). */
+/* lines.c - lines of text, from a buffer that is filled when no whole line is left in it. */
 #include "formats/tables/lines.h"
 
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
+
 struct lines {
     struct budget *budget;
-    struct byte_stream *stream;
-    char *buffer;
-    size_t capacity, next, end;
-    uint64_t base; /* position of buffer[0] */
-    int64_t line;  /* number of the one at `next` */
-    bool at_end;   /* the stream has no more */
+    struct read_buffer in;
+    int64_t line; /* number of the one that comes next */
 };
 
 plim_status lines_open(struct lines **out, struct budget *budget, const char *path, enum compression compression,
                        size_t buffer_bytes, plim_error *error)
 {
-    struct lines *lines = budget_take(budget, TAG_FORMATS, sizeof *lines);
-    if (!lines)
-        return budget_refused(budget, TAG_FORMATS, sizeof *lines, error);
+    struct lines *lines;
+    TRY(budget_alloc(&lines, budget, TAG_FORMATS, sizeof *lines, error));
     lines->budget = budget;
-    lines->capacity = buffer_bytes ? buffer_bytes : LINES_BUFFER_BYTES;
-    lines->buffer = budget_take(budget, TAG_FORMATS, lines->capacity);
-    plim_status status = lines->buffer ? byte_stream_open(&lines->stream, budget, path, compression, error)
-                                       : budget_refused(budget, TAG_FORMATS, lines->capacity, error);
+    lines->in.capacity = buffer_bytes ? buffer_bytes : LINES_BUFFER_BYTES;
+    lines->in.bytes = budget_take(budget, TAG_FORMATS, lines->in.capacity);
+    plim_status status = lines->in.bytes ? byte_stream_open(&lines->in.stream, budget, path, compression, error)
+                                         : budget_refused(budget, TAG_FORMATS, lines->in.capacity, error);
     if (status == PLIM_OK)
         *out = lines;
     else
@@ -37,8 +32,8 @@ void lines_close(struct lines *lines)
 {
     if (!lines)
         return;
-    byte_stream_close(lines->stream);
-    budget_give(lines->budget, TAG_FORMATS, lines->buffer, lines->capacity);
+    byte_stream_close(lines->in.stream);
+    budget_give(lines->budget, TAG_FORMATS, lines->in.bytes, lines->in.capacity);
     budget_give(lines->budget, TAG_FORMATS, lines, sizeof *lines);
 }
 
@@ -48,48 +43,24 @@ uint64_t lines_cost(enum compression compression, size_t buffer_bytes)
            byte_stream_cost(compression);
 }
 
-/* What is left goes to the front, and as much as fits follows it. */
-static plim_status refill(struct lines *lines, plim_error *error)
-{
-    size_t left = lines->end - lines->next, got;
-    memmove(lines->buffer, lines->buffer + lines->next, left);
-    lines->base += lines->next;
-    lines->next = 0;
-    lines->end = left;
-    TRY(byte_stream_read_some(&got, lines->stream, lines->buffer + left, lines->capacity - left, error));
-    lines->at_end = got == 0;
-    lines->end += got;
-    return PLIM_OK;
-}
-
-/* Behind data that do not unpack there is nothing. */
-static plim_status give_up(struct lines *lines, plim_status status)
-{
-    if (status == PLIM_BAD_DATA) {
-        lines->next = lines->end;
-        lines->at_end = true;
-    }
-    return status;
-}
-
 /* The buffer is full and holds no end of a line: looks for it further on. */
 static plim_status pass_long_line(struct lines *lines, plim_error *error)
 {
-    uint64_t start = lines->base;
+    uint64_t start = lines->in.base;
     int64_t number = lines->line++;
     bool found = false;
     while (!found) {
-        lines->next = lines->end;
-        plim_status status = refill(lines, error);
+        lines->in.next = lines->in.end;
+        plim_status status = read_buffer_fill(&lines->in, error);
         if (status != PLIM_OK)
-            return give_up(lines, status);
-        const char *newline = memchr(lines->buffer, '\n', lines->end);
-        found = newline || lines->at_end; /* the last line ends with the file */
-        lines->next = newline ? (size_t)(newline + 1 - lines->buffer) : lines->end;
+            return read_buffer_give_up(&lines->in, status);
+        const char *newline = memchr(lines->in.bytes, '\n', lines->in.end);
+        found = newline || lines->in.at_end; /* the last line ends with the file */
+        lines->in.next = newline ? (size_t)(newline + 1 - lines->in.bytes) : lines->in.end;
     }
-    byte_stream_fail(lines->stream, start, error,
+    byte_stream_fail(lines->in.stream, start, error,
                      "line %lld is %llu bytes long with its end: at most %zu are possible here", (long long)number,
-                     (unsigned long long)(lines->base + lines->next - start), lines->capacity);
+                     (unsigned long long)(lines->in.base + lines->in.next - start), lines->in.capacity);
     return hint(error, PLIM_BAD_DATA, "give the reader a buffer of that size");
 }
 
@@ -103,22 +74,22 @@ static size_t without_returns(char *to, const char *from, size_t bytes)
     return kept;
 }
 
-/* A line into the room, or cleaned in place. False: it does not fit. */
-static bool give_line(struct string *out, char *line, size_t bytes, struct room *room)
+/* A line into the value buffer, or cleaned in place. False: it does not fit. */
+static bool give_line(struct string *out, char *line, size_t bytes, struct value_buffer *values)
 {
     if (bytes && line[bytes - 1] == '\r')
         bytes--; /* CRLF: nothing has to move */
     bool returns = memchr(line, '\r', bytes) != NULL;
-    if (!room) {
+    if (!values) {
         *out = (struct string){(uint8_t *)line, returns ? without_returns(line, line, bytes) : bytes};
         return true;
     }
-    char *to = room_take_bytes(room, bytes);
+    char *to = value_buffer_take_bytes(values, bytes);
     if (!to)
         return false;
     if (returns) {
         size_t kept = without_returns(to, line, bytes);
-        room->used -= bytes - kept;
+        values->used -= bytes - kept;
         bytes = kept;
     } else {
         memcpy(to, line, bytes);
@@ -127,17 +98,18 @@ static bool give_line(struct string *out, char *line, size_t bytes, struct room 
     return true;
 }
 
-/* Whole lines of the buffer. True: no more can be had from it now (of the room, or of lines asked for). */
-static bool take_lines(int64_t *done, struct lines *lines, struct string *out, int64_t most, struct room *room)
+/* Whole lines of the buffer. True: no more can be had from it now (of the value buffer, or of lines asked for). */
+static bool take_lines(int64_t *done, struct lines *lines, struct string *out, int64_t most,
+                       struct value_buffer *values)
 {
     while (*done < most) {
-        char *line = lines->buffer + lines->next;
-        char *newline = memchr(line, '\n', lines->end - lines->next);
+        char *line = lines->in.bytes + lines->in.next;
+        char *newline = memchr(line, '\n', lines->in.end - lines->in.next);
         if (!newline)
             return false;
-        if (!give_line(&out[*done], line, (size_t)(newline - line), room))
+        if (!give_line(&out[*done], line, (size_t)(newline - line), values))
             return true;
-        lines->next += (size_t)(newline - line) + 1;
+        lines->in.next += (size_t)(newline - line) + 1;
         lines->line++;
         ++*done;
     }
@@ -145,59 +117,42 @@ static bool take_lines(int64_t *done, struct lines *lines, struct string *out, i
 }
 
 /* What stands behind the last LF of the file, if it is anything but CR. */
-static void take_rest(int64_t *done, struct lines *lines, struct string *out, struct room *room)
+static void take_rest(int64_t *done, struct lines *lines, struct string *out, struct value_buffer *values)
 {
-    char *line = lines->buffer + lines->next;
-    size_t bytes = lines->end - lines->next;
+    char *line = lines->in.bytes + lines->in.next;
+    size_t bytes = lines->in.end - lines->in.next;
     while (bytes && line[bytes - 1] == '\r')
         bytes--;
-    if (bytes && !give_line(&out[*done], line, bytes, room))
+    if (bytes && !give_line(&out[*done], line, bytes, values))
         return;
-    lines->next = lines->end;
+    lines->in.next = lines->in.end;
     lines->line += bytes > 0;
     *done += bytes > 0;
 }
 
-plim_status lines_read(int64_t *got, struct lines *lines, struct string *out, int64_t most, struct room *room,
+plim_status lines_read(int64_t *got, struct lines *lines, struct string *out, int64_t most, struct value_buffer *values,
                        plim_error *error)
 {
     int64_t done = 0;
-    if (room)
-        room->wanted = 0;
-    while (!take_lines(&done, lines, out, most, room)) {
-        if (lines->at_end) {
-            take_rest(&done, lines, out, room);
+    if (values)
+        values->wanted = 0;
+    while (!take_lines(&done, lines, out, most, values)) {
+        if (lines->in.at_end) {
+            take_rest(&done, lines, out, values);
             break;
         }
         /* What could fail, or would move lines that were given in place, waits for the next call. */
-        bool full = lines->next == 0 && lines->end == lines->capacity;
-        if (done && (!room || full))
+        bool full = lines->in.next == 0 && lines->in.end == lines->in.capacity;
+        if (done && (!values || full))
             break;
         if (full)
             return pass_long_line(lines, error);
-        plim_status status = refill(lines, done ? NULL : error);
+        plim_status status = read_buffer_fill(&lines->in, done ? NULL : error);
         if (status != PLIM_OK && !done)
-            return give_up(lines, status);
+            return read_buffer_give_up(&lines->in, status);
         if (status != PLIM_OK)
             break;
     }
     *got = done;
-    return PLIM_OK;
-}
-
-uint64_t lines_at(const struct lines *lines, int64_t *line)
-{
-    if (line)
-        *line = lines->line;
-    return lines->base + lines->next;
-}
-
-plim_status lines_seek(struct lines *lines, uint64_t position, int64_t line, plim_error *error)
-{
-    lines->next = lines->end = 0;
-    lines->at_end = false;
-    TRY(byte_stream_seek(lines->stream, position, error));
-    lines->base = position;
-    lines->line = line;
     return PLIM_OK;
 }

@@ -2,7 +2,7 @@
 #ifndef FORMATS_TABLES_LINES_H
 #define FORMATS_TABLES_LINES_H
 
-#include "base/memory/room.h"
+#include "base/memory/value_buffer.h"
 #include "formats/containers/byte_stream.h"
 #include "graph/tensor.h"
 
@@ -21,16 +21,12 @@ plim_status lines_open(struct lines **out, struct budget *budget, const char *pa
 void lines_close(struct lines *lines);
 /* What opening takes from the budget at most (tag formats). */
 uint64_t lines_cost(enum compression compression, size_t buffer_bytes);
-/* Up to `most` lines, their bytes put into the room. *got == 0 is the end of the file, unless room->wanted says that
-   the next line did not fit: it comes again. Without a room the strings are good until the next call. A line that
+/* Up to `most` lines, their bytes put into the buffer. *got == 0 is the end of the file, unless values->wanted says that
+   the next line did not fit: it comes again. Without a buffer the strings are good until the next call. A line that
    is too long is PLIM_BAD_DATA, says its size, and is passed over; behind data that do not unpack the file ends.
    Allocates nothing. */
-plim_status lines_read(int64_t *got, struct lines *lines, struct string *out, int64_t most, struct room *room,
+plim_status lines_read(int64_t *got, struct lines *lines, struct string *out, int64_t most, struct value_buffer *values,
                        plim_error *error);
-/* The position, in the unpacked data, where the next line begins, and its number (from 0). */
-uint64_t lines_at(const struct lines *lines, int64_t *line);
-/* Goes on with the line that begins there. */
-plim_status lines_seek(struct lines *lines, uint64_t position, int64_t line, plim_error *error);
 
 /* ---- records of one size, as tf.data.FixedLengthRecordDataset has them ------ */
 
@@ -49,10 +45,7 @@ uint64_t fixed_records_cost(const struct fixed_layout *layout, enum compression 
 /* How many there are; -1 for a compressed file. Those of a raw file are also rows (rows.h) from header_bytes on. */
 int64_t fixed_records_count(const struct fixed_records *records);
 struct file *fixed_records_file(struct fixed_records *records);
-/* The next records, to `to` + i * stride; *got < most only at the end. */
-plim_status fixed_records_next(int64_t *got, struct fixed_records *records, void *to, uint64_t stride, int64_t most,
-                               plim_error *error);
-/* Goes on with this record. */
-plim_status fixed_records_seek(struct fixed_records *records, int64_t record, plim_error *error);
+/* The next records, one behind another; *got < most only at the end. */
+plim_status fixed_records_next(int64_t *got, struct fixed_records *records, void *to, int64_t most, plim_error *error);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
+#include "base/numbers/count.h"
 #include "formats/files/cursor.h"
 
 #define HEADER_MOST 65535
@@ -74,7 +75,7 @@ static plim_status parse_descr(struct npy_header *header, struct cursor *cursor,
         return cursor_fail(cursor, error, "descr is not a string");
     if (bytes < 2 || !memchr("<>|=", text[0], 4))
         return unsupported(cursor, at, text, bytes, error);
-    for (size_t i = 0; i < sizeof descrs / sizeof descrs[0]; i++)
+    for (size_t i = 0; i < COUNT(descrs); i++)
         if (bytes == 3 && memcmp(text + 1, descrs[i].code, 2) == 0) {
             header->type = descrs[i].type;
             header->big_endian = text[0] == '>';
@@ -210,11 +211,10 @@ static plim_status ends_early(const struct npy_bytes *bytes, plim_error *error)
 }
 
 /* Magic, version and the header's length; leaves the cursor after them. */
-static plim_status parse_preamble(uint32_t *length, struct cursor *cursor, const struct npy_bytes *bytes,
+static plim_status parse_preamble(uint64_t *length, struct cursor *cursor, const struct npy_bytes *bytes,
                                   plim_error *error)
 {
     uint8_t major, minor;
-    uint16_t short_length;
     if (!cursor_literal(cursor, "\x93NUMPY"))
         return cursor_fail(cursor, error, "not an npy file");
     if (!cursor_u8(&major, cursor) || !cursor_u8(&minor, cursor))
@@ -222,19 +222,16 @@ static plim_status parse_preamble(uint32_t *length, struct cursor *cursor, const
     if (major < 1 || major > 3 || minor != 0)
         return fail_byte(error, PLIM_BAD_DATA, cursor->path, bytes->base + 6, "npy version %d.%d is not known", major,
                          minor);
-    bool whole = major == 1 ? cursor_u16_le(&short_length, cursor) : cursor_u32_le(length, cursor);
-    if (!whole)
+    if (!cursor_le(length, cursor, major == 1 ? 2 : 4))
         return ends_early(bytes, error);
-    if (major == 1)
-        *length = short_length;
     if (*length == 0)
         return cursor_fail(cursor, error, "a header of 0 bytes");
     if (*length > bytes->present - cursor->at)
         return fail_byte(error, PLIM_BAD_DATA, cursor->path, bytes->base + bytes->present,
-                         "the file ends inside its header of %u bytes", *length);
+                         "the file ends inside its header of %llu bytes", (unsigned long long)*length);
     if (*length > HEADER_MOST)
         return fail_byte(error, PLIM_BAD_DATA, cursor->path, bytes->base + 8,
-                         "a header of %u bytes: at most %d are accepted", *length, HEADER_MOST);
+                         "a header of %llu bytes: at most %d are accepted", (unsigned long long)*length, HEADER_MOST);
     return PLIM_OK;
 }
 
@@ -254,7 +251,7 @@ plim_status npy_header_parse(struct npy_header *out, const struct npy_bytes *byt
 {
     uint8_t preamble[12];
     size_t got;
-    uint32_t length;
+    uint64_t length;
     struct cursor cursor;
     TRY(read_preamble(preamble, &got, bytes, error));
     cursor_init(&cursor, preamble, got, bytes->path, bytes->base);

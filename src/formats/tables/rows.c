@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/numbers/minmax.h"
+
 /* Rows that are cut into parts go through a buffer on the stack: small
    enough for a thread's stack, large enough for tens of small rows. */
 #define PART_BUFFER_BYTES 16384
@@ -59,30 +61,60 @@ static bool put_off(struct late *late, const struct rows *rows, const int64_t *i
     return true;
 }
 
+/* Where rows go: straight to to[0], or, where they are cut into parts, through a buffer. */
+struct destination {
+    void *const *to;
+    const uint64_t *stride;
+    const struct row_part *part;
+    int part_count;
+    char *buffer; /* NULL: they are not cut */
+};
+
+static char *place_of(const struct destination *where, int64_t i)
+{
+    return where->buffer ? where->buffer : (char *)where->to[0] + (uint64_t)i * where->stride[0];
+}
+
+/* Rows i..i + run of the call have been read to place_of(i). */
+static void arrived(const struct destination *where, const struct rows *rows, int64_t i, int64_t run)
+{
+    const char *row = place_of(where, i);
+    swap_elements(place_of(where, i), (uint64_t)run * rows->row_bytes, rows->swap);
+    for (int64_t r = 0; r < run && where->buffer; r++, row += rows->row_bytes)
+        for (int p = 0; p < where->part_count; p++)
+            memcpy((char *)where->to[p] + (uint64_t)(i + r) * where->stride[p], row + where->part[p].offset,
+                   where->part[p].bytes);
+}
+
+/* Runs of at most `most` rows. */
+static plim_status read_runs(const struct rows *rows, const int64_t *index, int64_t count, int64_t most,
+                             const struct destination *where, plim_error *error)
+{
+    struct late late = {.count = 0};
+    for (int64_t i = 0, run; i < count; i += run) {
+        run = run_length(index + i, min_i64(count - i, most));
+        uint64_t bytes = (uint64_t)run * rows->row_bytes, at = rows->at + (uint64_t)index[i] * rows->row_bytes;
+        if (!file_read_ready(rows->file, at, place_of(where, i), bytes)) {
+            if (put_off(&late, rows, index, i, run, count))
+                continue;
+            TRY(file_read(rows->file, at, place_of(where, i), bytes, error));
+        }
+        arrived(where, rows, i, run);
+    }
+    for (int r = 0; r < late.count; r++) {
+        int64_t first = late.run[r].first, run = late.run[r].rows;
+        uint64_t at = rows->at + (uint64_t)index[first] * rows->row_bytes;
+        TRY(file_read(rows->file, at, place_of(where, first), (uint64_t)run * rows->row_bytes, error));
+        arrived(where, rows, first, run);
+    }
+    return PLIM_OK;
+}
+
 plim_status rows_read(const struct rows *rows, const int64_t *index, int64_t count, void *to, uint64_t stride,
                       plim_error *error)
 {
-    struct late late = {.count = 0};
-    for (int64_t i = 0; i < count;) {
-        int64_t run = stride == rows->row_bytes ? run_length(index + i, count - i) : 1;
-        uint64_t bytes = (uint64_t)run * rows->row_bytes, at = rows->at + (uint64_t)index[i] * rows->row_bytes;
-        char *place_to = (char *)to + (uint64_t)i * stride;
-        if (file_read_ready(rows->file, at, place_to, bytes))
-            swap_elements(place_to, bytes, rows->swap);
-        else if (!put_off(&late, rows, index, i, run, count)) {
-            TRY(file_read(rows->file, at, place_to, bytes, error));
-            swap_elements(place_to, bytes, rows->swap);
-        }
-        i += run;
-    }
-    for (int r = 0; r < late.count; r++) {
-        int64_t first = late.run[r].first;
-        uint64_t bytes = (uint64_t)late.run[r].rows * rows->row_bytes;
-        char *place_to = (char *)to + (uint64_t)first * stride;
-        TRY(file_read(rows->file, rows->at + (uint64_t)index[first] * rows->row_bytes, place_to, bytes, error));
-        swap_elements(place_to, bytes, rows->swap);
-    }
-    return PLIM_OK;
+    const struct destination where = {.to = &to, .stride = &stride};
+    return read_runs(rows, index, count, stride == rows->row_bytes ? count : 1, &where, error);
 }
 
 void rows_expect(const struct rows *rows, int64_t first, int64_t count)
@@ -110,48 +142,15 @@ static plim_status read_large_row(const struct rows *rows, const struct row_part
     return PLIM_OK;
 }
 
-static void split_row(const char *row, const struct row_part *part, int part_count, int64_t i, void *const *to,
-                      const uint64_t *stride)
-{
-    for (int p = 0; p < part_count; p++)
-        memcpy((char *)to[p] + (uint64_t)i * stride[p], row + part[p].offset, part[p].bytes);
-}
-
-/* `run` rows from the buffer to their places. */
-static void split_rows(char *buffer, const struct rows *rows, const struct row_part *part, int part_count, int64_t i,
-                       int64_t run, void *const *to, const uint64_t *stride)
-{
-    swap_elements(buffer, (uint64_t)run * rows->row_bytes, rows->swap);
-    for (int64_t r = 0; r < run; r++)
-        split_row(buffer + (uint64_t)r * rows->row_bytes, part, part_count, i + r, to, stride);
-}
-
 plim_status rows_read_parts(const struct rows *rows, const struct row_part *part, int part_count, const int64_t *index,
                             int64_t count, void *const *to, const uint64_t *stride, plim_error *error)
 {
     char buffer[PART_BUFFER_BYTES];
-    struct late late = {.count = 0};
     int64_t most = (int64_t)(PART_BUFFER_BYTES / rows->row_bytes);
-    if (most == 0) {
-        for (int64_t i = 0; i < count; i++)
-            TRY(read_large_row(rows, part, part_count, index[i], i, to, stride, error));
-        return PLIM_OK;
-    }
-    for (int64_t i = 0, run; i < count; i += run) {
-        run = run_length(index + i, count - i < most ? count - i : most);
-        uint64_t bytes = (uint64_t)run * rows->row_bytes, at = rows->at + (uint64_t)index[i] * rows->row_bytes;
-        if (!file_read_ready(rows->file, at, buffer, bytes)) {
-            if (put_off(&late, rows, index, i, run, count))
-                continue;
-            TRY(file_read(rows->file, at, buffer, bytes, error));
-        }
-        split_rows(buffer, rows, part, part_count, i, run, to, stride);
-    }
-    for (int r = 0; r < late.count; r++) {
-        int64_t first = late.run[r].first, run = late.run[r].rows;
-        uint64_t at = rows->at + (uint64_t)index[first] * rows->row_bytes;
-        TRY(file_read(rows->file, at, buffer, (uint64_t)run * rows->row_bytes, error));
-        split_rows(buffer, rows, part, part_count, first, run, to, stride);
-    }
+    const struct destination where = {to, stride, part, part_count, buffer};
+    if (most)
+        return read_runs(rows, index, count, most, &where, error);
+    for (int64_t i = 0; i < count; i++)
+        TRY(read_large_row(rows, part, part_count, index[i], i, to, stride, error));
     return PLIM_OK;
 }

@@ -44,5 +44,9 @@ plim_status spec_add(struct spec *spec, const char *name, enum type type, const 
 /* All of index[0..count) are elements of the source, or PLIM_INTERNAL. */
 plim_status source_check(const struct source *source, const int64_t *index, int64_t count, plim_error *error);
 void source_count_read(struct source *source, uint64_t bytes);
+/* A copy of the text at *at, which moves behind its NUL; NULL of NULL. */
+const char *text_keep(char **at, const char *text);
+/* Strings as rows 0..count of the first column; returns their bytes. */
+uint64_t target_put_strings(const struct row_target *target, const struct string *strings, int64_t count);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/memory/budget_need.h"
 #include "formats/containers/zip.h"
 
@@ -36,9 +37,8 @@ plim_status keras_file_is(bool *out, struct budget *budget, const char *path, pl
 
 plim_status keras_file_open(struct keras_file **out, struct budget *budget, const char *path, plim_error *error)
 {
-    struct keras_file *file = budget_take(budget, TAG_FORMATS, sizeof *file);
-    if (!file)
-        return budget_refused(budget, TAG_FORMATS, sizeof *file, error);
+    struct keras_file *file;
+    TRY(budget_alloc(&file, budget, TAG_FORMATS, sizeof *file, error));
     file->budget = budget;
     plim_status status = zip_open(&file->zip, budget, path, error);
     if (status == PLIM_OK)
@@ -53,10 +53,8 @@ void keras_file_close(struct keras_file *file)
     if (!file)
         return;
     hdf5_close(file->weights);
-    if (file->unpacked)
-        file_close(file->unpacked);
-    if (file->zip)
-        zip_close(file->zip);
+    file_close(file->unpacked);
+    zip_close(file->zip);
     budget_give(file->budget, TAG_FORMATS, file, sizeof *file);
 }
 
@@ -65,13 +63,12 @@ plim_status keras_file_config(char **text, size_t *bytes, struct keras_file *fil
     struct zip_member member;
     TRY(zip_find(&member, file->zip, "config.json", error));
     if (member.bytes > KERAS_CONFIG_MOST)
-        return fail_at(error, PLIM_BAD_DATA, file_path(zip_file(file->zip)), "config.json of %llu bytes: at most %llu",
+        return fail_at(error, PLIM_BAD_DATA, file_path(file->zip->file), "config.json of %llu bytes: at most %llu",
                        (unsigned long long)member.bytes, (unsigned long long)KERAS_CONFIG_MOST);
-    TRY(budget_need(file->budget, budget_charge((size_t)member.bytes + 1), file_path(zip_file(file->zip)), member.bytes,
+    TRY(budget_need(file->budget, budget_charge((size_t)member.bytes + 1), file_path(file->zip->file), member.bytes,
                     "bytes of config.json", error));
-    char *data = budget_take(file->budget, TAG_PLANNER, (size_t)member.bytes + 1);
-    if (!data)
-        return budget_refused(file->budget, TAG_PLANNER, member.bytes + 1, error);
+    char *data;
+    TRY(budget_alloc(&data, file->budget, TAG_PLANNER, (size_t)member.bytes + 1, error));
     plim_status status = zip_read(file->zip, &member, data, error);
     if (status != PLIM_OK) {
         budget_give(file->budget, TAG_PLANNER, data, (size_t)member.bytes + 1);
@@ -82,37 +79,20 @@ plim_status keras_file_config(char **text, size_t *bytes, struct keras_file *fil
     return PLIM_OK;
 }
 
-static plim_status next_bytes(size_t *got, void *context, void *to, size_t bytes, plim_error *error)
-{
-    return zip_stream_read(got, context, to, bytes, error);
-}
-
-static plim_status unpack(struct keras_file *file, const struct zip_member *member, struct scratch *scratch,
-                          plim_error *error)
-{
-    struct zip_stream *stream;
-    uint64_t written;
-    const char *path = file_path(zip_file(file->zip));
-    TRY(scratch_open(&file->unpacked, file->budget, scratch, member->bytes, path, error));
-    TRY(zip_stream_open(&stream, file->zip, member, error));
-    plim_status status = scratch_fill(&written, file->unpacked, 0, file->budget, next_bytes, stream, error);
-    zip_stream_close(stream);
-    return status;
-}
-
-plim_status keras_file_weights(struct keras_file *file, struct scratch *scratch, plim_error *error)
+plim_status keras_file_weights(struct keras_file *file, struct scratch_disk *scratch, plim_error *error)
 {
     struct zip_member member;
     TRY(zip_find(&member, file->zip, "model.weights.h5", error));
     if (member.method == 0)
-        return hdf5_open_inside(&file->weights, file->budget, zip_file(file->zip), member.at, member.bytes, error);
-    TRY(unpack(file, &member, scratch, error));
+        return hdf5_open_inside(&file->weights, file->budget, file->zip->file, member.at, member.bytes, error);
+    TRY(scratch_open(&file->unpacked, file->budget, scratch, member.bytes, file_path(file->zip->file), error));
+    TRY(zip_unpack(file->zip, &member, file->unpacked, 0, error));
     return hdf5_open_inside(&file->weights, file->budget, file->unpacked, 0, member.bytes, error);
 }
 
 plim_status keras_file_find(struct hdf5_dataset *out, struct keras_file *file, const char *path, plim_error *error)
 {
-    const char *where = file_path(zip_file(file->zip));
+    const char *where = file_path(file->zip->file);
     TRY(hdf5_find(out, file->weights, path, error));
     if (out->layout != HDF5_CONTIGUOUS)
         return fail_at(error, PLIM_BAD_DATA, where, "'%s' is kept in chunks, which is not supported", path);

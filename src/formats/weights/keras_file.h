@@ -20,7 +20,7 @@ void keras_file_close(struct keras_file *file);
 /* config.json, with a NUL behind it. Yours to give back: *bytes + 1, TAG_PLANNER. */
 plim_status keras_file_config(char **text, size_t *bytes, struct keras_file *file, plim_error *error);
 /* Before the two below. */
-plim_status keras_file_weights(struct keras_file *file, struct scratch *scratch, plim_error *error);
+plim_status keras_file_weights(struct keras_file *file, struct scratch_disk *scratch, plim_error *error);
 /* "layers/dense/vars/0": float32, and all of its bytes are there. */
 plim_status keras_file_find(struct hdf5_dataset *out, struct keras_file *file, const char *path, plim_error *error);
 plim_status keras_file_read(struct keras_file *file, const struct hdf5_dataset *dataset, void *to, plim_error *error);

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/memory/budget_need.h"
 #include "base/memory/budget_stop.h"
 #include "base/numbers/checked.h"
@@ -153,9 +154,8 @@ static plim_status read_type(struct safetensors_entry *entry, struct raw_entry *
             raw->has_type = true;
             return PLIM_OK;
         }
-    return fail_byte(error, PLIM_BAD_DATA, file_path(file->file), 8 + token->at,
-                     "tensor '%.*s' has the element type %.*s, which is not supported", SHOWN(raw->name),
-                     (int)(token->text_bytes < 32 ? token->text_bytes : 32), token->text);
+    return bad_header(file, error, token->at, "tensor '%.*s' has the element type %.*s, which is not supported",
+                      SHOWN(raw->name), (int)(token->text_bytes < 32 ? token->text_bytes : 32), token->text);
 }
 
 static plim_status read_shape(struct safetensors_entry *entry, struct json_reader *reader,
@@ -170,8 +170,7 @@ static plim_status read_shape(struct safetensors_entry *entry, struct json_reade
         if (!json_whole(&length, &token))
             return bad_header(file, error, token.at, "an axis of a shape is not a whole number");
         if (entry->shape.rank == MOST_AXES)
-            return fail_byte(error, PLIM_BAD_DATA, file_path(file->file), 8 + token.at,
-                             "more than %d axes are not supported", MOST_AXES);
+            return bad_header(file, error, token.at, "more than %d axes are not supported", MOST_AXES);
         entry->shape.dim[entry->shape.rank++] = length;
     }
 }
@@ -179,14 +178,14 @@ static plim_status read_shape(struct safetensors_entry *entry, struct json_reade
 static plim_status read_offsets(struct raw_entry *raw, struct json_reader *reader, const struct safetensors *file,
                                 plim_error *error)
 {
-    struct json_token first, second, end;
-    TRY(next(&first, reader, file, error));
-    if (!json_whole(&raw->begin, &first))
-        return bad_header(file, error, first.at, "data_offsets are not two whole numbers");
-    TRY(next(&second, reader, file, error));
-    if (!json_whole(&raw->end, &second))
-        return bad_header(file, error, second.at, "data_offsets are not two whole numbers");
-    return next_is(JSON_ARRAY_END, "the end of data_offsets", &end, reader, file, error);
+    struct json_token token;
+    int64_t *const offsets[] = {&raw->begin, &raw->end};
+    for (int i = 0; i < 2; i++) {
+        TRY(next(&token, reader, file, error));
+        if (!json_whole(offsets[i], &token))
+            return bad_header(file, error, token.at, "data_offsets are not two whole numbers");
+    }
+    return next_is(JSON_ARRAY_END, "the end of data_offsets", &token, reader, file, error);
 }
 
 /* One of dtype, shape and data_offsets, each once. */
@@ -361,7 +360,7 @@ static plim_status read_header(struct safetensors *file, plim_error *error)
     TRY(file_size(&file->file_bytes, file->file, error));
     TRY(file_read_some(&got, file->file, 0, prefix, sizeof prefix, error));
     cursor_init(&cursor, prefix, got, path, 0);
-    if (!cursor_u64_le(&length, &cursor))
+    if (!cursor_le(&length, &cursor, 8))
         return fail_byte(error, PLIM_BAD_DATA, path, got, "the file ends inside the length of its header");
     if (length > SAFETENSORS_HEADER_MOST)
         return fail_byte(error, PLIM_BAD_DATA, path, 0, "a header of %llu bytes: at most %d are accepted",
@@ -370,9 +369,7 @@ static plim_status read_header(struct safetensors *file, plim_error *error)
         return fail_byte(error, PLIM_BAD_DATA, path, file->file_bytes, "the file ends inside its header of %llu bytes",
                          (unsigned long long)length);
     TRY(check_room(file, length, error));
-    file->header = budget_take(file->budget, TAG_FORMATS, length);
-    if (!file->header)
-        return budget_refused(file->budget, TAG_FORMATS, length, error);
+    TRY(budget_alloc(&file->header, file->budget, TAG_FORMATS, length, error));
     file->header_bytes = length;
     return file_read(file->file, 8, file->header, length, error);
 }
@@ -392,9 +389,8 @@ static plim_status open_file(struct safetensors *file, const char *path, plim_er
 
 plim_status safetensors_open(struct safetensors **out, struct budget *budget, const char *path, plim_error *error)
 {
-    struct safetensors *file = budget_take(budget, TAG_FORMATS, sizeof *file);
-    if (!file)
-        return budget_refused(budget, TAG_FORMATS, sizeof *file, error);
+    struct safetensors *file;
+    TRY(budget_alloc(&file, budget, TAG_FORMATS, sizeof *file, error));
     file->budget = budget;
     plim_status status = open_file(file, path, error);
     if (status != PLIM_OK) {

@@ -6,32 +6,29 @@
    PATH.partial is gone and every later call fails. */
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "base/numbers/digest.h"
+#include "base/numbers/hash.h"
 #include "base/text/json.h"
 #include "formats/files/heapsort.h"
 #include "formats/files/partial_file.h"
 #include "formats/weights/safetensors.h"
 
 #define DATA_ALIGNMENT 4096
-/* Written pages are flushed and dropped in steps of this, or of the buffer if that is more. */
-#define DROP_BYTES ((uint64_t)1024 * 1024)
-#define SEAL_NAME  "plimsoll.sha256"
-#define SEAL_BYTES 32
-#define TAG        TAG_CHECKPOINT
+#define SEAL_NAME      "plimsoll.sha256"
+#define SEAL_BYTES     32
+#define TAG            TAG_CHECKPOINT
 
 struct safetensors_writer {
     struct budget *budget;
-    struct file *file;
+    struct write_buffer out;
     char *path, *partial; /* one block: PATH, NUL, PATH.partial, NUL */
     size_t path_block_bytes;
     struct text notes, tensors; /* each an open JSON object */
     struct json_writer notes_json, tensors_json;
     uint64_t *name_hash; /* of the names declared: duplicates are found by sorting */
     size_t name_count, name_capacity;
-    char *buffer;
-    size_t buffer_bytes, buffered;
-    uint64_t at, dropped;       /* of the file: next byte to write, first byte not yet dropped */
     uint64_t data_bytes, given; /* declared; given so far */
     struct sha256 sha;
     bool own_buffer, has_notes, seal, started, finished, committed;
@@ -44,8 +41,8 @@ static plim_status note_failure(struct safetensors_writer *writer, plim_status s
     if (status == PLIM_OK)
         return PLIM_OK;
     writer->failed = status;
-    file_close(writer->file);
-    writer->file = NULL;
+    file_close(writer->out.file);
+    writer->out.file = NULL;
     file_remove(writer->partial, NULL);
     return status;
 }
@@ -62,16 +59,14 @@ static plim_status check_usable(const struct safetensors_writer *writer, plim_er
 static plim_status open_writer(struct safetensors_writer *writer, const char *path, plim_error *error)
 {
     TRY(partial_names(&writer->path, &writer->partial, &writer->path_block_bytes, writer->budget, TAG, path, error));
-    if (!writer->buffer) {
-        writer->buffer = budget_take(writer->budget, TAG, writer->buffer_bytes);
-        if (!writer->buffer)
-            return budget_refused(writer->budget, TAG, writer->buffer_bytes, error);
+    if (!writer->out.bytes) {
+        TRY(budget_alloc(&writer->out.bytes, writer->budget, TAG, writer->out.capacity, error));
         writer->own_buffer = true;
     }
     json_object(&writer->tensors_json, NULL);
     json_object(&writer->notes_json, NULL);
     json_object(&writer->notes_json, "__metadata__");
-    return file_open(&writer->file, writer->budget, writer->partial, FILE_CREATE, error);
+    return file_open(&writer->out.file, writer->budget, writer->partial, FILE_CREATE, error);
 }
 
 plim_status safetensors_create(struct safetensors_writer **out, struct budget *budget, const char *path, void *buffer,
@@ -79,12 +74,12 @@ plim_status safetensors_create(struct safetensors_writer **out, struct budget *b
 {
     if (buffer && buffer_bytes < DATA_ALIGNMENT)
         return fail_at(error, PLIM_INTERNAL, path, "a buffer of %llu bytes", (unsigned long long)buffer_bytes);
-    struct safetensors_writer *writer = budget_take(budget, TAG, sizeof *writer);
-    if (!writer)
-        return budget_refused(budget, TAG, sizeof *writer, error);
+    struct safetensors_writer *writer;
+    TRY(budget_alloc(&writer, budget, TAG, sizeof *writer, error));
     writer->budget = budget;
-    writer->buffer = buffer;
-    writer->buffer_bytes = buffer_bytes < DATA_ALIGNMENT ? DATA_ALIGNMENT : buffer_bytes;
+    writer->out.bytes = buffer;
+    writer->out.drop = true;
+    writer->out.capacity = buffer_bytes < DATA_ALIGNMENT ? DATA_ALIGNMENT : buffer_bytes;
     text_init(&writer->notes, budget, TAG);
     text_init(&writer->tensors, budget, TAG);
     json_init(&writer->notes_json, &writer->notes);
@@ -112,27 +107,18 @@ void safetensors_abandon(struct safetensors_writer *writer)
 {
     if (!writer)
         return;
-    if (writer->file) {
-        file_close(writer->file);
+    if (writer->out.file) {
+        file_close(writer->out.file);
         file_remove(writer->partial, NULL);
     }
     release_header(writer);
     if (writer->own_buffer)
-        budget_give(writer->budget, TAG, writer->buffer, writer->buffer_bytes);
+        budget_give(writer->budget, TAG, writer->out.bytes, writer->out.capacity);
     budget_give(writer->budget, TAG, writer->path, writer->path_block_bytes);
     budget_give(writer->budget, TAG, writer, sizeof *writer);
 }
 
 /* ---- declaring ------------------------------------------------------------ */
-
-/* FNV-1a, 64 bits. */
-static uint64_t hash_name(const char *name)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
-    return hash;
-}
 
 static plim_status grow_names(struct safetensors_writer *writer, size_t capacity, plim_error *error)
 {
@@ -172,7 +158,7 @@ static plim_status remember_name(struct safetensors_writer *writer, const char *
     size_t capacity = writer->name_capacity;
     if (writer->name_count == capacity)
         TRY(grow_names(writer, capacity ? 2 * capacity : 64, error));
-    writer->name_hash[writer->name_count++] = hash_name(name);
+    writer->name_hash[writer->name_count++] = fnv1a_text(name);
     return PLIM_OK;
 }
 
@@ -237,44 +223,10 @@ void safetensors_seal(struct safetensors_writer *writer)
 
 /* ---- bytes into the file --------------------------------------------------- */
 
-static plim_status put_out(struct safetensors_writer *writer, const void *data, size_t bytes, plim_error *error)
-{
-    TRY(file_write(writer->file, writer->at, data, bytes, error));
-    writer->at += bytes;
-    if (writer->at - writer->dropped >= DROP_BYTES) {
-        file_drop(writer->file, writer->dropped, writer->at - writer->dropped);
-        writer->dropped = writer->at;
-    }
-    return PLIM_OK;
-}
-
-static plim_status flush(struct safetensors_writer *writer, plim_error *error)
-{
-    size_t bytes = writer->buffered;
-    writer->buffered = 0;
-    return bytes ? put_out(writer, writer->buffer, bytes, error) : PLIM_OK;
-}
-
-/* Small pieces are gathered; what fills the buffer goes past it, in its size. */
 static plim_status put(struct safetensors_writer *writer, const void *data, uint64_t bytes, plim_error *error)
 {
-    const char *from = data;
-    while (bytes) {
-        size_t room = writer->buffer_bytes - writer->buffered;
-        size_t piece = bytes < room ? (size_t)bytes : room;
-        sha256_add(&writer->sha, from, piece);
-        if (piece == writer->buffer_bytes) {
-            TRY(put_out(writer, from, piece, error));
-        } else {
-            memcpy(writer->buffer + writer->buffered, from, piece);
-            writer->buffered += piece;
-            if (writer->buffered == writer->buffer_bytes)
-                TRY(flush(writer, error));
-        }
-        from += piece;
-        bytes -= piece;
-    }
-    return PLIM_OK;
+    sha256_add(&writer->sha, data, bytes);
+    return write_buffer_put(&writer->out, data, bytes, error);
 }
 
 /* ---- the header -------------------------------------------------------------- */
@@ -393,9 +345,9 @@ static plim_status finish_file(struct safetensors_writer *writer, plim_error *er
         sha256_init(&writer->sha); /* put adds to it, and nobody asks for that */
         TRY(put(writer, digest, sizeof digest, error));
     }
-    TRY(flush(writer, error));
-    TRY(file_sync(writer->file, error));
-    file_drop(writer->file, writer->dropped, writer->at - writer->dropped);
+    TRY(write_buffer_flush(&writer->out, error));
+    TRY(file_sync(writer->out.file, error));
+    file_drop(writer->out.file, writer->out.dropped, writer->out.at - writer->out.dropped);
     writer->finished = true;
     return PLIM_OK;
 }
@@ -406,26 +358,12 @@ plim_status safetensors_finish(struct safetensors_writer *writer, plim_error *er
     return writer->finished ? PLIM_OK : note_failure(writer, finish_file(writer, error));
 }
 
-/* The folder of the path: its entries hold the new name. */
-static plim_status sync_folder_of(struct safetensors_writer *writer, plim_error *error)
-{
-    char *slash = strrchr(writer->path, '/');
-    if (!slash)
-        return file_sync_folder(".", error);
-    if (slash == writer->path)
-        return file_sync_folder("/", error);
-    *slash = 0;
-    plim_status status = file_sync_folder(writer->path, error);
-    *slash = '/';
-    return status;
-}
-
 plim_status safetensors_commit(struct safetensors_writer *writer, plim_error *error)
 {
     TRY(safetensors_finish(writer, error));
     TRY(note_failure(writer, file_rename(writer->partial, writer->path, error)));
     writer->committed = true;
-    file_close(writer->file);
-    writer->file = NULL;
-    return sync_folder_of(writer, error);
+    file_close(writer->out.file);
+    writer->out.file = NULL;
+    return partial_sync_folder(writer->path, error);
 }

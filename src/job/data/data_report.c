@@ -99,18 +99,18 @@ static const struct dataset *optional_cache(const struct dataset *dataset)
 }
 
 /* Its bytes tell: it may also be that nobody knows how many there would be. */
-static bool cache_is_kept(const struct dataset *cache)
+static bool cache_is_kept(const struct plim_job *job, const struct dataset *cache)
 {
     uint64_t by_tag[TAG_COUNT] = {0};
-    cache->stage->stream->cost(by_tag, cache);
-    return cache->kept && by_tag[TAG_CACHE] > 0;
+    cache->stage->stream->cost(by_tag, cache, job->train_grant.caches);
+    return job->train_grant.caches && by_tag[TAG_CACHE] > 0;
 }
 
-static const char *why_cache(const struct dataset *cache)
+static const char *why_cache(const struct plim_job *job, const struct dataset *cache)
 {
-    if (cache->kept && !cache_is_kept(cache))
+    if (job->train_grant.caches && !cache_is_kept(job, cache))
         return "how much it would take is not known beforehand (cache: {memory: SIZE} says it)";
-    if (cache->kept)
+    if (job->train_grant.caches)
         return "all of it fits into the budget";
     return "the budget has no room for all of it: elements are made anew each epoch";
 }
@@ -176,12 +176,12 @@ static void choices_text(struct text *out, const struct plim_job *job)
     text_add(out, "\n");
     const struct dataset *cache = optional_cache(job->train.dataset);
     if (cache)
-        text_add(out, "  cache %s: %s\n", cache_is_kept(cache) ? "in memory" : "none", why_cache(cache));
+        text_add(out, "  cache %s: %s\n", cache_is_kept(job, cache) ? "in memory" : "none", why_cache(job, cache));
     if (held_bytes(job->train.dataset, 1))
         text_add(out, "  blocks %s: %s\n", job->train_grant.held ? "held" : "not held", why_held(job));
-    if (job->train.dataset->room_bytes) {
+    if (job->train.dataset->value_bytes) {
         char room[16];
-        text_size(room, job->train.dataset->room_bytes);
+        text_size(room, job->train.dataset->value_bytes);
         text_add(out, "  room %s: for values of unforeseen size (largest_element: sets it)\n", room);
     }
 }
@@ -266,14 +266,14 @@ static void choices_json(struct json_writer *json, const struct plim_job *job)
     json_string(json, "why_workers", why.data);
     const struct dataset *cache = optional_cache(job->train.dataset);
     if (cache) {
-        json_string(json, "cache", cache_is_kept(cache) ? "memory" : "none");
-        json_string(json, "why_cache", why_cache(cache));
+        json_string(json, "cache", cache_is_kept(job, cache) ? "memory" : "none");
+        json_string(json, "why_cache", why_cache(job, cache));
     }
     if (held_bytes(job->train.dataset, 1)) {
         json_bool(json, "blocks_held", job->train_grant.held > 0);
         json_string(json, "why_blocks", why_held(job));
     }
-    json_uint(json, "room_bytes", job->train.dataset->room_bytes);
+    json_uint(json, "room_bytes", job->train.dataset->value_bytes);
     json_end_object(json);
     json->text->failed |= why.failed;
     text_release(&why);

@@ -8,7 +8,7 @@ struct sink; /* whatever the type makes of it */
 
 struct sink_plan {
     const struct spec *spec; /* of one sample */
-    uint64_t room_bytes;     /* of its values; 0: it has none */
+    uint64_t value_bytes;    /* of its values; 0: it has none */
 };
 
 struct sink_type {

@@ -10,12 +10,11 @@
 #define MOST_SHARDS 4096
 
 static const struct sink_type *const sinks[] = {&sink_records, &sink_npy, &sink_tar, &sink_snapshot};
-#define SINK_COUNT (sizeof sinks / sizeof sinks[0])
 
 const struct sink_type *sink_find(const char *path)
 {
     size_t length = strlen(path);
-    for (size_t i = 0; i < SINK_COUNT; i++)
+    for (size_t i = 0; i < COUNT(sinks); i++)
         for (size_t k = 0; k < 4 && sinks[i]->suffixes[k]; k++) {
             size_t end = strlen(sinks[i]->suffixes[k]);
             if (length > end && strcmp(path + length - end, sinks[i]->suffixes[k]) == 0)
@@ -111,8 +110,7 @@ static plim_status convert(struct conversion *self, const char *path, plim_error
     struct plim_job *job = self->job;
     struct iterator *iterator;
     TRY(open_sinks(self, path, error));
-    TRY(iterator_open(&iterator, job->train.dataset, job->budget, &job->scratch, job->train_grant, job->seed, 0, 0,
-                      error));
+    TRY(job_iterate(&iterator, job, job->train_grant, error));
     plim_status status = run(self, iterator, error);
     iterator_close(iterator);
     return status == PLIM_OK ? finish_sinks(self, error) : status;
@@ -131,7 +129,7 @@ static plim_status prepare(struct conversion *self, plim_error *error)
                     "end the pipeline with take");
     TRY(job_samples(&self->spec, job, error));
     self->plan =
-        (struct sink_plan){.spec = &self->spec, .room_bytes = spec_has_values(&self->spec) ? dataset->room_bytes : 0};
+        (struct sink_plan){.spec = &self->spec, .value_bytes = spec_has_values(&self->spec) ? dataset->value_bytes : 0};
     uint64_t bytes;
     if (!mul_u64(&bytes, self->type->cost(&self->plan), (uint64_t)self->sink_count))
         bytes = UINT64_MAX;

@@ -5,13 +5,6 @@
 
 #define ENDLESS_SECONDS 5.0 /* data without end is measured so long */
 
-static plim_status open_iterator(struct iterator **out, struct plim_job *job, bool timed, plim_error *error)
-{
-    struct grant grant = job->train_grant;
-    grant.timed = timed;
-    return iterator_open(out, job->train.dataset, job->budget, &job->scratch, grant, job->seed, 0, 0, error);
-}
-
 #define MOST_SECONDS 1e9 /* as nanoseconds they are far from the end of 64 bits */
 
 /* One epoch, or as much of it as the time allows (0: all). */
@@ -47,7 +40,7 @@ static void finish(plim_data_figures *figures, struct plim_job *job, const struc
     figures->bytes_read = read.bytes_read;
     job->direct_bytes = read.direct_bytes;
     figures->peak_rss_bytes = usage.peak_rss;
-    figures->predicted_peak_bytes = job->prediction.peak;
+    figures->predicted_peak_bytes = job->plan.prediction.peak;
     figures->elements_per_s = (double)figures->elements / figures->seconds;
     figures->ns_per_element = figures->elements ? figures->seconds * 1e9 / (double)figures->elements : 0;
     figures->threads = read.threads;
@@ -60,7 +53,9 @@ static plim_status run(plim_data_figures *out, struct plim_job *job, double seco
     struct iterator *iterator;
     plim_data_figures figures = {0};
     uint64_t begin = clock_ns();
-    TRY(open_iterator(&iterator, job, table != NULL, error));
+    struct grant grant = job->train_grant;
+    grant.timed = table != NULL;
+    TRY(job_iterate(&iterator, job, grant, error));
     plim_status status = drain(&figures, job, iterator, seconds, error);
     finish(&figures, job, iterator, begin);
     if (table)
@@ -89,21 +84,14 @@ plim_status plim_job_bench_data(plim_data_figures *out, plim_job *job, plim_erro
 static plim_status explain(struct plim_job *job, double seconds, plim_error *error)
 {
     plim_data_figures figures = {0};
-    if (seconds > 0) {
-        TRY(job_data_prepare(job, error));
-        stage_table_fill(job->stages, job->train.dataset, job->train_grant);
+    TRY(seconds > 0 ? job_data_prepare(job, error) : job_data_plan(job, error));
+    stage_table_fill(job->stages, job->train.dataset, job->train_grant);
+    if (seconds > 0)
         TRY(run(&figures, job, seconds, job->stages, error));
-    } else {
-        TRY(job_data_plan(job, error));
-        stage_table_fill(job->stages, job->train.dataset, job->train_grant);
-    }
-    text_clear(&job->data_text);
-    text_clear(&job->data_json);
-    data_report_text(&job->data_text, job, &figures);
-    data_report_json(&job->data_json, job, &figures);
-    if (job->data_text.failed || job->data_json.failed)
-        return budget_refused(job->budget, TAG_PLANNER, 4096, error);
-    return PLIM_OK;
+    job_text_clear(&job->data_text);
+    data_report_text(&job->data_text.text, job, &figures);
+    data_report_json(&job->data_text.json, job, &figures);
+    return job_text_done(&job->data_text, error);
 }
 
 plim_status plim_job_explain_data(const char **text, const char **json, plim_job *job, double seconds,
@@ -116,8 +104,8 @@ plim_status plim_job_explain_data(const char **text, const char **json, plim_job
     plim_status status = seconds != seconds ? fail(error, PLIM_USAGE, "data explain: the seconds are not a number")
                                             : explain(job, seconds, error);
     if (status == PLIM_OK) {
-        *text = job->data_text.data;
-        *json = job->data_json.data;
+        *text = job->data_text.text.data;
+        *json = job->data_text.json.data;
     }
     return job_end(&call, status);
 }

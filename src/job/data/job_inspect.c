@@ -42,8 +42,7 @@ static plim_status look(struct inspection *self, plim_error *error)
     struct plim_job *job = self->job;
     struct iterator *iterator;
     struct batch *batch;
-    TRY(iterator_open(&iterator, job->train.dataset, job->budget, &job->scratch,
-                      dataset_least_grant(job->train.dataset), job->seed, 0, 0, error));
+    TRY(job_iterate(&iterator, job, dataset_least_grant(job->train.dataset), error));
     plim_status status = PLIM_OK;
     while (status == PLIM_OK && self->count < SHOWN_ELEMENTS) {
         status = iterator_next(&batch, iterator, error);
@@ -55,7 +54,7 @@ static plim_status look(struct inspection *self, plim_error *error)
     return status;
 }
 
-/* ---- telling ---- */
+/* ---- printing ---- */
 
 static const char *source_name(const struct plim_job *job)
 {
@@ -84,7 +83,7 @@ static void classes_text(struct text *out, const struct plim_job *job)
     text_release(&names);
 }
 
-static void tell_text(struct text *out, const struct inspection *self)
+static void inspection_text(struct text *out, const struct inspection *self)
 {
     const struct plim_job *job = self->job;
     char count[32], size[16];
@@ -114,7 +113,7 @@ static void tell_text(struct text *out, const struct inspection *self)
         text_add(out, "  record 0 is an Example: features: %s\n", self->features.data);
 }
 
-static void tell_json(struct text *out, const struct inspection *self)
+static void inspection_json(struct text *out, const struct inspection *self)
 {
     struct json_writer json;
     const struct plim_job *job = self->job;
@@ -144,14 +143,13 @@ static plim_status inspect(struct inspection *self, plim_error *error)
     TRY(job_data_prepare(job, error));
     TRY(job_samples(&self->spec, job, error));
     TRY(look(self, error));
-    text_clear(&job->data_text);
-    text_clear(&job->data_json);
-    tell_text(&job->data_text, self);
-    tell_json(&job->data_json, self);
-    bool failed = job->data_text.failed || job->data_json.failed || self->features.failed;
+    job_text_clear(&job->data_text);
+    inspection_text(&job->data_text.text, self);
+    inspection_json(&job->data_text.json, self);
     for (int i = 0; i < SHOWN_ELEMENTS; i++)
-        failed |= self->elements[i].failed;
-    return failed ? budget_refused(job->budget, TAG_PLANNER, 4096, error) : PLIM_OK;
+        job->data_text.text.failed |= self->elements[i].failed;
+    job->data_text.text.failed |= self->features.failed;
+    return job_text_done(&job->data_text, error);
 }
 
 plim_status plim_job_inspect_data(const char **text, const char **json, plim_job *job, plim_error *error)
@@ -170,7 +168,7 @@ plim_status plim_job_inspect_data(const char **text, const char **json, plim_job
         text_release(&self.elements[i]);
     if (status != PLIM_OK)
         return job_end(&call, place(error, status, job->path));
-    *text = job->data_text.data;
-    *json = job->data_json.data;
+    *text = job->data_text.text.data;
+    *json = job->data_text.json.data;
     return job_end(&call, PLIM_OK);
 }

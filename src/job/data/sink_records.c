@@ -13,7 +13,7 @@ struct sink {
     struct record_writer *writer;
     bool raw; /* one column of strings named "record": TFRecord's own */
     struct spec spec;
-    struct room room;
+    struct value_buffer values;
 };
 
 #define VARINT_BYTES ((uint64_t)10) /* of one value at most */
@@ -30,8 +30,8 @@ static uint64_t room_for(const struct sink_plan *plan)
         bytes = add_most(bytes, mul_u64(&longest, values, VARINT_BYTES + 2) ? longest : UINT64_MAX);
         bytes = add_most(bytes, 192);
     }
-    uint64_t room = plan->room_bytes, most;
-    return add_most(bytes, !cells ? room : mul_u64(&most, room, VARINT_BYTES) ? most : UINT64_MAX);
+    uint64_t values = plan->value_bytes, most;
+    return add_most(bytes, !cells ? values : mul_u64(&most, values, VARINT_BYTES) ? most : UINT64_MAX);
 }
 
 static enum record_packing packing_of(const char *path)
@@ -54,7 +54,7 @@ static void records_close(struct sink *sink)
 static plim_status records_open(struct sink **out, struct budget *budget, const char *path,
                                 const struct sink_plan *plan, plim_error *error)
 {
-    uint64_t head = round_up(sizeof(struct sink), 64), room = room_for(plan), bytes = add_most(head, room);
+    uint64_t head = round_up(sizeof(struct sink), 64), values = room_for(plan), bytes = add_most(head, values);
     struct sink *sink = bytes == UINT64_MAX ? NULL : budget_take(budget, TAG_FORMATS, bytes);
     if (!sink)
         return budget_refused(budget, TAG_FORMATS, bytes, error);
@@ -64,7 +64,7 @@ static plim_status records_open(struct sink **out, struct budget *budget, const 
     const struct column *first = &sink->spec.column[0];
     sink->raw = sink->spec.column_count == 1 && strcmp(first->name, "record") == 0 && first->type == TYPE_STRING &&
                 first->shape.rank == 0;
-    room_init(&sink->room, (uint8_t *)sink + head, room);
+    value_buffer_init(&sink->values, (uint8_t *)sink + head, values);
     plim_status status = record_writer_open(&sink->writer, budget, path, packing_of(path), error);
     if (status == PLIM_OK)
         *out = sink;
@@ -86,12 +86,12 @@ static plim_status add_example(struct sink *sink, void *const *row, plim_error *
             .count = value_count(column, row[c]),
         };
     }
-    room_empty(&sink->room);
-    TRY(example_write(&record, columns, sink->spec.column_count, &sink->room, error));
+    value_buffer_empty(&sink->values);
+    TRY(example_write(&record, columns, sink->spec.column_count, &sink->values, error));
     if (!record.data)
         return fail(error, PLIM_OVER_BUDGET, "element %lld needs %llu bytes as an Example, there are %llu",
-                    (long long)record_writer_count(sink->writer), (unsigned long long)sink->room.wanted,
-                    (unsigned long long)sink->room.capacity);
+                    (long long)record_writer_count(sink->writer), (unsigned long long)sink->values.wanted,
+                    (unsigned long long)sink->values.capacity);
     return record_writer_add(sink->writer, record.data, record.bytes, error);
 }
 

@@ -22,7 +22,7 @@ static bool says_nothing(const struct yaml *node)
                  {"ragged", "false"}, {"optional", "false"},     {"autocast", "true"}};
     if (node_is_null(node))
         return strcmp(node->key, "merge_mode") != 0; /* its null is no default */
-    for (int i = 0; i < LENGTH(words); i++)
+    for (int i = 0; i < COUNT(words); i++)
         if (node->kind == YAML_SCALAR && strcmp(node->key, words[i].word) == 0 &&
             strcmp(node->text, words[i].value) == 0)
             return true;
@@ -111,7 +111,7 @@ static const struct {
 
 static bool is_brought(const char *module, const char *class)
 {
-    for (int i = 0; i < LENGTH(brought); i++)
+    for (int i = 0; i < COUNT(brought); i++)
         if (strcmp(module, brought[i].module) == 0 && strcmp(class, brought[i].class) == 0)
             return true;
     return false;
@@ -327,7 +327,7 @@ static plim_status add_model_words(const struct translation *t, struct yaml *mod
 {
     static const char *const words[] = {"name", "trainable"};
     struct yaml *value = NULL;
-    for (int i = 0; i < LENGTH(words); i++) {
+    for (int i = 0; i < COUNT(words); i++) {
         const struct yaml *word = yaml_get(config, words[i]);
         if (node_is_null(word))
             continue;
@@ -383,7 +383,7 @@ static plim_status translate_compiled(struct yaml **out, const struct translatio
     if (!config || config->kind != YAML_MAP)
         return PLIM_OK;
     TRY(node_make(out, t, YAML_MAP, config));
-    for (int i = 0; i < LENGTH(words); i++) {
+    for (int i = 0; i < COUNT(words); i++) {
         const struct yaml *word = yaml_get(config, words[i]);
         if (node_is_null(word))
             continue;

@@ -2,15 +2,14 @@
    name anew at each place that mentions it would take squares of their length. */
 #include <string.h>
 
+#include "base/numbers/hash.h"
 #include "model/keras/keras_nodes.h"
 
 #define LEAST_SLOTS 64 /* a power of two */
 
 static uint64_t hash_of(const char *name)
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (const char *at = name; *at; at++)
-        hash = (hash ^ (uint8_t)*at) * 1099511628211u;
+    uint64_t hash = fnv1a_text(name);
     return hash ^ hash >> 32;
 }
 

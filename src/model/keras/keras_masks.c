@@ -19,7 +19,7 @@ bool is_mask_op(const struct yaml *object)
     const char *class = class_word(object), *module = class ? node_word(yaml_get(object, "module")) : NULL;
     if (!module || strncmp(module, "keras.src.ops.", 14) != 0)
         return false;
-    for (int i = 0; i < LENGTH(classes); i++)
+    for (int i = 0; i < COUNT(classes); i++)
         if (strcmp(class, classes[i]) == 0)
             return true;
     return false;

@@ -47,7 +47,7 @@ static bool is_usual(const char *op, const struct yaml *word)
         {"resize", "fill_mode", NULL},
         {"resize", "fill_value", NULL},
     };
-    for (int i = 0; i < LENGTH(usual); i++)
+    for (int i = 0; i < COUNT(usual); i++)
         if (strcmp(op, usual[i].op) == 0 && strcmp(word->key, usual[i].word) == 0 &&
             (!usual[i].value || (word->text && strcmp(word->text, usual[i].value) == 0)))
             return true;
@@ -59,7 +59,7 @@ static bool takes_all_axes(const char *op, const struct yaml *word)
 {
     static const char *const ops[] = {"argmax", "argmin", "cumsum",          "flip",     "repeat", "roll",
                                       "take",   "gather", "take_along_axis", "transpose"};
-    for (int i = 0; i < LENGTH(ops); i++)
+    for (int i = 0; i < COUNT(ops); i++)
         if (strcmp(op, ops[i]) == 0)
             return strcmp(word->key, "axis") == 0 || strcmp(word->key, "axes") == 0;
     return false;

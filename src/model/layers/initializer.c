@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/numbers/hash.h"
 #include "base/numbers/random.h"
 #include "model/layers/layer_options.h"
 
@@ -39,136 +40,97 @@ static const struct initializer_word words[] = {
 
 static const char *const keras_words[] = {"stft"};
 
+static const char *const modes[] = {"fan_in", "fan_out", "fan_avg"}; /* enum fans */
+static const char *const distributions[] = {"truncated_normal", "untruncated_normal", "uniform", "normal"}; /* spread */
+#define NORMAL 3 /* Keras's other word for truncated_normal */
+
 struct arguments {
-    double value, minval, maxval, mean, stddev, scale, gain;
-    const char *mode, *distribution;
-    const struct yaml *seed; /* the job's own counts */
+    double value; /* a constant, a deviation, a scale or a gain */
+    double minval, maxval, mean;
+    int mode, distribution;
 };
 
-#define AT(field) offsetof(struct arguments, field)
+#define TO(field) .offset = offsetof(struct arguments, field)
 static const struct {
     enum initializer_kind kind;
-    struct setting setting;
-} argument_words[] = {
-    {INITIAL_CONSTANT, {"value", SETTING_NUMBER, AT(value), 0}},
-    {INITIAL_UNIFORM, {"minval", SETTING_NUMBER, AT(minval), 0}},
-    {INITIAL_UNIFORM, {"maxval", SETTING_NUMBER, AT(maxval), 0}},
-    {INITIAL_NORMAL, {"mean", SETTING_NUMBER, AT(mean), 0}},
-    {INITIAL_NORMAL, {"stddev", SETTING_NUMBER, AT(stddev), 0}},
-    {INITIAL_TRUNCATED_NORMAL, {"mean", SETTING_NUMBER, AT(mean), 0}},
-    {INITIAL_TRUNCATED_NORMAL, {"stddev", SETTING_NUMBER, AT(stddev), 0}},
-    {INITIAL_SCALED, {"scale", SETTING_NUMBER, AT(scale), 0}},
-    {INITIAL_SCALED, {"mode", SETTING_WORD, AT(mode), 0}},
-    {INITIAL_SCALED, {"distribution", SETTING_WORD, AT(distribution), 0}},
-    {INITIAL_ORTHOGONAL, {"gain", SETTING_NUMBER, AT(gain), 0}},
-    {INITIAL_IDENTITY, {"gain", SETTING_NUMBER, AT(gain), 0}},
+    struct model_option option;
+} argument_options[] = {
+    {INITIAL_CONSTANT, {"value", option_number, TO(value)}},
+    {INITIAL_UNIFORM, {"minval", option_number, TO(minval)}},
+    {INITIAL_UNIFORM, {"maxval", option_number, TO(maxval)}},
+    {INITIAL_NORMAL, {"mean", option_number, TO(mean)}},
+    {INITIAL_NORMAL, {"stddev", option_number, TO(value)}},
+    {INITIAL_TRUNCATED_NORMAL, {"mean", option_number, TO(mean)}},
+    {INITIAL_TRUNCATED_NORMAL, {"stddev", option_number, TO(value)}},
+    {INITIAL_SCALED, {"scale", option_number, TO(value)}},
+    {INITIAL_SCALED, {"mode", option_choice, TO(mode), .with = CHOICES(modes)}},
+    {INITIAL_SCALED, {"distribution", option_choice, TO(distribution), .with = CHOICES(distributions)}},
+    {INITIAL_ORTHOGONAL, {"gain", option_number, TO(value)}},
+    {INITIAL_IDENTITY, {"gain", option_number, TO(value)}},
 };
 
-/* The words of this kind, and seed. */
-static int settings_of(struct setting *out, enum initializer_kind kind)
+/* Those of this kind, and seed: the job's own counts. */
+static int options_of(struct model_option *out, enum initializer_kind kind)
 {
     int count = 0;
-    for (int i = 0; i < LENGTH(argument_words); i++)
-        if (argument_words[i].kind == kind)
-            out[count++] = argument_words[i].setting;
-    out[count++] = (struct setting){"seed", SETTING_NODE, AT(seed), 0};
+    for (int i = 0; i < COUNT(argument_options); i++)
+        if (argument_options[i].kind == kind)
+            out[count++] = argument_options[i].option;
+    out[count++] = (struct model_option){.word = "seed"};
     return count;
-}
-
-static plim_status choose(int *out, const char *what, const char *word, const char *const *offered, int count,
-                          const char *where, plim_error *error)
-{
-    for (int i = 0; word && i < count; i++)
-        if (same_word(word, offered[i])) {
-            *out = i;
-            return PLIM_OK;
-        }
-    return word ? option_unknown(what, word, where, offered, count, NULL, 0, error) : PLIM_OK;
-}
-
-static plim_status take_arguments(struct initializer *out, const struct arguments *a, const char *where,
-                                  plim_error *error)
-{
-    static const char *const modes[] = {"fan_in", "fan_out", "fan_avg"};
-    static const char *const distributions[] = {"truncated_normal", "untruncated_normal", "uniform", "normal"};
-    int fans = (int)out->fans, spread = (int)out->spread;
-    TRY(choose(&fans, "mode", a->mode, modes, LENGTH(modes), where, error));
-    TRY(choose(&spread, "distribution", a->distribution, distributions, LENGTH(distributions), where, error));
-    out->fans = (enum fans)fans;
-    out->spread = spread == 3 ? SPREAD_TRUNCATED : (enum spread)spread; /* Keras's other word for it */
-    switch (out->kind) {
-    case INITIAL_CONSTANT:
-        out->value = a->value;
-        break;
-    case INITIAL_UNIFORM:
-        out->value = (a->maxval - a->minval) / 2;
-        out->center = (a->maxval + a->minval) / 2;
-        break;
-    case INITIAL_NORMAL:
-    case INITIAL_TRUNCATED_NORMAL:
-        out->value = a->stddev;
-        out->center = a->mean;
-        break;
-    case INITIAL_SCALED:
-        out->value = a->scale;
-        break;
-    default:
-        out->value = a->gain;
-    }
-    bool good = isfinite(out->value) && (out->kind != INITIAL_SCALED || out->value > 0);
-    return good ? PLIM_OK : fail_at(error, PLIM_BAD_JOB, where, "an initializer's scale must be more than 0");
 }
 
 /* `constant: 0.5`, `Constant: {value: 0.5}`, `RandomUniform: {minval: -0.1, maxval: 0.1}`. */
 static plim_status read_arguments(struct initializer *out, const char *job, const struct yaml *node, plim_error *error)
 {
-    struct setting settings[LENGTH(argument_words) + 1];
+    struct model_option options[COUNT(argument_options) + 1];
     struct arguments a = {.value = out->value,
                           .minval = -out->value,
                           .maxval = out->value,
-                          .stddev = out->value,
-                          .scale = out->value,
-                          .gain = out->value};
-    char where[256];
-    if (!node || (node->kind == YAML_SCALAR && node->is_null))
+                          .mode = (int)out->fans,
+                          .distribution = (int)out->spread};
+    if (yaml_absent(node))
         return PLIM_OK;
-    yaml_place(where, job, node);
-    int count = settings_of(settings, out->kind);
+    const struct option_place at = {node->key, job, node, NULL};
+    int count = options_of(options, out->kind);
     if (node->kind == YAML_SCALAR && count < 2)
-        return fail_at(error, PLIM_BAD_JOB, where, "arguments of %s: it takes none", node->key);
+        return yaml_fail(error, PLIM_BAD_JOB, job, node, "arguments of %s: it takes none", node->key);
     if (node->kind == YAML_SCALAR)
-        TRY(setting_value((char *)&a + settings[0].offset, &settings[0], job, node, error));
+        TRY(options[0].read((char *)&a + options[0].offset, &options[0], &at, node, error));
     else
-        TRY(settings_read(&a, settings, count, job, node, error));
-    return count > 1 ? take_arguments(out, &a, where, error) : PLIM_OK;
+        TRY(options_read(&a, options, count, &at, error));
+    bool uniform = out->kind == INITIAL_UNIFORM;
+    out->fans = (enum fans)a.mode;
+    out->spread = a.distribution == NORMAL ? SPREAD_TRUNCATED : (enum spread)a.distribution;
+    out->value = uniform ? (a.maxval - a.minval) / 2 : a.value;
+    out->center = uniform ? (a.maxval + a.minval) / 2 : a.mean;
+    if (!isfinite(out->value) || (out->kind == INITIAL_SCALED && out->value <= 0))
+        return yaml_fail(error, PLIM_BAD_JOB, job, node, "an initializer's scale must be more than 0");
+    return PLIM_OK;
 }
 
-plim_status option_initializer(struct initializer *out, const struct layer *layer, const char *word,
-                               const struct yaml *node, plim_error *error)
+OPTION_READER(option_initializer)
 {
-    return initializer_read(out, layer->model->job, word, node, error);
+    return initializer_read(out, at->job, option->word, node, error);
 }
 
 plim_status initializer_read(struct initializer *out, const char *job, const char *word, const struct yaml *node,
                              plim_error *error)
 {
-    const char *names[LENGTH(words)];
+    const char *names[COUNT(words)], *name;
+    const struct yaml *arguments;
     char where[256];
-    if (!node || (node->kind == YAML_SCALAR && node->is_null))
+    int found;
+    if (yaml_absent(node))
         return PLIM_OK;
-    const struct yaml *arguments = node->kind == YAML_MAP && node->count == 1 ? node->first : NULL;
-    const char *name = arguments ? arguments->key : node->text;
     yaml_place(where, job, node);
-    if (!arguments && node->kind != YAML_SCALAR)
+    if (!named_node(&name, &arguments, node))
         return fail_at(error, PLIM_BAD_JOB, where, "%s: expected an initializer's name", word);
-    for (int i = 0; i < LENGTH(words); i++) {
+    for (int i = 0; i < COUNT(words); i++)
         names[i] = words[i].name;
-        if (same_word(name, words[i].name)) {
-            *out = words[i].is;
-            return read_arguments(out, job, arguments, error);
-        }
-    }
-    return option_unknown("initializer", name, where, names, LENGTH(names), keras_words, LENGTH(keras_words), error);
+    TRY(choose_word(&found, "initializer", name, CHOICES_OF(names, keras_words), where, error));
+    *out = words[found].is;
+    return read_arguments(out, job, arguments, error);
 }
 
 /* ---- numbers ---- */
@@ -176,14 +138,6 @@ plim_status initializer_read(struct initializer *out, const char *job, const cha
 struct stream {
     uint64_t seed, name;
 };
-
-static uint64_t name_hash(const char *name)
-{
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (; *name; name++)
-        hash = (hash ^ (uint8_t)*name) * 1099511628211u;
-    return hash;
-}
 
 static void fill_uniform(void *data, enum type type, int64_t count, double limit, double center, struct stream stream)
 {
@@ -297,7 +251,7 @@ static void fill_identity(void *data, enum type type, int64_t count, const struc
 void initializer_fill(void *data, enum type type, int64_t count, const struct initializer *initializer, uint64_t seed,
                       const char *name)
 {
-    struct stream stream = {seed, name_hash(name)};
+    struct stream stream = {seed, fnv1a_text(name)};
     double in = (double)initializer->fan_in, fans = in + (double)initializer->fan_out;
     switch (initializer->kind) {
     case INITIAL_ZEROS:

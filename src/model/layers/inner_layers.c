@@ -3,6 +3,7 @@
    NEEDSWORK: models of several inputs or outputs. */
 #include "model/layers/inner_layers.h"
 
+#include "base/numbers/hash.h"
 #include "model/model_scope.h"
 
 static plim_status refuse(struct layer *outer, plim_status status, const struct yaml *at, const char *what,
@@ -134,13 +135,13 @@ struct tensor *inner_layers_build(const struct inner_layers *inner, struct graph
     struct build *build = graph->build;
     struct inner_now *around = build->inner_now; /* where the outer layer lies inside another itself */
     struct inner_now now = {.use = inner->use, .feed = {.tensor = x}};
-    uint64_t before = around ? around->number : 14695981039346656037u; /* FNV-1a, of words */
+    uint64_t before = around ? around->number : FNV1A_START;
     if (x)
         check_inputs(graph, inner, &now, true);
     build->inner_now = &now;
     for (int i = 0; i < inner->use_count && !graph->failed; i++) {
         now.now = &inner->use[i];
-        now.number = (before ^ (uint64_t)(step * inner->use_count + i)) * 1099511628211u;
+        now.number = fnv1a_step(before, (uint64_t)(step * inner->use_count + i));
         build_use(graph, &now);
     }
     build->inner_now = around;

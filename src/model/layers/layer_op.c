@@ -15,11 +15,9 @@ struct op_layer {
     const struct yaml *arguments;
 };
 
-#define AT(field) offsetof(struct op_layer, field)
-static const struct setting settings[] = {
-    {"op", SETTING_WORD, AT(op), 0},
-    {"arguments", SETTING_NODE, AT(arguments), 0},
-    LAYER_WORDS,
+static const struct model_option op_options[] = {
+    {"op", option_text, .offset = offsetof(struct op_layer, op), .required = true},
+    {"arguments", option_node, .offset = offsetof(struct op_layer, arguments)},
 };
 
 #define MOST_PARTS 64
@@ -45,7 +43,7 @@ static plim_status check_words(const struct layer *layer, plim_error *error)
     layer_place(where, layer);
     for (const struct yaml *at = map && map->kind == YAML_MAP ? map->first : NULL; at; at = at->next)
         if (strcmp(at->key, words[0]) != 0 && strcmp(at->key, words[1]) != 0)
-            return option_unknown("argument of split", at->key, where, words, LENGTH(words), NULL, 0, error);
+            return option_unknown("argument of split", at->key, where, words, COUNT(words), NULL, 0, error);
     return PLIM_OK;
 }
 
@@ -54,18 +52,15 @@ static plim_status read_parts(struct layer *layer, plim_error *error)
 {
     const struct op_layer *options = layer->options;
     const struct yaml *node = parts_of(options);
-    char where[256];
     int64_t parts = 0;
     TRY(check_words(layer, error));
-    layer_place(where, layer);
     if (node && node->kind == YAML_LIST)
         parts = node->count + 1;
     else if (!node || !node->text || !setting_whole(&parts, node->text))
         parts = 0;
     if (parts < 1 || parts > MOST_PARTS)
         return hint(error,
-                    fail_at(error, PLIM_BAD_JOB, where, "%s: split: indices_or_sections is 1 to %d parts",
-                            layer->type->name, MOST_PARTS),
+                    layer_fail(layer, error, PLIM_BAD_JOB, "split: indices_or_sections is 1 to %d parts", MOST_PARTS),
                     "Op: {op: split, arguments: {indices_or_sections: 2, axis: -1}}");
     layer->outputs = parts > 1 ? (int)parts : 0;
     return PLIM_OK;
@@ -90,14 +85,11 @@ static plim_status check_arrays(const struct layer *layer, plim_error *error)
     return status;
 }
 
-static plim_status op_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static plim_status op_check(struct layer *layer, plim_error *error)
 {
     struct op_layer *options = layer->options;
     struct arena *arena = &layer->model->arena;
     struct yaml *copy = NULL;
-    TRY(layer_read(layer, settings, LENGTH(settings), yaml, error));
-    if (!options->op)
-        return layer_missing(layer, "op", "Op: {op: mean, arguments: {axis: 1}}", error);
     if (!(options->op = arena_string(arena, options->op)))
         return arena_refused(arena, error);
     if (options->arguments)
@@ -182,6 +174,8 @@ const struct layer_type layer_op = {
     .any_type = true,
     .keeps_type = true,
     .options_bytes = sizeof(struct op_layer),
-    .read = op_read,
+    OPTIONS(op_options),
+    .example = "Op: {op: mean, arguments: {axis: 1}}",
+    .check = op_check,
     .merge = op_merge,
 };

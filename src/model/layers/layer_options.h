@@ -1,78 +1,77 @@
-/* layer_options.h - what the readers of layers' options share.
-
-   A layer's table is one of settings (base/text/settings.h); values with a
-   grammar of their own (pairs, initializers, activations) are taken as nodes
-   and read by the functions below. */
+/* layer_options.h - what layers share: readers of options (option_table.h), and checks when a graph is built. */
 #ifndef MODEL_LAYERS_LAYER_OPTIONS_H
 #define MODEL_LAYERS_LAYER_OPTIONS_H
 
-#include "base/text/settings.h"
 #include "model/build.h"
+#include "model/option_table.h"
 #include "ops/elementwise/elementwise.h"
 
 #define LAYER(name) extern const struct layer_type layer_##name;
 #include "model/layers/layers.def"
 #undef LAYER
 
-/* Words that every layer takes: the first member of its options. */
+/* Options that every layer has: the first member of its options. */
 struct layer_words {
     const char *name;
     const struct yaml *dtype, *inputs;
     bool trainable;
 };
-#define LAYER_WORDS                                                                                                    \
-    {"name", SETTING_WORD, offsetof(struct layer_words, name), 0},                                                     \
-        {"dtype", SETTING_NODE, offsetof(struct layer_words, dtype), 0},                                               \
-        {"inputs", SETTING_NODE, offsetof(struct layer_words, inputs), 0},                                             \
+
+#define MOST_EXTENT INT32_MAX /* of one axis: products of a few of them are checked by the graph */
+
+/* The field is: */
+option_reader option_extent;       /* int64_t, from `least` to MOST_EXTENT */
+option_reader option_positive;     /* double above 0 */
+option_reader option_not_negative; /* double */
+option_reader option_rate;         /* double in [0, 1) */
+option_reader option_padding;      /* bool: "same", not "valid" */
+option_reader option_axes;         /* int64_t[axes of the layer's type]: one number for all, or one for each */
+
+#define DATA_FORMAT                                                                                                    \
     {                                                                                                                  \
-        "trainable", SETTING_BOOL, offsetof(struct layer_words, trainable), 0                                          \
+        "data_format", option_only, .with = "channels_last"                                                            \
+    }
+/* Of layers with a kernel and a bias: the fields kernel and bias, by the file's TO. */
+#define KERNEL_AND_BIAS                                                                                                \
+    {"kernel_initializer", option_initializer, TO(kernel)}, {"bias_initializer", option_initializer, TO(bias)},        \
+        {.word = "kernel_regularizer"}, {.word = "bias_regularizer"}, {.word = "activity_regularizer"},                \
+        {.word = "kernel_constraint"},                                                                                 \
+    {                                                                                                                  \
+        .word = "bias_constraint"                                                                                      \
     }
 
-/* Of layers with a kernel and a bias: the fields kernel_word and bias_word, by the file's AT. */
-#define KERNEL_AND_BIAS_WORDS                                                                                          \
-    {"kernel_initializer", SETTING_NODE, AT(kernel_word), 0}, {"bias_initializer", SETTING_NODE, AT(bias_word), 0},    \
-        {"kernel_regularizer", SETTING_ELSEWHERE, 0, 0}, {"bias_regularizer", SETTING_ELSEWHERE, 0, 0},                \
-        {"activity_regularizer", SETTING_ELSEWHERE, 0, 0}, {"kernel_constraint", SETTING_ELSEWHERE, 0, 0},             \
+/* Of layers with a factor and an offset that are learned: the fields gamma, beta, scale and center, by the file's TO. */
+#define SCALE_AND_CENTER                                                                                               \
+    {"center", option_flag, TO(center)}, {"scale", option_flag, TO(scale)},                                            \
+        {"beta_initializer", option_initializer, TO(beta)}, {"gamma_initializer", option_initializer, TO(gamma)},      \
+        {.word = "beta_regularizer"}, {.word = "gamma_regularizer"}, {.word = "beta_constraint"},                      \
     {                                                                                                                  \
-        "bias_constraint", SETTING_ELSEWHERE, 0, 0                                                                     \
+        .word = "gamma_constraint"                                                                                     \
     }
 
-#define LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define MOST_EXTENT   INT32_MAX /* of one axis: products of a few of them are checked by the graph */
+/* ---- layers ---- */
 
-/* A map by its words; a scalar or a list of scalars is the first setting, or the inputs of a layer that merges. */
-plim_status layer_read(struct layer *layer, const struct setting *settings, int count, const struct yaml *yaml,
-                       plim_error *error);
-/* "Dense: 'units' is missing", with an example to add. */
-plim_status layer_missing(const struct layer *layer, const char *word, const char *example, plim_error *error);
+/* The options of a layer by its type's table. A scalar, or a list of scalars, is the first option; of a layer that
+   merges it is its inputs. */
+plim_status layer_read(struct layer *layer, const struct yaml *yaml, plim_error *error);
+/* PLIM_BAD_JOB "Dense: 'units' is missing", with the type's example to add. */
+plim_status layer_missing(const struct layer *layer, const char *word, plim_error *error);
+/* fail_at with the place of the layer; its type's name stands before the message. */
+__attribute__((format(printf, 4, 5)))
+plim_status(layer_fail)(const struct layer *layer, plim_error *error, plim_status code, const char *format, ...);
+#define layer_fail(layer, error, code, ...) KNOWN_CODE((layer_fail)(layer, error, code, __VA_ARGS__), code)
 
-/* PLIM_BAD_JOB when an extent is larger than MOST_EXTENT. */
-plim_status option_extent(const struct layer *layer, const char *word, int64_t extent, plim_error *error);
-
-/* PLIM_BAD_JOB when a number that something is divided by is not above 0. */
-plim_status option_positive(const struct layer *layer, const char *word, double value, plim_error *error);
-
+/* For build: fails with "NAME: message SHAPE", where the shape is x's. Returns NULL. */
+__attribute__((format(printf, 4, 5))) struct tensor *layer_misfit(const struct layer *layer, struct graph *graph,
+                                                                  const struct tensor *x, const char *format, ...);
 /* For build: x has a last axis besides the batch, and `axis` (from the end when below 0) is that one. */
 bool layer_last_axis(const struct layer *layer, struct graph *graph, const struct tensor *x, int64_t axis);
-
-/* Each leaves *out alone when node is NULL (the word is absent). */
-/* A whole number of at least `least`, or one for each of `axes` axes. */
-plim_status option_axes(int64_t *out, int axes, int64_t least, const struct layer *layer, const char *word,
-                        const struct yaml *node, plim_error *error);
-plim_status option_padding(bool *same, const struct layer *layer, const struct yaml *node, plim_error *error);
-plim_status option_initializer(struct initializer *out, const struct layer *layer, const char *word,
-                               const struct yaml *node, plim_error *error);
-/* Words that Keras has and we have only the default of: anything else is
-   PLIM_UNSUPPORTED. `only` is a word, a number, or "null". */
-plim_status option_default(const char *owner, const char *job, const char *word, const char *only,
-                           const struct yaml *node, plim_error *error);
-
-/* Looks a word up as Keras does: GlorotUniform is glorot_uniform. */
-bool same_word(const char *a, const char *b);
-/* "unknown WHAT 'word'", the nearest right one; or PLIM_UNSUPPORTED when
-   Keras knows the word. */
-plim_status option_unknown(const char *what, const char *word, const char *where, const char *const *ours,
-                           int our_count, const char *const *keras, int keras_count, plim_error *error);
+/* For build: whether x has `rank` axes, batch and channels included; else the graph has failed. */
+bool layer_needs_rank(const struct layer *layer, struct graph *graph, const struct tensor *x, int rank);
+/* For build: the same for the axes of the layer's type: (batch, length, channels), (batch, height, width, channels). */
+bool has_spatial_axes(const struct layer *layer, struct graph *graph, const struct tensor *x);
+/* An axis as Keras counts: from the end below 0. 0 (the batch) and what is not there make the graph fail: -1. */
+int layer_axis(const struct layer *layer, struct graph *graph, const struct tensor *x, int64_t axis);
 
 /* layer_shape.c: what an Input layer says; an extent of -1 is any. */
 void input_spec(struct column_spec *out, const struct layer *layer);
@@ -85,8 +84,6 @@ struct activation_type {
     bool has_logits;                   /* the loss below takes what comes before it */
     enum loss_kind loss;
 };
-plim_status option_activation(const struct activation_type **out, const struct layer *layer, const struct yaml *node,
-                              plim_error *error);
 /* By Keras's word, or NULL; every word, for those who offer them. */
 const struct activation_type *activation_named(const char *name);
 const char *activation_name(int i);

@@ -22,44 +22,59 @@ static bool is_weight_option(const char *word)
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* `l2`, `{L2: 0.01}`, `{L2: {l2: 0.01}}`, and as files have it `{class_name: L2, config: {...}}`. */
-static const char *name_of(const struct yaml **arguments, const struct yaml *node)
+/* As named_node, and as files have it `{class_name: L2, config: {...}}`. */
+static bool name_of(const char **name, const struct yaml **arguments, const struct yaml *node)
 {
     const struct yaml *class = node->kind == YAML_MAP ? yaml_get(node, "class_name") : NULL;
-    *arguments = NULL;
-    if (class && class->kind == YAML_SCALAR) {
-        *arguments = yaml_get(node, "config");
-        return class->text;
-    }
-    if (node->kind == YAML_MAP && node->count == 1) {
-        *arguments = node->first;
-        return node->first->key;
-    }
-    return node->kind == YAML_SCALAR ? node->text : NULL;
+    if (!class || class->kind != YAML_SCALAR)
+        return named_node(name, arguments, node);
+    *arguments = yaml_get(node, "config");
+    *name = class->text;
+    return true;
 }
 
-struct option_words {
-    struct weight_option option;
-    const struct yaml *axis;
-};
-#define AT(field) offsetof(struct option_words, field)
+/* One axis, or several that follow one another. */
+static OPTION_READER(read_axis)
+{
+    struct weight_option *weight = out;
+    bool list = node->kind != YAML_SCALAR;
+    int64_t axis = 0;
+    if (list && !node->first)
+        return hint(error, yaml_fail(error, PLIM_BAD_JOB, at->job, node, "axis: there is none in it"), "axis: 0");
+    const struct yaml *first = list ? node->first : node;
+    for (const struct yaml *entry = first; entry; entry = list ? entry->next : NULL) {
+        TRY(option_whole(&axis, option, at, entry, error));
+        if (entry != first && axis - 1 != weight->axis_last)
+            return yaml_fail(error, PLIM_UNSUPPORTED, at->job, entry,
+                             "axis: only axes that follow one another are offered");
+        weight->axis_first = entry == first ? axis : weight->axis_first;
+        weight->axis_last = axis;
+    }
+    return PLIM_OK;
+}
+
+#define TO(field) .offset = offsetof(struct weight_option, field)
 #define L1                                                                                                             \
     {                                                                                                                  \
-        "l1", SETTING_NUMBER, AT(option.penalty.l1), 0                                                                 \
+        "l1", option_number, TO(penalty.l1)                                                                            \
     }
 #define L2                                                                                                             \
     {                                                                                                                  \
-        "l2", SETTING_NUMBER, AT(option.penalty.l2), 0                                                                 \
+        "l2", option_number, TO(penalty.l2)                                                                            \
+    }
+#define MAX_VALUE                                                                                                      \
+    {                                                                                                                  \
+        "max_value", option_number, TO(most)                                                                           \
     }
 #define AXIS                                                                                                           \
     {                                                                                                                  \
-        "axis", SETTING_NODE, AT(axis), 0                                                                              \
+        "axis", read_axis, TO(weight)                                                                                  \
     }
 
 static const struct option_word {
     const char *name, *alias;
     struct weight_option standard;
-    struct setting setting[4]; /* the first is what stands alone */
+    struct model_option option[4]; /* the first is what stands alone */
 } regularizers[] =
     {
         {"l1", NULL, {.penalty = {.l1 = 0.01}}, {L1}},
@@ -67,62 +82,26 @@ static const struct option_word {
         {"l1_l2", "l1l2", {.penalty = {0}}, {L1, L2}},
 },
   constraints[] = {
-      {"max_norm",
-       NULL,
-       {.constraint = CONSTRAINT_MAX_NORM, .most = 2},
-       {{"max_value", SETTING_NUMBER, AT(option.most), 0}, AXIS}},
+      {"max_norm", NULL, {.constraint = CONSTRAINT_MAX_NORM, .most = 2}, {MAX_VALUE, AXIS}},
       {"non_neg", "non_negative", {.constraint = CONSTRAINT_NON_NEG}, {{0}}},
       {"unit_norm", NULL, {.constraint = CONSTRAINT_UNIT_NORM}, {AXIS}},
       {"min_max_norm",
        NULL,
        {.constraint = CONSTRAINT_MIN_MAX_NORM, .most = 1, .rate = 1},
-       {{"min_value", SETTING_NUMBER, AT(option.least), 0},
-        {"max_value", SETTING_NUMBER, AT(option.most), 0},
-        {"rate", SETTING_NUMBER, AT(option.rate), 0},
-        AXIS}},
+       {{"min_value", option_number, TO(least)}, MAX_VALUE, {"rate", option_number, TO(rate)}, AXIS}},
 };
-
-/* One axis, or several that follow one another. */
-static plim_status read_axis(struct weight_option *out, const char *job, const struct yaml *node, plim_error *error)
-{
-    const struct setting whole = {"axis", SETTING_WHOLE, 0, 0};
-    char where[256];
-    int64_t axis = 0;
-    if (!node)
-        return PLIM_OK;
-    yaml_place(where, job, node);
-    if (node->kind != YAML_SCALAR && !node->first)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "axis: there is none in it"), "axis: 0");
-    if (node->kind == YAML_SCALAR) {
-        TRY(setting_value(&axis, &whole, job, node, error));
-        out->axis_first = out->axis_last = axis;
-        return PLIM_OK;
-    }
-    for (const struct yaml *entry = node->first; entry; entry = entry->next) {
-        TRY(setting_value(&axis, &whole, job, entry, error));
-        yaml_place(where, job, entry);
-        if (entry != node->first && axis - 1 != out->axis_last)
-            return fail_at(error, PLIM_UNSUPPORTED, where, "axis: only axes that follow one another are offered");
-        out->axis_first = entry == node->first ? axis : out->axis_first;
-        out->axis_last = axis;
-    }
-    return PLIM_OK;
-}
 
 static plim_status read_word(struct weight_option *out, const struct option_word *word, const char *job,
                              const struct yaml *arguments, plim_error *error)
 {
-    struct option_words given = {.option = word->standard};
+    const struct option_place at = {word->name, job, arguments, NULL};
     int count = 0;
-    while (count < LENGTH(word->setting) && word->setting[count].word)
+    while (count < COUNT(word->option) && word->option[count].word)
         count++;
+    *out = word->standard;
     if (arguments && arguments->kind == YAML_SCALAR && !arguments->is_null && count)
-        TRY(setting_value((char *)&given + word->setting[0].offset, &word->setting[0], job, arguments, error));
-    else if (arguments && arguments->kind == YAML_MAP)
-        TRY(settings_read(&given, word->setting, count, job, arguments, error));
-    TRY(read_axis(&given.option, job, given.axis, error));
-    *out = given.option;
-    return PLIM_OK;
+        return word->option[0].read((char *)out + word->option[0].offset, &word->option[0], &at, arguments, error);
+    return arguments && arguments->kind == YAML_MAP ? options_read(out, word->option, count, &at, error) : PLIM_OK;
 }
 
 static plim_status read_option(struct weight_option *out, const char *job, const struct yaml *node,
@@ -130,18 +109,18 @@ static plim_status read_option(struct weight_option *out, const char *job, const
 {
     static const char *const keras[] = {"orthogonal_regularizer", "orthogonal"};
     const struct yaml *arguments;
-    const char *names[8], *name = name_of(&arguments, node);
+    const char *names[8], *name;
     char where[256];
-    yaml_place(where, job, node);
-    if (!name)
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: expected a %s's name, or one with its arguments", node->key,
-                       what);
+    if (!name_of(&name, &arguments, node))
+        return yaml_fail(error, PLIM_BAD_JOB, job, node, "%s: expected a %s's name, or one with its arguments",
+                         node->key, what);
     for (int i = 0; i < count; i++) {
         names[i] = words[i].name;
         if (same_word(name, words[i].name) || (words[i].alias && same_word(name, words[i].alias)))
             return read_word(out, &words[i], job, arguments, error);
     }
-    return option_unknown(what, name, where, names, count, keras, LENGTH(keras), error);
+    yaml_place(where, job, node);
+    return option_unknown(what, name, where, names, count, keras, COUNT(keras), error);
 }
 
 static struct weight_option *option_of(struct layer *layer, const char *word, size_t length)
@@ -166,9 +145,9 @@ plim_status weight_options_read(struct layer *layer, const struct yaml *map, pli
         if (!is_weight_option(node->key) || (node->kind == YAML_SCALAR && node->is_null))
             continue;
         if (penalty)
-            TRY(read_option(&read, job, node, regularizers, LENGTH(regularizers), "regularizer", error));
+            TRY(read_option(&read, job, node, regularizers, COUNT(regularizers), "regularizer", error));
         else
-            TRY(read_option(&read, job, node, constraints, LENGTH(constraints), "constraint", error));
+            TRY(read_option(&read, job, node, constraints, COUNT(constraints), "constraint", error));
         size_t length = strlen(node->key) - strlen(penalty ? regularizer_end : constraint_end);
         struct weight_option *option = option_of(layer, node->key, length);
         if (!option)

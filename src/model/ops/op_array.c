@@ -196,7 +196,7 @@ plim_status array_read(struct array *out, struct arena *arena, const char *job, 
     int64_t at = 0;
     *out = (struct array){0};
     if (node->kind == YAML_MAP)
-        TRY(settings_read(&words, settings, LENGTH(settings), job, node, error));
+        TRY(settings_read(&words, settings, COUNT(settings), job, node, error));
     if (words.value->kind == YAML_MAP || (words.value->kind == YAML_SCALAR && words.value->is_null))
         return refuse(job, words.value, error, "a constant is a number or a list of numbers");
     out->type = words.dtype ? TYPE_F32 : type_of_list(words.value);

@@ -321,7 +321,7 @@ static bool pad_rule(enum axis_rule *out, const struct op_call *call)
     static const char *const modes[] = {"constant", "reflect", "symmetric"};
     static const enum axis_rule rules[] = {AXIS_PAD, AXIS_REFLECT, AXIS_SYMMETRIC};
     *out = AXIS_PAD;
-    for (int i = 0; i < LENGTH(modes); i++)
+    for (int i = 0; i < COUNT(modes); i++)
         if (call->arguments.word && strcmp(call->arguments.word, modes[i]) == 0) {
             *out = rules[i];
             return true;

@@ -33,7 +33,7 @@
 const struct op_word op_words[] = {
 #include "model/ops/op_words.def"
 };
-const int op_words_count = LENGTH(op_words);
+const int op_words_count = COUNT(op_words);
 
 static const struct op_word *find_word(const char *name)
 {
@@ -76,11 +76,11 @@ static plim_status unknown(const char *name, plim_error *error)
 {
     const char *names[512];
     int count = 0;
-    for (int i = 0; i < op_words_count && count < LENGTH(names); i++)
+    for (int i = 0; i < op_words_count && count < COUNT(names); i++)
         names[count++] = op_words[i].name;
-    for (int i = 0; i < activations_count && count < LENGTH(names); i++)
+    for (int i = 0; i < activations_count && count < COUNT(names); i++)
         names[count++] = activation_name(i);
-    for (int i = 0; i < losses_count && count < LENGTH(names); i++)
+    for (int i = 0; i < losses_count && count < COUNT(names); i++)
         names[count++] = loss_name(i);
     const char *near = text_nearest(name, names, (size_t)count);
     plim_status status = fail(error, PLIM_USAGE, "there is no op '%s'", name);
@@ -93,7 +93,7 @@ static plim_status read_arguments(struct op_arguments *out, const struct op_word
                                   const struct yaml *yaml, plim_error *error)
 {
     int count = 0;
-    while (count < LENGTH(word->argument) && word->argument[count].word)
+    while (count < COUNT(word->argument) && word->argument[count].word)
         count++;
     if (!yaml || (yaml->kind == YAML_SCALAR && yaml->is_null))
         return PLIM_OK;

@@ -254,7 +254,7 @@ plim_status compile_read(struct training *out, const struct model *model, struct
     struct reader reader = {out, model, arena, words->loss.job, error};
     const struct yaml *all[] = {words->loss.node, words->metrics.node, words->weighted_metrics.node,
                                 words->loss_weights.node, words->class_weight.node};
-    for (int i = 0; i < LENGTH(all) && !out->origin; i++)
+    for (int i = 0; i < COUNT(all) && !out->origin; i++)
         out->origin = all[i] ? yaml_origin(all[i]) : NULL;
     TRY(read_losses(&reader, words->loss.node));
     reader.job = words->loss_weights.job;

@@ -3,7 +3,7 @@
 #ifndef MODEL_TRAINING_LOSS_TYPES_H
 #define MODEL_TRAINING_LOSS_TYPES_H
 
-#include "base/text/settings.h"
+#include "model/option_table.h"
 #include "ops/loss/losses.h"
 
 /* Which activation's logits a loss takes, where the model ends with it. */
@@ -27,7 +27,7 @@ struct loss_type {
     bool sparse;               /* labels are class numbers */
     enum loss_formula formula; /* of the element, or */
     enum row_formula row;      /* of the row */
-    struct setting setting[7];
+    struct model_option option[7];
     /* The values of output x, one a row; `logits`: x comes before its activation. */
     struct tensor *(*values)(struct graph *graph, const struct loss *loss, struct tensor *x, struct tensor *label,
                              bool logits);

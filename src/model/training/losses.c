@@ -140,106 +140,104 @@ static struct tensor *row_values(struct graph *graph, const struct loss *loss, s
 
 /* ---- the table ---------------------------------------------------------- */
 
-struct loss_words {
-    struct loss loss;
-    const struct yaml *axis, *reduction, *ignore_class, *name, *dtype;
+static OPTION_READER(read_reduction)
+{
+    static const char *const words[] = {"sum_over_batch_size", "mean", "sum"};
+    static const char *const keras[] = {"none", "mean_with_sample_weight"};
+    char where[256];
+    int way;
+    yaml_place(where, at->job, node);
+    if (node->kind != YAML_SCALAR || node->is_null)
+        return fail_at(error, PLIM_BAD_JOB, where, "reduction: a step needs one number: sum_over_batch_size or sum");
+    TRY(choose_word(&way, option->word, node->text, CHOICES_OF(words, keras), where, error));
+    *(bool *)out = way == 2;
+    return PLIM_OK;
+}
+
+static OPTION_READER(read_ignored)
+{
+    struct loss *loss = out;
+    loss->ignores = true;
+    return option_number(&loss->ignored, option, at, node, error);
+}
+
+static OPTION_READER(read_smoothing)
+{
+    const double *smoothing = out;
+    TRY(option_number(out, option, at, node, error));
+    if (*smoothing < 0.0 || *smoothing > 1.0)
+        return yaml_fail(error, PLIM_BAD_JOB, at->job, at->map, "label_smoothing: must be between 0 and 1, got %g",
+                         *smoothing);
+    return PLIM_OK;
+}
+
+#define TO(field) .offset = offsetof(struct loss, field)
+#define LOGITS    "from_logits", option_flag, TO(from_logits)
+#define SMOOTHING "label_smoothing", read_smoothing, TO(smoothing)
+#define ALPHA     "alpha", option_number, TO(alpha)
+#define GAMMA     "gamma", option_number, TO(gamma)
+#define AXIS      "axis", option_only, .with = "-1"
+
+static const struct model_option common[] = {
+    {"reduction", read_reduction, TO(sums)},
+    {.word = "name"},
+    {"dtype", option_only, .with = "float32"},
 };
-#define AT(field) offsetof(struct loss_words, field)
-#define LOGITS                                                                                                         \
-    {                                                                                                                  \
-        "from_logits", SETTING_BOOL, AT(loss.from_logits), 0                                                           \
-    }
-#define SMOOTHING                                                                                                      \
-    {                                                                                                                  \
-        "label_smoothing", SETTING_NUMBER, AT(loss.smoothing), 0                                                       \
-    }
-#define ALPHA                                                                                                          \
-    {                                                                                                                  \
-        "alpha", SETTING_NUMBER, AT(loss.alpha), 0                                                                     \
-    }
-#define GAMMA                                                                                                          \
-    {                                                                                                                  \
-        "gamma", SETTING_NUMBER, AT(loss.gamma), 0                                                                     \
-    }
-#define AXIS                                                                                                           \
-    {                                                                                                                  \
-        "axis", SETTING_NODE, AT(axis), 0                                                                              \
-    }
-#define COMMON                                                                                                         \
-    {"reduction", SETTING_NODE, AT(reduction), 0}, {"name", SETTING_NODE, AT(name), 0},                                \
-    {                                                                                                                  \
-        "dtype", SETTING_NODE, AT(dtype), 0                                                                            \
-    }
-static const struct setting common[] = {COMMON};
 
 static const struct loss_type losses[] = {
     {.name = "sparse_categorical_crossentropy",
      .kind = LOSS_SOFTMAX,
      .sparse = true,
      .values = sparse_values,
-     .setting = {LOGITS, {"ignore_class", SETTING_NODE, AT(ignore_class), 0}, AXIS}},
+     .option = {{LOGITS}, {"ignore_class", read_ignored, TO(type), .nullable = true}, {AXIS}}},
     {.name = "binary_crossentropy",
      .alias = "bce",
      .kind = LOSS_BINARY,
      .values = binary_values,
-     .setting = {LOGITS, SMOOTHING, AXIS}},
+     .option = {{LOGITS}, {SMOOTHING}, {AXIS}}},
     {.name = "categorical_crossentropy",
      .kind = LOSS_SOFTMAX,
      .row = ROW_CATEGORICAL,
      .values = row_values,
-     .setting = {LOGITS, SMOOTHING, AXIS}},
+     .option = {{LOGITS}, {SMOOTHING}, {AXIS}}},
     {.name = "binary_focal_crossentropy",
-     .kind = LOSS_PLAIN,
      .formula = FORMULA_BINARY_FOCAL,
      .values = focal_values,
-     .setting = {{"apply_class_balancing", SETTING_BOOL, AT(loss.balances), 0}, ALPHA, GAMMA, LOGITS, SMOOTHING, AXIS}},
+     .option = {{"apply_class_balancing", option_flag, TO(balances)}, {ALPHA}, {GAMMA}, {LOGITS}, {SMOOTHING}, {AXIS}}},
     {.name = "categorical_focal_crossentropy",
-     .kind = LOSS_PLAIN,
      .row = ROW_CATEGORICAL_FOCAL,
      .values = row_values,
-     .setting = {ALPHA, GAMMA, LOGITS, SMOOTHING, AXIS}},
-    {.name = "mean_squared_error",
-     .alias = "mse",
-     .kind = LOSS_PLAIN,
-     .formula = FORMULA_SQUARED,
-     .values = element_values},
-    {.name = "mean_absolute_error",
-     .alias = "mae",
-     .kind = LOSS_PLAIN,
-     .formula = FORMULA_ABSOLUTE,
-     .values = element_values},
+     .option = {{ALPHA}, {GAMMA}, {LOGITS}, {SMOOTHING}, {AXIS}}},
+    {.name = "mean_squared_error", .alias = "mse", .formula = FORMULA_SQUARED, .values = element_values},
+    {.name = "mean_absolute_error", .alias = "mae", .formula = FORMULA_ABSOLUTE, .values = element_values},
     {.name = "mean_absolute_percentage_error",
      .alias = "mape",
-     .kind = LOSS_PLAIN,
      .formula = FORMULA_PERCENTAGE,
      .values = element_values},
     {.name = "mean_squared_logarithmic_error",
      .alias = "msle",
-     .kind = LOSS_PLAIN,
      .formula = FORMULA_LOGARITHMIC,
      .values = element_values},
     {.name = "huber",
-     .kind = LOSS_PLAIN,
      .formula = FORMULA_HUBER,
      .values = element_values,
-     .setting = {{"delta", SETTING_NUMBER, AT(loss.delta), 0}}},
-    {.name = "log_cosh", .kind = LOSS_PLAIN, .formula = FORMULA_LOG_COSH, .values = element_values},
-    {.name = "hinge", .kind = LOSS_PLAIN, .formula = FORMULA_HINGE, .values = hinge_values},
-    {.name = "squared_hinge", .kind = LOSS_PLAIN, .formula = FORMULA_SQUARED_HINGE, .values = hinge_values},
-    {.name = "categorical_hinge", .kind = LOSS_PLAIN, .row = ROW_CATEGORICAL_HINGE, .values = row_values},
+     .option = {{"delta", option_number, TO(delta)}}},
+    {.name = "log_cosh", .formula = FORMULA_LOG_COSH, .values = element_values},
+    {.name = "hinge", .formula = FORMULA_HINGE, .values = hinge_values},
+    {.name = "squared_hinge", .formula = FORMULA_SQUARED_HINGE, .values = hinge_values},
+    {.name = "categorical_hinge", .row = ROW_CATEGORICAL_HINGE, .values = row_values},
     {.name = "kl_divergence",
      .alias = "kld",
      .second_alias = "kullback_leibler_divergence",
-     .kind = LOSS_PLAIN,
      .formula = FORMULA_DIVERGENCE,
      .values = element_values},
-    {.name = "poisson", .kind = LOSS_PLAIN, .formula = FORMULA_POISSON, .values = element_values},
-    {.name = "cosine_similarity", .kind = LOSS_PLAIN, .row = ROW_COSINE, .values = row_values, .setting = {AXIS}},
+    {.name = "poisson", .formula = FORMULA_POISSON, .values = element_values},
+    {.name = "cosine_similarity", .row = ROW_COSINE, .values = row_values, .option = {{AXIS}}},
 };
 
 static const char *const keras_losses[] = {"ctc", "dice", "tversky", "circle", "categorical_generalized_cross_entropy"};
 
-const int losses_count = LENGTH(losses);
+const int losses_count = COUNT(losses);
 
 const char *loss_name(int i)
 {
@@ -248,7 +246,7 @@ const char *loss_name(int i)
 
 const struct loss_type *loss_named(const char *name)
 {
-    for (int i = 0; i < LENGTH(losses); i++)
+    for (int i = 0; i < COUNT(losses); i++)
         if (same_word(name, losses[i].name) || (losses[i].alias && same_word(name, losses[i].alias)) ||
             (losses[i].second_alias && same_word(name, losses[i].second_alias)))
             return &losses[i];
@@ -264,73 +262,40 @@ void loss_standards(struct loss *out)
     out->gamma = 2.0;
 }
 
-static plim_status read_reduction(struct loss *out, const char *job, const struct yaml *node, plim_error *error)
-{
-    static const char *const words[] = {"sum_over_batch_size", "mean", "sum"};
-    static const char *const keras[] = {"none", "mean_with_sample_weight"};
-    char where[256];
-    if (!node)
-        return PLIM_OK;
-    yaml_place(where, job, node);
-    if (node->kind != YAML_SCALAR || node->is_null)
-        return fail_at(error, PLIM_BAD_JOB, where, "reduction: a step needs one number: sum_over_batch_size or sum");
-    for (int i = 0; i < LENGTH(words); i++)
-        if (same_word(node->text, words[i])) {
-            out->sums = i == 2;
-            return PLIM_OK;
-        }
-    return option_unknown("reduction", node->text, where, words, LENGTH(words), keras, LENGTH(keras), error);
-}
-
 plim_status loss_read_arguments(struct loss *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
-    struct loss_words words = {.loss = *out};
-    const struct setting number = {"ignore_class", SETTING_NUMBER, 0, 0};
-    struct setting settings[LENGTH(out->type->setting) + LENGTH(common)];
-    char where[256];
-    int count = 0;
-    while (count < LENGTH(out->type->setting) && out->type->setting[count].word) {
-        settings[count] = out->type->setting[count];
-        count++;
-    }
-    memcpy(&settings[count], common, sizeof common);
-    TRY(settings_read(&words, settings, count + LENGTH(common), job, yaml, error));
-    TRY(option_default(out->type->name, job, "axis", "-1", words.axis, error));
-    TRY(option_default(out->type->name, job, "dtype", "float32", words.dtype, error));
-    TRY(read_reduction(&words.loss, job, words.reduction, error));
-    if (words.ignore_class && !words.ignore_class->is_null) {
-        TRY(setting_value(&words.loss.ignored, &number, job, words.ignore_class, error));
-        words.loss.ignores = true;
-    }
-    yaml_place(where, job, yaml);
-    if (words.loss.smoothing < 0.0 || words.loss.smoothing > 1.0)
-        return fail_at(error, PLIM_BAD_JOB, where, "label_smoothing: must be between 0 and 1, got %g",
-                       words.loss.smoothing);
-    *out = words.loss;
+    const struct loss_type *type = out->type;
+    const struct option_place at = {type->name, job, yaml, NULL};
+    struct model_option options[COUNT(type->option) + COUNT(common)];
+    struct loss loss = *out;
+    int own = options_length(type->option, COUNT(type->option));
+    memcpy(options, type->option, (size_t)own * sizeof *options);
+    memcpy(options + own, common, sizeof common);
+    TRY(options_read(&loss, options, own + COUNT(common), &at, error));
+    *out = loss;
     return PLIM_OK;
 }
 
 plim_status loss_read(struct loss *out, enum loss_kind *kind, const char *job, const struct yaml *yaml,
                       plim_error *error)
 {
-    const char *names[LENGTH(losses)];
+    const char *names[COUNT(losses)], *name;
+    const struct yaml *arguments;
     char where[256];
-    bool map = yaml->kind == YAML_MAP && yaml->count == 1;
-    const char *name = map ? yaml->first->key : yaml->text;
     yaml_place(where, job, yaml);
-    if (!map && (yaml->kind != YAML_SCALAR || yaml->is_null))
+    if (!named_node(&name, &arguments, yaml))
         return hint(error, fail_at(error, PLIM_BAD_JOB, where, "loss: expected a name, or one name with its settings"),
                     "loss: {Huber: {delta: 2}}");
     struct loss loss = {.type = loss_named(name)};
-    for (int i = 0; i < LENGTH(losses); i++)
+    for (int i = 0; i < COUNT(losses); i++)
         names[i] = losses[i].name;
     if (!loss.type)
-        return option_unknown("loss", name, where, names, LENGTH(names), keras_losses, LENGTH(keras_losses), error);
+        return option_unknown("loss", name, where, names, COUNT(names), keras_losses, COUNT(keras_losses), error);
     loss_standards(&loss);
-    if (map && yaml->first->kind == YAML_MAP)
-        TRY(loss_read_arguments(&loss, job, yaml->first, error));
-    else if (map && !(yaml->first->kind == YAML_SCALAR && yaml->first->is_null))
+    if (!yaml_absent(arguments) && arguments->kind != YAML_MAP)
         return fail_at(error, PLIM_BAD_JOB, where, "%s: expected its arguments by name", name);
+    if (!yaml_absent(arguments))
+        TRY(loss_read_arguments(&loss, job, arguments, error));
     *out = loss;
     *kind = loss.type->kind;
     return PLIM_OK;

@@ -277,4 +277,4 @@ const struct metric_type summed_metrics[] = {
     CONFUSED("one_hot_mean_io_u", ONE_HOT_MEAN_IOU),
     {.name = "r2_score", .formula = TALLY_SQUARES, .result = r2_result, .read = metric_read_r2},
 };
-const int summed_metrics_count = LENGTH(summed_metrics);
+const int summed_metrics_count = COUNT(summed_metrics);

@@ -1,4 +1,4 @@
-/* metric_words.c - the words of metrics that are made of sums: thresholds, classes, averages. */
+/* metric_words.c - the options of metrics that are made of sums: thresholds, classes, averages. */
 #include <math.h>
 #include <string.h>
 
@@ -11,58 +11,29 @@
 
 struct metric_words {
     struct metric metric;
-    const struct yaml *thresholds, *top_k, *class_id, *average, *threshold, *targets, *ignored, *axis;
-    const struct yaml *multi_label, *num_labels, *label_weights;
-    const char *curve, *summation, *aggregation;
+    const struct yaml *thresholds, *average, *targets, *label_weights;
+    int64_t num_labels;
 };
-#define AT(field) offsetof(struct metric_words, field)
-#define COMMON                                                                                                         \
-    {"name", SETTING_WORD, AT(metric.name), 0},                                                                        \
-    {                                                                                                                  \
-        "dtype", SETTING_ELSEWHERE, 0, 0                                                                               \
-    }
+#define TO(field) .offset = offsetof(struct metric_words, field)
+#define NAME      "name", option_text, TO(metric.name)
+#define DTYPE     .word = "dtype"
+#define CLASS_ID  "class_id", option_whole, TO(metric.sums.only), .nullable = true
 
-static bool is_said(const struct yaml *node)
-{
-    return node && !(node->kind == YAML_SCALAR && node->is_null);
-}
-
-static plim_status read_map(struct metric_words *words, const struct setting *settings, int count,
+static plim_status read_map(struct metric_words *words, const struct model_option *options, int count,
                             const struct metric *metric, const struct metric_source *from, plim_error *error)
 {
+    const struct option_place at = {metric->type->name, from->job, from->map, NULL};
     *words = (struct metric_words){.metric = *metric};
     words->metric.sums.formula = metric->type->formula;
     words->metric.sums.only = -1;
-    return is_said(from->map) ? settings_read(words, settings, count, from->job, from->map, error) : PLIM_OK;
+    return yaml_absent(from->map) ? PLIM_OK : options_read(words, options, count, &at, error);
 }
 
-static plim_status read_whole(int64_t *out, const char *word, int64_t least, const char *job, const struct yaml *node,
-                              plim_error *error)
-{
-    const struct setting whole = {word, SETTING_WHOLE, 0, least};
-    return is_said(node) ? setting_value(out, &whole, job, node, error) : PLIM_OK;
-}
-
-static plim_status read_number(double *out, bool *said, const char *word, const char *job, const struct yaml *node,
+static plim_status read_number(double *out, const char *word, const char *job, const struct yaml *node,
                                plim_error *error)
 {
     const struct setting number = {word, SETTING_NUMBER, 0, 0};
-    if (!is_said(node))
-        return PLIM_OK;
-    *said = true;
-    return setting_value(out, &number, job, node, error);
-}
-
-/* One of several words, by its place. */
-static plim_status read_choice(int *out, const char *what, const char *word, const char *const *words, int count,
-                               const char *where, plim_error *error)
-{
-    for (int i = 0; word && i < count; i++)
-        if (same_word(word, words[i])) {
-            *out = i;
-            return PLIM_OK;
-        }
-    return word ? option_unknown(what, word, where, words, count, NULL, 0, error) : PLIM_OK;
+    return yaml_absent(node) ? PLIM_OK : setting_value(out, &number, job, node, error);
 }
 
 /* A list of numbers from 0 on, into the arena. */
@@ -81,7 +52,7 @@ static plim_status read_list(float **out, int64_t *count, const char *word, doub
         return arena_refused(from->arena, error);
     *count = 0;
     for (const struct yaml *item = node->first; item; item = item->next) {
-        TRY(read_number(&number, &(bool){false}, word, from->job, item, error));
+        TRY(read_number(&number, word, from->job, item, error));
         if (!(number >= 0 && number <= most)) {
             yaml_place(where, from->job, item);
             return fail_at(error, PLIM_BAD_JOB, where, "%s: must be from 0 to %g, got %g", word, most, number);
@@ -120,9 +91,9 @@ static plim_status read_threshold(struct metric *metric, const struct yaml *node
                                   plim_error *error)
 {
     float *list = NULL;
-    if (!is_said(node) || node->kind != YAML_LIST || node->count == 1) {
+    if (yaml_absent(node) || node->kind != YAML_LIST || node->count == 1) {
         const struct yaml *one = node && node->kind == YAML_LIST ? node->first : node;
-        return read_number(&metric->sums.threshold, &(bool){false}, "thresholds", from->job, one, error);
+        return read_number(&metric->sums.threshold, "thresholds", from->job, one, error);
     }
     TRY(read_list(&list, &metric->labels, "thresholds", 1, node, from, error));
     metric->list = list;
@@ -133,16 +104,16 @@ static plim_status read_threshold(struct metric *metric, const struct yaml *node
 /* Precision, Recall, TruePositives ...: one threshold, or several. */
 plim_status metric_read_counts(struct metric *metric, const struct metric_source *from, plim_error *error)
 {
-    static const struct setting settings[] = {COMMON,
-                                              {"thresholds", SETTING_NODE, AT(thresholds), 0},
-                                              {"top_k", SETTING_NODE, AT(top_k), 0},
-                                              {"class_id", SETTING_NODE, AT(class_id), 0}};
+    static const struct model_option options[] = {
+        {NAME},
+        {DTYPE},
+        {"thresholds", option_node, TO(thresholds)},
+        {"top_k", option_whole, TO(metric.sums.top), .least = 1, .nullable = true},
+        {CLASS_ID}};
     struct metric_words words;
-    bool plain = strstr(metric->type->name, "_positives") || strstr(metric->type->name, "_negatives");
-    TRY(read_map(&words, settings, plain ? LENGTH(settings) - 2 : LENGTH(settings), metric, from, error));
     struct tally_attributes *sums = &words.metric.sums;
-    TRY(read_whole(&sums->top, "top_k", 1, from->job, words.top_k, error));
-    TRY(read_whole(&sums->only, "class_id", 0, from->job, words.class_id, error));
+    bool plain = strstr(metric->type->name, "_positives") || strstr(metric->type->name, "_negatives");
+    TRY(read_map(&words, options, plain ? COUNT(options) - 2 : COUNT(options), metric, from, error));
     sums->size = 1;
     sums->threshold = sums->top ? TALLY_NOTHING : 0.5;
     TRY(read_threshold(&words.metric, words.thresholds, from, error));
@@ -177,7 +148,7 @@ static plim_status read_curve_thresholds(struct metric *metric, const struct yam
     struct tally_attributes *sums = &metric->sums;
     float *list = NULL;
     int64_t count = 0;
-    if (!is_said(node))
+    if (yaml_absent(node))
         return check_thresholds(sums, 2, from->where, error);
     TRY(read_list(&list, &count, "thresholds", 1, node, from, error));
     TRY(sort_levels(sums, list, count, true, from, error));
@@ -188,17 +159,16 @@ static plim_status read_curve_thresholds(struct metric *metric, const struct yam
 }
 
 /* multi_label, num_labels, label_weights. */
-static plim_status read_labels(struct metric *metric, const struct metric_words *words,
-                               const struct metric_source *from, plim_error *error)
+static plim_status read_labels(struct metric_words *words, const struct metric_source *from, plim_error *error)
 {
+    struct metric *metric = &words->metric;
     float *list = NULL;
-    int64_t said = 0;
-    TRY(read_whole(&said, "num_labels", 1, from->job, words->num_labels, error));
+    int64_t said = words->num_labels;
     if (said && !metric->multi_label)
         return hint(error, fail_at(error, PLIM_BAD_JOB, from->where, "num_labels: only with multi_label: true"),
                     "{AUC: {multi_label: true, num_labels: %lld}}", (long long)said);
     metric->labels = said;
-    if (is_said(words->label_weights)) {
+    if (!yaml_absent(words->label_weights)) {
         TRY(read_list(&list, &metric->labels, "label_weights", HUGE_VAL, words->label_weights, from, error));
         if (said && said != metric->labels)
             return fail_at(error, PLIM_BAD_JOB, from->where, "label_weights: %lld of them, num_labels is %lld",
@@ -211,26 +181,27 @@ static plim_status read_labels(struct metric *metric, const struct metric_words 
 
 plim_status metric_read_auc(struct metric *metric, const struct metric_source *from, plim_error *error)
 {
-    static const struct setting settings[] = {COMMON,
-                                              {"num_thresholds", SETTING_WHOLE, AT(metric.sums.size), 2},
-                                              {"curve", SETTING_WORD, AT(curve), 0},
-                                              {"summation_method", SETTING_WORD, AT(summation), 0},
-                                              {"from_logits", SETTING_BOOL, AT(metric.from_logits), 0},
-                                              {"thresholds", SETTING_NODE, AT(thresholds), 0},
-                                              {"multi_label", SETTING_BOOL, AT(metric.multi_label), 0},
-                                              {"num_labels", SETTING_NODE, AT(num_labels), 0},
-                                              {"label_weights", SETTING_NODE, AT(label_weights), 0}};
     static const char *const curves[] = {"ROC", "PR", "PRGAIN"};
     static const char *const methods[] = {"interpolation", "minoring", "majoring"};
+    static const struct choices curve = {curves, COUNT(curves), NULL, 0}, method = {methods, COUNT(methods), NULL, 0};
+    static const struct model_option options[] = {
+        {NAME},
+        {DTYPE},
+        {"num_thresholds", option_whole, TO(metric.sums.size), .least = 2},
+        {"curve", option_choice, TO(metric.curve), .with = &curve},
+        {"summation_method", option_choice, TO(metric.method), .with = &method},
+        {"from_logits", option_flag, TO(metric.from_logits)},
+        {"thresholds", option_node, TO(thresholds)},
+        {"multi_label", option_flag, TO(metric.multi_label)},
+        {"num_labels", option_whole, TO(num_labels), .least = 1, .nullable = true},
+        {"label_weights", option_node, TO(label_weights)},
+    };
     struct metric_words words;
     metric->sums.size = 200;
     metric->sums.lowest = true;
-    TRY(read_map(&words, settings, LENGTH(settings), metric, from, error));
-    TRY(read_choice(&words.metric.curve, "curve", words.curve, curves, LENGTH(curves), from->where, error));
-    TRY(read_choice(&words.metric.method, "summation_method", words.summation, methods, LENGTH(methods), from->where,
-                    error));
+    TRY(read_map(&words, options, COUNT(options), metric, from, error));
     TRY(read_curve_thresholds(&words.metric, words.thresholds, from, error));
-    TRY(read_labels(&words.metric, &words, from, error));
+    TRY(read_labels(&words, from, error));
     *metric = words.metric;
     return PLIM_OK;
 }
@@ -240,15 +211,15 @@ plim_status metric_read_constrained(struct metric *metric, const struct metric_s
 {
     static const char *const bounds[] = {"specificity", "sensitivity", "recall", "precision"};
     const char *bound = bounds[metric->type->part];
-    const struct setting settings[] = {COMMON,
-                                       {bound, SETTING_NUMBER, AT(metric.value), 0},
-                                       {"num_thresholds", SETTING_WHOLE, AT(metric.sums.size), 1},
-                                       {"class_id", SETTING_NODE, AT(class_id), 0}};
+    const struct model_option options[] = {{NAME},
+                                           {DTYPE},
+                                           {bound, option_number, TO(metric.value)},
+                                           {"num_thresholds", option_whole, TO(metric.sums.size), .least = 1},
+                                           {CLASS_ID}};
     struct metric_words words;
     metric->sums.size = 200;
     metric->value = NAN;
-    TRY(read_map(&words, settings, LENGTH(settings), metric, from, error));
-    TRY(read_whole(&words.metric.sums.only, "class_id", 0, from->job, words.class_id, error));
+    TRY(read_map(&words, options, COUNT(options), metric, from, error));
     if (!(words.metric.value >= 0 && words.metric.value <= 1))
         return hint(
             error,
@@ -259,25 +230,31 @@ plim_status metric_read_constrained(struct metric *metric, const struct metric_s
     return PLIM_OK;
 }
 
+/* {threshold: 0.5}: scores above it count, not the largest one. */
+static OPTION_READER(read_limit)
+{
+    struct tally_attributes *sums = out;
+    sums->limited = true;
+    return option_number(&sums->threshold, option, at, node, error);
+}
+
 plim_status metric_read_score(struct metric *metric, const struct metric_source *from, plim_error *error)
 {
-    static const struct setting settings[] = {COMMON,
-                                              {"average", SETTING_NODE, AT(average), 0},
-                                              {"threshold", SETTING_NODE, AT(threshold), 0},
-                                              {"beta", SETTING_NUMBER, AT(metric.value), 0}};
     static const char *const averages[] = {"micro", "macro", "weighted"};
+    static const struct model_option options[] = {{NAME},
+                                                  {DTYPE},
+                                                  {"average", option_node, TO(average)},
+                                                  {"threshold", read_limit, TO(metric.sums), .nullable = true},
+                                                  {"beta", option_number, TO(metric.value)}};
     struct metric_words words;
     metric->value = 1.0;
-    TRY(read_map(&words, settings, metric->type->part ? LENGTH(settings) : LENGTH(settings) - 1, metric, from, error));
+    TRY(read_map(&words, options, metric->type->part ? COUNT(options) : COUNT(options) - 1, metric, from, error));
     words.metric.method = AVERAGE_NONE;
-    if (is_said(words.average) && words.average->kind != YAML_SCALAR)
+    if (!yaml_absent(words.average) && words.average->kind != YAML_SCALAR)
         return hint(error, fail_at(error, PLIM_BAD_JOB, from->where, "average: expected a word"), "average: macro");
-    if (is_said(words.average))
-        TRY(read_choice(&words.metric.method, "average", words.average->text, averages, LENGTH(averages), from->where,
-                        error));
+    if (!yaml_absent(words.average))
+        TRY(choose_word(&words.metric.method, "average", words.average->text, CHOICES(averages), from->where, error));
     words.metric.sums.results = words.metric.method == AVERAGE_NONE;
-    TRY(read_number(&words.metric.sums.threshold, &words.metric.sums.limited, "threshold", from->job, words.threshold,
-                    error));
     if (!(words.metric.value > 0))
         return fail_at(error, PLIM_BAD_JOB, from->where, "beta: must be above 0, got %g", words.metric.value);
     *metric = words.metric;
@@ -288,12 +265,14 @@ plim_status metric_read_score(struct metric *metric, const struct metric_source 
 static plim_status read_targets(struct metric *metric, const char *job, const struct yaml *node, const char *where,
                                 plim_error *error)
 {
+    const struct setting id = {"target_class_ids", SETTING_WHOLE, 0, 0};
     int64_t class = 0;
-    if (!is_said(node))
+    if (yaml_absent(node))
         return PLIM_OK;
     memset(metric->target, 0, sizeof metric->target);
     for (const struct yaml *item = node->kind == YAML_LIST ? node->first : node; item; item = item->next) {
-        TRY(read_whole(&class, "target_class_ids", 0, job, item, error));
+        if (!yaml_absent(item))
+            TRY(setting_value(&class, &id, job, item, error));
         if (class >= metric->sums.size || class >= MOST_TARGETS)
             return fail_at(error, PLIM_BAD_JOB, where, "target_class_ids: %lld is no class below %lld",
                            (long long)class,
@@ -306,38 +285,45 @@ static plim_status read_targets(struct metric *metric, const char *job, const st
     return PLIM_OK;
 }
 
+static OPTION_READER(read_ignored)
+{
+    struct tally_attributes *sums = out;
+    sums->ignores = true;
+    return option_number(&sums->ignored, option, at, node, error);
+}
+
 plim_status metric_read_iou(struct metric *metric, const struct metric_source *from, plim_error *error)
 {
-    static const struct setting settings[] = {COMMON,
-                                              {"num_classes", SETTING_WHOLE, AT(metric.sums.size), 1},
-                                              {"ignore_class", SETTING_NODE, AT(ignored), 0},
-                                              {"sparse_y_true", SETTING_BOOL, AT(metric.sums.sparse_labels), 0},
-                                              {"sparse_y_pred", SETTING_BOOL, AT(metric.sums.sparse_scores), 0},
-                                              {"axis", SETTING_NODE, AT(axis), 0},
-                                              {"target_class_ids", SETTING_NODE, AT(targets), 0}};
-    static const struct setting binary[] = {COMMON,
-                                            {"target_class_ids", SETTING_NODE, AT(targets), 0},
-                                            {"threshold", SETTING_NUMBER, AT(metric.sums.threshold), 0}};
+    static const struct model_option options[] = {
+        {NAME},
+        {DTYPE},
+        {"num_classes", option_whole, TO(metric.sums.size), .least = 1},
+        {"ignore_class", read_ignored, TO(metric.sums), .nullable = true},
+        {"sparse_y_true", option_flag, TO(metric.sums.sparse_labels)},
+        {"sparse_y_pred", option_flag, TO(metric.sums.sparse_scores)},
+        {"axis", option_only, .with = "-1"},
+        {"target_class_ids", option_node, TO(targets)},
+    };
+    static const struct model_option binary[] = {{NAME},
+                                                 {DTYPE},
+                                                 {"target_class_ids", option_node, TO(targets)},
+                                                 {"threshold", option_number, TO(metric.sums.threshold)}};
     int part = metric->type->part;
     bool two = part == BINARY_IOU, hot = part == ONE_HOT_IOU || part == ONE_HOT_MEAN_IOU;
+    bool all = part == MEAN_IOU || part == ONE_HOT_MEAN_IOU; /* classes: none can be chosen */
     struct metric_words words;
-    struct tally_attributes *sums = &words.metric.sums;
+    const struct tally_attributes *sums = &words.metric.sums;
     metric->sums = (struct tally_attributes){
         .size = two ? 2 : 0, .binary = two, .threshold = 0.5, .sparse_labels = !hot, .sparse_scores = !hot && !two};
-    TRY(read_map(&words, two ? binary : settings,
-                 two                                            ? LENGTH(binary)
-                 : part == MEAN_IOU || part == ONE_HOT_MEAN_IOU ? LENGTH(settings) - 1
-                                                                : LENGTH(settings),
-                 metric, from, error));
-    TRY(option_default(metric->type->name, from->job, "axis", "-1", words.axis, error));
-    TRY(read_number(&sums->ignored, &sums->ignores, "ignore_class", from->job, words.ignored, error));
+    TRY(two ? read_map(&words, binary, COUNT(binary), metric, from, error)
+            : read_map(&words, options, COUNT(options) - all, metric, from, error));
     if (sums->size < 1 || sums->size > MOST_CONFUSED)
         return hint(error,
                     fail_at(error, PLIM_BAD_JOB, from->where, "%s: 'num_classes' must be said, from 1 to %d",
                             metric->type->name, MOST_CONFUSED),
                     "num_classes: 3");
     TRY(read_targets(&words.metric, from->job, words.targets, from->where, error));
-    if ((part == IOU || part == ONE_HOT_IOU) && !words.metric.targeted)
+    if (!two && !all && !words.metric.targeted)
         return hint(error,
                     fail_at(error, PLIM_BAD_JOB, from->where, "%s: 'target_class_ids' is missing", metric->type->name),
                     "target_class_ids: [0]");
@@ -347,15 +333,15 @@ plim_status metric_read_iou(struct metric *metric, const struct metric_source *f
 
 plim_status metric_read_r2(struct metric *metric, const struct metric_source *from, plim_error *error)
 {
-    static const struct setting settings[] = {COMMON,
-                                              {"class_aggregation", SETTING_WORD, AT(aggregation), 0},
-                                              {"num_regressors", SETTING_WHOLE, AT(metric.k), 0}};
     static const char *const ways[] = {"uniform_average", "variance_weighted_average"};
+    static const struct choices way = {ways, COUNT(ways), NULL, 0};
+    static const struct model_option options[] = {{NAME},
+                                                  {DTYPE},
+                                                  {"class_aggregation", option_choice, TO(metric.method), .with = &way},
+                                                  {"num_regressors", option_whole, TO(metric.k)}};
     struct metric_words words;
     metric->k = 0;
-    TRY(read_map(&words, settings, LENGTH(settings), metric, from, error));
-    TRY(read_choice(&words.metric.method, "class_aggregation", words.aggregation, ways, LENGTH(ways), from->where,
-                    error));
+    TRY(read_map(&words, options, COUNT(options), metric, from, error));
     *metric = words.metric;
     return PLIM_OK;
 }

@@ -95,22 +95,21 @@ static const char *const keras_metrics[] = {
 
 static plim_status read_words(struct metric *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
-    const struct setting settings[] = {
-        {"name", SETTING_WORD, offsetof(struct metric, name), 0},
-        {"dtype", SETTING_ELSEWHERE, 0, 0}, /* float32, whatever the policy */
-        {"k", SETTING_WHOLE, offsetof(struct metric, k), 1},
-        {"threshold", SETTING_NUMBER, offsetof(struct metric, threshold), 0},
+    static const struct model_option options[] = {
+        {"name", option_text, .offset = offsetof(struct metric, name)},
+        {.word = "dtype"}, /* float32, whatever the policy */
+        {"k", option_whole, .offset = offsetof(struct metric, k), .least = 1},
+        {"threshold", option_number, .offset = offsetof(struct metric, threshold)},
     };
-    if (yaml->kind == YAML_SCALAR && yaml->is_null)
-        return PLIM_OK;
-    return settings_read(out, settings, LENGTH(settings), job, yaml, error);
+    const struct option_place at = {out->type->name, job, yaml, NULL};
+    return yaml_absent(yaml) ? PLIM_OK : options_read(out, options, COUNT(options), &at, error);
 }
 
 /* A loss's arguments, and a name. */
 static plim_status read_loss_words(struct metric *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
     const struct setting word = {"name", SETTING_WORD, 0, 0};
-    if (yaml->kind == YAML_SCALAR && yaml->is_null)
+    if (yaml_absent(yaml))
         return PLIM_OK;
     TRY(loss_read_arguments(&out->loss, job, yaml, error));
     const struct yaml *name = yaml->kind == YAML_MAP ? yaml_get(yaml, "name") : NULL;
@@ -126,8 +125,8 @@ static bool is_named(const struct metric_type *type, const char *name)
 static bool find_metric(struct metric *out, const char **shown, const char *name)
 {
     const char *loss = name;
-    for (int i = 0; i < LENGTH(metrics) + summed_metrics_count; i++) {
-        const struct metric_type *type = i < LENGTH(metrics) ? &metrics[i] : &summed_metrics[i - LENGTH(metrics)];
+    for (int i = 0; i < COUNT(metrics) + summed_metrics_count; i++) {
+        const struct metric_type *type = i < COUNT(metrics) ? &metrics[i] : &summed_metrics[i - COUNT(metrics)];
         if (is_named(type, name)) {
             out->type = type;
             *shown = type->name;
@@ -135,7 +134,7 @@ static bool find_metric(struct metric *out, const char **shown, const char *name
         }
     }
     *shown = NULL;
-    for (int i = 0; i < LENGTH(other_names); i++)
+    for (int i = 0; i < COUNT(other_names); i++)
         if (same_word(name, other_names[i].name)) {
             loss = other_names[i].loss;
             *shown = other_names[i].shown;
@@ -153,35 +152,35 @@ static plim_status unknown_metric(const char *name, const char *where, plim_erro
 {
     const char *names[MOST_NAMES];
     int count = 0;
-    for (int i = 0; i < LENGTH(metrics); i++)
+    for (int i = 0; i < COUNT(metrics); i++)
         names[count++] = metrics[i].name;
     for (int i = 0; i < summed_metrics_count && count < MOST_NAMES; i++)
         names[count++] = summed_metrics[i].name;
     for (int i = 0; i < losses_count && count < MOST_NAMES; i++)
         names[count++] = loss_name(i);
-    return option_unknown("metric", name, where, names, count, keras_metrics, LENGTH(keras_metrics), error);
+    return option_unknown("metric", name, where, names, count, keras_metrics, COUNT(keras_metrics), error);
 }
 
 static plim_status read_metric(struct metric *out, struct arena *arena, const char *job, const struct yaml *yaml,
                                plim_error *error)
 {
+    const struct yaml *arguments;
+    const char *name, *shown;
     char where[256];
-    bool map = yaml->kind == YAML_MAP && yaml->count == 1;
-    const char *name = map ? yaml->first->key : yaml->text, *shown;
     yaml_place(where, job, yaml);
-    if (!map && (yaml->kind != YAML_SCALAR || yaml->is_null))
+    if (!named_node(&name, &arguments, yaml))
         return hint(error, fail_at(error, PLIM_BAD_JOB, where, "metrics: expected names"), "metrics: [accuracy]");
     *out = (struct metric){.k = 5, .threshold = 0.5, .name = name};
     if (!find_metric(out, &shown, name))
         return unknown_metric(name, where, error);
     loss_standards(&out->loss);
-    if (map)
+    if (arguments)
         out->name = shown;
     if (out->type && out->type->read)
-        return out->type->read(out, &(struct metric_source){job, where, map ? yaml->first : NULL, arena}, error);
-    if (!map)
+        return out->type->read(out, &(struct metric_source){job, where, arguments, arena}, error);
+    if (!arguments)
         return PLIM_OK;
-    return (out->type ? read_words : read_loss_words)(out, job, yaml->first, error);
+    return (out->type ? read_words : read_loss_words)(out, job, arguments, error);
 }
 
 /* "a_accuracy" of output a. */

@@ -257,4 +257,4 @@ static const struct optimizer_type adafactor = {
 const struct optimizer_type *const optimizer_types[] = {
     &adam, &sgd, &rmsprop, &adamw, &adadelta, &adagrad, &adamax, &adafactor, &nadam, &ftrl, &lion, &lamb,
 };
-const int optimizer_types_count = sizeof optimizer_types / sizeof *optimizer_types;
+const int optimizer_types_count = COUNT(optimizer_types);

@@ -1,149 +1,122 @@
 /* schedule_read.c - learning-rate schedules by Keras's class names and
    arguments. */
-#include <string.h>
-
 #include "model/layers/layer_options.h"
 
 struct schedule_words {
     struct schedule schedule;
-    const struct yaml *warmup_target, *boundaries, *values, *name;
+    int64_t values; /* numbers in schedule.value */
 };
 
-#define AT(field) offsetof(struct schedule_words, field)
-#define INITIAL                                                                                                        \
-    {                                                                                                                  \
-        "initial_learning_rate", SETTING_NUMBER, AT(schedule.initial), 0                                               \
-    }
-#define STEPS                                                                                                          \
-    {                                                                                                                  \
-        "decay_steps", SETTING_WHOLE, AT(schedule.decay_steps), 1                                                      \
-    }
-#define RATE                                                                                                           \
-    {                                                                                                                  \
-        "decay_rate", SETTING_NUMBER, AT(schedule.decay_rate), 0                                                       \
-    }
-#define STAIRS                                                                                                         \
-    {                                                                                                                  \
-        "staircase", SETTING_BOOL, AT(schedule.staircase), 0                                                           \
-    }
-#define ALPHA                                                                                                          \
-    {                                                                                                                  \
-        "alpha", SETTING_NUMBER, AT(schedule.alpha), 0                                                                 \
-    }
-#define NAME                                                                                                           \
-    {                                                                                                                  \
-        "name", SETTING_NODE, AT(name), 0                                                                              \
-    }
+static plim_status read_list(double *out, int64_t *count, int64_t most, const struct model_option *option,
+                             const struct option_place *at, const struct yaml *list, plim_error *error)
+{
+    *count = 0;
+    if (list->kind != YAML_LIST || list->count > most)
+        return yaml_fail(error, PLIM_BAD_JOB, at->job, list, "%s: expected a list of at most %lld numbers",
+                         option->word, (long long)most);
+    for (const struct yaml *entry = list->first; entry; entry = entry->next)
+        TRY(option_number(&out[(*count)++], option, at, entry, error));
+    return PLIM_OK;
+}
+
+static OPTION_READER(read_boundaries)
+{
+    struct schedule *schedule = out;
+    return read_list(schedule->boundary, &schedule->boundary_count, MOST_PIECES, option, at, node, error);
+}
+
+/* Behind the boundaries in the table. */
+static OPTION_READER(read_values)
+{
+    struct schedule_words *words = out;
+    struct schedule *schedule = &words->schedule;
+    TRY(read_list(schedule->value, &words->values, MOST_PIECES + 1, option, at, node, error));
+    if (schedule->boundary_count < 1 || words->values != schedule->boundary_count + 1)
+        return yaml_fail(error, PLIM_BAD_JOB, at->job, node,
+                         "values: there must be one more than boundaries, %lld and %lld", (long long)words->values,
+                         (long long)schedule->boundary_count);
+    return PLIM_OK;
+}
+
+static OPTION_READER(read_warmup_target)
+{
+    struct schedule *schedule = out;
+    schedule->warms = true;
+    return option_number(&schedule->warmup_target, option, at, node, error);
+}
+
+static OPTION_READER(read_t_mul)
+{
+    const double *factor = out;
+    TRY(option_number(out, option, at, node, error));
+    if (*factor < 1.0)
+        return yaml_fail(error, PLIM_BAD_JOB, at->job, at->map, "t_mul: must be at least 1, got %g", *factor);
+    return PLIM_OK;
+}
+
+#define TO(field) .offset = offsetof(struct schedule_words, schedule.field)
+#define INITIAL   "initial_learning_rate", option_number, TO(initial), .required = true
+#define STEPS     "decay_steps", option_whole, TO(decay_steps), .least = 1, .required = true
+#define RATE      "decay_rate", option_number, TO(decay_rate), .required = true
+#define STAIRS    "staircase", option_flag, TO(staircase)
+#define ALPHA     "alpha", option_number, TO(alpha)
+#define NAME      .word = "name"
 
 static const struct schedule_word {
     const char *name;
     enum schedule_kind kind;
-    int required; /* of the settings, the first so many */
-    struct setting setting[8];
+    struct model_option option[8];
 } words[] = {
-    {"ExponentialDecay", SCHEDULE_EXPONENTIAL, 3, {INITIAL, STEPS, RATE, STAIRS, NAME}},
-    {"InverseTimeDecay", SCHEDULE_INVERSE_TIME, 3, {INITIAL, STEPS, RATE, STAIRS, NAME}},
+    {"ExponentialDecay", SCHEDULE_EXPONENTIAL, {{INITIAL}, {STEPS}, {RATE}, {STAIRS}, {NAME}}},
+    {"InverseTimeDecay", SCHEDULE_INVERSE_TIME, {{INITIAL}, {STEPS}, {RATE}, {STAIRS}, {NAME}}},
     {"PolynomialDecay",
      SCHEDULE_POLYNOMIAL,
-     2,
-     {INITIAL,
-      STEPS,
-      {"end_learning_rate", SETTING_NUMBER, AT(schedule.end), 0},
-      {"power", SETTING_NUMBER, AT(schedule.power), 0},
-      {"cycle", SETTING_BOOL, AT(schedule.cycle), 0},
-      NAME}},
+     {{INITIAL},
+      {STEPS},
+      {"end_learning_rate", option_number, TO(end)},
+      {"power", option_number, TO(power)},
+      {"cycle", option_flag, TO(cycle)},
+      {NAME}}},
     {"CosineDecay",
      SCHEDULE_COSINE,
-     2,
-     {INITIAL,
-      STEPS,
-      ALPHA,
-      {"warmup_target", SETTING_NODE, AT(warmup_target), 0},
-      {"warmup_steps", SETTING_WHOLE, AT(schedule.warmup_steps), 0},
-      NAME}},
+     {{INITIAL},
+      {STEPS},
+      {ALPHA},
+      {"warmup_target", read_warmup_target, .offset = 0, .nullable = true},
+      {"warmup_steps", option_whole, TO(warmup_steps)},
+      {NAME}}},
     {"CosineDecayRestarts",
      SCHEDULE_COSINE_RESTARTS,
-     2,
-     {INITIAL,
-      {"first_decay_steps", SETTING_WHOLE, AT(schedule.decay_steps), 1},
-      {"t_mul", SETTING_NUMBER, AT(schedule.t_mul), 0},
-      {"m_mul", SETTING_NUMBER, AT(schedule.m_mul), 0},
-      ALPHA,
-      NAME}},
+     {{INITIAL},
+      {"first_decay_steps", option_whole, TO(decay_steps), .least = 1, .required = true},
+      {"t_mul", read_t_mul, TO(t_mul)},
+      {"m_mul", option_number, TO(m_mul)},
+      {ALPHA},
+      {NAME}}},
     {"PiecewiseConstantDecay",
      SCHEDULE_PIECEWISE,
-     2,
-     {{"boundaries", SETTING_NODE, AT(boundaries), 0}, {"values", SETTING_NODE, AT(values), 0}, NAME}},
+     {{"boundaries", read_boundaries, .required = true}, {"values", read_values, .required = true}, {NAME}}},
 };
-
-static plim_status read_list(double *out, int64_t *count, int64_t most, const char *word, const char *job,
-                             const struct yaml *list, plim_error *error)
-{
-    const struct setting number = {word, SETTING_NUMBER, 0, 0};
-    char where[256];
-    *count = 0;
-    yaml_place(where, job, list);
-    if (list->kind != YAML_LIST || list->count > most)
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: expected a list of at most %lld numbers", word,
-                       (long long)most);
-    for (const struct yaml *entry = list->first; entry; entry = entry->next)
-        TRY(setting_value(&out[(*count)++], &number, job, entry, error));
-    return PLIM_OK;
-}
-
-static plim_status read_pieces(struct schedule *out, const struct schedule_words *given, const char *job,
-                               plim_error *error)
-{
-    int64_t values;
-    char where[256];
-    TRY(read_list(out->boundary, &out->boundary_count, MOST_PIECES, "boundaries", job, given->boundaries, error));
-    TRY(read_list(out->value, &values, MOST_PIECES + 1, "values", job, given->values, error));
-    yaml_place(where, job, given->values);
-    if (out->boundary_count < 1 || values != out->boundary_count + 1)
-        return fail_at(error, PLIM_BAD_JOB, where, "values: there must be one more than boundaries, %lld and %lld",
-                       (long long)values, (long long)out->boundary_count);
-    return PLIM_OK;
-}
-
-static plim_status read_settings(struct schedule *out, const struct schedule_word *word, const char *job,
-                                 const struct yaml *map, plim_error *error)
-{
-    struct schedule_words given = {.schedule = {.kind = word->kind, .end = 1e-4, .power = 1, .t_mul = 2, .m_mul = 1}};
-    const struct setting target = {"warmup_target", SETTING_NUMBER, 0, 0};
-    char where[256];
-    int count = 0;
-    while (count < LENGTH(word->setting) && word->setting[count].word)
-        count++;
-    yaml_place(where, job, map);
-    if (map->kind != YAML_MAP)
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: expected its arguments by name", word->name);
-    for (int i = 0; i < word->required; i++)
-        if (!yaml_get(map, word->setting[i].word))
-            return fail_at(error, PLIM_BAD_JOB, where, "%s: '%s' is missing", word->name, word->setting[i].word);
-    TRY(settings_read(&given, word->setting, count, job, map, error));
-    given.schedule.warms = given.warmup_target && !given.warmup_target->is_null;
-    if (given.schedule.warms)
-        TRY(setting_value(&given.schedule.warmup_target, &target, job, given.warmup_target, error));
-    if (given.boundaries)
-        TRY(read_pieces(&given.schedule, &given, job, error));
-    if (given.schedule.t_mul < 1.0)
-        return fail_at(error, PLIM_BAD_JOB, where, "t_mul: must be at least 1, got %g", given.schedule.t_mul);
-    *out = given.schedule;
-    return PLIM_OK;
-}
 
 plim_status schedule_read(struct schedule *out, const char *job, const struct yaml *yaml, plim_error *error)
 {
-    const char *names[LENGTH(words)];
+    const char *names[COUNT(words)];
+    struct schedule_words given = {.schedule = {.end = 1e-4, .power = 1, .t_mul = 2, .m_mul = 1}};
     char where[256];
+    int found;
     yaml_place(where, job, yaml);
     if (yaml->kind != YAML_MAP || yaml->count != 1)
         return hint(error, fail_at(error, PLIM_BAD_JOB, where, "learning_rate: expected a number or one schedule"),
                     "learning_rate: {CosineDecay: {initial_learning_rate: 0.1, decay_steps: 1000}}");
-    for (int i = 0; i < LENGTH(words); i++) {
+    for (int i = 0; i < COUNT(words); i++)
         names[i] = words[i].name;
-        if (same_word(yaml->first->key, words[i].name))
-            return read_settings(out, &words[i], job, yaml->first, error);
-    }
-    return option_unknown("learning-rate schedule", yaml->first->key, where, names, LENGTH(names), NULL, 0, error);
+    TRY(choose_word(&found, "learning-rate schedule", yaml->first->key, CHOICES(names), where, error));
+    const struct schedule_word *word = &words[found];
+    const struct option_place at = {word->name, job, yaml->first, NULL};
+    if (at.map->kind != YAML_MAP)
+        return yaml_fail(error, PLIM_BAD_JOB, job, at.map, "%s: expected its arguments by name", word->name);
+    TRY(options_read(&given, word->option, options_length(word->option, COUNT(word->option)), &at, error));
+    *out = given.schedule;
+    out->kind = word->kind;
+    return PLIM_OK;
 }

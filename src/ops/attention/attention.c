@@ -4,6 +4,7 @@
    need them: nothing of the size of the score matrix is kept. */
 #include <math.h>
 
+#include "base/numbers/minmax.h"
 #include "ops/elementwise/noise.h"
 #include "ops/helpers.h"
 
@@ -286,11 +287,6 @@ static void gradient_cut(struct cut *cut, const struct node *node)
     cut_heads(cut, node, node->input[1]->shape.dim[2], 2.5);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* p after dropout, and d(loss)/d(score) before the scale. */
 static double score_gradient(double *p, const struct call *call, const struct attention_sizes *z, int64_t base,
                              const int64_t at[4])
@@ -305,7 +301,7 @@ static double score_gradient(double *p, const struct call *call, const struct at
     if (logsum <= ATTENTION_HIDDEN / 2 &&
         own > -INFINITY) /* it sees nothing: a float has no digits left for the mean */
         made = 1.0 / (double)(((const struct attention_attributes *)call->node->attributes)->causal
-                                  ? smaller(t + 1, z->keys)
+                                  ? min_i64(t + 1, z->keys)
                                   : z->keys);
     for (int64_t i = 0; i < z->value_depth; i++) {
         dp += get(call, DOUT, out + i) * get(call, 2, value + i);

@@ -1,6 +1,7 @@
 /* pooling.c - max-pooling, average pooling and their gradients. */
 #include "ops/image/pooling.h"
 
+#include "base/numbers/count.h"
 #include "ops/helpers.h"
 
 #define MOST_SIZE ((int64_t)1 << 30)
@@ -58,7 +59,7 @@ int pool_index_bits(const struct pool_sizes *s)
         int cells, bits;
     } kinds[] = {{2, 1}, {4, 2}, {16, 4}, {255, 8}};
     double cells = most_cells(s);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; i < COUNT(kinds); i++)
         if (cells <= kinds[i].cells)
             return kinds[i].bits;
     return 32;

@@ -19,29 +19,43 @@ static struct warp_map draw_flip(const struct random_warp_attributes *attributes
                              {0, down ? -1 : 1, down ? (float)(height - 1) : 0}};
 }
 
-static struct warp_map draw_rotation(const struct random_warp_attributes *attributes, const uint32_t bits[4],
-                                     int64_t height, int64_t width)
+struct warp_map warp_rotation(float factor, int64_t height, int64_t width)
 {
-    float angle = between(attributes, 0, bits[0]) * 360.0f * (float)(3.14159265358979323846 / 180.0);
+    float angle = factor * 360.0f * (float)(3.14159265358979323846 / 180.0);
     float cosine = cosf(angle), sine = sinf(angle);
     float x = 0.5f * (float)(width - 1), y = 0.5f * (float)(height - 1);
     return (struct warp_map){{cosine, -sine, x - x * cosine - y * -sine}, {sine, cosine, y - x * sine - y * cosine}};
 }
 
+struct warp_map warp_zoom(float height_factor, float width_factor, int64_t height, int64_t width)
+{
+    float tall = 1.0f + height_factor, wide = 1.0f + width_factor;
+    return (struct warp_map){{wide, 0, ((float)width - 1.0f) / 2.0f * (1.0f - wide)},
+                             {0, tall, ((float)height - 1.0f) / 2.0f * (1.0f - tall)}};
+}
+
+struct warp_map warp_translation(float height_factor, float width_factor, int64_t height, int64_t width)
+{
+    return (struct warp_map){{1, 0, -(width_factor * (float)width)}, {0, 1, -(height_factor * (float)height)}};
+}
+
+static struct warp_map draw_rotation(const struct random_warp_attributes *attributes, const uint32_t bits[4],
+                                     int64_t height, int64_t width)
+{
+    return warp_rotation(between(attributes, 0, bits[0]), height, width);
+}
+
 static struct warp_map draw_zoom(const struct random_warp_attributes *attributes, const uint32_t bits[4],
                                  int64_t height, int64_t width)
 {
-    float tall = 1.0f + between(attributes, 0, bits[0]);
-    float wide = attributes->same ? tall : 1.0f + between(attributes, 1, bits[1]);
-    return (struct warp_map){{wide, 0, ((float)width - 1.0f) / 2.0f * (1.0f - wide)},
-                             {0, tall, ((float)height - 1.0f) / 2.0f * (1.0f - tall)}};
+    float tall = between(attributes, 0, bits[0]);
+    return warp_zoom(tall, attributes->same ? tall : between(attributes, 1, bits[1]), height, width);
 }
 
 static struct warp_map draw_translation(const struct random_warp_attributes *attributes, const uint32_t bits[4],
                                         int64_t height, int64_t width)
 {
-    return (struct warp_map){{1, 0, -(between(attributes, 1, bits[1]) * (float)width)},
-                             {0, 1, -(between(attributes, 0, bits[0]) * (float)height)}};
+    return warp_translation(between(attributes, 0, bits[0]), between(attributes, 1, bits[1]), height, width);
 }
 
 /* Every place that fits, equally likely. */

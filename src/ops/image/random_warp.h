@@ -36,6 +36,12 @@ struct random_warp_gradient_attributes {
 struct warp_map {
     float a[3], b[3];
 };
+/* Rotation by a part of a full turn. */
+struct warp_map warp_rotation(float factor, int64_t height, int64_t width);
+/* Zoom: positive factors zoom out, as in Keras. */
+struct warp_map warp_zoom(float height_factor, float width_factor, int64_t height, int64_t width);
+/* Translation by parts of the height and width: positive ones shift down and to the right. */
+struct warp_map warp_translation(float height_factor, float width_factor, int64_t height, int64_t width);
 struct warp_map random_warp_draw(const struct random_warp_attributes *attributes, uint64_t step, int64_t sample,
                                  int64_t height, int64_t width);
 

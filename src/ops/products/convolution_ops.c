@@ -1,4 +1,5 @@
 /* convolution_ops.c - the table entries of all convolutions, three ops a family. */
+#include "base/numbers/count.h"
 #include "ops/products/convolution_own.h"
 
 #define FAMILY(what, space, by_channel)                                                                                \
@@ -11,11 +12,10 @@ static const struct conv_family families[] = {
     FAMILY(conv1d, 1, false),          FAMILY(conv2d, 2, false),          FAMILY(conv3d, 3, false),
     FAMILY(depthwise_conv1d, 1, true), FAMILY(depthwise_conv2d, 2, true),
 };
-#define FAMILIES (int)(sizeof(families) / sizeof(families[0]))
 
 const struct conv_family *conv_family_of(enum conv_role *role, const struct op *op)
 {
-    for (int i = 0; i < FAMILIES; i++)
+    for (int i = 0; i < COUNT(families); i++)
         for (int r = 0; r < 3; r++)
             if (families[i].op[r] == op) {
                 *role = (enum conv_role)r;

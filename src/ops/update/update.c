@@ -2,6 +2,7 @@
    computes once for all elements. */
 #include <math.h>
 
+#include "base/numbers/count.h"
 #include "ops/update/update_own.h"
 
 plim_status need_one(const struct node *node, int at, enum type type, plim_error *error)
@@ -164,7 +165,7 @@ void update_numbers(double out[UPDATE_NUMBERS], const struct node *node, const d
     const struct update_attributes *a = node->attributes;
     for (int i = 0; i < UPDATE_NUMBERS; i++)
         out[i] = 0;
-    for (int i = 0; i < (int)(sizeof(rules) / sizeof(rules[0])); i++)
+    for (int i = 0; i < COUNT(rules); i++)
         if (rules[i].op == node->op)
             rules[i].numbers(out, a, control[CONTROL_RATE], control[CONTROL_STEP], product);
     out[UPDATE_NUMBERS - 1] = a->weight_decay * control[CONTROL_RATE];

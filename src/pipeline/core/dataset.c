@@ -42,7 +42,7 @@ static struct dataset *node_make(struct budget *budget, size_t extra)
     return dataset;
 }
 
-static void *node_room(struct dataset *dataset)
+static void *node_block(struct dataset *dataset)
 {
     return (char *)dataset + round_up(sizeof(struct dataset), 64);
 }
@@ -52,7 +52,7 @@ struct dataset *dataset_failed(struct budget *budget, const plim_error *error)
     struct dataset *dataset = budget ? node_make(budget, sizeof(plim_error)) : NULL;
     if (!dataset)
         return without_room(budget, sizeof(struct dataset) + sizeof(plim_error));
-    dataset->error = memcpy(node_room(dataset), error, sizeof *error);
+    dataset->error = memcpy(node_block(dataset), error, sizeof *error);
     return dataset;
 }
 
@@ -72,7 +72,7 @@ struct dataset *dataset_from_source(struct source *source)
     dataset->cardinality = source->count;
     dataset->indexed = source->type->reader_open == NULL;
     dataset->sequential = !dataset->indexed;
-    dataset->room_bytes = spec_has_values(&source->spec) ? source->room_bytes : 0;
+    dataset->value_bytes = spec_has_values(&source->spec) ? source->value_bytes : 0;
     return dataset;
 }
 
@@ -87,10 +87,11 @@ static plim_status allowed(const struct dataset *input, const struct stage *stag
     return PLIM_OK;
 }
 
-struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stage, size_t extra, void **room)
+struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stage, size_t extra, void **block)
 {
     plim_error error = {0};
     struct dataset *node = NULL;
+    size_t spec_bytes = stage->changes_spec ? round_up(sizeof(struct spec), 64) : 0;
     if ((*dataset)->batch_size && !stage->after_batch) /* whole batches are its elements */
         *dataset = dataset_close_batch(*dataset);
     struct dataset *input = *dataset;
@@ -98,8 +99,8 @@ struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stag
         return NULL;
     if (allowed(input, stage, &error) != PLIM_OK)
         *dataset = dataset_failed(input->budget, &error);
-    else if (!(node = node_make(input->budget, extra)))
-        *dataset = without_room(input->budget, sizeof(struct dataset) + extra);
+    else if (!(node = node_make(input->budget, spec_bytes + extra)))
+        *dataset = without_room(input->budget, sizeof(struct dataset) + spec_bytes + extra);
     if (!node) {
         dataset_unref(input);
         return NULL;
@@ -108,19 +109,19 @@ struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stag
     node->input = input;
     node->source = input->source;
     node->node = input->node + 1;
-    node->spec = input->spec;
+    node->spec = stage->changes_spec ? memcpy(node_block(node), input->spec, sizeof(struct spec)) : input->spec;
     node->cardinality = input->cardinality;
     node->sequential = stage->stream && (stage->sequential || (stage->locate && !input->indexed));
     node->indexed = input->indexed && !node->sequential;
-    node->room_bytes = input->room_bytes;
-    node->room_stated = input->room_stated;
+    node->value_bytes = input->value_bytes;
+    node->value_bytes_stated = input->value_bytes_stated;
     node->batch_size = input->batch_size;
     node->stacked = input->stacked;
     node->drop_remainder = input->drop_remainder;
     node->prefetched = input->prefetched;
     node->depth = input->depth;
-    if (room)
-        *room = node_room(node);
+    if (block)
+        *block = (char *)node_block(node) + spec_bytes;
     return node;
 }
 
@@ -129,9 +130,32 @@ struct dataset *dataset_built(struct dataset *dataset)
     plim_error error = {0};
     if (dataset->stage->build(dataset, &error) == PLIM_OK)
         return dataset;
-    struct dataset *failed = dataset_failed(dataset->budget, &error);
+    return dataset_refuse(dataset, &error);
+}
+
+struct dataset *dataset_refuse(struct dataset *dataset, const plim_error *error)
+{
+    struct dataset *failed = dataset_failed(dataset->budget, error);
     dataset_unref(dataset);
     return failed;
+}
+
+struct dataset *dataset_finish(struct dataset *dataset, plim_status status, const plim_error *error)
+{
+    return status == PLIM_OK ? dataset_built(dataset) : dataset_refuse(dataset, error);
+}
+
+struct dataset *dataset_add(struct dataset *dataset, const struct stage *stage, struct stage_arguments arguments)
+{
+    void *block;
+    struct dataset *node = dataset_stage(&dataset, stage, arguments.options_bytes, &block);
+    if (!node)
+        return dataset;
+    if (arguments.options)
+        node->options = memcpy(block, arguments.options, arguments.options_bytes);
+    node->number = arguments.number;
+    node->seed = arguments.seed;
+    return dataset_built(node);
 }
 
 struct dataset *dataset_ref(struct dataset *dataset)
@@ -160,10 +184,10 @@ void dataset_unref(struct dataset *dataset)
     }
 }
 
-void dataset_set_room(struct dataset *dataset, uint64_t bytes)
+void dataset_set_value_bytes(struct dataset *dataset, uint64_t bytes)
 {
     if (!dataset->error)
-        dataset->room_bytes = dataset->room_stated = bytes;
+        dataset->value_bytes = dataset->value_bytes_stated = bytes;
 }
 
 /* ---- asking ---- */

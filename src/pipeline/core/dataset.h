@@ -62,12 +62,12 @@ struct ignore_options {
 struct dataset *dataset_ignore_errors(struct dataset *dataset, const struct ignore_options *options);
 
 /* One element after another through a state: run() reads row `row` of `from`, changes the state and makes row
-   to->count of `to` (values in to->room; PLIM_OVER_BUDGET when it is full). The state begins each epoch as given. */
+   to->count of `to` (values in to->values; PLIM_OVER_BUDGET when it is full). The state begins each epoch as given. */
 struct scan_options {
     const void *state;
     size_t state_bytes;
     const struct spec *spec; /* of what it makes (bytes are measured here); NULL: as the input's */
-    uint64_t room_bytes;     /* of its values, where it has any */
+    uint64_t value_bytes;    /* of its values, where it has any */
     plim_status (*run)(void *state, struct chunk *to, const struct chunk *from, int64_t row, void *context,
                        plim_error *error);
     void *context;
@@ -98,6 +98,7 @@ struct dataset *dataset_cache(struct dataset *dataset, const struct cache_option
 /* The same in a folder, which is made: what dataset_save writes there, too. */
 struct dataset *dataset_snapshot(struct dataset *dataset, const char *folder);
 struct map_call {
+    const struct map_function *function;
     const struct spec *from_spec, *to_spec;
     void *const *from;
     void *const *to;
@@ -106,15 +107,17 @@ struct map_call {
     const int64_t *index;
     uint64_t seed, epoch;
     const void *options;
-    void *state;       /* of this worker's, for this stage; NULL when the function has none */
-    struct room *room; /* for values that it makes; NULL when it makes none */
-    int64_t *bad;      /* for map_element; NULL: nobody asks */
+    void *state;                 /* of this worker's, for this stage; NULL when the function has none */
+    struct value_buffer *values; /* for values that it makes; NULL when it makes none */
+    int64_t *bad;                /* for map_element; NULL: nobody asks */
 };
 struct sha256;
+struct map_row; /* pipeline/maps/map_functions.h */
 
 /* A function over `count` elements of a chunk, in place or into another type. */
 struct map_function {
     const char *name;
+    int kind; /* which one it is, of several functions that share their code */
     /* Makes what the options own (tables, programs), once, in the dataset's own copy of them, before infer; what it takes
        is of the dataset (tag pipeline), and options_release gives it back, whatever of it was made. Pointers that the
        options were given need not live any longer than this, unless said. May be NULL. */
@@ -129,14 +132,21 @@ struct map_function {
        type and shape that cannot be made in place, has origin -1; one of the same bytes in another shape has
        ORIGIN_RESHAPED(its origin). */
     plim_status (*infer)(struct spec *spec, const void *options, plim_error *error);
+    /* Instead of infer, for a function that changes one column: the rules are the same. Its options begin with the name
+       of the column; "" is the first one, or the last one where last_column is set. */
+    plim_status (*infer_column)(struct column *column, const struct map_function *self, const void *options,
+                                plim_error *error);
+    bool last_column;
     /* from[c], to[c]: rows of `count` elements by column, in the two specs. index: source indices;
-       random ones are functions of (seed, epoch, index) only. A full room: map_full(). NULL: the spec is all that
-       changes. */
+       random ones are functions of (seed, epoch, index) only. A full buffer: map_full(). */
     plim_status (*run)(const struct map_call *call, plim_error *error);
+    /* Instead of run, for a function that changes one column: called for each row. Neither of them: the spec is all that
+       changes. */
+    plim_status (*run_row)(const struct map_row *row, plim_error *error);
     size_t options_bytes;
-    /* Functions that make values (strings, cells), or need the room to work in: what the largest element is expected to
+    /* Functions that make values (strings, cells), or need the buffer to work in: what the largest element is expected to
        take of it. Such a function is called for one element at a time. NULL, or 0 for these columns: it needs none. */
-    uint64_t (*room_bytes)(const struct spec *from, const struct spec *to, const void *options);
+    uint64_t (*value_bytes)(const struct spec *from, const struct spec *to, const void *options);
     /* What a worker keeps between calls (decoders, tables in use), in the flow's own block, zeroed; state_start may take
        state_cost more from the budget (tag pipeline). All may be NULL but in pairs. */
     uint64_t (*state_bytes)(const struct spec *from, const struct spec *to, const void *options);
@@ -153,7 +163,8 @@ struct map_function {
     /* For job files: options (zeroed) from what stands behind the function's name; the column is set by the caller. value
        is NULL where nothing stands there, which only `bare` ones allow. NULL: the column is all there is. */
     bool bare;
-    plim_status (*read)(void *options, const char *job, const struct yaml *value, plim_error *error);
+    plim_status (*read)(void *options, const struct map_function *self, const char *job, const struct yaml *value,
+                        plim_error *error);
     /* After read: the function right behind this one in the same list (NULL: there is none). May be NULL. */
     plim_status (*precede)(void *options, const char *job, const char *next, const struct yaml *next_value,
                            plim_error *error);
@@ -161,7 +172,9 @@ struct map_function {
 #define ORIGIN_RESHAPED(column) (-2 - (column))
 /* The number of the element in this row, for an error about it: whoever runs the function then tells its file. */
 long long map_element(const struct map_call *call, int64_t row);
-/* The error of a map_function that found call->room full. */
+/* Runs call->function. */
+plim_status map_run(const struct map_call *call, plim_error *error);
+/* The error of a map_function that found call->values full. */
 plim_status map_full(const struct map_call *call, plim_error *error);
 struct dataset *dataset_map(struct dataset *dataset, const struct map_function *function, const void *options);
 
@@ -190,7 +203,7 @@ struct dataset *dataset_choose_from_datasets(struct dataset *const *datasets, in
 struct dataset *dataset_sample_from_datasets(struct dataset *const *datasets, int count, const double *weights,
                                              uint64_t seed, bool stop_on_empty);
 
-/* ---- elements that are stacks of elements; room_bytes: of the values of one (of all that are kept), 0: as expected ---- */
+/* ---- elements that are stacks of elements; value_bytes: of one (of all that are kept), 0: as expected ---- */
 
 /* What is said of one column; of all that have nothing of their own where `column` is NULL. */
 struct padding {
@@ -202,7 +215,7 @@ struct padding {
     const char *text; /* instead, in a column of strings; must outlive the dataset */
 };
 struct dataset *dataset_padded_batch(struct dataset *dataset, int64_t size, const struct padding *padding, int count,
-                                     bool drop_remainder, uint64_t room_bytes);
+                                     bool drop_remainder, uint64_t value_bytes);
 struct dataset *dataset_unbatch(struct dataset *dataset);
 /* Batches of other sizes, which take turns. */
 struct dataset *dataset_rebatch(struct dataset *dataset, const int64_t *sizes, int count, bool drop_remainder);
@@ -220,7 +233,7 @@ struct group_by_window_options {
     bool drop_remainder;
     const struct padding *padding;
     int padding_count;
-    uint64_t room_bytes;
+    uint64_t value_bytes;
 };
 struct dataset *dataset_group_by_window(struct dataset *dataset, const struct group_by_window_options *options);
 struct bucket_options {
@@ -230,7 +243,7 @@ struct bucket_options {
     bool pad_to_bucket_boundary, drop_remainder;
     const struct padding *padding;
     int padding_count;
-    uint64_t room_bytes;
+    uint64_t value_bytes;
 };
 struct dataset *dataset_bucket_by_sequence_length(struct dataset *dataset, const struct bucket_options *options);
 
@@ -242,7 +255,7 @@ struct interleave_options {
     struct dataset *(*make)(const struct chunk *elements, int64_t row, void *context, struct budget *budget);
     void *context;
     struct spec spec;       /* of what these give: names, types, shapes */
-    uint64_t room_bytes;    /* of the values of an element of theirs, where there are values */
+    uint64_t value_bytes;   /* of the values of an element of theirs, where there are values */
     uint64_t reserve_bytes; /* for one of them at a time with everything that runs it; cycle_length are open */
     int64_t cycle_length, block_length;
     int parallel; /* accepted; changes nothing in the order */
@@ -280,7 +293,7 @@ plim_status dataset_expect(struct dataset *dataset, int column, enum expectation
 
 /* How large a value, with all that is made of it on its way, may become: instead of what source and functions expect.
    For a dataset fresh from its source, before stages are put around it. */
-void dataset_set_room(struct dataset *dataset, uint64_t bytes);
+void dataset_set_value_bytes(struct dataset *dataset, uint64_t bytes);
 
 /* Another reference, to branch. */
 struct dataset *dataset_ref(struct dataset *dataset);
@@ -303,7 +316,8 @@ struct grant {
     int slots, workers;
     int held; /* how many of the blocks that a shuffle takes rows from are in memory, 0 to held_most() (held_blocks.h);
                    where there are none it costs nothing */
-    bool timed; /* the clock runs: iterator_times_each tells what each stage takes */
+    bool caches; /* optional caches keep their elements */
+    bool timed;  /* the clock runs: iterator_times_each tells what each stage takes */
 };
 /* The least and the most that is of use: prefetch auto has 3 slots, more small ones where blocks are held; threads as
    many as there are for data, fewer where the work is too light to be shared. */
@@ -312,11 +326,9 @@ struct grant dataset_wanted_grant(const struct dataset *dataset, int data_thread
 /* A little less: of blocks of the next group, of slots, of the other blocks, of threads, in this order; false when it is
    the least already. */
 bool grant_shrink(struct grant *grant, struct grant least);
-/* Optional caches of the pipeline: kept from now on, or not. Returns whether one was. */
-bool dataset_keep(struct dataset *dataset, bool kept);
 /* The most that is of use and fits: caches go last, after all that only reads ahead. */
 typedef bool grant_fits(void *context, struct grant grant);
-struct grant grant_choose(struct dataset *dataset, int data_threads, grant_fits *fits, void *context);
+struct grant grant_choose(const struct dataset *dataset, int data_threads, grant_fits *fits, void *context);
 /* What an iterator will take, by tag (batches, pipeline, formats, stacks), and on disk for unpacked sources and caches in
    files, as far as that is known: added to by_tag and *scratch_bytes (may be NULL). */
 void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const struct dataset *dataset,
@@ -333,7 +345,7 @@ struct iterator;
 /* Takes everything now (slots are touched); starts at batch (epoch, step): at once where the data has an index,
    else elements before it are passed over. A dataset without batch gives its elements one by one. */
 plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct budget *budget,
-                          struct scratch *scratch, struct grant grant, uint64_t seed, int64_t epoch, int64_t step,
+                          struct scratch_disk *scratch, struct grant grant, uint64_t seed, int64_t epoch, int64_t step,
                           plim_error *error);
 void iterator_close(struct iterator *iterator);
 /* The next batch of this epoch, or *batch = NULL at the epoch's end (then the next
@@ -372,10 +384,10 @@ void iterator_times_each(iterator_visit *visit, void *context, struct iterator *
 
 /* Each batch of epoch 0, or each element where there is no batch stage, with the caller's state. */
 typedef plim_status batch_visit(void *state, const struct batch *batch, const struct spec *spec, plim_error *error);
-plim_status dataset_reduce(void *state, struct dataset *dataset, struct budget *budget, struct scratch *scratch,
+plim_status dataset_reduce(void *state, struct dataset *dataset, struct budget *budget, struct scratch_disk *scratch,
                            uint64_t seed, batch_visit *visit, plim_error *error);
 /* All elements of epoch 0 as a snapshot (formats/records/snapshot.h) in a folder: complete, or not there. */
-plim_status dataset_save(struct dataset *dataset, const char *folder, struct budget *budget, struct scratch *scratch,
-                         uint64_t seed, plim_error *error);
+plim_status dataset_save(struct dataset *dataset, const char *folder, struct budget *budget,
+                         struct scratch_disk *scratch, uint64_t seed, plim_error *error);
 
 #endif

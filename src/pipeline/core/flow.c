@@ -1,7 +1,7 @@
 /* flow.c - what any worker may do with rows: read them by index, run maps over them, put them where they go.
 
    1. The block holds, in this order: struct flow, its map steps, the states of functions, buffers of columns, the
-      room of rows that come in, the room of values that maps make.
+      value buffer of rows that come in, the value buffer of values that maps make.
    2. Values that come in live until the next elements come; values that maps make live until the next element,
       unless they are in the result: then there is one row at a time. */
 #include "pipeline/core/flow.h"
@@ -65,7 +65,7 @@ struct flow {
     struct map_step *map;                   /* from the first to the last */
     struct site source[MOST_COLUMNS];       /* where rows come in */
     uint8_t *buffer;
-    struct room in, made;
+    struct value_buffer in, made;
     struct flow_clock clock;
     int64_t position[FLOW_ROWS];
     uint64_t epoch[FLOW_ROWS];
@@ -129,13 +129,13 @@ static void add_function(struct shape_of_flow *shape, const struct dataset *node
     if (function->state_bytes)
         shape->states_bytes =
             add_most(shape->states_bytes, round_up(function->state_bytes(from, node->spec, node->options), 64));
-    uint64_t bytes = function->room_bytes ? function->room_bytes(from, node->spec, node->options) : 0;
+    uint64_t bytes = function->value_bytes ? function->value_bytes(from, node->spec, node->options) : 0;
     if (!bytes)
         return;
     shape->makes_values = true;
-    if (node->room_stated)
-        bytes = node->room_stated;
-    shape->made_bytes = add_most(shape->made_bytes, round_up(bytes, ROOM_ALIGNMENT) + ROOM_ALIGNMENT);
+    if (node->value_bytes_stated)
+        bytes = node->value_bytes_stated;
+    shape->made_bytes = add_most(shape->made_bytes, round_up(bytes, VALUE_ALIGNMENT) + VALUE_ALIGNMENT);
 }
 
 static void measure(struct shape_of_flow *shape, const struct dataset *dataset)
@@ -150,7 +150,7 @@ static void measure(struct shape_of_flow *shape, const struct dataset *dataset)
     }
     shape->first = node;
     shape->keeps_values = spec_has_values(dataset->spec);
-    shape->in_bytes = spec_has_values(node->spec) ? round_up(node->room_bytes, ROOM_ALIGNMENT) : 0;
+    shape->in_bytes = spec_has_values(node->spec) ? round_up(node->value_bytes, VALUE_ALIGNMENT) : 0;
     uint64_t row = lay_columns(NULL, shape, 1);
     widest = row > widest ? row : widest;
     int64_t rows = widest ? (int64_t)(FLOW_BYTES / widest) : FLOW_ROWS;
@@ -215,8 +215,8 @@ plim_status flow_start(struct flow *flow, const struct dataset *dataset, struct 
     lay_columns(flow, shape, shape->rows);
     uint8_t *state = at + steps_bytes(shape);
     flow->buffer = state + shape->states_bytes;
-    room_init(&flow->in, flow->buffer + shape->column_bytes, shape->in_bytes);
-    room_init(&flow->made, flow->in.bytes + shape->in_bytes, shape->made_bytes);
+    value_buffer_init(&flow->in, flow->buffer + shape->column_bytes, shape->in_bytes);
+    value_buffer_init(&flow->made, flow->in.bytes + shape->in_bytes, shape->made_bytes);
     int located = 0;
     for (const struct dataset *node = dataset; node != shape->first; node = node->input)
         if (node->stage->locate)
@@ -351,7 +351,7 @@ static void view(struct chunk *chunk, struct flow *flow, const struct flow_targe
                             .capacity = flow->shape.rows,
                             .index = flow->position,
                             .epoch = flow->epoch,
-                            .room = flow->in};
+                            .values = flow->in};
     point(&to, flow, chunk->spec, flow->source, target, 0);
     for (int c = 0; c < chunk->spec->column_count; c++)
         chunk->column[c] = to.row[c];
@@ -410,11 +410,13 @@ static plim_status run_maps(struct flow *flow, const struct flow_target *target,
         const struct spec *from_spec = step->node->input->spec, *to_spec = step->node->spec;
         struct pointers from, to;
         int64_t bad = count == 1 ? 0 : -1;
-        if (!step->node->function->run)
+        const struct map_function *function = step->node->function;
+        if (!function->run && !function->run_row)
             continue;
         point(&from, flow, from_spec, step->from, target, start);
         point(&to, flow, to_spec, step->to, target, start);
         const struct map_call call = {
+            .function = function,
             .from_spec = from_spec,
             .to_spec = to_spec,
             .from = from.row,
@@ -427,11 +429,11 @@ static plim_status run_maps(struct flow *flow, const struct flow_target *target,
             .epoch = flow->epoch[start],
             .options = step->node->options,
             .state = step->state,
-            .room = &flow->made,
+            .values = &flow->made,
             .bad = &bad,
         };
         uint64_t start_ns = clock_begin(&flow->clock);
-        plim_status status = step->node->function->run(&call, error);
+        plim_status status = map_run(&call, error);
         if (status != PLIM_OK)
             return tell_place(flow, bad < 0 ? -1 : start + bad, NULL, status, error);
         clock_end(&flow->map[m].busy_ns, &flow->clock, start_ns);
@@ -447,7 +449,7 @@ static plim_status map_rows(struct flow *flow, const struct flow_target *target,
         int64_t stop = first + 1;
         while (!flow->shape.makes_values && stop < end && flow->epoch[stop] == flow->epoch[first])
             stop++;
-        room_empty(&flow->made);
+        value_buffer_empty(&flow->made);
         /* NEEDSWORK: one element is finished first; an image of 100 megapixels takes more than half a second. */
         TRY(budget_go_on(flow->budget, error));
         if (flow->shape.makes_values)
@@ -516,7 +518,7 @@ static void ask_ahead(struct flow *flow, int64_t first, uint64_t epoch, int64_t 
     }
 }
 
-/* Elements first..end from the source, as many as fit the room; *end is set to where they end. */
+/* Elements first..end from the source, as many as fit the value buffer; *end is set to where they end. */
 static plim_status read_rows(struct flow *flow, const struct flow_target *target, int64_t first, int64_t *end,
                              plim_error *error)
 {
@@ -528,8 +530,8 @@ static plim_status read_rows(struct flow *flow, const struct flow_target *target
     if (!source->type->read_values)
         return source->type->read(source, flow->position + first, *end - first, to.row, to.stride, error);
     int64_t done = 0;
-    const struct row_target rows = {.to = to.row, .stride = to.stride, .room = &flow->in};
-    room_empty(&flow->in);
+    const struct row_target rows = {.to = to.row, .stride = to.stride, .values = &flow->in};
+    value_buffer_empty(&flow->in);
     TRY(source->type->read_values(&done, source, flow->position + first, *end - first, &rows, error));
     if (!done)
         return stream_too_large(flow->shape.first, flow->in.wanted, flow->in.capacity, error);
@@ -570,7 +572,7 @@ plim_status flow_finish(int64_t *done, struct flow *flow, const struct flow_targ
             TRY(read_rows(flow, target, first, &stop, error));
         clock_end(&flow->clock.read_ns, &flow->clock, start_ns);
         TRY(map_rows(flow, target, first, stop, error));
-        if (flow->shape.keeps_values) /* the room holds what the result refers to: it is not used again yet */
+        if (flow->shape.keeps_values) /* the value buffer holds what the result refers to: it is not used again yet */
             break;
     }
     flow->clock.rows += (uint64_t)stop;

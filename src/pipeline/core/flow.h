@@ -45,7 +45,7 @@ int64_t flow_rows(const struct flow *flow);
 /* Elements first.. of the epoch are the next ones; count <= flow_rows. */
 void flow_place(struct flow *flow, uint64_t epoch, int64_t first, int64_t count);
 /* The next elements of the head; *got == 0: its epoch is over. keep: what they refer to should outlive the head's
-   next pull; *kept: it does. Where it does not fit the flow's room, finish before the head goes on. */
+   next pull; *kept: it does. Where it does not fit the flow's buffer, finish before the head goes on. */
 plim_status flow_take(int64_t *got, bool *kept, struct flow *flow, struct stream *head,
                       const struct flow_target *target, int64_t most, bool keep, plim_error *error);
 /* Passes over up to `count` elements of the head without running anything; rows of the target, which has `rows` of them,
@@ -53,7 +53,7 @@ plim_status flow_take(int64_t *got, bool *kept, struct flow *flow, struct stream
 plim_status flow_skip(int64_t *passed, struct flow *flow, struct stream *head, const struct flow_target *target,
                       int64_t rows, int64_t count, plim_error *error);
 /* The `count` elements placed or taken, through all maps to their target. Values of the result lie in the
-   flow's rooms, until its next call; where they fill it, *done < count, and the others have to be placed again. */
+   flow's buffers, until its next call; where they fill it, *done < count, and the others have to be placed again. */
 plim_status flow_finish(int64_t *done, struct flow *flow, const struct flow_target *target, int64_t count,
                         plim_error *error);
 /* From now on the clock runs: a call a chunk, or one in some where elements go one by one. */

@@ -30,8 +30,8 @@ int64_t slot_steps(int64_t *last, const struct dataset *dataset)
     return count / rows + (count % rows != 0);
 }
 
-/* Rows of all columns, then the room of what they refer to. */
-uint64_t lay_out_slot(uint64_t column_at[MOST_COLUMNS], uint64_t *room_bytes, const struct dataset *dataset)
+/* Rows of all columns, then the value buffer of what they refer to. */
+uint64_t lay_out_slot(uint64_t column_at[MOST_COLUMNS], uint64_t *value_bytes, const struct dataset *dataset)
 {
     const struct spec *spec = dataset->spec;
     uint64_t total = 0;
@@ -39,11 +39,11 @@ uint64_t lay_out_slot(uint64_t column_at[MOST_COLUMNS], uint64_t *room_bytes, co
         column_at[c] = total;
         total = add_most(total, rows_area(slot_rows(dataset), spec->column[c].bytes));
     }
-    *room_bytes = spec_has_values(spec) ? round_up(dataset->room_bytes, ROOM_ALIGNMENT) : 0;
+    *value_bytes = spec_has_values(spec) ? round_up(dataset->value_bytes, VALUE_ALIGNMENT) : 0;
     for (int c = 0; c < spec->column_count; c++) /* rows come in any order: room for every gap */
         if (column_is_variable(&spec->column[c]))
-            *room_bytes = add_most(*room_bytes, (uint64_t)slot_rows(dataset) * ROOM_ALIGNMENT);
-    return add_most(total, *room_bytes);
+            *value_bytes = add_most(*value_bytes, (uint64_t)slot_rows(dataset) * VALUE_ALIGNMENT);
+    return add_most(total, *value_bytes);
 }
 
 uint64_t ring_bytes(const struct dataset *dataset, int slots)
@@ -141,6 +141,6 @@ void dataset_cost(uint64_t by_tag[TAG_COUNT], uint64_t *scratch_bytes, const str
     if (held_bytes(dataset, grant.held))
         add(&by_tag[TAG_PIPELINE], budget_charge(held_bytes(dataset, grant.held)));
     if (flow_head(dataset))
-        stream_cost(by_tag, flow_head(dataset));
+        stream_cost(by_tag, flow_head(dataset), grant.caches);
     add_sources(by_tag, scratch_bytes, dataset, &(struct counted){0});
 }

@@ -57,7 +57,7 @@ static void begin_slot(struct iterator *iterator, struct slot *slot)
     slot->batch.epoch = iterator->reading.epoch;
     slot->batch.step = iterator->reading.step;
     slot->charged = 0;
-    room_empty(&slot->room);
+    value_buffer_empty(&slot->values);
 }
 
 static void seal_slot(struct iterator *iterator)
@@ -119,7 +119,7 @@ static void settle_pull(struct iterator *iterator, const struct unit *unit)
     }
 }
 
-/* Rows of the slot may refer to the flow's rooms: to the slot's own, before the flow goes on. */
+/* Rows of the slot may refer to the flow's value buffers: to the slot's own, before the flow goes on. */
 static plim_status own_values(struct iterator *iterator, const struct unit *unit, plim_error *error)
 {
     const struct spec *spec = iterator->dataset->spec;
@@ -131,8 +131,8 @@ static plim_status own_values(struct iterator *iterator, const struct unit *unit
             struct slot *slot = unit->slot;
             uint8_t *row = (uint8_t *)slot->batch.column[c] + (uint64_t)i * column->bytes;
             slot->charged += value_bytes(column, row); /* with the largest gap: the order of rows must not matter */
-            if (slot->charged > slot->room.capacity || !value_own(&slot->room, column, row))
-                status = stream_too_large(iterator->dataset, slot->charged, slot->room.capacity, error);
+            if (slot->charged > slot->values.capacity || !value_own(&slot->values, column, row))
+                status = stream_too_large(iterator->dataset, slot->charged, slot->values.capacity, error);
         }
     }
     unlock(iterator);

@@ -7,7 +7,7 @@
 #include "pipeline/core/iterator_own.h"
 #include "pipeline/stages/keep/held_blocks.h"
 
-plim_status dataset_start(const struct dataset *dataset, struct scratch *scratch, plim_error *error)
+plim_status dataset_start(const struct dataset *dataset, struct scratch_disk *scratch, plim_error *error)
 {
     for (const struct dataset *node = dataset; node; node = node->input)
         for (int i = 0; i < node->other_count; i++)
@@ -28,13 +28,14 @@ static plim_status take_ring(struct iterator *iterator, plim_error *error)
         return budget_refused(iterator->budget, TAG_BATCHES, bytes, error);
     iterator->ring = ring;
     iterator->ring_bytes = bytes;
-    iterator->slot_bytes = lay_out_slot(iterator->column_at, &iterator->room_bytes, iterator->dataset);
+    iterator->slot_bytes = lay_out_slot(iterator->column_at, &iterator->value_bytes, iterator->dataset);
     for (int s = 0; s < iterator->slot_count; s++) {
         uint8_t *base = ring + (uint64_t)s * iterator->slot_bytes;
         for (int c = 0; c < iterator->dataset->spec->column_count; c++)
             iterator->slot[s].batch.column[c] = base + iterator->column_at[c];
         iterator->slot[s].batch.origin = iterator;
-        room_init(&iterator->slot[s].room, base + iterator->slot_bytes - iterator->room_bytes, iterator->room_bytes);
+        value_buffer_init(&iterator->slot[s].values, base + iterator->slot_bytes - iterator->value_bytes,
+                          iterator->value_bytes);
     }
     return PLIM_OK;
 }
@@ -78,8 +79,8 @@ static void time_parts(struct iterator *iterator)
         stream_time(iterator->head);
 }
 
-static plim_status open_parts(struct iterator *iterator, struct grant grant, struct scratch *scratch, uint64_t seed,
-                              plim_error *error)
+static plim_status open_parts(struct iterator *iterator, struct grant grant, struct scratch_disk *scratch,
+                              uint64_t seed, plim_error *error)
 {
     TRY(take_ring(iterator, error));
     TRY(dataset_start(iterator->dataset, scratch, error));
@@ -88,8 +89,9 @@ static plim_status open_parts(struct iterator *iterator, struct grant grant, str
         TRY(held_open(&iterator->held, iterator->dataset, grant.held, (int64_t)grant.slots * iterator->rows,
                       iterator->budget, error));
     TRY(start_flows(iterator, grant, seed, error));
+    const struct stream_run run = {iterator->budget, scratch, seed, grant.caches};
     if (flow_head(iterator->dataset))
-        TRY(stream_open(&iterator->head, flow_head(iterator->dataset), iterator->budget, scratch, seed, error));
+        TRY(stream_open(&iterator->head, flow_head(iterator->dataset), &run, error));
     if (grant.timed)
         time_parts(iterator);
     if (iterator->worker_count == 1)
@@ -110,7 +112,7 @@ static plim_status check_grant(struct grant grant, plim_error *error)
 }
 
 static plim_status open_iterator(struct iterator **out, struct dataset *dataset, struct budget *budget,
-                                 struct scratch *scratch, struct grant grant, uint64_t seed, int64_t epoch,
+                                 struct scratch_disk *scratch, struct grant grant, uint64_t seed, int64_t epoch,
                                  int64_t step, plim_error *error)
 {
     uint64_t bytes = iterator_bytes(dataset, grant);
@@ -145,7 +147,7 @@ static plim_status open_iterator(struct iterator **out, struct dataset *dataset,
 
 /* Opening may unpack sources: a stop ends that too. */
 plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct budget *budget,
-                          struct scratch *scratch, struct grant grant, uint64_t seed, int64_t epoch, int64_t step,
+                          struct scratch_disk *scratch, struct grant grant, uint64_t seed, int64_t epoch, int64_t step,
                           plim_error *error)
 {
     TRY(dataset_runs(dataset, error));

@@ -16,10 +16,10 @@ struct cursor_position {
 
 struct slot {
     struct batch batch;
-    struct batch opened; /* what the caller gets where elements are batches */
-    struct room room;    /* of columns that have values */
-    uint64_t charged;    /* what its values take at most */
-    int units;           /* being finished */
+    struct batch opened;        /* what the caller gets where elements are batches */
+    struct value_buffer values; /* of columns that have values */
+    uint64_t charged;           /* what its values take at most */
+    int units;                  /* being finished */
 };
 
 struct worker {
@@ -58,7 +58,7 @@ struct iterator {
     int slot_count, worker_count; /* worker 0 is the caller */
     uint8_t *ring;
     size_t ring_bytes;
-    uint64_t column_at[MOST_COLUMNS], slot_bytes, room_bytes;
+    uint64_t column_at[MOST_COLUMNS], slot_bytes, value_bytes;
     bool has_lock;
     pthread_mutex_t lock;
     pthread_cond_t workers_wake, caller_wakes;
@@ -121,8 +121,8 @@ bool is_single(const struct dataset *dataset);
 int64_t slot_rows(const struct dataset *dataset);
 /* Slots an epoch and elements of the last one, as dataset_steps counts batches. */
 int64_t slot_steps(int64_t *last, const struct dataset *dataset);
-/* Rows of all columns, then the room of what they refer to; bytes of a slot. */
-uint64_t lay_out_slot(uint64_t column_at[MOST_COLUMNS], uint64_t *room_bytes, const struct dataset *dataset);
+/* Rows of all columns, then the value buffer of what they refer to; bytes of a slot. */
+uint64_t lay_out_slot(uint64_t column_at[MOST_COLUMNS], uint64_t *value_bytes, const struct dataset *dataset);
 uint64_t ring_bytes(const struct dataset *dataset, int slots);
 uint64_t workers_at(void);
 uint64_t slots_at(int workers);

@@ -3,9 +3,8 @@
 
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "base/text/habits.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const struct stage *const stages[] = {
 #define STAGE(name) &stage_##name,
@@ -80,6 +79,39 @@ static const struct stage *stage_by_name(const char *name)
     return NULL;
 }
 
+static bool has_value(const struct stage_entry *entry)
+{
+    return entry->value && !entry->value->is_null;
+}
+
+plim_status stage_settings(void *out, const struct setting *settings, int count, const char *alone,
+                           const struct stage_entry *entry, plim_error *error)
+{
+    if (!has_value(entry))
+        return PLIM_OK;
+    if (entry->value->kind != YAML_SCALAR)
+        return settings_read(out, settings, count, entry->job, entry->value, error);
+    struct setting first = settings[0];
+    first.word = alone ? alone : first.word;
+    return setting_value((char *)out + first.offset, &first, entry->job, entry->value, error);
+}
+
+plim_status stage_bad(const struct stage_entry *entry, const char *what, const char *instead, plim_error *error)
+{
+    plim_status status = fail_at(error, PLIM_BAD_JOB, entry->where, "%s: %s", entry->stage->name, what);
+    return hint(error, status, "%s: %s", entry->stage->name, instead);
+}
+
+static plim_status read_number(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
+{
+    int64_t number = -1;
+    const struct setting setting = {entry->stage->name, SETTING_WHOLE, 0, entry->stage->least};
+    if (has_value(entry))
+        TRY(setting_value(&number, &setting, entry->job, entry->value, error));
+    *dataset = dataset_add(*dataset, entry->stage, (struct stage_arguments){.number = number});
+    return PLIM_OK;
+}
+
 plim_status stage_read(struct dataset **dataset, const char *job, const struct yaml *entry, uint64_t seed,
                        plim_error *error)
 {
@@ -104,7 +136,10 @@ plim_status stage_read(struct dataset **dataset, const char *job, const struct y
     }
     if (!stage->bare && (!value || value->is_null))
         return fail_at(error, PLIM_BAD_JOB, where, "%s: its value is missing", word);
-    plim_status status = stage->read(dataset, job, value, seed, error);
+    struct stage_entry self = {.stage = stage, .job = job, .value = value, .seed = seed};
+    if (value)
+        yaml_place(self.where, job, value);
+    plim_status status = (stage->read ? stage->read : read_number)(dataset, &self, error);
     if (status == PLIM_OK)
         status = dataset_error(*dataset, error);
     return status == PLIM_OK ? PLIM_OK : place(error, status, where);

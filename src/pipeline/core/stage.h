@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "base/numbers/random.h"
-#include "base/text/yaml.h"
+#include "base/text/settings.h"
 #include "pipeline/core/dataset.h"
 #include "pipeline/core/stream.h"
 
@@ -33,11 +33,28 @@ struct coming {
     int64_t first, count, group;
 };
 
+struct stage;
+
+/* An entry of `pipeline:`. */
+struct stage_entry {
+    const struct stage *stage;
+    const char *job;          /* the file, for errors */
+    const struct yaml *value; /* NULL only where the stage may be written without one */
+    char where[256];          /* of the value, for errors */
+    uint64_t seed;
+};
+/* The value's settings; a scalar is the first of them. alone: how errors name a scalar (NULL: as the first setting). */
+plim_status stage_settings(void *out, const struct setting *settings, int count, const char *alone,
+                           const struct stage_entry *entry, plim_error *error);
+/* PLIM_BAD_JOB at the value, with what to write instead. */
+plim_status stage_bad(const struct stage_entry *entry, const char *what, const char *instead, plim_error *error);
+
 struct stage {
     const char *name;
     bool after_batch;    /* may stand after batch: changes neither the count nor the order of elements */
     bool bare;           /* may be written without a value: `- repeat` */
     const char *partner; /* another key that may stand in its entry; `read` is given the whole entry then */
+    bool changes_spec;   /* its nodes get a spec of their own, a copy of their input's: dataset_own_spec */
     /* Sets the new dataset's facts, which are still those of its input, from number, seed, function. */
     plim_status (*build)(struct dataset *dataset, plim_error *error);
     /* Positions and epochs of the output into those of the input; NULL: they are the same. */
@@ -57,7 +74,7 @@ struct stage {
     /* NEEDSWORK: errors of padded_batch, bucket_by_sequence_length and rejection_resample name the element alone.
        As a stream: elements keep the index and epoch that its input gave them, so that errors can tell their file. */
     bool keeps_elements;
-    /* What it keeps may be left out: dataset->kept says whether. May be NULL: it may not. */
+    /* It is a cache that may keep nothing: grant.caches decides. May be NULL: it is not. */
     bool (*may_spare)(const struct dataset *dataset);
     /* What it will write to disk, as far as it is known beforehand; may be NULL. */
     uint64_t (*disk)(const struct dataset *dataset);
@@ -65,9 +82,10 @@ struct stage {
     void (*release)(const struct dataset *dataset);
     /* Of how many parts of its input, dealt out in turn, this is which; NULL: it is all of it. */
     void (*shards)(int64_t *count, int64_t *index, const struct dataset *dataset);
-    /* Wraps *dataset from the value in a job file (NULL only when bare). */
-    plim_status (*read)(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                        plim_error *error);
+    /* Wraps *dataset from an entry of a job file. NULL: the value is a whole number, at least `least`, and -1 where there
+       is none. */
+    plim_status (*read)(struct dataset **dataset, const struct stage_entry *entry, plim_error *error);
+    int64_t least;
 };
 
 /* What dataset_expect said. */
@@ -95,10 +113,10 @@ struct dataset {
     int64_t cardinality;  /* or CARDINALITY_... */
     bool indexed;         /* element i can be had without those before it */
     bool sequential;      /* this node runs as a stream of its own; others are part of the flow behind one */
-    uint64_t room_bytes;  /* a good size for the room of a chunk of these elements; 0: no column has values */
-    uint64_t room_stated; /* by the user, for every room; 0: not */
-    int64_t batch_size;   /* 0: not batched. The spec is that of a sample then: the batch is open (see stack.c) */
-    int64_t stacked;      /* elements are batches of at most so many samples, the first axis of every column; 0: not */
+    uint64_t value_bytes; /* a good size for the value buffer of a chunk of these elements; 0: no column has values */
+    uint64_t value_bytes_stated; /* by the user, for every value buffer; 0: not */
+    int64_t batch_size; /* 0: not batched. The spec is that of a sample then: the batch is open (see stack.c) */
+    int64_t stacked;    /* elements are batches of at most so many samples, the first axis of every column; 0: not */
     bool drop_remainder;
     bool prefetched;
     int64_t depth; /* of prefetch */
@@ -111,7 +129,6 @@ struct dataset {
 
     /* What changes after building. */
     bool started; /* source only: start() has been called */
-    bool kept;    /* an optional cache: the budget has room for it */
     struct label_rule labels[MOST_LABEL_RULES];
     int label_count;
 };
@@ -125,13 +142,30 @@ plim_status spec_measure(struct spec *spec, const struct spec *before, plim_erro
 struct dataset *dataset_close_batch(struct dataset *dataset);
 
 /* Starts the sources of the whole pipeline that have not been. */
-plim_status dataset_start(const struct dataset *dataset, struct scratch *scratch, plim_error *error);
+plim_status dataset_start(const struct dataset *dataset, struct scratch_disk *scratch, plim_error *error);
 
-/* A new node of `stage` over *dataset with room for `extra` bytes behind it, in *room.
-   NULL: *dataset has become a failed one. The caller sets the stage's own fields, then calls dataset_built. */
-struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stage, size_t extra, void **room);
+/* What the node of a stage gets besides the facts of its input. */
+struct stage_arguments {
+    const void *options; /* copied into the node's block */
+    size_t options_bytes;
+    int64_t number;
+    uint64_t seed;
+};
+/* A new node of `stage` over the dataset, built; or a failed one. */
+struct dataset *dataset_add(struct dataset *dataset, const struct stage *stage, struct stage_arguments arguments);
+/* The same in steps: a node with `extra` bytes of its own in *block. NULL: *dataset has become a failed one. The caller
+   sets the stage's own fields, then calls dataset_built. */
+struct dataset *dataset_stage(struct dataset **dataset, const struct stage *stage, size_t extra, void **block);
 /* Runs stage->build; gives the node, or a failed one in its place. */
 struct dataset *dataset_built(struct dataset *dataset);
+/* A failed one in place of the dataset, which is given up. */
+struct dataset *dataset_refuse(struct dataset *dataset, const plim_error *error);
+/* dataset_built where the node's fields could be set, else dataset_refuse. */
+struct dataset *dataset_finish(struct dataset *dataset, plim_status status, const plim_error *error);
+static inline struct spec *dataset_own_spec(struct dataset *dataset)
+{
+    return (struct spec *)(uintptr_t)dataset->spec;
+}
 /* A function of it takes microseconds an element. */
 bool dataset_is_heavy(const struct dataset *dataset);
 /* The error carried, if any. Unlike dataset_check it does not ask for a batch. */

@@ -97,7 +97,7 @@ void stage_table_fill(struct stage_table *out, const struct dataset *dataset, st
     list(out, dataset, 0);
     dataset_cost(by_tag, NULL, dataset, grant);
     if (flow_head(dataset))
-        stream_cost_each(give_stream, &share, flow_head(dataset));
+        stream_cost_each(give_stream, &share, flow_head(dataset), grant.caches);
     for (int w = 0; w <= grant.workers; w++)
         flow_cost_each(give_map, &share, dataset);
     give_sources(&share);

@@ -20,14 +20,9 @@ struct source_stream {
     int64_t given; /* this epoch */
 };
 
-static uint64_t source_stream_bytes(const struct dataset *dataset)
+static void source_stream_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset, bool caches)
 {
-    (void)dataset;
-    return sizeof(struct source_stream);
-}
-
-static void source_stream_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset)
-{
+    (void)caches;
     by_tag[TAG_FORMATS] = add_most(by_tag[TAG_FORMATS], dataset->source->reader_bytes);
 }
 
@@ -35,7 +30,7 @@ static plim_status source_stream_start(struct stream *stream, plim_error *error)
 {
     struct source_stream *self = (struct source_stream *)stream;
     struct source *source = stream->dataset->source;
-    return source->type->reader_open(&self->reader, source, stream->budget, error);
+    return source->type->reader_open(&self->reader, source, stream->run.budget, error);
 }
 
 static void source_stream_stop(struct stream *stream)
@@ -55,14 +50,9 @@ static plim_status source_stream_rewind(struct stream *stream, uint64_t epoch, p
 static plim_status source_stream_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
 {
     struct source_stream *self = (struct source_stream *)stream;
-    const struct spec *spec = to->spec;
-    void *rows[MOST_COLUMNS];
-    uint64_t stride[MOST_COLUMNS];
-    for (int c = 0; c < spec->column_count; c++) {
-        rows[c] = to->column[c];
-        stride[c] = spec->column[c].bytes;
-    }
-    const struct row_target target = {.to = rows, .stride = stride, .room = &to->room};
+    struct row_pointers rows;
+    chunk_pointers(&rows, to);
+    const struct row_target target = {.to = rows.row, .stride = rows.stride, .values = &to->values};
     int64_t got = 0;
     most = stream->careful ? 1 : most; /* rows made before a bad one would be lost with it */
     plim_status status = stream->dataset->source->type->reader_next(&got, self->reader, most, &target, error);
@@ -70,14 +60,11 @@ static plim_status source_stream_pull(struct stream *stream, struct chunk *to, i
         self->given += status == PLIM_BAD_DATA; /* its number is used up */
         return status;
     }
-    if (!got && to->room.wanted)
-        return stream_too_large(stream->dataset, to->room.wanted, to->room.capacity, error);
-    for (int64_t i = 0; i < got; i++) {
-        to->index[i] = self->given + i;
-        to->epoch[i] = stream->epoch;
-    }
-    self->given += got;
+    if (!got && to->values.wanted)
+        return stream_too_large(stream->dataset, to->values.wanted, to->values.capacity, error);
     to->count = got;
+    chunk_number(to, self->given, stream->epoch);
+    self->given += got;
     return PLIM_OK;
 }
 
@@ -91,7 +78,7 @@ static plim_status source_stream_skip(int64_t *passed, struct stream *stream, in
     *passed = 0;
     while (*passed < count) {
         int64_t step = 0, most = count - *passed < SKIP_STEP ? count - *passed : SKIP_STEP;
-        TRY(budget_go_on(stream->budget, error));
+        TRY(budget_go_on(stream->run.budget, error));
         plim_status status = type->reader_skip(&step, self->reader, most, error);
         self->given += step + (status == PLIM_BAD_DATA);
         *passed += step;
@@ -102,7 +89,7 @@ static plim_status source_stream_skip(int64_t *passed, struct stream *stream, in
 }
 
 static const struct stream_type source_stream = {
-    .bytes = source_stream_bytes,
+    .state_bytes = sizeof(struct source_stream),
     .cost = source_stream_cost,
     .start = source_stream_start,
     .stop = source_stream_stop,
@@ -124,8 +111,9 @@ static uint64_t flow_stream_bytes(const struct dataset *dataset)
     return add_most(round_up(sizeof(struct flow_stream), 64), flow_bytes(dataset));
 }
 
-static void flow_stream_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset)
+static void flow_stream_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset, bool caches)
 {
+    (void)caches;
     by_tag[TAG_PIPELINE] = add_most(by_tag[TAG_PIPELINE], flow_cost(dataset));
 }
 
@@ -133,7 +121,7 @@ static plim_status flow_stream_start(struct stream *stream, plim_error *error)
 {
     struct flow_stream *self = (struct flow_stream *)stream;
     self->flow = (struct flow *)((uint8_t *)stream + round_up(sizeof *self, 64));
-    return flow_start(self->flow, stream->dataset, stream->budget, stream->seed, error);
+    return flow_start(self->flow, stream->dataset, stream->run.budget, stream->run.seed, error);
 }
 
 static void flow_stream_stop(struct stream *stream)
@@ -229,24 +217,31 @@ static const struct dataset *input_of(const struct dataset *dataset)
     return dataset->sequential ? dataset->input : flow_head(dataset);
 }
 
-static uint64_t others_bytes(const struct dataset *dataset)
+static uint64_t own_bytes(const struct dataset *dataset)
 {
-    return (uint64_t)dataset->other_count * sizeof(struct stream *);
+    const struct stream_type *type = type_of(dataset);
+    return round_up(type->bytes ? type->bytes(dataset) : type->state_bytes, 64);
 }
 
-void stream_cost_each(stream_visit *visit, void *context, const struct dataset *dataset)
+/* Its struct and buffers, and the pointers to its inputs besides the first. */
+static uint64_t block_bytes(const struct dataset *dataset)
+{
+    return add_most(own_bytes(dataset), (uint64_t)dataset->other_count * sizeof(struct stream *));
+}
+
+void stream_cost_each(stream_visit *visit, void *context, const struct dataset *dataset, bool caches)
 {
     uint64_t by_tag[TAG_COUNT] = {0};
     dataset = runs(dataset);
     const struct stream_type *type = type_of(dataset);
-    by_tag[TAG_PIPELINE] = budget_charge(add_most(round_up(type->bytes(dataset), 64), others_bytes(dataset)));
+    by_tag[TAG_PIPELINE] = budget_charge(block_bytes(dataset));
     if (type->cost)
-        type->cost(by_tag, dataset);
+        type->cost(by_tag, dataset, caches);
     visit(context, dataset, by_tag);
     if (input_of(dataset))
-        stream_cost_each(visit, context, input_of(dataset));
+        stream_cost_each(visit, context, input_of(dataset), caches);
     for (int i = 0; dataset->sequential && i < dataset->other_count; i++)
-        stream_cost_each(visit, context, dataset->others[i]);
+        stream_cost_each(visit, context, dataset->others[i], caches);
 }
 
 static void add_cost(void *context, const struct dataset *dataset, const uint64_t by_tag[TAG_COUNT])
@@ -257,32 +252,34 @@ static void add_cost(void *context, const struct dataset *dataset, const uint64_
         sum[tag] = add_most(sum[tag], by_tag[tag]);
 }
 
-void stream_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset)
+void stream_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset, bool caches)
 {
-    stream_cost_each(add_cost, by_tag, dataset);
+    stream_cost_each(add_cost, by_tag, dataset, caches);
 }
 
 static plim_status open_inputs(struct stream *stream, const struct dataset *dataset, plim_error *error)
 {
-    if (input_of(dataset))
-        TRY(stream_open(&stream->input, input_of(dataset), stream->budget, stream->scratch, stream->seed, error));
-    for (int i = 0; dataset->sequential && i < dataset->other_count; i++)
-        TRY(stream_open(&stream->others[i], dataset->others[i], stream->budget, stream->scratch, stream->seed, error));
+    if (input_of(dataset)) {
+        TRY(stream_open(&stream->input, input_of(dataset), &stream->run, error));
+        stream->input_count++;
+    }
+    for (int i = 0; dataset->sequential && i < dataset->other_count; i++) {
+        TRY(stream_open(&stream->others[i], dataset->others[i], &stream->run, error));
+        stream->input_count++;
+    }
     return stream->type->start ? stream->type->start(stream, error) : PLIM_OK;
 }
 
-plim_status stream_open(struct stream **out, const struct dataset *dataset, struct budget *budget,
-                        struct scratch *scratch, uint64_t seed, plim_error *error)
+plim_status stream_open(struct stream **out, const struct dataset *dataset, const struct stream_run *run,
+                        plim_error *error)
 {
     dataset = runs(dataset);
-    const struct stream_type *type = type_of(dataset);
-    uint64_t own = round_up(type->bytes(dataset), 64), bytes = add_most(own, others_bytes(dataset));
-    struct stream *stream = bytes == UINT64_MAX ? NULL : budget_take(budget, TAG_PIPELINE, bytes);
+    uint64_t bytes = block_bytes(dataset);
+    struct stream *stream = bytes == UINT64_MAX ? NULL : budget_take(run->budget, TAG_PIPELINE, bytes);
     if (!stream)
-        return budget_refused(budget, TAG_PIPELINE, bytes, error);
-    *stream = (struct stream){
-        .type = type, .dataset = dataset, .budget = budget, .scratch = scratch, .bytes = bytes, .seed = seed};
-    stream->others = (struct stream **)((uint8_t *)stream + own);
+        return budget_refused(run->budget, TAG_PIPELINE, bytes, error);
+    *stream = (struct stream){.type = type_of(dataset), .dataset = dataset, .run = *run, .bytes = bytes};
+    stream->others = (struct stream **)((uint8_t *)stream + own_bytes(dataset));
     plim_status status = open_inputs(stream, dataset, error);
     if (status != PLIM_OK) {
         stream_close(stream);
@@ -298,20 +295,17 @@ void stream_close(struct stream *stream)
         return;
     if (stream->type->stop)
         stream->type->stop(stream);
-    for (int i = 0; stream->dataset->sequential && i < stream->dataset->other_count; i++)
-        stream_close(stream->others[i]);
-    stream_close(stream->input);
-    budget_give(stream->budget, TAG_PIPELINE, stream, stream->bytes);
+    for (int i = stream->input_count; i-- > 0;)
+        stream_close(stream_input(stream, i));
+    budget_give(stream->run.budget, TAG_PIPELINE, stream, stream->bytes);
 }
 
 /* ---- running ---- */
 
 plim_status stream_rewind_inputs(struct stream *stream, uint64_t epoch, plim_error *error)
 {
-    if (stream->input)
-        TRY(stream_rewind(stream->input, epoch, error));
-    for (int i = 0; stream->dataset->sequential && i < stream->dataset->other_count; i++)
-        TRY(stream_rewind(stream->others[i], epoch, error));
+    for (int i = 0; i < stream->input_count; i++)
+        TRY(stream_rewind(stream_input(stream, i), epoch, error));
     return PLIM_OK;
 }
 
@@ -320,14 +314,34 @@ plim_status stream_rewind(struct stream *stream, uint64_t epoch, plim_error *err
     stream->epoch = epoch;
     if (stream->type->rewind)
         return stream->type->rewind(stream, epoch, error);
+    if (stream->type->state_bytes)
+        memset((uint8_t *)stream + sizeof *stream, 0, stream->type->state_bytes - sizeof *stream);
     return stream_rewind_inputs(stream, epoch, error);
+}
+
+/* Elements of the input, until the stage keeps some. */
+static plim_status pull_kept(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
+{
+    most = stream->careful ? 1 : most < FLOW_ROWS ? most : FLOW_ROWS;
+    do {
+        TRY(stream_pull(stream->input, to, most, error));
+        if (!to->count)
+            return PLIM_OK;
+        TRY(stream->type->keep(stream, to, error));
+    } while (!to->count);
+    return PLIM_OK;
+}
+
+static plim_status pull_untimed(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
+{
+    return (stream->type->keep ? pull_kept : stream->type->pull)(stream, to, most, error);
 }
 
 /* The inputs' time too: who reads the figures takes it off. */
 static plim_status pull_timed(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
 {
     uint64_t start_ns = clock_ns();
-    plim_status status = stream->type->pull(stream, to, most, error);
+    plim_status status = pull_untimed(stream, to, most, error);
     stream->busy_ns += clock_ns() - start_ns;
     stream->elements += (uint64_t)to->count;
     return status;
@@ -336,10 +350,11 @@ static plim_status pull_timed(struct stream *stream, struct chunk *to, int64_t m
 plim_status stream_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
 {
     to->count = 0;
-    room_empty(&to->room);
-    TRY(budget_go_on(stream->budget, error)); /* every element passes here: no loop over them goes on after a stop */
+    value_buffer_empty(&to->values);
+    TRY(budget_go_on(stream->run.budget,
+                     error)); /* every element passes here: no loop over them goes on after a stop */
     most = most < to->capacity ? most : to->capacity;
-    return stream->timed ? pull_timed(stream, to, most, error) : stream->type->pull(stream, to, most, error);
+    return (stream->timed ? pull_timed : pull_untimed)(stream, to, most, error);
 }
 
 plim_status stream_pull_past(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by, plim_error *error)
@@ -357,7 +372,7 @@ plim_status stream_pull_past(int64_t *passed, struct stream *stream, int64_t cou
 plim_status stream_skip(int64_t *passed, struct stream *stream, int64_t count, struct chunk *by, plim_error *error)
 {
     *passed = 0;
-    TRY(budget_go_on(stream->budget, error));
+    TRY(budget_go_on(stream->run.budget, error));
     if (stream->type->skip)
         return stream->type->skip(passed, stream, count, by, error);
     return stream_pull_past(passed, stream, count, by, error);
@@ -381,10 +396,8 @@ bool stream_describe(char out[256], struct stream *stream, uint64_t epoch, int64
 void stream_be_careful(struct stream *stream)
 {
     stream->careful = true;
-    if (stream->input)
-        stream_be_careful(stream->input);
-    for (int i = 0; stream->dataset->sequential && i < stream->dataset->other_count; i++)
-        stream_be_careful(stream->others[i]);
+    for (int i = 0; i < stream->input_count; i++)
+        stream_be_careful(stream_input(stream, i));
 }
 
 void stream_time(struct stream *stream)
@@ -392,20 +405,16 @@ void stream_time(struct stream *stream)
     stream->timed = true;
     if (!stream->dataset->sequential)
         flow_time(((struct flow_stream *)stream)->flow);
-    if (stream->input)
-        stream_time(stream->input);
-    for (int i = 0; stream->dataset->sequential && i < stream->dataset->other_count; i++)
-        stream_time(stream->others[i]);
+    for (int i = 0; i < stream->input_count; i++)
+        stream_time(stream_input(stream, i));
 }
 
 void stream_times_each(stream_time_visit *visit, void *context, const struct stream *stream)
 {
-    uint64_t inputs = stream->input ? stream->input->busy_ns : 0;
-    if (stream->input)
-        stream_times_each(visit, context, stream->input);
-    for (int i = 0; stream->dataset->sequential && i < stream->dataset->other_count; i++) {
-        inputs += stream->others[i]->busy_ns;
-        stream_times_each(visit, context, stream->others[i]);
+    uint64_t inputs = 0;
+    for (int i = 0; i < stream->input_count; i++) {
+        inputs += stream_input(stream, i)->busy_ns;
+        stream_times_each(visit, context, stream_input(stream, i));
     }
     if (!stream->dataset->sequential) {
         flow_times_each(visit, context, ((const struct flow_stream *)stream)->flow);
@@ -417,16 +426,14 @@ void stream_times_each(stream_time_visit *visit, void *context, const struct str
 uint64_t stream_skipped(const struct stream *stream)
 {
     uint64_t count = stream ? stream->skipped : 0;
-    if (stream && stream->input)
-        count += stream_skipped(stream->input);
-    for (int i = 0; stream && stream->dataset->sequential && i < stream->dataset->other_count; i++)
-        count += stream_skipped(stream->others[i]);
+    for (int i = 0; stream && i < stream->input_count; i++)
+        count += stream_skipped(stream_input(stream, i));
     return count;
 }
 
 uint64_t stream_key(const struct stream *stream, uint64_t epoch)
 {
-    return random_key(stream->seed, (uint64_t)stream->dataset->node, epoch);
+    return random_key(stream->run.seed, (uint64_t)stream->dataset->node, epoch);
 }
 
 plim_status stream_too_large(const struct dataset *dataset, uint64_t wanted, uint64_t capacity, plim_error *error)

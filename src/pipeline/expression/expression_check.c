@@ -1,7 +1,7 @@
 /* expression_check.c - the types and shapes of an expression over given columns, and the program for them.
 
-   Nodes come operands first, so one pass from the first to the last is enough: no recursion. A reduction makes a phase
-   of its own out of what it reduces; a node belongs to the phase of the innermost reduction around it. */
+   Nodes come operands first, so one pass from the first to the last is enough: no recursion. A reduction makes a part
+   of its own out of what it reduces; a node belongs to the part of the innermost reduction around it. */
 #include <string.h>
 
 #include "base/text/text.h"
@@ -11,7 +11,7 @@ struct checker {
     struct expression *expression;
     const struct spec *spec;
     struct value *value; /* of each node */
-    int *phase;          /* of each node */
+    int *part;           /* of each node */
 };
 
 #define WRONG(emitter, ...) expression_fail((emitter)->expression, (emitter)->node->at, error, __VA_ARGS__)
@@ -41,37 +41,9 @@ static const struct {
     const char *name;
     enum rule rule;
 } facts[OPERATION_COUNT] = {
-    [OPERATION_ADD] = {"+", RULE_NUMBER},
-    [OPERATION_SUBTRACT] = {"-", RULE_NUMBER},
-    [OPERATION_MULTIPLY] = {"*", RULE_NUMBER},
-    [OPERATION_DIVIDE] = {"/", RULE_FLOAT},
-    [OPERATION_FLOOR_DIVIDE] = {"//", RULE_NUMBER},
-    [OPERATION_MODULO] = {"%", RULE_NUMBER},
-    [OPERATION_POWER] = {"**", RULE_FLOAT},
-    [OPERATION_EQUAL] = {"==", RULE_EQUAL},
-    [OPERATION_UNEQUAL] = {"!=", RULE_EQUAL},
-    [OPERATION_LESS] = {"< or >", RULE_COMPARE},
-    [OPERATION_LESS_EQUAL] = {"<= or >=", RULE_COMPARE},
-    [OPERATION_AND] = {"and", RULE_LOGIC},
-    [OPERATION_OR] = {"or", RULE_LOGIC},
-    [OPERATION_NOT] = {"not", RULE_LOGIC},
-    [OPERATION_NEGATE] = {"-", RULE_NUMBER},
-    [OPERATION_ABS] = {"abs", RULE_NUMBER},
-    [OPERATION_SQRT] = {"sqrt", RULE_FLOAT},
-    [OPERATION_EXP] = {"exp", RULE_FLOAT},
-    [OPERATION_LOG] = {"log", RULE_FLOAT},
-    [OPERATION_LOG1P] = {"log1p", RULE_FLOAT},
-    [OPERATION_SIN] = {"sin", RULE_FLOAT},
-    [OPERATION_COS] = {"cos", RULE_FLOAT},
-    [OPERATION_TANH] = {"tanh", RULE_FLOAT},
-    [OPERATION_FLOOR] = {"floor", RULE_ROUND},
-    [OPERATION_CEIL] = {"ceil", RULE_ROUND},
-    [OPERATION_ROUND] = {"round", RULE_ROUND},
-    [OPERATION_SIGN] = {"sign", RULE_NUMBER},
-    [OPERATION_ISNAN] = {"isnan", RULE_COMPARE},
-    [OPERATION_MINIMUM] = {"min", RULE_NUMBER},
-    [OPERATION_MAXIMUM] = {"max", RULE_NUMBER},
-    [OPERATION_WHERE] = {"where", RULE_WHERE},
+#define OPERATION(name, text, rule, kernels) {text, RULE_##rule},
+#include "pipeline/expression/expression_operations.def"
+#undef OPERATION
 };
 
 static enum lane lane_by_rule(enum rule rule, const struct value *values, int count)
@@ -156,7 +128,7 @@ static plim_status apply_power(struct value *out, struct emitter *emitter, struc
 
 static plim_status apply_operation(struct value *out, struct emitter *emitter, struct value *values, plim_error *error)
 {
-    const struct node *node = emitter->node;
+    const struct expression_node *node = emitter->node;
     enum operation operation = node->operation;
     int count = node->operand_count, first = operation == OPERATION_WHERE;
     enum rule rule = facts[operation].rule;
@@ -223,7 +195,7 @@ static plim_status apply_cast(struct value *out, struct emitter *emitter, struct
 
 /* ---- columns ---- */
 
-static plim_status unknown_column(struct checker *checker, const struct node *node, plim_error *error)
+static plim_status unknown_column(struct checker *checker, const struct expression_node *node, plim_error *error)
 {
     const char *name = (const char *)node->text.data, *names[MOST_COLUMNS];
     int count = checker->spec->column_count;
@@ -239,7 +211,7 @@ static plim_status unknown_column(struct checker *checker, const struct node *no
 /* x[i, j]: the offset grows, the axes go. */
 static plim_status index_column(struct value *value, struct emitter *emitter, plim_error *error)
 {
-    const struct node *node = emitter->node;
+    const struct expression_node *node = emitter->node;
     struct shape rest = {.rank = value->shape.rank - node->index_count};
     if (rest.rank < 0)
         return WRONG(emitter, "%d indices for %d ax%s", node->index_count, value->shape.rank,
@@ -260,7 +232,7 @@ static plim_status index_column(struct value *value, struct emitter *emitter, pl
 
 static plim_status find_column(struct value *out, struct checker *checker, struct emitter *emitter, plim_error *error)
 {
-    const struct node *node = emitter->node;
+    const struct expression_node *node = emitter->node;
     int c = 0;
     while (c < checker->spec->column_count && strcmp(checker->spec->column[c].name, (const char *)node->text.data) != 0)
         c++;
@@ -310,7 +282,7 @@ static plim_status apply_reduce(struct value *out, struct checker *checker, stru
 {
     struct emitter inside = *emitter;
     enum reduce reduce = emitter->node->reduce;
-    inside.phase = &checker->expression->phase[inner];
+    inside.part = &checker->expression->part[inner];
     if (value->lane == LANE_STRING)
         return WRONG(emitter, "strings cannot be reduced");
     enum type type = lane_type(value->lane);
@@ -327,10 +299,10 @@ static plim_status apply_reduce(struct value *out, struct checker *checker, stru
         return PLIM_OK;
     }
     TRY(emit_result(&inside, value, error));
-    if (inside.phase->count == 0 && (reduce == REDUCE_MIN || reduce == REDUCE_MAX))
+    if (inside.part->count == 0 && (reduce == REDUCE_MIN || reduce == REDUCE_MAX))
         return WRONG(emitter, "an empty array has neither min nor max");
-    inside.phase->reduce = reduce;
-    inside.phase->type = type;
+    inside.part->reduce = reduce;
+    inside.part->type = type;
     *out = (struct value){.kind = VALUE_ROWS,
                           .column = -1 - inner,
                           .type = type,
@@ -344,8 +316,8 @@ static plim_status apply_reduce(struct value *out, struct checker *checker, stru
 
 static plim_status check_node(struct checker *checker, int n, plim_error *error)
 {
-    const struct node *node = &checker->expression->node[n];
-    struct emitter emitter = {checker->expression, &checker->expression->phase[checker->phase[n]], node};
+    const struct expression_node *node = &checker->expression->node[n];
+    struct emitter emitter = {checker->expression, &checker->expression->part[checker->part[n]], node};
     struct value *out = &checker->value[n], operand[MOST_OPERANDS] = {{0}};
     for (int i = 0; i < node->operand_count; i++) {
         operand[i] = checker->value[node->operand[i]];
@@ -377,14 +349,14 @@ static plim_status check_node(struct checker *checker, int n, plim_error *error)
     case NODE_LEN:
         return apply_len(out, &emitter, operand, error);
     case NODE_REDUCE:
-        return apply_reduce(out, checker, &emitter, checker->phase[node->operand[0]], operand, error);
+        return apply_reduce(out, checker, &emitter, checker->part[node->operand[0]], operand, error);
     }
     return PLIM_INTERNAL;
 }
 
-/* From the root down: what a reduction reduces is a phase of its own. Inner ones run first: phases are numbered from
+/* From the root down: what a reduction reduces is a part of its own. Inner ones run first: parts are numbered from
    the end. */
-static plim_status assign_phases(struct checker *checker, plim_error *error)
+static plim_status assign_parts(struct checker *checker, plim_error *error)
 {
     struct expression *expression = checker->expression;
     int count = 1, next = 0;
@@ -392,25 +364,25 @@ static plim_status assign_phases(struct checker *checker, plim_error *error)
         count += expression->node[n].kind == NODE_REDUCE;
     if (count > MOST_REDUCTIONS + 1)
         return expression_fail(expression, 0, error, "more than %d reductions", MOST_REDUCTIONS);
-    expression->phase_count = count;
-    expression->phase = arena_array(expression->arena, (size_t)count, sizeof *expression->phase);
-    if (!expression->phase)
+    expression->part_count = count;
+    expression->part = arena_array(expression->arena, (size_t)count, sizeof *expression->part);
+    if (!expression->part)
         return arena_refused(expression->arena, error);
-    checker->phase[expression->node_count - 1] = next = count - 1;
+    checker->part[expression->node_count - 1] = next = count - 1;
     for (int n = expression->node_count - 1; n >= 0; n--) {
-        const struct node *node = &expression->node[n];
-        int inner = node->kind == NODE_REDUCE ? --next : checker->phase[n];
+        const struct expression_node *node = &expression->node[n];
+        int inner = node->kind == NODE_REDUCE ? --next : checker->part[n];
         for (int i = 0; i < node->operand_count; i++)
-            checker->phase[node->operand[i]] = inner;
+            checker->part[node->operand[i]] = inner;
     }
     return PLIM_OK;
 }
 
-/* Column c can be overwritten when the last phase reads it value for value. */
+/* Column c can be overwritten when the last part reads it value for value. */
 static plim_status find_in_place(struct checker *checker, plim_error *error)
 {
     struct expression *expression = checker->expression;
-    const struct phase *last = &expression->phase[expression->phase_count - 1];
+    const struct expression_part *last = &expression->part[expression->part_count - 1];
     size_t count = (size_t)checker->spec->column_count;
     expression->column_count = checker->spec->column_count;
     expression->in_place = arena_array(expression->arena, count + 1, sizeof *expression->in_place);
@@ -423,7 +395,7 @@ static plim_status find_in_place(struct checker *checker, plim_error *error)
         for (int i = 0; fits && i < last->input_count; i++) {
             const struct input *input = &last->input[i];
             if (input->column == (int)c)
-                fits = input->offset == 0 && input->rank == 1 && (input->step[0] == input->size || last->count == 1);
+                fits = input->offset == 0 && input->rank == 1 && (input->stride[0] == input->size || last->count == 1);
         }
         expression->in_place[c] = fits;
     }
@@ -434,10 +406,10 @@ static plim_status check_all(struct checker *checker, plim_error *error)
 {
     struct expression *expression = checker->expression;
     int root = expression->node_count - 1;
-    TRY(assign_phases(checker, error));
+    TRY(assign_parts(checker, error));
     for (int n = 0; n < expression->node_count; n++)
         TRY(check_node(checker, n, error));
-    struct emitter emitter = {expression, &expression->phase[expression->phase_count - 1], &expression->node[root]};
+    struct emitter emitter = {expression, &expression->part[expression->part_count - 1], &expression->node[root]};
     struct value *value = &checker->value[root];
     if (value->ragged)
         return WRONG(&emitter, "a ragged column: only len() can read it");
@@ -446,7 +418,7 @@ static plim_status check_all(struct checker *checker, plim_error *error)
     if (value->weak)
         TRY(emit_convert(value, &emitter, LANE_FLOAT, error));
     TRY(emit_result(&emitter, value, error));
-    emitter.phase->type = value->type;
+    emitter.part->type = value->type;
     return find_in_place(checker, error);
 }
 
@@ -462,7 +434,7 @@ plim_status expression_check(enum type *type, struct shape *shape, struct expres
     plim_status status = check_all(&checker, error);
     budget_give(budget, expression->arena->tag, values, bytes);
     if (status == PLIM_OK) {
-        const struct phase *last = &expression->phase[expression->phase_count - 1];
+        const struct expression_part *last = &expression->part[expression->part_count - 1];
         *type = last->type;
         *shape = last->shape;
     }

@@ -1,4 +1,4 @@
-/* expression_emit.c - builds the phases of an expression: values, slots, instructions. */
+/* expression_emit.c - builds the parts of an expression: values, operands, steps. */
 #include "pipeline/expression/expression_emit.h"
 
 #include <string.h>
@@ -27,26 +27,28 @@ struct value value_whole(int64_t whole)
     return (struct value){.kind = VALUE_CONSTANT, .lane = LANE_INT, .type = TYPE_I64, .scalar.whole = whole};
 }
 
-static plim_status constant_slot(slot *out, struct emitter *emitter, const struct value *value, plim_error *error)
+static plim_status constant_operand(expression_operand *out, struct emitter *emitter, const struct value *value,
+                                    plim_error *error)
 {
-    struct phase *phase = emitter->phase;
+    struct expression_part *part = emitter->part;
     size_t bytes = lane_bytes(value->lane);
-    if (phase->constant_count == MOST_CONSTANTS)
+    if (part->constant_count == MOST_CONSTANTS)
         return too_large(emitter, "numbers", MOST_CONSTANTS, error);
     uint8_t *block = arena_take(emitter->expression->arena, bytes * EXPRESSION_BLOCK);
     if (!block)
         return no_memory(emitter, error);
     for (size_t i = 0; i < EXPRESSION_BLOCK; i++)
         memcpy(block + i * bytes, &value->scalar, bytes);
-    *out = (slot)phase->slot_count++;
-    phase->constant[phase->constant_count++] = (struct constant){.to = *out, .block = block};
+    *out = (expression_operand)part->operand_count++;
+    part->constant[part->constant_count++] = (struct constant){.to = *out, .block = block};
     return PLIM_OK;
 }
 
 /* The same part of a column is read once. */
-static plim_status input_slot(slot *out, struct emitter *emitter, const struct value *value, plim_error *error)
+static plim_status input_operand(expression_operand *out, struct emitter *emitter, const struct value *value,
+                                 plim_error *error)
 {
-    struct phase *phase = emitter->phase;
+    struct expression_part *part = emitter->part;
     struct input input = {.column = value->column,
                           .type = value->source,
                           .lane = value->lane,
@@ -54,70 +56,70 @@ static plim_status input_slot(slot *out, struct emitter *emitter, const struct v
                           .offset = value->offset,
                           .size = value->size,
                           .shape = value->shape};
-    for (int i = 0; i < phase->input_count; i++) {
-        const struct input *other = &phase->input[i];
+    for (int i = 0; i < part->input_count; i++) {
+        const struct input *other = &part->input[i];
         if (other->column == input.column && other->load == input.load && other->offset == input.offset &&
             other->size == input.size && shape_equal(&other->shape, &input.shape)) {
             *out = other->to;
             return PLIM_OK;
         }
     }
-    if (phase->input_count == MOST_INPUTS)
+    if (part->input_count == MOST_INPUTS)
         return too_large(emitter, "columns and reductions at once", MOST_INPUTS, error);
-    *out = input.to = (slot)phase->slot_count++;
-    phase->input[phase->input_count++] = input;
+    *out = input.to = (expression_operand)part->operand_count++;
+    part->input[part->input_count++] = input;
     return PLIM_OK;
 }
 
-plim_status emit_slot(slot *out, struct emitter *emitter, const struct value *value, plim_error *error)
+plim_status emit_operand(expression_operand *out, struct emitter *emitter, const struct value *value, plim_error *error)
 {
     if (value->kind == VALUE_TEMPORARY)
-        *out = value->slot;
+        *out = value->operand;
     else if (value->kind == VALUE_CONSTANT)
-        return constant_slot(out, emitter, value, error);
+        return constant_operand(out, emitter, value, error);
     else
-        return input_slot(out, emitter, value, error);
+        return input_operand(out, emitter, value, error);
     return PLIM_OK;
 }
 
-static plim_status take_temporary(slot *out, struct emitter *emitter, plim_error *error)
+static plim_status take_temporary(expression_operand *out, struct emitter *emitter, plim_error *error)
 {
-    struct phase *phase = emitter->phase;
+    struct expression_part *part = emitter->part;
     int i = 0;
-    while (i < phase->temporary_count && phase->busy[i])
+    while (i < part->temporary_count && part->busy[i])
         i++;
     if (i == MOST_TEMPORARY)
         return too_large(emitter, "intermediate values at once", MOST_TEMPORARY, error);
-    if (i == phase->temporary_count) {
-        phase->temporary[i] = (slot)phase->slot_count++;
-        phase->temporary_count++;
+    if (i == part->temporary_count) {
+        part->temporary[i] = (expression_operand)part->operand_count++;
+        part->temporary_count++;
     }
-    phase->busy[i] = true;
-    *out = phase->temporary[i];
+    part->busy[i] = true;
+    *out = part->temporary[i];
     return PLIM_OK;
 }
 
-static void give_temporary(struct phase *phase, slot given)
+static void give_temporary(struct expression_part *part, expression_operand given)
 {
-    for (int i = 0; i < phase->temporary_count; i++)
-        if (phase->temporary[i] == given)
-            phase->busy[i] = false;
+    for (int i = 0; i < part->temporary_count; i++)
+        if (part->temporary[i] == given)
+            part->busy[i] = false;
 }
 
-static plim_status add_instruction(struct emitter *emitter, const struct instruction *instruction, plim_error *error)
+static plim_status add_step(struct emitter *emitter, const struct expression_step *step, plim_error *error)
 {
-    struct phase *phase = emitter->phase;
-    if (phase->instruction_count == phase->instruction_most) {
-        int most = phase->instruction_most ? 2 * phase->instruction_most : 8;
-        struct instruction *more = arena_array(emitter->expression->arena, (size_t)most, sizeof *more);
+    struct expression_part *part = emitter->part;
+    if (part->step_count == part->step_most) {
+        int most = part->step_most ? 2 * part->step_most : 8;
+        struct expression_step *more = arena_array(emitter->expression->arena, (size_t)most, sizeof *more);
         if (!more)
             return no_memory(emitter, error);
-        if (phase->instruction_count)
-            memcpy(more, phase->instruction, (size_t)phase->instruction_count * sizeof *more);
-        phase->instruction = more;
-        phase->instruction_most = most;
+        if (part->step_count)
+            memcpy(more, part->step, (size_t)part->step_count * sizeof *more);
+        part->step = more;
+        part->step_most = most;
     }
-    phase->instruction[phase->instruction_count++] = *instruction;
+    part->step[part->step_count++] = *step;
     return PLIM_OK;
 }
 
@@ -139,7 +141,7 @@ plim_status emit_operation(struct value *out, struct emitter *emitter, expressio
                            const struct value *operands, int count, plim_error *error)
 {
     struct value value = {.kind = VALUE_TEMPORARY, .lane = lane, .type = lane_type(lane)};
-    struct instruction instruction = {.kernel = kernel};
+    struct expression_step step = {.kernel = kernel};
     for (int i = 0; i < count; i++)
         if (!shapes_broadcast(&value.shape, &operands[i].shape))
             return expression_fail(emitter->expression, emitter->node->at, error, "shapes that do not broadcast");
@@ -148,16 +150,16 @@ plim_status emit_operation(struct value *out, struct emitter *emitter, expressio
         return PLIM_OK;
     }
     for (int i = 0; i < count; i++)
-        TRY(emit_slot(&instruction.operand[i], emitter, &operands[i], error));
+        TRY(emit_operand(&step.operand[i], emitter, &operands[i], error));
     for (int i = count; i < MOST_OPERANDS; i++)
-        instruction.operand[i] = instruction.operand[0];
-    TRY(take_temporary(&value.slot, emitter, error));
+        step.operand[i] = step.operand[0];
+    TRY(take_temporary(&value.operand, emitter, error));
     for (int i = 0; i < count; i++)
         if (operands[i].kind == VALUE_TEMPORARY)
-            give_temporary(emitter->phase, operands[i].slot);
-    instruction.to = value.slot;
+            give_temporary(emitter->part, operands[i].operand);
+    step.to = value.operand;
     *out = value;
-    return add_instruction(emitter, &instruction, error);
+    return add_step(emitter, &step, error);
 }
 
 plim_status emit_convert(struct value *value, struct emitter *emitter, enum lane lane, plim_error *error)
@@ -190,26 +192,26 @@ bool shapes_broadcast(struct shape *shape, const struct shape *other)
     return true;
 }
 
-/* Steps along the phase's axes; axes that run on without a gap become one. */
+/* Strides along the part's axes; axes that run on without a gap become one. */
 static void lay_out(struct input *input, const struct shape *shape)
 {
-    uint64_t step = input->size, steps[MOST_AXES] = {0};
+    uint64_t stride = input->size, strides[MOST_AXES] = {0};
     for (int i = 1; i <= input->shape.rank; i++) {
         int64_t dim = input->shape.dim[input->shape.rank - i];
-        steps[shape->rank - i] = dim == 1 ? 0 : step;
-        step *= (uint64_t)dim;
+        strides[shape->rank - i] = dim == 1 ? 0 : stride;
+        stride *= (uint64_t)dim;
     }
     input->rank = 0;
     for (int i = 0; i < shape->rank; i++) {
         if (shape->dim[i] == 1)
             continue;
         int last = input->rank - 1;
-        if (last >= 0 && input->step[last] == (uint64_t)shape->dim[i] * steps[i]) {
+        if (last >= 0 && input->stride[last] == (uint64_t)shape->dim[i] * strides[i]) {
             input->dim[last] *= shape->dim[i];
-            input->step[last] = steps[i];
+            input->stride[last] = strides[i];
         } else {
             input->dim[input->rank] = shape->dim[i];
-            input->step[input->rank++] = steps[i];
+            input->stride[input->rank++] = strides[i];
         }
     }
     if (input->rank == 0) {
@@ -220,19 +222,19 @@ static void lay_out(struct input *input, const struct shape *shape)
 
 plim_status emit_result(struct emitter *emitter, const struct value *value, plim_error *error)
 {
-    struct phase *phase = emitter->phase;
+    struct expression_part *part = emitter->part;
     uint64_t bytes;
-    phase->used = true;
-    phase->lane = value->lane;
-    phase->shape = value->shape;
+    part->used = true;
+    part->lane = value->lane;
+    part->shape = value->shape;
     if (!shape_bytes(&bytes, &value->shape, value->type))
         return expression_fail(emitter->expression, emitter->node->at, error, "more values than an address can say");
-    phase->count = shape_count(&value->shape);
-    TRY(emit_slot(&phase->result, emitter, value, error));
-    phase->own_result = value->kind == VALUE_TEMPORARY;
-    if (phase->own_result) /* a slot of its own: earlier values may not lie where the result goes */
-        phase->instruction[phase->instruction_count - 1].to = phase->result = (slot)phase->slot_count++;
-    for (int i = 0; i < phase->input_count; i++)
-        lay_out(&phase->input[i], &phase->shape);
+    part->count = shape_count(&value->shape);
+    TRY(emit_operand(&part->result, emitter, value, error));
+    part->own_result = value->kind == VALUE_TEMPORARY;
+    if (part->own_result) /* an operand of its own: earlier values may not lie where the result goes */
+        part->step[part->step_count - 1].to = part->result = (expression_operand)part->operand_count++;
+    for (int i = 0; i < part->input_count; i++)
+        lay_out(&part->input[i], &part->shape);
     return PLIM_OK;
 }

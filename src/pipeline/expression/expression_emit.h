@@ -1,4 +1,4 @@
-/* expression_emit.h - builds the phases of an expression: values, slots, instructions. For expression_check.c. */
+/* expression_emit.h - builds the parts of an expression: values, operands, steps. For expression_check.c. */
 #ifndef PIPELINE_EXPRESSION_EXPRESSION_EMIT_H
 #define PIPELINE_EXPRESSION_EXPRESSION_EMIT_H
 
@@ -6,7 +6,7 @@
 
 enum value_kind { VALUE_CONSTANT, VALUE_COLUMN, VALUE_ROWS, VALUE_TEMPORARY };
 
-/* What a node gives. Columns and constants become slots of a phase only when an instruction reads them. */
+/* What a node gives. Columns and constants become operands of a part only when a step reads them. */
 struct value {
     enum value_kind kind;
     enum lane lane;
@@ -14,9 +14,9 @@ struct value {
     bool weak, ragged; /* weak: made of numbers in the text, float64 until something else decides */
     struct shape shape;
     int column;
-    enum type source;      /* what lies in memory: cast changes type alone */
-    uint64_t offset, size; /* as in struct input */
-    slot slot;             /* VALUE_TEMPORARY */
+    enum type source;           /* what lies in memory: cast changes type alone */
+    uint64_t offset, size;      /* as in struct input */
+    expression_operand operand; /* VALUE_TEMPORARY */
     union scalar {
         uint8_t truth;
         int64_t whole;
@@ -26,24 +26,25 @@ struct value {
     } scalar; /* VALUE_CONSTANT */
 };
 
-/* The builder of one phase; `node` is who errors are about. */
+/* The builder of one part; `node` is who errors are about. */
 struct emitter {
     struct expression *expression;
-    struct phase *phase;
-    const struct node *node;
+    struct expression_part *part;
+    const struct expression_node *node;
 };
 
 struct value value_whole(int64_t whole);
 /* The type that computing in a lane gives. */
 enum type lane_type(enum lane lane);
-plim_status emit_slot(slot *out, struct emitter *emitter, const struct value *value, plim_error *error);
+plim_status emit_operand(expression_operand *out, struct emitter *emitter, const struct value *value,
+                         plim_error *error);
 plim_status emit_convert(struct value *value, struct emitter *emitter, enum lane lane, plim_error *error);
 /* Constants alone are computed now. `lane` is that of the result, whose shape is the caller's. */
 plim_status emit_operation(struct value *out, struct emitter *emitter, expression_kernel *kernel, enum lane lane,
                            const struct value *operands, int count, plim_error *error);
 /* false when they do not broadcast. */
 bool shapes_broadcast(struct shape *shape, const struct shape *other);
-/* The phase is complete: `value` comes out of it. */
+/* The part is complete: `value` comes out of it. */
 plim_status emit_result(struct emitter *emitter, const struct value *value, plim_error *error);
 
 #endif

@@ -28,27 +28,25 @@ typedef const struct string *text;
         (void)c;                                                                                                       \
         INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = (result)(formula);                                         \
     }
-/* Names end in their lane: q for bool, i, f, d, s. */
-#define UNARY(name, result, type, formula)  LOOP(name, result, type, type, type, formula)
-#define BINARY(name, result, type, formula) LOOP(name, result, type, type, type, formula)
-#define FLOATS(name, formula_f, formula_d)                                                                             \
-    UNARY(name##_f, float, float, formula_f)                                                                           \
-    UNARY(name##_d, double, double, formula_d)
-#define NUMBERS(name, formula_i, formula)                                                                              \
-    BINARY(name##_i, int64_t, int64_t, formula_i)                                                                      \
-    BINARY(name##_f, float, float, formula)                                                                            \
-    BINARY(name##_d, double, double, formula)
-#define COMPARES(name, formula)                                                                                        \
-    BINARY(name##_q, uint8_t, uint8_t, formula)                                                                        \
-    BINARY(name##_i, uint8_t, int64_t, formula)                                                                        \
-    BINARY(name##_f, uint8_t, float, formula)                                                                          \
-    BINARY(name##_d, uint8_t, double, formula)
+/* Names end in their lane: q for bool, i, f, d, s. A plain loop has operands of one type. */
+#define PLAIN_LOOP(name, result, type, formula) LOOP(name, result, type, type, type, formula)
+#define FLOAT_LOOPS(name, formula_f, formula_d)                                                                        \
+    PLAIN_LOOP(name##_f, float, float, formula_f)                                                                      \
+    PLAIN_LOOP(name##_d, double, double, formula_d)
+#define NUMBER_LOOPS(name, formula_i, formula)                                                                         \
+    PLAIN_LOOP(name##_i, int64_t, int64_t, formula_i)                                                                  \
+    PLAIN_LOOP(name##_f, float, float, formula)                                                                        \
+    PLAIN_LOOP(name##_d, double, double, formula)
+#define COMPARE_LOOPS(name, formula)                                                                                   \
+    PLAIN_LOOP(name##_q, uint8_t, uint8_t, formula)                                                                    \
+    PLAIN_LOOP(name##_i, uint8_t, int64_t, formula)                                                                    \
+    PLAIN_LOOP(name##_f, uint8_t, float, formula)                                                                      \
+    PLAIN_LOOP(name##_d, uint8_t, double, formula)
 
-NUMBERS(add, (uint64_t)a[i] + (uint64_t)b[i], a[i] + b[i])
-NUMBERS(subtract, (uint64_t)a[i] - (uint64_t)b[i], a[i] - b[i])
-NUMBERS(multiply, (uint64_t)a[i] * (uint64_t)b[i], a[i] * b[i])
-BINARY(divide_f, float, float, a[i] / b[i])
-BINARY(divide_d, double, double, a[i] / b[i])
+NUMBER_LOOPS(add, (uint64_t)a[i] + (uint64_t)b[i], a[i] + b[i])
+NUMBER_LOOPS(subtract, (uint64_t)a[i] - (uint64_t)b[i], a[i] - b[i])
+NUMBER_LOOPS(multiply, (uint64_t)a[i] * (uint64_t)b[i], a[i] * b[i])
+FLOAT_LOOPS(divide, a[i] / b[i], a[i] / b[i])
 
 /* Towards minus infinity; x // 0 and x % 0 are 0, and the least number // -1 wraps to itself. */
 static inline int64_t floor_divide(int64_t a, int64_t b)
@@ -91,20 +89,17 @@ static inline int64_t power(int64_t base, int64_t exponent)
     return (int64_t)result;
 }
 
-BINARY(floor_divide_i, int64_t, int64_t, floor_divide(a[i], b[i]))
-BINARY(floor_divide_f, float, float, floorf(a[i] / b[i]))
-BINARY(floor_divide_d, double, double, floor(a[i] / b[i]))
-BINARY(modulo_i, int64_t, int64_t, modulo(a[i], b[i]))
-BINARY(modulo_f, float, float, modulo_float(a[i], b[i]))
-BINARY(modulo_d, double, double, modulo_double(a[i], b[i]))
-BINARY(power_i, int64_t, int64_t, power(a[i], b[i]))
-BINARY(power_f, float, float, powf(a[i], b[i]))
-BINARY(power_d, double, double, pow(a[i], b[i]))
+PLAIN_LOOP(floor_divide_i, int64_t, int64_t, floor_divide(a[i], b[i]))
+FLOAT_LOOPS(floor_divide, floorf(a[i] / b[i]), floor(a[i] / b[i]))
+PLAIN_LOOP(modulo_i, int64_t, int64_t, modulo(a[i], b[i]))
+FLOAT_LOOPS(modulo, modulo_float(a[i], b[i]), modulo_double(a[i], b[i]))
+PLAIN_LOOP(power_i, int64_t, int64_t, power(a[i], b[i]))
+FLOAT_LOOPS(power, powf(a[i], b[i]), pow(a[i], b[i]))
 
-COMPARES(equal, a[i] == b[i])
-COMPARES(unequal, a[i] != b[i])
-COMPARES(less, a[i] < b[i])
-COMPARES(less_equal, a[i] <= b[i])
+COMPARE_LOOPS(equal, a[i] == b[i])
+COMPARE_LOOPS(unequal, a[i] != b[i])
+COMPARE_LOOPS(less, a[i] < b[i])
+COMPARE_LOOPS(less_equal, a[i] <= b[i])
 
 static inline bool same_text(text a, text b)
 {
@@ -113,86 +108,46 @@ static inline bool same_text(text a, text b)
 LOOP(equal_s, uint8_t, text, text, text, same_text(a[i], b[i]))
 LOOP(unequal_s, uint8_t, text, text, text, !same_text(a[i], b[i]))
 
-BINARY(and_q, uint8_t, uint8_t, a[i] & b[i])
-BINARY(or_q, uint8_t, uint8_t, a[i] | b[i])
-UNARY(not_q, uint8_t, uint8_t, !a[i])
+PLAIN_LOOP(and_q, uint8_t, uint8_t, a[i] & b[i])
+PLAIN_LOOP(or_q, uint8_t, uint8_t, a[i] | b[i])
+PLAIN_LOOP(not_q, uint8_t, uint8_t, !a[i])
 
-NUMBERS(negate, 0 - (uint64_t)a[i], -a[i])
-UNARY(abs_i, int64_t, int64_t, a[i] < 0 ? 0 - (uint64_t)a[i] : (uint64_t)a[i])
-FLOATS(abs, fabsf(a[i]), fabs(a[i]))
-FLOATS(sqrt, sqrtf(a[i]), sqrt(a[i]))
-FLOATS(exp, expf(a[i]), exp(a[i]))
-FLOATS(log, logf(a[i]), log(a[i]))
-FLOATS(log1p, log1pf(a[i]), log1p(a[i]))
-FLOATS(sin, sinf(a[i]), sin(a[i]))
-FLOATS(cos, cosf(a[i]), cos(a[i]))
-FLOATS(tanh, tanhf(a[i]), tanh(a[i]))
-FLOATS(floor, floorf(a[i]), floor(a[i]))
-FLOATS(ceil, ceilf(a[i]), ceil(a[i]))
-FLOATS(round, rintf(a[i]), rint(a[i]))
+NUMBER_LOOPS(negate, 0 - (uint64_t)a[i], -a[i])
+PLAIN_LOOP(abs_i, int64_t, int64_t, a[i] < 0 ? 0 - (uint64_t)a[i] : (uint64_t)a[i])
+FLOAT_LOOPS(abs, fabsf(a[i]), fabs(a[i]))
+FLOAT_LOOPS(sqrt, sqrtf(a[i]), sqrt(a[i]))
+FLOAT_LOOPS(exp, expf(a[i]), exp(a[i]))
+FLOAT_LOOPS(log, logf(a[i]), log(a[i]))
+FLOAT_LOOPS(log1p, log1pf(a[i]), log1p(a[i]))
+FLOAT_LOOPS(sin, sinf(a[i]), sin(a[i]))
+FLOAT_LOOPS(cos, cosf(a[i]), cos(a[i]))
+FLOAT_LOOPS(tanh, tanhf(a[i]), tanh(a[i]))
+FLOAT_LOOPS(floor, floorf(a[i]), floor(a[i]))
+FLOAT_LOOPS(ceil, ceilf(a[i]), ceil(a[i]))
+FLOAT_LOOPS(round, rintf(a[i]), rint(a[i]))
 /* NaN stays NaN. */
-NUMBERS(sign, (a[i] > 0) - (a[i] < 0), a[i] != a[i] ? a[i] : (a[i] > 0) - (a[i] < 0))
-UNARY(isnan_f, uint8_t, float, a[i] != a[i])
-UNARY(isnan_d, uint8_t, double, a[i] != a[i])
+NUMBER_LOOPS(sign, (a[i] > 0) - (a[i] < 0), a[i] != a[i] ? a[i] : (a[i] > 0) - (a[i] < 0))
 /* NaN wins on either side, as in numpy. */
-NUMBERS(minimum, a[i] < b[i] ? a[i] : b[i], a[i] < b[i] || a[i] != a[i] ? a[i] : b[i])
-NUMBERS(maximum, a[i] > b[i] ? a[i] : b[i], a[i] > b[i] || a[i] != a[i] ? a[i] : b[i])
+NUMBER_LOOPS(minimum, a[i] < b[i] ? a[i] : b[i], a[i] < b[i] || a[i] != a[i] ? a[i] : b[i])
+NUMBER_LOOPS(maximum, a[i] > b[i] ? a[i] : b[i], a[i] > b[i] || a[i] != a[i] ? a[i] : b[i])
 
 LOOP(where_q, uint8_t, uint8_t, uint8_t, uint8_t, a[i] ? b[i] : c[i])
 LOOP(where_i, int64_t, uint8_t, int64_t, int64_t, a[i] ? b[i] : c[i])
 LOOP(where_f, float, uint8_t, float, float, a[i] ? b[i] : c[i])
 LOOP(where_d, double, uint8_t, double, double, a[i] ? b[i] : c[i])
 
-#define Q [LANE_BOOL]
-#define I [LANE_INT]
-#define F [LANE_FLOAT]
-#define D [LANE_DOUBLE]
-#define S [LANE_STRING]
-#define OF_NUMBERS(name)                                                                                               \
-    {                                                                                                                  \
-        I = name##_i, F = name##_f, D = name##_d                                                                       \
-    }
-#define OF_FLOATS(name)                                                                                                \
-    {                                                                                                                  \
-        F = name##_f, D = name##_d                                                                                     \
-    }
-#define OF_ANY(name)                                                                                                   \
-    {                                                                                                                  \
-        Q = name##_q, I = name##_i, F = name##_f, D = name##_d                                                         \
-    }
+/* Which lanes an operation has kernels for. */
+#define NONE                    0
+#define BOOLS(name)             [LANE_BOOL] = name##_q
+#define FLOATS(name)            [LANE_FLOAT] = name##_f, [LANE_DOUBLE] = name##_d
+#define NUMBERS(name)           [LANE_INT] = name##_i, FLOATS(name)
+#define NUMBERS_AND_BOOLS(name) BOOLS(name), NUMBERS(name)
+#define ANY(name)               NUMBERS_AND_BOOLS(name), [LANE_STRING] = name##_s
 
 static expression_kernel *const kernels[OPERATION_COUNT][LANE_COUNT] = {
-    [OPERATION_ADD] = OF_NUMBERS(add),
-    [OPERATION_SUBTRACT] = OF_NUMBERS(subtract),
-    [OPERATION_MULTIPLY] = OF_NUMBERS(multiply),
-    [OPERATION_DIVIDE] = OF_FLOATS(divide),
-    [OPERATION_FLOOR_DIVIDE] = OF_NUMBERS(floor_divide),
-    [OPERATION_MODULO] = OF_NUMBERS(modulo),
-    [OPERATION_POWER] = OF_NUMBERS(power),
-    [OPERATION_EQUAL] = {Q = equal_q, I = equal_i, F = equal_f, D = equal_d, S = equal_s},
-    [OPERATION_UNEQUAL] = {Q = unequal_q, I = unequal_i, F = unequal_f, D = unequal_d, S = unequal_s},
-    [OPERATION_LESS] = OF_ANY(less),
-    [OPERATION_LESS_EQUAL] = OF_ANY(less_equal),
-    [OPERATION_AND] = {Q = and_q},
-    [OPERATION_OR] = {Q = or_q},
-    [OPERATION_NOT] = {Q = not_q},
-    [OPERATION_NEGATE] = OF_NUMBERS(negate),
-    [OPERATION_ABS] = OF_NUMBERS(abs),
-    [OPERATION_SQRT] = OF_FLOATS(sqrt),
-    [OPERATION_EXP] = OF_FLOATS(exp),
-    [OPERATION_LOG] = OF_FLOATS(log),
-    [OPERATION_LOG1P] = OF_FLOATS(log1p),
-    [OPERATION_SIN] = OF_FLOATS(sin),
-    [OPERATION_COS] = OF_FLOATS(cos),
-    [OPERATION_TANH] = OF_FLOATS(tanh),
-    [OPERATION_FLOOR] = OF_FLOATS(floor),
-    [OPERATION_CEIL] = OF_FLOATS(ceil),
-    [OPERATION_ROUND] = OF_FLOATS(round),
-    [OPERATION_SIGN] = OF_NUMBERS(sign),
-    [OPERATION_ISNAN] = OF_FLOATS(isnan),
-    [OPERATION_MINIMUM] = OF_NUMBERS(minimum),
-    [OPERATION_MAXIMUM] = OF_NUMBERS(maximum),
-    [OPERATION_WHERE] = OF_ANY(where),
+#define OPERATION(name, text, rule, kernels) [OPERATION_##name] = {kernels},
+#include "pipeline/expression/expression_operations.def"
+#undef OPERATION
 };
 
 expression_kernel *expression_kernel_of(enum operation operation, enum lane lane)
@@ -214,62 +169,49 @@ static inline int64_t whole(double value, double low, double high)
     return (int64_t)value;
 }
 
-UNARY(int_of_bool, int64_t, uint8_t, a[i])
-UNARY(float_of_bool, float, uint8_t, a[i])
-UNARY(double_of_bool, double, uint8_t, a[i])
-UNARY(bool_of_int, uint8_t, int64_t, a[i] != 0)
-UNARY(float_of_int, float, int64_t, a[i])
-UNARY(double_of_int, double, int64_t, a[i])
-UNARY(bool_of_float, uint8_t, float, a[i] != 0)
-UNARY(int_of_float, int64_t, float, whole((double)a[i], -0x1p63, 0x1p63))
-UNARY(double_of_float, double, float, a[i])
-UNARY(bool_of_double, uint8_t, double, a[i] != 0)
-UNARY(int_of_double, int64_t, double, whole(a[i], -0x1p63, 0x1p63))
-UNARY(float_of_double, float, double, a[i])
+PLAIN_LOOP(int_of_bool, int64_t, uint8_t, a[i])
+PLAIN_LOOP(float_of_bool, float, uint8_t, a[i])
+PLAIN_LOOP(double_of_bool, double, uint8_t, a[i])
+PLAIN_LOOP(bool_of_int, uint8_t, int64_t, a[i] != 0)
+PLAIN_LOOP(float_of_int, float, int64_t, a[i])
+PLAIN_LOOP(double_of_int, double, int64_t, a[i])
+PLAIN_LOOP(bool_of_float, uint8_t, float, a[i] != 0)
+PLAIN_LOOP(int_of_float, int64_t, float, whole((double)a[i], -0x1p63, 0x1p63))
+PLAIN_LOOP(double_of_float, double, float, a[i])
+PLAIN_LOOP(bool_of_double, uint8_t, double, a[i] != 0)
+PLAIN_LOOP(int_of_double, int64_t, double, whole(a[i], -0x1p63, 0x1p63))
+PLAIN_LOOP(float_of_double, float, double, a[i])
 
 expression_kernel *expression_convert(enum lane to, enum lane from)
 {
     static expression_kernel *const converts[LANE_COUNT][LANE_COUNT] = {
-        [LANE_BOOL] = {I = bool_of_int, F = bool_of_float, D = bool_of_double},
-        [LANE_INT] = {Q = int_of_bool, F = int_of_float, D = int_of_double},
-        [LANE_FLOAT] = {Q = float_of_bool, I = float_of_int, D = float_of_double},
-        [LANE_DOUBLE] = {Q = double_of_bool, I = double_of_int, F = double_of_float},
+        [LANE_BOOL] = {NULL, bool_of_int, bool_of_float, bool_of_double},
+        [LANE_INT] = {int_of_bool, NULL, int_of_float, int_of_double},
+        [LANE_FLOAT] = {float_of_bool, float_of_int, NULL, float_of_double},
+        [LANE_DOUBLE] = {double_of_bool, double_of_int, double_of_float, NULL},
     };
     return converts[to][from];
 }
 
-static inline float by_way_of(enum type type, float value)
+static inline uint16_t small_of_float(enum type type, float value)
 {
     uint16_t bits;
     element_set(&bits, type, 0, (double)value);
+    return bits;
+}
+
+static inline float by_way_of(enum type type, float value)
+{
+    uint16_t bits = small_of_float(type, value);
     return (float)element_get(&bits, type, 0);
 }
 
-UNARY(narrow_i8, int64_t, int64_t, (int8_t)a[i])
-UNARY(narrow_i16, int64_t, int64_t, (int16_t)a[i])
-UNARY(narrow_i32, int64_t, int64_t, (int32_t)a[i])
-UNARY(narrow_u8, int64_t, int64_t, (uint8_t)a[i])
-UNARY(narrow_f16, float, float, by_way_of(TYPE_F16, a[i]))
-UNARY(narrow_bf16, float, float, by_way_of(TYPE_BF16, a[i]))
-
-expression_kernel *expression_narrow(enum type type)
-{
-    static expression_kernel *const narrows[TYPE_COUNT + 1] = {
-        [TYPE_I8] = narrow_i8, [TYPE_I16] = narrow_i16, [TYPE_I32] = narrow_i32,
-        [TYPE_U8] = narrow_u8, [TYPE_F16] = narrow_f16, [TYPE_BF16] = narrow_bf16,
-    };
-    return narrows[type];
-}
-
-enum lane lane_of(enum type type)
-{
-    static const enum lane lanes[TYPE_COUNT + 1] = {
-        [TYPE_BOOL] = LANE_BOOL, [TYPE_I8] = LANE_INT,     [TYPE_I16] = LANE_INT,       [TYPE_I32] = LANE_INT,
-        [TYPE_I64] = LANE_INT,   [TYPE_U8] = LANE_INT,     [TYPE_F16] = LANE_FLOAT,     [TYPE_BF16] = LANE_FLOAT,
-        [TYPE_F32] = LANE_FLOAT, [TYPE_F64] = LANE_DOUBLE, [TYPE_STRING] = LANE_STRING,
-    };
-    return lanes[type];
-}
+PLAIN_LOOP(narrow_i8, int64_t, int64_t, (int8_t)a[i])
+PLAIN_LOOP(narrow_i16, int64_t, int64_t, (int16_t)a[i])
+PLAIN_LOOP(narrow_i32, int64_t, int64_t, (int32_t)a[i])
+PLAIN_LOOP(narrow_u8, int64_t, int64_t, (uint8_t)a[i])
+PLAIN_LOOP(narrow_f16, float, float, by_way_of(TYPE_F16, a[i]))
+PLAIN_LOOP(narrow_bf16, float, float, by_way_of(TYPE_BF16, a[i]))
 
 size_t lane_bytes(enum lane lane)
 {
@@ -343,13 +285,6 @@ static inline float float_of_bfloat(uint16_t bits)
     return value;
 }
 
-static inline uint16_t small_of_float(enum type type, float value)
-{
-    uint16_t bits;
-    element_set(&bits, type, 0, (double)value);
-    return bits;
-}
-
 LOAD(load_bool, uint8_t, uint8_t, x != 0)
 LOAD(load_i8, int64_t, int8_t, x)
 LOAD(load_i16, int64_t, int16_t, x)
@@ -390,26 +325,45 @@ static void store_string(uint8_t *to, uint64_t stride, const void *from_, int64_
         memcpy(to + (uint64_t)i * stride, from[i], sizeof(struct string));
 }
 
+/* ---- by type ---- */
+
+static const struct {
+    enum lane lane;
+    expression_load *load, *load_float; /* into the lane; at once into floats */
+    expression_store *store;
+    expression_kernel *narrow;
+} types[TYPE_COUNT + 1] = {
+    [TYPE_BOOL] = {LANE_BOOL, load_bool, NULL, store_bool, NULL},
+    [TYPE_I8] = {LANE_INT, load_i8, float_i8, store_i8, narrow_i8},
+    [TYPE_I16] = {LANE_INT, load_i16, float_i16, store_i16, narrow_i16},
+    [TYPE_I32] = {LANE_INT, load_i32, float_i32, store_i32, narrow_i32},
+    [TYPE_I64] = {LANE_INT, load_i64, NULL, store_i64, NULL},
+    [TYPE_U8] = {LANE_INT, load_u8, float_u8, store_u8, narrow_u8},
+    [TYPE_F16] = {LANE_FLOAT, load_f16, NULL, store_f16, narrow_f16},
+    [TYPE_BF16] = {LANE_FLOAT, load_bf16, NULL, store_bf16, narrow_bf16},
+    [TYPE_F32] = {LANE_FLOAT, load_f32, NULL, store_f32, NULL},
+    [TYPE_F64] = {LANE_DOUBLE, load_f64, NULL, store_f64, NULL},
+    [TYPE_STRING] = {LANE_STRING, load_string, NULL, store_string, NULL},
+};
+
+enum lane lane_of(enum type type)
+{
+    return types[type].lane;
+}
+
+expression_kernel *expression_narrow(enum type type)
+{
+    return types[type].narrow;
+}
+
 expression_load *expression_load_of(enum type type, enum lane lane)
 {
-    static expression_load *const loads[TYPE_COUNT + 1] = {
-        [TYPE_BOOL] = load_bool, [TYPE_I8] = load_i8,   [TYPE_I16] = load_i16,       [TYPE_I32] = load_i32,
-        [TYPE_I64] = load_i64,   [TYPE_U8] = load_u8,   [TYPE_F16] = load_f16,       [TYPE_BF16] = load_bf16,
-        [TYPE_F32] = load_f32,   [TYPE_F64] = load_f64, [TYPE_STRING] = load_string,
-    };
-    static expression_load *const floats[TYPE_COUNT + 1] = {
-        [TYPE_I8] = float_i8, [TYPE_I16] = float_i16, [TYPE_I32] = float_i32, [TYPE_U8] = float_u8};
-    return lane == lane_of(type) ? loads[type] : lane == LANE_FLOAT ? floats[type] : NULL;
+    return lane == types[type].lane ? types[type].load : lane == LANE_FLOAT ? types[type].load_float : NULL;
 }
 
 expression_store *expression_store_of(enum type type)
 {
-    static expression_store *const stores[TYPE_COUNT + 1] = {
-        [TYPE_BOOL] = store_bool, [TYPE_I8] = store_i8,   [TYPE_I16] = store_i16,       [TYPE_I32] = store_i32,
-        [TYPE_I64] = store_i64,   [TYPE_U8] = store_u8,   [TYPE_F16] = store_f16,       [TYPE_BF16] = store_bf16,
-        [TYPE_F32] = store_f32,   [TYPE_F64] = store_f64, [TYPE_STRING] = store_string,
-    };
-    return stores[type];
+    return types[type].store;
 }
 
 /* ---- a row into one value ---- */

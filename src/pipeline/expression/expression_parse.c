@@ -9,11 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "base/numbers/numbers.h"
 #include "base/text/text.h"
 #include "pipeline/expression/expression_tree.h"
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 enum token_kind { TOKEN_END, TOKEN_NUMBER, TOKEN_WORD, TOKEN_QUOTED_WORD, TOKEN_TEXT, TOKEN_SIGN };
 
@@ -140,7 +139,7 @@ static plim_status expect(struct parser *parser, const char *sign, plim_error *e
 
 /* ---- nodes ---- */
 
-static plim_status add_node(int *out, struct parser *parser, const struct node *node, plim_error *error)
+static plim_status add_node(int *out, struct parser *parser, const struct expression_node *node, plim_error *error)
 {
     struct expression *expression = parser->expression;
     if (expression->node_count == MOST_NODES)
@@ -173,7 +172,7 @@ static plim_status token_text(struct string *out, struct parser *parser, plim_er
 static plim_status parse_number(int *out, struct parser *parser, plim_error *error)
 {
     char text[64];
-    struct node node = {.kind = NODE_WHOLE, .at = parser->token.at};
+    struct expression_node node = {.kind = NODE_WHOLE, .at = parser->token.at};
     if (parser->token.bytes >= (int)sizeof text)
         return WRONG(parser, "a number of more than %d digits", (int)sizeof text - 1);
     memcpy(text, parser->text + parser->token.at, (size_t)parser->token.bytes);
@@ -192,7 +191,7 @@ static plim_status parse_number(int *out, struct parser *parser, plim_error *err
 }
 
 /* A whole number inside [ ]. */
-static plim_status parse_index(struct node *node, struct parser *parser, plim_error *error)
+static plim_status parse_index(struct expression_node *node, struct parser *parser, plim_error *error)
 {
     bool negative = next_is(parser, "-");
     if (negative)
@@ -209,7 +208,7 @@ static plim_status parse_index(struct node *node, struct parser *parser, plim_er
 
 static plim_status parse_column(int *out, struct parser *parser, plim_error *error)
 {
-    struct node node = {.kind = NODE_COLUMN, .at = parser->token.at};
+    struct expression_node node = {.kind = NODE_COLUMN, .at = parser->token.at};
     TRY(token_text(&node.text, parser, error));
     TRY(next_token(parser, error));
     while (next_is(parser, "[")) {
@@ -227,7 +226,7 @@ static plim_status parse_column(int *out, struct parser *parser, plim_error *err
 static const struct function {
     const char *name;
     int least, most;
-    struct node node;
+    struct expression_node node;
 } functions[] = {
     {"abs", 1, 1, {.kind = NODE_OPERATION, .operation = OPERATION_ABS}},
     {"ceil", 1, 1, {.kind = NODE_OPERATION, .operation = OPERATION_CEIL}},
@@ -282,7 +281,7 @@ static plim_status find_function(const struct function **out, struct parser *par
 /* cast(x, 'float32'), the parenthesis passed. */
 static plim_status parse_cast(int *out, struct parser *parser, int at, plim_error *error)
 {
-    struct node node = {.kind = NODE_CAST, .at = at, .operand_count = 1};
+    struct expression_node node = {.kind = NODE_CAST, .at = at, .operand_count = 1};
     struct string name;
     TRY(parse_binary(&node.operand[0], parser, 1, error));
     TRY(expect(parser, ",", error));
@@ -309,7 +308,7 @@ static plim_status parse_call(int *out, struct parser *parser, const struct toke
     if (name->bytes == 4 && strncmp(parser->text + name->at, "cast", 4) == 0)
         return parse_cast(out, parser, name->at, error);
     TRY(find_function(&function, parser, name, error));
-    struct node node = function->node;
+    struct expression_node node = function->node;
     node.at = name->at;
     while (!next_is(parser, ")")) {
         if (node.operand_count > 0)
@@ -358,7 +357,7 @@ static plim_status enter(struct parser *parser, plim_error *error)
 static plim_status parse_word(int *out, struct parser *parser, plim_error *error)
 {
     struct token name = parser->token;
-    struct node truth = {.kind = NODE_TRUTH, .at = name.at};
+    struct expression_node truth = {.kind = NODE_TRUTH, .at = name.at};
     if (next_is(parser, "and") || next_is(parser, "or"))
         return unexpected(parser, "a value", error);
     truth.whole = next_is(parser, "true") || next_is(parser, "True");
@@ -377,7 +376,7 @@ static plim_status parse_word(int *out, struct parser *parser, plim_error *error
 
 static plim_status parse_value(int *out, struct parser *parser, plim_error *error)
 {
-    struct node text = {.kind = NODE_TEXT, .at = parser->token.at};
+    struct expression_node text = {.kind = NODE_TEXT, .at = parser->token.at};
     switch (parser->token.kind) {
     case TOKEN_NUMBER:
         return parse_number(out, parser, error);
@@ -409,7 +408,7 @@ static plim_status parse_unary(int *out, struct parser *parser, plim_error *erro
     bool is_not = next_is(parser, "not"), minus = next_is(parser, "-");
     if (!is_not && !minus && !next_is(parser, "+"))
         return parse_value(out, parser, error);
-    struct node node = {.kind = NODE_OPERATION, .at = parser->token.at, .operand_count = 1};
+    struct expression_node node = {.kind = NODE_OPERATION, .at = parser->token.at, .operand_count = 1};
     node.operation = is_not ? OPERATION_NOT : OPERATION_NEGATE;
     TRY(enter(parser, error));
     TRY(next_token(parser, error));
@@ -439,12 +438,12 @@ static plim_status parse_binary(int *out, struct parser *parser, int least, plim
             return hint(error, WRONG(parser, "comparisons do not chain"), "write 'a < b and b < c'");
         if (binary->precedence < PRECEDENCE_COMPARE)
             compared = 0;
-        struct node node = {.kind = NODE_OPERATION,
-                            .at = parser->token.at,
-                            .operand_count = 2,
-                            .operand = {left},
-                            .operation = binary->operation,
-                            .swapped = binary->swapped};
+        struct expression_node node = {.kind = NODE_OPERATION,
+                                       .at = parser->token.at,
+                                       .operand_count = 2,
+                                       .operand = {left},
+                                       .operation = binary->operation,
+                                       .swapped = binary->swapped};
         TRY(enter(parser, error));
         TRY(next_token(parser, error));
         TRY(parse_binary(&node.operand[1], parser, binary->precedence + !power, error));
@@ -464,7 +463,7 @@ plim_status expression_parse(struct expression **out, struct arena *arena, const
         return fail_at(error, PLIM_BAD_JOB, where, "an expression of more than %d bytes", EXPRESSION_MOST_BYTES);
     struct expression *expression = arena_take(arena, sizeof *expression);
     /* A node has a character of its own. */
-    struct node *nodes = arena_array(arena, bytes < MOST_NODES ? bytes : MOST_NODES, sizeof *nodes);
+    struct expression_node *nodes = arena_array(arena, bytes < MOST_NODES ? bytes : MOST_NODES, sizeof *nodes);
     char *copy = arena_string(arena, text), *spot = arena_string(arena, where ? where : "");
     if (!expression || !nodes || !copy || !spot)
         return arena_refused(arena, error);

@@ -1,8 +1,6 @@
 /* key_choose.c - elements of several data sets in a stated order: choose: {from: [...], choices: {npy: order.npy}}. */
 #include "pipeline/keys/split.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 struct choose_words {
     const struct yaml *from, *choices;
     bool stop_on_empty;

@@ -2,8 +2,6 @@
    job file's folder, once an epoch; $1 is the number of the epoch. */
 #include "pipeline/keys/source_key.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 struct command_words {
     const char *run;
     const struct yaml *features, *context, *lists;

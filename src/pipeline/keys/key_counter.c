@@ -1,8 +1,6 @@
 /* key_counter.c - start, start + step, ... without end, or `count` of them: counter: {start: 1, step: 2}. */
 #include "pipeline/keys/source_key.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 struct counter_words {
     int64_t start, step, count;
 };

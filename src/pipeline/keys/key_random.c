@@ -1,8 +1,6 @@
 /* key_random.c - made-up data, a pure function of seed and index: for trying and measuring. */
 #include "pipeline/keys/source_key.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 struct random_words {
     int64_t elements, classes, seed;
     const struct yaml *shape;

@@ -1,8 +1,6 @@
 /* key_sample.c - elements of several data sets by chance: sample: {from: [...], weights: [0.5, 0.5]}. */
 #include "pipeline/keys/source_key.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 struct sample_words {
     const struct yaml *from, *weights;
     int64_t seed;

@@ -5,8 +5,6 @@
 
 #include "base/text/text.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 const struct source_key *const all_sources[] = {
 #define SOURCE(name) &source_key_##name,
 #include "pipeline/keys/sources.def"

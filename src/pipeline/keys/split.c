@@ -58,7 +58,7 @@ static plim_status open_source(struct dataset **out, struct data_reader *reader,
     if (status != PLIM_OK)
         return place(error, status, where);
     if (split->largest_element)
-        dataset_set_room(*out, split->largest_element);
+        dataset_set_value_bytes(*out, split->largest_element);
     return PLIM_OK;
 }
 

@@ -21,6 +21,17 @@ static bool keeps_samples(const struct dataset *dataset)
     return !function->changes_rows || !function->changes_rows(from, dataset->options);
 }
 
+static plim_status infer(struct spec *spec, const struct dataset *dataset, plim_error *error)
+{
+    const struct map_function *function = dataset->function;
+    if (function->infer)
+        return function->infer(spec, dataset->options, error);
+    int c = map_column(spec, function, dataset->options);
+    if (c < 0)
+        return map_no_column(spec, function->name, dataset->options, error);
+    return function->infer_column(&spec->column[c], function, dataset->options, error);
+}
+
 static plim_status map_build(struct dataset *dataset, plim_error *error)
 {
     struct spec *spec = (struct spec *)dataset->spec; /* our own copy of the input's, in our block */
@@ -31,15 +42,15 @@ static plim_status map_build(struct dataset *dataset, plim_error *error)
         TRY(function->options_make((void *)(uintptr_t)dataset->options, dataset->budget, dataset->input->spec, error));
     if (function->options_number)
         dataset->number = function->options_number(dataset->options);
-    TRY(function->infer(spec, dataset->options, error));
+    TRY(infer(spec, dataset, error));
     TRY(spec_measure(spec, dataset->input->spec, error));
     uint64_t bytes;
     if (!mul_u64(&bytes, spec->element_bytes, dataset->batch_size ? (uint64_t)dataset->batch_size : 1) ||
         bytes > INT64_MAX / 4)
         return fail(error, PLIM_BAD_JOB, "%s: makes more bytes than an address can say", function->name);
-    uint64_t room = function->room_bytes ? function->room_bytes(dataset->input->spec, spec, dataset->options) : 0;
-    if (!dataset->room_stated)
-        dataset->room_bytes = add_most(dataset->room_bytes, room);
+    bytes = function->value_bytes ? function->value_bytes(dataset->input->spec, spec, dataset->options) : 0;
+    if (!dataset->value_bytes_stated)
+        dataset->value_bytes = add_most(dataset->value_bytes, bytes);
     if (dataset->stacked && !keeps_samples(dataset))
         dataset->stacked = 0;
     return PLIM_OK;
@@ -55,24 +66,22 @@ long long map_element(const struct map_call *call, int64_t row)
 plim_status map_full(const struct map_call *call, plim_error *error)
 {
     fail(error, PLIM_OVER_BUDGET, "element %lld needs a room of %llu bytes; there are %llu", map_element(call, 0),
-         (unsigned long long)call->room->wanted, (unsigned long long)call->room->capacity);
+         (unsigned long long)call->values->wanted, (unsigned long long)call->values->capacity);
     return hint(error, PLIM_OVER_BUDGET, "set largest_element: %lluKiB",
-                (unsigned long long)(call->room->wanted / 1024 + 1));
+                (unsigned long long)(call->values->wanted / 1024 + 1));
 }
 
 struct dataset *dataset_map(struct dataset *dataset, const struct map_function *function, const void *options)
 {
-    void *room;
-    size_t spec_bytes = round_up(sizeof(struct spec), 64);
-    struct dataset *node = dataset_stage(&dataset, &stage_map, spec_bytes + function->options_bytes, &room);
+    void *block;
+    struct dataset *node = dataset_stage(&dataset, &stage_map, function->options_bytes, &block);
     if (!node) { /* options that are not made by the function itself are ours already */
         if (function->options_release && !function->options_make)
             function->options_release((void *)(uintptr_t)options);
         return dataset;
     }
-    node->spec = memcpy(room, dataset->spec, sizeof(struct spec));
     if (function->options_bytes)
-        node->options = memcpy((char *)room + spec_bytes, options, function->options_bytes);
+        node->options = memcpy(block, options, function->options_bytes);
     node->function = function;
     return dataset_built(node);
 }
@@ -203,15 +212,12 @@ static plim_status read_entry(struct dataset **dataset, const char *job, const s
     return hint(error, PLIM_BAD_JOB, "%s: [cast: float32], or %s: \"%s / 2\"", entry->key, entry->key, entry->key);
 }
 
-static plim_status map_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                            plim_error *error)
+static plim_status map_read(struct dataset **dataset, const struct stage_entry *self, plim_error *error)
 {
-    char where[256];
-    (void)seed;
-    yaml_place(where, job, value);
+    const char *job = self->job;
+    const struct yaml *value = self->value;
     if (value->count == 0)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "map: expected a list of functions"),
-                    "map: [cast: float32]");
+        return stage_bad(self, "expected a list of functions", "[cast: float32]", error);
     if (value->kind == YAML_LIST)
         return read_list(dataset, "", job, value, error);
     struct dataset *input = dataset_ref(*dataset);
@@ -226,6 +232,7 @@ static plim_status map_read(struct dataset **dataset, const char *job, const str
 const struct stage stage_map = {
     .name = "map",
     .after_batch = true,
+    .changes_spec = true,
     .build = map_build,
     .read = map_read,
 };

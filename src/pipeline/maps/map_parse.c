@@ -5,10 +5,7 @@
 
 #include "formats/tables/rows.h"
 #include "pipeline/core/stage.h"
-#include "pipeline/maps/text/map_words.h"
-
-/* What VarLen and sequence features of one record are expected to take. */
-#define CELLS_ROOM ((uint64_t)256 * 1024)
+#include "pipeline/maps/map_functions.h"
 
 struct parse_options {
     char column[64];
@@ -17,17 +14,14 @@ struct parse_options {
     const struct feature *features; /* of the caller's: only while the dataset is built */
 };
 
-/* ---- columns ---- */
+static const struct map_function map_parse;
 
-static int record_column(const struct spec *spec, const struct parse_options *options)
-{
-    return *options->column ? spec_find(spec, options->column) : 0;
-}
+/* ---- columns ---- */
 
 static plim_status parse_infer(struct spec *spec, const void *context, plim_error *error)
 {
     const struct parse_options *options = context;
-    int from = record_column(spec, options);
+    int from = map_column(spec, &map_parse, options);
     if (from < 0)
         return fail(error, PLIM_BAD_JOB, "parse_example: there is no column '%s'", options->column);
     if (spec->column[from].type != TYPE_STRING || spec->column[from].shape.rank)
@@ -51,8 +45,10 @@ static plim_status parse_infer(struct spec *spec, const void *context, plim_erro
 static plim_status parse_run(const struct map_call *call, plim_error *error)
 {
     const struct parse_options *options = call->options;
-    int from = record_column(call->from_spec, options), first = call->to_spec->column_count - options->feature_count;
-    const struct row_target target = {.to = call->to + first, .stride = call->to_stride + first, .room = call->room};
+    int from = map_column(call->from_spec, call->function, options),
+        first = call->to_spec->column_count - options->feature_count;
+    const struct row_target target = {
+        .to = call->to + first, .stride = call->to_stride + first, .values = call->values};
     int64_t done = 0;
     plim_status status = example_parse(&done, options->parser, call->from[from], call->count, &target, error);
     if (status == PLIM_OK && done < call->count)
@@ -66,17 +62,25 @@ static void parse_release(void *context)
     example_parser_free(options->parser);
 }
 
-static uint64_t cells_room(const struct spec *from, const struct spec *to, const void *options)
+/* VarLen and sequence features are cells. */
+static uint64_t parse_value_bytes(const struct spec *from, const struct spec *to, const void *context)
 {
-    (void)from, (void)to, (void)options;
-    return CELLS_ROOM;
+    const struct parse_options *options = context;
+    (void)from;
+    for (int c = to->column_count - options->feature_count; c < to->column_count; c++)
+        if (column_is_variable(&to->column[c]))
+            return MAP_RECORD_BYTES;
+    return 0;
 }
 
-#define PARSE_FUNCTIONS                                                                                                \
-    .name = "parse_example", .infer = parse_infer, .run = parse_run, .options_bytes = sizeof(struct parse_options),    \
-    .options_release = parse_release
-static const struct map_function map_parse = {PARSE_FUNCTIONS};
-static const struct map_function map_parse_cells = {PARSE_FUNCTIONS, .room_bytes = cells_room};
+static const struct map_function map_parse = {
+    .name = "parse_example",
+    .infer = parse_infer,
+    .run = parse_run,
+    .options_bytes = sizeof(struct parse_options),
+    .value_bytes = parse_value_bytes,
+    .options_release = parse_release,
+};
 
 /* ---- building ---- */
 
@@ -99,8 +103,5 @@ struct dataset *dataset_parse_example(struct dataset *dataset, const char *colum
         dataset_unref(dataset);
         return failed;
     }
-    bool cells = false;
-    for (int f = 0; f < count; f++)
-        cells = cells || features[f].kind != FEATURE_FIXED;
-    return dataset_map(dataset, cells ? &map_parse_cells : &map_parse, &options);
+    return dataset_map(dataset, &map_parse, &options);
 }

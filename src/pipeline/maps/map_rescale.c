@@ -1,82 +1,60 @@
 /* map_rescale.c - x * scale + offset. */
-#include "base/text/settings.h"
+#include "base/numbers/count.h"
 #include "pipeline/maps/map_functions.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static plim_status rescale_infer(struct spec *spec, const void *options, plim_error *error)
+static plim_status rescale_infer(struct column *column, const struct map_function *self, const void *options,
+                                 plim_error *error)
 {
-    const struct rescale_options *rescale = options;
-    int c = map_first_column(spec, rescale->column);
-    if (c < 0)
-        return map_no_column(spec, "rescale", rescale->column, error);
-    TRY(map_need_numbers(&spec->column[c], "rescale", error));
-    if (!type_is_float(spec->column[c].type))
-        spec->column[c].type = TYPE_F32;
+    (void)options;
+    TRY(map_need_numbers(column, self->name, error));
+    if (!type_is_float(column->type))
+        column->type = TYPE_F32;
     return PLIM_OK;
 }
 
 /* y = x * scale + offset, each step rounded to float as Keras does it; in double for float64. */
-static void rescale_row(void *to, enum type to_type, const void *from, enum type from_type, int64_t n,
-                        const struct rescale_options *rescale)
+static plim_status rescale_row(const struct map_row *row, plim_error *error)
 {
+    const struct rescale_options *rescale = row->options;
+    const void *from = row->values;
+    enum type type = row->from->type, to_type = row->to->type;
     float scale = (float)rescale->scale, offset = (float)rescale->offset;
-    if (to_type == TYPE_F32 && from_type == TYPE_U8)
-        for (int64_t i = 0; i < n; i++)
+    void *to = map_result(row, &row->shape);
+    if (!to)
+        return map_full(row->call, error);
+    int64_t count = row->count;
+    if (to_type == TYPE_F32 && type == TYPE_U8)
+        for (int64_t i = 0; i < count; i++)
             ((float *)to)[i] = ((const uint8_t *)from)[i] * scale + offset;
-    else if (to_type == TYPE_F32 && from_type == TYPE_F32)
-        for (int64_t i = 0; i < n; i++)
+    else if (to_type == TYPE_F32 && type == TYPE_F32)
+        for (int64_t i = 0; i < count; i++)
             ((float *)to)[i] = ((const float *)from)[i] * scale + offset;
     else if (to_type == TYPE_F64)
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; i < count; i++)
             ((double *)to)[i] = ((const double *)from)[i] * rescale->scale + rescale->offset;
     else
-        for (int64_t i = 0; i < n; i++)
-            element_set(to, to_type, i, (float)element_get(from, from_type, i) * scale + offset);
-}
-
-static plim_status rescale_run(const struct map_call *call, plim_error *error)
-{
-    const struct rescale_options *rescale = call->options;
-    int c = map_first_column(call->from_spec, rescale->column);
-    const struct column *from = &call->from_spec->column[c], *to = &call->to_spec->column[c];
-    for (int64_t i = 0; i < call->count; i++) {
-        int64_t count;
-        const void *values = map_values(&count, call, c, i);
-        void *result = map_values_to(call, c, i);
-        if (!result)
-            return map_full(call, error);
-        rescale_row(result, to->type, values, from->type, count, rescale);
-    }
+        for (int64_t i = 0; i < count; i++)
+            element_set(to, to_type, i, (float)element_get(from, type, i) * scale + offset);
     return PLIM_OK;
 }
 
-static uint64_t rescale_room(const struct spec *from, const struct spec *to, const void *options)
-{
-    const struct rescale_options *rescale = options;
-    (void)from;
-    return map_values_room(&to->column[map_first_column(to, rescale->column)]);
-}
-
-static plim_status rescale_read(void *options, const char *job, const struct yaml *value, plim_error *error)
+static plim_status rescale_read(void *options, const struct map_function *self, const char *job,
+                                const struct yaml *value, plim_error *error)
 {
     struct rescale_options *rescale = options;
     static const struct setting settings[] = {
         {"scale", SETTING_NUMBER, offsetof(struct rescale_options, scale), 0},
         {"offset", SETTING_NUMBER, offsetof(struct rescale_options, offset), 0},
     };
-    const struct setting alone = {"rescale", SETTING_NUMBER, 0, 0};
     rescale->scale = 1;
-    if (value->kind == YAML_SCALAR)
-        return setting_value(&rescale->scale, &alone, job, value, error);
-    return settings_read(rescale, settings, COUNT(settings), job, value, error);
+    return map_settings_read(rescale, settings, COUNT(settings), self->name, job, value, error);
 }
 
 const struct map_function map_rescale = {
     .name = "rescale",
-    .infer = rescale_infer,
-    .run = rescale_run,
+    .infer_column = rescale_infer,
+    .run_row = rescale_row,
     .options_bytes = sizeof(struct rescale_options),
-    .room_bytes = rescale_room,
+    .value_bytes = map_value_bytes,
     .read = rescale_read,
 };

@@ -5,12 +5,9 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "base/text/settings.h"
-#include "pipeline/core/chunk.h"
-#include "pipeline/maps/text/map_words.h"
+#include "pipeline/maps/map_functions.h"
 
 enum shape_kind { SHAPE_RESHAPE, SHAPE_SQUEEZE, SHAPE_EXPAND };
-static const char *const names[] = {"reshape", "squeeze", "expand_dims"};
 
 /* ---- shapes ---- */
 
@@ -80,8 +77,8 @@ static plim_status check_squeeze(const struct shape *shape, const struct shape_o
     return PLIM_OK;
 }
 
-static plim_status change(struct shape *out, const struct shape *shape, const struct shape_options *options,
-                          enum shape_kind kind, plim_error *error)
+static plim_status change(struct shape *out, const struct shape *shape, const struct shape_options *options, int kind,
+                          plim_error *error)
 {
     char text[64], to[64];
     shape_text(text, sizeof text, shape, false);
@@ -102,16 +99,12 @@ static plim_status change(struct shape *out, const struct shape *shape, const st
     return PLIM_OK;
 }
 
-static plim_status infer(struct spec *spec, const struct shape_options *options, enum shape_kind kind,
-                         plim_error *error)
+static plim_status shape_infer(struct column *column, const struct map_function *self, const void *options,
+                               plim_error *error)
 {
-    int c = map_first_column(spec, options->column);
-    if (c < 0)
-        return map_no_column(spec, names[kind], options->column, error);
-    struct column *column = &spec->column[c];
     struct shape shape;
     bool cells = column_is_variable(column);
-    TRY(change(&shape, &column->shape, options, kind, error));
+    TRY(change(&shape, &column->shape, options, self->kind, error));
     column->shape = shape;
     column->origin = cells ? -1 : ORIGIN_RESHAPED(column->origin);
     return PLIM_OK;
@@ -121,7 +114,7 @@ static plim_status infer(struct spec *spec, const struct shape_options *options,
 static bool shape_changes_rows(const struct spec *from, const void *context)
 {
     const struct shape_options *options = context;
-    int c = map_first_column(from, options->column);
+    int c = map_column(from, &map_reshape, options);
     struct shape before = from->column[c].shape, after = options->shape;
     if (!after.rank || after.dim[0] >= 0) /* not reshape, or the spec tells */
         return false;
@@ -131,67 +124,64 @@ static bool shape_changes_rows(const struct spec *from, const void *context)
 
 /* ---- rows that are cells ---- */
 
-static plim_status row_shape(struct shape *out, const struct shape *shape, const struct map_call *call, int c,
-                             int64_t row, enum shape_kind kind, plim_error *error)
+static plim_status result_shape(struct shape *out, const struct map_row *row, plim_error *error)
 {
-    const struct shape_options *options = call->options;
+    const struct shape_options *options = row->options;
+    int kind = row->call->function->kind;
     char text[64], to[64];
     if (kind == SHAPE_SQUEEZE) {
-        squeeze(out, shape, options, &call->from_spec->column[c].shape);
+        squeeze(out, &row->shape, options, &row->from->shape);
     } else if (kind == SHAPE_EXPAND) {
-        expand(out, shape, options->axis[0]);
-    } else if (!reshape(out, &options->shape, shape_count(shape))) {
-        shape_text(text, sizeof text, shape, false);
+        expand(out, &row->shape, options->axis[0]);
+    } else if (!reshape(out, &options->shape, row->count)) {
+        shape_text(text, sizeof text, &row->shape, false);
         shape_text(to, sizeof to, &options->shape, false);
         return fail(error, PLIM_BAD_DATA, "element %lld: column '%s' is %s and cannot become %s",
-                    map_element(call, row), call->from_spec->column[c].name, text, to);
+                    map_element(row->call, row->index), row->from->name, text, to);
     }
     return PLIM_OK;
 }
 
-static plim_status run(const struct map_call *call, enum shape_kind kind, plim_error *error)
+static plim_status reshape_row(const struct map_row *row, plim_error *error)
 {
-    const struct shape_options *options = call->options;
-    int c = map_first_column(call->from_spec, options->column);
-    const struct column *from = &call->from_spec->column[c], *to = &call->to_spec->column[c];
-    for (int64_t i = 0; column_is_variable(from) && i < call->count; i++) {
-        const struct cell *cell = (const void *)((uint8_t *)call->from[c] + (uint64_t)i * call->from_stride[c]);
-        uint8_t *at = (uint8_t *)call->to[c] + (uint64_t)i * call->to_stride[c];
-        struct shape shape = value_shape(from, cell), whole;
-        TRY(row_shape(&whole, &shape, call, c, i, kind, error));
-        if (column_is_variable(to)) {
-            struct cell made = {.data = cell->data};
-            memcpy(made.dim, whole.dim, sizeof made.dim);
-            *(struct cell *)(void *)at = made;
-        } else {
-            memcpy(at, cell->data, to->bytes);
-        }
+    struct shape shape;
+    if (!column_is_variable(row->from))
+        return PLIM_OK;
+    TRY(result_shape(&shape, row, error));
+    if (column_is_variable(row->to)) {
+        struct cell cell = {.data = (void *)(uintptr_t)row->values};
+        memcpy(cell.dim, shape.dim, sizeof cell.dim);
+        *(struct cell *)(void *)row->to_row = cell;
+    } else {
+        memcpy(row->to_row, row->values, row->to->bytes);
     }
     return PLIM_OK;
 }
 
 /* ---- job files ---- */
 
-static plim_status reshape_read(void *context, const char *job, const struct yaml *value, plim_error *error)
+static plim_status reshape_read(void *context, const struct map_function *self, const char *job,
+                                const struct yaml *value, plim_error *error)
 {
     struct shape_options *options = context;
     int open = 0;
-    TRY(map_shape_read(&options->shape, "reshape", job, value, error));
+    TRY(map_shape_read(&options->shape, self->name, job, value, error));
     for (int a = 0; a < options->shape.rank; a++)
         open += options->shape.dim[a] < 0;
     return open > 1 ? fail(error, PLIM_BAD_JOB, "reshape: only one extent may be -1") : PLIM_OK;
 }
 
-static plim_status squeeze_read(void *context, const char *job, const struct yaml *value, plim_error *error)
+static plim_status squeeze_read(void *context, const struct map_function *self, const char *job,
+                                const struct yaml *value, plim_error *error)
 {
     struct shape_options *options = context;
-    const struct setting setting = {"squeeze", SETTING_WHOLE, 0, -MOST_AXES};
+    const struct setting setting = {self->name, SETTING_WHOLE, 0, -MOST_AXES};
     if (!value)
         return PLIM_OK;
-    if (value->kind == YAML_SCALAR)
+    if (value->kind == YAML_SCALAR) {
         options->axis_count = 1;
-    if (value->kind == YAML_SCALAR)
         return setting_value(&options->axis[0], &setting, job, value, error);
+    }
     for (const struct yaml *item = value->first; item; item = item->next) {
         if (options->axis_count == MOST_AXES)
             return fail(error, PLIM_BAD_JOB, "squeeze: more than %d axes", MOST_AXES);
@@ -200,26 +190,20 @@ static plim_status squeeze_read(void *context, const char *job, const struct yam
     return PLIM_OK;
 }
 
-static plim_status expand_dims_read(void *context, const char *job, const struct yaml *value, plim_error *error)
+static plim_status expand_dims_read(void *context, const struct map_function *self, const char *job,
+                                    const struct yaml *value, plim_error *error)
 {
     struct shape_options *options = context;
-    const struct setting setting = {"expand_dims", SETTING_WHOLE, 0, -MOST_AXES};
+    const struct setting setting = {self->name, SETTING_WHOLE, 0, -MOST_AXES};
     return setting_value(&options->axis[0], &setting, job, value, error);
 }
 
-#define SHAPE_FUNCTION(word, kind, alone)                                                                              \
-    static plim_status word##_infer(struct spec *spec, const void *options, plim_error *error)                         \
-    {                                                                                                                  \
-        return infer(spec, options, kind, error);                                                                      \
-    }                                                                                                                  \
-    static plim_status word##_run(const struct map_call *call, plim_error *error)                                      \
-    {                                                                                                                  \
-        return run(call, kind, error);                                                                                 \
-    }                                                                                                                  \
+#define SHAPE_FUNCTION(word, which, alone)                                                                             \
     const struct map_function map_##word = {.name = #word,                                                             \
-                                            .infer = word##_infer,                                                     \
+                                            .kind = which,                                                             \
+                                            .infer_column = shape_infer,                                               \
                                             .changes_rows = shape_changes_rows,                                        \
-                                            .run = word##_run,                                                         \
+                                            .run_row = reshape_row,                                                    \
                                             .options_bytes = sizeof(struct shape_options),                             \
                                             .bare = alone,                                                             \
                                             .read = word##_read};

@@ -1,5 +1,4 @@
 /* assert_cardinality.c - how many elements there are: said by the user, checked on the way. */
-#include "base/text/settings.h"
 #include "pipeline/core/stage.h"
 
 static plim_status assert_build(struct dataset *dataset, plim_error *error)
@@ -29,19 +28,6 @@ struct assert_stream {
     int64_t given;
     bool told; /* that it is over, or too many: nothing more comes */
 };
-
-static uint64_t assert_bytes(const struct dataset *dataset)
-{
-    (void)dataset;
-    return sizeof(struct assert_stream);
-}
-
-static plim_status assert_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
-{
-    ((struct assert_stream *)stream)->given = 0;
-    ((struct assert_stream *)stream)->told = false;
-    return stream_rewind_inputs(stream, epoch, error);
-}
 
 static plim_status check_count(const struct assert_stream *self, bool over, plim_error *error)
 {
@@ -83,26 +69,11 @@ static plim_status assert_skip(int64_t *passed, struct stream *stream, int64_t c
 }
 
 static const struct stream_type assert_stream = {
-    .bytes = assert_bytes, .rewind = assert_rewind, .pull = assert_pull, .skip = assert_skip};
+    .state_bytes = sizeof(struct assert_stream), .pull = assert_pull, .skip = assert_skip};
 
 struct dataset *dataset_assert_cardinality(struct dataset *dataset, int64_t count)
 {
-    struct dataset *node = dataset_stage(&dataset, &stage_assert_cardinality, 0, NULL);
-    if (!node)
-        return dataset;
-    node->number = count;
-    return dataset_built(node);
-}
-
-static plim_status assert_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                               plim_error *error)
-{
-    int64_t count = 0;
-    const struct setting setting = {"assert_cardinality", SETTING_WHOLE, 0, CARDINALITY_INFINITE};
-    (void)seed;
-    TRY(setting_value(&count, &setting, job, value, error));
-    *dataset = dataset_assert_cardinality(*dataset, count);
-    return PLIM_OK;
+    return dataset_add(dataset, &stage_assert_cardinality, (struct stage_arguments){.number = count});
 }
 
 const struct stage stage_assert_cardinality = {
@@ -111,5 +82,5 @@ const struct stage stage_assert_cardinality = {
     .locate = assert_locate,
     .stream = &assert_stream,
     .keeps_elements = true,
-    .read = assert_read,
+    .least = CARDINALITY_INFINITE,
 };

@@ -13,7 +13,7 @@ static plim_status visit_all(void *state, struct iterator *iterator, const struc
     }
 }
 
-plim_status dataset_reduce(void *state, struct dataset *dataset, struct budget *budget, struct scratch *scratch,
+plim_status dataset_reduce(void *state, struct dataset *dataset, struct budget *budget, struct scratch_disk *scratch,
                            uint64_t seed, batch_visit *visit, plim_error *error)
 {
     struct iterator *iterator;
@@ -22,7 +22,7 @@ plim_status dataset_reduce(void *state, struct dataset *dataset, struct budget *
         return hint(error, fail(error, PLIM_UNSUPPORTED, "reduce: this data never ends"), "take a number of elements");
     if (dataset->cardinality == 0) /* the state stays as it is */
         return PLIM_OK;
-    dataset_keep(dataset, false); /* one epoch: nothing would be given from a cache */
+    /* The least grant has no optional caches: in one epoch nothing would be given from them. */
     TRY(iterator_open(&iterator, dataset, budget, scratch, dataset_least_grant(dataset), seed, 0, 0, error));
     plim_status status = visit_all(state, iterator, dataset, visit, error);
     iterator_close(iterator);

@@ -4,8 +4,6 @@
    not known beforehand. */
 #include <string.h>
 
-#include "base/numbers/checked.h"
-#include "base/text/settings.h"
 #include "pipeline/core/chain_digest.h"
 #include "pipeline/core/flow.h"
 #include "pipeline/expression/expression.h"
@@ -41,56 +39,31 @@ struct filter_stream {
     bool keep[FLOW_ROWS];
 };
 
-static uint64_t filter_bytes(const struct dataset *dataset)
-{
-    (void)dataset;
-    return sizeof(struct filter_stream);
-}
-
-static plim_status filter_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
-{
-    ((struct filter_stream *)stream)->over = false;
-    return stream_rewind_inputs(stream, epoch, error);
-}
-
 static void run_expression(bool *keep, const struct expression *expression, const struct chunk *chunk)
 {
-    void *from[MOST_COLUMNS];
-    uint64_t stride[MOST_COLUMNS];
-    for (int c = 0; c < chunk->spec->column_count; c++) {
-        from[c] = chunk->column[c];
-        stride[c] = chunk->spec->column[c].bytes;
-    }
-    expression_run(expression, chunk->count, from, stride, keep, sizeof *keep);
+    struct row_pointers from;
+    chunk_pointers(&from, chunk);
+    expression_run(expression, chunk->count, from.row, from.stride, keep, sizeof *keep);
 }
 
-/* The next rows with what the test says of each. */
-static plim_status pull_tested(struct filter_stream *self, struct chunk *to, int64_t most, plim_error *error)
+/* What the test says of each row. */
+static plim_status test_rows(struct filter_stream *self, struct chunk *to, plim_error *error)
 {
     const struct filter_options *options = self->stream.dataset->options;
-    most = self->stream.careful ? 1 : most < FLOW_ROWS ? most : FLOW_ROWS;
-    TRY(stream_pull(self->stream.input, to, most, error));
-    if (!to->count)
-        return PLIM_OK;
-    if (options->expression) {
-        run_expression(self->keep, options->expression, to);
-        return PLIM_OK;
-    }
-    return options->test(self->keep, to, options->context, error);
+    if (!options->expression)
+        return options->test(self->keep, to, options->context, error);
+    run_expression(self->keep, options->expression, to);
+    return PLIM_OK;
 }
 
-static plim_status filter_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
+static plim_status filter_keep(struct stream *stream, struct chunk *to, plim_error *error)
 {
     struct filter_stream *self = (struct filter_stream *)stream;
     int64_t kept = 0;
-    do {
-        TRY(pull_tested(self, to, most, error));
-        if (!to->count)
-            return PLIM_OK;
-        for (int64_t row = 0; row < to->count; row++)
-            if (self->keep[row])
-                chunk_move(to, kept++, row);
-    } while (!kept);
+    TRY(test_rows(self, to, error));
+    for (int64_t row = 0; row < to->count; row++)
+        if (self->keep[row])
+            chunk_move(to, kept++, row);
     to->count = kept;
     return PLIM_OK;
 }
@@ -100,7 +73,10 @@ static plim_status take_while_pull(struct stream *stream, struct chunk *to, int6
     struct filter_stream *self = (struct filter_stream *)stream;
     if (self->over)
         return PLIM_OK;
-    TRY(pull_tested(self, to, most, error));
+    most = stream->careful ? 1 : most < FLOW_ROWS ? most : FLOW_ROWS;
+    TRY(stream_pull(stream->input, to, most, error));
+    if (to->count)
+        TRY(test_rows(self, to, error));
     for (int64_t row = 0; row < to->count; row++)
         if (!self->keep[row]) {
             self->over = true;
@@ -109,9 +85,9 @@ static plim_status take_while_pull(struct stream *stream, struct chunk *to, int6
     return PLIM_OK;
 }
 
-static const struct stream_type filter_stream = {.bytes = filter_bytes, .rewind = filter_rewind, .pull = filter_pull};
-static const struct stream_type take_while_stream = {
-    .bytes = filter_bytes, .rewind = filter_rewind, .pull = take_while_pull};
+static const struct stream_type filter_stream = {.state_bytes = sizeof(struct filter_stream), .keep = filter_keep};
+static const struct stream_type take_while_stream = {.state_bytes = sizeof(struct filter_stream),
+                                                     .pull = take_while_pull};
 
 /* ---- building ---- */
 
@@ -124,13 +100,8 @@ static void filter_release(const struct dataset *dataset)
 
 static struct dataset *with_test(struct dataset *dataset, const struct stage *stage, element_test *test, void *context)
 {
-    void *room;
-    struct dataset *node = dataset_stage(&dataset, stage, sizeof(struct filter_options), &room);
-    if (!node)
-        return dataset;
-    node->options =
-        memcpy(room, &(struct filter_options){.test = test, .context = context}, sizeof(struct filter_options));
-    return dataset_built(node);
+    const struct filter_options options = {.test = test, .context = context};
+    return dataset_add(dataset, stage, (struct stage_arguments){.options = &options, .options_bytes = sizeof options});
 }
 
 struct dataset *dataset_filter(struct dataset *dataset, element_test *test, void *context)
@@ -172,22 +143,17 @@ static plim_status read_test(struct filter_options *options, const struct datase
 static struct dataset *with_expression(struct dataset *dataset, const struct stage *stage, const char *text,
                                        const char *where)
 {
-    void *room;
+    void *block;
     plim_error error = {0};
-    struct dataset *node = dataset_stage(&dataset, stage, sizeof(struct filter_options), &room);
+    struct dataset *node = dataset_stage(&dataset, stage, sizeof(struct filter_options), &block);
     if (!node)
         return dataset;
-    struct filter_options *options = room;
-    *options = (struct filter_options){0};
+    struct filter_options *options = block;
     node->options = options;
     node->number = digest_number(text, strlen(text));
     arena_init(&options->arena, node->budget, TAG_PIPELINE);
     options->arena.block_bytes = 4096;
-    if (read_test(options, node->input, stage->name, text, where, &error) == PLIM_OK)
-        return dataset_built(node);
-    struct dataset *failed = dataset_failed(node->budget, &error);
-    dataset_unref(node);
-    return failed;
+    return dataset_finish(node, read_test(options, node->input, stage->name, text, where, &error), &error);
 }
 
 struct dataset *dataset_filter_expression(struct dataset *dataset, const char *text, const char *where)
@@ -200,30 +166,12 @@ struct dataset *dataset_take_while_expression(struct dataset *dataset, const cha
     return with_expression(dataset, &stage_take_while, text, where);
 }
 
-static plim_status read_stage(struct dataset **dataset, const struct stage *stage, const char *job,
-                              const struct yaml *value, plim_error *error)
+static plim_status test_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
-    char where[256];
-    yaml_place(where, job, value);
-    if (value->kind != YAML_SCALAR)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "%s: expected a test", stage->name), "%s: \"label < 5\"",
-                    stage->name);
-    *dataset = with_expression(*dataset, stage, value->text, where);
+    if (entry->value->kind != YAML_SCALAR)
+        return stage_bad(entry, "expected a test", "\"label < 5\"", error);
+    *dataset = with_expression(*dataset, entry->stage, entry->value->text, entry->where);
     return PLIM_OK;
-}
-
-static plim_status filter_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                               plim_error *error)
-{
-    (void)seed;
-    return read_stage(dataset, &stage_filter, job, value, error);
-}
-
-static plim_status take_while_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                                   plim_error *error)
-{
-    (void)seed;
-    return read_stage(dataset, &stage_take_while, job, value, error);
 }
 
 const struct stage stage_filter = {
@@ -233,7 +181,7 @@ const struct stage stage_filter = {
     .keeps_elements = true,
     .sequential = true,
     .release = filter_release,
-    .read = filter_read,
+    .read = test_read,
 };
 
 const struct stage stage_take_while = {
@@ -243,5 +191,5 @@ const struct stage stage_take_while = {
     .keeps_elements = true,
     .sequential = true,
     .release = filter_release,
-    .read = take_while_read,
+    .read = test_read,
 };

@@ -2,13 +2,9 @@
 
    Only PLIM_BAD_DATA is passed over, one element at a time: a broken disk or a full memory stays an error. How many
    there were, and the first of them, is in the iterator's figures. */
-#include <string.h>
-
-#include "base/text/settings.h"
 #include "pipeline/core/stage.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define LOGGED       5 /* lines; the rest is in the count */
+#define LOGGED 5 /* lines; the rest is in the count */
 
 static plim_status ignore_build(struct dataset *dataset, plim_error *error)
 {
@@ -29,24 +25,11 @@ struct ignore_stream {
     int64_t given, skipped; /* this epoch */
 };
 
-static uint64_t ignore_bytes(const struct dataset *dataset)
-{
-    (void)dataset;
-    return sizeof(struct ignore_stream);
-}
-
 static plim_status ignore_start(struct stream *stream, plim_error *error)
 {
     (void)error;
     stream_be_careful(stream->input);
     return PLIM_OK;
-}
-
-static plim_status ignore_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
-{
-    struct ignore_stream *self = (struct ignore_stream *)stream;
-    self->given = self->skipped = 0;
-    return stream_rewind_inputs(stream, epoch, error);
 }
 
 /* With a rate the first one is always forgiven: of few elements a share says nothing. */
@@ -93,39 +76,27 @@ static plim_status ignore_pull(struct stream *stream, struct chunk *to, int64_t 
 }
 
 static const struct stream_type ignore_stream = {
-    .bytes = ignore_bytes, .start = ignore_start, .rewind = ignore_rewind, .pull = ignore_pull};
+    .state_bytes = sizeof(struct ignore_stream), .start = ignore_start, .pull = ignore_pull};
 
 /* ---- building ---- */
 
 struct dataset *dataset_ignore_errors(struct dataset *dataset, const struct ignore_options *options)
 {
-    void *room;
-    struct dataset *node = dataset_stage(&dataset, &stage_ignore_errors, sizeof *options, &room);
-    if (!node)
-        return dataset;
-    node->options = memcpy(room, options, sizeof *options);
-    return dataset_built(node);
+    return dataset_add(dataset, &stage_ignore_errors,
+                       (struct stage_arguments){.options = options, .options_bytes = sizeof *options});
 }
 
-static plim_status ignore_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                               plim_error *error)
+static plim_status ignore_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     struct ignore_options options = {.most = -1, .rate = -1};
     static const struct setting settings[] = {
         {"most", SETTING_WHOLE, offsetof(struct ignore_options, most), 0},
         {"rate", SETTING_NUMBER, offsetof(struct ignore_options, rate), 0},
     };
-    char where[256];
-    (void)seed;
-    if (value && value->kind == YAML_SCALAR && !value->is_null)
-        TRY(setting_value(&options.most, &settings[0], job, value, error));
-    else if (value && !value->is_null)
-        TRY(settings_read(&options, settings, COUNT(settings), job, value, error));
+    TRY(stage_settings(&options, settings, COUNT(settings), NULL, entry, error));
     bool most = options.most >= 0, rate = options.rate != -1;
-    if (most && rate) {
-        yaml_place(where, job, value);
-        return fail_at(error, PLIM_BAD_JOB, where, "ignore_errors: 'most' or 'rate', not both");
-    }
+    if (most && rate)
+        return fail_at(error, PLIM_BAD_JOB, entry->where, "ignore_errors: 'most' or 'rate', not both");
     options.limit = most ? IGNORE_MOST : rate ? IGNORE_RATE : IGNORE_ALL;
     options.most = most ? options.most : 0;
     options.rate = rate ? options.rate : 0;

@@ -1,10 +1,9 @@
 /* options.c - tf.data's `options`: what is so already is accepted, all else is refused with what to write instead. */
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "base/text/text.h"
 #include "pipeline/core/stage.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const struct option_word {
     const char *word;
@@ -42,17 +41,13 @@ static plim_status check_word(const struct yaml *entry, const char *job, plim_er
     return stage_unknown("option", entry->key, names, COUNT(names), NULL, 0, where, error);
 }
 
-static plim_status options_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                                plim_error *error)
+static plim_status options_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
-    char where[256];
-    (void)dataset, (void)seed;
-    yaml_place(where, job, value);
-    if (value->kind != YAML_MAP)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "options: expected a map"),
-                    "options: {deterministic: true}");
-    for (const struct yaml *entry = value->first; entry; entry = entry->next)
-        TRY(check_word(entry, job, error));
+    (void)dataset;
+    if (entry->value->kind != YAML_MAP)
+        return stage_bad(entry, "expected a map", "{deterministic: true}", error);
+    for (const struct yaml *word = entry->value->first; word; word = word->next)
+        TRY(check_word(word, entry->job, error));
     return PLIM_OK;
 }
 

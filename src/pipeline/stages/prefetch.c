@@ -3,7 +3,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/text/settings.h"
 #include "pipeline/core/iterator_own.h"
 #include "pipeline/core/stage.h"
 #include "pipeline/stages/keep/held_blocks.h"
@@ -25,11 +24,7 @@ static plim_status prefetch_build(struct dataset *dataset, plim_error *error)
 
 struct dataset *dataset_prefetch(struct dataset *dataset, int64_t depth)
 {
-    struct dataset *node = dataset_stage(&dataset, &stage_prefetch, 0, NULL);
-    if (!node)
-        return dataset;
-    node->number = depth;
-    return dataset_built(node);
+    return dataset_add(dataset, &stage_prefetch, (struct stage_arguments){.number = depth});
 }
 
 struct grant dataset_least_grant(const struct dataset *dataset)
@@ -65,10 +60,23 @@ static int slots_ahead(const struct dataset *dataset)
     return (int)(slots < MOST_DEPTH ? slots : MOST_DEPTH);
 }
 
+/* NEEDSWORK: of two optional caches in one chain the last would do; both are kept or none. */
+static bool has_optional_cache(const struct dataset *dataset)
+{
+    for (; dataset; dataset = dataset->input) {
+        for (int i = 0; i < dataset->other_count; i++)
+            if (has_optional_cache(dataset->others[i]))
+                return true;
+        if (dataset->stage && dataset->stage->may_spare && dataset->stage->may_spare(dataset))
+            return true;
+    }
+    return false;
+}
+
 /* Light work is done by one thread ahead of the caller; heavy work by all, even with one slot to fill. */
 struct grant dataset_wanted_grant(const struct dataset *dataset, int data_threads)
 {
-    struct grant grant = {.slots = 1, .held = held_most(dataset)};
+    struct grant grant = {.slots = 1, .held = held_most(dataset), .caches = has_optional_cache(dataset)};
     if (dataset->prefetched && data_threads > 0)
         grant.slots = dataset->depth == PREFETCH_AUTO ? auto_slots(dataset) : slots_ahead(dataset) + 1;
     if (dataset_is_heavy(dataset))
@@ -95,49 +103,32 @@ bool grant_shrink(struct grant *grant, struct grant least)
     return true;
 }
 
-/* NEEDSWORK: of two optional caches in one chain the last would do; both are kept or none. */
-bool dataset_keep(struct dataset *dataset, bool kept)
+struct grant grant_choose(const struct dataset *dataset, int data_threads, grant_fits *fits, void *context)
 {
-    bool before = false;
-    for (; dataset; dataset = dataset->input) {
-        for (int i = 0; i < dataset->other_count; i++)
-            before |= dataset_keep(dataset->others[i], kept);
-        if (!dataset->stage || !dataset->stage->may_spare || !dataset->stage->may_spare(dataset))
-            continue;
-        before |= dataset->kept;
-        dataset->kept = kept;
-    }
-    return before;
-}
-
-struct grant grant_choose(struct dataset *dataset, int data_threads, grant_fits *fits, void *context)
-{
-    struct grant least = dataset_least_grant(dataset), grant = dataset_wanted_grant(dataset, data_threads);
-    dataset_keep(dataset, true);
+    struct grant least = dataset_least_grant(dataset), wanted = dataset_wanted_grant(dataset, data_threads);
+    struct grant grant = wanted;
     while (!fits(context, grant)) {
         if (grant_shrink(&grant, least))
             continue;
-        if (!dataset_keep(dataset, false))
+        if (!grant.caches)
             break;
-        grant = dataset_wanted_grant(dataset, data_threads);
+        grant = wanted;
+        grant.caches = false;
     }
     return grant;
 }
 
-static plim_status prefetch_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                                 plim_error *error)
+static plim_status prefetch_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
+    const struct yaml *value = entry->value;
     int64_t depth = PREFETCH_AUTO;
     const struct setting setting = {"prefetch", SETTING_WHOLE, 0, INT64_MIN};
     bool automatic = !value || value->is_null || (value->kind == YAML_SCALAR && strcmp(value->text, "auto") == 0);
-    (void)seed;
     if (!automatic)
-        TRY(setting_value(&depth, &setting, job, value, error));
-    if (depth < PREFETCH_AUTO) { /* where it stands; dataset_prefetch could not say */
-        char where[256];
-        yaml_place(where, job, value);
-        return fail_at(error, PLIM_BAD_JOB, where, "prefetch: must be auto, or 0 and more, got %lld", (long long)depth);
-    }
+        TRY(setting_value(&depth, &setting, entry->job, value, error));
+    if (depth < PREFETCH_AUTO) /* where it stands; dataset_prefetch could not say */
+        return fail_at(error, PLIM_BAD_JOB, entry->where, "prefetch: must be auto, or 0 and more, got %lld",
+                       (long long)depth);
     *dataset = dataset_prefetch(*dataset, depth);
     return PLIM_OK;
 }

@@ -3,7 +3,6 @@
    Each repetition is an epoch of its own for what lies before it, so that it is
    shuffled anew: repetition r of epoch e is epoch e * times + r of the input. */
 #include "base/numbers/checked.h"
-#include "base/text/settings.h"
 #include "pipeline/core/stage.h"
 
 /* Without end an epoch has no last repetition; later epochs start this many further on. */
@@ -45,12 +44,6 @@ struct repeat_stream {
     uint64_t repetition;
     bool any; /* this repetition has given something: without end, an empty input would never end */
 };
-
-static uint64_t repeat_bytes(const struct dataset *dataset)
-{
-    (void)dataset;
-    return sizeof(struct repeat_stream);
-}
 
 static plim_status begin_repetition(struct repeat_stream *self, uint64_t repetition, plim_error *error)
 {
@@ -106,29 +99,13 @@ static plim_status repeat_skip(int64_t *passed, struct stream *stream, int64_t c
 }
 
 static const struct stream_type repeat_stream = {
-    .bytes = repeat_bytes, .rewind = repeat_rewind, .pull = repeat_pull, .skip = repeat_skip};
+    .state_bytes = sizeof(struct repeat_stream), .rewind = repeat_rewind, .pull = repeat_pull, .skip = repeat_skip};
 
 /* ---- building ---- */
 
 struct dataset *dataset_repeat(struct dataset *dataset, int64_t times)
 {
-    struct dataset *node = dataset_stage(&dataset, &stage_repeat, 0, NULL);
-    if (!node)
-        return dataset;
-    node->number = times;
-    return dataset_built(node);
-}
-
-static plim_status repeat_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                               plim_error *error)
-{
-    int64_t times = -1;
-    const struct setting setting = {"repeat", SETTING_WHOLE, 0, -1};
-    (void)seed;
-    if (value && !value->is_null)
-        TRY(setting_value(&times, &setting, job, value, error));
-    *dataset = dataset_repeat(*dataset, times);
-    return PLIM_OK;
+    return dataset_add(dataset, &stage_repeat, (struct stage_arguments){.number = times});
 }
 
 const struct stage stage_repeat = {
@@ -138,5 +115,5 @@ const struct stage stage_repeat = {
     .locate = repeat_locate,
     .stream = &repeat_stream,
     .keeps_elements = true,
-    .read = repeat_read,
+    .least = -1,
 };

@@ -12,8 +12,8 @@ static plim_status save_batch(void *state, const struct batch *batch, const stru
     return snapshot_add(state, (const void *const *)batch->column, stride, batch->count, error);
 }
 
-static plim_status save_all(struct dataset *dataset, const char *path, struct budget *budget, struct scratch *scratch,
-                            uint64_t seed, plim_error *error)
+static plim_status save_all(struct dataset *dataset, const char *path, struct budget *budget,
+                            struct scratch_disk *scratch, uint64_t seed, plim_error *error)
 {
     char digest[65];
     struct snapshot *snapshot;
@@ -26,8 +26,8 @@ static plim_status save_all(struct dataset *dataset, const char *path, struct bu
     return status;
 }
 
-plim_status dataset_save(struct dataset *dataset, const char *folder, struct budget *budget, struct scratch *scratch,
-                         uint64_t seed, plim_error *error)
+plim_status dataset_save(struct dataset *dataset, const char *folder, struct budget *budget,
+                         struct scratch_disk *scratch, uint64_t seed, plim_error *error)
 {
     char path[4096];
     TRY(dataset_error(dataset, error));

@@ -7,30 +7,27 @@
 #define SCAN_ROWS  64
 #define SCAN_BYTES ((uint64_t)64 * 1024)
 
-/* The node's room: options, spec, the state as it begins. */
+/* The state as it begins lies behind the options. */
 static void *state_of(const struct dataset *dataset)
 {
-    return (uint8_t *)(uintptr_t)dataset->options + round_up(sizeof(struct scan_options), 64) +
-           round_up(sizeof(struct spec), 64);
+    return (uint8_t *)(uintptr_t)dataset->options + round_up(sizeof(struct scan_options), 64);
 }
 
 static plim_status scan_build(struct dataset *dataset, plim_error *error)
 {
-    struct scan_options *options = (struct scan_options *)(uintptr_t)dataset->options;
-    struct spec *spec = (struct spec *)((uint8_t *)options + round_up(sizeof *options, 64));
+    const struct scan_options *options = dataset->options;
+    struct spec *spec = dataset_own_spec(dataset);
     if (!options->run)
         return fail(error, PLIM_USAGE, "scan: there is no function");
     if (!options->spec)
         return PLIM_OK;
     *spec = *options->spec;
-    options->spec = spec;
     for (int c = 0; c < spec->column_count; c++)
         spec->column[c].origin = -1;
     TRY(spec_measure(spec, NULL, error));
-    dataset->spec = spec;
     dataset->stacked = 0;
-    if (spec_has_values(spec) && !dataset->room_stated)
-        dataset->room_bytes = add_most(dataset->input->room_bytes, options->room_bytes);
+    if (spec_has_values(spec) && !dataset->value_bytes_stated)
+        dataset->value_bytes = add_most(dataset->input->value_bytes, options->value_bytes);
     return PLIM_OK;
 }
 
@@ -58,7 +55,7 @@ static uint64_t state_bytes(const struct dataset *dataset)
 
 static uint64_t scan_bytes(const struct dataset *dataset)
 {
-    uint64_t rows = chunk_bytes(dataset->input->spec, rows_of(dataset), dataset->input->room_bytes);
+    uint64_t rows = chunk_bytes(dataset->input->spec, rows_of(dataset), dataset->input->value_bytes);
     return add_most(round_up(sizeof(struct scan_stream), 64) + state_bytes(dataset), rows);
 }
 
@@ -69,7 +66,7 @@ static plim_status scan_start(struct stream *stream, plim_error *error)
     (void)error;
     self->state = (uint8_t *)stream + round_up(sizeof *self, 64);
     chunk_lay(&self->in, (uint8_t *)self->state + state_bytes(dataset), dataset->input->spec, rows_of(dataset),
-              dataset->input->room_bytes);
+              dataset->input->value_bytes);
     return PLIM_OK;
 }
 
@@ -83,7 +80,7 @@ static plim_status scan_rewind(struct stream *stream, uint64_t epoch, plim_error
     return stream_rewind_inputs(stream, epoch, error);
 }
 
-/* Rows that came in are made into rows that go out. What it makes values of goes out one by one: a full room can
+/* Rows that came in are made into rows that go out. What it makes values of goes out one by one: a full buffer can
    not be tried again, the state has gone on. */
 static plim_status scan_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
 {
@@ -110,16 +107,17 @@ static const struct stage stage_scan = {
     .build = scan_build,
     .stream = &scan_stream,
     .sequential = true,
+    .changes_spec = true,
 };
 
 struct dataset *dataset_scan(struct dataset *dataset, const struct scan_options *options)
 {
-    void *room;
-    size_t before = round_up(sizeof *options, 64) + round_up(sizeof(struct spec), 64);
-    struct dataset *node = dataset_stage(&dataset, &stage_scan, before + options->state_bytes, &room);
+    void *block;
+    size_t bytes = round_up(sizeof *options, 64) + options->state_bytes;
+    struct dataset *node = dataset_stage(&dataset, &stage_scan, bytes, &block);
     if (!node)
         return dataset;
-    node->options = memcpy(room, options, sizeof *options);
+    node->options = memcpy(block, options, sizeof *options);
     if (options->state_bytes)
         memcpy(state_of(node), options->state, options->state_bytes);
     return dataset_built(node);

@@ -7,11 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text/settings.h"
 #include "pipeline/core/stage.h"
 #include "pipeline/maps/map_functions.h"
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 struct choice {
     char column[64], name[64]; /* as it comes in, and as it goes on */
@@ -79,13 +76,6 @@ static plim_status choose(struct select_options *options, const char *column, co
     return set_name(choice->name, options, name, error);
 }
 
-static struct dataset *failed_instead(struct dataset *dataset, const plim_error *error)
-{
-    struct dataset *failed = dataset_failed(dataset->budget, error);
-    dataset_unref(dataset);
-    return failed;
-}
-
 struct dataset *dataset_select(struct dataset *dataset, const char *const *columns, int count)
 {
     struct select_options options = {.word = "select"};
@@ -96,7 +86,7 @@ struct dataset *dataset_select(struct dataset *dataset, const char *const *colum
     if (status == PLIM_OK && count < 1)
         status = fail(&error, PLIM_BAD_JOB, "select: no column is left");
     if (status != PLIM_OK && !dataset->error)
-        return failed_instead(dataset, &error);
+        return dataset_refuse(dataset, &error);
     return dataset_map(dataset, &select_function, &options);
 }
 
@@ -126,7 +116,7 @@ struct dataset *dataset_rename(struct dataset *dataset, const char *const *from,
     plim_status status = choose_all(&options, dataset->spec, &error);
     for (int i = 0; i < count && status == PLIM_OK; i++)
         status = rename_one(&options, dataset->spec, from[i], to[i], &error);
-    return status == PLIM_OK ? dataset_map(dataset, &select_function, &options) : failed_instead(dataset, &error);
+    return status == PLIM_OK ? dataset_map(dataset, &select_function, &options) : dataset_refuse(dataset, &error);
 }
 
 /* ---- job files ---- */
@@ -153,32 +143,27 @@ static plim_status read_names(struct select_options *options, const char *job, c
                 options->word);
 }
 
-static plim_status select_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                               plim_error *error)
+static plim_status select_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     struct select_options options = {.word = "select"};
-    (void)seed;
-    TRY(read_names(&options, job, value, error));
+    TRY(read_names(&options, entry->job, entry->value, error));
     *dataset = dataset_map(*dataset, &select_function, &options);
     return PLIM_OK;
 }
 
-static plim_status rename_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                               plim_error *error)
+static plim_status rename_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     struct select_options options = {.word = "rename"};
     const struct setting setting = {"rename", SETTING_WORD, 0, 0};
     char where[256];
-    (void)seed;
-    yaml_place(where, job, value);
-    if (value->kind != YAML_MAP)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "rename: expected {old: new}"), "rename: {x: image}");
+    if (entry->value->kind != YAML_MAP)
+        return stage_bad(entry, "expected {old: new}", "{x: image}", error);
     TRY(choose_all(&options, (*dataset)->spec, error));
-    for (const struct yaml *entry = value->first; entry; entry = entry->next) {
+    for (const struct yaml *pair = entry->value->first; pair; pair = pair->next) {
         const char *name = NULL;
-        TRY(setting_value(&name, &setting, job, entry, error));
-        plim_status status = rename_one(&options, (*dataset)->spec, entry->key, name, error);
-        yaml_key_place(where, job, entry);
+        TRY(setting_value(&name, &setting, entry->job, pair, error));
+        plim_status status = rename_one(&options, (*dataset)->spec, pair->key, name, error);
+        yaml_key_place(where, entry->job, pair);
         if (status != PLIM_OK)
             return place(error, status, where);
     }
@@ -202,8 +187,7 @@ static plim_status read_labels(struct select_options *options, const char *job, 
 }
 
 /* The whole entry: `inputs:` and, mostly, `label:`. */
-static plim_status inputs_read(struct dataset **dataset, const char *job, const struct yaml *entry, uint64_t seed,
-                               plim_error *error)
+static plim_status inputs_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     struct {
         const struct yaml *inputs, *label;
@@ -212,14 +196,13 @@ static plim_status inputs_read(struct dataset **dataset, const char *job, const 
                                               {"label", SETTING_NODE, sizeof(void *), 0}};
     struct select_options options = {.word = "inputs"};
     char where[256];
-    (void)seed;
-    TRY(settings_read(&words, settings, COUNT(settings), job, entry, error));
-    yaml_place(where, job, words.inputs ? words.inputs : entry);
+    TRY(settings_read(&words, settings, COUNT(settings), entry->job, entry->value, error));
+    yaml_place(where, entry->job, words.inputs ? words.inputs : entry->value);
     if (!words.inputs)
         return hint(error, fail_at(error, PLIM_BAD_JOB, where, "'inputs:' is missing"), "inputs: [x]");
-    TRY(read_names(&options, job, words.inputs, error));
+    TRY(read_names(&options, entry->job, words.inputs, error));
     if (words.label)
-        TRY(read_labels(&options, job, words.label, error));
+        TRY(read_labels(&options, entry->job, words.label, error));
     *dataset = dataset_map(*dataset, &select_function, &options);
     return PLIM_OK;
 }

@@ -1,8 +1,5 @@
 /* shard.c - every n-th element, beginning with the index-th: the part of one machine, or of one fold. */
-#include <string.h>
-
 #include "base/numbers/checked.h"
-#include "base/text/settings.h"
 #include "pipeline/core/stage.h"
 
 struct shard_options {
@@ -39,12 +36,6 @@ struct shard_stream {
     struct stream stream;
     int64_t before; /* elements of others up to the next one of ours */
 };
-
-static uint64_t shard_bytes(const struct dataset *dataset)
-{
-    (void)dataset;
-    return sizeof(struct shard_stream);
-}
 
 static plim_status shard_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
 {
@@ -103,7 +94,7 @@ static plim_status shard_skip(int64_t *passed, struct stream *stream, int64_t co
 }
 
 static const struct stream_type shard_stream = {
-    .bytes = shard_bytes, .rewind = shard_rewind, .pull = shard_pull, .skip = shard_skip};
+    .state_bytes = sizeof(struct shard_stream), .rewind = shard_rewind, .pull = shard_pull, .skip = shard_skip};
 
 /* ---- building ---- */
 
@@ -116,35 +107,28 @@ static void shard_shards(int64_t *count, int64_t *index, const struct dataset *d
 
 struct dataset *dataset_shard(struct dataset *dataset, int64_t num_shards, int64_t index)
 {
-    void *room;
-    struct dataset *node = dataset_stage(&dataset, &stage_shard, sizeof(struct shard_options), &room);
-    if (!node)
-        return dataset;
-    node->options = memcpy(room, &(struct shard_options){num_shards, index}, sizeof(struct shard_options));
-    return dataset_built(node);
+    const struct shard_options options = {num_shards, index};
+    return dataset_add(dataset, &stage_shard,
+                       (struct stage_arguments){.options = &options, .options_bytes = sizeof options});
 }
 
 /* {num_shards: 4, index: 0}, or [4, 0]. */
-static plim_status shard_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                              plim_error *error)
+static plim_status shard_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
+    const struct yaml *value = entry->value;
     struct shard_options options = {0, -1};
     static const struct setting settings[] = {
         {"num_shards", SETTING_WHOLE, offsetof(struct shard_options, num_shards), 1},
         {"index", SETTING_WHOLE, offsetof(struct shard_options, index), 0},
     };
-    char where[256];
-    (void)seed;
-    yaml_place(where, job, value);
     if (value->kind == YAML_LIST && value->count == 2) {
-        TRY(setting_value(&options.num_shards, &settings[0], job, value->first, error));
-        TRY(setting_value(&options.index, &settings[1], job, value->first->next, error));
+        TRY(setting_value(&options.num_shards, &settings[0], entry->job, value->first, error));
+        TRY(setting_value(&options.index, &settings[1], entry->job, value->first->next, error));
     } else if (value->kind == YAML_MAP) {
-        TRY(settings_read(&options, settings, 2, job, value, error));
+        TRY(settings_read(&options, settings, 2, entry->job, value, error));
     }
     if (!options.num_shards || options.index < 0)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "shard: expected num_shards and index"),
-                    "shard: {num_shards: 4, index: 0}");
+        return stage_bad(entry, "expected num_shards and index", "{num_shards: 4, index: 0}", error);
     *dataset = dataset_shard(*dataset, options.num_shards, options.index);
     return PLIM_OK;
 }

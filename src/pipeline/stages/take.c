@@ -1,5 +1,4 @@
 /* take.c - the first elements of an epoch (take), or all but those (skip). */
-#include "base/text/settings.h"
 #include "pipeline/core/stage.h"
 
 /* Positions of data without end are added to skips: bounded, so that no sum overflows. */
@@ -51,20 +50,6 @@ struct take_stream {
     bool skipped;  /* skip: this epoch */
 };
 
-static uint64_t take_bytes(const struct dataset *dataset)
-{
-    (void)dataset;
-    return sizeof(struct take_stream);
-}
-
-static plim_status take_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
-{
-    struct take_stream *self = (struct take_stream *)stream;
-    self->given = 0;
-    self->skipped = false;
-    return stream_rewind_inputs(stream, epoch, error);
-}
-
 static int64_t take_left(const struct take_stream *self, int64_t most)
 {
     int64_t number = self->stream.dataset->number;
@@ -115,51 +100,20 @@ static plim_status skip_skip(int64_t *passed, struct stream *stream, int64_t cou
 }
 
 static const struct stream_type take_stream = {
-    .bytes = take_bytes, .rewind = take_rewind, .pull = take_pull, .skip = take_skip};
+    .state_bytes = sizeof(struct take_stream), .pull = take_pull, .skip = take_skip};
 static const struct stream_type skip_stream = {
-    .bytes = take_bytes, .rewind = take_rewind, .pull = skip_pull, .skip = skip_skip};
+    .state_bytes = sizeof(struct take_stream), .pull = skip_pull, .skip = skip_skip};
 
 /* ---- building ---- */
 
-static struct dataset *numbered(struct dataset *dataset, const struct stage *stage, int64_t count)
-{
-    struct dataset *node = dataset_stage(&dataset, stage, 0, NULL);
-    if (!node)
-        return dataset;
-    node->number = count;
-    return dataset_built(node);
-}
-
 struct dataset *dataset_take(struct dataset *dataset, int64_t count)
 {
-    return numbered(dataset, &stage_take, count);
+    return dataset_add(dataset, &stage_take, (struct stage_arguments){.number = count});
 }
 
 struct dataset *dataset_skip(struct dataset *dataset, int64_t count)
 {
-    return numbered(dataset, &stage_skip, count);
-}
-
-static plim_status take_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                             plim_error *error)
-{
-    int64_t count = 0;
-    const struct setting setting = {"take", SETTING_WHOLE, 0, -1};
-    (void)seed;
-    TRY(setting_value(&count, &setting, job, value, error));
-    *dataset = dataset_take(*dataset, count);
-    return PLIM_OK;
-}
-
-static plim_status skip_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                             plim_error *error)
-{
-    int64_t count = 0;
-    const struct setting setting = {"skip", SETTING_WHOLE, 0, 0};
-    (void)seed;
-    TRY(setting_value(&count, &setting, job, value, error));
-    *dataset = dataset_skip(*dataset, count);
-    return PLIM_OK;
+    return dataset_add(dataset, &stage_skip, (struct stage_arguments){.number = count});
 }
 
 const struct stage stage_take = {
@@ -168,7 +122,7 @@ const struct stage stage_take = {
     .locate = take_locate,
     .stream = &take_stream,
     .keeps_elements = true,
-    .read = take_read,
+    .least = -1,
 };
 
 const struct stage stage_skip = {
@@ -177,5 +131,4 @@ const struct stage stage_skip = {
     .locate = skip_locate,
     .stream = &skip_stream,
     .keeps_elements = true,
-    .read = skip_read,
 };

@@ -7,7 +7,6 @@
 
 #include "base/numbers/checked.h"
 #include "base/numbers/digest.h"
-#include "base/text/settings.h"
 #include "base/text/text.h"
 #include "pipeline/core/chain_digest.h"
 
@@ -138,8 +137,9 @@ static plim_status refuse(const struct unique_stream *self, plim_error *error)
     return hint(error, PLIM_OVER_BUDGET, "unique: {memory: %s}", more);
 }
 
-static plim_status keep_new(struct unique_stream *self, struct chunk *to, plim_error *error)
+static plim_status unique_keep(struct stream *stream, struct chunk *to, plim_error *error)
 {
+    struct unique_stream *self = (struct unique_stream *)stream;
     int64_t kept = 0;
     for (int64_t row = 0; row < to->count; row++) {
         struct seen seen = digest_of(self, to, row), *place = find(self, &seen);
@@ -155,38 +155,22 @@ static plim_status keep_new(struct unique_stream *self, struct chunk *to, plim_e
     return PLIM_OK;
 }
 
-static plim_status unique_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
-{
-    do {
-        TRY(stream_pull(stream->input, to, most, error));
-        if (!to->count)
-            return PLIM_OK;
-        TRY(keep_new((struct unique_stream *)stream, to, error));
-    } while (!to->count);
-    return PLIM_OK;
-}
-
 static const struct stream_type unique_stream = {
-    .bytes = unique_bytes, .start = unique_start, .rewind = unique_rewind, .pull = unique_pull};
+    .bytes = unique_bytes, .start = unique_start, .rewind = unique_rewind, .keep = unique_keep};
 
 /* ---- building ---- */
 
 struct dataset *dataset_unique(struct dataset *dataset, const char *column, uint64_t memory)
 {
-    void *room;
-    struct dataset *node = dataset_stage(&dataset, &stage_unique, sizeof(struct unique_options), &room);
-    if (!node)
-        return dataset;
-    struct unique_options *options = room;
-    snprintf(options->column, sizeof options->column, "%s", column ? column : "");
-    options->memory = memory;
-    node->options = options;
-    node->number = digest_number(options->column, strlen(options->column));
-    return dataset_built(node);
+    struct unique_options options = {.memory = memory};
+    snprintf(options.column, sizeof options.column, "%s", column ? column : "");
+    return dataset_add(dataset, &stage_unique,
+                       (struct stage_arguments){.options = &options,
+                                                .options_bytes = sizeof options,
+                                                .number = digest_number(options.column, strlen(options.column))});
 }
 
-static plim_status unique_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                               plim_error *error)
+static plim_status unique_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     struct words {
         const char *column, *memory;
@@ -196,15 +180,9 @@ static plim_status unique_read(struct dataset **dataset, const char *job, const 
         {"memory", SETTING_WORD, offsetof(struct words, memory), 0},
     };
     uint64_t memory = 0;
-    char where[256];
-    (void)seed;
-    if (value && value->kind == YAML_SCALAR && !value->is_null)
-        words.column = value->text;
-    else if (value && !value->is_null)
-        TRY(settings_read(&words, settings, 2, job, value, error));
+    TRY(stage_settings(&words, settings, 2, NULL, entry, error));
     if (words.memory && (!text_parse_size(&memory, words.memory) || !memory)) {
-        yaml_place(where, job, value);
-        fail_at(error, PLIM_BAD_JOB, where, "unique: memory: expected a size, got '%s'", words.memory);
+        fail_at(error, PLIM_BAD_JOB, entry->where, "unique: memory: expected a size, got '%s'", words.memory);
         return hint(error, PLIM_BAD_JOB, "unique: {memory: 16MiB}");
     }
     *dataset = dataset_unique(*dataset, words.column, memory);

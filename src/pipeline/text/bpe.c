@@ -1,4 +1,4 @@
-/* bpe.c - byte-level BPE: merges the bytes of pieces to tokens, and puts tokens together again. */
+/* bpe.c - byte-level BPE: merges the bytes of pieces to tokens. */
 #include <stdio.h>
 
 #include "base/numbers/checked.h"
@@ -46,8 +46,8 @@ static struct candidate heap_pop(struct candidate *heap, uint64_t *count)
     return top;
 }
 
-static void offer(struct candidate *heap, uint64_t *count, const struct bpe *bpe, const struct symbol *symbols,
-                  uint32_t at)
+static void offer_pair(struct candidate *heap, uint64_t *count, const struct bpe *bpe, const struct symbol *symbols,
+                       uint32_t at)
 {
     uint32_t after = symbols[at].after;
     if (after == NO_TOKEN)
@@ -66,7 +66,7 @@ static uint32_t merge_long(struct symbol *symbols, struct candidate *heap, const
         symbols[i].after = i + 1 < count ? i + 1 : NO_TOKEN;
     }
     for (uint32_t i = 0; i < count; i++)
-        offer(heap, &candidates, bpe, symbols, i);
+        offer_pair(heap, &candidates, bpe, symbols, i);
     while (candidates) {
         struct candidate best = heap_pop(heap, &candidates);
         struct symbol *left = &symbols[best.at];
@@ -80,9 +80,9 @@ static uint32_t merge_long(struct symbol *symbols, struct candidate *heap, const
         left->after = right->after;
         if (right->after != NO_TOKEN)
             symbols[right->after].before = best.at;
-        offer(heap, &candidates, bpe, symbols, best.at);
+        offer_pair(heap, &candidates, bpe, symbols, best.at);
         if (left->before != NO_TOKEN)
-            offer(heap, &candidates, bpe, symbols, left->before);
+            offer_pair(heap, &candidates, bpe, symbols, left->before);
     }
     uint32_t left = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -125,7 +125,7 @@ struct output {
     uint64_t count;
 };
 
-static inline void put(struct output *out, uint32_t token)
+static inline void put_token(struct output *out, uint32_t token)
 {
     if (out->type == TYPE_I32)
         ((int32_t *)out->numbers)[out->count++] = (int32_t)token;
@@ -147,18 +147,18 @@ static plim_status encode_short(struct output *out, const struct bpe *bpe, const
             return no_token(piece[i], error);
     uint32_t count = bpe_merge_short(tokens, bpe, bytes);
     for (uint32_t i = 0; i < count; i++)
-        put(out, tokens[i]);
+        put_token(out, tokens[i]);
     return PLIM_OK;
 }
 
 static plim_status encode_long(bool *full, struct output *out, const struct bpe *bpe, const uint8_t *piece,
-                               uint64_t bytes, struct room *room, plim_error *error)
+                               uint64_t bytes, struct value_buffer *values, plim_error *error)
 {
-    uint64_t used = room->used;
+    uint64_t used = values->used;
     if (bytes >= NO_TOKEN / 4)
         return fail(error, PLIM_BAD_DATA, "a word of %llu bytes", (unsigned long long)bytes);
-    struct symbol *symbols = room_take(room, bytes * sizeof *symbols);
-    struct candidate *heap = symbols ? room_take(room, 3 * bytes * sizeof *heap) : NULL;
+    struct symbol *symbols = value_buffer_take(values, bytes * sizeof *symbols);
+    struct candidate *heap = symbols ? value_buffer_take(values, 3 * bytes * sizeof *heap) : NULL;
     *full = !heap;
     plim_status status = PLIM_OK;
     for (uint64_t i = 0; heap && i < bytes && status == PLIM_OK; i++)
@@ -167,68 +167,44 @@ static plim_status encode_long(bool *full, struct output *out, const struct bpe 
     if (heap && status == PLIM_OK) {
         uint32_t count = merge_long(symbols, heap, bpe, (uint32_t)bytes);
         for (uint32_t i = 0; i < count; i++)
-            put(out, symbols[i].token);
+            put_token(out, symbols[i].token);
     }
-    room->used = used;
+    values->used = used;
     return status;
 }
 
 static plim_status encode_piece(bool *full, struct output *out, const struct bpe *bpe, const uint8_t *piece,
-                                uint64_t bytes, struct room *room, plim_error *error)
+                                uint64_t bytes, struct value_buffer *values, plim_error *error)
 {
     uint32_t token = find_word(bpe, piece, bytes);
     if (token != NO_TOKEN && token_is_whole(bpe, token))
-        put(out, token);
+        put_token(out, token);
     else if (bytes <= SHORT_PIECE)
         return encode_short(out, bpe, piece, (uint32_t)bytes, error);
     else
-        return encode_long(full, out, bpe, piece, bytes, room, error);
+        return encode_long(full, out, bpe, piece, bytes, values, error);
     return PLIM_OK;
 }
 
 plim_status bpe_encode(bool *full, void **numbers, int64_t *count, const struct bpe *bpe, const struct string *text,
-                       enum type type, struct room *room, plim_error *error)
+                       enum type type, struct value_buffer *values, plim_error *error)
 {
-    uint64_t used = room->used, most, size = type_bytes(type);
+    uint64_t used = values->used, most, size = type_bytes(type);
     if (!mul_u64(&most, text->bytes, size))
         most = UINT64_MAX;
-    struct output out = {.numbers = room_take(room, most), .type = type};
+    struct output out = {.numbers = value_buffer_take(values, most), .type = type};
     plim_status status = PLIM_OK;
     *full = !out.numbers;
     for (uint64_t at = 0, piece; !*full && status == PLIM_OK && at < text->bytes; at += piece) {
         piece = bpe_piece(text->data + at, text->bytes - at);
-        status = encode_piece(full, &out, bpe, text->data + at, piece, room, error);
+        status = encode_piece(full, &out, bpe, text->data + at, piece, values, error);
     }
     if (*full || status != PLIM_OK) {
-        room->used = used;
+        values->used = used;
         return status;
     }
-    room->used -= most - out.count * size; /* there are fewer tokens than bytes */
+    values->used -= most - out.count * size; /* there are fewer tokens than bytes */
     *numbers = out.numbers;
     *count = (int64_t)out.count;
-    return PLIM_OK;
-}
-
-plim_status bpe_decode(bool *full, struct string *text, const struct bpe *bpe, const int64_t *numbers, int64_t count,
-                       struct room *room, plim_error *error)
-{
-    uint64_t bytes = 0;
-    uint32_t some;
-    for (int64_t i = 0; i < count; i++) {
-        if (numbers[i] < 0 || numbers[i] >= bpe->size || bpe->start[numbers[i]] == 0)
-            return fail(error, PLIM_BAD_DATA, "%lld is not a token's number", (long long)numbers[i]);
-        token_text(&some, bpe, (uint32_t)numbers[i]);
-        bytes = add_most(bytes, some);
-    }
-    uint8_t *to = room_take_bytes(room, bytes);
-    *full = !to;
-    if (*full)
-        return PLIM_OK;
-    *text = (struct string){.data = to, .bytes = bytes};
-    for (int64_t i = 0; i < count; i++) {
-        const uint8_t *token = token_text(&some, bpe, (uint32_t)numbers[i]);
-        memcpy(to, token, some);
-        to += some;
-    }
     return PLIM_OK;
 }

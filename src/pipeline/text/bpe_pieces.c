@@ -2,42 +2,56 @@
    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "base/text/json.h"
 #include "pipeline/text/bpe.h"
 
-enum class { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
+enum character_class { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
 
 static const uint32_t classes[] = {
-#define CLASS(first, class) (uint32_t)(first) << 2 | CLASS_##class,
+#define CLASS(first, kind) (uint32_t)(first) << 2 | CLASS_##kind,
 #include "pipeline/text/unicode_classes.def"
 #undef CLASS
 };
 
-static enum class class_of(uint32_t code) {
-    size_t low = 0, high = sizeof classes / sizeof classes[0]; while (high - low > 1){
-        size_t middle = (low + high) / 2; if (classes[middle] >> 2 <= code) low = middle; else high = middle;}
-return (enum class)(classes[low] & 3);
+static enum character_class class_of(uint32_t code)
+{
+    size_t low = 0, high = COUNT(classes);
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (classes[middle] >> 2 <= code)
+            low = middle;
+        else
+            high = middle;
+    }
+    return (enum character_class)(classes[low] & 3);
 }
 
 /* The class of the character at p, and its bytes. A byte that is not UTF-8 is a character of its own, and other. */
-static inline enum class next_class(uint64_t *length, const uint8_t *p, uint64_t left) {
-        *length = 1; if (*p < 0x80){if ((*p | 32) >= 'a' && (*p | 32) <= 'z') return CLASS_LETTER;
-                                    if (*p >= '0' && *p <= '9') return CLASS_NUMBER;
-                                    return *p == ' ' || (*p >= '\t' && *p <= '\r') ? CLASS_SPACE : CLASS_OTHER;}
-uint64_t bytes = json_utf8_length((const char *)p, left);
-if (bytes == 0)
-    return CLASS_OTHER;
-uint32_t code = p[0] & (0xff >> (bytes + 1));
-for (uint64_t i = 1; i < bytes; i++)
-    code = code << 6 | (p[i] & 0x3f);
-*length = bytes;
-return class_of(code);
+static inline enum character_class next_class(uint64_t *length, const uint8_t *p, uint64_t left)
+{
+    *length = 1;
+    if (*p < 0x80) {
+        if ((*p | 32) >= 'a' && (*p | 32) <= 'z')
+            return CLASS_LETTER;
+        if (*p >= '0' && *p <= '9')
+            return CLASS_NUMBER;
+        return *p == ' ' || (*p >= '\t' && *p <= '\r') ? CLASS_SPACE : CLASS_OTHER;
+    }
+    uint64_t bytes = json_utf8_length((const char *)p, left);
+    if (bytes == 0)
+        return CLASS_OTHER;
+    uint32_t code = p[0] & (0xff >> (bytes + 1));
+    for (uint64_t i = 1; i < bytes; i++)
+        code = code << 6 | (p[i] & 0x3f);
+    *length = bytes;
+    return class_of(code);
 }
 
 static uint64_t contraction(const uint8_t *p, uint64_t left)
 {
     static const char *const ends[] = {"s", "t", "re", "ve", "m", "ll", "d"};
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+    for (size_t i = 0; i < COUNT(ends); i++) {
         size_t bytes = strlen(ends[i]);
         if (left > bytes && memcmp(p + 1, ends[i], bytes) == 0)
             return bytes + 1;
@@ -46,10 +60,10 @@ static uint64_t contraction(const uint8_t *p, uint64_t left)
 }
 
 /* How far characters of one class go on. */
-static uint64_t run_of(enum class class, const uint8_t *text, uint64_t bytes, uint64_t at)
+static uint64_t run_of(enum character_class kind, const uint8_t *text, uint64_t bytes, uint64_t at)
 {
     uint64_t length;
-    while (at < bytes && next_class(&length, text + at, bytes - at) == class)
+    while (at < bytes && next_class(&length, text + at, bytes - at) == kind)
         at += length;
     return at;
 }
@@ -74,8 +88,8 @@ uint64_t bpe_piece(const uint8_t *text, uint64_t bytes)
         if (found)
             return found;
     }
-    enum class class = next_class(&length, text + blank, bytes - blank);
-    if (class == CLASS_SPACE)
+    enum character_class kind = next_class(&length, text + blank, bytes - blank);
+    if (kind == CLASS_SPACE)
         return space_piece(text, bytes);
-    return run_of(class, text, bytes, blank + length);
+    return run_of(kind, text, bytes, blank + length);
 }

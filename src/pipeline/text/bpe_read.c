@@ -27,11 +27,6 @@ static uint64_t merges_cost(const struct bpe *bpe)
     return budget_charge(bpe->merge_count * sizeof *bpe->merge) + budget_charge(4 * bpe->pairs.count);
 }
 
-uint64_t bpe_bytes(const struct bpe *bpe)
-{
-    return budget_charge(sizeof *bpe) + words_cost(bpe) + merges_cost(bpe);
-}
-
 void bpe_content(struct sha256 *sha, const struct bpe *bpe)
 {
     if (!bpe)
@@ -55,7 +50,7 @@ void bpe_free(struct bpe *bpe)
     budget_give(budget, TAG_PIPELINE, bpe, sizeof *bpe);
 }
 
-static plim_status take(void *out, struct bpe *bpe, uint64_t count, uint64_t size, plim_error *error)
+static plim_status take_array(void *out, struct bpe *bpe, uint64_t count, uint64_t size, plim_error *error)
 {
     void *block = budget_take_array(bpe->budget, TAG_PIPELINE, count, size);
     if (!block)
@@ -70,7 +65,7 @@ static plim_status take_table(struct index_table *out, struct bpe *bpe, uint64_t
 {
     uint32_t *slot = NULL;
     uint64_t slots = table_slots(entries);
-    TRY(take(&slot, bpe, slots, sizeof *slot, error));
+    TRY(take_array(&slot, bpe, slots, sizeof *slot, error));
     table_init(out, slot, slots, most);
     return PLIM_OK;
 }
@@ -206,11 +201,11 @@ static plim_status take_words(struct bpe *bpe, const struct vocab *vocab, plim_e
     want.whole_bytes = ((uint64_t)want.size + 7) / 8;
     want.words.count = table_slots(vocab->count);
     TRY(budget_need(bpe->budget, words_cost(&want), vocab->path, vocab->count, "tokens", error));
-    TRY(take(&bpe->start, bpe, want.size, sizeof *bpe->start, error));
+    TRY(take_array(&bpe->start, bpe, want.size, sizeof *bpe->start, error));
     bpe->size = want.size;
-    TRY(take(&bpe->whole, bpe, want.whole_bytes, 1, error));
+    TRY(take_array(&bpe->whole, bpe, want.whole_bytes, 1, error));
     bpe->whole_bytes = want.whole_bytes;
-    TRY(take(&bpe->bytes, bpe, want.byte_count, 1, error));
+    TRY(take_array(&bpe->bytes, bpe, want.byte_count, 1, error));
     bpe->byte_count = want.byte_count;
     return take_table(&bpe->words, bpe, vocab->count, bpe->size, error);
 }
@@ -333,7 +328,7 @@ static plim_status take_merges(struct bpe *bpe, uint64_t count, const char *path
     if (count >= TABLE_MOST)
         return fail_at(error, PLIM_UNSUPPORTED, path, "more than %llu merges", (unsigned long long)TABLE_MOST);
     TRY(budget_need(bpe->budget, merges_cost(&want), path, count, "merges", error));
-    TRY(take(&bpe->merge, bpe, count, sizeof *bpe->merge, error));
+    TRY(take_array(&bpe->merge, bpe, count, sizeof *bpe->merge, error));
     bpe->merge_count = count;
     return take_table(&bpe->pairs, bpe, count, count, error);
 }
@@ -371,21 +366,6 @@ static plim_status read_merges(struct bpe *bpe, struct file *file, uint64_t byte
 
 /* ---- making ---- */
 
-int64_t bpe_size(const struct bpe *bpe)
-{
-    return bpe->size;
-}
-
-int64_t bpe_find(const struct bpe *bpe, const char *token)
-{
-    uint8_t bytes[256];
-    uint64_t length = strlen(token);
-    if (length == 0 || length > sizeof bytes)
-        return -1;
-    uint32_t found = find_word(bpe, bytes, token_bytes(bytes, bpe, token, length));
-    return found == NO_TOKEN ? -1 : (int64_t)found;
-}
-
 /* Which tokens merging makes of their own bytes. Long ones are left to merging: nobody meets them. */
 static plim_status find_whole(struct bpe *bpe, plim_error *error)
 {
@@ -402,9 +382,10 @@ static plim_status find_whole(struct bpe *bpe, plim_error *error)
     return PLIM_OK;
 }
 
-static plim_status load(struct bpe *bpe, const char *path,
-                        plim_status (*parse)(struct bpe *bpe, struct file *file, uint64_t bytes, plim_error *error),
-                        plim_error *error)
+static plim_status read_file(struct bpe *bpe, const char *path,
+                             plim_status (*parse)(struct bpe *bpe, struct file *file, uint64_t bytes,
+                                                  plim_error *error),
+                             plim_error *error)
 {
     struct file *file;
     uint64_t bytes;
@@ -424,17 +405,14 @@ plim_status bpe_make(struct bpe **out, struct budget *budget, const char *vocab_
         return budget_refused(budget, TAG_PIPELINE, sizeof *bpe, error);
     bpe->budget = budget;
     name_bytes(bpe);
-    plim_status status = load(bpe, vocab_path, read_vocab, error);
+    plim_status status = read_file(bpe, vocab_path, read_vocab, error);
     if (status == PLIM_OK)
-        status = load(bpe, merges_path, read_merges, error);
-    if (status != PLIM_OK) {
+        status = read_file(bpe, merges_path, read_merges, error);
+    if (status == PLIM_OK)
+        status = find_whole(bpe, error);
+    if (status == PLIM_OK)
+        *out = bpe;
+    else
         bpe_free(bpe);
-        return status;
-    }
-    if ((status = find_whole(bpe, error))) {
-        bpe_free(bpe);
-        return status;
-    }
-    *out = bpe;
-    return PLIM_OK;
+    return status;
 }

@@ -75,3 +75,12 @@ void category_put(const struct category_row *row, int64_t first, const int64_t *
     else
         put_i64(row, first, numbers, count);
 }
+
+int64_t category_element(const void *row, enum type type, int64_t i)
+{
+    int64_t value = 0;
+    if (type == TYPE_I64)
+        return ((const int64_t *)row)[i];
+    element_set(&value, TYPE_I64, 0, element_get(row, type, i));
+    return value;
+}

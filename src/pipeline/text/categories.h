@@ -26,6 +26,8 @@ struct category_row {
 };
 void category_begin(struct category_row *row, const struct shape *shape);
 void category_put(const struct category_row *row, int64_t first, const int64_t *numbers, int64_t count);
+/* Element i of a row of numbers, cut to a whole number. */
+int64_t category_element(const void *row, enum type type, int64_t i);
 /* How many numbers callers make at a time, on their stacks. */
 #define CATEGORY_BLOCK 256
 

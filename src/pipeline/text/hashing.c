@@ -189,15 +189,6 @@ int64_t hash_bin_of_whole(const struct hash_salt *salt, int64_t bins, int64_t va
 
 /* ---- the layer ---- */
 
-static int64_t whole_element(const void *row, enum type type, int64_t i)
-{
-    int64_t value = 0;
-    if (type == TYPE_I64)
-        return ((const int64_t *)row)[i];
-    element_set(&value, TYPE_I64, 0, element_get(row, type, i));
-    return value;
-}
-
 static bool is_mask(const struct hashing *hashing, const void *row, enum type type, int64_t i)
 {
     if (type != TYPE_STRING)
@@ -207,24 +198,22 @@ static bool is_mask(const struct hashing *hashing, const void *row, enum type ty
            (text->bytes == 0 || memcmp(text->data, hashing->mask.data, text->bytes) == 0);
 }
 
-void hashing_numbers(int64_t *bins, const struct hashing *hashing, const void *row, enum type type, int64_t count)
+static void find_bins(int64_t *bins, const struct hashing *hashing, const void *row, enum type type, int64_t count)
 {
     bool masked = hashing->masked && hashing->bins > 1;
     int64_t most = hashing->bins - masked;
     for (int64_t i = 0; i < count; i++) {
-        if (masked && is_mask(hashing, row, type, i)) {
-            bins[i] = 0;
-            continue;
-        }
         const struct string *text = (const struct string *)row + i;
-        if (type == TYPE_STRING)
-            bins[i] = hash_bin(&hashing->salt, most, text->data, text->bytes) + masked;
+        bool truth = type == TYPE_BOOL && ((const uint8_t *)row)[i];
+        if (masked && is_mask(hashing, row, type, i))
+            bins[i] = -1; /* bin 0, below */
+        else if (type == TYPE_STRING)
+            bins[i] = hash_bin(&hashing->salt, most, text->data, text->bytes);
         else if (type == TYPE_BOOL)
-            bins[i] = hash_bin(&hashing->salt, most, ((const uint8_t *)row)[i] ? "true" : "false",
-                               ((const uint8_t *)row)[i] ? 4 : 5) +
-                      masked;
+            bins[i] = hash_bin(&hashing->salt, most, truth ? "true" : "false", truth ? 4 : 5);
         else
-            bins[i] = hash_bin_of_whole(&hashing->salt, most, whole_element(row, type, i)) + masked;
+            bins[i] = hash_bin_of_whole(&hashing->salt, most, category_element(row, type, i));
+        bins[i] += masked;
     }
 }
 
@@ -236,7 +225,7 @@ void hashing_row(void *to, enum type to_type, const struct hashing *hashing, con
     category_begin(&out, shape);
     for (int64_t i = 0; i < count; i += CATEGORY_BLOCK) {
         int64_t n = count - i < CATEGORY_BLOCK ? count - i : CATEGORY_BLOCK;
-        hashing_numbers(numbers, hashing, (const uint8_t *)row + (size_t)i * type_bytes(type), type, n);
+        find_bins(numbers, hashing, (const uint8_t *)row + (size_t)i * type_bytes(type), type, n);
         category_put(&out, i, numbers, n);
     }
 }

@@ -27,8 +27,6 @@ struct hashing {
     enum category_output output;
 };
 
-/* The bins of the `count` elements of a row. */
-void hashing_numbers(int64_t *bins, const struct hashing *hashing, const void *row, enum type type, int64_t count);
 /* A row of this shape into its output (category_shape), elements of `to_type`: int64 with CATEGORY_INT,
    else float32. */
 void hashing_row(void *to, enum type to_type, const struct hashing *hashing, const void *row, enum type type,

@@ -3,10 +3,7 @@
 
 #include <string.h>
 
-static bool is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
+#include "base/numbers/checked.h"
 
 void splitter_init(struct splitter *splitter, const struct string *text, const char *separator)
 {
@@ -21,12 +18,12 @@ void splitter_init(struct splitter *splitter, const struct string *text, const c
 
 static bool next_by_space(struct string *piece, struct splitter *s)
 {
-    while (s->at < s->end && is_space(*s->at))
+    while (s->at < s->end && is_blank(*s->at))
         s->at++;
     if (s->at == s->end)
         return false;
     piece->data = s->at;
-    while (s->at < s->end && !is_space(*s->at))
+    while (s->at < s->end && !is_blank(*s->at))
         s->at++;
     piece->bytes = (uint64_t)(s->at - piece->data);
     return true;
@@ -46,7 +43,7 @@ bool splitter_next(struct string *piece, struct splitter *s)
 }
 
 bool text_split(struct string **pieces, int64_t *count, const struct string *text, const char *separator,
-                struct room *room)
+                struct value_buffer *values)
 {
     struct splitter splitter;
     struct string piece;
@@ -54,7 +51,7 @@ bool text_split(struct string **pieces, int64_t *count, const struct string *tex
     splitter_init(&splitter, text, separator);
     while (splitter_next(&piece, &splitter))
         n++;
-    struct string *out = room_take(room, n * sizeof *out);
+    struct string *out = value_buffer_take(values, n * sizeof *out);
     if (!out)
         return false;
     splitter_init(&splitter, text, separator);
@@ -63,4 +60,27 @@ bool text_split(struct string **pieces, int64_t *count, const struct string *tex
     *pieces = out;
     *count = (int64_t)n;
     return true;
+}
+
+struct string text_stripped(const struct string *text)
+{
+    struct string rest = *text;
+    while (rest.bytes && is_blank(rest.data[rest.bytes - 1]))
+        rest.bytes--;
+    while (rest.bytes && is_blank(rest.data[0]))
+        rest.data++, rest.bytes--;
+    return rest;
+}
+
+bool text_whole_number(int64_t *out, const struct string *text, int64_t most)
+{
+    bool negative = text->bytes && text->data[0] == '-', sign = negative || (text->bytes && text->data[0] == '+');
+    uint64_t value = 0, largest = (uint64_t)most + negative;
+    for (uint64_t i = sign; i < text->bytes; i++) {
+        unsigned digit = text->data[i] - (unsigned)'0';
+        if (digit > 9 || !mul_u64(&value, value, 10) || !add_u64(&value, value, digit) || value > largest)
+            return false;
+    }
+    *out = (int64_t)(negative ? 0 - value : value);
+    return text->bytes > (uint64_t)sign;
 }

@@ -1,20 +1,26 @@
 /* text_vectorize.c - a text into the numbers of its tokens.
 
-   The text is first written anew into the room: standardised, its tokens with one blank between them. An n-gram is then
+   The text is first written anew into the buffer: standardised, its tokens with one blank between them. An n-gram is then
    a piece of it, blanks included, as Keras joins them; nothing more is copied. */
 #include "pipeline/text/text_vectorize.h"
 
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
+#include "pipeline/text/text_split.h"
 
 /* ---- words of job files ---- */
 
-static plim_status unknown(const char *what, const char *name, const char *const *names, size_t count,
-                           plim_error *error)
+/* Which of the names it is; NULL is the first. */
+static plim_status choose(int *out, const char *what, const char *name, const char *const *names, int count,
+                          plim_error *error)
 {
-    const char *near = text_nearest(name, names, count);
+    for (*out = 0; *out < count; ++*out)
+        if (strcmp(name ? name : names[0], names[*out]) == 0)
+            return PLIM_OK;
+    const char *near = text_nearest(name, names, (size_t)count);
     fail(error, PLIM_BAD_JOB, "unknown %s '%s'", what, name);
     return near ? hint(error, PLIM_BAD_JOB, "did you mean '%s'?", near) : PLIM_BAD_JOB;
 }
@@ -22,24 +28,20 @@ static plim_status unknown(const char *what, const char *name, const char *const
 plim_status text_standardize_from_name(struct text_vectorizer *vectorizer, const char *name, plim_error *error)
 {
     static const char *const names[] = {"lower_and_strip_punctuation", "lower", "strip_punctuation", "none"};
-    for (int i = 0; i < 4; i++)
-        if (strcmp(name ? name : names[0], names[i]) == 0) {
-            vectorizer->lower = i < 2;
-            vectorizer->strip_punctuation = i % 2 == 0;
-            return PLIM_OK;
-        }
-    return unknown("standardize", name, names, 4, error);
+    int which = 0;
+    TRY(choose(&which, "standardize", name, names, COUNT(names), error));
+    vectorizer->lower = which < 2;
+    vectorizer->strip_punctuation = which % 2 == 0;
+    return PLIM_OK;
 }
 
 plim_status text_split_from_name(struct text_vectorizer *vectorizer, const char *name, plim_error *error)
 {
     static const char *const names[] = {"whitespace", "character", "none"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name ? name : names[0], names[i]) == 0) {
-            vectorizer->split = (enum text_split_by)i;
-            return PLIM_OK;
-        }
-    return unknown("split", name, names, 3, error);
+    int which = 0;
+    TRY(choose(&which, "split", name, names, COUNT(names), error));
+    vectorizer->split = (enum text_split_by)which;
+    return PLIM_OK;
 }
 
 plim_status text_ngrams_up_to(struct text_vectorizer *vectorizer, int64_t width, plim_error *error)
@@ -78,11 +80,6 @@ static inline bool is_punctuation(uint8_t c)
     return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
 
-static inline bool is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 static inline uint8_t lowered(const struct text_vectorizer *vectorizer, uint8_t c)
 {
     return vectorizer->lower && c >= 'A' && c <= 'Z' ? c + 32 : c;
@@ -104,7 +101,7 @@ static uint64_t clean_words(uint8_t *to, const struct text_vectorizer *vectorize
         uint8_t c = text->data[i];
         if (vectorizer->strip_punctuation && is_punctuation(c))
             continue;
-        if (by_space && is_space(c)) {
+        if (by_space && is_blank(c)) {
             blank = to > start;
             continue;
         }
@@ -179,24 +176,21 @@ static uint64_t token_end(const struct text_vectorizer *vectorizer, const uint8_
     return blank ? (uint64_t)(blank - text) : bytes;
 }
 
-typedef void take_number(void *to, int64_t k, int64_t number);
-
-/* The numbers of all n-grams of one width go to `take`, counted from *k on; at most `most` in all. */
-static void each_ngram(int64_t *k, const struct text_vectorizer *vectorizer, const uint8_t *text, uint64_t bytes,
-                       int width, int64_t most, take_number *take, void *to)
+/* The numbers of all n-grams of one width go to the row (NULL: they are only counted), from *k on; at most `most` in
+   all. */
+static void each_ngram(int64_t *k, const struct text_vectorizer *vectorizer, const struct string *text, int width,
+                       int64_t most, const struct category_row *row)
 {
     uint64_t start[MOST_NGRAM_WIDTH], at = 0;
     bool one = vectorizer->split == SPLIT_NONE; /* an empty text is a token, too */
-    for (int64_t token = 0; (at < bytes || one) && *k < most; token++) {
-        uint64_t end = token_end(vectorizer, text, bytes, at);
+    for (int64_t token = 0; (at < text->bytes || one) && *k < most; token++) {
+        uint64_t end = token_end(vectorizer, text->data, text->bytes, at);
         start[token % width] = at;
         if (token + 1 >= width) {
             uint64_t first = start[(token + 1) % width];
-            int64_t number = 0;
-            if (take)
-                number = vocabulary_find(vectorizer->vocabulary, text + first, end - first);
-            if (take)
-                take(to, *k, number);
+            int64_t number = row ? vocabulary_find(vectorizer->vocabulary, text->data + first, end - first) : 0;
+            if (row)
+                category_put(row, row->output == CATEGORY_INT ? *k : 0, &number, 1);
             ++*k;
         }
         one = false;
@@ -204,14 +198,14 @@ static void each_ngram(int64_t *k, const struct text_vectorizer *vectorizer, con
     }
 }
 
-static int64_t each_number(const struct text_vectorizer *vectorizer, const uint8_t *text, uint64_t bytes, int64_t most,
-                           take_number *take, void *to)
+static int64_t each_number(const struct text_vectorizer *vectorizer, const struct string *text, int64_t most,
+                           const struct category_row *row)
 {
     int64_t k = 0;
     if (vectorizer->ngram_count == 0)
-        each_ngram(&k, vectorizer, text, bytes, 1, most, take, to);
+        each_ngram(&k, vectorizer, text, 1, most, row);
     for (int i = 0; i < vectorizer->ngram_count; i++)
-        each_ngram(&k, vectorizer, text, bytes, vectorizer->ngram[i], most, take, to);
+        each_ngram(&k, vectorizer, text, vectorizer->ngram[i], most, row);
     return k;
 }
 
@@ -231,23 +225,12 @@ bool text_vectorizer_shape(struct shape *out, const struct text_vectorizer *vect
     return true;
 }
 
-static void put_category(void *to, int64_t k, int64_t number)
-{
-    const struct category_row *row = to;
-    category_put(row, row->output == CATEGORY_INT ? k : 0, &number, 1);
-}
-
-static void put_number(void *to, int64_t k, int64_t number)
-{
-    ((int64_t *)to)[k] = number;
-}
-
 void text_vectorize_row(bool *full, void *to, enum type to_type, const struct text_vectorizer *vectorizer,
-                        const struct string *text, struct room *room)
+                        const struct string *text, struct value_buffer *values)
 {
     struct shape shape;
-    uint64_t used = room->used;
-    uint8_t *copy = room_take_bytes(room, clean_bytes(vectorizer, text->bytes));
+    uint64_t used = values->used;
+    uint8_t *copy = value_buffer_take_bytes(values, clean_bytes(vectorizer, text->bytes));
     *full = !copy;
     if (*full || !text_vectorizer_shape(&shape, vectorizer))
         return;
@@ -255,28 +238,29 @@ void text_vectorize_row(bool *full, void *to, enum type to_type, const struct te
         .to = to, .type = to_type, .output = vectorizer->output, .depth = vocabulary_size(vectorizer->vocabulary)};
     category_begin(&row, &(struct shape){.rank = 1, .dim = {1}});
     int64_t most = vectorizer->output == CATEGORY_INT ? shape_count(&shape) : INT64_MAX;
-    uint64_t bytes = clean(copy, vectorizer, text);
-    int64_t count = each_number(vectorizer, copy, bytes, most, put_category, &row);
+    const struct string cleaned = {copy, clean(copy, vectorizer, text)};
+    int64_t count = each_number(vectorizer, &cleaned, most, &row);
     size_t size = type_bytes(to_type);
     if (vectorizer->output == CATEGORY_INT)
         memset((uint8_t *)to + (size_t)count * size, 0, (size_t)(most - count) * size);
-    room->used = used;
+    values->used = used;
 }
 
 bool text_vectorize(int64_t **numbers, int64_t *count, const struct text_vectorizer *vectorizer,
-                    const struct string *text, struct room *room)
+                    const struct string *text, struct value_buffer *values)
 {
-    uint8_t *copy = room_take_bytes(room, clean_bytes(vectorizer, text->bytes));
+    uint8_t *copy = value_buffer_take_bytes(values, clean_bytes(vectorizer, text->bytes));
     if (!copy)
         return false;
-    uint64_t bytes = clean(copy, vectorizer, text);
+    const struct string cleaned = {copy, clean(copy, vectorizer, text)};
     int64_t most = vectorizer->output_sequence_length ? vectorizer->output_sequence_length : INT64_MAX;
-    int64_t n = each_number(vectorizer, copy, bytes, most, NULL, NULL);
-    int64_t *out = room_take(room, (uint64_t)n * sizeof *out);
-    if (!out)
+    int64_t n = each_number(vectorizer, &cleaned, most, NULL);
+    const struct category_row row = {
+        .to = value_buffer_take(values, (uint64_t)n * sizeof **numbers), .type = TYPE_I64, .each = 1};
+    if (!row.to)
         return false;
-    each_number(vectorizer, copy, bytes, most, put_number, out);
-    *numbers = out;
+    each_number(vectorizer, &cleaned, most, &row);
+    *numbers = row.to;
     *count = n;
     return true;
 }

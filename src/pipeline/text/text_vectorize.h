@@ -5,7 +5,7 @@
 #ifndef PIPELINE_TEXT_TEXT_VECTORIZE_H
 #define PIPELINE_TEXT_TEXT_VECTORIZE_H
 
-#include "base/memory/room.h"
+#include "base/memory/value_buffer.h"
 #include "pipeline/text/vocabulary.h"
 
 #define MOST_NGRAMS      8  /* different widths */
@@ -35,12 +35,12 @@ struct vocabulary_options text_vocabulary_options(const struct text_vectorizer *
 
 /* Whether a row of the output is of fixed shape, and which. */
 bool text_vectorizer_shape(struct shape *out, const struct text_vectorizer *vectorizer);
-/* A text into a row of fixed shape, elements TYPE_I64 or TYPE_I32 (multi_hot, count: TYPE_F32 too). The room is used
-   and left as it was. *full: it is too small (room->wanted tells), nothing was done. */
+/* A text into a row of fixed shape, elements TYPE_I64 or TYPE_I32 (multi_hot, count: TYPE_F32 too). The buffer is used
+   and left as it was. *full: it is too small (values->wanted tells), nothing was done. */
 void text_vectorize_row(bool *full, void *to, enum type to_type, const struct text_vectorizer *vectorizer,
-                        const struct string *text, struct room *room);
-/* A text into as many numbers as it has tokens, in the room; false when the room is full. */
+                        const struct string *text, struct value_buffer *values);
+/* A text into as many numbers as it has tokens, in the value buffer; false when the value buffer is full. */
 bool text_vectorize(int64_t **numbers, int64_t *count, const struct text_vectorizer *vectorizer,
-                    const struct string *text, struct room *room);
+                    const struct string *text, struct value_buffer *values);
 
 #endif

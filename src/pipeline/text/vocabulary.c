@@ -17,6 +17,7 @@
 #include "base/numbers/digest.h"
 #include "base/sets/index_table.h"
 #include "formats/files/cursor.h"
+#include "pipeline/text/text_split.h"
 
 struct vocabulary {
     struct budget *budget;
@@ -47,12 +48,6 @@ static uint64_t cost(uint64_t tokens, uint64_t bytes)
 {
     uint64_t blocks = add_most(budget_charge(bytes), budget_charge(4 * (tokens + 1)));
     return add_most(blocks, budget_charge(4 * table_slots(tokens)));
-}
-
-uint64_t vocabulary_bytes(const struct vocabulary *vocabulary)
-{
-    return budget_charge(sizeof *vocabulary) + budget_charge(vocabulary->block_bytes) +
-           budget_charge(vocabulary->start_bytes) + budget_charge(4 * vocabulary->table.count);
 }
 
 void vocabulary_content(struct sha256 *sha, const struct vocabulary *v)
@@ -133,32 +128,6 @@ static bool add_token(struct vocabulary *v, uint32_t bytes)
     return true;
 }
 
-/* ---- whole numbers ---- */
-
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-/* As TensorFlow reads them: blanks around, a sign, digits. */
-static bool parse_whole(int64_t *out, const char *text, uint64_t bytes)
-{
-    while (bytes && is_blank(*text))
-        text++, bytes--;
-    while (bytes && is_blank(text[bytes - 1]))
-        bytes--;
-    bool negative = bytes && *text == '-';
-    if (bytes && (*text == '-' || *text == '+'))
-        text++, bytes--;
-    uint64_t value = 0, most = (uint64_t)INT64_MAX + negative;
-    for (uint64_t i = 0; i < bytes; i++)
-        if (text[i] < '0' || text[i] > '9' || !mul_u64(&value, value, 10) ||
-            !add_u64(&value, value, (uint64_t)(text[i] - '0')) || value > most)
-            return false;
-    *out = (int64_t)(negative ? 0 - value : value);
-    return bytes > 0;
-}
-
 /* ---- from text to table ---- */
 
 /* The key of a token: its bytes, or those of its number. */
@@ -171,7 +140,8 @@ static bool put_key(uint32_t *key_bytes, uint8_t *to, bool integers, const char 
         *key_bytes = (uint32_t)bytes;
         return true;
     }
-    if (!parse_whole(&value, text, bytes))
+    struct string number = text_stripped(&(struct string){(const uint8_t *)text, bytes});
+    if (!text_whole_number(&value, &number, INT64_MAX)) /* as TensorFlow reads them */
         return false;
     memcpy(to, &value, sizeof value);
     *key_bytes = sizeof value;
@@ -406,7 +376,7 @@ int64_t vocabulary_find(const struct vocabulary *v, const void *token, uint64_t 
     return v->oov_first + (v->oov_count == 1 ? 0 : hash_bin(&v->salt, v->oov_count, token, bytes));
 }
 
-int64_t vocabulary_find_whole(const struct vocabulary *v, int64_t value)
+static int64_t find_whole(const struct vocabulary *v, int64_t value)
 {
     int64_t number = look_up(v, &value, sizeof value);
     if (number >= 0 || v->oov_count == 0)
@@ -417,21 +387,14 @@ int64_t vocabulary_find_whole(const struct vocabulary *v, int64_t value)
     return v->oov_first + (rest < 0 ? rest + v->oov_count : rest);
 }
 
-plim_status vocabulary_numbers(int64_t *numbers, const struct vocabulary *v, const void *row, enum type type,
-                               int64_t count, plim_error *error)
+/* The numbers of `count` elements, strings or any whole numbers. */
+static plim_status find_numbers(int64_t *numbers, const struct vocabulary *v, const void *row, enum type type,
+                                int64_t count, plim_error *error)
 {
     for (int64_t i = 0; i < count; i++) {
         const struct string *text = (const struct string *)row + i;
-        if (type == TYPE_STRING) {
-            numbers[i] = vocabulary_find(v, text->data, text->bytes);
-        } else {
-            int64_t value = 0;
-            if (type == TYPE_I64)
-                value = ((const int64_t *)row)[i];
-            else
-                element_set(&value, TYPE_I64, 0, element_get(row, type, i));
-            numbers[i] = vocabulary_find_whole(v, value);
-        }
+        numbers[i] = type == TYPE_STRING ? vocabulary_find(v, text->data, text->bytes)
+                                         : find_whole(v, category_element(row, type, i));
         if (numbers[i] >= 0)
             continue;
         if (type == TYPE_STRING)
@@ -452,7 +415,7 @@ plim_status vocabulary_row(void *to, enum type to_type, const struct vocabulary 
     category_begin(&out, shape);
     for (int64_t i = 0; i < count; i += CATEGORY_BLOCK) {
         int64_t n = count - i < CATEGORY_BLOCK ? count - i : CATEGORY_BLOCK;
-        TRY(vocabulary_numbers(numbers, v, (const uint8_t *)row + (size_t)i * type_bytes(type), type, n, error));
+        TRY(find_numbers(numbers, v, (const uint8_t *)row + (size_t)i * type_bytes(type), type, n, error));
         category_put(&out, i, numbers, n);
     }
     return PLIM_OK;

@@ -35,9 +35,6 @@ plim_status vocabulary_make_from_file(struct vocabulary **out, struct budget *bu
 plim_status vocabulary_make_from_list(struct vocabulary **out, struct budget *budget, const char *const *tokens,
                                       int64_t count, const struct vocabulary_options *options, plim_error *error);
 void vocabulary_free(struct vocabulary *vocabulary);
-/* What it holds (tag pipeline). */
-uint64_t vocabulary_bytes(const struct vocabulary *vocabulary);
-
 /* Its tokens in their order, for a digest of what a pipeline reads. */
 struct sha256;
 void vocabulary_content(struct sha256 *sha, const struct vocabulary *vocabulary);
@@ -46,10 +43,6 @@ void vocabulary_content(struct sha256 *sha, const struct vocabulary *vocabulary)
 int64_t vocabulary_size(const struct vocabulary *vocabulary);
 /* -1: not in the vocabulary, and there is no number for that. */
 int64_t vocabulary_find(const struct vocabulary *vocabulary, const void *token, uint64_t bytes);
-int64_t vocabulary_find_whole(const struct vocabulary *vocabulary, int64_t value);
-/* The numbers of `count` elements, strings or any whole numbers. */
-plim_status vocabulary_numbers(int64_t *numbers, const struct vocabulary *vocabulary, const void *row, enum type type,
-                               int64_t count, plim_error *error);
 /* A row of this shape into its output (category_shape with vocabulary_size): int64, as Keras has it, whatever
    the mode. */
 plim_status vocabulary_row(void *to, enum type to_type, const struct vocabulary *vocabulary, const void *row,

@@ -1,5 +1,6 @@
 /* examples.c - the example of every op of ops.def, and what examples are made of. */
 #include "examples.h"
+#include "base/numbers/count.h"
 
 /* An op without an example does not link. */
 static const struct {
@@ -13,7 +14,7 @@ static const struct {
 
 struct tensor *example_add(struct graph *graph, const struct op *op, int variant, enum type type)
 {
-    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
+    for (size_t i = 0; i < COUNT(examples); i++)
         if (examples[i].op == op)
             return examples[i].add(graph, variant, type);
     graph_fail(graph, PLIM_INTERNAL, "%s is not in ops.def", op->name);
@@ -61,7 +62,7 @@ struct tensor *example_labels(struct tensor **scores, struct graph *graph, int v
         {TYPE_I64, 0, 10, "label:10"}, {TYPE_U8, 1, 3, "label:3"},  {TYPE_F32, 1, 1, "label:1"},
         {TYPE_I32, 0, 37, "label:37"}, {TYPE_I16, 0, 5, "label:5"}, {TYPE_I8, 1, 17, "label:17"},
     };
-    const int most = (int)(sizeof(cases) / sizeof(cases[0]));
+    const int most = COUNT(cases);
     if (variant == most) { /* a label for each of several rows */
         *scores = example_input(graph, "scores", type, ROW(2, 3, 7));
         return example_input(graph, "label:7", TYPE_I32, ROW(2, 3));
@@ -80,11 +81,11 @@ struct tensor *example_targets(struct tensor **scores, struct graph *graph, int 
         int rank;
         int64_t width;
     } cases[] = {{TYPE_F32, 0, 1}, {TYPE_U8, 1, 1}, {TYPE_F32, 1, 7}, {TYPE_I64, 1, 3}, {TYPE_F64, 1, 2}};
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+    if (variant >= COUNT(cases))
         return NULL;
     *scores = example_input(graph, name, type, ROW(cases[variant].width));
     return example_input(graph, "label:2", cases[variant].type, cases[variant].rank, &cases[variant].width);
 }
 
 const struct shape update_shapes[] = {{2, {7, 5}}, {1, {13}}, {1, {1}}, {4, {3, 2, 1, 9}}, {2, {1, 40}}};
-const int update_shapes_count = sizeof(update_shapes) / sizeof(update_shapes[0]);
+const int update_shapes_count = COUNT(update_shapes);

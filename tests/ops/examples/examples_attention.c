@@ -1,4 +1,5 @@
 /* examples_attention.c - examples of the ops of src/ops/attention/. */
+#include "base/numbers/count.h"
 #include "examples.h"
 
 /* ---- attention ------------------------------------------------------------- */
@@ -39,7 +40,7 @@ static struct tensor *example_mask(struct graph *graph, const struct attention_c
 static const struct attention_case *attention_example_operands(struct tensor **inputs, struct graph *graph, int variant,
                                                                enum type type)
 {
-    if (variant >= (int)(sizeof(attention_examples) / sizeof(attention_examples[0])))
+    if (variant >= COUNT(attention_examples))
         return NULL;
     const struct attention_case *e = &attention_examples[variant];
     inputs[0] = example_input(graph, "q", type, ROW(e->queries, e->heads, e->depth));

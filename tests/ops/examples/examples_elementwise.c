@@ -1,4 +1,5 @@
 /* examples_elementwise.c - examples of the ops of src/ops/elementwise/. */
+#include "base/numbers/count.h"
 #include "examples.h"
 
 /* ---- elementwise ----------------------------------------------------------- */
@@ -77,26 +78,24 @@ static const struct slope_attributes few_bits_examples[] = {
     {0, 2, {0.3, 1, 0}, 2, 1},
 };
 
-#define FEW_BITS_EXAMPLES (int)(sizeof few_bits_examples / sizeof *few_bits_examples)
-
 /* Rows of 7, 1, 3x2x37 and 2x64 elements with each of them. */
 static struct tensor *example_row(struct graph *graph, int variant, enum type type, const char *name)
 {
-    int which = variant / FEW_BITS_EXAMPLES;
+    int which = variant / COUNT(few_bits_examples);
     return which == 3 ? example_input(graph, name, type, ROW(2, 64)) : example_plain(graph, which, type, name);
 }
 
 struct tensor *slope_bits_example(struct graph *graph, int variant, enum type type)
 {
     struct tensor *x = example_row(graph, variant, type, "wide");
-    const struct slope_attributes *slopes = &few_bits_examples[variant % FEW_BITS_EXAMPLES];
+    const struct slope_attributes *slopes = &few_bits_examples[variant % COUNT(few_bits_examples)];
     return x ? graph_add(graph, &op_slope_bits, &x, 1, slopes, sizeof *slopes) : NULL;
 }
 
 struct tensor *slope_gradient_example(struct graph *graph, int variant, enum type type)
 {
     struct tensor *dy = example_row(graph, variant, type, "dy"), *y = example_row(graph, variant, type, "wide:y");
-    const struct slope_attributes *slopes = &few_bits_examples[variant % FEW_BITS_EXAMPLES];
+    const struct slope_attributes *slopes = &few_bits_examples[variant % COUNT(few_bits_examples)];
     if (!dy || !y)
         return NULL;
     struct tensor *bits = graph_add(graph, &op_slope_bits, &y, 1, slopes, sizeof *slopes);
@@ -113,7 +112,7 @@ static const struct {
 
 static struct tensor *glu_example_x(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= (int)(sizeof(glu_examples) / sizeof(*glu_examples)))
+    if (variant >= COUNT(glu_examples))
         return NULL;
     return example_input(graph, "wide", type, glu_examples[variant].rank, glu_examples[variant].row);
 }
@@ -171,7 +170,7 @@ struct tensor *dropout_example(struct graph *graph, int variant, enum type type)
         {0.5, 2, 0, 0, 14, 31},        {1, 0, 0, 0, 15, 0},
         {0, 1, 0, 0, 15, 6},
     };
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+    if (variant >= COUNT(cases))
         return NULL;
     struct tensor *inputs[2] = {example_operand(graph, variant, type), example_iteration(graph)};
     return graph_add(graph, &op_dropout, inputs, 2, &cases[variant], sizeof(cases[variant]));

@@ -1,6 +1,7 @@
 /* examples_formulas.c - examples of the ops of src/ops/elementwise/unary.def and binary.def, and of their like. */
 #include "examples.h"
 
+#include "base/numbers/count.h"
 #include "ops/spread.h"
 
 /* ---- unary ----------------------------------------------------------------- */
@@ -89,12 +90,10 @@ static struct tensor *example_side(struct graph *graph, const struct binary_pair
     return example_input(graph, name, type, pair->rank[side], pair->row[side]);
 }
 
-#define PAIR_COUNT (int)(sizeof(pairs) / sizeof(*pairs))
-
 static struct tensor *binary_example(struct graph *graph, int variant, enum type type, const struct op *op,
                                      const char *first, const char *second)
 {
-    if (variant >= PAIR_COUNT)
+    if (variant >= COUNT(pairs))
         return NULL;
     struct tensor *a = example_side(graph, &pairs[variant], 0, first, type);
     struct tensor *b = example_side(graph, &pairs[variant], 1, second, type);
@@ -107,7 +106,7 @@ static struct tensor *binary_gradient_example(struct graph *graph, int variant, 
 {
     struct operand_attributes attributes = {variant % 2};
     struct spread spread;
-    if (variant / 2 >= PAIR_COUNT)
+    if (variant / 2 >= COUNT(pairs))
         return NULL;
     struct tensor *a = example_side(graph, &pairs[variant / 2], 0, first, type);
     struct tensor *b = example_side(graph, &pairs[variant / 2], 1, second, type);
@@ -152,7 +151,7 @@ struct tensor *where_example(struct graph *graph, int variant, enum type type)
         struct tensor *a = example_input(graph, "a", type, ROW(3, 7)), *b = example_input(graph, "b", type, ROW(3, 7));
         return trinary(graph, &op_where, condition, a, b);
     }
-    if (variant >= PAIR_COUNT)
+    if (variant >= COUNT(pairs))
         return NULL;
     bool batched = !pairs[variant].weight[0] || !pairs[variant].weight[1];
     struct tensor *condition = example_condition(graph, variant, batched);

@@ -1,4 +1,5 @@
 /* examples_image.c - examples of the ops of src/ops/image/. */
+#include "base/numbers/count.h"
 #include "examples.h"
 
 /* ---- pooling --------------------------------------------------------------- */
@@ -27,8 +28,6 @@ static const struct pooling_case pooling_cases[] = {
     {2, {6, 6}, 8, {{2, 2}, {2, 2}, {0, 0, 0, 0}, 0}},
 };
 
-#define POOLING_CASES (int)(sizeof(pooling_cases) / sizeof(pooling_cases[0]))
-
 static const struct pooling_case any_place = {2, {6, 5}, 7, {{3, 2}, {1, 2}, {1, 0, 0, 1}, 0}};
 
 static struct tensor *pooling_example_x(struct graph *graph, const struct pooling_case *c, enum type type)
@@ -54,7 +53,7 @@ static struct tensor *example_dy(struct graph *graph, const struct pooling_case 
 
 struct tensor *max_pool_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= POOLING_CASES)
+    if (variant >= COUNT(pooling_cases))
         return NULL;
     const struct pooling_case *c = &pooling_cases[variant];
     struct tensor *x = pooling_example_x(graph, c, type);
@@ -72,12 +71,12 @@ static struct pool_gradient_attributes example_backward(const struct pooling_cas
 /* With the places that max_pool finds, and once with any that fit in the bits: some lie in padding, some nowhere. */
 struct tensor *max_pool_gradient_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant > POOLING_CASES)
+    if (variant > COUNT(pooling_cases))
         return NULL;
-    const struct pooling_case *c = variant < POOLING_CASES ? &pooling_cases[variant] : &any_place;
+    const struct pooling_case *c = variant < COUNT(pooling_cases) ? &pooling_cases[variant] : &any_place;
     struct pool_gradient_attributes back = example_backward(c);
     struct tensor *dy = example_dy(graph, c, "dy", type),
-                  *x = variant < POOLING_CASES ? pooling_example_x(graph, c, type) : NULL;
+                  *x = variant < COUNT(pooling_cases) ? pooling_example_x(graph, c, type) : NULL;
     if (!dy)
         return NULL;
     struct tensor *index = x ? graph_output(graph_add(graph, &op_max_pool, &x, 1, &c->pool, sizeof(c->pool)), 1)
@@ -87,7 +86,7 @@ struct tensor *max_pool_gradient_example(struct graph *graph, int variant, enum 
 
 struct tensor *average_pool_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= POOLING_CASES)
+    if (variant >= COUNT(pooling_cases))
         return NULL;
     const struct pooling_case *c = &pooling_cases[variant];
     struct tensor *x = pooling_example_x(graph, c, type);
@@ -96,7 +95,7 @@ struct tensor *average_pool_example(struct graph *graph, int variant, enum type 
 
 struct tensor *average_pool_gradient_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= POOLING_CASES)
+    if (variant >= COUNT(pooling_cases))
         return NULL;
     const struct pooling_case *c = &pooling_cases[variant];
     struct pool_gradient_attributes back = example_backward(c);
@@ -153,11 +152,9 @@ static const struct {
     {{1, 9, 1}, {WARP_ROTATE, {0.1, 0}, {0.3, 0}, 0, 0, WARP_REFLECT, 1, 0, {1, 9}, 9}},
 };
 
-#define RANDOM_WARP_EXAMPLES (int)(sizeof(random_warp_examples) / sizeof(random_warp_examples[0]))
-
 struct tensor *random_warp_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= RANDOM_WARP_EXAMPLES)
+    if (variant >= COUNT(random_warp_examples))
         return NULL;
     struct tensor *x = example_input(graph, "x", type, 3, random_warp_examples[variant].from);
     struct tensor *iteration = graph_state(graph, "iteration", TYPE_I64, shape_1(1));
@@ -167,7 +164,7 @@ struct tensor *random_warp_example(struct graph *graph, int variant, enum type t
 
 struct tensor *random_warp_gradient_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= RANDOM_WARP_EXAMPLES)
+    if (variant >= COUNT(random_warp_examples))
         return NULL;
     const struct random_warp_attributes *forward = &random_warp_examples[variant].attributes;
     struct random_warp_gradient_attributes attributes = {
@@ -192,7 +189,7 @@ static const struct {
 
 struct tensor *resize_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= (int)(sizeof(resample_ops_examples) / sizeof(resample_ops_examples[0])))
+    if (variant >= COUNT(resample_ops_examples))
         return NULL;
     struct tensor *x = example_input(graph, "x", type, 3, resample_ops_examples[variant].from);
     return graph_add(graph, &op_resize, &x, 1, &resample_ops_examples[variant].attributes,
@@ -201,7 +198,7 @@ struct tensor *resize_example(struct graph *graph, int variant, enum type type)
 
 struct tensor *resize_gradient_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= (int)(sizeof(resample_ops_examples) / sizeof(resample_ops_examples[0])))
+    if (variant >= COUNT(resample_ops_examples))
         return NULL;
     const struct resize_attributes *forward = &resample_ops_examples[variant].attributes;
     const int64_t *from = resample_ops_examples[variant].from;

@@ -1,4 +1,5 @@
 /* examples_loss.c - examples of the ops of src/ops/loss/. */
+#include "base/numbers/count.h"
 #include "examples.h"
 
 /* ---- loss ------------------------------------------------------------------ */
@@ -273,7 +274,7 @@ struct tensor *tally_example(struct graph *graph, int variant, enum type type)
         {.formula = TALLY_MEANS, .only = -1},
     };
     int plain = 11; /* the others are weighted */
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+    if (variant >= COUNT(cases))
         return NULL;
     const struct tally_attributes *a = &cases[variant];
     bool rows = a->formula == TALLY_CONFUSION && a->sparse_labels && !a->binary && !a->sparse_scores;
@@ -309,7 +310,7 @@ static const struct {
 static bool vocabulary_loss_example_operands(struct tensor **inputs, struct tensor **bias, struct graph *graph,
                                              int variant, enum type type)
 {
-    if (variant >= (int)(sizeof(vocabulary_loss_examples) / sizeof(vocabulary_loss_examples[0])))
+    if (variant >= COUNT(vocabulary_loss_examples))
         return false;
     int64_t tokens = vocabulary_loss_examples[variant].tokens, depth = vocabulary_loss_examples[variant].depth,
             classes = vocabulary_loss_examples[variant].classes;

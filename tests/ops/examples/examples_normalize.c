@@ -1,4 +1,5 @@
 /* examples_normalize.c - examples of the ops of src/ops/normalize/. */
+#include "base/numbers/count.h"
 #include "examples.h"
 
 /* ---- batch_normalize ------------------------------------------------------- */
@@ -242,7 +243,7 @@ static const struct {
 static struct tensor *axis_example(struct graph *graph, int variant, enum type type, const struct op *op,
                                    const char *name)
 {
-    if (variant >= (int)(sizeof(softmax_cases) / sizeof(*softmax_cases)))
+    if (variant >= COUNT(softmax_cases))
         return NULL;
     struct axis_attributes attributes = {softmax_cases[variant].from_end};
     struct tensor *inputs[2] = {
@@ -270,7 +271,7 @@ static const struct shape kernels[] = {{2, {7, 5}}, {4, {3, 2, 4, 9}}, {2, {1, 1
 
 static struct tensor *example_kernel(struct graph *graph, int variant, enum type type)
 {
-    bool there = variant < (int)(sizeof(kernels) / sizeof(kernels[0]));
+    bool there = variant < COUNT(kernels);
     return there ? graph_weight(graph, "w", type, kernels[variant], true) : NULL;
 }
 
@@ -284,7 +285,7 @@ struct tensor *spectral_sums_example(struct graph *graph, int variant, enum type
 struct tensor *spectral_vector_example(struct graph *graph, int variant, enum type type)
 {
     static const int64_t columns[] = {5, 1, 40};
-    if (variant >= (int)(sizeof(columns) / sizeof(columns[0])))
+    if (variant >= COUNT(columns))
         return NULL;
     return binary(graph, &op_spectral_vector, graph_state(graph, "positive:s", type, shape_1(columns[variant] + 1)),
                   graph_weight(graph, "u", type, shape_2(1, columns[variant]), false));

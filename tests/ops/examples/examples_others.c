@@ -1,4 +1,5 @@
 /* examples_others.c - examples of the ops that lie in src/ops/ itself. */
+#include "base/numbers/count.h"
 #include "examples.h"
 
 /* ---- assign ---------------------------------------------------------------- */
@@ -34,7 +35,7 @@ struct tensor *cast_example(struct graph *graph, int variant, enum type type)
 struct tensor *constant_example(struct graph *graph, int variant, enum type type)
 {
     static const struct shape shapes[] = {{1, {7}}, {1, {1}}, {3, {3, 2, 37}}, {2, {1, 5}}};
-    if (variant >= (int)(sizeof(shapes) / sizeof(*shapes)))
+    if (variant >= COUNT(shapes))
         return NULL;
     struct constant_attributes attributes = {.type = type, .shape = shapes[variant]};
     int64_t count = shape_count(&attributes.shape);

@@ -1,4 +1,5 @@
 /* examples_products.c - examples of the ops of src/ops/products/. */
+#include "base/numbers/count.h"
 #include "examples.h"
 
 /* ---- batch_matmul ---------------------------------------------------------- */
@@ -30,7 +31,7 @@ static struct tensor *batch_matmul_example_of(struct graph *graph, int variant, 
         {2, 4, 3, 6, true, false, false, true, -1, 0},   {0, 30, 5, 40, false, false, false, true, 0, 0},
         {0, 31, 19, 35, true, false, true, false, 0, 0},
     };
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+    if (variant >= COUNT(cases))
         return NULL;
     struct batch_matmul_attributes attributes = {cases[variant].turn_a, cases[variant].turn_b, 0};
     if (op == &op_batch_matmul_sum)
@@ -101,7 +102,7 @@ struct tensor *matmul_example(struct graph *graph, int variant, enum type type)
         {257, 259, true, {false, ACTIVATION_NONE, 0}, 31}, /* heavy */
         {259, 257, false, {true, ACTIVATION_NONE, 0}, 27}, /* heavy */
     };
-    const int count = (int)(sizeof(cases) / sizeof(cases[0]));
+    const int count = COUNT(cases);
     if (variant >= count)
         return variant < count + 8 ? example_heads(graph, variant - count, type) : NULL;
     int64_t in = cases[variant].in, out = cases[variant].out;
@@ -117,7 +118,7 @@ struct tensor *matmul_weight_gradient_example(struct graph *graph, int variant, 
 {
     static const int64_t cases[][3] = {{5, 3},      {33, 1},     {17, 29},  {263, 257},
                                        {17, 29, 3}, {9, 35, 70}, {5, 1, 4}, {261, 257, 61}};
-    const int count = (int)(sizeof(cases) / sizeof(cases[0]));
+    const int count = COUNT(cases);
     if (variant >= count + 4)
         return NULL;
     if (variant >= count) { /* heads: a kernel of three axes, light and heavy */
@@ -177,7 +178,7 @@ static const struct conv_case conv_cases[] = {
 
 static const struct conv_case *case_of(const struct op *forward, int variant)
 {
-    for (size_t i = 0; i < sizeof(conv_cases) / sizeof(*conv_cases); i++)
+    for (size_t i = 0; i < COUNT(conv_cases); i++)
         if (conv_cases[i].forward == forward && variant-- == 0)
             return &conv_cases[i];
     return NULL;

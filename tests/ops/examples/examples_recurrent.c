@@ -1,6 +1,7 @@
 /* examples_recurrent.c - examples of the ops of src/ops/recurrent/. */
 #include "examples.h"
 
+#include "base/numbers/count.h"
 #include "ops/recurrent/recurrent_own.h"
 
 /* ---- lstm_step ------------------------------------------------------------- */
@@ -18,8 +19,6 @@ static const struct {
     {{2, {3, 33}}, false, true, RECURRENT_H, {RECURRENT_ELU, RECURRENT_SIGMOID}},
 };
 
-#define LSTM_STEP_CASES ((int)(sizeof(lstm_step_cases) / sizeof(lstm_step_cases[0])))
-
 static struct shape gates_row(int variant)
 {
     struct shape row = lstm_step_cases[variant].row;
@@ -29,7 +28,7 @@ static struct shape gates_row(int variant)
 
 struct tensor *lstm_step_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= LSTM_STEP_CASES)
+    if (variant >= COUNT(lstm_step_cases))
         return NULL;
     struct shape gates = gates_row(variant), state = lstm_step_cases[variant].row;
     struct tensor *inputs[LSTM_STEP_INPUTS] = {
@@ -45,7 +44,7 @@ struct tensor *lstm_step_example(struct graph *graph, int variant, enum type typ
 
 struct tensor *lstm_step_gradient_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= LSTM_STEP_CASES)
+    if (variant >= COUNT(lstm_step_cases))
         return NULL;
     struct shape gates = gates_row(variant), state = lstm_step_cases[variant].row;
     bool cell = lstm_step_cases[variant].of == RECURRENT_EXTRA;
@@ -84,8 +83,7 @@ static const struct recurrent_example recurrent_examples[] = {
 
 static const struct recurrent_example *recurrent_example(int variant)
 {
-    return variant < (int)(sizeof(recurrent_examples) / sizeof(recurrent_examples[0])) ? &recurrent_examples[variant]
-                                                                                       : NULL;
+    return variant < COUNT(recurrent_examples) ? &recurrent_examples[variant] : NULL;
 }
 
 static struct recurrent_attributes recurrent_example_attributes(const struct recurrent_example *e, int64_t kind)

@@ -1,6 +1,7 @@
 /* examples_reduce.c - examples of the ops of src/ops/reduce/. */
 #include "examples.h"
 
+#include "base/numbers/count.h"
 #include "ops/spread.h"
 
 /* ---- cumulative ------------------------------------------------------------ */
@@ -203,11 +204,9 @@ static const struct {
     {1 << 1 | 1 << 2 | 1 << 3, 0, 3, {4, 3, 5}},
 };
 
-#define REDUCTION_EXAMPLES (int)(sizeof(reduction_examples) / sizeof(reduction_examples[0]))
-
 static struct tensor *reduction_example_x(struct graph *graph, int variant, enum type type, const char *name)
 {
-    return variant < REDUCTION_EXAMPLES
+    return variant < COUNT(reduction_examples)
                ? example_input(graph, name, type, reduction_examples[variant].rank, reduction_examples[variant].row)
                : NULL;
 }
@@ -216,12 +215,12 @@ static struct tensor *reduction_example_x(struct graph *graph, int variant, enum
 static struct tensor *reduction_example_of(struct graph *graph, int variant, enum type type, const struct op *op,
                                            int choices, const char *name)
 {
-    int choice = variant / REDUCTION_EXAMPLES;
+    int choice = variant / COUNT(reduction_examples);
     if (choice >= choices)
         return NULL;
-    struct reduce_attributes attributes = {reduction_examples[variant % REDUCTION_EXAMPLES].axes,
-                                           reduction_examples[variant % REDUCTION_EXAMPLES].keep, choice};
-    struct tensor *x = reduction_example_x(graph, variant % REDUCTION_EXAMPLES, type, name);
+    struct reduce_attributes attributes = {reduction_examples[variant % COUNT(reduction_examples)].axes,
+                                           reduction_examples[variant % COUNT(reduction_examples)].keep, choice};
+    struct tensor *x = reduction_example_x(graph, variant % COUNT(reduction_examples), type, name);
     return graph_add(graph, op, &x, 1, &attributes, sizeof(attributes));
 }
 
@@ -229,7 +228,7 @@ static struct tensor *reduction_example_of(struct graph *graph, int variant, enu
 static struct tensor *reduction_gradient_example(struct graph *graph, int variant, enum type type, const struct op *op,
                                                  const char *name, const char *last)
 {
-    if (variant >= REDUCTION_EXAMPLES)
+    if (variant >= COUNT(reduction_examples))
         return NULL;
     struct reduce_attributes attributes = {reduction_examples[variant].axes, reduction_examples[variant].keep, 0};
     struct tensor *x = reduction_example_x(graph, variant, type, name);
@@ -247,7 +246,7 @@ struct tensor *reduce_sum_example(struct graph *graph, int variant, enum type ty
 
 struct tensor *reduce_spread_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= REDUCTION_EXAMPLES)
+    if (variant >= COUNT(reduction_examples))
         return NULL;
     struct reduce_spread_attributes attributes = {reduction_examples[variant].axes,
                                                   reduction_examples[variant].keep,
@@ -347,7 +346,7 @@ static struct tensor *example_side(struct graph *graph, const struct sum_to_case
 struct tensor *sum_to_example(struct graph *graph, int variant, enum type type)
 {
     struct sum_to_attributes attributes = {0};
-    if (variant >= (int)(sizeof(sum_to_examples) / sizeof(*sum_to_examples)))
+    if (variant >= COUNT(sum_to_examples))
         return NULL;
     const struct sum_to_case *c = &sum_to_examples[variant];
     struct tensor *x = example_side(graph, c, "x", type);

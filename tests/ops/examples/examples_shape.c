@@ -1,4 +1,5 @@
 /* examples_shape.c - examples of the ops of src/ops/shape/. */
+#include "base/numbers/count.h"
 #include "examples.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ struct tensor *transpose_example(struct graph *graph, int variant, enum type typ
         {{2, {35, 33}}, {0, 2, 1}},
         {{5, {2, 3, 2, 3, 2}}, {0, 5, 3, 4, 1, 2}},
     };
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+    if (variant >= COUNT(cases))
         return NULL;
     struct tensor *x = example_input(graph, "x", type, cases[variant].row.rank, cases[variant].row.dim);
     return transpose(graph, x, cases[variant].axes);
@@ -36,7 +37,7 @@ struct tensor *concatenate_example(struct graph *graph, int variant, enum type t
         {1, 2, {3, {0, 3, 2}}, {4, 2}}, {2, 4, {3, {2, 0, 1}}, {1, 2, 3, 4}},
         {1, 1, {1, {0}}, {6}},
     };
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+    if (variant >= COUNT(cases))
         return NULL;
     struct concatenate_attributes attributes = {cases[variant].axis};
     struct tensor *x[MOST_INPUTS];
@@ -61,8 +62,6 @@ static const struct {
     {TYPE_I16, "index:3", 1, {9}, 3, 64},
 };
 
-#define EMBEDDING_EXAMPLES (int)(sizeof(embedding_examples) / sizeof(embedding_examples[0]))
-
 static struct tensor *example_ids(struct graph *graph, int variant)
 {
     return example_input(graph, embedding_examples[variant].name, embedding_examples[variant].type,
@@ -71,7 +70,7 @@ static struct tensor *example_ids(struct graph *graph, int variant)
 
 struct tensor *embedding_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= EMBEDDING_EXAMPLES)
+    if (variant >= COUNT(embedding_examples))
         return NULL;
     struct shape shape = shape_2(embedding_examples[variant].rows, embedding_examples[variant].width);
     struct tensor *ids = example_ids(graph, variant);
@@ -80,7 +79,7 @@ struct tensor *embedding_example(struct graph *graph, int variant, enum type typ
 
 struct tensor *embedding_gradient_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= EMBEDDING_EXAMPLES)
+    if (variant >= COUNT(embedding_examples))
         return NULL;
     struct embedding_gradient_attributes attributes = {embedding_examples[variant].rows};
     int64_t row[3] = {embedding_examples[variant].row[0], embedding_examples[variant].row[1]};
@@ -108,7 +107,7 @@ static const struct {
 
 struct tensor *gather_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= (int)(sizeof(gather_examples) / sizeof(gather_examples[0])))
+    if (variant >= COUNT(gather_examples))
         return NULL;
     struct tensor *x =
         example_input(graph, "x", type, gather_examples[variant].row.rank, gather_examples[variant].row.dim);
@@ -122,7 +121,7 @@ struct tensor *gather_example(struct graph *graph, int variant, enum type type)
 /* The values have the shape that the looked up ones have. */
 struct tensor *scatter_add_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= (int)(sizeof(gather_examples) / sizeof(gather_examples[0])))
+    if (variant >= COUNT(gather_examples))
         return NULL;
     struct scatter_attributes attributes = {gather_examples[variant].attributes, gather_examples[variant].extent};
     struct shape row = gather_examples[variant].row, index_row = gather_examples[variant].index_row;
@@ -224,7 +223,7 @@ struct tensor *one_hot_example(struct graph *graph, int variant, enum type type)
         {{4, ONE_HOT_COUNT}, {0, {0}}, TYPE_I16, "index:4"},
     };
     (void)type;
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+    if (variant >= COUNT(cases))
         return NULL;
     struct tensor *index =
         example_input(graph, cases[variant].name, cases[variant].type, cases[variant].row.rank, cases[variant].row.dim);
@@ -264,7 +263,7 @@ static struct tensor *remap_example(struct graph *graph, int variant, enum type 
 
 #define REMAP_CASES(...)                                                                                               \
     static const struct remap_case cases[] = {__VA_ARGS__};                                                            \
-    const int count = (int)(sizeof(cases) / sizeof(cases[0]))
+    const int count = COUNT(cases)
 
 struct tensor *slice_example(struct graph *graph, int variant, enum type type)
 {

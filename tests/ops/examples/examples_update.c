@@ -1,4 +1,5 @@
 /* examples_update.c - examples of the ops of src/ops/update/. */
+#include "base/numbers/count.h"
 #include "examples.h"
 
 /* ---- regularize ------------------------------------------------------------ */
@@ -37,7 +38,7 @@ struct tensor *constrain_example(struct graph *graph, int variant, enum type typ
         {CONSTRAINT_UNIT_NORM, 0, 0, 0, 7, 5, 1},   {CONSTRAINT_MIN_MAX_NORM, 0.5, 1, 0.75, 1, 7, 5},
         {CONSTRAINT_MAX_NORM, 0, 0.5, 0, 1, 35, 1},
     };
-    if (variant >= (int)(sizeof(cases) / sizeof(cases[0])))
+    if (variant >= COUNT(cases))
         return NULL;
     struct tensor *w = graph_weight(graph, "w", type, shape_2(7, 5), true);
     return graph_add(graph, &op_constrain, &w, 1, &cases[variant], sizeof(cases[variant]));
@@ -120,12 +121,10 @@ struct tensor *adafactor_example(struct graph *graph, int variant, enum type typ
 
 static const struct shape factored_shapes[] = {{2, {7, 5}}, {2, {1, 1}}, {4, {3, 2, 4, 9}}, {3, {2, 3, 1}}};
 
-#define FACTORED (int)(sizeof(factored_shapes) / sizeof(factored_shapes[0]))
-
 static struct tensor *means_example(struct graph *graph, const struct op *op, int variant, enum type type)
 {
     struct update_attributes attributes = {.epsilon = 1e-3};
-    if (variant >= FACTORED)
+    if (variant >= COUNT(factored_shapes))
         return NULL;
     struct tensor *g = graph_state(graph, "g", type, factored_shapes[variant]);
     return graph_add(graph, op, &g, 1, &attributes, sizeof(attributes));
@@ -154,7 +153,7 @@ struct tensor *adafactor_average_example(struct graph *graph, int variant, enum 
 
 struct tensor *adafactor_factored_example(struct graph *graph, int variant, enum type type)
 {
-    if (variant >= FACTORED)
+    if (variant >= COUNT(factored_shapes))
         return NULL;
     struct shape shape = factored_shapes[variant], rows = shape, columns = shape;
     rows.rank--;

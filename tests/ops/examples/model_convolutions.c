@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/numbers/count.h"
 #include "examples.h"
 
 #define BATCH 32
@@ -64,7 +65,7 @@ const struct model_convolution model_convolutions[] = {
     {"sequence", 1024, 256, 256, 7, 1, 3, 3, true, false, 1},
     {"volume", 24, 32, 64, 3, 1, 1, 1, false, false, 3},
 };
-const int model_convolutions_count = (int)(sizeof model_convolutions / sizeof *model_convolutions);
+const int model_convolutions_count = COUNT(model_convolutions);
 
 static const struct op *op_of(const struct model_convolution *c, enum conv_role role)
 {

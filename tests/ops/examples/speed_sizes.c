@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "model_convolutions.h"
 
 /* Dense layers: y[N, T, out] = x[N, T, in] . w; T 0: there is no such axis. */
@@ -15,7 +16,6 @@ static const struct {
     {"gpt2", 1, 1024, 3072, 768},    {"mlp", 10000, 0, 100, 64},  {"cnn", 32, 0, 12544, 128},
     {"resnet50", 32, 0, 2048, 1000},
 };
-#define PRODUCTS (int)(sizeof products / sizeof *products)
 
 /* Of GPT-2 124M; a vocabulary of the common length would take 150 MB alone. */
 enum { TOKENS = 1024, HEADS = 12, DEPTH = 64, WIDTH = 768, CLASSES = 8192 };
@@ -38,10 +38,10 @@ static void say(struct speed *line, struct graph *graph, int number, const char 
 /* All of them forward, then all of them backward to the data. */
 static struct tensor *matmul_speed(struct graph *graph, struct speed *line, int variant, enum type type)
 {
-    if (variant >= 2 * PRODUCTS)
+    if (variant >= 2 * COUNT(products))
         return NULL;
-    bool back = variant >= PRODUCTS;
-    int number = variant % PRODUCTS;
+    bool back = variant >= COUNT(products);
+    int number = variant % COUNT(products);
     int64_t in = products[number].in, out = products[number].out;
     struct matmul_attributes attributes = {.transposed = back};
     say(line, graph, number, back ? "data" : "dense");
@@ -52,7 +52,7 @@ static struct tensor *matmul_speed(struct graph *graph, struct speed *line, int 
 
 static struct tensor *matmul_weight_gradient_speed(struct graph *graph, struct speed *line, int variant, enum type type)
 {
-    if (variant >= PRODUCTS)
+    if (variant >= COUNT(products))
         return NULL;
     say(line, graph, variant, "weights");
     struct tensor *x = rows(graph, "x", type, variant, products[variant].in);
@@ -153,7 +153,7 @@ static struct tensor *spectral_sums_speed(struct graph *graph, struct speed *lin
         const char *name;
         struct shape shape;
     } sizes[] = {{"discriminator 3x3 256 -> 256", {4, {3, 3, 256, 256}}}, {"dense 4096 -> 1024", {2, {4096, 1024}}}};
-    if (variant >= (int)(sizeof(sizes) / sizeof(sizes[0])))
+    if (variant >= COUNT(sizes))
         return NULL;
     graph->batch = 1;
     snprintf(line->name, sizeof line->name, "%s", sizes[variant].name);
@@ -226,7 +226,7 @@ static const struct given {
 
 static const struct given *given_of(const struct op *op)
 {
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    for (size_t i = 0; i < COUNT(table); i++)
         if (table[i].op == op)
             return &table[i];
     return NULL;

@@ -1,6 +1,7 @@
 /* test_stage_interleave.c - a data set for each element: flat_map, and interleave in the order that tf.data printed. */
 #include "stream_text.h"
 
+#include "base/numbers/count.h"
 #include "formats/files/interleave_order.h"
 
 struct turn_case {
@@ -32,7 +33,7 @@ static void order_is_tf_datas(void **state)
 {
     static struct paper paper;
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const struct turn_case *turn = &cases[i];
         struct interleave_order order;
         int64_t open[8], at[8] = {0}, file[8] = {0}, opens, place;
@@ -97,7 +98,7 @@ static struct dataset *flat(struct budget *budget)
 static void interleaves(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         now = &cases[i];
         expect_elements(interleaved, now->order, now->count);
     }
@@ -117,7 +118,7 @@ static struct dataset *flat_ragged(struct budget *budget)
 {
     struct interleave_options options = options_now();
     options.make = make_ragged;
-    options.room_bytes = 512;
+    options.value_bytes = 512;
     options.spec = (struct spec){.column_count = 2,
                                  .column = {{"x", TYPE_I32, {1, {-1}}, 0, 0}, {"s", TYPE_STRING, {0, {0}}, 0, 0}}};
     return dataset_flat_map(numbers(budget, 0, 2), &options);

@@ -1,6 +1,7 @@
 /* test_stage_select.c - shard, filter, take_while, enumerate, unique, ignore_errors, assert_cardinality. */
 #include "stage_checks.h"
 
+#include "base/numbers/count.h"
 #include "pipeline/core/chunk.h"
 
 /* The numbers of a list, as column "i". */
@@ -81,7 +82,7 @@ static void anywhere_and_at_their_cost(void **state)
     };
     struct budget *budget = open_budget();
     (void)state;
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    for (size_t i = 0; i < COUNT(texts); i++)
         for (int indexed = i == 0; indexed < 2; indexed++) { /* texts cannot be batched as a stream of cells */
             struct dataset *dataset = i == 0 ? streamed(counting(budget, 80))
                                              : texts_open(budget, indexed ? &texts_indexed : &texts_stream, 80, -1);
@@ -196,7 +197,7 @@ static void cardinality_and_spec(void **state)
         {"[ignore_errors, assert_cardinality: 90]", 90, 3},
         {"[shuffle: 9]", 100, 3},
     };
-    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+    for (size_t i = 0; i < COUNT(facts); i++) {
         struct dataset *dataset = staged(counting(budget, 100), budget, facts[i].text);
         assert_int_equal(dataset_cardinality(dataset), facts[i].cardinality);
         assert_int_equal(dataset_spec(dataset)->column_count, facts[i].columns);

@@ -125,7 +125,7 @@ static void too_large_is_an_error(void **state)
     plim_error error = {0};
     (void)state;
     struct dataset *texts = texts_open(budget, &texts_indexed, 100, -1);
-    dataset_set_room(texts, 64);
+    dataset_set_value_bytes(texts, 64);
     struct dataset *dataset = buffered(texts, 10, SEED);
     assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(1), SEED, 0, 0, &error), PLIM_OK);
     plim_status status = PLIM_OK;

@@ -357,7 +357,7 @@ static void large_records(void **state)
     run_close(&runner);
     dataset_unref(dataset);
     dataset = commanded(budget);
-    dataset_set_room(dataset, 100000);
+    dataset_set_value_bytes(dataset, 100000);
     run_open(&runner, dataset, budget, 4);
     assert_int_equal(stream_rewind(runner.stream, 5, NULL), PLIM_OK);
     assert_int_equal(stream_pull(runner.stream, &runner.chunk, 4, &error), PLIM_OVER_BUDGET);

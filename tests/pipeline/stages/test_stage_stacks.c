@@ -2,6 +2,7 @@
    bucket_by_sequence_length, group_by_window. The lists are those that tf.data printed for the same calls. */
 #include "stream_text.h"
 
+#include "base/numbers/count.h"
 #include "pipeline/stages/keep/store.h"
 
 static const int lengths[] = {1, 3, 0, 2, 4};
@@ -247,7 +248,7 @@ static void windows(void **state)
     static struct paper paper;
     struct runner runner;
     (void)state;
-    for (size_t i = 0; i < sizeof window_cases / sizeof *window_cases; i++) {
+    for (size_t i = 0; i < COUNT(window_cases); i++) {
         window_now = &window_cases[i];
         expect_elements(windowed, window_now->windows, window_now->count);
     }
@@ -367,7 +368,7 @@ static void groups(void **state)
     expect_elements(grouped, "[[1, 6, 8], [2, 5, 9], [3, 4, 10], [0, 7, 14], [11, 17, 18], [12, 16, 19], [13, 15]]", 7);
     expect_elements(grouped_in_batches,
                     "[[0, 3], [6, 9], [1, 4], [7, 10], [2, 5], [8, 11], [14, 17], [13, 16], [19], [12, 15], [18]]", 11);
-    struct group_by_window_options options = {.column = "y", .window_size = 3, .room_bytes = 4096};
+    struct group_by_window_options options = {.column = "y", .window_size = 3, .value_bytes = 4096};
     struct dataset *dataset = dataset_group_by_window(counting(budget, 400), &options);
     run_open(&runner, dataset, budget, 1);
     int64_t samples = 0;
@@ -385,7 +386,7 @@ static void groups(void **state)
     assert_int_equal(samples, 400);
     run_close(&runner);
     dataset_unref(dataset);
-    options = (struct group_by_window_options){.key = minus_modulo_three, .window_size = 50, .room_bytes = 128};
+    options = (struct group_by_window_options){.key = minus_modulo_three, .window_size = 50, .value_bytes = 128};
     dataset = dataset_group_by_window(numbers(budget, 0, 1000), &options);
     run_open(&runner, dataset, budget, 1);
     assert_int_equal(stream_rewind(runner.stream, 0, NULL), PLIM_OK);

@@ -81,7 +81,7 @@ static void time_goes_to_who_takes_it(void **unused)
         struct budget *budget;
         struct iterator *iterator;
         struct batch *batch;
-        struct scratch scratch = {0};
+        struct scratch_disk scratch = {0};
         char name[96];
         const struct grant grant = {.slots = 2, .workers = 1, .timed = timed};
         assert_int_equal(budget_make(&budget, BUDGET_UNLIMITED, NULL), PLIM_OK);

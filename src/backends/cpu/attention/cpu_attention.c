@@ -26,25 +26,19 @@ static size_t room_bytes(const struct attention_sizes *z)
     return (sizeof(struct forward_room) + 63) / 64 * 64 + (keys + values) * sizeof(float);
 }
 
-struct forward_head {
-    struct attention_head h;
-    const float *q, *k, *v;
-    float *out, *logsum;
-    struct forward_room *room;
-};
-
 static void pack_keys(const struct forward_head *f)
 {
     const struct attention_sizes *z = &f->h.z;
+    const struct forward_room *room = f->room;
     struct gemm g = {.n = z->keys, .k = z->depth, .b = f->k, .b_step = 1, .b_column = z->groups * z->depth};
-    VARIANT(gemm_pack_b)(f->room->keys, &g, 0, 1);
+    VARIANT(gemm_pack_b)(room->keys, &g, 0, 1);
     for (int64_t key = 0; key < z->keys; key += KEY_BLOCK) {
         g = (struct gemm){.n = z->value_depth,
-                          .k = smaller_of(z->keys - key, KEY_BLOCK),
-                          .b = f->v + key * z->groups * z->value_depth,
+                          .k = min_i64(z->keys - key, KEY_BLOCK),
+                          .b = (const float *)f->v + key * z->groups * z->value_depth,
                           .b_step = z->groups * z->value_depth,
                           .b_column = 1};
-        VARIANT(gemm_pack_b)(f->room->values + (size_t)key * padded_depth(z->value_depth), &g, 0, 1);
+        VARIANT(gemm_pack_b)(room->values + (size_t)key * padded_depth(z->value_depth), &g, 0, 1);
     }
 }
 
@@ -52,30 +46,32 @@ static void pack_keys(const struct forward_head *f)
 static void meet(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width)
 {
     const struct attention_sizes *z = &f->h.z;
+    struct forward_room *room = f->room;
+    float *out = (float *)f->out + query * z->heads * z->value_depth;
     struct gemm scores = {.m = rows,
                           .n = width,
                           .k = z->depth,
-                          .a = f->q + query * z->heads * z->depth,
+                          .a = (const float *)f->q + query * z->heads * z->depth,
                           .a_row = z->heads * z->depth,
                           .a_step = 1,
                           .a_in_place = true,
-                          .b_packed = f->room->keys + key * z->depth,
-                          .c = f->room->scores,
+                          .b_packed = room->keys + key * z->depth,
+                          .c = room->scores,
                           .c_row = SCORE_ROW};
     VARIANT(gemm_packed)(&scores);
     for (int64_t row = 0; row < rows; row++)
-        soften(f->room->scores + row * SCORE_ROW, f->out + (query + row) * z->heads * z->value_depth,
-               f->room->met + row, f->room->keep, &f->h, query + row, key, width);
+        soften(room->scores + row * SCORE_ROW, out + row * z->heads * z->value_depth, room->met + row, room->keep,
+               &f->h, query + row, key, width);
     struct gemm sums = {.m = rows,
                         .n = z->value_depth,
                         .k = width,
-                        .a = f->room->scores,
+                        .a = room->scores,
                         .a_row = SCORE_ROW,
                         .a_step = 1,
                         .a_in_place = true,
-                        .b_packed = f->room->values + (size_t)key * padded_depth(z->value_depth),
-                        .packed_steps = smaller_of(z->keys - key, KEY_BLOCK),
-                        .c = f->out + query * z->heads * z->value_depth,
+                        .b_packed = room->values + (size_t)key * padded_depth(z->value_depth),
+                        .packed_steps = min_i64(z->keys - key, KEY_BLOCK),
+                        .c = out,
                         .c_row = z->heads * z->value_depth,
                         .add = key > 0};
     VARIANT(gemm_packed)(&sums);
@@ -85,47 +81,32 @@ static void meet(const struct forward_head *f, int64_t query, int64_t rows, int6
 static void finish(const struct forward_head *f, int64_t query, int64_t rows)
 {
     const struct attention_sizes *z = &f->h.z;
+    const struct met *met = ((const struct forward_room *)f->room)->met;
     for (int64_t row = 0; row < rows; row++) {
-        float *out = f->out + (query + row) * z->heads * z->value_depth, scale = 1 / f->room->met[row].sum;
+        float *out = (float *)f->out + (query + row) * z->heads * z->value_depth, scale = 1 / met[row].sum;
         INDEPENDENT
         for (int64_t i = 0; i < z->value_depth; i++)
             out[i] *= scale;
-        f->logsum[query + row] = f->room->met[row].most + log_of(f->room->met[row].sum);
+        f->logsum[query + row] = met[row].most + log_of(met[row].sum);
     }
 }
 
 static void run_attention(const struct kernel *kernel, const struct call *call)
 {
+    static const struct forward_steps steps = {QUERY_BLOCK, sizeof(float), pack_keys, meet, finish};
     const struct attention_sizes z = attention_sizes(call->node);
-    struct attention_span span = attention_span_of(kernel, call, z.heads);
     struct forward_room *room = call->scratch;
     room->keys = (float *)((char *)call->scratch + (sizeof *room + 63) / 64 * 64);
     room->values = room->keys + gemm_b_floats(z.depth, z.keys);
-    for (int64_t i = span.first; i < span.end; i++) {
-        int64_t n = i / z.heads, head = i % z.heads;
-        const struct attention_places at = attention_places_of(&z, n, head);
-        const struct forward_head f = {
-            .h = attention_head_of(call, span.base, n, head),
-            .q = (const float *)call->input[0] + at.q,
-            .k = (const float *)call->input[1] + at.k,
-            .v = (const float *)call->input[2] + at.v,
-            .out = (float *)call->output[0] + at.out,
-            .logsum = (float *)call->output[1] + at.logsum,
-            .room = room,
-        };
-        if (i == span.first || head % (z.heads / z.groups) == 0)
-            pack_keys(&f);
-        walk_forward(&f, &f.h, QUERY_BLOCK, room->met, meet, finish);
-    }
+    run_forward_heads(kernel, call, &steps, room, room->met);
 }
 
 MAKER(make_attention)
 {
-    (void)entry, (void)error;
-    if (!attention_takes(request->node))
-        return PLIM_OK;
-    const struct attention_sizes z = attention_sizes(request->node);
+    if (!attention_takes(node))
+        return false;
+    const struct attention_sizes z = attention_sizes(node);
     out->kernel.scratch_bytes = room_bytes(&z);
     out->kernel.run = run_attention;
-    return PLIM_OK;
+    return true;
 }

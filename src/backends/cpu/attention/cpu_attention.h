@@ -10,6 +10,7 @@
 #include "backends/cpu/cpu_philox.h"
 #include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/gemm/gemm.h"
+#include "base/numbers/minmax.h"
 #include "ops/ops.h"
 
 #define KEY_BLOCK   224 /* whole panels, whole tiles */
@@ -17,11 +18,6 @@
 #define KEY_GRAIN   32 /* whole panels of gemm_packed in any instruction set, whole tiles */
 #define LEAST_SCORE (-3.0e38f)
 #define MOST_DEPTH  GEMM_MOST_STEPS /* one block of steps: panels of keys lie one behind another */
-
-INLINE int64_t smaller_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* What a call has for one sample and head. */
 struct attention_head {
@@ -64,16 +60,16 @@ INLINE int64_t seen_keys(const struct attention_head *h, int64_t t, int64_t key,
 {
     if (!h->causal)
         return width;
-    return t < key ? 0 : smaller_of(t - key + 1, width);
+    return t < key ? 0 : min_i64(t - key + 1, width);
 }
 
 /* Keys that any of queries query..query + rows sees, of those from key on: whole panels of what is packed, for others
    lie behind them. */
 INLINE int64_t met_keys(const struct attention_head *h, int64_t query, int64_t rows, int64_t key)
 {
-    int64_t width = smaller_of(h->z.keys - key, KEY_BLOCK),
+    int64_t width = min_i64(h->z.keys - key, KEY_BLOCK),
             seen = (query + rows - key + KEY_GRAIN - 1) / KEY_GRAIN * KEY_GRAIN;
-    return h->causal ? smaller_of(seen, width) : width;
+    return h->causal ? min_i64(seen, width) : width;
 }
 
 /* x: products of query t with keys key..key + count -> scores. What is left to do with them: a scale to multiply by. */
@@ -128,7 +124,7 @@ INLINE void draw_kept(float *keep, const struct attention_head *h, int64_t t, in
     uint32_t bits[NOISE_CHUNK];
     int64_t first = t * h->z.noise_row + key, end = first + count;
     for (int64_t at = first; at < end;) {
-        int64_t chunk = at / NOISE_CHUNK, to = smaller_of((chunk + 1) * NOISE_CHUNK, end);
+        int64_t chunk = at / NOISE_CHUNK, to = min_i64((chunk + 1) * NOISE_CHUNK, end);
         philox_chunk(bits, h->seed, h->step, h->number, chunk);
         const uint32_t *from = bits - chunk * NOISE_CHUNK;
         for (; at < to; at++)
@@ -170,25 +166,6 @@ INLINE void soften(float *x, float *out, struct met *met, float *keep, const str
     }
 }
 
-struct forward_head; /* of each kernel its own */
-/* Queries query..query + rows: against keys key..key + width; when they have met all that they see. */
-typedef void forward_meet(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width);
-typedef void forward_finish(const struct forward_head *f, int64_t query, int64_t rows);
-
-/* Blocks of `block` queries, one after another. met: of each query of a block. */
-INLINE void walk_forward(const struct forward_head *f, const struct attention_head *h, int64_t block, struct met *met,
-                         forward_meet *meet, forward_finish *finish)
-{
-    for (int64_t query = 0; query < h->z.queries; query += block) {
-        int64_t rows = smaller_of(h->z.queries - query, block);
-        for (int64_t row = 0; row < rows; row++)
-            met[row].most = LEAST_SCORE;
-        for (int64_t key = 0; key < h->z.keys && !(h->causal && key >= query + rows); key += KEY_BLOCK)
-            meet(f, query, rows, key, met_keys(h, query, rows, key));
-        finish(f, query, rows);
-    }
-}
-
 /* Where a head's elements begin in q, k, v, out (and their gradients), logsumexp. */
 struct attention_places {
     int64_t q, k, v, out, logsum;
@@ -214,7 +191,7 @@ INLINE struct attention_span attention_span_of(const struct kernel *kernel, cons
 {
     if (cpu_kernel_of(kernel)->by_sample)
         return (struct attention_span){0, cpu_rows(kernel, call) * rows, call->begin};
-    return (struct attention_span){call->begin, smaller_of(call->end, call->count * rows), 0};
+    return (struct attention_span){call->begin, min_i64(call->end, call->count * rows), 0};
 }
 
 /* ds = p * scale * (ds * keep - mean), p = p * keep, where p = exp(p * by - logsum); keep: NULL is 1. */
@@ -223,7 +200,7 @@ INLINE void differ(float *p, float *ds, const float *keep, int64_t count, const 
     const vector by = vector_all(constants[0]), logsum = vector_all(constants[1]);
     const vector scale = vector_all(constants[2]), mean = vector_all(constants[3]);
     for (int64_t i = 0; i < count; i += LANES) {
-        int part = (int)smaller_of(count - i, LANES);
+        int part = (int)min_i64(count - i, LANES);
         bool whole = part == LANES;
         vector x = whole ? vector_load(p + i) : vector_load_part(p + i, part);
         vector dp = whole ? vector_load(ds + i) : vector_load_part(ds + i, part);
@@ -268,6 +245,11 @@ INLINE void differ_scores(float *p, float *ds, float *keep, const struct attenti
         ds[i] = mask[i] ? ds[i] : 0;
 }
 
+INLINE bool attention_is_empty(const struct attention_sizes *z)
+{
+    return z->queries < 1 || z->keys < 1 || z->depth < 1 || z->value_depth < 1;
+}
+
 /* All f32 but mask and iteration, and depths that one block of steps holds. */
 INLINE bool attention_takes(const struct node *node)
 {
@@ -275,8 +257,110 @@ INLINE bool attention_takes(const struct node *node)
     for (int i = 0; i < node->input_count; i++)
         if (i != 3 && i != 4 && node->input[i]->type != TYPE_F32)
             return false;
-    return z.depth <= MOST_DEPTH && z.value_depth <= MOST_DEPTH && z.queries > 0 && z.keys > 0 && z.depth > 0 &&
-           z.value_depth > 0;
+    return z.depth <= MOST_DEPTH && z.value_depth <= MOST_DEPTH && !attention_is_empty(&z);
+}
+
+/* ---- forward: a call's heads, one after another ------------------------------ */
+
+/* q, k, v and out: f32 or bf16, as the kernel has them. */
+struct forward_head {
+    struct attention_head h;
+    const void *q, *k, *v;
+    void *out;
+    float *logsum;
+    void *room; /* the kernel's own struct */
+};
+
+/* How a kernel does a head, in blocks of `block` queries. */
+struct forward_steps {
+    int64_t block, element; /* element: bytes of one of q, k, v and out */
+    void (*pack_keys)(const struct forward_head *f);
+    /* Queries query..query + rows: against keys key..key + width; when they have met all that they see. */
+    void (*meet)(const struct forward_head *f, int64_t query, int64_t rows, int64_t key, int64_t width);
+    void (*finish)(const struct forward_head *f, int64_t query, int64_t rows);
+};
+
+/* met: of each query of a block. */
+INLINE void run_forward_head(const struct forward_head *f, const struct forward_steps *steps, struct met *met)
+{
+    const struct attention_head *h = &f->h;
+    for (int64_t query = 0; query < h->z.queries; query += steps->block) {
+        int64_t rows = min_i64(h->z.queries - query, steps->block);
+        for (int64_t row = 0; row < rows; row++)
+            met[row].most = LEAST_SCORE;
+        for (int64_t key = 0; key < h->z.keys && !(h->causal && key >= query + rows); key += KEY_BLOCK)
+            steps->meet(f, query, rows, key, met_keys(h, query, rows, key));
+        steps->finish(f, query, rows);
+    }
+}
+
+INLINE void run_forward_heads(const struct kernel *kernel, const struct call *call, const struct forward_steps *steps,
+                              void *room, struct met *met)
+{
+    const struct attention_sizes z = attention_sizes(call->node);
+    struct attention_span span = attention_span_of(kernel, call, z.heads);
+    for (int64_t i = span.first; i < span.end; i++) {
+        int64_t n = i / z.heads, head = i % z.heads, bytes = steps->element;
+        const struct attention_places at = attention_places_of(&z, n, head);
+        const struct forward_head f = {
+            .h = attention_head_of(call, span.base, n, head),
+            .q = (const char *)call->input[0] + at.q * bytes,
+            .k = (const char *)call->input[1] + at.k * bytes,
+            .v = (const char *)call->input[2] + at.v * bytes,
+            .out = (char *)call->output[0] + at.out * bytes,
+            .logsum = (float *)call->output[1] + at.logsum,
+            .room = room,
+        };
+        if (i == span.first || head % (z.heads / z.groups) == 0)
+            steps->pack_keys(&f);
+        run_forward_head(&f, steps, met);
+    }
+}
+
+/* ---- backward ---------------------------------------------------------------- */
+
+/* Inputs behind q, k, v, mask and iteration. */
+enum { OUT = 5, LOGSUM, DOUT };
+
+struct backward_head {
+    struct attention_head h;
+    const void *q, *k, *v, *out, *dout;
+    const float *logsum;
+    void *dq, *dk, *dv;
+    void *room;       /* the kernel's own struct */
+    bool first, last; /* of its group */
+};
+
+/* Group by group; element: bytes of one of the operands. */
+INLINE void run_backward_heads(const struct kernel *kernel, const struct call *call, int64_t element, void *room,
+                               void (*pack_group)(const struct backward_head *b),
+                               void (*run_head)(const struct backward_head *b))
+{
+    const struct attention_sizes z = attention_sizes(call->node);
+    struct attention_span span = attention_span_of(kernel, call, z.groups);
+    int64_t share = z.heads / z.groups;
+    for (int64_t i = span.first * share; i < span.end * share; i++) {
+        int64_t n = i / z.heads, head = i % z.heads;
+        const struct attention_places at = attention_places_of(&z, n, head);
+        const struct backward_head b = {
+            .h = attention_head_of(call, span.base, n, head),
+            .q = (const char *)call->input[0] + at.q * element,
+            .k = (const char *)call->input[1] + at.k * element,
+            .v = (const char *)call->input[2] + at.v * element,
+            .out = (const char *)call->input[OUT] + at.out * element,
+            .dout = (const char *)call->input[DOUT] + at.out * element,
+            .logsum = (const float *)call->input[LOGSUM] + at.logsum,
+            .dq = (char *)call->output[0] + at.q * element,
+            .dk = (char *)call->output[1] + at.k * element,
+            .dv = (char *)call->output[2] + at.v * element,
+            .room = room,
+            .first = head % share == 0,
+            .last = head % share == share - 1,
+        };
+        if (b.first)
+            pack_group(&b);
+        run_head(&b);
+    }
 }
 
 #endif

@@ -9,9 +9,6 @@
 
 #define QUERY_BLOCK (8 * GEMM_TALL)
 
-/* Inputs behind q, k, v, mask and iteration. */
-enum { OUT = 5, LOGSUM, DOUT };
-
 struct backward_room {
     float *keys_right, *values_right;  /* panels of k^T [d, S] and v^T [e, S] */
     float *keys, *queries, *gradients; /* panels of blocks of k, q and dout as they are */
@@ -53,19 +50,11 @@ static struct backward_room *room_of(void *scratch, const struct attention_sizes
     return room;
 }
 
-struct backward_head {
-    struct attention_head h;
-    const float *q, *k, *v, *out, *logsum, *dout;
-    float *dq, *dk, *dv;
-    struct backward_room *room;
-    bool first; /* of its group */
-};
-
 /* x[rows, depth], rows `row` floats apart, as panels of blocks of `block` rows. */
 static void pack_blocks(float *to, const float *x, int64_t rows, int64_t row, int64_t depth, int64_t block)
 {
     for (int64_t i = 0; i < rows; i += block) {
-        struct gemm g = {.n = depth, .k = smaller_of(rows - i, block), .b = x + i * row, .b_step = row, .b_column = 1};
+        struct gemm g = {.n = depth, .k = min_i64(rows - i, block), .b = x + i * row, .b_step = row, .b_column = 1};
         VARIANT(gemm_pack_b)(to + i * padded_depth(depth), &g, 0, 1);
     }
 }
@@ -73,22 +62,25 @@ static void pack_blocks(float *to, const float *x, int64_t rows, int64_t row, in
 static void pack_group(const struct backward_head *b)
 {
     const struct attention_sizes *z = &b->h.z;
+    const struct backward_room *room = b->room;
     int64_t key_row = z->groups * z->depth, value_row = z->groups * z->value_depth;
     struct gemm g = {.n = z->keys, .k = z->depth, .b = b->k, .b_step = 1, .b_column = key_row};
-    VARIANT(gemm_pack_b)(b->room->keys_right, &g, 0, 1);
+    VARIANT(gemm_pack_b)(room->keys_right, &g, 0, 1);
     g = (struct gemm){.n = z->keys, .k = z->value_depth, .b = b->v, .b_step = 1, .b_column = value_row};
-    VARIANT(gemm_pack_b)(b->room->values_right, &g, 0, 1);
-    pack_blocks(b->room->keys, b->k, z->keys, key_row, z->depth, KEY_BLOCK);
+    VARIANT(gemm_pack_b)(room->values_right, &g, 0, 1);
+    pack_blocks(room->keys, b->k, z->keys, key_row, z->depth, KEY_BLOCK);
 }
 
 static void pack_head(const struct backward_head *b)
 {
     const struct attention_sizes *z = &b->h.z;
+    const struct backward_room *room = b->room;
+    const float *out = b->out, *dout = b->dout;
     int64_t row = z->heads * z->value_depth;
-    pack_blocks(b->room->queries, b->q, z->queries, z->heads * z->depth, z->depth, QUERY_BLOCK);
-    pack_blocks(b->room->gradients, b->dout, z->queries, row, z->value_depth, QUERY_BLOCK);
+    pack_blocks(room->queries, b->q, z->queries, z->heads * z->depth, z->depth, QUERY_BLOCK);
+    pack_blocks(room->gradients, dout, z->queries, row, z->value_depth, QUERY_BLOCK);
     for (int64_t t = 0; t < z->queries; t++)
-        b->room->mean[t] = row_dot(b->out + t * row, b->dout + t * row, z->value_depth);
+        room->mean[t] = row_dot(out + t * row, dout + t * row, z->value_depth);
 }
 
 /* c[m, n] (+)= a . packed, with A where it lies; sizes: m, n, k, and the steps of what is packed. */
@@ -117,19 +109,19 @@ static void meet(const struct backward_head *b, int64_t query, int64_t rows, int
     struct backward_room *room = b->room;
     int64_t d = z->depth, e = z->value_depth, q_row = z->heads * d, out_row = z->heads * e;
     int64_t k_row = z->groups * d, v_row = z->groups * e;
-    multiply(room->p, SCORE_ROW, b->q + query * q_row, q_row, 1, room->keys_right + key * d,
+    multiply(room->p, SCORE_ROW, (const float *)b->q + query * q_row, q_row, 1, room->keys_right + key * d,
              (int64_t[]){rows, width, d, d}, false);
-    multiply(room->ds, SCORE_ROW, b->dout + query * out_row, out_row, 1, room->values_right + key * e,
+    multiply(room->ds, SCORE_ROW, (const float *)b->dout + query * out_row, out_row, 1, room->values_right + key * e,
              (int64_t[]){rows, width, e, e}, false);
     for (int64_t row = 0; row < rows; row++)
         differ_scores(room->p + row * SCORE_ROW, room->ds + row * SCORE_ROW, room->keep, &b->h, query + row, key, width,
                       b->logsum[query + row], room->mean[query + row]);
-    multiply(b->dv + key * v_row, v_row, room->p, 1, SCORE_ROW, room->gradients + query * padded_depth(e),
+    multiply((float *)b->dv + key * v_row, v_row, room->p, 1, SCORE_ROW, room->gradients + query * padded_depth(e),
              (int64_t[]){width, e, rows, rows}, add);
-    multiply(b->dk + key * k_row, k_row, room->ds, 1, SCORE_ROW, room->queries + query * padded_depth(d),
+    multiply((float *)b->dk + key * k_row, k_row, room->ds, 1, SCORE_ROW, room->queries + query * padded_depth(d),
              (int64_t[]){width, d, rows, rows}, add);
-    multiply(b->dq + query * q_row, q_row, room->ds, SCORE_ROW, 1, room->keys + key * padded_depth(d),
-             (int64_t[]){rows, d, width, smaller_of(z->keys - key, KEY_BLOCK)}, key > 0);
+    multiply((float *)b->dq + query * q_row, q_row, room->ds, SCORE_ROW, 1, room->keys + key * padded_depth(d),
+             (int64_t[]){rows, d, width, min_i64(z->keys - key, KEY_BLOCK)}, key > 0);
 }
 
 static void clear_rows(float *x, int64_t rows, int64_t row, int64_t depth)
@@ -143,8 +135,8 @@ static void clear_keys(const struct backward_head *b, int64_t first, int64_t end
 {
     const struct attention_sizes *z = &b->h.z;
     int64_t k_row = z->groups * z->depth, v_row = z->groups * z->value_depth;
-    clear_rows(b->dk + first * k_row, end - first, k_row, z->depth);
-    clear_rows(b->dv + first * v_row, end - first, v_row, z->value_depth);
+    clear_rows((float *)b->dk + first * k_row, end - first, k_row, z->depth);
+    clear_rows((float *)b->dv + first * v_row, end - first, v_row, z->value_depth);
 }
 
 static void run_head(const struct backward_head *b)
@@ -152,10 +144,10 @@ static void run_head(const struct backward_head *b)
     const struct attention_sizes *z = &b->h.z;
     pack_head(b);
     for (int64_t key = 0; key < z->keys; key += KEY_BLOCK) {
-        int64_t end = key + smaller_of(z->keys - key, KEY_BLOCK);
+        int64_t end = key + min_i64(z->keys - key, KEY_BLOCK);
         bool met = !b->first;
         for (int64_t query = 0; query < z->queries; query += QUERY_BLOCK) {
-            int64_t rows = smaller_of(z->queries - query, QUERY_BLOCK);
+            int64_t rows = min_i64(z->queries - query, QUERY_BLOCK);
             if (b->h.causal && query + rows <= key)
                 continue;
             int64_t width = met_keys(&b->h, query, rows, key);
@@ -169,54 +161,22 @@ static void run_head(const struct backward_head *b)
     }
 }
 
-static struct backward_head head_of(const struct call *call, struct backward_room *room, int64_t base, int64_t n,
-                                    int64_t head)
-{
-    const struct attention_sizes z = attention_sizes(call->node);
-    const struct attention_places at = attention_places_of(&z, n, head);
-    int64_t share = z.heads / z.groups;
-    return (struct backward_head){
-        .h = attention_head_of(call, base, n, head),
-        .q = (const float *)call->input[0] + at.q,
-        .k = (const float *)call->input[1] + at.k,
-        .v = (const float *)call->input[2] + at.v,
-        .out = (const float *)call->input[OUT] + at.out,
-        .logsum = (const float *)call->input[LOGSUM] + at.logsum,
-        .dout = (const float *)call->input[DOUT] + at.out,
-        .dq = (float *)call->output[0] + at.q,
-        .dk = (float *)call->output[1] + at.k,
-        .dv = (float *)call->output[2] + at.v,
-        .room = room,
-        .first = head % share == 0,
-    };
-}
-
 static void run_attention_gradient(const struct kernel *kernel, const struct call *call)
 {
     const struct attention_sizes z = attention_sizes(call->node);
-    struct attention_span span = attention_span_of(kernel, call, z.groups);
-    struct backward_room *room = room_of(call->scratch, &z);
-    int64_t share = z.heads / z.groups;
-    for (int64_t i = span.first; i < span.end; i++)
-        for (int64_t head = i % z.groups * share, end = head + share; head < end; head++) {
-            const struct backward_head b = head_of(call, room, span.base, i / z.groups, head);
-            if (b.first)
-                pack_group(&b);
-            run_head(&b);
-        }
+    run_backward_heads(kernel, call, sizeof(float), room_of(call->scratch, &z), pack_group, run_head);
 }
 
 MAKER(make_attention_gradient)
 {
-    (void)entry, (void)error;
-    if (!attention_takes(request->node))
-        return PLIM_OK;
-    const struct attention_sizes z = attention_sizes(request->node);
+    if (!attention_takes(node))
+        return false;
+    const struct attention_sizes z = attention_sizes(node);
     int64_t floats[6], all = 0;
     array_floats(floats, &z);
     for (int i = 0; i < 6; i++)
         all += floats[i];
     out->kernel.scratch_bytes = HEAD_BYTES + (size_t)all * sizeof(float);
     out->kernel.run = run_attention_gradient;
-    return PLIM_OK;
+    return true;
 }

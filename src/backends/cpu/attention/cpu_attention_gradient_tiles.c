@@ -5,14 +5,12 @@
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_split.h"
 #include "backends/cpu/gemm/gemm_tiles.h"
+#include "base/numbers/count.h"
 
 #if LANES == 16
 
 #define QUERY_BLOCK 128
 #define PART        (QUERY_BLOCK * SCORE_ROW)
-
-/* Inputs behind q, k, v, mask and iteration. */
-enum { OUT = 5, LOGSUM, DOUT };
 
 /* Where a worker's arrays lie. */
 struct backward_room {
@@ -48,26 +46,17 @@ static size_t lay_room(struct backward_room *room, char *scratch, const struct a
     room->dk = tile_room_at(scratch, &at, (size_t)(z->keys * z->depth * 4));
     room->dv = tile_room_at(scratch, &at, (size_t)(z->keys * z->value_depth * 4));
     room->rows = tile_room_at(scratch, &at, (size_t)(2 * e * 4));
-    room->gemm = tile_room_at(scratch, &at,
-                              (size_t)(tile_room_bytes(TILE_BLOCK, tile_larger(KEY_BLOCK, tile_larger(d, e)), true)));
+    room->gemm =
+        tile_room_at(scratch, &at, (size_t)(tile_room_bytes(TILE_BLOCK, max_i64(KEY_BLOCK, max_i64(d, e)), true)));
     return at;
 }
-
-struct backward_head {
-    struct attention_head h;
-    const uint16_t *q, *k, *v, *out, *dout;
-    const float *logsum;
-    uint16_t *dq, *dk, *dv;
-    const struct backward_room *room;
-    bool first, last; /* of its group */
-};
 
 /* x[rows, depth], rows `row` elements apart, packed by blocks of `block` rows. */
 static void pack_blocks(uint16_t *to, const uint16_t *x, int64_t rows, int64_t row, int64_t depth, int64_t block)
 {
     for (int64_t i = 0; i < rows; i += block) {
         struct tile_gemm g = {
-            .n = depth, .k = smaller_of(rows - i, block), .b = x + i * row, .b_step = row, .b_column = 1};
+            .n = depth, .k = min_i64(rows - i, block), .b = x + i * row, .b_step = row, .b_column = 1};
         tile_pack_b(to + i * tile_padded(depth), &g);
     }
 }
@@ -75,27 +64,29 @@ static void pack_blocks(uint16_t *to, const uint16_t *x, int64_t rows, int64_t r
 static void pack_group(const struct backward_head *b)
 {
     const struct attention_sizes *z = &b->h.z;
+    const struct backward_room *room = b->room;
     int64_t key_row = z->groups * z->depth, value_row = z->groups * z->value_depth;
     struct tile_gemm g = {.n = z->keys, .k = z->depth, .b = b->k, .b_step = 1, .b_column = key_row};
-    tile_pack_b(b->room->keys_right, &g);
+    tile_pack_b(room->keys_right, &g);
     g = (struct tile_gemm){.n = z->keys, .k = z->value_depth, .b = b->v, .b_step = 1, .b_column = value_row};
-    tile_pack_b(b->room->values_right, &g);
-    pack_blocks(b->room->keys, b->k, z->keys, key_row, z->depth, KEY_BLOCK);
-    memset(b->room->dk, 0, (size_t)(z->keys * z->depth) * sizeof(float));
-    memset(b->room->dv, 0, (size_t)(z->keys * z->value_depth) * sizeof(float));
+    tile_pack_b(room->values_right, &g);
+    pack_blocks(room->keys, b->k, z->keys, key_row, z->depth, KEY_BLOCK);
+    memset(room->dk, 0, (size_t)(z->keys * z->depth) * sizeof(float));
+    memset(room->dv, 0, (size_t)(z->keys * z->value_depth) * sizeof(float));
 }
 
 static void pack_head(const struct backward_head *b)
 {
     const struct attention_sizes *z = &b->h.z;
+    const struct backward_room *room = b->room;
     int64_t e = z->value_depth, row = z->heads * e;
-    float *out = b->room->rows, *dout = out + tile_padded(e);
-    pack_blocks(b->room->queries, b->q, z->queries, z->heads * z->depth, z->depth, QUERY_BLOCK);
-    pack_blocks(b->room->gradients, b->dout, z->queries, row, e, QUERY_BLOCK);
+    float *out = room->rows, *dout = out + tile_padded(e);
+    pack_blocks(room->queries, b->q, z->queries, z->heads * z->depth, z->depth, QUERY_BLOCK);
+    pack_blocks(room->gradients, b->dout, z->queries, row, e, QUERY_BLOCK);
     for (int64_t t = 0; t < z->queries; t++) {
-        VARIANT(widen)(out, b->out + t * row, TYPE_BF16, e);
-        VARIANT(widen)(dout, b->dout + t * row, TYPE_BF16, e);
-        b->room->mean[t] = row_dot(out, dout, e);
+        VARIANT(widen)(out, (const uint16_t *)b->out + t * row, TYPE_BF16, e);
+        VARIANT(widen)(dout, (const uint16_t *)b->dout + t * row, TYPE_BF16, e);
+        room->mean[t] = row_dot(out, dout, e);
     }
 }
 
@@ -114,7 +105,7 @@ static void multiply(const struct backward_head *b, float *c, const uint16_t *pa
                           .c = c,
                           .c_row = sizes[1],
                           .c_wide = true,
-                          .room = b->room->gemm};
+                          .room = ((const struct backward_room *)b->room)->gemm};
     for (int part = 0; part < 2; part++) {
         g.a = parts + part * PART;
         g.add = add || part > 0;
@@ -136,7 +127,7 @@ static void products(const struct backward_head *b, float *to, const uint16_t *a
                                 .c = to,
                                 .c_row = SCORE_ROW,
                                 .c_wide = true,
-                                .room = b->room->gemm};
+                                .room = ((const struct backward_room *)b->room)->gemm};
     gemm_tiles(&g);
 }
 
@@ -145,8 +136,10 @@ static void meet(const struct backward_head *b, int64_t query, int64_t rows, int
     const struct attention_sizes *z = &b->h.z;
     const struct backward_room *room = b->room;
     int64_t d = z->depth, e = z->value_depth, packed_d = tile_padded(d), packed_e = tile_padded(e);
-    products(b, room->p, b->q + query * z->heads * d, d, room->keys_right + key * packed_d, rows, width);
-    products(b, room->ds, b->dout + query * z->heads * e, e, room->values_right + key * packed_e, rows, width);
+    products(b, room->p, (const uint16_t *)b->q + query * z->heads * d, d, room->keys_right + key * packed_d, rows,
+             width);
+    products(b, room->ds, (const uint16_t *)b->dout + query * z->heads * e, e, room->values_right + key * packed_e,
+             rows, width);
     for (int64_t row = 0; row < rows; row++) {
         int64_t at = row * SCORE_ROW;
         differ_scores(room->p + at, room->ds + at, room->keep, &b->h, query + row, key, width, b->logsum[query + row],
@@ -159,7 +152,7 @@ static void meet(const struct backward_head *b, int64_t query, int64_t rows, int
     multiply(b, room->dk + key * d, room->ds_parts, true, room->queries + query * packed_d,
              (int64_t[]){width, d, rows, rows}, true);
     multiply(b, room->dq + query * d, room->ds_parts, false, room->keys + key * packed_d,
-             (int64_t[]){rows, d, width, smaller_of(z->keys - key, KEY_BLOCK)}, key > 0);
+             (int64_t[]){rows, d, width, min_i64(z->keys - key, KEY_BLOCK)}, key > 0);
 }
 
 static void round_rows(uint16_t *to, int64_t row, const float *from, int64_t rows, int64_t depth)
@@ -171,84 +164,43 @@ static void round_rows(uint16_t *to, int64_t row, const float *from, int64_t row
 static void run_head(const struct backward_head *b)
 {
     const struct attention_sizes *z = &b->h.z;
+    const struct backward_room *room = b->room;
     pack_head(b);
     for (int64_t key = 0; key < z->keys; key += KEY_BLOCK)
         for (int64_t query = 0; query < z->queries; query += QUERY_BLOCK) {
-            int64_t rows = smaller_of(z->queries - query, QUERY_BLOCK);
+            int64_t rows = min_i64(z->queries - query, QUERY_BLOCK);
             if (!b->h.causal || query + rows > key)
                 meet(b, query, rows, key, met_keys(&b->h, query, rows, key));
         }
-    round_rows(b->dq, z->heads * z->depth, b->room->dq, z->queries, z->depth);
+    round_rows(b->dq, z->heads * z->depth, room->dq, z->queries, z->depth);
     if (!b->last)
         return;
-    round_rows(b->dk, z->groups * z->depth, b->room->dk, z->keys, z->depth);
-    round_rows(b->dv, z->groups * z->value_depth, b->room->dv, z->keys, z->value_depth);
-}
-
-static struct backward_head head_of(const struct call *call, const struct backward_room *room, int64_t base, int64_t n,
-                                    int64_t head)
-{
-    const struct attention_sizes z = attention_sizes(call->node);
-    const struct attention_places at = attention_places_of(&z, n, head);
-    int64_t share = z.heads / z.groups;
-    return (struct backward_head){
-        .h = attention_head_of(call, base, n, head),
-        .q = (const uint16_t *)call->input[0] + at.q,
-        .k = (const uint16_t *)call->input[1] + at.k,
-        .v = (const uint16_t *)call->input[2] + at.v,
-        .out = (const uint16_t *)call->input[OUT] + at.out,
-        .logsum = (const float *)call->input[LOGSUM] + at.logsum,
-        .dout = (const uint16_t *)call->input[DOUT] + at.out,
-        .dq = (uint16_t *)call->output[0] + at.q,
-        .dk = (uint16_t *)call->output[1] + at.k,
-        .dv = (uint16_t *)call->output[2] + at.v,
-        .room = room,
-        .first = head % share == 0,
-        .last = head % share == share - 1,
-    };
+    round_rows(b->dk, z->groups * z->depth, room->dk, z->keys, z->depth);
+    round_rows(b->dv, z->groups * z->value_depth, room->dv, z->keys, z->value_depth);
 }
 
 static void run_attention_gradient_tiles(const struct kernel *kernel, const struct call *call)
 {
     const struct attention_sizes z = attention_sizes(call->node);
-    struct attention_span span = attention_span_of(kernel, call, z.groups);
-    int64_t share = z.heads / z.groups;
     struct backward_room room;
     lay_room(&room, call->scratch, &z);
-    for (int64_t i = span.first; i < span.end; i++)
-        for (int64_t head = i % z.groups * share, end = head + share; head < end; head++) {
-            const struct backward_head b = head_of(call, &room, span.base, i / z.groups, head);
-            if (b.first)
-                pack_group(&b);
-            run_head(&b);
-        }
+    run_backward_heads(kernel, call, sizeof(uint16_t), &room, pack_group, run_head);
 }
 
 MAKER(make_attention_gradient_tiles)
 {
-    (void)entry, (void)error;
-    const struct node *node = request->node;
     const struct attention_sizes z = attention_sizes(node);
     static const int small[] = {0, 1, 2, OUT, DOUT};
-    bool fits =
-        node->input[LOGSUM]->type == TYPE_F32 && z.queries > 0 && z.keys > 0 && z.depth > 0 && z.value_depth > 0;
-    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+    bool fits = node->input[LOGSUM]->type == TYPE_F32 && !attention_is_empty(&z);
+    for (size_t i = 0; i < COUNT(small); i++)
         fits = fits && node->input[small[i]]->type == TYPE_BF16;
     if (!fits || !tiles_allowed())
-        return PLIM_OK;
+        return false;
     struct backward_room room;
     out->kernel.scratch_bytes = lay_room(&room, NULL, &z);
     out->kernel.implementation = tiles_name();
     out->kernel.run = run_attention_gradient_tiles;
-    return PLIM_OK;
-}
-
-#else
-
-MAKER(make_attention_gradient_tiles)
-{
-    (void)out, (void)entry, (void)request, (void)error;
-    return PLIM_OK;
+    return true;
 }
 
 #endif

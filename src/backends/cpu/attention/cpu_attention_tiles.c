@@ -45,26 +45,19 @@ static struct forward_room *room_of(void *scratch, const struct attention_sizes 
     return room;
 }
 
-struct forward_head {
-    struct attention_head h;
-    const uint16_t *q, *k, *v;
-    uint16_t *out;
-    float *logsum;
-    struct forward_room *room;
-};
-
 static void pack_keys(const struct forward_head *f)
 {
     const struct attention_sizes *z = &f->h.z;
+    const struct forward_room *room = f->room;
     struct tile_gemm g = {.n = z->keys, .k = z->depth, .b = f->k, .b_step = 1, .b_column = z->groups * z->depth};
-    tile_pack_b(f->room->keys, &g);
+    tile_pack_b(room->keys, &g);
     for (int64_t key = 0; key < z->keys; key += KEY_BLOCK) {
         g = (struct tile_gemm){.n = z->value_depth,
-                               .k = smaller_of(z->keys - key, KEY_BLOCK),
-                               .b = f->v + key * z->groups * z->value_depth,
+                               .k = min_i64(z->keys - key, KEY_BLOCK),
+                               .b = (const uint16_t *)f->v + key * z->groups * z->value_depth,
                                .b_step = z->groups * z->value_depth,
                                .b_column = 1};
-        tile_pack_b(f->room->values + key * tile_padded(z->value_depth), &g);
+        tile_pack_b(room->values + key * tile_padded(z->value_depth), &g);
     }
 }
 
@@ -76,7 +69,7 @@ static void meet(const struct forward_head *f, int64_t query, int64_t rows, int6
     struct tile_gemm g = {.m = rows,
                           .n = width,
                           .k = z->depth,
-                          .a = f->q + query * z->heads * z->depth,
+                          .a = (const uint16_t *)f->q + query * z->heads * z->depth,
                           .a_row = z->heads * z->depth,
                           .a_step = 1,
                           .b_packed = room->keys + key * tile_padded(z->depth),
@@ -95,7 +88,7 @@ static void meet(const struct forward_head *f, int64_t query, int64_t rows, int6
     g.k = width;
     g.a_row = SCORE_ROW;
     g.b_packed = room->values + key * tile_padded(z->value_depth);
-    g.packed_steps = smaller_of(z->keys - key, KEY_BLOCK);
+    g.packed_steps = min_i64(z->keys - key, KEY_BLOCK);
     g.c = room->out;
     g.c_row = z->value_depth;
     for (int part = 0; part < 2; part++) {
@@ -109,61 +102,37 @@ static void meet(const struct forward_head *f, int64_t query, int64_t rows, int6
 static void finish(const struct forward_head *f, int64_t query, int64_t rows)
 {
     const struct attention_sizes *z = &f->h.z;
+    const struct forward_room *room = f->room;
     for (int64_t row = 0; row < rows; row++) {
-        float *out = f->room->out + row * z->value_depth, scale = 1 / f->room->met[row].sum;
+        float *out = room->out + row * z->value_depth, scale = 1 / room->met[row].sum;
         INDEPENDENT
         for (int64_t i = 0; i < z->value_depth; i++)
             out[i] *= scale;
-        VARIANT(narrow)(f->out + (query + row) * z->heads * z->value_depth, out, TYPE_BF16, z->value_depth);
-        f->logsum[query + row] = f->room->met[row].most + log_of(f->room->met[row].sum);
+        VARIANT(narrow)((uint16_t *)f->out + (query + row) * z->heads * z->value_depth, out, TYPE_BF16, z->value_depth);
+        f->logsum[query + row] = room->met[row].most + log_of(room->met[row].sum);
     }
 }
 
 static void run_attention_tiles(const struct kernel *kernel, const struct call *call)
 {
+    static const struct forward_steps steps = {QUERY_BLOCK, sizeof(uint16_t), pack_keys, meet, finish};
     const struct attention_sizes z = attention_sizes(call->node);
-    struct attention_span span = attention_span_of(kernel, call, z.heads);
     struct forward_room *room = room_of(call->scratch, &z);
-    for (int64_t i = span.first; i < span.end; i++) {
-        int64_t n = i / z.heads, head = i % z.heads;
-        const struct attention_places at = attention_places_of(&z, n, head);
-        const struct forward_head f = {
-            .h = attention_head_of(call, span.base, n, head),
-            .q = (const uint16_t *)call->input[0] + at.q,
-            .k = (const uint16_t *)call->input[1] + at.k,
-            .v = (const uint16_t *)call->input[2] + at.v,
-            .out = (uint16_t *)call->output[0] + at.out,
-            .logsum = (float *)call->output[1] + at.logsum,
-            .room = room,
-        };
-        if (i == span.first || head % (z.heads / z.groups) == 0)
-            pack_keys(&f);
-        walk_forward(&f, &f.h, QUERY_BLOCK, room->met, meet, finish);
-    }
+    run_forward_heads(kernel, call, &steps, room, room->met);
 }
 
 MAKER(make_attention_tiles)
 {
-    (void)entry, (void)error;
-    const struct node *node = request->node;
     const struct attention_sizes z = attention_sizes(node);
-    bool small = node->output[1]->type == TYPE_F32 && z.queries > 0 && z.keys > 0 && z.depth > 0 && z.value_depth > 0;
+    bool small = node->output[1]->type == TYPE_F32 && !attention_is_empty(&z);
     for (int i = 0; i < 3; i++)
         small = small && node->input[i]->type == TYPE_BF16;
     if (!small || !tiles_allowed())
-        return PLIM_OK;
+        return false;
     out->kernel.scratch_bytes = room_bytes(&z);
     out->kernel.implementation = tiles_name();
     out->kernel.run = run_attention_tiles;
-    return PLIM_OK;
-}
-
-#else
-
-MAKER(make_attention_tiles)
-{
-    (void)out, (void)entry, (void)request, (void)error;
-    return PLIM_OK;
+    return true;
 }
 
 #endif

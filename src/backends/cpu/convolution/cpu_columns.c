@@ -140,24 +140,22 @@ static void scatter(float *dx, const float *from, const struct columns *c, int64
 
 MAKER(make_columns)
 {
-    (void)error;
-    struct columns c = columns_of(request->node);
-    if (!cpu_all_f32(request->node))
-        return PLIM_OK;
-    out->kernel.run = entry->run;
+    struct columns c = columns_of(node);
+    if (!cpu_all_f32(node))
+        return false;
     if (!c.point)
         out->kernel.scratch_bytes = (size_t)(c.block * c.width) * sizeof(float);
-    return PLIM_OK;
+    return true;
 }
 
 /* The gradient of the weights of a kernel of one cell: dk[in, out] = x^T . dy, no partial layout to bring back. As
    quick as oneDNN's or quicker where the output's channels fill the tiles. */
 MAKER(make_point_weight_gradient)
 {
-    struct columns c = columns_of(request->node);
+    struct columns c = columns_of(node);
     if (!c.point || c.s.out % POINT_LANES || c.s.out < POINT_LEAST)
-        return PLIM_OK;
-    return VARIANT(make_columns)(out, entry, request, error);
+        return false;
+    return VARIANT(make_columns)(out, node, request);
 }
 
 /* ---- forward ------------------------------------------------------------ */
@@ -197,9 +195,8 @@ RUNNER(run_columns)
 /* ---- the gradient of x -------------------------------------------------- */
 
 /* k^T[out, K] of every group. */
-static void pack_turned(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_turned)
 {
-    (void)kernel, (void)unit;
     const struct columns c = columns_of(whole->node);
     for (int64_t group = 0; group < c.s.groups; group++)
         VARIANT(transpose)
@@ -209,14 +206,11 @@ static void pack_turned(const struct kernel *kernel, const struct call *whole, i
 
 MAKER(make_columns_input_gradient)
 {
-    TRY(VARIANT(make_columns)(out, entry, request, error));
-    if (!out->kernel.run)
-        return PLIM_OK;
-    struct columns c = columns_of(request->node);
-    out->kernel.pack = pack_turned;
-    out->kernel.pack_units = 1;
-    out->kernel.pack_bytes = (size_t)(c.width * c.s.out) * sizeof(float);
-    return PLIM_OK;
+    if (!VARIANT(make_columns)(out, node, request))
+        return false;
+    struct columns c = columns_of(node);
+    cpu_set_pack(out, pack_turned, 1, (size_t)(c.width * c.s.out) * sizeof(float));
+    return true;
 }
 
 static void start_with(float *dx, const float *bias, int64_t cells, int64_t channels)

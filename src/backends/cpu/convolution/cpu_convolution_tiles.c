@@ -409,7 +409,7 @@ static void make(struct cpu_kernel *out, const struct cpu_request *request, bool
     out->kernel.implementation = tiles_name();
 }
 
-static void pack_forward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_forward)
 {
     pack_kernel(kernel, whole, unit, pack, false);
 }
@@ -422,16 +422,15 @@ static void run_forward(const struct kernel *kernel, const struct call *call)
 
 MAKER(make_convolution_tiles)
 {
-    (void)entry, (void)error;
-    if (!takes(request->node))
-        return PLIM_OK;
+    if (!takes(node))
+        return false;
     make(out, request, false);
     out->kernel.pack = pack_forward;
     out->kernel.run = run_forward;
-    return PLIM_OK;
+    return true;
 }
 
-static void pack_backward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_backward)
 {
     pack_kernel(kernel, whole, unit, pack, true);
 }
@@ -443,27 +442,12 @@ static void run_backward(const struct kernel *kernel, const struct call *call)
 
 MAKER(make_convolution_input_gradient_tiles)
 {
-    (void)entry, (void)error;
-    if (!takes(request->node))
-        return PLIM_OK;
+    if (!takes(node))
+        return false;
     make(out, request, true);
     out->kernel.pack = pack_backward;
     out->kernel.run = run_backward;
-    return PLIM_OK;
-}
-
-#else
-
-MAKER(make_convolution_tiles)
-{
-    (void)out, (void)entry, (void)request, (void)error;
-    return PLIM_OK;
-}
-
-MAKER(make_convolution_input_gradient_tiles)
-{
-    (void)out, (void)entry, (void)request, (void)error;
-    return PLIM_OK;
+    return true;
 }
 
 #endif

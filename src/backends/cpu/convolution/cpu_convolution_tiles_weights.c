@@ -9,6 +9,7 @@
 #include "backends/cpu/gemm/tile_planes.h"
 #include "backends/cpu/gemm/tile_steps.h"
 #include "base/numbers/checked.h"
+#include "base/numbers/minmax.h"
 #include "ops/ops.h"
 
 #if LANES == 16
@@ -60,12 +61,12 @@ static void share_out(struct layout *l)
 {
     int64_t across = l->planes.across, rows = l->s.y[1];
     int64_t cells = DY_BYTES / 2 / tile_padded(l->s.out);
-    cells = tile_larger(LEAST_CELLS, tile_smaller(cells, MOST_CELLS));
-    l->band = tile_smaller(rows, tile_larger(1, cells / across));
-    l->group = l->band < rows ? 1 : tile_larger(1, cells / (rows * across));
+    cells = max_i64(LEAST_CELLS, min_i64(cells, MOST_CELLS));
+    l->band = min_i64(rows, max_i64(1, cells / across));
+    l->group = l->band < rows ? 1 : max_i64(1, cells / (rows * across));
     int64_t packed = l->group * sample_steps(l, l->band) * TILE_BLOCK * 2, row = turned_row(l, l->group, l->band) * 2;
-    l->columns = tile_smaller(tile_padded(l->s.out), tile_larger(1, DY_BYTES / packed / TILE_BLOCK) * TILE_BLOCK);
-    l->panel = tile_smaller(tile_padded(l->elements), tile_larger(1, TURNED_BYTES / row / TILE_BLOCK) * TILE_BLOCK);
+    l->columns = min_i64(tile_padded(l->s.out), max_i64(1, DY_BYTES / packed / TILE_BLOCK) * TILE_BLOCK);
+    l->panel = min_i64(tile_padded(l->elements), max_i64(1, TURNED_BYTES / row / TILE_BLOCK) * TILE_BLOCK);
 }
 
 static void layout_of(struct layout *l, const struct node *node, int64_t samples)
@@ -235,7 +236,7 @@ static void put_sums(const struct share *h, int64_t y, int64_t x, int64_t from, 
 {
     const struct layout *l = h->l;
     const struct conv_sizes *s = &l->s;
-    int64_t width = tile_smaller(TILE_BLOCK, s->out - column), rows = tile_smaller(TILE_BLOCK, l->elements - from);
+    int64_t width = min_i64(TILE_BLOCK, s->out - column), rows = min_i64(TILE_BLOCK, l->elements - from);
     for (int64_t i = 0; i < rows; i++) {
         int64_t c = from + i, across = x;
         if (l->planes.joined) {
@@ -254,7 +255,7 @@ static void fetch_rows(const struct share *h, int64_t y, int64_t x, int64_t from
     const struct conv_sizes *s = &h->l->s;
     const float *to = h->dk + ((y * s->k[2] + x) * s->in + from) * s->out + column;
     if (!h->l->planes.joined)
-        tile_fetch(to, s->out, tile_smaller(TILE_BLOCK, h->l->elements - from));
+        tile_fetch(to, s->out, min_i64(TILE_BLOCK, h->l->elements - from));
 }
 
 /* Cells from the first turned one to the first that kernel cell (y, x) meets. */
@@ -280,7 +281,7 @@ static void run_panel(const struct share *h, int64_t from, int64_t count, int64_
             for (int64_t x = 0; x < l->taps; x++)
                 for (int64_t c = 0; c < count; c += TILE_BLOCK) {
                     t.a = h->turned + c * h->turned_row + tap_cell(h, y, x);
-                    t.rows = (int)tile_smaller(TILE_BLOCK, l->elements - from - c);
+                    t.rows = (int)min_i64(TILE_BLOCK, l->elements - from - c);
                     fetch_rows(h, y, x, from + c, column);
                     tile_steps_run(h->sums, &t);
                     put_sums(h, y, x, from + c, column);
@@ -296,10 +297,10 @@ static void run_share(struct share *h)
         h->at[i] = i / each * turned_cells(l, h->rows) + i % each * TILE_BLOCK;
     h->turned_row = turned_row(l, h->samples, h->rows);
     for (int64_t column = 0; column < l->s.out; column += l->columns) {
-        int64_t columns = tile_smaller(l->columns, tile_padded(l->s.out - column));
+        int64_t columns = min_i64(l->columns, tile_padded(l->s.out - column));
         pack_dy(h, column, columns);
         for (int64_t from = 0; from < l->elements; from += l->panel) {
-            int64_t count = tile_smaller(l->panel, tile_padded(l->elements - from));
+            int64_t count = min_i64(l->panel, tile_padded(l->elements - from));
             turn_panel(h, from, count);
             run_panel(h, from, count, column, columns);
         }
@@ -328,7 +329,7 @@ static void put_bias(float *bias, const struct call *call, float *sums, int64_t 
         memset(bias, 0, (size_t)width * sizeof *bias);
     for (int64_t i = 0; i < rows && attributes->bias; i += BIAS_ROWS) {
         memset(sums, 0, (size_t)width * sizeof *sums);
-        add_bias(sums, (const uint16_t *)call->input[1] + i * width, tile_smaller(BIAS_ROWS, rows - i), width);
+        add_bias(sums, (const uint16_t *)call->input[1] + i * width, min_i64(BIAS_ROWS, rows - i), width);
         for (int64_t j = 0; j < width; j++)
             bias[j] += sums[j];
     }
@@ -361,8 +362,8 @@ static void run_weight_gradient(const struct kernel *kernel, const struct call *
         for (h.first = 0; h.first < s->y[1]; h.first += l.band, h.add = true) {
             h.x = (const uint16_t *)call->input[0] + n * s->x[1] * s->x[2] * s->in;
             h.dy = (const uint16_t *)call->input[1] + n * s->y[1] * s->y[2] * s->out;
-            h.samples = tile_smaller(l.group, count - n);
-            h.rows = tile_smaller(l.band, s->y[1] - h.first);
+            h.samples = min_i64(l.group, count - n);
+            h.rows = min_i64(l.band, s->y[1] - h.first);
             run_share(&h);
         }
     tile_steps_end();
@@ -382,33 +383,24 @@ static bool takes(const struct node *node)
 
 MAKER(make_convolution_weight_gradient_tiles)
 {
-    (void)entry, (void)error;
     struct layout l;
-    if (!takes(request->node))
-        return PLIM_OK;
-    layout_of(&l, request->node, request->slice);
-    int64_t group = tile_smaller(l.group, request->slice), steps = group * sample_steps(&l, l.band);
+    if (!takes(node))
+        return false;
+    layout_of(&l, node, request->slice);
+    int64_t group = min_i64(l.group, request->slice), steps = group * sample_steps(&l, l.band);
     int64_t joined = l.planes.joined ? planes_elements(&l.planes, l.band) + l.elements : 0;
-    int64_t first = tile_larger(steps * (int64_t)sizeof(int64_t), l.s.out * (int64_t)sizeof(float));
+    int64_t first = max_i64(steps * (int64_t)sizeof(int64_t), l.s.out * (int64_t)sizeof(float));
     out->size[STEPS_AT] = TILE_BLOCK * TILE_BLOCK * (int64_t)sizeof(float);
     out->size[DY_AT] = (int64_t)round_up((uint64_t)(out->size[STEPS_AT] + first), LINE);
-    int64_t packed = tile_smaller(tile_larger(DY_BYTES, steps * TILE_BLOCK * TILE_BLOCK * 2), /* of short slices too */
-                                  steps * TILE_BLOCK * tile_padded(l.s.out) * 2);
+    int64_t packed = min_i64(max_i64(DY_BYTES, steps * TILE_BLOCK * TILE_BLOCK * 2), /* of short slices too */
+                             steps * TILE_BLOCK * tile_padded(l.s.out) * 2);
     out->size[TURNED_AT] = out->size[DY_AT] + packed;
-    int64_t row = turned_row(&l, group, l.band) * 2, most = tile_larger(TURNED_BYTES, TILE_BLOCK * row);
-    out->size[JOINED_AT] = out->size[TURNED_AT] + tile_smaller(most, tile_padded(l.elements) * row);
+    int64_t row = turned_row(&l, group, l.band) * 2, most = max_i64(TURNED_BYTES, TILE_BLOCK * row);
+    out->size[JOINED_AT] = out->size[TURNED_AT] + min_i64(most, tile_padded(l.elements) * row);
     out->kernel.scratch_bytes = (size_t)(out->size[JOINED_AT] + joined * 2);
     out->kernel.implementation = tiles_name();
     out->kernel.run = run_weight_gradient;
-    return PLIM_OK;
-}
-
-#else
-
-MAKER(make_convolution_weight_gradient_tiles)
-{
-    (void)out, (void)entry, (void)request, (void)error;
-    return PLIM_OK;
+    return true;
 }
 
 #endif

@@ -342,22 +342,21 @@ static void fold(float *restrict dx, const float *restrict from, const float *bi
    least. */
 MAKER(make_depthwise)
 {
-    (void)error;
-    const struct node *node = request->node;
     enum type type = node->input[0]->type;
+    enum conv_role role;
     struct conv_sizes s;
     if (node->input[1]->type != type || (node->input_count > 2 && node->input[2] && node->input[2]->type != TYPE_F32))
-        return PLIM_OK;
+        return false;
     conv_sizes_of(&s, node);
     out->size[0] = type == TYPE_BF16;
     if (type != TYPE_F32 && (type != TYPE_BF16 || s.out != s.in || s.out < 2 * LANES))
-        return PLIM_OK;
+        return false;
     if (s.out != s.in)
         out->kernel.scratch_bytes = (size_t)(s.x[1] * s.x[2] * s.out) * sizeof(float);
-    if (entry->run == VARIANT(run_depthwise_weight_gradient) && type == TYPE_BF16)
+    conv_family_of(&role, node->op);
+    if (role == CONV_WEIGHT_GRADIENT && type == TYPE_BF16)
         out->kernel.scratch_bytes = (size_t)(s.k[1] * s.k[2] * depthwise_padded(s.out)) * sizeof(float);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_depthwise)

@@ -214,11 +214,10 @@ static void run_lines(const struct kernel *kernel, const struct call *call)
 
 MAKER(make_lines_weight_gradient)
 {
-    (void)entry, (void)error;
     struct lines l;
-    if (!cpu_all_f32(request->node) || !lines_of(&l, request->node))
-        return PLIM_OK;
+    if (!cpu_all_f32(node) || !lines_of(&l, node))
+        return false;
     out->kernel.run = run_lines;
     out->kernel.scratch_bytes = (size_t)(l.height * l.line) * sizeof(float);
-    return PLIM_OK;
+    return true;
 }

@@ -94,6 +94,28 @@ static struct gemm backward(const struct points *p, const struct call *call)
     };
 }
 
+/* Of a forward pass, or of the gradient of x. */
+static struct gemm gemm_of(struct points *p, const struct call *call)
+{
+    enum conv_role role;
+    conv_family_of(&role, call->node->op);
+    points_of(p, call->node);
+    return role == CONV_FORWARD ? forward(p, call) : backward(p, call);
+}
+
+PACKER(pack_panels)
+{
+    struct points p;
+    const struct gemm g = gemm_of(&p, whole);
+    VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
+}
+
+/* The kernel k as the right side of a GEMM with K = steps and N = columns. */
+static void set_panels(struct cpu_kernel *out, int64_t steps, int64_t columns)
+{
+    cpu_set_pack(out, pack_panels, PACK_UNITS, (size_t)gemm_b_floats(steps, columns) * sizeof(float));
+}
+
 /* ---- one and a half vectors of columns ---------------------------------- */
 
 /* Whether gemm_halves computes a GEMM with N = columns and K = steps. It does not where the convolution has a
@@ -103,26 +125,17 @@ static bool is_halves(const struct points *p, int64_t columns, int64_t steps)
     return columns == GEMM_HALVES && steps % 2 == 0 && steps <= HALVES_STEPS && !p->run;
 }
 
-static struct gemm halves_of(struct points *p, const struct call *call)
+PACKER(pack_halves)
 {
-    enum conv_role role;
-    conv_family_of(&role, call->node->op);
-    points_of(p, call->node);
-    return role == CONV_FORWARD ? forward(p, call) : backward(p, call);
-}
-
-static void pack_halves(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
-{
-    (void)kernel, (void)unit;
     struct points p;
-    const struct gemm g = halves_of(&p, whole);
+    const struct gemm g = gemm_of(&p, whole);
     VARIANT(gemm_pack_halves)(pack, &g);
 }
 
 static void run_halves(const struct kernel *kernel, const struct call *call)
 {
     struct points p;
-    struct gemm g = halves_of(&p, call);
+    struct gemm g = gemm_of(&p, call);
     g.m = cpu_rows(kernel, call) * p.cells;
     VARIANT(gemm_halves)(&g);
 }
@@ -130,20 +143,10 @@ static void run_halves(const struct kernel *kernel, const struct call *call)
 static void take_halves(struct cpu_kernel *out, int64_t steps)
 {
     out->kernel.run = run_halves;
-    out->kernel.pack = pack_halves;
-    out->kernel.pack_units = 1;
-    out->kernel.pack_bytes = (size_t)(steps * GEMM_HALVES) * sizeof(float);
+    cpu_set_pack(out, pack_halves, 1, (size_t)(steps * GEMM_HALVES) * sizeof(float));
 }
 
 /* ---- forward ------------------------------------------------------------ */
-
-static void pack_forward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
-{
-    struct points p;
-    points_of(&p, whole->node);
-    const struct gemm g = forward(&p, whole);
-    VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
-}
 
 /* Floats between the rows of the buffer of copied pixels. The distance must not be a multiple of a page, because all
    rows of a tile would then share a few sets of the L1 cache. That conflict is why pixels are slow to read in place. */
@@ -162,8 +165,7 @@ static void gather(float *to, const struct points *p, const float *x, int64_t fi
 static void run_forward(const struct kernel *kernel, const struct call *call)
 {
     struct points p;
-    points_of(&p, call->node);
-    struct gemm g = forward(&p, call);
+    struct gemm g = gemm_of(&p, call);
     int64_t cells = cpu_rows(kernel, call) * p.cells;
     g.a = call->scratch;
     g.a_row = gathered_row(&p);
@@ -177,31 +179,20 @@ static void run_forward(const struct kernel *kernel, const struct call *call)
 
 MAKER(make_points)
 {
-    (void)entry, (void)error;
     struct points p;
-    if (!cpu_all_f32(request->node) || !points_of(&p, request->node))
-        return PLIM_OK;
+    if (!cpu_all_f32(node) || !points_of(&p, node))
+        return false;
     if (is_halves(&p, p.out, p.in)) {
         take_halves(out, p.in);
     } else if (p.run && p.in >= FAR_CHANNELS) {
         out->kernel.run = run_forward;
-        out->kernel.pack = pack_forward;
-        out->kernel.pack_units = PACK_UNITS;
-        out->kernel.pack_bytes = (size_t)gemm_b_floats(p.in, p.out) * sizeof(float);
         out->kernel.scratch_bytes = (size_t)(GEMM_BLOCK_ROWS * gathered_row(&p)) * sizeof(float);
+        set_panels(out, p.in, p.out);
     }
-    return PLIM_OK;
+    return out->kernel.run != NULL;
 }
 
 /* ---- the gradient of x -------------------------------------------------- */
-
-static void pack_backward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
-{
-    struct points p;
-    points_of(&p, whole->node);
-    const struct gemm g = backward(&p, whole);
-    VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
-}
 
 /* Sets pixels of dx to the value that they have where no pixel of dy reaches them: the bias, or 0 without a bias. */
 static void fill(float *dx, const float *bias, int64_t cells, int64_t channels)
@@ -233,8 +224,7 @@ static void fill_around(float *dx, const float *bias, const struct points *p)
 static void run_backward_lines(const struct kernel *kernel, const struct call *call)
 {
     struct points p;
-    points_of(&p, call->node);
-    struct gemm g = backward(&p, call);
+    struct gemm g = gemm_of(&p, call);
     int64_t runs = cpu_rows(kernel, call) * (p.cells / p.run);
     g.m = p.run;
     g.c_row = p.between;
@@ -255,8 +245,7 @@ static bool is_lines(const struct points *p)
 static void run_backward(const struct kernel *kernel, const struct call *call)
 {
     struct points p;
-    points_of(&p, call->node);
-    struct gemm g = backward(&p, call);
+    struct gemm g = gemm_of(&p, call);
     int64_t rows = cpu_rows(kernel, call), cells = rows * p.cells;
     g.m = cells;
     if (!p.run) {
@@ -274,22 +263,19 @@ static void run_backward(const struct kernel *kernel, const struct call *call)
 
 MAKER(make_points_input_gradient)
 {
-    (void)entry, (void)error;
     struct points p;
-    if (!cpu_all_f32(request->node) || !points_of(&p, request->node))
-        return PLIM_OK;
-    if (is_halves(&p, p.in, p.out))
-        take_halves(out, p.out);
+    if (!cpu_all_f32(node) || !points_of(&p, node))
+        return false;
     bool heavy = p.in * p.out >= HEAVY_BACKWARD;
-    if (out->kernel.run || (!heavy && !is_lines(&p)))
-        return PLIM_OK;
-    out->kernel.run = heavy ? run_backward : run_backward_lines;
-    out->kernel.pack = pack_backward;
-    out->kernel.pack_units = PACK_UNITS;
-    out->kernel.pack_bytes = (size_t)gemm_b_floats(p.out, p.in) * sizeof(float);
-    if (heavy)
-        out->kernel.scratch_bytes = (size_t)(GEMM_ROWS_ROOM + (p.run ? GEMM_BLOCK_ROWS * p.in : 0)) * sizeof(float);
-    return PLIM_OK;
+    if (is_halves(&p, p.in, p.out)) {
+        take_halves(out, p.out);
+    } else if (heavy || is_lines(&p)) {
+        out->kernel.run = heavy ? run_backward : run_backward_lines;
+        set_panels(out, p.out, p.in);
+        if (heavy)
+            out->kernel.scratch_bytes = (size_t)(GEMM_ROWS_ROOM + (p.run ? GEMM_BLOCK_ROWS * p.in : 0)) * sizeof(float);
+    }
+    return out->kernel.run != NULL;
 }
 
 /* ---- the gradient of k -------------------------------------------------- */
@@ -367,10 +353,9 @@ static bool is_turned(const struct points *p)
 
 MAKER(make_points_weight_gradient)
 {
-    (void)entry, (void)error;
     struct points p;
-    if (!cpu_all_f32(request->node) || !points_of(&p, request->node))
-        return PLIM_OK;
+    if (!cpu_all_f32(node) || !points_of(&p, node))
+        return false;
     if (is_turned(&p)) {
         out->kernel.run = run_weights_turned;
         out->kernel.scratch_bytes = (size_t)(p.in * p.out) * sizeof(float);
@@ -378,5 +363,5 @@ MAKER(make_points_weight_gradient)
         out->kernel.run = run_weights;
         out->kernel.scratch_bytes = (GEMM_ROOM + (ROOM_TILES - 1) * GEMM_TILE_ROOM) * sizeof(float);
     }
-    return PLIM_OK;
+    return out->kernel.run != NULL;
 }

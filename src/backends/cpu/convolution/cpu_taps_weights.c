@@ -135,12 +135,11 @@ static void run_taps(const struct kernel *kernel, const struct call *call)
 
 MAKER(make_taps_weight_gradient)
 {
-    (void)entry, (void)error;
     struct many_taps t;
-    if (!cpu_all_f32(request->node) || !taps_of(&t, request->node))
-        return PLIM_OK;
+    if (!cpu_all_f32(node) || !taps_of(&t, node))
+        return false;
     int64_t samples = request->slice < t.samples ? request->slice : t.samples;
     out->kernel.run = run_taps;
     out->kernel.scratch_bytes = (size_t)(GEMM_ROWS_ROOM + samples * t.cells * t.s.out) * sizeof(float);
-    return PLIM_OK;
+    return true;
 }

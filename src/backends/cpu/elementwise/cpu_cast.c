@@ -133,17 +133,15 @@ static store_block *const stores[TYPE_COUNT] = {
 
 MAKER(make_cast)
 {
-    (void)error;
-    out->size[0] = shape_row(&request->node->output[0]->shape);
+    out->size[0] = shape_row(&node->output[0]->shape);
     out->kernel.scratch_bytes = BLOCK * sizeof(double);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_cast)
 {
     enum type from = call->node->input[0]->type, to = call->node->output[0]->type;
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
+    int64_t count = cpu_elements(kernel, call);
     if (from == TYPE_F32 && cpu_small_type(to)) {
         VARIANT(narrow)(call->output[0], call->input[0], to, count);
         return;

@@ -5,34 +5,41 @@
 #include "ops/ops.h"
 
 #define OPERANDS                                                                                                       \
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];                                           \
+    int64_t count = cpu_elements(kernel, call);                                                                        \
     const float *a = call->input[0], *b = call->input[1];                                                              \
     float *y = call->output[0];                                                                                        \
     (void)a, (void)b
 
 MAKER(make_each)
 {
-    (void)error;
-    const struct node *node = request->node;
     const struct tensor *rows = node->output_count ? node->output[0] : node->input[0];
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i] && node->input[i]->type != TYPE_F32)
-            return PLIM_OK;
-    if (rows->type != TYPE_F32)
-        return PLIM_OK;
+    if (!cpu_inputs_f32(node) || rows->type != TYPE_F32)
+        return false;
     out->size[0] = shape_row(&rows->shape);
     out->flat = true;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
-RUNNER(run_relu)
+/* Input 0 is f32; size[0]: elements of a row of it. */
+MAKER(make_rows)
 {
-    OPERANDS;
-    INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] = a[i] < 0 ? 0 : a[i];
+    out->size[0] = shape_row(&node->input[0]->shape);
+    return node->input[0]->type == TYPE_F32;
 }
+
+/* The runner of an op without attributes. */
+#define EACH(name, expression)                                                                                         \
+    RUNNER(run_##name)                                                                                                 \
+    {                                                                                                                  \
+        OPERANDS;                                                                                                      \
+        INDEPENDENT                                                                                                    \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            y[i] = expression;                                                                                         \
+    }
+
+EACH(relu, a[i] < 0 ? 0 : a[i])
+EACH(sigmoid, sigmoid_of(a[i]))
+EACH(sigmoid_gradient, a[i] * b[i] * (1.0f - b[i])) /* dx = dy * y * (1 - y) */
 
 /* dx = dy where y > 0; a: dy, b: y. */
 RUNNER(run_relu_gradient)
@@ -45,23 +52,6 @@ RUNNER(run_relu_gradient)
     }
 }
 
-RUNNER(run_sigmoid)
-{
-    OPERANDS;
-    INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] = sigmoid_of(a[i]);
-}
-
-/* dx = dy * y * (1 - y) */
-RUNNER(run_sigmoid_gradient)
-{
-    OPERANDS;
-    INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] = a[i] * b[i] * (1.0f - b[i]);
-}
-
 RUNNER(run_scale)
 {
     OPERANDS;
@@ -72,26 +62,19 @@ RUNNER(run_scale)
         y[i] = a[i] * factor;
 }
 
-static RUNNER(run_rescale)
-{
-    OPERANDS;
-    const struct rescale_attributes *attributes = call->node->attributes;
-    float scale = (float)attributes->scale, offset = (float)attributes->offset;
-    INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] = madd(a[i], scale, offset);
-}
-
-static RUNNER(run_rescale_u8)
-{
-    OPERANDS;
-    const struct rescale_attributes *attributes = call->node->attributes;
-    const uint8_t *x = call->input[0];
-    float scale = (float)attributes->scale, offset = (float)attributes->offset;
-    INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
-        y[i] = madd((float)x[i], scale, offset);
-}
+#define RESCALE(name, type)                                                                                            \
+    static RUNNER(name)                                                                                                \
+    {                                                                                                                  \
+        const struct rescale_attributes *attributes = call->node->attributes;                                          \
+        const type *x = call->input[0];                                                                                \
+        float *y = call->output[0], scale = (float)attributes->scale, offset = (float)attributes->offset;              \
+        int64_t count = cpu_elements(kernel, call);                                                                    \
+        INDEPENDENT                                                                                                    \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            y[i] = madd((float)x[i], scale, offset);                                                                   \
+    }
+RESCALE(run_rescale, float)
+RESCALE(run_rescale_u8, uint8_t)
 
 /* numpy's own type; computed as the reference does it, in double. */
 static RUNNER(run_rescale_f64)
@@ -106,10 +89,8 @@ static RUNNER(run_rescale_f64)
 
 MAKER(make_rescale)
 {
-    (void)entry, (void)error;
-    const struct node *node = request->node;
     if (node->output[0]->type != TYPE_F32)
-        return PLIM_OK;
+        return false;
     out->size[0] = shape_row(&node->output[0]->shape);
     if (node->input[0]->type == TYPE_F32)
         out->kernel.run = VARIANT(run_rescale);
@@ -117,22 +98,20 @@ MAKER(make_rescale)
         out->kernel.run = VARIANT(run_rescale_u8);
     else if (node->input[0]->type == TYPE_F64)
         out->kernel.run = VARIANT(run_rescale_f64);
-    return PLIM_OK;
+    return out->kernel.run != NULL;
 }
 
 /* Any type: size[0] is bytes a row. */
 MAKER(make_copy)
 {
-    (void)error;
-    const struct tensor *y = request->node->output[0];
+    const struct tensor *y = node->output[0];
     out->size[0] = shape_row(&y->shape) * (int64_t)type_bytes(y->type);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_copy)
 {
-    size_t bytes = (size_t)(cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0]);
+    size_t bytes = (size_t)(cpu_elements(kernel, call));
     if (call->output[0] != call->input[0])
         memmove(call->output[0], call->input[0], bytes);
 }
@@ -148,10 +127,8 @@ RUNNER(run_constant)
 /* log_of takes normal numbers only. */
 MAKER(make_clip_log)
 {
-    const struct clip_log_attributes *attributes = request->node->attributes;
-    if ((float)attributes->low < 0x1p-126f)
-        return PLIM_OK;
-    return VARIANT(make_each)(out, entry, request, error);
+    const struct clip_log_attributes *attributes = node->attributes;
+    return (float)attributes->low >= 0x1p-126f && VARIANT(make_each)(out, node, request);
 }
 
 /* y = log(min(max(x, low), high)) */

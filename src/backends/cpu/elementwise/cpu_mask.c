@@ -5,15 +5,12 @@
 /* Real operands are f32; input 1 is a mask or absent. */
 MAKER(make_steps)
 {
-    (void)error;
-    const struct node *node = request->node;
     const struct tensor *wide = node->op == &op_sum_time ? node->input[0] : node->output[0];
     if (wide->type != TYPE_F32)
-        return PLIM_OK;
+        return false;
     out->size[0] = wide->shape.dim[1];
     out->size[1] = shape_row(&wide->shape) / wide->shape.dim[1];
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 #define OPERANDS                                                                                                       \
@@ -83,7 +80,7 @@ RUNNER(run_mask_share)
 {
     const float *x = call->input[0], *c = call->input[1];
     float *y = call->output[0];
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
+    int64_t count = cpu_elements(kernel, call);
     for (int64_t i = 0; i < count; i++)
         y[i] = *c != 0 ? x[i] / *c : 0;
 }
@@ -91,15 +88,13 @@ RUNNER(run_mask_share)
 /* size[0]: steps, size[1]: numbers of a step, size[2]: the type. */
 MAKER(make_mask_of)
 {
-    (void)error;
-    const struct tensor *x = request->node->input[0], *y = request->node->output[0];
+    const struct tensor *x = node->input[0], *y = node->output[0];
     if (x->type != TYPE_F32 && x->type != TYPE_I32 && x->type != TYPE_I64 && x->type != TYPE_U8)
-        return PLIM_OK;
+        return false;
     out->size[0] = y->shape.dim[1];
     out->size[1] = shape_row(&x->shape) / y->shape.dim[1];
     out->size[2] = x->type;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 #define DIFFERING(ctype)                                                                                               \
@@ -130,10 +125,8 @@ RUNNER(run_mask_of)
 
 MAKER(make_mask_count)
 {
-    (void)error;
-    out->size[0] = request->node->input[0]->shape.dim[1];
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    out->size[0] = node->input[0]->shape.dim[1];
+    return true;
 }
 
 RUNNER(run_mask_count)

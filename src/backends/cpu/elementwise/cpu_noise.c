@@ -10,13 +10,11 @@
 
 MAKER(make_noise)
 {
-    (void)error;
-    const struct tensor *x = request->node->input[0];
+    const struct tensor *x = node->input[0];
     if (x->type != TYPE_F32)
-        return PLIM_OK;
+        return false;
     out->size[0] = out->size[1] = shape_row(&x->shape);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 /* ---- dropout ------------------------------------------------------------ */
@@ -125,17 +123,18 @@ static RUNNER(run_dropout_shared)
 
 MAKER(make_dropout)
 {
-    const struct dropout_attributes *attributes = request->node->attributes;
-    const struct shape *shape = &request->node->input[0]->shape;
-    TRY(VARIANT(make_noise)(out, entry, request, error));
-    if (!out->kernel.run || !(attributes->shared & ((1 << shape->rank) - 1)))
-        return PLIM_OK;
+    const struct dropout_attributes *attributes = node->attributes;
+    const struct shape *shape = &node->input[0]->shape;
+    if (!VARIANT(make_noise)(out, node, request))
+        return false;
+    if (!(attributes->shared & ((1 << shape->rank) - 1)))
+        return true;
     for (int axis = 1; axis < shape->rank; axis++)
         if (attributes->shared >> axis & 1)
             out->size[1] /= shape->dim[axis];
     out->kernel.run = VARIANT(run_dropout_shared);
     out->kernel.scratch_bytes = (size_t)(CHUNKS(out->size[1]) * NOISE_CHUNK) * sizeof(uint32_t);
-    return PLIM_OK;
+    return true;
 }
 
 /* ---- gaussian ------------------------------------------------------------ */

@@ -58,26 +58,24 @@ static bool takes(const struct tensor *tensor, enum type *type)
 
 MAKER(make_spread)
 {
-    const struct node *node = request->node;
     struct spread spread;
     struct walk walk = {.operands = node->input_count};
     bool fits = takes(node->output[0], &walk.out) && node->output[0]->type != TYPE_U8;
     for (int i = 0; i < node->input_count; i++)
         fits = fits && takes(node->input[i], &walk.in[i]);
     if (!fits || !spread_of(&spread, (const struct tensor *const *)node->input, node->input_count))
-        return PLIM_OK;
+        return false;
     find_axes(&walk, &spread);
     walk.straight = walk.axes == 1 && walk.out == TYPE_F32;
     for (int i = 0; i < walk.operands; i++)
         walk.straight = walk.straight && walk.in[i] == TYPE_F32 && walk.axis[0].step[i] == 1;
     struct walk *own = arena_take(&request->backend->arena, sizeof *own);
     if (!own)
-        return arena_refused(&request->backend->arena, error);
+        return cpu_refused(request);
     *own = walk;
     out->own = own;
     out->kernel.scratch_bytes = walk.straight ? 0 : (MOST_SPREAD + 1) * BLOCK * sizeof(float);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 static void from_truth(float *restrict to, const uint8_t *restrict from, int64_t count)

@@ -8,7 +8,7 @@
     const struct numbers_attributes none = {0, 0, 0}, *given = call->node->attributes;                                 \
     const struct numbers_attributes *numbers = given ? given : &none;                                                  \
     const float a = (float)numbers->a, b = (float)numbers->b, c = (float)numbers->c;                                   \
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];                                           \
+    int64_t count = cpu_elements(kernel, call);                                                                        \
     (void)a, (void)b, (void)c
 
 #define FORWARD(name, expression)                                                                                      \
@@ -105,24 +105,13 @@ static bool is_far(const float *x, int64_t count)
 
 #include "ops/elementwise/unary.def"
 
-RUNNER(run_negative)
-{
-    OPERANDS;
-    const float *from = call->input[0];
-    float *to = call->output[0];
-    INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
-        to[i] = -from[i];
-}
+FORWARD(negative, -x)
 
 /* From f32 to bool; bool itself is one byte either way. */
 MAKER(make_predicate)
 {
-    (void)error;
-    const struct node *node = request->node;
     if (node->input[0]->type != TYPE_F32 || node->output[0]->type != TYPE_BOOL)
-        return PLIM_OK;
+        return false;
     out->size[0] = shape_row(&node->output[0]->shape);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }

@@ -63,12 +63,10 @@ static void run_sum(const struct kernel *kernel, const struct call *call)
 
 MAKER(make_batch_matmul)
 {
-    (void)entry, (void)error;
-    const struct node *node = request->node;
     struct batch_matmul_sizes z = batch_matmul_sizes(node);
     if (node->input[0]->type != TYPE_F32 || z.m < 1 || z.n < 1 || z.k < 1)
-        return PLIM_OK;
+        return false;
     out->kernel.scratch_bytes = GEMM_ROOM * sizeof(float);
     out->kernel.run = node->output[0]->batched ? run_batch_matmul : run_sum;
-    return PLIM_OK;
+    return true;
 }

@@ -1,14 +1,10 @@
 /* cpu_matmul.c - matmul and its weight gradient over gemm.c, one runner for
    each way they are cut.
 
-   size[0]: inner extent, size[1]: columns of the output, size[3]: rows a sample; of
-   weight gradients size[2]: rows of the product in a row of dw.
-   Products of many rows go through packed copies: of x (or dy) once an
+   Sizes are those of cpu_matmul.h. Products of many rows go through packed copies: of x (or dy) once an
    instruction, where that is not too much memory. */
-#include "backends/cpu/cpu_own.h"
+#include "backends/cpu/gemm/cpu_matmul.h"
 #include "backends/cpu/gemm/gemm.h"
-#include "base/numbers/checked.h"
-#include "ops/ops.h"
 
 /* Heavy transposed products: up to this many samples x is turned over once
    (pack) and blocks of the result turned back; with more, blocks of w are turned. */
@@ -43,24 +39,46 @@ static int64_t all_rows(const struct kernel *kernel, const struct call *call)
     return call->count * cpu_kernel_of(kernel)->size[3];
 }
 
-/* y[rows, n] = act(x . w[k, n] + bias); w may be a pack. */
-static void product(const struct kernel *kernel, const struct call *call, const float *w)
+/* y[rows, n] = act(x . w + bias), all rows. */
+static struct gemm matmul_of(const struct kernel *kernel, const struct call *call)
 {
+    const struct matmul_attributes *attributes = call->node->attributes;
     int64_t k = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
-    const struct gemm g = {
-        .m = slice_rows(kernel, call),
+    return (struct gemm){
+        .m = all_rows(kernel, call),
         .n = n,
         .k = k,
         .a = input(call, 0),
         .a_row = k,
         .a_step = 1,
-        .b = w,
-        .b_step = n,
+        .b = input(call, 1),
+        .b_step = attributes->transposed ? 1 : n,
+        .b_column = attributes->transposed ? k : 1,
         .c = call->output[0],
         .c_row = n,
         .bias = input(call, 2),
         .relu = wants_relu(call),
     };
+}
+
+/* Columns begin..end of all rows. */
+static struct gemm columns_of(const struct kernel *kernel, const struct call *call)
+{
+    struct gemm g = matmul_of(kernel, call);
+    g.n = call->end - call->begin;
+    g.b += call->begin * g.b_column;
+    g.c += call->begin;
+    g.bias = g.bias ? g.bias + call->begin : NULL;
+    return g;
+}
+
+/* The rows of this slice; w[k, n], which may be a pack. */
+static void product(const struct kernel *kernel, const struct call *call, const float *w)
+{
+    struct gemm g = matmul_of(kernel, call);
+    g.m = slice_rows(kernel, call);
+    g.b = w;
+    g.b_step = g.n;
     VARIANT(gemm)(&g);
 }
 
@@ -75,32 +93,15 @@ static void run_packed(const struct kernel *kernel, const struct call *call)
 }
 
 /* pack[k, n] = w[n, k] turned over. */
-static void pack_weights(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_weights)
 {
-    (void)unit;
     const struct cpu_kernel *own = cpu_kernel_of(kernel);
     VARIANT(transpose)(pack, own->size[1], input(whole, 1), own->size[0], own->size[1], own->size[0]);
 }
 
-/* Columns begin..end of all rows; w[k, n]. */
 static void run_columns(const struct kernel *kernel, const struct call *call)
 {
-    int64_t k = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
-    const float *bias = input(call, 2);
-    const struct gemm g = {
-        .m = all_rows(kernel, call),
-        .n = call->end - call->begin,
-        .k = k,
-        .a = input(call, 0),
-        .a_row = k,
-        .a_step = 1,
-        .b = input(call, 1) + call->begin,
-        .b_step = n,
-        .c = (float *)call->output[0] + call->begin,
-        .c_row = n,
-        .bias = bias ? bias + call->begin : NULL,
-        .relu = wants_relu(call),
-    };
+    const struct gemm g = columns_of(kernel, call);
     VARIANT(gemm)(&g);
 }
 
@@ -125,9 +126,8 @@ static void run_one_column(const struct kernel *kernel, const struct call *call)
 }
 
 /* pack[k, count] = x[count, k] turned over. */
-static void pack_samples(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_samples)
 {
-    (void)unit;
     int64_t k = cpu_kernel_of(kernel)->size[0], rows = all_rows(kernel, whole);
     VARIANT(transpose)(pack, rows, input(whole, 0), k, rows, k);
 }
@@ -156,40 +156,15 @@ static void run_turned_samples(const struct kernel *kernel, const struct call *c
 }
 
 /* Many rows: x as tiles, before the columns of w are gone through. */
-static struct gemm many_rows(const struct kernel *kernel, const struct call *call)
+PACKER(pack_many_rows)
 {
-    const struct matmul_attributes *attributes = call->node->attributes;
-    int64_t k = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
-    return (struct gemm){
-        .m = all_rows(kernel, call),
-        .n = n,
-        .k = k,
-        .a = input(call, 0),
-        .a_row = k,
-        .a_step = 1,
-        .b = input(call, 1),
-        .b_step = attributes->transposed ? 1 : n,
-        .b_column = attributes->transposed ? k : 1,
-        .c = call->output[0],
-        .c_row = n,
-        .bias = input(call, 2),
-        .relu = wants_relu(call),
-    };
-}
-
-static void pack_many_rows(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
-{
-    const struct gemm g = many_rows(kernel, whole);
+    const struct gemm g = matmul_of(kernel, whole);
     VARIANT(gemm_pack_a)(pack, &g, unit, kernel->pack_units);
 }
 
 static void run_many_rows(const struct kernel *kernel, const struct call *call)
 {
-    struct gemm g = many_rows(kernel, call);
-    g.n = call->end - call->begin;
-    g.b += call->begin * g.b_column;
-    g.c += call->begin;
-    g.bias = g.bias ? g.bias + call->begin : NULL;
+    struct gemm g = columns_of(kernel, call);
     g.room = call->scratch;
     g.a_packed = call->pack;
     VARIANT(gemm_packed)(&g);
@@ -200,23 +175,20 @@ static void choose_many_rows(struct cpu_kernel *out, int64_t rows)
     int64_t bytes = gemm_a_floats(rows, out->size[0]) * (int64_t)sizeof(float);
     out->kernel.run = run_many_rows;
     out->kernel.scratch_bytes = GEMM_ROOM * sizeof(float);
-    if (bytes > MOST_PACK_BYTES)
-        return;
-    out->kernel.pack = pack_many_rows;
-    out->kernel.pack_units = PACK_UNITS;
-    out->kernel.pack_bytes = (size_t)bytes;
+    if (bytes <= MOST_PACK_BYTES)
+        cpu_set_pack(out, pack_many_rows, PACK_UNITS, (size_t)bytes);
 }
 
 /* Light weights as panels, for slices of many rows. */
-static void pack_panels(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_panels)
 {
-    const struct gemm g = many_rows(kernel, whole);
+    const struct gemm g = matmul_of(kernel, whole);
     VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
 }
 
 static void run_panels(const struct kernel *kernel, const struct call *call)
 {
-    struct gemm g = many_rows(kernel, call);
+    struct gemm g = matmul_of(kernel, call);
     g.m = slice_rows(kernel, call);
     g.room = call->scratch;
     g.b_packed = call->pack;
@@ -227,52 +199,32 @@ static void choose_panels(struct cpu_kernel *out)
 {
     out->kernel.run = run_panels;
     out->kernel.scratch_bytes = GEMM_ROWS_ROOM * sizeof(float);
-    out->kernel.pack = pack_panels;
-    out->kernel.pack_units = 1;
-    out->kernel.pack_bytes = (size_t)gemm_b_floats(out->size[0], out->size[1]) * sizeof(float);
+    cpu_set_pack(out, pack_panels, 1, (size_t)gemm_b_floats(out->size[0], out->size[1]) * sizeof(float));
 }
 
 static void choose_transposed(struct cpu_kernel *out, int64_t samples, bool heavy)
 {
     int64_t k = out->size[0], n = out->size[1];
-    struct kernel *kernel = &out->kernel;
     if (!heavy && k == 1) {
-        kernel->run = run_light; /* w[n, 1] lies like w[1, n] */
+        out->kernel.run = run_light; /* w[n, 1] lies like w[1, n] */
     } else if (!heavy) {
-        kernel->run = run_packed;
-        kernel->pack = pack_weights;
-        kernel->pack_units = 1;
-        kernel->pack_bytes = (size_t)(k * n) * sizeof(float);
+        out->kernel.run = run_packed;
+        cpu_set_pack(out, pack_weights, 1, (size_t)(k * n) * sizeof(float));
     } else {
-        kernel->run = run_turned_samples;
-        kernel->pack = pack_samples;
-        kernel->pack_units = 1;
-        kernel->pack_bytes = (size_t)(k * samples) * sizeof(float);
-        kernel->scratch_bytes = (size_t)(TURN_COLUMNS * samples) * sizeof(float);
+        out->kernel.run = run_turned_samples;
+        out->kernel.scratch_bytes = (size_t)(TURN_COLUMNS * samples) * sizeof(float);
+        cpu_set_pack(out, pack_samples, 1, (size_t)(k * samples) * sizeof(float));
     }
 }
 
 MAKER(make_matmul)
 {
-    (void)entry, (void)error;
-    const struct node *node = request->node;
     const struct matmul_attributes *attributes = node->attributes;
     if (!cpu_all_f32(node))
-        return PLIM_OK;
-    struct cut cut;
-    node->op->cut(&cut, node);
-    bool heavy = cut.output[0] == PART_WHOLE;
-    const struct tensor *x = node->input[0];
-    const struct shape *w = &node->input[1]->shape;
-    int64_t first = 1;
-    for (int i = 0; i < (attributes->inner_axes ? attributes->inner_axes : 1); i++)
-        first *= w->dim[i];
-    int64_t second = shape_count(w) / first;
-    out->size[0] = attributes->transposed ? second : first;
-    out->size[1] = attributes->transposed ? first : second;
-    out->size[2] = heavy;
-    out->size[3] = shape_row(&x->shape) / out->size[0];
-    int64_t rows = x->shape.dim[0] * out->size[3], slice = request->slice * out->size[3];
+        return false;
+    matmul_take_sizes(out, node);
+    bool heavy = out->size[2];
+    int64_t rows = node->input[0]->shape.dim[0] * out->size[3], slice = request->slice * out->size[3];
     if (out->size[1] == 1)
         out->kernel.run = run_one_column;
     else if (heavy && rows > FEW_SAMPLES)
@@ -283,53 +235,11 @@ MAKER(make_matmul)
         choose_transposed(out, rows, heavy);
     else
         out->kernel.run = heavy ? run_columns : run_light;
-    return PLIM_OK;
+    return true;
 }
 
-/* dw[in, out] (+)= x[rows, in]^T . dy[rows, out], a share of the samples. With one
-   output column the same product is turned over: dw[1, in] = dy[1, rows] . x. */
-static void run_share(const struct kernel *kernel, const struct call *call)
-{
-    int64_t in = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
-    const struct gemm g = {
-        .m = n == 1 ? 1 : in,
-        .n = n == 1 ? in : n,
-        .k = slice_rows(kernel, call),
-        .a = input(call, n == 1 ? 1 : 0),
-        .a_row = 1,
-        .a_step = n == 1 ? 1 : in,
-        .b = input(call, n == 1 ? 0 : 1),
-        .b_step = n == 1 ? in : n,
-        .c = call->output[0],
-        .c_row = n,
-        .add = call->add,
-    };
-    VARIANT(gemm)(&g);
-}
-
-/* Rows begin..end of dw, all samples. */
-static void run_rows(const struct kernel *kernel, const struct call *call)
-{
-    int64_t in = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
-    int64_t each = cpu_kernel_of(kernel)->size[2], rows = (call->end - call->begin) * each;
-    const float *x = input(call, 0) + call->begin * each, *dy = input(call, 1);
-    const struct gemm g = {
-        .m = n == 1 ? 1 : rows,
-        .n = n == 1 ? rows : n,
-        .k = all_rows(kernel, call),
-        .a = n == 1 ? dy : x,
-        .a_row = 1,
-        .a_step = n == 1 ? 1 : in,
-        .b = n == 1 ? x : dy,
-        .b_step = n == 1 ? in : n,
-        .c = call->output[0],
-        .c_row = n,
-    };
-    VARIANT(gemm)(&g);
-}
-
-/* dw over many samples: dy as panels, before the rows of dw are gone through. */
-static struct gemm many_samples(const struct kernel *kernel, const struct call *call)
+/* dw[in, out] (+)= x[rows, in]^T . dy[rows, out]: rows begin..end of dw, all samples. */
+static struct gemm gradient_of(const struct kernel *kernel, const struct call *call)
 {
     int64_t in = cpu_kernel_of(kernel)->size[0], n = cpu_kernel_of(kernel)->size[1];
     int64_t each = cpu_kernel_of(kernel)->size[2];
@@ -348,15 +258,47 @@ static struct gemm many_samples(const struct kernel *kernel, const struct call *
     };
 }
 
-static void pack_many_samples(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+/* With one output column the same product is turned over: dw[1, in] = dy[1, rows] . x. */
+static void gradient_product(struct gemm g)
 {
-    const struct gemm g = many_samples(kernel, whole);
+    if (g.n == 1) {
+        g.n = g.m;
+        g.m = 1;
+        const float *x = g.a;
+        g.a = g.b;
+        g.b = x;
+        g.b_step = g.a_step;
+        g.a_step = 1;
+    }
+    VARIANT(gemm)(&g);
+}
+
+/* A share of the samples, all of dw. */
+static void run_share(const struct kernel *kernel, const struct call *call)
+{
+    struct gemm g = gradient_of(kernel, call);
+    g.m = cpu_kernel_of(kernel)->size[0];
+    g.k = slice_rows(kernel, call);
+    g.a = input(call, 0);
+    g.add = call->add;
+    gradient_product(g);
+}
+
+static void run_rows(const struct kernel *kernel, const struct call *call)
+{
+    gradient_product(gradient_of(kernel, call));
+}
+
+/* dw over many samples: dy as panels, before the rows of dw are gone through. */
+PACKER(pack_many_samples)
+{
+    const struct gemm g = gradient_of(kernel, whole);
     VARIANT(gemm_pack_b)(pack, &g, unit, kernel->pack_units);
 }
 
 static void run_many_samples(const struct kernel *kernel, const struct call *call)
 {
-    struct gemm g = many_samples(kernel, call);
+    struct gemm g = gradient_of(kernel, call);
     g.room = call->scratch;
     g.b_packed = call->pack;
     VARIANT(gemm_packed)(&g);
@@ -370,29 +312,15 @@ static void choose_rows(struct cpu_kernel *out, int64_t samples)
         return;
     out->kernel.run = run_many_samples;
     out->kernel.scratch_bytes = GEMM_ROWS_ROOM * sizeof(float);
-    out->kernel.pack = pack_many_samples;
-    out->kernel.pack_units = PACK_UNITS;
-    out->kernel.pack_bytes = (size_t)bytes;
+    cpu_set_pack(out, pack_many_samples, PACK_UNITS, (size_t)bytes);
 }
 
 MAKER(make_matmul_weight_gradient)
 {
-    (void)entry, (void)error;
-    const struct node *node = request->node;
     if (!cpu_all_f32(node))
-        return PLIM_OK;
-    struct cut cut;
-    node->op->cut(&cut, node);
-    const struct matmul_weight_gradient_attributes *attributes = node->attributes;
-    const struct shape *dw = &node->output[0]->shape;
-    out->size[0] = 1;
-    for (int i = 0; i < (attributes->inner_axes ? attributes->inner_axes : 1); i++)
-        out->size[0] *= dw->dim[i];
-    out->size[1] = shape_count(dw) / out->size[0];
-    out->size[2] = out->size[0] / dw->dim[0];
-    out->size[3] = shape_row(&node->input[0]->shape) / out->size[0];
+        return false;
     out->kernel.run = run_share;
-    if (cut.output[0] != PART_SUM)
+    if (!matmul_take_gradient_sizes(out, node))
         choose_rows(out, node->input[0]->shape.dim[0] * out->size[3]);
-    return PLIM_OK;
+    return true;
 }

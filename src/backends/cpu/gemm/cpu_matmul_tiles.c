@@ -1,10 +1,7 @@
 /* cpu_matmul_tiles.c - matmul of bf16 and its weight gradient over gemm_tiles.c, where there are tiles.
-
-   size[0]: inner extent, size[1]: columns, size[2]: of matmul, whether columns are cut; of weight gradients, rows of
-   the product in a row of dw; size[3]: rows a sample. */
-#include "backends/cpu/cpu_own.h"
+   Sizes are those of cpu_matmul.h. */
+#include "backends/cpu/gemm/cpu_matmul.h"
 #include "backends/cpu/gemm/gemm_tiles.h"
-#include "ops/ops.h"
 
 #if LANES == 16
 
@@ -33,9 +30,8 @@ static struct tile_gemm matmul_of(const struct kernel *kernel, const struct call
     };
 }
 
-static void pack_weights(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_weights)
 {
-    (void)unit;
     const struct tile_gemm g = matmul_of(kernel, whole);
     tile_pack_b(pack, &g);
 }
@@ -66,32 +62,17 @@ static bool takes(const struct node *node, enum type result)
 
 MAKER(make_matmul_tiles)
 {
-    (void)entry, (void)error;
-    const struct node *node = request->node;
-    const struct matmul_attributes *attributes = node->attributes;
-    const struct shape *w = &node->input[1]->shape;
-    struct cut cut;
     if (!takes(node, TYPE_BF16))
-        return PLIM_OK;
-    node->op->cut(&cut, node);
-    int64_t first = 1;
-    for (int i = 0; i < (attributes->inner_axes ? attributes->inner_axes : 1); i++)
-        first *= w->dim[i];
-    int64_t second = shape_count(w) / first;
-    out->size[0] = attributes->transposed ? second : first;
-    out->size[1] = attributes->transposed ? first : second;
-    out->size[2] = cut.output[0] == PART_WHOLE;
-    out->size[3] = shape_row(&node->input[0]->shape) / out->size[0];
+        return false;
+    matmul_take_sizes(out, node);
     out->kernel.implementation = tiles_name();
     out->kernel.run = out->size[2] ? run_columns : run_rows;
     out->kernel.scratch_bytes =
         (size_t)tile_room_bytes(out->size[2] ? request->slice : out->size[1], out->size[0], !out->size[2]);
-    if (out->size[2])
-        return PLIM_OK;
-    out->kernel.pack = pack_weights;
-    out->kernel.pack_units = 1;
-    out->kernel.pack_bytes = (size_t)(tile_padded(out->size[0]) * tile_padded(out->size[1])) * sizeof(uint16_t);
-    return PLIM_OK;
+    if (!out->size[2])
+        cpu_set_pack(out, pack_weights, 1,
+                     (size_t)(tile_padded(out->size[0]) * tile_padded(out->size[1])) * sizeof(uint16_t));
+    return true;
 }
 
 /* dw[in, out] (+)= x[rows, in]^T . dy[rows, out] */
@@ -123,7 +104,7 @@ static void run_share(const struct kernel *kernel, const struct call *call)
 }
 
 /* dy, of which every slice reads all: units take columns. */
-static void pack_gradient(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_gradient)
 {
     struct tile_gemm g = gradient_of(kernel, whole, whole->count);
     int64_t blocks = tile_padded(g.n) / TILE_BLOCK, all = g.n;
@@ -147,46 +128,17 @@ static void run_gradient_rows(const struct kernel *kernel, const struct call *ca
 
 MAKER(make_matmul_weight_gradient_tiles)
 {
-    (void)entry, (void)error;
-    const struct node *node = request->node;
-    const struct matmul_weight_gradient_attributes *attributes = node->attributes;
-    const struct shape *dw = &node->output[0]->shape;
-    struct cut cut;
     if (!takes(node, TYPE_F32))
-        return PLIM_OK;
-    node->op->cut(&cut, node);
-    out->size[0] = 1;
-    for (int i = 0; i < (attributes->inner_axes ? attributes->inner_axes : 1); i++)
-        out->size[0] *= dw->dim[i];
-    out->size[1] = shape_count(dw) / out->size[0];
-    out->size[2] = out->size[0] / dw->dim[0];
-    out->size[3] = shape_row(&node->input[0]->shape) / out->size[0];
-    bool shares = cut.output[0] == PART_SUM;
+        return false;
+    bool shares = matmul_take_gradient_sizes(out, node);
     int64_t samples = shares ? request->slice : node->input[0]->shape.dim[0];
     out->kernel.implementation = tiles_name();
     out->kernel.run = shares ? run_share : run_gradient_rows;
     out->kernel.scratch_bytes = (size_t)tile_room_bytes(out->size[1], samples * out->size[3], !shares);
-    if (shares)
-        return PLIM_OK;
-    out->kernel.pack = pack_gradient;
-    out->kernel.pack_units = PACK_UNITS;
-    out->kernel.pack_bytes =
-        (size_t)(tile_padded(samples * out->size[3]) * tile_padded(out->size[1])) * sizeof(uint16_t);
-    return PLIM_OK;
-}
-
-#else
-
-MAKER(make_matmul_tiles)
-{
-    (void)out, (void)entry, (void)request, (void)error;
-    return PLIM_OK;
-}
-
-MAKER(make_matmul_weight_gradient_tiles)
-{
-    (void)out, (void)entry, (void)request, (void)error;
-    return PLIM_OK;
+    if (!shares)
+        cpu_set_pack(out, pack_gradient, PACK_UNITS,
+                     (size_t)(tile_padded(samples * out->size[3]) * tile_padded(out->size[1])) * sizeof(uint16_t));
+    return true;
 }
 
 #endif

@@ -227,38 +227,9 @@ void VARIANT(gemv)(const struct gemv *g)
         gemv_rows(g, row, 1);
 }
 
-/* log2(LANES) rounds of laning rows i and i + LANES / 2 together transpose a
-   square. */
-INLINE void transpose_rows(float *to, int64_t to_row, const float *from, int64_t from_row, int rows)
-{
-    vector x[LANES], y[LANES];
-    UNROLL
-    for (int i = 0; i < LANES; i++)
-        x[i] = i < rows ? vector_load(from + i * from_row) : vector_all(0);
-    UNROLL
-    for (int round = 1; round < LANES; round *= 2) {
-        UNROLL
-        for (int i = 0; i < LANES / 2; i++) {
-            y[2 * i] = __builtin_shufflevector(x[i], x[i + LANES / 2], LANED_LOW);
-            y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + LANES / 2], LANED_HIGH);
-        }
-        UNROLL
-        for (int i = 0; i < LANES; i++)
-            x[i] = y[i];
-    }
-    UNROLL
-    for (int i = 0; i < LANES; i++)
-        vector_store(to + i * to_row, x[i]);
-}
-
-static void transpose_square(float *to, int64_t to_row, const float *from, int64_t from_row)
-{
-    transpose_rows(to, to_row, from, from_row, LANES);
-}
-
 void VARIANT(transpose_tile)(float *to, int64_t to_row, const float *from, int64_t from_row, int rows)
 {
-    transpose_rows(to, to_row, from, from_row, rows);
+    transpose_lanes(to, to_row, from, from_row, rows);
 }
 
 void VARIANT(transpose)(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows, int64_t columns)
@@ -266,7 +237,7 @@ void VARIANT(transpose)(float *to, int64_t to_row, const float *from, int64_t fr
     for (int64_t i = 0; i < rows; i += LANES)
         for (int64_t j = 0; j < columns; j += LANES) {
             if (rows - i >= LANES && columns - j >= LANES) {
-                transpose_square(to + j * to_row + i, to_row, from + i * from_row + j, from_row);
+                transpose_lanes(to + j * to_row + i, to_row, from + i * from_row + j, from_row, LANES);
                 continue;
             }
             for (int64_t u = i; u < rows && u < i + LANES; u++)

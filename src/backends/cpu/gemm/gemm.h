@@ -99,4 +99,28 @@ void VARIANT(transpose)(float *to, int64_t to_row, const float *from, int64_t fr
 /* The same for LANES columns and at most LANES rows, all vectors written whole: zeros where rows are missing. */
 void VARIANT(transpose_tile)(float *to, int64_t to_row, const float *from, int64_t from_row, int rows);
 
+/* transpose_tile, expanded in its caller. log2(LANES) rounds of interleaving rows i and i + LANES / 2 transpose a
+   square. */
+INLINE void transpose_lanes(float *to, int64_t to_row, const float *from, int64_t from_row, int rows)
+{
+    vector x[LANES], y[LANES];
+    UNROLL
+    for (int i = 0; i < LANES; i++)
+        x[i] = i < rows ? vector_load(from + i * from_row) : vector_all(0);
+    UNROLL
+    for (int round = 1; round < LANES; round *= 2) {
+        UNROLL
+        for (int i = 0; i < LANES / 2; i++) {
+            y[2 * i] = __builtin_shufflevector(x[i], x[i + LANES / 2], LANED_LOW);
+            y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + LANES / 2], LANED_HIGH);
+        }
+        UNROLL
+        for (int i = 0; i < LANES; i++)
+            x[i] = y[i];
+    }
+    UNROLL
+    for (int i = 0; i < LANES; i++)
+        vector_store(to + i * to_row, x[i]);
+}
+
 #endif

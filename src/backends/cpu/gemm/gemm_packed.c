@@ -9,6 +9,8 @@
    A packed matrix stores the blocks of K one after another. Each block of A consists of tiles of k lines of TALL
    floats, each block of B of panels of k lines of one or two vectors (zeros after the last column). */
 #include "backends/cpu/gemm/gemm.h"
+#include "base/numbers/count.h"
+#include "base/numbers/minmax.h"
 
 #define K_BLOCK       GEMM_K_BLOCK
 #define BLOCK_COLUMNS GEMM_BLOCK_COLUMNS
@@ -151,10 +153,9 @@ static const int heights[] = {1, 2, 4, 6};
 #define EACH(what, v) what(1, v) what(2, v) what(4, v)
 static const int heights[] = {1, 2, 4};
 #endif
-#define HEIGHTS ((int)(sizeof heights / sizeof heights[0]))
 EACH(TILE, 1)
 EACH(TILE, 2)
-static packed_function *const by_height[2][PANEL_VECTORS][HEIGHTS] = {
+static packed_function *const by_height[2][PANEL_VECTORS][COUNT(heights)] = {
     {{EACH(NAME, 1)}, {EACH(NAME, 2)}},
     {{EACH(PLACED, 1)}, {EACH(PLACED, 2)}},
 };
@@ -163,11 +164,11 @@ static packed_function *const by_height[2][PANEL_VECTORS][HEIGHTS] = {
 static void run_panel(const struct packed_tile *t, packed_function *const *functions, int64_t height, int64_t a_row)
 {
     if (height == TALL) { /* *t is not copied, because the copy would wait for the fields that were just stored */
-        functions[HEIGHTS - 1](t);
+        functions[COUNT(heights) - 1](t);
         return;
     }
     struct packed_tile piece = *t;
-    for (int i = HEIGHTS - 1; height > 0; i--)
+    for (int i = COUNT(heights) - 1; height > 0; i--)
         for (; height >= heights[i]; height -= heights[i]) {
             functions[i](&piece);
             piece.a += heights[i] * a_row;
@@ -186,11 +187,6 @@ static int height_of(int64_t rows)
 }
 
 /* ---- packing ------------------------------------------------------------- */
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* K of the block that begins where `left` of the K dimension remain. The last block may have up to GEMM_MOST_STEPS, so
    that no short block remains. */
@@ -213,7 +209,7 @@ static int64_t padded(int64_t extent, int64_t to)
 /* Packs b[from.., column..], with any strides, into one panel of k lines. */
 static void pack_panel(float *to, const struct gemm *g, int64_t from, int64_t k, int64_t column)
 {
-    int64_t width = smaller(g->n - column, PANEL);
+    int64_t width = min_i64(g->n - column, PANEL);
     int line = panel_vectors(width) * LANES;
     const float *b = g->b + from * g->b_step + column * g->b_column;
     if (g->b_column == 1) {
@@ -245,7 +241,7 @@ static void pack_steps(float *to, const struct gemm *g, int64_t row, int64_t row
             left = run - 1;
         }
         for (int64_t i = 0; i < rows; i += TALL) {
-            vector x = vector_load_columns(a + i, 0, (int)smaller(rows - i, TALL));
+            vector x = vector_load_columns(a + i, 0, (int)min_i64(rows - i, TALL));
             if (s + 1 < k)
                 vector_store(to + i * k + s * TALL, x);
             else
@@ -259,7 +255,7 @@ static void pack_steps(float *to, const struct gemm *g, int64_t row, int64_t row
    may be another thread's. */
 static void pack_tile(float *to, const struct gemm *g, int64_t row, int64_t from, int64_t k)
 {
-    int height = (int)smaller(g->m - row, TALL);
+    int height = (int)min_i64(g->m - row, TALL);
     const float *a = g->a + row * g->a_row + from * g->a_step;
     float last[LANES * TALL + LANES];
     int64_t s = 0;
@@ -324,7 +320,7 @@ static const float *soon_of(const struct gemm *g, int64_t tile, int64_t panel, i
 static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b, int64_t tall, int64_t row,
                      int64_t column, int64_t columns)
 {
-    int64_t height = smaller(g->m - row, tall);
+    int64_t height = min_i64(g->m - row, tall);
     float *c = g->c + row * g->c_row + column;
     const float *below = row + height < g->m ? c + height * g->c_row : c;
     for (int64_t j = 0; j < columns; j += PANEL) {
@@ -334,7 +330,7 @@ static void run_tile(const struct gemm *g, struct packed_tile *t, const float *b
         t->next = left > PANEL ? c + j + PANEL : below;
         const float *soon = soon_of(g, row / tall, (column + j) / PANEL, t->k);
         t->ahead = t->later && (j == 0 || t->later_panel) ? t->later + j / PANEL * t->later_panel : soon ? soon : t->b;
-        t->width = (int)smaller(left, PANEL);
+        t->width = (int)min_i64(left, PANEL);
         t->bias = g->bias ? g->bias + column + j : NULL;
         run_panel(t, by_height[g->a_in_place][panel_vectors(left) - 1], height, g->a_in_place ? g->a_row : 1);
     }
@@ -375,7 +371,7 @@ static void run_columns(const struct gemm *g, int64_t from, int64_t k, int64_t c
         pack_panel(panels + j * k, g, from, k, column + j);
     for (int64_t row = 0; row < g->m; row += TALL) {
         if (!a && row % some == 0)
-            pack_tiles(tiles, g, row, smaller(g->m - row, some), from, k);
+            pack_tiles(tiles, g, row, min_i64(g->m - row, some), from, k);
         t.a = a ? a + row * k : tiles + row % some * k;
         t.later = a && row + TALL < g->m ? t.a + TALL * k : NULL;
         run_tile(g, &t, panels, TALL, row, column, columns);
@@ -403,7 +399,7 @@ static void run_rows(const struct gemm *g, int64_t from, int64_t k, int64_t row,
                 t.later = a + (i + tall) * a_row; /* rows of A are not in a near cache: prefetches the next ones */
             t.later_panel = more ? PANEL * t.b_steps : 0;
             t.a = a + i * a_row;
-            run_tile(g, &t, b + column * t.b_steps, tall, row + i, column, smaller(g->n - column, BLOCK_COLUMNS));
+            run_tile(g, &t, b + column * t.b_steps, tall, row + i, column, min_i64(g->n - column, BLOCK_COLUMNS));
         }
 }
 
@@ -414,9 +410,9 @@ void VARIANT(gemm_packed)(const struct gemm *g)
         int64_t k = block_steps(g->k - from);
         int64_t some = block_columns(g->n, k);
         for (int64_t column = 0; !g->b_packed && column < g->n; column += some)
-            run_columns(g, from, k, column, smaller(g->n - column, some));
+            run_columns(g, from, k, column, min_i64(g->n - column, some));
         for (int64_t row = 0; g->b_packed && row < g->m; row += block)
-            run_rows(g, from, k, row, smaller(g->m - row, block));
+            run_rows(g, from, k, row, min_i64(g->m - row, block));
         from += k;
     } while (from < g->k);
 }

@@ -15,12 +15,10 @@
 #include <unistd.h>
 
 #include "backends/cpu/cpu_own.h"
-#include "backends/cpu/gemm/tile_pairs.h"
 #include "backends/cpu/gemm/tile_steps.h"
 
 #define SIDE  TILE_SIDE /* rows of a tile, and its words of 4 bytes a row */
 #define WORDS TILE_WORDS
-#define TILES __attribute__((target("amx-tile,amx-bf16")))
 
 /* The state of tiles is more than a thread has by itself: Linux wants to be asked, once a process. */
 #define REQUEST_STATE 0x1023 /* ARCH_REQ_XCOMP_PERM */
@@ -119,69 +117,40 @@ void tile_pack_b(uint16_t *to, const struct tile_gemm *g)
 /* A's tiles: where they lie, and how far apart. */
 struct tile_rows {
     const uint16_t *a;
-    int64_t next, second; /* elements to the next 32 steps, to the second 16 rows */
-    int64_t stride;       /* bytes between rows */
+    int64_t next;   /* elements to the next 32 steps */
+    int64_t stride; /* bytes between rows */
 };
 
 /* 32 rows where they lie, if they and their steps are whole; else a copy. */
 static struct tile_rows rows_of(const struct tile_gemm *g, int64_t row, uint32_t *room)
 {
     if (g->a_step == 1 && g->m - row >= TILE_BLOCK && g->k % TILE_BLOCK == 0)
-        return (struct tile_rows){g->a + row * g->a_row, TILE_BLOCK, SIDE * g->a_row, g->a_row * 2};
+        return (struct tile_rows){g->a + row * g->a_row, TILE_BLOCK, g->a_row * 2};
     uint32_t *to = room;
     for (int64_t step = 0; step < g->k; step += TILE_BLOCK, to += 2 * WORDS) {
         pack_a_tile(to, g, row, step);
         pack_a_tile(to + WORDS, g, row + SIDE, step);
     }
-    return (struct tile_rows){(const uint16_t *)room, 4 * WORDS, 2 * WORDS, SIDE * 4};
+    return (struct tile_rows){(const uint16_t *)room, 4 * WORDS, SIDE * 4};
 }
 
-/* sums[32, 32] = a[32, k] . b[k, 32] */
-TILES static void tile_block(float *sums, const struct tile_rows *a, const uint16_t *b, int64_t k)
-{
-    const uint16_t *first = a->a, *second = a->a + a->second;
-    __asm__ volatile("" ::: "memory"); /* gcc does not know that loading a tile reads what was packed */
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (int64_t step = 0; step < k; step += TILE_BLOCK, first += a->next, second += a->next, b += 4 * WORDS) {
-        _tile_loadd(4, first, (long)a->stride);
-        _tile_loadd(6, b, SIDE * 4);
-        _tile_loadd(5, second, (long)a->stride);
-        _tile_loadd(7, b + 2 * WORDS, SIDE * 4);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-    }
-    _tile_stored(0, sums, TILE_BLOCK * 4);
-    _tile_stored(1, sums + SIDE, TILE_BLOCK * 4);
-    _tile_stored(2, sums + SIDE * TILE_BLOCK, TILE_BLOCK * 4);
-    _tile_stored(3, sums + SIDE * TILE_BLOCK + SIDE, TILE_BLOCK * 4);
-}
-
-/* The rows and columns of the block that are in C. */
+/* sums[32, 32] = a[32, k] . b[k, 32]; rows and columns: those of the block that are in C. */
 static void block(float *sums, const struct tile_rows *a, const uint16_t *b, int64_t k, int64_t rows, int64_t columns)
 {
-    if (tile_kind() == TILES_AMX) {
-        tile_block(sums, a, b, k);
-        return;
-    }
-    const struct tile_pairs pairs = {.a = a->a,
-                                     .a_row = a->stride / 2,
+    const struct tile_steps steps = {.a = a->a,
+                                     .a_row = a->stride,
                                      .next = a->next,
                                      .steps = (k + TILE_BLOCK - 1) / TILE_BLOCK,
-                                     .pairs = SIDE,
+                                     .width = TILE_BLOCK,
                                      .b = b,
                                      .half = columns <= SIDE,
                                      .rows = rows < TILE_BLOCK ? (int)rows : 0};
-    tile_pairs_run(sums, &pairs);
+    tile_steps_run(sums, &steps);
 }
 
 static void put(const struct tile_gemm *g, const float *sums, int64_t row, int64_t column)
 {
-    int64_t rows = tile_smaller(g->m - row, TILE_BLOCK), width = tile_smaller(g->n - column, TILE_BLOCK);
+    int64_t rows = min_i64(g->m - row, TILE_BLOCK), width = min_i64(g->n - column, TILE_BLOCK);
     const float *bias = g->bias ? g->bias + column : NULL;
     for (int64_t i = 0; i < rows; i++, sums += TILE_BLOCK) {
         int64_t at = (row + i) * g->c_row + column;
@@ -190,27 +159,6 @@ static void put(const struct tile_gemm *g, const float *sums, int64_t row, int64
         else
             tile_put_row((uint16_t *)g->c + at, sums, bias, g->relu, width);
     }
-}
-
-/* Eight tiles, all whole. Constant: gcc believes that only its first bytes are read. */
-static const struct {
-    uint8_t palette, start, rest[14];
-    uint16_t bytes[16];
-    uint8_t rows[16];
-} shapes = {
-    .palette = 1,
-    .bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-    .rows = {SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE},
-};
-
-TILES static void load_shapes(void)
-{
-    _tile_loadconfig(&shapes);
-}
-
-TILES static void release_tiles(void)
-{
-    _tile_release();
 }
 
 static int64_t packed_steps(const struct tile_gemm *g)
@@ -226,7 +174,7 @@ static void run_columns(const struct tile_gemm *g, const uint16_t *b, int64_t co
         struct tile_rows a = rows_of(g, row, a_room);
         for (int64_t j = column; j < end; j += TILE_BLOCK) {
             if (g->add)
-                tile_fetch((const float *)g->c + row * g->c_row + j, g->c_row, tile_smaller(g->m - row, TILE_BLOCK));
+                tile_fetch((const float *)g->c + row * g->c_row + j, g->c_row, min_i64(g->m - row, TILE_BLOCK));
             block(sums, &a, b + (j - column) * packed_steps(g), g->k, g->m - row, g->n - j);
             put(g, sums, row, j);
         }
@@ -239,17 +187,15 @@ void gemm_tiles(const struct tile_gemm *g)
     uint32_t *a_room = (uint32_t *)(sums + TILE_BLOCK * TILE_BLOCK);
     uint16_t *b_room = (uint16_t *)a_room + TILE_BLOCK * tile_padded(g->k);
     int64_t some = tile_columns(g->n, g->k);
-    if (tile_kind() == TILES_AMX)
-        load_shapes();
+    tile_steps_begin(TILE_BLOCK);
     for (int64_t column = 0; column < g->n; column += some) {
-        int64_t end = column + tile_smaller(g->n - column, some);
+        int64_t end = column + min_i64(g->n - column, some);
         for (int64_t j = column; !g->b_packed && j < end; j += TILE_BLOCK)
             pack_b_columns(b_room + (j - column) * tile_padded(g->k), g, j);
         const uint16_t *b = g->b_packed ? g->b_packed + column * packed_steps(g) : b_room;
         run_columns(g, b, column, end, a_room, sums);
     }
-    if (tile_kind() == TILES_AMX)
-        release_tiles();
+    tile_steps_end();
 }
 
 #endif

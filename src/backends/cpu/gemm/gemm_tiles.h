@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/numbers/minmax.h"
+
 /* c[i, j] = act(bias[j] + sum over s of a[i, s] * b[s, j]). The bits of an element do not depend on which others are
    asked for. */
 struct tile_gemm {
@@ -39,15 +41,6 @@ static inline int64_t tile_columns(int64_t n, int64_t k)
 {
     int64_t some = TILE_PACKED / tile_padded(k) / TILE_BLOCK * TILE_BLOCK, all = tile_padded(n);
     return some < TILE_BLOCK ? TILE_BLOCK : some < all ? some : all;
-}
-
-static inline int64_t tile_larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-static inline int64_t tile_smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* A part of a worker's room, at a cache line. Without a scratch: *at alone moves on, to what all take. */

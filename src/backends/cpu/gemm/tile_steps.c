@@ -41,7 +41,7 @@ TILES static void run_tiles(float *sums, const struct tile_steps *s)
     _tile_zero(2);
     _tile_zero(3);
     for (int64_t i = 0; i < s->steps; i++, b += 2 * tile) {
-        const uint16_t *a = s->a + s->at[i];
+        const uint16_t *a = s->a + (s->at ? s->at[i] : i * s->next);
         _tile_loadd(4, a, (long)s->a_row);
         _tile_loadd(6, b, TILE_SIDE * 4);
         _tile_loadd(5, a + half, (long)s->a_row);
@@ -79,9 +79,11 @@ void tile_steps_run(float *sums, const struct tile_steps *s)
     const struct tile_pairs pairs = {.a = s->a,
                                      .a_row = s->a_row / 2,
                                      .at = s->at,
+                                     .next = s->next,
                                      .steps = s->steps,
                                      .pairs = s->width / 2,
                                      .b = s->b,
+                                     .half = s->half,
                                      .every = s->every,
                                      .last = (s->last + 1) / 2,
                                      .first = s->first,

@@ -17,9 +17,11 @@
 struct tile_steps {
     const uint16_t *a;
     int64_t a_row;     /* bytes between rows */
-    const int64_t *at; /* elements from `a` to the first row of each step */
+    const int64_t *at; /* elements from `a` to the first row of each step; NULL: `next` between them */
+    int64_t next;
     int64_t steps, width;
     const uint16_t *b;
+    bool half;           /* only the first 16 columns are wanted: without tiles the others are left as they are */
     int64_t every, last; /* the last of each `every` steps has `last` elements, then B is 0; every 0: all are whole */
     int first, rows;     /* of the block that are wanted: without tiles others are left as they are. rows 0: all */
 };

@@ -125,19 +125,16 @@ static bool has_places(const struct node *node)
 /* size[0]: where the room for places begins in the scratch, in bytes. */
 MAKER(make_pool)
 {
-    (void)error;
-    const struct node *node = request->node;
     enum type type = node->input[0]->type;
     int64_t floats = cpu_small_type(type) ? room_floats(node) : 0;
     struct pool_sizes s;
     if (type != TYPE_F32 && floats == 0)
-        return PLIM_OK;
+        return false;
     pool_sizes_of(&s, node);
     struct places places = places_of(&s);
     out->size[0] = floats * (int64_t)sizeof(float);
     out->kernel.scratch_bytes = (size_t)(out->size[0] + (has_places(node) ? places_room(&places) : 0));
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 /* Those of sample n. */

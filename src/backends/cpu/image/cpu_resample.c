@@ -43,25 +43,27 @@ static bool make_places(struct resample *resample, struct arena *arena)
     return true;
 }
 
-static plim_status make_resample(struct cpu_kernel *out, const struct cpu_request *request, const struct shape *x,
-                                 const struct shape *y, int64_t method, plim_error *error)
+static bool make_resample(struct cpu_kernel *out, struct cpu_request *request, const struct tensor *x,
+                          const struct tensor *y, int64_t method)
 {
     struct arena *arena = &request->backend->arena;
+    if (request->node->input[0]->type != TYPE_F32)
+        return false;
     struct resample *resample = arena_take(arena, sizeof *resample);
     if (!resample)
-        return budget_refused(arena->budget, arena->tag, arena->block_bytes, error);
+        return cpu_refused(request);
     for (int i = 0; i < 2; i++) {
-        resample->from[i] = x->dim[1 + i];
-        resample->to[i] = y->dim[1 + i];
+        resample->from[i] = x->shape.dim[1 + i];
+        resample->to[i] = y->shape.dim[1 + i];
     }
-    resample->channels = x->dim[3];
-    resample->down = make_taps(arena, method, x->dim[1], y->dim[1]);
-    resample->across = make_taps(arena, method, x->dim[2], y->dim[2]);
+    resample->channels = x->shape.dim[3];
+    resample->down = make_taps(arena, method, resample->from[0], resample->to[0]);
+    resample->across = make_taps(arena, method, resample->from[1], resample->to[1]);
     if (!resample->down || !resample->across || (resample->channels < FEW_CHANNELS && !make_places(resample, arena)))
-        return budget_refused(arena->budget, arena->tag, arena->block_bytes, error);
+        return cpu_refused(request);
     out->own = resample;
-    out->kernel.scratch_bytes = (size_t)(x->dim[2] * x->dim[3]) * sizeof(float);
-    return PLIM_OK;
+    out->kernel.scratch_bytes = (size_t)(resample->from[1] * resample->channels) * sizeof(float);
+    return true;
 }
 
 /* to = or += x * weight */
@@ -152,23 +154,12 @@ RUNNER(run_resize_gradient)
 
 MAKER(make_resize)
 {
-    const struct node *node = request->node;
     const struct resize_attributes *attributes = node->attributes;
-    if (node->input[0]->type != TYPE_F32)
-        return PLIM_OK;
-    TRY(make_resample(out, request, &node->input[0]->shape, &node->output[0]->shape, attributes->method, error));
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return make_resample(out, request, node->input[0], node->output[0], attributes->method);
 }
 
 MAKER(make_resize_gradient)
 {
-    const struct node *node = request->node;
     const struct resize_gradient_attributes *attributes = node->attributes;
-    if (node->input[0]->type != TYPE_F32)
-        return PLIM_OK;
-    TRY(make_resample(out, request, &node->output[0]->shape, &node->input[0]->shape, attributes->forward.method,
-                      error));
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return make_resample(out, request, node->output[0], node->input[0], attributes->forward.method);
 }

@@ -15,10 +15,7 @@ static bool takes(const struct node *node)
 
 MAKER(make_random_warp)
 {
-    (void)error;
-    if (takes(request->node))
-        out->kernel.run = entry->run;
-    return PLIM_OK;
+    return takes(node);
 }
 
 /* One pixel of y from up to four of x. */
@@ -124,15 +121,13 @@ RUNNER(run_random_warp_gradient)
 /* size[0]: pixels a sample, size[1]: channels. Scratch: two sums a channel. */
 MAKER(make_random_tone)
 {
-    (void)error;
-    const struct shape *shape = &request->node->output[0]->shape;
-    if (!takes(request->node))
-        return PLIM_OK;
+    const struct shape *shape = &node->output[0]->shape;
+    if (!takes(node))
+        return false;
     out->size[1] = shape->dim[shape->rank - 1];
     out->size[0] = shape_row(shape) / out->size[1];
     out->kernel.scratch_bytes = 2 * (size_t)out->size[1] * sizeof(double);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 /* offset[c]: what is added to x * factor; returns factor. */

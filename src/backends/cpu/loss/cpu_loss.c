@@ -1,25 +1,12 @@
 /* cpu_loss.c - cross-entropies, their gradients and accuracies, a value a
-   sample. size[0]: columns of the scores. Labels come in any type. */
+   sample. Labels come in any type. */
 #include <math.h>
 
-#include "backends/cpu/cpu_math.h"
-#include "backends/cpu/cpu_own.h"
-#include "ops/ops.h"
-
-#define CLIP  1e-7f /* as Keras clips probabilities */
-#define CHUNK 64
+#include "backends/cpu/loss/cpu_loss.h"
 
 MAKER(make_loss)
 {
-    (void)error;
-    const struct node *node = request->node;
-    const struct tensor *scores = node->input[0];
-    if (scores->type != TYPE_F32 || node->output[0]->type != TYPE_F32)
-        return PLIM_OK;
-    out->size[0] = scores->shape.dim[scores->shape.rank - 1];
-    out->size[1] = shape_row(&scores->shape) / out->size[0]; /* rows a sample */
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return take_score_sizes(out, node) && node->output[0]->type == TYPE_F32;
 }
 
 /* The class of a sample, or -1 when there is no such class. */
@@ -38,14 +25,6 @@ static bool ignored(const struct call *call, int64_t row)
 {
     const struct crossentropy_attributes *attributes = call->node->attributes;
     return attributes->ignores && label_at(call, row) == attributes->ignored;
-}
-
-static float largest(const float *x, int64_t count)
-{
-    float most = x[0];
-    for (int64_t i = 1; i < count; i++)
-        most = x[i] > most ? x[i] : most;
-    return most;
 }
 
 /* log(sum(exp(x - most))) + most - x[label] */
@@ -105,35 +84,6 @@ static const float *targets_at(float *room, const struct call *call, int64_t fir
     return room;
 }
 
-/* The formulas of a score and a target. */
-INLINE float sigmoid_value(float x, float target)
-{
-    float above = x < 0 ? 0 : x;
-    return above - x * target + log1p_of(exp_of(-abs_of(x)));
-}
-
-INLINE float sigmoid_derivative(float x, float target)
-{
-    return sigmoid_of(x) - target;
-}
-
-INLINE float binary_value(float p, float target)
-{
-    float q = 1.0f - p;
-    p = p < CLIP ? CLIP : p;
-    q = q < CLIP ? CLIP : q;
-    return -target * log_of(p) - (1.0f - target) * log_of(q);
-}
-
-/* Nothing flows where p was clipped. */
-INLINE float binary_derivative(float p, float target)
-{
-    float d = (p - target) / (p * (1.0f - p));
-    return p < CLIP ? 0 : p > 1.0f - CLIP ? 0 : d;
-}
-
-typedef float formula(float score, float target);
-
 /* y[row] = mean over the row of value(score, target). */
 INLINE void mean_of(const struct kernel *kernel, const struct call *call, formula *value)
 {
@@ -147,7 +97,7 @@ INLINE void mean_of(const struct kernel *kernel, const struct call *call, formul
         float *to = width == 1 ? y + first : values;
         INDEPENDENT
         for (int64_t i = 0; i < chunk; i++)
-            to[i] = value(x[first + i], t[i]);
+            to[i] = value(x[first + i], t[i], NULL);
         for (int64_t i = 0; width > 1 && i < chunk; i++) {
             sum = (first + i) % width ? sum + values[i] : values[i];
             if ((first + i + 1) % width == 0)
@@ -171,28 +121,28 @@ INLINE void gradient_of_mean(const struct kernel *kernel, const struct call *cal
         const float *share = width == 1 ? d + first : spread;
         INDEPENDENT
         for (int64_t i = 0; i < chunk; i++)
-            y[first + i] = share[i] * derivative(x[first + i], t[i]);
+            y[first + i] = share[i] * derivative(x[first + i], t[i], NULL);
     }
 }
 
 RUNNER(run_sigmoid_crossentropy)
 {
-    mean_of(kernel, call, sigmoid_value);
+    mean_of(kernel, call, logits);
 }
 
 RUNNER(run_sigmoid_crossentropy_gradient)
 {
-    gradient_of_mean(kernel, call, sigmoid_derivative);
+    gradient_of_mean(kernel, call, logits_slope);
 }
 
 RUNNER(run_binary_crossentropy)
 {
-    mean_of(kernel, call, binary_value);
+    mean_of(kernel, call, bernoulli);
 }
 
 RUNNER(run_binary_crossentropy_gradient)
 {
-    gradient_of_mean(kernel, call, binary_derivative);
+    gradient_of_mean(kernel, call, bernoulli_slope);
 }
 
 /* 1 where the first largest score is the label's. */
@@ -201,12 +151,8 @@ RUNNER(run_sparse_accuracy)
     int64_t rows = score_rows(kernel, call), classes = cpu_kernel_of(kernel)->size[0];
     const float *x = call->input[0];
     float *y = call->output[0];
-    for (int64_t row = 0; row < rows; row++, x += classes) {
-        int64_t best = 0;
-        for (int64_t i = 1; i < classes; i++)
-            best = x[i] > x[best] ? i : best;
-        y[row] = (double)best == label_at(call, row);
-    }
+    for (int64_t row = 0; row < rows; row++, x += classes)
+        y[row] = (double)largest_at(x, classes) == label_at(call, row);
 }
 
 /* Mean over the row of (score > threshold) == target. */
@@ -232,16 +178,14 @@ RUNNER(run_ranked_accuracy)
     const float *x = call->input[0];
     float *y = call->output[0];
     for (int64_t row = 0; row < rows; row++, x += classes) {
-        int64_t right = 0, larger = 0, best = 0;
+        int64_t right = 0, larger = 0;
         if (attributes->sparse)
             right = class_of(call, row, classes);
         for (int64_t i = 1; !attributes->sparse && i < classes; i++)
             right = label_at(call, row * classes + i) > label_at(call, row * classes + right) ? i : right;
         float score = right < 0 ? 0 : x[right];
-        for (int64_t i = 0; i < classes; i++) {
+        for (int64_t i = 0; i < classes; i++)
             larger += x[i] > score;
-            best = x[i] > x[best] ? i : best;
-        }
-        y[row] = right >= 0 && (attributes->k ? larger < attributes->k : best == right);
+        y[row] = right >= 0 && (attributes->k ? larger < attributes->k : largest_at(x, classes) == right);
     }
 }

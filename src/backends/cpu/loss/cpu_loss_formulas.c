@@ -2,22 +2,11 @@
    element, of a row, and the sums that make one number of them. */
 #include <math.h>
 
-#include "backends/cpu/cpu_math.h"
-#include "backends/cpu/cpu_own.h"
-#include "ops/ops.h"
-
-#define EPSILON 1e-7f
-#define CHUNK   64
-
-typedef float formula(float x, float t, const float *k);
+#include "backends/cpu/loss/cpu_loss.h"
 
 /* k: smoothing as factor and offset, delta, alpha, gamma, weight of a positive and of a negative. */
 enum { K_FACTOR, K_OFFSET, K_DELTA, K_GAMMA, K_POSITIVE, K_NEGATIVE, K_COUNT };
 
-INLINE float above(float x, float low)
-{
-    return x < low ? low : x;
-}
 INLINE float between(float x, float low, float high)
 {
     return x < low ? low : x > high ? high : x;
@@ -32,13 +21,6 @@ INLINE float power(float x, float exponent)
     float y = exp_of(exponent * log_of(above(x, 1e-37f)));
     return exponent == 0 ? 1.0f : x <= 0 ? 0.0f : y;
 }
-
-#define FORMULA(name, expression)                                                                                      \
-    INLINE float name(float x, float t, const float *k)                                                                \
-    {                                                                                                                  \
-        (void)k;                                                                                                       \
-        return expression;                                                                                             \
-    }
 
 FORMULA(squared, (t - x) * (t - x))
 FORMULA(squared_slope, 2.0f * (x - t))
@@ -56,18 +38,16 @@ FORMULA(huber, abs_of(x - t) <= k[K_DELTA] ? 0.5f * (x - t) * (x - t)
                                            : k[K_DELTA] * abs_of(x - t) - 0.5f * k[K_DELTA] * k[K_DELTA])
 FORMULA(huber_slope, abs_of(x - t) <= k[K_DELTA] ? x - t : k[K_DELTA] * sign(x - t))
 /* Small differences would drown in |e| - log(2): there the series. */
-INLINE float log_cosh(float x, float t, const float *k)
+INLINE float log_cosh(float x, float t, UNUSED const float *k)
 {
     float e = abs_of(x - t), s = e * e;
-    (void)k;
     float near = s * (0.5f - s * (1.0f / 12 - s * (1.0f / 45)));
     float far = e + log1p_of(exp_of(-2.0f * e)) - 0.69314718f;
     return e < 0.25f ? near : far;
 }
-INLINE float log_cosh_slope(float x, float t, const float *k)
+INLINE float log_cosh_slope(float x, float t, UNUSED const float *k)
 {
     float d = x - t, e = abs_of(d), s = d * d;
-    (void)k;
     float near = d * (1.0f - s * (1.0f / 3 - s * (2.0f / 15)));
     float far = sign(d) * (1.0f - 2.0f / (1.0f + exp_of(2.0f * e)));
     return e < 0.125f ? near : far;
@@ -78,22 +58,12 @@ FORMULA(squared_hinge, above(1.0f - t * x, 0) * above(1.0f - t * x, 0))
 FORMULA(squared_hinge_slope, -2.0f * t * above(1.0f - t * x, 0))
 FORMULA(poisson, x - t * log_of(x + EPSILON))
 FORMULA(poisson_slope, 1.0f - t / (x + EPSILON))
-INLINE float divergence(float x, float t, const float *k)
+INLINE float divergence(float x, float t, UNUSED const float *k)
 {
-    (void)k;
     t = between(t, EPSILON, 1.0f);
     return t * (log_of(t) - log_of(between(x, EPSILON, 1.0f)));
 }
 FORMULA(divergence_slope, x<EPSILON ? 0.0f : x> 1.0f ? 0.0f : -between(t, EPSILON, 1.0f) / x)
-INLINE float bernoulli(float x, float t, const float *k)
-{
-    float p = above(x, EPSILON), q = above(1.0f - x, EPSILON);
-    (void)k;
-    return -t * log_of(p) - (1.0f - t) * log_of(q);
-}
-FORMULA(bernoulli_slope, x<EPSILON ? 0.0f : x> 1.0f - EPSILON ? 0.0f : (x - t) / (x * (1.0f - x)))
-FORMULA(logits, above(x, 0) - x * t + log1p_of(exp_of(-abs_of(x))))
-FORMULA(logits_slope, sigmoid_of(x) - t)
 INLINE float focal(float x, float t, const float *k)
 {
     float rest = 1.0f - (t * x + (1.0f - t) * (1.0f - x)), weight = t * k[K_POSITIVE] + (1.0f - t) * k[K_NEGATIVE];
@@ -174,7 +144,23 @@ INLINE void run_slopes(const struct kernel *kernel, const struct call *call, for
         }
 }
 
-#define RUNNERS(name)                                                                                                  \
+/* Every formula with its functions. */
+#define FORMULAS(X)                                                                                                    \
+    X(FORMULA_SQUARED, squared)                                                                                        \
+    X(FORMULA_ABSOLUTE, absolute)                                                                                      \
+    X(FORMULA_PERCENTAGE, percentage)                                                                                  \
+    X(FORMULA_LOGARITHMIC, logarithmic)                                                                                \
+    X(FORMULA_HUBER, huber)                                                                                            \
+    X(FORMULA_LOG_COSH, log_cosh)                                                                                      \
+    X(FORMULA_HINGE, hinge)                                                                                            \
+    X(FORMULA_SQUARED_HINGE, squared_hinge)                                                                            \
+    X(FORMULA_POISSON, poisson)                                                                                        \
+    X(FORMULA_DIVERGENCE, divergence)                                                                                  \
+    X(FORMULA_BINARY, bernoulli)                                                                                       \
+    X(FORMULA_BINARY_LOGITS, logits)                                                                                   \
+    X(FORMULA_BINARY_FOCAL, focal)
+
+#define RUNNERS(which, name)                                                                                           \
     static void run_##name(const struct kernel *kernel, const struct call *call)                                       \
     {                                                                                                                  \
         run_values(kernel, call, name);                                                                                \
@@ -183,63 +169,29 @@ INLINE void run_slopes(const struct kernel *kernel, const struct call *call, for
     {                                                                                                                  \
         run_slopes(kernel, call, name##_slope);                                                                        \
     }
-RUNNERS(squared)
-RUNNERS(absolute)
-RUNNERS(percentage)
-RUNNERS(logarithmic)
-RUNNERS(huber)
-RUNNERS(log_cosh)
-RUNNERS(hinge)
-RUNNERS(squared_hinge)
-RUNNERS(poisson)
-RUNNERS(divergence)
-RUNNERS(bernoulli)
-RUNNERS(logits)
-RUNNERS(focal)
+FORMULAS(RUNNERS)
 
 static const struct {
     void (*value)(const struct kernel *kernel, const struct call *call);
     void (*slope)(const struct kernel *kernel, const struct call *call);
 } runners[FORMULA_COUNT] = {
-    [FORMULA_SQUARED] = {run_squared, run_squared_slope},
-    [FORMULA_ABSOLUTE] = {run_absolute, run_absolute_slope},
-    [FORMULA_PERCENTAGE] = {run_percentage, run_percentage_slope},
-    [FORMULA_LOGARITHMIC] = {run_logarithmic, run_logarithmic_slope},
-    [FORMULA_HUBER] = {run_huber, run_huber_slope},
-    [FORMULA_LOG_COSH] = {run_log_cosh, run_log_cosh_slope},
-    [FORMULA_HINGE] = {run_hinge, run_hinge_slope},
-    [FORMULA_SQUARED_HINGE] = {run_squared_hinge, run_squared_hinge_slope},
-    [FORMULA_POISSON] = {run_poisson, run_poisson_slope},
-    [FORMULA_DIVERGENCE] = {run_divergence, run_divergence_slope},
-    [FORMULA_BINARY] = {run_bernoulli, run_bernoulli_slope},
-    [FORMULA_BINARY_LOGITS] = {run_logits, run_logits_slope},
-    [FORMULA_BINARY_FOCAL] = {run_focal, run_focal_slope},
+#define ROW(which, name) [which] = {run_##name, run_##name##_slope},
+    FORMULAS(ROW)
+#undef ROW
 };
-
-static bool take_sizes(struct cpu_kernel *out, const struct cpu_request *request)
-{
-    const struct tensor *x = request->node->input[0];
-    out->size[0] = x->shape.dim[x->shape.rank - 1];
-    out->size[1] = shape_row(&x->shape) / out->size[0];
-    return x->type == TYPE_F32;
-}
 
 MAKER(make_formula)
 {
-    const struct elementwise_loss_attributes *attributes = request->node->attributes;
-    (void)error, (void)entry;
-    if (take_sizes(out, request))
-        out->kernel.run = runners[attributes->formula].value;
-    return PLIM_OK;
+    const struct elementwise_loss_attributes *attributes = node->attributes;
+    out->kernel.run = runners[attributes->formula].value;
+    return take_score_sizes(out, node);
 }
 
 MAKER(make_formula_gradient)
 {
-    const struct elementwise_loss_attributes *attributes = request->node->attributes;
-    (void)error, (void)entry;
-    if (take_sizes(out, request))
-        out->kernel.run = runners[attributes->formula].slope;
-    return PLIM_OK;
+    const struct elementwise_loss_attributes *attributes = node->attributes;
+    out->kernel.run = runners[attributes->formula].slope;
+    return take_score_sizes(out, node);
 }
 
 /* ---- over rows ---------------------------------------------------------- */
@@ -247,12 +199,10 @@ MAKER(make_formula_gradient)
 /* The targets of a row lie in the worker's scratch, smoothed. */
 MAKER(make_row_loss)
 {
-    (void)error;
-    if (!take_sizes(out, request))
-        return PLIM_OK;
+    if (!take_score_sizes(out, node))
+        return false;
     out->kernel.scratch_bytes = (size_t)out->size[0] * sizeof(float);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 struct row {
@@ -277,14 +227,6 @@ static float dot(const float *a, const float *b, int64_t count)
     for (int64_t i = 0; i < count; i++)
         sum = madd(a[i], b[i], sum);
     return sum;
-}
-
-static float largest(const float *x, int64_t count)
-{
-    float most = x[0];
-    for (int64_t i = 1; i < count; i++)
-        most = x[i] > most ? x[i] : most;
-    return most;
 }
 
 static float row_logits(const struct row *r)
@@ -427,15 +369,12 @@ RUNNER(run_row_loss_gradient)
 /* size[0]: values a sample (of the values, not of the weights); size[1]: of input 1 where it is batched. */
 MAKER(make_values)
 {
-    const struct node *node = request->node;
     const struct tensor *v = node->output[0]->batched ? node->output[0] : node->input[0];
-    (void)error;
     if (node->output[0]->type != TYPE_F32 || (node->input[0] && cpu_small_type(node->input[0]->type)))
-        return PLIM_OK;
+        return false;
     out->size[0] = shape_row(&v->shape);
     out->size[1] = node->input_count > 1 && node->input[1] ? shape_row(&node->input[1]->shape) : 1;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_weigh)
@@ -462,7 +401,7 @@ static double part_of(const struct kernel *kernel, const struct call *call, int 
 
 RUNNER(run_loss_mean)
 {
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0], i = 0;
+    int64_t count = cpu_elements(kernel, call), i = 0;
     const float *v = call->input[0];
     float *y = call->output[0];
     double sum[8] = {0}, total = 0;
@@ -478,7 +417,7 @@ RUNNER(run_loss_mean)
 
 RUNNER(run_loss_mean_gradient)
 {
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
+    int64_t count = cpu_elements(kernel, call);
     const float *d = call->input[0];
     float *y = call->output[0], value = (float)((d ? (double)*d : 1.0) * part_of(kernel, call, 2));
     for (int64_t i = 0; i < count; i++)
@@ -488,7 +427,7 @@ RUNNER(run_loss_mean_gradient)
 RUNNER(run_count_valid)
 {
     const struct count_valid_attributes *attributes = call->node->attributes;
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0], valid = 0;
+    int64_t count = cpu_elements(kernel, call), valid = 0;
     float *y = call->output[0];
     for (int64_t i = 0; i < count; i++)
         valid += element_get(call->input[0], call->node->input[0]->type, i) != attributes->ignored;
@@ -497,7 +436,7 @@ RUNNER(run_count_valid)
 
 RUNNER(run_count_others)
 {
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0], others = 0;
+    int64_t count = cpu_elements(kernel, call), others = 0;
     float *y = call->output[0];
     for (int64_t i = 0; i < count; i++) {
         double t = element_get(call->input[0], call->node->input[0]->type, i);

@@ -2,20 +2,16 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/cpu/cpu_own.h"
-#include "ops/ops.h"
+#include "backends/cpu/loss/cpu_loss.h"
 
 MAKER(make_tally)
 {
-    (void)error;
-    const struct node *node = request->node;
     const struct tensor *scores = node->input[0];
     if (node->op == &op_tally && scores->type != TYPE_F32)
-        return PLIM_OK;
+        return false;
     out->size[0] = scores->shape.rank > 1 ? scores->shape.dim[scores->shape.rank - 1] : 1;
     out->size[1] = shape_row(&scores->shape); /* elements a sample */
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 static int64_t largest_label(const struct call *call, int64_t first, int64_t count)
@@ -23,14 +19,6 @@ static int64_t largest_label(const struct call *call, int64_t first, int64_t cou
     int64_t best = 0;
     for (int64_t i = 1; i < count; i++)
         best = label_at(call, first + i) > label_at(call, first + best) ? i : best;
-    return best;
-}
-
-static int64_t largest_score(const float *x, int64_t count)
-{
-    int64_t best = 0;
-    for (int64_t i = 1; i < count; i++)
-        best = x[i] > x[best] ? i : best;
     return best;
 }
 
@@ -84,7 +72,7 @@ static void add_classes(const struct call *call, const float *x, int64_t row, in
 {
     const struct tally_attributes *a = call->node->attributes;
     double *sums = call->output[0];
-    float most = x[largest_score(x, width)];
+    float most = x[largest_at(x, width)];
     for (int64_t i = 0; i < width; i++) {
         double target = label_at(call, row * width + i);
         bool chosen = a->limited ? x[i] > (float)a->threshold : x[i] >= most && fabs((double)x[i]) > 1e-9;
@@ -131,7 +119,7 @@ static void add_confusion(const struct call *call, const float *x, int64_t sampl
     if (a->binary)
         column = x[0] >= (float)a->threshold;
     else
-        column = a->sparse_scores ? class_of((double)x[0], a->size) : largest_score(x, width);
+        column = a->sparse_scores ? class_of((double)x[0], a->size) : largest_at(x, width);
     row = a->sparse_labels ? class_of(label_at(call, sample), a->size) : largest_label(call, sample * labels, labels);
     bool counts = row >= 0 && column >= 0 && row < a->size && column < a->size;
     if (counts && !(a->ignores && (double)row == a->ignored))

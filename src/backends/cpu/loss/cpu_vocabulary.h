@@ -6,6 +6,7 @@
 
 #include "backends/cpu/cpu_math.h"
 #include "backends/cpu/cpu_own.h"
+#include "base/numbers/minmax.h"
 #include "ops/ops.h"
 
 #define CLASSES    (2 * VOCABULARY_CLASS_GRAIN) /* that are done together, backward in f32 and forward */
@@ -19,11 +20,6 @@ struct token_rows {
     int32_t best[TOKEN_ROWS];
     bool ignored[TOKEN_ROWS];
 };
-
-INLINE int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Forward, logits are made turned round, a class a row: what is done to those of a token is done to those of its
    neighbours at once. */
@@ -110,6 +106,15 @@ INLINE void give_losses(const struct token_rows *tokens, const struct call *call
         ((float *)call->output[1])[token + i] = logsum;
         ((float *)call->output[2])[token + i] = tokens->best[i] == tokens->label[i];
     }
+}
+
+/* All tokens of a slice, TOKEN_ROWS at a time. */
+INLINE void run_token_blocks(const struct kernel *kernel, const struct call *call,
+                             void (*run)(const struct kernel *, const struct call *, int64_t token, int64_t rows))
+{
+    int64_t end = min_i64(call->end, all_tokens(kernel, call));
+    for (int64_t token = call->begin; token < end; token += TOKEN_ROWS)
+        run(kernel, call, token, min_i64(end - token, TOKEN_ROWS));
 }
 
 /* False: not for such a kernel. `type`: of h and w. */

@@ -50,7 +50,7 @@ static void run_tokens(const struct kernel *kernel, const struct call *call, int
     take_labels(&room->tokens, call, token, rows, classes);
     VARIANT(gemm_pack_b)(room->packed, &g, 0, 1);
     for (int64_t first = 0; first < classes; first += CLASSES) {
-        g.m = least(classes - first, CLASSES);
+        g.m = min_i64(classes - first, CLASSES);
         g.a = w + first * g.a_row;
         VARIANT(gemm_packed)(&g);
         join_sums(&room->tokens, room->logits, call->input[3], rows, first, g.m);
@@ -60,21 +60,18 @@ static void run_tokens(const struct kernel *kernel, const struct call *call, int
 
 static void run_forward(const struct kernel *kernel, const struct call *call)
 {
-    int64_t end = least(call->end, all_tokens(kernel, call));
-    for (int64_t token = call->begin; token < end; token += TOKEN_ROWS)
-        run_tokens(kernel, call, token, least(end - token, TOKEN_ROWS));
+    run_token_blocks(kernel, call, run_tokens);
 }
 
 MAKER(make_vocabulary_crossentropy)
 {
-    (void)entry, (void)error;
-    if (!take_vocabulary_sizes(out, request->node, TYPE_F32))
-        return PLIM_OK;
+    if (!take_vocabulary_sizes(out, node, TYPE_F32))
+        return false;
     out->size[3] = gemm_b_floats(out->size[0], TOKEN_ROWS);
-    int64_t room = by_columns(request->node) ? GEMM_ROWS_ROOM : 0;
+    int64_t room = by_columns(node) ? GEMM_ROWS_ROOM : 0;
     out->kernel.scratch_bytes = sizeof(struct forward_room) + (size_t)(out->size[3] + room) * sizeof(float);
     out->kernel.run = run_forward;
-    return PLIM_OK;
+    return true;
 }
 
 /* ---- backward ------------------------------------------------------------- */
@@ -110,7 +107,7 @@ static struct gemm weights_of(const struct kernel *kernel, const struct call *ca
                          .a_in_place = true};
 }
 
-static void pack_hidden(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_hidden)
 {
     const struct gemm left = logits_of(kernel, whole), other = weights_of(kernel, whole);
     float *behind = (float *)pack + cpu_kernel_of(kernel)->size[3];
@@ -215,23 +212,18 @@ static void run_classes(const struct kernel *kernel, const struct call *call, in
 static void run_backward(const struct kernel *kernel, const struct call *call)
 {
     for (int64_t at = 0; at < call->end - call->begin; at += CLASSES)
-        run_classes(kernel, call, at, least(call->end - call->begin - at, CLASSES));
+        run_classes(kernel, call, at, min_i64(call->end - call->begin - at, CLASSES));
 }
 
 MAKER(make_vocabulary_crossentropy_gradient)
 {
-    (void)entry, (void)error;
-    if (!take_vocabulary_sizes(out, request->node, TYPE_F32))
-        return PLIM_OK;
-    int64_t tokens = request->node->input[0]->shape.dim[0] * out->size[2], d = out->size[0];
+    if (!take_vocabulary_sizes(out, node, TYPE_F32))
+        return false;
+    int64_t tokens = node->input[0]->shape.dim[0] * out->size[2], d = out->size[0];
     out->size[3] = gemm_a_floats(tokens, d);
-    out->kernel.pack = pack_hidden;
-    out->kernel.pack_units = 16;
-    int64_t behind = ((const struct vocabulary_attributes *)request->node->attributes)->columns
-                         ? gemm_a_floats(d, tokens)
-                         : gemm_b_floats(tokens, d);
-    out->kernel.pack_bytes = (size_t)(out->size[3] + behind) * sizeof(float);
+    int64_t behind = by_columns(node) ? gemm_a_floats(d, tokens) : gemm_b_floats(tokens, d);
+    cpu_set_pack(out, pack_hidden, 16, (size_t)(out->size[3] + behind) * sizeof(float));
     out->kernel.scratch_bytes = (size_t)(GEMM_ROOM + tokens * LOGIT_ROW + gemm_b_floats(CLASSES, d)) * sizeof(float);
     out->kernel.run = run_backward;
-    return PLIM_OK;
+    return true;
 }

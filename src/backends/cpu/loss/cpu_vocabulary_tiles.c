@@ -47,7 +47,7 @@ static void run_tokens(const struct kernel *kernel, const struct call *call, int
     tile_pack_b(packed, &g);
     g.b_packed = packed;
     for (int64_t first = 0; first < classes; first += CLASSES) {
-        g.m = least(classes - first, CLASSES);
+        g.m = min_i64(classes - first, CLASSES);
         set_classes(&g, kernel, call, first);
         gemm_tiles(&g);
         join_sums(&room->tokens, room->logits, call->input[3], rows, first, g.m);
@@ -57,9 +57,7 @@ static void run_tokens(const struct kernel *kernel, const struct call *call, int
 
 static void run_forward(const struct kernel *kernel, const struct call *call)
 {
-    int64_t end = least(call->end, all_tokens(kernel, call));
-    for (int64_t token = call->begin; token < end; token += TOKEN_ROWS)
-        run_tokens(kernel, call, token, least(end - token, TOKEN_ROWS));
+    run_token_blocks(kernel, call, run_tokens);
 }
 
 static bool take_sizes(struct cpu_kernel *out, const struct node *node)
@@ -70,15 +68,14 @@ static bool take_sizes(struct cpu_kernel *out, const struct node *node)
 
 MAKER(make_vocabulary_tiles)
 {
-    (void)entry, (void)error;
-    if (!take_sizes(out, request->node))
-        return PLIM_OK;
+    if (!take_sizes(out, node))
+        return false;
     out->size[3] = tile_padded(out->size[0]) * TOKEN_ROWS;
     out->kernel.scratch_bytes = FORWARD_BYTES + (size_t)out->size[3] * sizeof(uint16_t) +
                                 (size_t)tile_room_bytes(TOKEN_ROWS, out->size[0], true);
     out->kernel.implementation = tiles_name();
     out->kernel.run = run_forward;
-    return PLIM_OK;
+    return true;
 }
 
 /* ---- backward ------------------------------------------------------------- */
@@ -101,10 +98,10 @@ struct backward_room {
 static struct backward_room room_of(char *scratch, int64_t tokens, int64_t d, bool columns, int64_t slice)
 {
     struct backward_room room = {.row = tile_padded(tokens) + SPREAD};
-    int64_t classes = least(MANY, tile_padded(slice));
+    int64_t classes = min_i64(MANY, tile_padded(slice));
     size_t row = (size_t)room.row, many = (size_t)classes;
-    int64_t products = tile_larger(tile_room_bytes(tokens, d, true), tile_room_bytes(d, classes, true));
-    products = tile_larger(products, tile_room_bytes(columns ? classes : d, tokens, !columns));
+    int64_t products = max_i64(tile_room_bytes(tokens, d, true), tile_room_bytes(d, classes, true));
+    products = max_i64(products, tile_room_bytes(columns ? classes : d, tokens, !columns));
     room.logits = tile_room_at(scratch, &room.bytes, many * row * sizeof(float));
     room.dy = tile_room_at(scratch, &room.bytes, many * row * sizeof(uint16_t));
     room.w = tile_room_at(scratch, &room.bytes, many * (size_t)tile_padded(d) * sizeof(uint16_t));
@@ -122,7 +119,7 @@ static struct tile_gemm hidden_of(const struct kernel *kernel, const struct call
     return (struct tile_gemm){.n = d, .k = tokens, .b = call->input[0], .b_step = d, .b_column = 1};
 }
 
-static void pack_hidden(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_hidden)
 {
     const struct tile_gemm g = hidden_of(kernel, whole, unit);
     tile_pack_b((uint16_t *)pack + (unit ? cpu_kernel_of(kernel)->size[3] : 0), &g);
@@ -234,41 +231,24 @@ static void run_backward(const struct kernel *kernel, const struct call *call)
         room.d[i] = is_ignored(call, label_of(call, i)) ? 0 : ((const float *)call->input[4])[i];
     }
     for (int64_t at = 0; at < call->end - call->begin; at += MANY)
-        run_classes(&room, kernel, call, at, least(call->end - call->begin - at, MANY));
+        run_classes(&room, kernel, call, at, min_i64(call->end - call->begin - at, MANY));
 }
 
 MAKER(make_vocabulary_gradient_tiles)
 {
-    (void)entry, (void)error;
-    const struct node *node = request->node;
     bool wide = node->input[3]->type == TYPE_F32 && node->input[4]->type == TYPE_F32;
     bool rounds = ((const struct vocabulary_attributes *)node->attributes)->rounds;
     if (!wide || !rounds || !take_sizes(out, node))
-        return PLIM_OK;
+        return false;
     bool columns = by_columns(node);
     int64_t tokens = node->input[0]->shape.dim[0] * out->size[2], d = out->size[0];
     out->size[3] = tile_padded(tokens) * tile_padded(d);
-    out->kernel.pack = pack_hidden;
-    out->kernel.pack_units = columns ? 1 : 2;
-    out->kernel.pack_bytes = (size_t)(out->size[3] * out->kernel.pack_units) * sizeof(uint16_t);
+    int units = columns ? 1 : 2;
+    cpu_set_pack(out, pack_hidden, units, (size_t)(out->size[3] * units) * sizeof(uint16_t));
     out->kernel.scratch_bytes = room_of(NULL, tokens, d, columns, request->slice).bytes;
     out->kernel.implementation = tiles_name();
     out->kernel.run = run_backward;
-    return PLIM_OK;
-}
-
-#else
-
-MAKER(make_vocabulary_tiles)
-{
-    (void)out, (void)entry, (void)request, (void)error;
-    return PLIM_OK;
-}
-
-MAKER(make_vocabulary_gradient_tiles)
-{
-    (void)out, (void)entry, (void)request, (void)error;
-    return PLIM_OK;
+    return true;
 }
 
 #endif

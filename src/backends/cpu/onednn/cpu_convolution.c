@@ -8,6 +8,7 @@
 
 #include "backends/cpu/onednn/onednn.h"
 #include "base/numbers/checked.h"
+#include "base/numbers/count.h"
 #include "base/status.h"
 #include "base/threads/workers.h"
 #include "ops/ops.h"
@@ -56,36 +57,41 @@ static void note_version(struct cpu_backend *backend)
 
 #define SLOW "onednn ref" /* the library's own reference: our columns are many times faster */
 
-/* PLIM_OK without a convolution when the library is not on this machine or does not offer this one, or not a fast one:
-   own kernels take the node. Any other trouble is an error, for they have other bits. */
-static plim_status make(struct cpu_kernel *out, const struct cpu_request *request,
-                        const struct convolution_sizes *sizes, plim_error *error)
+/* PLIM_UNSUPPORTED when the library is not on this machine or does not offer this one, or not a fast one: own kernels
+   take the node. Any other trouble is an error, for they have other bits. */
+static plim_status make_convolution(struct convolution **out, struct cpu_request *request,
+                                    const struct convolution_sizes *sizes)
 {
     struct onednn *library;
-    struct convolution *convolution;
     int64_t lengths[MOST_LENGTHS];
     if (request->short_count >= MOST_LENGTHS)
-        return fail(error, PLIM_INTERNAL, "%s: %d lengths of slices", request->node->op->name, request->short_count);
+        return fail(request->error, PLIM_INTERNAL, "%s: %d lengths of slices", request->node->op->name,
+                    request->short_count);
     int count = add_length(lengths, 0, request->slice);
     for (int i = 0; i < request->short_count; i++)
         count = add_length(lengths, count, request->short_rows[i]);
     int contexts = request->backend->backend.threads > 0 ? request->backend->backend.threads : cpu_count();
-    plim_status status = library_of(&library, request->backend, error);
-    if (status == PLIM_OK)
-        status = convolution_make(&convolution, library, sizes, lengths, count, contexts, error);
-    if (status == PLIM_UNSUPPORTED)
+    TRY(library_of(&library, request->backend, request->error));
+    TRY(convolution_make(out, library, sizes, lengths, count, contexts, request->error));
+    if (strncmp(convolution_implementation(*out), SLOW, strlen(SLOW)) != 0)
         return PLIM_OK;
-    TRY(status);
-    if (strncmp(convolution_implementation(convolution), SLOW, strlen(SLOW)) == 0) {
-        convolution_free(convolution);
-        return PLIM_OK;
-    }
+    convolution_free(*out);
+    return PLIM_UNSUPPORTED;
+}
+
+static bool make(struct cpu_kernel *out, struct cpu_request *request, const struct convolution_sizes *sizes)
+{
+    struct convolution *convolution;
+    plim_status status = make_convolution(&convolution, request, sizes);
+    request->status = status == PLIM_UNSUPPORTED ? PLIM_OK : status;
+    if (status != PLIM_OK)
+        return false;
     note_version(request->backend);
     out->own = convolution;
     out->release = release;
     out->kernel.implementation = convolution_implementation(convolution);
     out->kernel.scratch_bytes = convolution_scratch_bytes(convolution);
-    return PLIM_OK;
+    return true;
 }
 
 static void note(const struct kernel *kernel, plim_status status)
@@ -101,30 +107,23 @@ static void pack_weights(const struct kernel *kernel, const struct call *whole, 
 }
 
 /* Forward and the gradient of x: weights come packed. */
-static plim_status make_packed(struct cpu_kernel *out, const struct cpu_entry *entry, const struct cpu_request *request,
-                               const struct convolution_sizes *sizes, plim_error *error)
+static bool make_packed(struct cpu_kernel *out, struct cpu_request *request, const struct convolution_sizes *sizes)
 {
-    TRY(make(out, request, sizes, error));
-    if (!out->own)
-        return PLIM_OK;
-    out->kernel.run = entry->run;
-    out->kernel.pack = pack_weights;
-    out->kernel.pack_units = 1;
-    out->kernel.pack_bytes = convolution_layout_bytes(out->own);
-    return PLIM_OK;
+    if (!make(out, request, sizes))
+        return false;
+    cpu_set_pack(out, pack_weights, 1, convolution_layout_bytes(out->own));
+    return true;
 }
 
-static plim_status make_forward(struct cpu_kernel *out, const struct cpu_entry *entry,
-                                const struct cpu_request *request, plim_error *error)
+static bool make_forward(struct cpu_kernel *out, const struct node *node, struct cpu_request *request)
 {
-    const struct node *node = request->node;
     const struct conv_attributes *conv = node->attributes;
     struct convolution_sizes sizes = {
         .direction = FORWARD, .bias = node->input[2] != NULL, .relu = conv->activation == ACTIVATION_RELU};
     if (!cpu_all_f32(node))
-        return PLIM_OK;
+        return false;
     conv_sizes_of(&sizes.of, node);
-    return make_packed(out, entry, request, &sizes, error);
+    return make_packed(out, request, &sizes);
 }
 
 static void run_forward(const struct kernel *kernel, const struct call *call)
@@ -137,17 +136,15 @@ static void run_forward(const struct kernel *kernel, const struct call *call)
 }
 
 /* size[BIAS_AT]: elements of dx a sample. */
-static plim_status make_input_gradient(struct cpu_kernel *out, const struct cpu_entry *entry,
-                                       const struct cpu_request *request, plim_error *error)
+static bool make_input_gradient(struct cpu_kernel *out, const struct node *node, struct cpu_request *request)
 {
-    const struct node *node = request->node;
     struct convolution_sizes sizes = {.direction = BACKWARD_DATA};
     if (!cpu_all_f32(node))
-        return PLIM_OK;
+        return false;
     conv_sizes_of(&sizes.of, node);
     out->size[BIAS_AT] = shape_row(&node->output[0]->shape);
     out->size[BIAS_COUNT] = sizes.of.in;
-    return make_packed(out, entry, request, &sizes, error);
+    return make_packed(out, request, &sizes);
 }
 
 /* The library's backward takes no bias: it is added while dx is in the cache. */
@@ -172,24 +169,20 @@ static void run_input_gradient(const struct kernel *kernel, const struct call *c
     note(kernel, status);
 }
 
-static plim_status make_weight_gradient(struct cpu_kernel *out, const struct cpu_entry *entry,
-                                        const struct cpu_request *request, plim_error *error)
+static bool make_weight_gradient(struct cpu_kernel *out, const struct node *node, struct cpu_request *request)
 {
-    const struct node *node = request->node;
     const struct conv_gradient_attributes *attributes = node->attributes;
     struct convolution_sizes sizes = {.direction = BACKWARD_WEIGHTS, .bias = attributes->bias};
     if (!cpu_all_f32(node))
-        return PLIM_OK;
+        return false;
     conv_sizes_of(&sizes.of, node);
-    TRY(make(out, request, &sizes, error));
-    if (!out->own)
-        return PLIM_OK;
-    out->kernel.run = entry->run;
+    if (!make(out, request, &sizes))
+        return false;
     out->size[BIAS_COUNT] = sizes.of.out;
     out->size[LAYOUT_AT] = (int64_t)round_up(out->kernel.scratch_bytes, 64);
     out->size[BIAS_AT] = out->size[LAYOUT_AT] + (int64_t)round_up(convolution_layout_bytes(out->own), 64);
     out->kernel.scratch_bytes = (size_t)out->size[BIAS_AT] + (size_t)sizes.of.out * sizeof(float);
-    return PLIM_OK;
+    return true;
 }
 
 static void run_weight_gradient(const struct kernel *kernel, const struct call *call)
@@ -222,4 +215,4 @@ static void run_weight_gradient(const struct kernel *kernel, const struct call *
 const struct cpu_entry cpu_convolution_entries[] = {
     FAMILY(conv1d), FAMILY(conv2d), FAMILY(conv3d), FAMILY(depthwise_conv1d), FAMILY(depthwise_conv2d),
 };
-const int cpu_convolution_count = sizeof cpu_convolution_entries / sizeof *cpu_convolution_entries;
+const int cpu_convolution_count = COUNT(cpu_convolution_entries);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/numbers/count.h"
 #include "base/status.h"
 
 /* The library whose headers this was built with: another major version has other types. */
@@ -37,7 +38,7 @@ static bool find_functions(struct onednn *library)
         {"omp_set_num_threads", (void **)&library->set_threads},
         {"omp_get_max_threads", (void **)&library->threads},
     };
-    int count = sizeof functions / sizeof *functions;
+    int count = COUNT(functions);
     for (int i = 0; i < count; i++) {
         *functions[i].to = dlsym(library->handle, functions[i].name);
         if (!*functions[i].to && i < count - 2)

@@ -8,15 +8,13 @@
 
 MAKER(make_lstm_step)
 {
-    (void)error;
-    if (!recurrent_takes(request->node))
-        return PLIM_OK;
-    const struct shape *gates = &request->node->output[0]->shape;
+    if (!recurrent_takes(node))
+        return false;
+    const struct shape *gates = &node->output[0]->shape;
     out->size[1] = gates->dim[gates->rank - 1] / 4;
     out->size[0] = shape_row(gates) / (4 * out->size[1]);
     out->kernel.scratch_bytes = STEP_ROWS * (size_t)out->size[1] * sizeof(float);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 static const float *row_at(const struct call *call, int input, int64_t at, const float *zeros)
@@ -28,8 +26,7 @@ static const float *row_at(const struct call *call, int input, int64_t at, const
 RUNNER(run_lstm_step)
 {
     const struct lstm_step_attributes *a = call->node->attributes;
-    const int64_t units = cpu_kernel_of(kernel)->size[1],
-                  places = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
+    const int64_t units = cpu_kernel_of(kernel)->size[1], places = cpu_elements(kernel, call);
     float *zeros = call->scratch, *value = zeros + 4 * units;
     memset(zeros, 0, 4 * (size_t)units * sizeof *zeros);
     for (int64_t p = 0; p < places; p++) {
@@ -82,8 +79,7 @@ INLINE void step_back_row(const struct lstm_step_attributes *a, const struct ste
 RUNNER(run_lstm_step_gradient)
 {
     const struct lstm_step_attributes *a = call->node->attributes;
-    const int64_t units = cpu_kernel_of(kernel)->size[1],
-                  places = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
+    const int64_t units = cpu_kernel_of(kernel)->size[1], places = cpu_elements(kernel, call);
     float *zeros = call->scratch, *dz = zeros + 4 * units, *value = dz + 4 * units, *d = value + units;
     memset(zeros, 0, 4 * (size_t)units * sizeof *zeros);
     for (int64_t p = 0; p < places; p++) {

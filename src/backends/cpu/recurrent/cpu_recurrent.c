@@ -215,7 +215,7 @@ RUNNER(run_recurrent)
 }
 
 /* Gate by gate: columns of the kernel as panels. */
-static void pack_gates(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_gates)
 {
     struct recurrent_sizes z = recurrent_sizes(whole->node);
     const struct gemm g = {.n = z.units,
@@ -223,21 +223,16 @@ static void pack_gates(const struct kernel *kernel, const struct call *whole, in
                            .b = (const float *)whole->input[RECURRENT_KERNEL] + unit * z.units,
                            .b_step = z.columns,
                            .b_column = 1};
-    (void)kernel;
     VARIANT(gemm_pack_b)((float *)pack + unit * gate_floats(z.units), &g, 0, 1);
 }
 
 MAKER(make_recurrent)
 {
-    const struct recurrent_attributes *attributes = request->node->attributes;
-    (void)error;
-    if (!recurrent_takes(request->node))
-        return PLIM_OK;
-    struct recurrent_sizes z = recurrent_sizes(request->node);
-    out->kernel.pack = pack_gates;
-    out->kernel.pack_units = (int)z.gates;
-    out->kernel.pack_bytes = (size_t)(z.gates * gate_floats(z.units)) * sizeof(float);
+    const struct recurrent_attributes *attributes = node->attributes;
+    if (!recurrent_takes(node))
+        return false;
+    struct recurrent_sizes z = recurrent_sizes(node);
+    cpu_set_pack(out, pack_gates, (int)z.gates, (size_t)(z.gates * gate_floats(z.units)) * sizeof(float));
     out->kernel.scratch_bytes = (size_t)room_floats(&z, request->slice, attributes->dropout > 0) * sizeof(float);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }

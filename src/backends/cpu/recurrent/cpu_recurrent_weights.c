@@ -176,17 +176,15 @@ RUNNER(run_recurrent_weight_gradient)
 
 MAKER(make_recurrent_weight_gradient)
 {
-    const struct recurrent_attributes *attributes = request->node->attributes;
-    (void)error;
-    if (!recurrent_takes(request->node))
-        return PLIM_OK;
-    struct recurrent_sizes z = recurrent_sizes(request->node);
+    const struct recurrent_attributes *attributes = node->attributes;
+    if (!recurrent_takes(node))
+        return false;
+    struct recurrent_sizes z = recurrent_sizes(node);
     int64_t floats = GEMM_ROOM, bias = z.columns + z.units;
     if (attributes->dropout > 0)
         floats += z.steps * z.units + (z.columns + NOISE_CHUNK - 1) / NOISE_CHUNK * NOISE_CHUNK;
     out->kernel.scratch_bytes = (size_t)(floats > bias ? floats : bias) * sizeof(float);
     bool few = z.steps <= FEW_STEPS && (request->slice == 0 || z.steps <= request->slice);
     out->size[0] = few && attributes->dropout == 0; /* step by step */
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }

@@ -28,12 +28,10 @@ static bool takes(struct cpu_kernel *out, const struct node *node, int data, boo
 
 MAKER(make_batch_moments)
 {
-    (void)error;
-    if (!takes(out, request->node, 1, false))
-        return PLIM_OK;
+    if (!takes(out, node, 1, false))
+        return false;
     out->kernel.scratch_bytes = (size_t)out->size[2] * 2 * sizeof(double);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_batch_moments)
@@ -54,10 +52,7 @@ RUNNER(run_batch_moments)
 
 MAKER(make_batch_statistics)
 {
-    (void)error;
-    if (request->node->output[0]->type == TYPE_F32)
-        out->kernel.run = entry->run;
-    return PLIM_OK;
+    return node->output[0]->type == TYPE_F32;
 }
 
 RUNNER(run_batch_statistics)
@@ -76,7 +71,7 @@ RUNNER(run_batch_statistics)
 RUNNER(run_batch_moving)
 {
     const struct batch_moving_attributes *attributes = call->node->attributes;
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
+    int64_t count = cpu_elements(kernel, call);
     float keep = (float)attributes->momentum, take = (float)(1 - attributes->momentum);
     for (int k = 0; k < 2; k++) {
         float *moving = call->input[k];
@@ -114,26 +109,23 @@ static void fill_tables(const struct kernel *kernel, const struct call *call, in
     }
 }
 
-static void pack_forward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_forward)
 {
-    (void)unit;
     fill_tables(kernel, whole, 0, pack);
 }
 
-static void pack_sums(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_sums)
 {
-    (void)unit;
     fill_tables(kernel, whole, 1, pack);
 }
 
 /* dx = scale * dz + slope * (x - mean) + offset, where the last two are 0 when mean and variance are constants. */
-static void pack_backward(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_backward)
 {
     const struct batch_normalize_attributes *attributes = whole->node->attributes;
     const int64_t *size = cpu_kernel_of(kernel)->size;
     const float *variance = whole->input[3], *dgamma = whole->input[6], *dbeta = whole->input[7];
     double values = (double)whole->count * (double)(size[0] / size[1]);
-    (void)unit;
     fill_tables(kernel, whole, 1, pack);
     for (int64_t k = 0; k < size[1]; k++) {
         double scale = scale_of(whole, 1, k), rate = 1 / sqrt((double)variance[k] + attributes->epsilon);
@@ -146,14 +138,10 @@ static void pack_backward(const struct kernel *kernel, const struct call *whole,
 
 MAKER(make_batch_normalize)
 {
-    (void)error;
-    if (!takes(out, request->node, 1, true))
-        return PLIM_OK;
-    out->kernel.pack = pack_forward;
-    out->kernel.pack_units = 1;
-    out->kernel.pack_bytes = (size_t)out->size[2] * (TABLE_SHIFT + 1) * sizeof(float);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    if (!takes(out, node, 1, true))
+        return false;
+    cpu_set_pack(out, pack_forward, 1, (size_t)out->size[2] * (TABLE_SHIFT + 1) * sizeof(float));
+    return true;
 }
 
 INLINE float activated(float z, enum activation activation)
@@ -219,15 +207,11 @@ INLINE float behind(float dy, float x, float mean, float scale, float shift, enu
 /* size[2] floats twice for a block, then doubles twice for the slice. */
 MAKER(make_batch_normalize_sums)
 {
-    (void)error;
-    if (!takes(out, request->node, 2, false))
-        return PLIM_OK;
+    if (!takes(out, node, 2, false))
+        return false;
     out->kernel.scratch_bytes = (size_t)out->size[2] * 2 * (sizeof(float) + sizeof(double));
-    out->kernel.pack_units = 1;
-    out->kernel.pack_bytes = (size_t)out->size[2] * (TABLE_SHIFT + 1) * sizeof(float);
-    out->kernel.pack = pack_sums;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    cpu_set_pack(out, pack_sums, 1, (size_t)out->size[2] * (TABLE_SHIFT + 1) * sizeof(float));
+    return true;
 }
 
 INLINE void add_run(float *restrict direct, float *restrict centred, const float *dy, const float *x,
@@ -305,14 +289,10 @@ RUNNER(run_batch_normalize_sums)
 
 MAKER(make_batch_normalize_gradient)
 {
-    (void)error;
-    if (!takes(out, request->node, 2, true))
-        return PLIM_OK;
-    out->kernel.pack = pack_backward;
-    out->kernel.pack_units = 1;
-    out->kernel.pack_bytes = (size_t)out->size[2] * TABLES * sizeof(float);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    if (!takes(out, node, 2, true))
+        return false;
+    cpu_set_pack(out, pack_backward, 1, (size_t)out->size[2] * TABLES * sizeof(float));
+    return true;
 }
 
 INLINE void gradient_run(float *dx, const float *dy, const float *x, const float *tables, int64_t run, int64_t length,

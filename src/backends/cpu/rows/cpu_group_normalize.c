@@ -7,28 +7,25 @@
 #include "ops/ops.h"
 
 /* Scratch: doubles twice a run, then tables; for backward a block of floats twice a run besides. */
-static plim_status make(struct cpu_kernel *out, const struct cpu_entry *entry, const struct node *node, int floats)
+static bool make(struct cpu_kernel *out, const struct node *node, int floats)
 {
     const struct group_normalize_attributes *attributes = node->attributes;
-    if (!all_single(node))
-        return PLIM_OK;
+    if (!cpu_inputs_f32(node))
+        return false;
     set_sizes(out, node->input[0]);
     out->size[3] = attributes->groups;
     out->kernel.scratch_bytes = (size_t)out->size[2] * (2 * sizeof(double) + (size_t)floats * sizeof(float));
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 MAKER(make_group_normalize)
 {
-    (void)error;
-    return make(out, entry, request->node, TABLE_SHIFT + 1);
+    return make(out, node, TABLE_SHIFT + 1);
 }
 
 MAKER(make_group_normalize_gradient)
 {
-    (void)error;
-    return make(out, entry, request->node, TABLES + 2);
+    return make(out, node, TABLES + 2);
 }
 
 static double group_values(const int64_t *size)

@@ -12,11 +12,10 @@
 
 #define BLOCK_ROWS 32 /* rows whose dgamma and dbeta are added before they go into the sum */
 
-static void pack_constants(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_constants)
 {
     int64_t width = cpu_kernel_of(kernel)->size[1];
     float *ones = pack, *zeros = ones + width;
-    (void)whole, (void)unit;
     for (int64_t i = 0; i < width; i++) {
         ones[i] = 1;
         zeros[i] = 0;
@@ -24,49 +23,42 @@ static void pack_constants(const struct kernel *kernel, const struct call *whole
 }
 
 /* `rows`: so many inputs are rows, and may be small. */
-static plim_status make(struct cpu_kernel *out, const struct cpu_entry *entry, const struct node *node,
-                        const struct layer_normalize_attributes *attributes, bool absent, int rows)
+static bool make(struct cpu_kernel *out, const struct node *node, const struct layer_normalize_attributes *attributes,
+                 bool absent, int rows)
 {
     const struct shape *shape = &node->input[0]->shape;
     for (int i = 0; i < node->input_count; i++)
         if (node->input[i] && node->input[i]->type != TYPE_F32 && (i >= rows || !row_type(node->input[i]->type)))
-            return PLIM_OK;
+            return false;
     if (!row_type(node->output[0]->type) || node->output[1]->type != TYPE_F32)
-        return PLIM_OK;
+        return false;
     out->size[0] = shape_row(shape);
     out->size[1] = 1;
     for (int64_t i = 0; i < attributes->axes; i++)
         out->size[1] *= shape->dim[shape->rank - 1 - i];
     out->size[2] = attributes->kind == NORMAL_LAYER ? 2 : 1;
-    if (absent) {
-        out->kernel.pack = pack_constants;
-        out->kernel.pack_units = 1;
-        out->kernel.pack_bytes = (size_t)out->size[1] * 2 * sizeof(float);
-    }
+    if (absent)
+        cpu_set_pack(out, pack_constants, 1, (size_t)out->size[1] * 2 * sizeof(float));
     bool small = node->output[0]->type != TYPE_F32;
     for (int i = 0; i < rows; i++)
         small |= node->input[i]->type != TYPE_F32;
     out->kernel.scratch_bytes = small ? (size_t)(out->size[1] * rows) * sizeof(float) : 0;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 MAKER(make_layer_normalize)
 {
-    const struct node *node = request->node;
-    (void)error;
-    return make(out, entry, node, node->attributes, !node->input[1] || !node->input[2], 1);
+    return make(out, node, node->attributes, !node->input[1] || !node->input[2], 1);
 }
 
 MAKER(make_layer_normalize_gradient)
 {
-    const struct node *node = request->node;
     const struct layer_normalize_gradient_attributes *attributes = node->attributes;
-    TRY(make(out, entry, node, &attributes->layer, !node->input[3], 2));
-    (void)error;
+    if (!make(out, node, &attributes->layer, !node->input[3], 2))
+        return false;
     if (attributes->sums)
         out->kernel.scratch_bytes += (size_t)out->size[1] * 2 * sizeof(float);
-    return PLIM_OK;
+    return true;
 }
 
 /* ---- sums over a row ----------------------------------------------------- */

@@ -5,27 +5,16 @@
 #include "backends/cpu/cpu_row_sums.h"
 #include "ops/ops.h"
 
-static void set_axis(struct cpu_kernel *out, const struct shape *shape, int64_t axis)
-{
-    out->size[0] = shape_row(shape);
-    out->size[1] = shape->dim[axis];
-    out->size[2] = 1;
-    for (int i = (int)axis + 1; i < shape->rank; i++)
-        out->size[2] *= shape->dim[i];
-}
-
 /* ---- arg_max ------------------------------------------------------------- */
 
 MAKER(make_arg_max)
 {
-    const struct arg_max_attributes *attributes = request->node->attributes;
-    (void)error;
-    if (request->node->input[0]->type != TYPE_F32)
-        return PLIM_OK;
-    set_axis(out, &request->node->input[0]->shape, attributes->axis);
+    const struct arg_max_attributes *attributes = node->attributes;
+    if (node->input[0]->type != TYPE_F32)
+        return false;
+    cpu_set_axis(out, &node->input[0]->shape, attributes->axis);
     out->kernel.scratch_bytes = (size_t)out->size[2] * sizeof(float);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 /* Whether b, which comes later, goes before a; a NaN goes before all but a NaN. */
@@ -104,15 +93,12 @@ RUNNER(run_arg_max)
 
 MAKER(make_top_k)
 {
-    (void)error;
-    const struct node *node = request->node;
     if (node->input[0]->type != TYPE_F32)
-        return PLIM_OK;
+        return false;
     out->size[0] = shape_row(&node->input[0]->shape);
     out->size[1] = node->input[0]->shape.dim[node->input[0]->shape.rank - 1];
     out->size[2] = node->output[0]->shape.dim[node->output[0]->shape.rank - 1];
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 /* Sorted in as they come; one look says that most do not come in. */
@@ -145,15 +131,12 @@ RUNNER(run_top_k)
 
 MAKER(make_top_k_gradient)
 {
-    (void)error;
-    const struct node *node = request->node;
     if (node->input[0]->type != TYPE_F32)
-        return PLIM_OK;
+        return false;
     out->size[0] = shape_row(&node->output[0]->shape);
     out->size[1] = node->output[0]->shape.dim[node->output[0]->shape.rank - 1];
     out->size[2] = node->input[0]->shape.dim[node->input[0]->shape.rank - 1];
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_top_k_gradient)
@@ -174,14 +157,12 @@ RUNNER(run_top_k_gradient)
 
 MAKER(make_cumulative_sum)
 {
-    const struct cumulative_sum_attributes *attributes = request->node->attributes;
-    (void)error;
-    if (request->node->input[0]->type != TYPE_F32 || shape_row(&request->node->input[0]->shape) < 1)
-        return PLIM_OK;
-    set_axis(out, &request->node->input[0]->shape, attributes->axis);
+    const struct cumulative_sum_attributes *attributes = node->attributes;
+    if (node->input[0]->type != TYPE_F32 || shape_row(&node->input[0]->shape) < 1)
+        return false;
+    cpu_set_axis(out, &node->input[0]->shape, attributes->axis);
     out->kernel.scratch_bytes = (size_t)out->size[2] * sizeof(double);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_cumulative_sum)
@@ -225,16 +206,6 @@ RUNNER(run_batch_sum)
         for (int64_t k = 0; k < width; k++)
             y[k] = madd(x[k], factor, y[k]);
     }
-}
-
-MAKER(make_batch_sum)
-{
-    (void)error;
-    if (request->node->input[0]->type != TYPE_F32)
-        return PLIM_OK;
-    out->size[0] = shape_row(&request->node->input[0]->shape);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
 }
 
 RUNNER(run_batch_spread)

@@ -16,24 +16,22 @@
    spread_last are told apart by that. */
 MAKER(make_last_axis)
 {
-    (void)error;
-    const struct node *node = request->node;
     const struct tensor *x = node->input[0], *y = node->output[0];
     if (x->type != TYPE_F32 || x->shape.rank < 2 || shape_row(&x->shape) < 1)
-        return PLIM_OK;
+        return false;
     const struct tensor *wide = shape_count(&y->shape) > shape_count(&x->shape) ? y : x;
     out->size[0] = shape_row(&wide->shape);
     out->size[1] = wide->shape.dim[wide->shape.rank - 1];
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 /* A row is all that the output has, be it several axes. */
 MAKER(make_sum_rows)
 {
-    TRY(VARIANT(make_last_axis)(out, entry, request, error));
-    out->size[1] = shape_count(&request->node->output[0]->shape);
-    return PLIM_OK;
+    if (!VARIANT(make_last_axis)(out, node, request))
+        return false;
+    out->size[1] = shape_count(&node->output[0]->shape);
+    return true;
 }
 
 /* A product with a row of ones: [1, groups] . [groups, width]. */

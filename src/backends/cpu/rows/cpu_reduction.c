@@ -33,32 +33,27 @@ static void job_init(struct job *job, const struct kernel *kernel, const struct 
     for (struct reduce_runs runs = {{0}, 0}, *once = &runs; once; once = NULL)                                         \
         for (int64_t i = 0; i < (job)->in; i += (job)->run, reduce_next(&runs, &(job)->walk))
 
-static plim_status make(struct cpu_kernel *out, const struct cpu_entry *entry, const struct node *node, int x,
-                        size_t scratch)
+/* Two doubles and a float for each element of y are enough for every reduction. */
+static bool make(struct cpu_kernel *out, const struct node *node, int x)
 {
     const struct reduce_attributes *attributes = node->attributes;
     const struct shape *shape = &node->input[x]->shape;
     struct reduce_walk walk;
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i]->type != TYPE_F32)
-            return PLIM_OK;
+    if (!cpu_inputs_f32(node))
+        return false;
     reduce_walk_init(&walk, attributes->axes, shape->rank - 1, shape->dim + 1);
-    out->kernel.scratch_bytes = (size_t)walk.out * scratch;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    out->kernel.scratch_bytes = (size_t)walk.out * (2 * sizeof(double) + sizeof(float));
+    return true;
 }
 
-/* Two doubles and a float an element of y are enough for each of them. */
 MAKER(make_reduce)
 {
-    (void)error;
-    return make(out, entry, request->node, 0, 2 * sizeof(double) + sizeof(float));
+    return make(out, node, 0);
 }
 
 MAKER(make_reduce_gradient)
 {
-    (void)error;
-    return make(out, entry, request->node, 1, 2 * sizeof(double) + sizeof(float));
+    return make(out, node, 1);
 }
 
 /* ---- sums ---------------------------------------------------------------- */
@@ -100,10 +95,7 @@ RUNNER(run_reduce_sum)
 /* size[1]: of a sample of x. */
 MAKER(make_reduce_spread)
 {
-    (void)error;
-    if (request->node->input[0]->type == TYPE_F32)
-        out->kernel.run = entry->run;
-    return PLIM_OK;
+    return node->input[0]->type == TYPE_F32;
 }
 
 RUNNER(run_reduce_spread)
@@ -477,10 +469,7 @@ RUNNER(run_reduce_logsumexp_gradient)
 
 MAKER(make_reduce_any)
 {
-    (void)error;
-    (void)request;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 static uint8_t found_in_row(const uint8_t *x, int64_t count, uint8_t every)

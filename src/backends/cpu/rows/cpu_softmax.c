@@ -9,26 +9,18 @@
 
 #define OPERANDS                                                                                                       \
     const int64_t extent = cpu_kernel_of(kernel)->size[1], step = cpu_kernel_of(kernel)->size[2];                      \
-    const int64_t block = extent * step, all = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];                \
+    const int64_t block = extent * step, all = cpu_elements(kernel, call);                                             \
     const float *in[2] = {call->input[0], call->input[1]};                                                             \
     float *to = call->output[0]
 
 MAKER(make_axis)
 {
-    (void)error;
-    const struct node *node = request->node;
     const struct axis_attributes *attributes = node->attributes;
     const struct tensor *x = node->input[node->input_count - 1];
     if (x->type != TYPE_F32)
-        return PLIM_OK;
-    int axis = x->shape.rank - 1 - (int)attributes->from_end;
-    out->size[0] = shape_row(&x->shape);
-    out->size[1] = x->shape.dim[axis];
-    out->size[2] = 1;
-    for (int k = axis + 1; k < x->shape.rank; k++)
-        out->size[2] *= x->shape.dim[k];
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+        return false;
+    cpu_set_axis(out, &x->shape, x->shape.rank - 1 - attributes->from_end);
+    return true;
 }
 
 /* ---- lines ---------------------------------------------------------------- */

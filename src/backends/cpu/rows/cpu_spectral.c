@@ -8,14 +8,11 @@
 
 MAKER(make_spectral_sums)
 {
-    (void)error;
-    const struct node *node = request->node;
     if (node->input[0]->type != TYPE_F32 || node->input[1]->type != TYPE_F32)
-        return PLIM_OK;
+        return false;
     out->size[1] = node->output[0]->shape.dim[0] - 1;
     out->size[0] = shape_row(&node->input[0]->shape) / out->size[1];
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_spectral_sums)
@@ -37,7 +34,7 @@ RUNNER(run_spectral_sums)
 
 RUNNER(run_spectral_divide)
 {
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
+    int64_t count = cpu_elements(kernel, call);
     float *w = call->input[0], sigma = *(const float *)call->input[1];
     INDEPENDENT
     for (int64_t i = 0; i < count; i++)

@@ -3,11 +3,10 @@
 #include "ops/ops.h"
 
 /* Tables of a run: the mean, then the deviation. */
-static void pack_given(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_given)
 {
     const struct standardize_attributes *attributes = whole->node->attributes;
     const int64_t *size = cpu_kernel_of(kernel)->size;
-    (void)unit;
     for (int64_t k = 0; k < size[1]; k++) {
         put_table(pack, TABLE_MEAN, size, k, attributes->mean ? (double)attributes->mean[k] : 0);
         put_table(pack, TABLE_SCALE, size, k, (double)attributes->deviation[k]);
@@ -16,18 +15,14 @@ static void pack_given(const struct kernel *kernel, const struct call *whole, in
 
 MAKER(make_standardize)
 {
-    const struct standardize_attributes *attributes = request->node->attributes;
-    (void)error;
-    if (!all_single(request->node))
-        return PLIM_OK;
-    out->size[0] = shape_row(&request->node->input[0]->shape);
+    const struct standardize_attributes *attributes = node->attributes;
+    if (!cpu_inputs_f32(node))
+        return false;
+    out->size[0] = shape_row(&node->input[0]->shape);
     out->size[1] = attributes->count;
     out->size[2] = out->size[1] * ((LEAST_RUN + out->size[1] - 1) / out->size[1]);
-    out->kernel.pack = pack_given;
-    out->kernel.pack_units = 1;
-    out->kernel.pack_bytes = (size_t)out->size[2] * 2 * sizeof(float);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    cpu_set_pack(out, pack_given, 1, (size_t)out->size[2] * 2 * sizeof(float));
+    return true;
 }
 
 RUNNER(run_standardize)

@@ -57,19 +57,17 @@ static void find_axes(struct sums *out, const struct node *node)
 
 MAKER(make_sum_to)
 {
-    const struct node *node = request->node;
     const struct tensor *x = node->input[0], *y = node->output[0];
     if (x->type != TYPE_F32 || x->shape.rank < 1)
-        return PLIM_OK;
+        return false;
     struct sums *own = arena_take(&request->backend->arena, sizeof *own);
     if (!own)
-        return arena_refused(&request->backend->arena, error);
+        return cpu_refused(request);
     *own = (struct sums){.adds = x->batched && !y->batched};
     find_axes(own, node);
     out->own = own;
     out->kernel.scratch_bytes = NARROW * sizeof(float);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 INLINE vector load_product(const float *x, const float *factor, int64_t at)

@@ -1,5 +1,6 @@
 /* cpu_arrange.c - transpose by square tiles, concatenate by blocks. Any type: bytes are moved. */
 #include "backends/cpu/cpu_own.h"
+#include "backends/cpu/gemm/gemm.h"
 #include "ops/ops.h"
 
 #define TILE 16
@@ -51,36 +52,13 @@ static void turn_fill(struct turn *turn, const struct transpose_attributes *attr
                         y[i * y_step + k] = x[k * x_step + i];                                                         \
     } while (0)
 
-/* LANES x LANES words: laning rows i and i + half together, as often as it takes to get from 1 to LANES, turns them. */
-INLINE void turn_square(float *y, int64_t y_step, const float *x, int64_t x_step)
-{
-    vector row[LANES], next[LANES];
-    UNROLL
-    for (int i = 0; i < LANES; i++)
-        row[i] = vector_load(x + i * x_step);
-    UNROLL
-    for (int size = 1; size < LANES; size *= 2) {
-        UNROLL
-        for (int i = 0; i < LANES / 2; i++) {
-            next[2 * i] = __builtin_shufflevector(row[i], row[i + LANES / 2], LANED_LOW);
-            next[2 * i + 1] = __builtin_shufflevector(row[i], row[i + LANES / 2], LANED_HIGH);
-        }
-        UNROLL
-        for (int i = 0; i < LANES; i++)
-            row[i] = next[i];
-    }
-    UNROLL
-    for (int i = 0; i < LANES; i++)
-        vector_store(y + i * y_step, row[i]);
-}
-
 static void turn_words(uint32_t *y, int64_t y_step, const uint32_t *x, int64_t x_step, int64_t rows, int64_t columns)
 {
     int64_t whole_rows = rows - rows % LANES, whole_columns = columns - columns % LANES;
     for (int64_t a = 0; a < whole_rows; a += LANES)
         for (int64_t b = 0; b < whole_columns; b += LANES)
-            turn_square((float *)(void *)(y + a * y_step + b), y_step,
-                        (const float *)(const void *)(x + b * x_step + a), x_step);
+            transpose_lanes((float *)(void *)(y + a * y_step + b), y_step,
+                            (const float *)(const void *)(x + b * x_step + a), x_step, LANES);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = i < whole_rows ? whole_columns : 0; k < columns; k++)
             y[i * y_step + k] = x[k * x_step + i];
@@ -130,16 +108,13 @@ RUNNER(run_transpose)
 
 MAKER(make_transpose)
 {
-    const struct node *node = request->node;
-    struct arena *arena = &request->backend->arena;
-    struct turn *turn = arena_take(arena, sizeof *turn);
+    struct turn *turn = arena_take(&request->backend->arena, sizeof *turn);
     if (!turn)
-        return budget_refused(arena->budget, arena->tag, arena->block_bytes, error);
+        return cpu_refused(request);
     turn->element = (int64_t)type_bytes(node->output[0]->type);
     turn_fill(turn, node->attributes, &node->input[0]->shape, &node->output[0]->shape);
     out->own = turn;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 /* ---- concatenate ----------------------------------------------------------- */
@@ -170,14 +145,12 @@ RUNNER(run_concatenate)
 
 MAKER(make_concatenate)
 {
-    (void)error;
-    const struct concatenate_attributes *attributes = request->node->attributes;
-    const struct tensor *y = request->node->output[0];
+    const struct concatenate_attributes *attributes = node->attributes;
+    const struct tensor *y = node->output[0];
     out->size[0] = shape_row(&y->shape);
     out->size[1] = 1;
     for (int64_t axis = attributes->axis; axis < y->shape.rank; axis++)
         out->size[1] *= y->shape.dim[axis];
     out->size[2] = (int64_t)type_bytes(y->type);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }

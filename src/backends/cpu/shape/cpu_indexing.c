@@ -82,23 +82,19 @@ RUNNER(run_embedding)
 
 MAKER(make_embedding)
 {
-    (void)error;
-    const struct node *node = request->node;
     const struct tensor *w = node->input[1];
     if (!takes(node, 0, w->shape.dim[0]))
-        return PLIM_OK;
+        return false;
     out->size[0] = shape_row(&node->input[0]->shape);
     out->size[1] = w->shape.dim[1];
     out->size[2] = w->shape.dim[0];
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 /* Every slice goes through the ids: they are read once for all. */
-static void pack_ids(const struct kernel *kernel, const struct call *whole, int unit, void *pack)
+PACKER(pack_ids)
 {
     const struct cpu_kernel *own = cpu_kernel_of(kernel);
-    (void)unit;
     read_indices(pack, whole->input[0], whole->node->input[0]->type, 0, whole->count * own->size[0], own->size[2]);
 }
 
@@ -120,19 +116,14 @@ RUNNER(run_embedding_gradient)
 
 MAKER(make_embedding_gradient)
 {
-    (void)error;
-    const struct node *node = request->node;
     const struct tensor *dw = node->output[0];
     if (!takes(node, 0, dw->shape.dim[0]))
-        return PLIM_OK;
+        return false;
     out->size[0] = shape_row(&node->input[0]->shape);
     out->size[1] = dw->shape.dim[1];
     out->size[2] = dw->shape.dim[0];
-    out->kernel.pack_bytes = (size_t)shape_count(&node->input[0]->shape) * sizeof(int32_t);
-    out->kernel.pack_units = 1;
-    out->kernel.pack = pack_ids;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    cpu_set_pack(out, pack_ids, 1, (size_t)shape_count(&node->input[0]->shape) * sizeof(int32_t));
+    return true;
 }
 
 /* ---- gather, scatter_add ---------------------------------------------------- */
@@ -149,27 +140,21 @@ static void make_lookup(struct cpu_kernel *out, const struct shape *indexed, int
 
 MAKER(make_gather)
 {
-    (void)error;
-    const struct node *node = request->node;
     const struct gather_attributes *attributes = node->attributes;
     int64_t extent = node->input[0]->shape.dim[attributes->axis];
     if (!takes(node, 1, extent))
-        return PLIM_OK;
+        return false;
     make_lookup(out, &node->output[0]->shape, attributes->axis, extent);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 MAKER(make_scatter_add)
 {
-    (void)error;
-    const struct node *node = request->node;
     const struct scatter_attributes *attributes = node->attributes;
     if (!takes(node, 1, attributes->extent))
-        return PLIM_OK;
+        return false;
     make_lookup(out, &node->input[0]->shape, attributes->gather.axis, attributes->extent);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 /* One index a run of `inner` elements. */
@@ -257,22 +242,19 @@ RUNNER(run_one_hot)
 
 MAKER(make_one_hot)
 {
-    (void)error;
-    const struct node *node = request->node;
     const struct one_hot_attributes *attributes = node->attributes;
     if (attributes->depth > INT32_MAX)
-        return PLIM_OK;
+        return false;
     out->size[0] = shape_row(&node->output[0]->shape) / attributes->depth;
     out->size[1] = shape_row(&node->input[0]->shape) / out->size[0];
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 /* By halves; a number that is none is in the first bucket, where no boundary is below it. */
 RUNNER(run_bucketize)
 {
     const struct bucketize_attributes *attributes = call->node->attributes;
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
+    int64_t count = cpu_elements(kernel, call);
     const float *x = call->input[0];
     int64_t *y = call->output[0];
     for (int64_t i = 0; i < count; i++) {
@@ -286,14 +268,4 @@ RUNNER(run_bucketize)
         }
         y[i] = low;
     }
-}
-
-MAKER(make_bucketize)
-{
-    (void)error;
-    if (request->node->input[0]->type != TYPE_F32)
-        return PLIM_OK;
-    out->size[0] = shape_row(&request->node->output[0]->shape);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
 }

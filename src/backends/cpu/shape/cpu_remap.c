@@ -194,16 +194,12 @@ static void run_remap(const struct kernel *kernel, const struct call *call)
 
 MAKER(make_remap)
 {
-    (void)entry;
-    const struct node *node = request->node;
     struct arena *arena = &request->backend->arena;
     bool once = true;
     out->own = remap_make(&once, arena, node->attributes, &node->output[0]->shape, &node->input[0]->shape,
                           node->output[0]->type, false);
-    if (!out->own)
-        return budget_refused(arena->budget, arena->tag, arena->block_bytes, error);
     out->kernel.run = run_remap;
-    return PLIM_OK;
+    return out->own || cpu_refused(request);
 }
 
 /* ---- adding up ------------------------------------------------------------- */
@@ -247,14 +243,12 @@ static void run_add_up(const struct kernel *kernel, const struct call *call)
 
 MAKER(make_remap_gradient)
 {
-    (void)entry;
-    const struct node *node = request->node;
     const struct remap_gradient_attributes *attributes = node->attributes;
     const struct shape *dy = &node->input[0]->shape, *dx = &node->output[0]->shape;
     struct arena *arena = &request->backend->arena;
     bool once = true;
     if (node->input[0]->type != TYPE_F32)
-        return PLIM_OK;
+        return false;
     struct remap *remap = remap_make(&once, arena, &attributes->forward, dx, dy, TYPE_F32, true);
     out->kernel.run = run_remap;
     if (remap && !once) {
@@ -262,5 +256,5 @@ MAKER(make_remap_gradient)
         out->kernel.run = run_add_up;
     }
     out->own = remap;
-    return remap ? PLIM_OK : budget_refused(arena->budget, arena->tag, arena->block_bytes, error);
+    return remap || cpu_refused(request);
 }

@@ -8,21 +8,18 @@
 /* size[0]: elements of a row; size[1]: 1 where axis 0 is the batch. The norms of a row of groups lie in the scratch. */
 MAKER(make_penalty)
 {
-    const struct node *node = request->node;
     const struct tensor *x = node->input[node->input_count - 1];
-    (void)error;
     if (x->type != TYPE_F32)
-        return PLIM_OK;
+        return false;
     out->size[0] = shape_row(&x->shape);
     out->size[1] = x->batched;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_penalty)
 {
     const struct penalty_attributes *attributes = call->node->attributes;
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0], i = 0;
+    int64_t count = cpu_elements(kernel, call), i = 0;
     const float *x = call->input[0];
     float *y = call->output[0];
     double squares[8] = {0}, sizes[8] = {0}, sum = 0;
@@ -42,7 +39,7 @@ RUNNER(run_penalty)
 RUNNER(run_penalty_gradient)
 {
     const struct penalty_attributes *attributes = call->node->attributes;
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
+    int64_t count = cpu_elements(kernel, call);
     const float *d = call->input[0], *x = call->input[1];
     float *y = call->output[0], factor = d ? *d : 1.0f;
     factor = cpu_kernel_of(kernel)->size[1] ? factor / (float)call->count : factor;
@@ -54,13 +51,11 @@ RUNNER(run_penalty_gradient)
 
 MAKER(make_constrain)
 {
-    const struct constrain_attributes *attributes = request->node->attributes;
-    (void)error;
-    if (request->node->input[0]->type != TYPE_F32)
-        return PLIM_OK;
+    const struct constrain_attributes *attributes = node->attributes;
+    if (node->input[0]->type != TYPE_F32)
+        return false;
     out->kernel.scratch_bytes = (size_t)attributes->inner * sizeof(double);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_constrain)

@@ -9,18 +9,15 @@
 /* size[0]: elements of a row of input 0. What is real is f32, but for the control (f64) and sums of squares. */
 MAKER(make_update)
 {
-    (void)error;
-    const struct node *node = request->node;
     for (int i = 0; i < node->input_count; i++) {
         const struct tensor *x = node->input[i];
         if (x && x->type != TYPE_F32 && x->type != TYPE_I64 && (x->type != TYPE_F64 || i == 0))
-            return PLIM_OK;
+            return false;
     }
     if (node->output_count && node->op->in_place == 0 && node->output[0]->type != TYPE_F32)
-        return PLIM_OK;
+        return false;
     out->size[0] = shape_row(&node->input[0]->shape);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 struct element {
@@ -32,7 +29,7 @@ typedef void rule(struct element *e, const float *k);
 INLINE void run_rule(const struct kernel *kernel, const struct call *call, rule *step, int states, float product)
 {
     const double *control = call->input[2];
-    int64_t count = cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
+    int64_t count = cpu_elements(kernel, call);
     double numbers[UPDATE_NUMBERS];
     float k[UPDATE_NUMBERS];
     float *restrict w = call->input[0], *restrict a = call->input[3], *restrict b = call->input[4],
@@ -62,6 +59,13 @@ INLINE void run_rule(const struct kernel *kernel, const struct call *call, rule 
             c[i] = e.c;
     }
 }
+
+/* The runner of an optimizer that has one rule. */
+#define RULE(name, step, states)                                                                                       \
+    RUNNER(run_##name)                                                                                                 \
+    {                                                                                                                  \
+        run_rule(kernel, call, step, states, 0);                                                                       \
+    }
 
 static bool has(const struct call *call, int state)
 {
@@ -150,10 +154,7 @@ INLINE void adagrad_step(struct element *e, const float *k)
     e->w -= k[0] * e->g / sqrtf(e->a + k[3]);
 }
 
-RUNNER(run_adagrad)
-{
-    run_rule(kernel, call, adagrad_step, 1, 0);
-}
+RULE(adagrad, adagrad_step, 1)
 
 INLINE void adadelta_step(struct element *e, const float *k)
 {
@@ -163,24 +164,25 @@ INLINE void adadelta_step(struct element *e, const float *k)
     e->w -= k[0] * step;
 }
 
-RUNNER(run_adadelta)
-{
-    run_rule(kernel, call, adadelta_step, 3, 0);
-}
+RULE(adadelta, adadelta_step, 3)
 
 /* ---- adam and its family ------------------------------------------------ */
 
-INLINE void adam_step(struct element *e, const float *k)
+INLINE void adam_moments(struct element *e, const float *k)
 {
     e->a = madd(e->g - e->a, k[0], e->a);
     e->b = madd(madd(e->g, e->g, -e->b), k[1], e->b);
+}
+
+INLINE void adam_step(struct element *e, const float *k)
+{
+    adam_moments(e, k);
     e->w -= e->a * k[2] / (sqrtf(e->b) + k[3]);
 }
 
 INLINE void adam_amsgrad(struct element *e, const float *k)
 {
-    e->a = madd(e->g - e->a, k[0], e->a);
-    e->b = madd(madd(e->g, e->g, -e->b), k[1], e->b);
+    adam_moments(e, k);
     e->c = e->c > e->b ? e->c : e->b;
     e->w -= e->a * k[2] / (sqrtf(e->c) + k[3]);
 }
@@ -201,15 +203,11 @@ INLINE void adamax_step(struct element *e, const float *k)
     e->w -= e->a * k[2] / (e->b + k[3]);
 }
 
-RUNNER(run_adamax)
-{
-    run_rule(kernel, call, adamax_step, 3, 0);
-}
+RULE(adamax, adamax_step, 3)
 
 INLINE void nadam_step(struct element *e, const float *k)
 {
-    e->a = madd(e->g - e->a, k[0], e->a);
-    e->b = madd(madd(e->g, e->g, -e->b), k[1], e->b);
+    adam_moments(e, k);
     e->w -= (k[2] * e->a + k[3] * e->g) / (sqrtf(e->b * k[4]) + k[5]);
 }
 
@@ -228,10 +226,7 @@ INLINE void lion_step(struct element *e, const float *k)
     e->a = e->a * k[3] + e->g * k[4];
 }
 
-RUNNER(run_lion)
-{
-    run_rule(kernel, call, lion_step, 1, 0);
-}
+RULE(lion, lion_step, 1)
 
 INLINE void ftrl_with(struct element *e, const float *k, float before, float after)
 {

@@ -5,15 +5,10 @@
 #include "backends/cpu/cpu_own.h"
 #include "ops/ops.h"
 
-static int64_t elements(const struct kernel *kernel, const struct call *call)
-{
-    return cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
-}
-
 /* LANES sums side by side, added up at the end: the order is fixed. */
 RUNNER(run_square_sum)
 {
-    int64_t count = elements(kernel, call), i = 0;
+    int64_t count = cpu_elements(kernel, call), i = 0;
     const float *x = call->input[0];
     double *y = call->output[0], sum[8] = {0}, total = 0;
     for (; i + 8 <= count; i += 8)
@@ -29,7 +24,7 @@ RUNNER(run_square_sum)
 RUNNER(run_clip_value)
 {
     const struct clip_attributes *attributes = call->node->attributes;
-    int64_t count = elements(kernel, call);
+    int64_t count = cpu_elements(kernel, call);
     const float *x = call->input[0];
     float *y = call->output[0], limit = (float)attributes->limit;
     INDEPENDENT
@@ -48,19 +43,19 @@ RUNNER(run_clip_norm)
 {
     const double *squares = call->input[1];
     float factor = (float)clip_norm_factor(call->node->attributes, *squares);
-    multiply(call->output[0], call->input[0], elements(kernel, call), factor);
+    multiply(call->output[0], call->input[0], cpu_elements(kernel, call), factor);
 }
 
 RUNNER(run_unscale_gradient)
 {
     const float *scale = call->input[1];
-    multiply(call->output[0], call->input[0], elements(kernel, call), 1.0f / *scale);
+    multiply(call->output[0], call->input[0], cpu_elements(kernel, call), 1.0f / *scale);
 }
 
 RUNNER(run_lamb_direction)
 {
     const double *control = call->input[1];
-    int64_t count = elements(kernel, call);
+    int64_t count = cpu_elements(kernel, call);
     double numbers[UPDATE_NUMBERS];
     const float *g = call->input[0];
     float *m = call->input[2], *v = call->input[3], *u = call->output[0];
@@ -81,7 +76,7 @@ RUNNER(run_lamb_direction)
 static void take_off(const struct kernel *kernel, const struct call *call, float factor)
 {
     const double *control = call->input[2];
-    int64_t count = elements(kernel, call);
+    int64_t count = cpu_elements(kernel, call);
     float *restrict w = call->input[0];
     const float *restrict u = call->input[1];
     for (int64_t i = 0; i < count && control[CONTROL_APPLIES] != 0; i++)
@@ -103,24 +98,20 @@ RUNNER(run_adafactor)
 /* size[0]: elements of a row of g; size[1]: columns; size[2]: rows of a matrix; size[3]: 1 for a matrix alone. */
 MAKER(make_factored)
 {
-    (void)error;
-    const struct node *node = request->node;
     const struct shape *shape = &node->input[0]->shape;
-    for (int i = 0; i < node->input_count; i++)
-        if (node->input[i]->type != TYPE_F32)
-            return PLIM_OK;
+    if (!cpu_inputs_f32(node))
+        return false;
     out->size[0] = shape_row(shape);
     out->size[1] = shape->dim[shape->rank - 1];
     out->size[2] = shape->dim[shape->rank - 2];
     out->size[3] = shape->rank == 2;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_square_rows)
 {
     const struct update_attributes *attributes = call->node->attributes;
-    int64_t width = cpu_kernel_of(kernel)->size[1], rows = elements(kernel, call) / width;
+    int64_t width = cpu_kernel_of(kernel)->size[1], rows = cpu_elements(kernel, call) / width;
     const float *x = call->input[0];
     float *y = call->output[0];
     for (int64_t row = 0; row < rows; row++, x += width) {
@@ -147,7 +138,7 @@ RUNNER(run_square_columns)
 {
     const struct cpu_kernel *own = cpu_kernel_of(kernel);
     const struct update_attributes *attributes = call->node->attributes;
-    int64_t width = own->size[1], all = own->size[2], count = elements(kernel, call) / width;
+    int64_t width = own->size[1], all = own->size[2], count = cpu_elements(kernel, call) / width;
     const float *x = call->input[0];
     float *y = call->output[0], share = 1.0f / (float)all;
     bool alone = own->size[3];
@@ -162,7 +153,7 @@ RUNNER(run_square_columns)
 RUNNER(run_adafactor_average)
 {
     const double *control = call->input[2];
-    int64_t count = elements(kernel, call);
+    int64_t count = cpu_elements(kernel, call);
     float *restrict state = call->input[0];
     const float *restrict mean = call->input[1];
     double keep = adafactor_keep(call->node, control);
@@ -174,7 +165,7 @@ RUNNER(run_adafactor_average)
 RUNNER(run_adafactor_factored)
 {
     const struct cpu_kernel *own = cpu_kernel_of(kernel);
-    int64_t width = own->size[1], rows = own->size[2], count = elements(kernel, call) / width;
+    int64_t width = own->size[1], rows = own->size[2], count = cpu_elements(kernel, call) / width;
     int64_t first = call->begin * own->size[0] / width, known = -1;
     const float *g = call->input[0], *r = call->input[1];
     float *u = call->output[0];
@@ -200,7 +191,7 @@ RUNNER(run_adafactor_direction)
 {
     const struct update_attributes *attributes = call->node->attributes;
     const double *control = call->input[1];
-    int64_t count = elements(kernel, call);
+    int64_t count = cpu_elements(kernel, call);
     const float *g = call->input[0];
     float *v = call->input[2], *u = call->output[0], epsilon = (float)attributes->epsilon;
     double keep = control[CONTROL_APPLIES] != 0 ? adafactor_keep(call->node, control) : 1;

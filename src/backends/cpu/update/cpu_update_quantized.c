@@ -3,16 +3,6 @@
 #include "ops/ops.h"
 #include "ops/update/quantize.h"
 
-MAKER(make_adam_8bit)
-{
-    (void)error;
-    if (request->node->input[0]->type != TYPE_F32)
-        return PLIM_OK;
-    out->size[0] = shape_row(&request->node->input[0]->shape);
-    out->kernel.run = entry->run;
-    return PLIM_OK;
-}
-
 RUNNER(run_adam_8bit)
 {
     const double *control = call->input[2];

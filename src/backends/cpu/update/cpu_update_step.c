@@ -6,17 +6,10 @@
 #include "backends/cpu/cpu_own.h"
 #include "ops/ops.h"
 
-static int64_t elements(const struct kernel *kernel, const struct call *call)
-{
-    return cpu_rows(kernel, call) * cpu_kernel_of(kernel)->size[0];
-}
-
 /* A handful of numbers a step: the plain code is the kernel. */
 MAKER(make_once)
 {
-    (void)error, (void)request;
-    out->kernel.run = entry->run;
-    return PLIM_OK;
+    return true;
 }
 
 RUNNER(run_once)
@@ -28,7 +21,7 @@ RUNNER(run_once)
 RUNNER(run_decay_weight)
 {
     const double *control = call->input[1];
-    int64_t count = elements(kernel, call);
+    int64_t count = cpu_elements(kernel, call);
     double numbers[UPDATE_NUMBERS];
     update_numbers(numbers, call->node, control, 0);
     float *w = call->input[0], decay = (float)numbers[UPDATE_NUMBERS - 1];
@@ -39,7 +32,7 @@ RUNNER(run_decay_weight)
 RUNNER(run_assign)
 {
     const struct assign_attributes *attributes = call->node->attributes;
-    int64_t count = elements(kernel, call);
+    int64_t count = cpu_elements(kernel, call);
     const float *restrict value = call->input[1];
     float *restrict state = call->input[0];
     if (assign_spreads(call->node)) {
@@ -58,19 +51,19 @@ RUNNER(run_assign)
 
 RUNNER(run_recall)
 {
-    memcpy(call->output[0], call->input[0], (size_t)elements(kernel, call) * sizeof(float));
+    memcpy(call->output[0], call->input[0], (size_t)cpu_elements(kernel, call) * sizeof(float));
 }
 
 RUNNER(run_remember)
 {
-    memcpy(call->input[0], call->input[1], (size_t)elements(kernel, call) * sizeof(float));
+    memcpy(call->input[0], call->input[1], (size_t)cpu_elements(kernel, call) * sizeof(float));
 }
 
 RUNNER(run_accumulate_gradient)
 {
     const struct accumulate_attributes *attributes = call->node->attributes;
     const double *control = call->input[1];
-    int64_t count = elements(kernel, call);
+    int64_t count = cpu_elements(kernel, call);
     const float *g = call->input[0];
     float *restrict sum = call->input[2], *y = call->output[0];
     float share = 1.0f / (float)attributes->steps;
@@ -87,7 +80,7 @@ RUNNER(run_moving_average)
 {
     const struct average_attributes *attributes = call->node->attributes;
     const double *control = call->input[2];
-    int64_t count = elements(kernel, call), t = (int64_t)control[CONTROL_STEP];
+    int64_t count = cpu_elements(kernel, call), t = (int64_t)control[CONTROL_STEP];
     double keep = t > 1 ? attributes->momentum : 0;
     float *restrict w = call->input[0], *restrict average = call->input[1];
     float kept = (float)keep, taken = (float)(1 - keep);
@@ -102,7 +95,7 @@ RUNNER(run_moving_average)
 /* All bits of the exponent: infinite, or no number. */
 RUNNER(run_count_nonfinite)
 {
-    int64_t count = elements(kernel, call);
+    int64_t count = cpu_elements(kernel, call);
     const float *g = call->input[0];
     float *y = call->output[0];
     int64_t bad = 0;

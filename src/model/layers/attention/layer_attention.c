@@ -7,108 +7,65 @@
 
 #include "ops/ops.h"
 
-#define AT(field) offsetof(struct attention, field)
-#define COMMON_WORDS                                                                                                   \
-    {"dropout", SETTING_NUMBER, AT(dropout), 0}, {"use_bias", SETTING_BOOL, AT(use_bias), 0},                          \
-        {"use_causal_mask", SETTING_BOOL, AT(causal), 0}, {"flash_attention", SETTING_NODE, AT(flash), 0},             \
-        KERNEL_AND_BIAS_WORDS, {"seed", SETTING_NODE, AT(seed_word), 0}, {"use_gate", SETTING_NODE, AT(gate), 0},      \
-        {"sliding_window", SETTING_NODE, AT(window), 0}, LAYER_WORDS
-
-static const struct setting multi_head_settings[] = {
-    {"num_heads", SETTING_WHOLE, AT(heads), 1},         {"key_dim", SETTING_WHOLE, AT(key_dim), 1},
-    {"value_dim", SETTING_NODE, AT(value_word), 0},     {"output_shape", SETTING_NODE, AT(output_word), 0},
-    {"attention_axes", SETTING_NODE, AT(axes_word), 0}, COMMON_WORDS,
-};
-
-static const struct setting group_settings[] = {
-    {"head_dim", SETTING_WHOLE, AT(key_dim), 1},
-    {"num_query_heads", SETTING_WHOLE, AT(heads), 1},
-    {"num_key_value_heads", SETTING_WHOLE, AT(groups), 1},
-    COMMON_WORDS,
-};
-
-/* ---- reading ---- */
-
-/* A whole number that may be null, or a list of one. */
-static plim_status read_whole(int64_t *out, const struct layer *layer, const char *word, const struct yaml *node,
-                              plim_error *error)
+static const struct yaml *only_entry(const struct yaml *node)
 {
-    const struct setting setting = {word, SETTING_WHOLE, 0, 1};
-    if (!node || (node->kind == YAML_SCALAR && node->is_null))
-        return PLIM_OK;
-    if (node->kind == YAML_LIST && node->count == 1)
-        node = node->first;
-    return setting_value(out, &setting, layer->model->job, node, error);
+    return node->kind == YAML_LIST && node->count == 1 ? node->first : node;
 }
 
-static plim_status read_unsupported(const struct attention *a, const struct layer *layer, plim_error *error)
+OPTION_READER(option_one_whole)
 {
-    const char *owner = layer->type->name, *job = layer->model->job;
-    TRY(option_default(owner, job, "attention_axes", "1", a->axes_word, error));
-    TRY(option_default(owner, job, "use_gate", "false", a->gate, error));
-    return option_default(owner, job, "sliding_window", "null", a->window, error);
+    return yaml_absent(node) ? PLIM_OK : option_whole(out, option, at, only_entry(node), error);
 }
 
-plim_status attention_read(struct layer *layer, const struct setting *settings, int count, const struct yaml *yaml,
-                           plim_error *error)
+static OPTION_READER(option_one_extent)
+{
+    return yaml_absent(node) ? PLIM_OK : option_extent(out, option, at, only_entry(node), error);
+}
+
+#define TO(field) .offset = offsetof(struct attention, field)
+#define COMMON                                                                                                         \
+    {"dropout", option_rate, TO(dropout)}, {"use_bias", option_flag, TO(use_bias)},                                    \
+        {"use_causal_mask", option_flag, TO(causal)}, {.word = "flash_attention"}, KERNEL_AND_BIAS,                    \
+        {"seed", option_one_whole, TO(seed), .least = 1}, {"use_gate", option_only, .with = "false"},                  \
+    {                                                                                                                  \
+        "sliding_window", option_only, .with = "null"                                                                  \
+    }
+
+static const struct model_option multi_head_options[] = {
+    {"num_heads", option_extent, TO(heads), .least = 1, .required = true},
+    {"key_dim", option_extent, TO(key_dim), .least = 1, .required = true},
+    {"value_dim", option_one_extent, TO(value_dim), .least = 1},
+    {"output_shape", option_one_extent, TO(output), .least = 1},
+    {"attention_axes", option_only, .with = "1"},
+    COMMON,
+};
+
+static const struct model_option group_options[] = {
+    {"head_dim", option_extent, TO(key_dim), .least = 1, .required = true},
+    {"num_query_heads", option_extent, TO(heads), .least = 1, .required = true},
+    {"num_key_value_heads", option_extent, TO(groups), .least = 1, .required = true},
+    COMMON,
+};
+
+static const struct attention defaults = {.use_bias = true, .kernel = {.kind = INITIAL_GLOROT_UNIFORM}};
+
+static plim_status multi_head_check(struct layer *layer, plim_error *error)
 {
     struct attention *a = layer->options;
-    char where[256];
-    a->use_bias = true;
-    a->kernel.kind = INITIAL_GLOROT_UNIFORM;
-    TRY(layer_read(layer, settings, count, yaml, error));
-    TRY(option_initializer(&a->kernel, layer, "kernel_initializer", a->kernel_word, error));
-    TRY(option_initializer(&a->bias, layer, "bias_initializer", a->bias_word, error));
-    TRY(read_whole(&a->seed, layer, "seed", a->seed_word, error));
-    TRY(read_unsupported(a, layer, error));
-    layer_place(where, layer);
-    if (!(a->dropout >= 0 && a->dropout < 1))
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: dropout must be in [0, 1), got %g", layer->type->name,
-                       a->dropout);
+    (void)error;
+    a->groups = a->heads;
+    a->value_dim = a->value_dim ? a->value_dim : a->key_dim;
     return PLIM_OK;
 }
 
-static plim_status check_extents(const struct layer *layer, plim_error *error)
-{
-    const struct attention *a = layer->options;
-    TRY(option_extent(layer, "heads", a->heads, error));
-    TRY(option_extent(layer, "key_dim", a->key_dim, error));
-    TRY(option_extent(layer, "value_dim", a->value_dim, error));
-    return option_extent(layer, "output_shape", a->output, error);
-}
-
-static plim_status multi_head_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static plim_status group_check(struct layer *layer, plim_error *error)
 {
     struct attention *a = layer->options;
-    const char *example = "MultiHeadAttention: {num_heads: 8, key_dim: 64}";
-    TRY(attention_read(layer, multi_head_settings, LENGTH(multi_head_settings), yaml, error));
-    if (!a->heads || !a->key_dim)
-        return layer_missing(layer, a->heads ? "key_dim" : "num_heads", example, error);
-    a->groups = a->heads;
     a->value_dim = a->key_dim;
-    TRY(read_whole(&a->value_dim, layer, "value_dim", a->value_word, error));
-    TRY(read_whole(&a->output, layer, "output_shape", a->output_word, error));
-    return check_extents(layer, error);
-}
-
-static plim_status group_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct attention *a = layer->options;
-    char where[256];
-    const char *example = "GroupQueryAttention: {head_dim: 64, num_query_heads: 8, num_key_value_heads: 2}";
-    TRY(attention_read(layer, group_settings, LENGTH(group_settings), yaml, error));
-    if (!a->heads || !a->key_dim || !a->groups)
-        return layer_missing(layer,
-                             !a->key_dim ? "head_dim"
-                             : a->heads  ? "num_key_value_heads"
-                                         : "num_query_heads",
-                             example, error);
-    a->value_dim = a->key_dim;
-    layer_place(where, layer);
     if (a->heads % a->groups != 0)
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: %lld query heads cannot share %lld key heads",
-                       layer->type->name, (long long)a->heads, (long long)a->groups);
-    return check_extents(layer, error);
+        return layer_fail(layer, error, PLIM_BAD_JOB, "%lld query heads cannot share %lld key heads",
+                          (long long)a->heads, (long long)a->groups);
+    return PLIM_OK;
 }
 
 /* ---- building ---- */
@@ -163,15 +120,6 @@ struct tensor *attention_attend(const struct layer *layer, struct graph *graph, 
     return graph_add(graph, &op_attention, inputs, 5, &attributes, sizeof attributes);
 }
 
-/* Keras's fans of a kernel of three axes: the first counts as a field of view. */
-static struct initializer kernel_of(const struct attention *a, const struct shape *shape)
-{
-    struct initializer kernel = a->kernel;
-    kernel.fan_in = shape->dim[0] * shape->dim[1];
-    kernel.fan_out = shape->dim[0] * shape->dim[2];
-    return kernel;
-}
-
 /* y = x . kernel + bias, the kernel summed over its first `inner` axes. */
 static struct tensor *project(const struct layer *layer, struct graph *graph, struct tensor *x, const char *kernel_name,
                               const char *bias_name, const int64_t dim[3], int inner)
@@ -179,7 +127,7 @@ static struct tensor *project(const struct layer *layer, struct graph *graph, st
     const struct attention *a = layer->options;
     struct shape shape = shape_of(3, dim), rest = shape_of(3 - inner, dim + inner);
     struct matmul_attributes attributes = {.inner_axes = inner};
-    struct tensor *inputs[3] = {x, model_compute_weight(layer, graph, kernel_name, shape, kernel_of(a, &shape)), NULL};
+    struct tensor *inputs[3] = {x, model_kernel(layer, graph, kernel_name, shape, a->kernel), NULL};
     if (a->use_bias)
         inputs[2] = model_weight(layer, graph, bias_name, rest, a->bias);
     return graph_add(graph, &op_matmul, inputs, 3, &attributes, sizeof attributes);
@@ -216,7 +164,10 @@ const struct layer_type layer_multi_head_attention = {
     .saved_groups = saved_heads,
     .keeps_mask = true,
     .options_bytes = sizeof(struct attention),
-    .read = multi_head_read,
+    OPTIONS(multi_head_options),
+    .defaults = &defaults,
+    .example = "MultiHeadAttention: {num_heads: 8, key_dim: 64}",
+    .check = multi_head_check,
     .merge = heads_merge,
 };
 
@@ -227,6 +178,9 @@ const struct layer_type layer_group_query_attention = {
     .saved_groups = saved_group_heads,
     .keeps_mask = true,
     .options_bytes = sizeof(struct attention),
-    .read = group_read,
+    OPTIONS(group_options),
+    .defaults = &defaults,
+    .example = "GroupQueryAttention: {head_dim: 64, num_query_heads: 8, num_key_value_heads: 2}",
+    .check = group_check,
     .merge = heads_merge,
 };

@@ -9,16 +9,12 @@ struct attention {
     int64_t heads, groups, key_dim, value_dim, output, seed;
     double dropout, scale;
     bool use_bias, causal, use_scale;
-    bool concat; /* scores are sums of tanh(query + key), not products */
+    int concat; /* scores are sums of tanh(query + key), not products */
     struct initializer kernel, bias;
-    /* Nodes of the job file: */
-    const struct yaml *value_word, *output_word, *axes_word, *flash, *kernel_word, *bias_word, *seed_word, *gate,
-        *window, *score_mode;
 };
 
-/* The words of a table, and what they say. */
-plim_status attention_read(struct layer *layer, const struct setting *settings, int count, const struct yaml *yaml,
-                           plim_error *error);
+/* int64_t: a whole number that may be null, or a list of one. */
+option_reader option_one_whole;
 /* query, value, key from 1 to 3 inputs; false: what does not fit has been said. */
 bool attention_inputs(struct tensor *out[3], const struct layer *layer, struct graph *graph, struct tensor *const *x,
                       int count);

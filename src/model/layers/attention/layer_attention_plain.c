@@ -2,50 +2,24 @@
 
    Scores that are products never exist as a whole (ops/attention/attention.h). Those that are sums over tanh(query + key) are
    made of ops that are there, for all pairs of steps at once, a sample at a time. */
-#include <string.h>
-
 #include "model/layers/attention/layer_attention.h"
 #include "ops/ops.h"
 
-#define AT(field) offsetof(struct attention, field)
+static const char *const modes[] = {"dot", "concat"}; /* as attention.concat counts */
 
-static const struct setting plain_settings[] = {
-    {"use_scale", SETTING_BOOL, AT(use_scale), 0},    {"score_mode", SETTING_NODE, AT(score_mode), 0},
-    {"dropout", SETTING_NUMBER, AT(dropout), 0},      {"seed", SETTING_NODE, AT(seed_word), 0},
-    {"use_causal_mask", SETTING_BOOL, AT(causal), 0}, LAYER_WORDS,
+#define TO(field) .offset = offsetof(struct attention, field)
+#define COMMON                                                                                                         \
+    {"use_scale", option_flag, TO(use_scale)}, {"dropout", option_rate, TO(dropout)},                                  \
+        {"seed", option_one_whole, TO(seed), .least = 1},                                                              \
+    {                                                                                                                  \
+        "use_causal_mask", option_flag, TO(causal)                                                                     \
+    }
+
+static const struct model_option plain_options[] = {
+    COMMON,
+    {"score_mode", option_choice, TO(concat), .with = CHOICES(modes)},
 };
-
-static const struct setting additive_settings[] = {
-    {"use_scale", SETTING_BOOL, AT(use_scale), 0},
-    {"dropout", SETTING_NUMBER, AT(dropout), 0},
-    {"seed", SETTING_NODE, AT(seed_word), 0},
-    {"use_causal_mask", SETTING_BOOL, AT(causal), 0},
-    LAYER_WORDS,
-};
-
-static plim_status plain_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    static const char *const modes[] = {"dot", "concat"};
-    struct attention *a = layer->options;
-    char where[256];
-    a->scale = 1;
-    TRY(attention_read(layer, plain_settings, LENGTH(plain_settings), yaml, error));
-    if (!a->score_mode)
-        return PLIM_OK;
-    yaml_place(where, layer->model->job, a->score_mode);
-    const char *mode = a->score_mode->kind == YAML_SCALAR && !a->score_mode->is_null ? a->score_mode->text : "?";
-    a->concat = strcmp(mode, "concat") == 0;
-    if (a->concat || strcmp(mode, "dot") == 0)
-        return PLIM_OK;
-    return option_unknown("score_mode", mode, where, modes, LENGTH(modes), NULL, 0, error);
-}
-
-static plim_status additive_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct attention *a = layer->options;
-    a->use_scale = a->concat = true;
-    return attention_read(layer, additive_settings, LENGTH(additive_settings), yaml, error);
-}
+static const struct model_option additive_options[] = {COMMON};
 
 /* ---- building ---- */
 
@@ -190,7 +164,8 @@ const struct layer_type layer_attention = {
     .snake = "attention",
     .keeps_mask = true,
     .options_bytes = sizeof(struct attention),
-    .read = plain_read,
+    OPTIONS(plain_options),
+    .defaults = &(const struct attention){.scale = 1},
     .merge = plain_merge,
 };
 
@@ -199,6 +174,7 @@ const struct layer_type layer_additive_attention = {
     .snake = "additive_attention",
     .keeps_mask = true,
     .options_bytes = sizeof(struct attention),
-    .read = additive_read,
+    OPTIONS(additive_options),
+    .defaults = &(const struct attention){.use_scale = true, .concat = true},
     .merge = plain_merge,
 };

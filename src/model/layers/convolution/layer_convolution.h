@@ -6,32 +6,25 @@
 #include "ops/ops.h"
 
 enum convolution_form { FORM_PLAIN, FORM_TRANSPOSED, FORM_DEPTHWISE, FORM_SEPARABLE };
-
-struct convolution_kind {
-    enum convolution_form form;
-    int axes;
-    const struct op *op;        /* of the first kernel; transposed: the input gradient */
-    const struct op *pointwise; /* separable: of the second */
-};
+enum convolution_padding { PADDING_VALID, PADDING_SAME, PADDING_CAUSAL };
 
 struct convolution {
     struct layer_words words;
-    const struct convolution_kind *kind;
     int64_t filters, depth_multiplier, groups;
     int64_t kernel_size[MOST_SPACE], strides[MOST_SPACE], dilation_rate[MOST_SPACE];
     int64_t output_padding[MOST_SPACE]; /* transposed; -1: Keras's None */
     bool use_bias;
-    enum { PADDING_VALID, PADDING_SAME, PADDING_CAUSAL } padding;
+    enum convolution_padding padding;
     const struct activation_type *activation;
     struct initializer kernel, pointwise, bias; /* kernel: depthwise where there are two */
-    /* Nodes of the job file: */
-    const struct yaml *size_word, *strides_word, *padding_word, *dilation_word, *output_padding_word;
-    const struct yaml *activation_word, *kernel_word, *pointwise_word, *bias_word, *data_format;
 };
 
+/* PLIM_BAD_JOB where both are above 1 on some axis of the layer; of ConvLSTM layers too. */
+plim_status check_strides(const struct layer *layer, const int64_t *strides, const int64_t *dilation_rate,
+                          plim_error *error);
 /* layer_convolution_build.c */
-/* A weight of shape [kernel_size..., before_last, last], with Keras's fans. */
-struct tensor *convolution_kernel(const struct layer *layer, struct graph *graph, const char *name, int axes,
+/* A weight of shape [kernel_size..., before_last, last]; one size for each axis of the layer's type. */
+struct tensor *convolution_kernel(const struct layer *layer, struct graph *graph, const char *name,
                                   const int64_t *kernel_size, int64_t before_last, int64_t last,
                                   struct initializer initializer);
 struct tensor *convolution_build(const struct layer *layer, struct graph *graph, struct tensor *x);

@@ -3,19 +3,6 @@
 
 #include <stdio.h>
 
-static bool refuse_rank(const struct layer *layer, struct graph *graph, const struct tensor *x)
-{
-    static const char *const wanted[] = {"length", "height, width", "depth, height, width"};
-    const struct convolution *conv = layer->options;
-    char shape[96];
-    if (x->shape.rank == conv->kind->axes + 2)
-        return false;
-    shape_text(shape, sizeof shape, &x->shape, true);
-    graph_fail(graph, PLIM_BAD_JOB, "%s: wants (batch, %s, channels), got %s", layer->name,
-               wanted[conv->kind->axes - 1], shape);
-    return true;
-}
-
 /* Extent of a kernel with its gaps. */
 static int64_t reach(const struct convolution *conv, int axis)
 {
@@ -25,14 +12,12 @@ static int64_t reach(const struct convolution *conv, int axis)
 static bool refuse_kernel(const struct layer *layer, struct graph *graph, const struct tensor *x)
 {
     const struct convolution *conv = layer->options;
-    char shape[96], kernel[96];
+    char kernel[96];
     int used = 0;
-    for (int i = 0; i < conv->kind->axes; i++)
+    for (int i = 0; i < layer->type->axes; i++)
         used += snprintf(kernel + used, sizeof kernel - (size_t)used, "%s%lld", i ? "x" : "",
                          (long long)conv->kernel_size[i]);
-    shape_text(shape, sizeof shape, &x->shape, true);
-    graph_fail(graph, PLIM_BAD_JOB, "%s: a kernel of %s does not fit into %s", layer->name, kernel, shape);
-    return false;
+    return layer_misfit(layer, graph, x, "a kernel of %s does not fit into", kernel) != NULL;
 }
 
 static void set_axis(struct conv_attributes *out, const struct convolution *conv, int axis)
@@ -47,7 +32,7 @@ static bool place_kernel(struct conv_attributes *out, const struct layer *layer,
 {
     const struct convolution *conv = layer->options;
     bool fits = true;
-    for (int axis = 0; fits && axis < conv->kind->axes; axis++) {
+    for (int axis = 0; fits && axis < layer->type->axes; axis++) {
         int64_t extent, in = x->shape.dim[1 + axis], kernel = reach(conv, axis);
         set_axis(out, conv, axis);
         if (conv->padding == PADDING_CAUSAL)
@@ -64,7 +49,7 @@ static bool place_transposed(struct conv_gradient_attributes *out, const struct 
                              const struct tensor *x)
 {
     const struct convolution *conv = layer->options;
-    for (int axis = 0; axis < conv->kind->axes; axis++) {
+    for (int axis = 0; axis < layer->type->axes; axis++) {
         int64_t in = x->shape.dim[1 + axis], stride = conv->strides[axis], kernel = reach(conv, axis);
         int64_t more = conv->output_padding[axis], span = (in - 1) * stride + kernel;
         set_axis(&out->conv, conv, axis);
@@ -83,47 +68,29 @@ static bool place_transposed(struct conv_gradient_attributes *out, const struct 
     return true;
 }
 
-struct tensor *convolution_kernel(const struct layer *layer, struct graph *graph, const char *name, int axes,
+struct tensor *convolution_kernel(const struct layer *layer, struct graph *graph, const char *name,
                                   const int64_t *kernel_size, int64_t before_last, int64_t last,
                                   struct initializer initializer)
 {
-    struct shape shape = {.rank = axes + 2};
-    int64_t field = 1;
-    uint64_t bytes;
-    for (int i = 0; i < axes; i++)
-        shape.dim[i] = kernel_size[i];
+    int axes = layer->type->axes;
+    struct shape shape = shape_of(axes, kernel_size);
     shape.dim[axes] = before_last;
     shape.dim[axes + 1] = last;
-    if (shape_bytes(&bytes, &shape, TYPE_F32)) { /* else the weight is refused */
-        for (int i = 0; i < axes; i++)
-            field *= kernel_size[i];
-        initializer.fan_in = field * before_last;
-        initializer.fan_out = field * last;
-    }
-    return model_compute_weight(layer, graph, name, shape, initializer);
-}
-
-static struct tensor *kernel_weight(const struct layer *layer, struct graph *graph, const char *name,
-                                    const int64_t *kernel_size, int64_t before_last, int64_t last,
-                                    struct initializer initializer)
-{
-    const struct convolution *conv = layer->options;
-    return convolution_kernel(layer, graph, name, conv->kind->axes, kernel_size, before_last, last, initializer);
+    shape.rank = axes + 2;
+    return model_kernel(layer, graph, name, shape, initializer);
 }
 
 static struct tensor *bias_weight(const struct layer *layer, struct graph *graph, int64_t channels)
 {
     const struct convolution *conv = layer->options;
-    struct initializer bias = conv->bias;
-    bias.fan_in = bias.fan_out = channels;
-    return conv->use_bias ? model_weight(layer, graph, "bias", shape_of(1, &channels), bias) : NULL;
+    return conv->use_bias ? model_bias(layer, graph, "bias", channels, conv->bias) : NULL;
 }
 
 static struct tensor *build_plain(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct convolution *conv = layer->options;
     struct conv_attributes attributes = {.activation = ACTIVATION_NONE};
-    int64_t channels = x->shape.dim[conv->kind->axes + 1];
+    int64_t channels = x->shape.dim[layer->type->axes + 1];
     if (!place_kernel(&attributes, layer, graph, x))
         return NULL;
     if (channels % conv->groups) {
@@ -132,10 +99,10 @@ static struct tensor *build_plain(const struct layer *layer, struct graph *graph
         return NULL;
     }
     struct tensor *inputs[3] = {x};
-    inputs[1] =
-        kernel_weight(layer, graph, "kernel", conv->kernel_size, channels / conv->groups, conv->filters, conv->kernel);
+    inputs[1] = convolution_kernel(layer, graph, "kernel", conv->kernel_size, channels / conv->groups, conv->filters,
+                                   conv->kernel);
     inputs[2] = bias_weight(layer, graph, conv->filters);
-    return graph_add(graph, conv->kind->op, inputs, conv->use_bias ? 3 : 2, &attributes, sizeof attributes);
+    return graph_add(graph, layer->type->op, inputs, conv->use_bias ? 3 : 2, &attributes, sizeof attributes);
 }
 
 /* Its kernel is Keras's (..., out, in): what a convolution the other way round would have. */
@@ -146,10 +113,10 @@ static struct tensor *build_transposed(const struct layer *layer, struct graph *
     if (!place_transposed(&attributes, layer, graph, x))
         return NULL;
     struct tensor *inputs[3] = {x};
-    inputs[1] = kernel_weight(layer, graph, "kernel", conv->kernel_size, conv->filters,
-                              x->shape.dim[conv->kind->axes + 1], conv->kernel);
+    inputs[1] = convolution_kernel(layer, graph, "kernel", conv->kernel_size, conv->filters,
+                                   x->shape.dim[layer->type->axes + 1], conv->kernel);
     inputs[2] = bias_weight(layer, graph, conv->filters);
-    return graph_add(graph, conv->kind->op, inputs, conv->use_bias ? 3 : 2, &attributes, sizeof attributes);
+    return graph_add(graph, layer->type->op, inputs, conv->use_bias ? 3 : 2, &attributes, sizeof attributes);
 }
 
 static struct tensor *build_depthwise(const struct layer *layer, struct graph *graph, struct tensor *x)
@@ -157,33 +124,34 @@ static struct tensor *build_depthwise(const struct layer *layer, struct graph *g
     const struct convolution *conv = layer->options;
     struct conv_attributes attributes = {.activation = ACTIVATION_NONE}, next = {.activation = ACTIVATION_NONE};
     static const int64_t point[MOST_SPACE] = {1, 1, 1};
-    int64_t channels = x->shape.dim[conv->kind->axes + 1], made = channels * conv->depth_multiplier;
-    bool separable = conv->kind->form == FORM_SEPARABLE;
+    static const struct op *const plain[MOST_SPACE] = {&op_conv1d, &op_conv2d, &op_conv3d};
+    int64_t channels = x->shape.dim[layer->type->axes + 1], made = channels * conv->depth_multiplier;
+    bool separable = layer->type->form == FORM_SEPARABLE;
     if (!place_kernel(&attributes, layer, graph, x))
         return NULL;
     struct tensor *inputs[3] = {x};
-    inputs[1] = kernel_weight(layer, graph, separable ? "depthwise_kernel" : "kernel", conv->kernel_size, channels,
-                              conv->depth_multiplier, conv->kernel);
+    inputs[1] = convolution_kernel(layer, graph, separable ? "depthwise_kernel" : "kernel", conv->kernel_size, channels,
+                                   conv->depth_multiplier, conv->kernel);
     inputs[2] = separable ? NULL : bias_weight(layer, graph, made);
-    x = graph_add(graph, conv->kind->op, inputs, inputs[2] ? 3 : 2, &attributes, sizeof attributes);
+    x = graph_add(graph, layer->type->op, inputs, inputs[2] ? 3 : 2, &attributes, sizeof attributes);
     if (!separable)
         return x;
-    for (int i = 0; i < conv->kind->axes; i++)
+    for (int i = 0; i < layer->type->axes; i++)
         next.stride[i] = 1;
     inputs[0] = x;
-    inputs[1] = kernel_weight(layer, graph, "pointwise_kernel", point, made, conv->filters, conv->pointwise);
+    inputs[1] = convolution_kernel(layer, graph, "pointwise_kernel", point, made, conv->filters, conv->pointwise);
     inputs[2] = bias_weight(layer, graph, conv->filters);
-    return graph_add(graph, conv->kind->pointwise, inputs, inputs[2] ? 3 : 2, &next, sizeof next);
+    return graph_add(graph, plain[layer->type->axes - 1], inputs, inputs[2] ? 3 : 2, &next, sizeof next);
 }
 
 struct tensor *convolution_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct convolution *conv = layer->options;
-    if (!x || refuse_rank(layer, graph, x))
+    if (!x || !has_spatial_axes(layer, graph, x))
         return NULL;
-    if (conv->kind->form == FORM_PLAIN)
+    if (layer->type->form == FORM_PLAIN)
         x = build_plain(layer, graph, x);
-    else if (conv->kind->form == FORM_TRANSPOSED)
+    else if (layer->type->form == FORM_TRANSPOSED)
         x = build_transposed(layer, graph, x);
     else
         x = build_depthwise(layer, graph, x);

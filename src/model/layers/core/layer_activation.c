@@ -40,7 +40,7 @@ static const struct activation_type activations[] = {
     {.name = "glu", .op = &op_glu},
 };
 
-const int activations_count = LENGTH(activations);
+const int activations_count = COUNT(activations);
 
 const char *activation_name(int i)
 {
@@ -49,7 +49,7 @@ const char *activation_name(int i)
 
 const struct activation_type *activation_named(const char *name)
 {
-    for (int i = 0; i < LENGTH(activations); i++)
+    for (int i = 0; i < COUNT(activations); i++)
         if (same_word(name, activations[i].name))
             return &activations[i];
     return NULL;
@@ -58,26 +58,22 @@ const struct activation_type *activation_named(const char *name)
 /* A word of Keras's that it cannot apply either: it has arguments without defaults. */
 static const char *const keras_activations[] = {"threshold"};
 
-plim_status option_activation(const struct activation_type **out, const struct layer *layer, const struct yaml *node,
-                              plim_error *error)
+OPTION_READER(option_activation)
 {
-    const char *words[LENGTH(activations)];
+    const char *words[COUNT(activations)];
     char where[256];
-    if (!node || (node->kind == YAML_SCALAR && node->is_null))
+    int found;
+    (void)option;
+    if (yaml_absent(node))
         return PLIM_OK;
-    yaml_place(where, layer->model->job, node);
+    yaml_place(where, at->job, node);
     if (node->kind != YAML_SCALAR)
-        return fail_at(error, PLIM_BAD_JOB, where, "activation: expected a word, got a %s",
-                       node->kind == YAML_LIST ? "list" : "map");
-    for (int i = 0; i < LENGTH(activations); i++) {
+        return fail_at(error, PLIM_BAD_JOB, where, "activation: expected a word, got a %s", yaml_kind_name(node));
+    for (int i = 0; i < COUNT(activations); i++)
         words[i] = activations[i].name;
-        if (same_word(node->text, activations[i].name)) {
-            *out = &activations[i];
-            return PLIM_OK;
-        }
-    }
-    return option_unknown("activation", node->text, where, words, LENGTH(words), keras_activations,
-                          LENGTH(keras_activations), error);
+    TRY(choose_word(&found, "activation", node->text, CHOICES_OF(words, keras_activations), where, error));
+    *(const struct activation_type **)out = &activations[found];
+    return PLIM_OK;
 }
 
 /* Attributes are numbers, an axis (0: the last one) or none. */
@@ -113,95 +109,42 @@ struct activation_layer {
     struct layer_words words;
     const struct activation_type *activation; /* points at `own` where the layer has numbers of its own */
     struct activation_type own;
-    double negative_slope, threshold, alpha;
+    double max_value, negative_slope, threshold, alpha;
     int64_t axis;
-    const struct yaml *activation_word, *max_word, *axis_word;
 };
 
-#define AT(field) offsetof(struct activation_layer, field)
+#define TO(field) .offset = offsetof(struct activation_layer, field)
 
-static const struct setting activation_settings[] = {
-    {"activation", SETTING_NODE, AT(activation_word), 0},
-    LAYER_WORDS,
+static const struct model_option activation_options[] = {
+    {"activation", option_activation, TO(activation), .required = true},
 };
 
-static plim_status activation_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct activation_layer *options = layer->options;
-    TRY(layer_read(layer, activation_settings, LENGTH(activation_settings), yaml, error));
-    if (!options->activation_word)
-        return layer_missing(layer, "activation", "Activation: relu", error);
-    return option_activation(&options->activation, layer, options->activation_word, error);
-}
-
-static plim_status not_negative(const struct layer *layer, const char *word, double value, plim_error *error)
-{
-    char where[256];
-    if (value >= 0)
-        return PLIM_OK;
-    layer_place(where, layer);
-    return fail_at(error, PLIM_BAD_JOB, where, "%s: %s must not be negative, got %g", layer->type->name, word, value);
-}
-
-static const struct setting relu_settings[] = {
-    {"max_value", SETTING_NODE, AT(max_word), 0},
-    {"negative_slope", SETTING_NUMBER, AT(negative_slope), 0},
-    {"threshold", SETTING_NUMBER, AT(threshold), 0},
-    LAYER_WORDS,
+static const struct model_option relu_options[] = {
+    {"max_value", option_not_negative, TO(max_value), .nullable = true},
+    {"negative_slope", option_not_negative, TO(negative_slope)},
+    {"threshold", option_not_negative, TO(threshold)},
 };
+
+static const struct model_option elu_options[] = {{"alpha", option_not_negative, TO(alpha)}};
 
 /* Plain relu where nothing else is asked for: others know it. */
-static void choose_rectify(struct activation_layer *options, double most)
+static plim_status choose_rectify(struct layer *layer, plim_error *error)
 {
-    bool plain = options->negative_slope == 0 && options->threshold == 0 && isinf(most);
-    options->own = (struct activation_type){.name = "relu", .op = &op_rectify};
-    options->own.numbers = (struct numbers_attributes){options->negative_slope, most, options->threshold};
+    struct activation_layer *options = layer->options;
+    bool plain = options->negative_slope == 0 && options->threshold == 0 && isinf(options->max_value);
+    (void)error;
+    options->own =
+        (struct activation_type){.name = "relu",
+                                 .op = &op_rectify,
+                                 .numbers = {options->negative_slope, options->max_value, options->threshold}};
     options->activation = plain ? &activations[1] : &options->own;
-}
-
-static plim_status relu_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct activation_layer *options = layer->options;
-    const struct setting number = {"max_value", SETTING_NUMBER, 0, 0};
-    const struct yaml *word;
-    double most = INFINITY;
-    TRY(layer_read(layer, relu_settings, LENGTH(relu_settings), yaml, error));
-    word = options->max_word;
-    if (word && !(word->kind == YAML_SCALAR && word->is_null))
-        TRY(setting_value(&most, &number, layer->model->job, word, error));
-    TRY(not_negative(layer, "max_value", most, error));
-    TRY(not_negative(layer, "negative_slope", options->negative_slope, error));
-    TRY(not_negative(layer, "threshold", options->threshold, error));
-    choose_rectify(options, most);
     return PLIM_OK;
 }
 
-static const struct setting leaky_settings[] = {
-    {"negative_slope", SETTING_NUMBER, AT(negative_slope), 0},
-    LAYER_WORDS,
-};
-
-static plim_status leaky_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static plim_status choose_elu(struct layer *layer, plim_error *error)
 {
     struct activation_layer *options = layer->options;
-    options->negative_slope = 0.3;
-    TRY(layer_read(layer, leaky_settings, LENGTH(leaky_settings), yaml, error));
-    TRY(not_negative(layer, "negative_slope", options->negative_slope, error));
-    choose_rectify(options, INFINITY);
-    return PLIM_OK;
-}
-
-static const struct setting elu_settings[] = {
-    {"alpha", SETTING_NUMBER, AT(alpha), 0},
-    LAYER_WORDS,
-};
-
-static plim_status elu_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct activation_layer *options = layer->options;
-    options->alpha = 1;
-    TRY(layer_read(layer, elu_settings, LENGTH(elu_settings), yaml, error));
-    TRY(not_negative(layer, "alpha", options->alpha, error));
+    (void)error;
     options->own = (struct activation_type){.name = "elu", .op = &op_elu, .numbers = {options->alpha, 0, 0}};
     options->activation = &options->own;
     return PLIM_OK;
@@ -215,36 +158,24 @@ static struct tensor *activation_build(const struct layer *layer, struct graph *
 
 /* ---- Softmax: along any axis of a sample ---- */
 
-static const struct setting softmax_settings[] = {
-    {"axis", SETTING_NODE, AT(axis_word), 0},
-    LAYER_WORDS,
-};
-
 /* A whole number, or a list of one. */
-static plim_status softmax_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static OPTION_READER(softmax_axis)
 {
-    struct activation_layer *options = layer->options;
-    const struct setting whole = {"axis", SETTING_WHOLE, 0, -MOST_AXES};
-    const char *job = layer->model->job;
-    char where[256];
-    options->axis = -1;
-    options->activation = &activations[3];
-    TRY(layer_read(layer, softmax_settings, LENGTH(softmax_settings), yaml, error));
-    const struct yaml *word = options->axis_word;
-    if (!word || (word->kind == YAML_SCALAR && word->is_null))
-        return PLIM_OK;
-    yaml_place(where, job, word);
-    if (word->kind == YAML_LIST && word->count > 1)
-        return fail_at(error, PLIM_UNSUPPORTED, where, "Softmax: several axes at once are not supported yet");
-    if (word->kind == YAML_LIST && !word->first)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "Softmax: axis: the list is empty"), "axis: -1");
-    return setting_value(&options->axis, &whole, job, word->kind == YAML_LIST ? word->first : word, error);
+    if (node->kind == YAML_LIST && node->count > 1)
+        return yaml_fail(error, PLIM_UNSUPPORTED, at->job, node, "Softmax: several axes at once are not supported yet");
+    if (node->kind == YAML_LIST && !node->first)
+        return hint(error, yaml_fail(error, PLIM_BAD_JOB, at->job, node, "Softmax: axis: the list is empty"),
+                    "axis: -1");
+    return option_whole(out, option, at, node->kind == YAML_LIST ? node->first : node, error);
 }
+
+static const struct model_option softmax_options[] = {
+    {"axis", softmax_axis, TO(axis), .least = -MOST_AXES, .nullable = true},
+};
 
 static struct tensor *softmax_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct activation_layer *options = layer->options;
-    char shape[96];
     if (!x)
         return NULL;
     int64_t axis = options->axis < 0 ? options->axis + x->shape.rank : options->axis;
@@ -253,10 +184,7 @@ static struct tensor *softmax_build(const struct layer *layer, struct graph *gra
     struct axis_attributes attributes = {x->shape.rank - 1 - axis};
     if (axis >= 1 && axis < x->shape.rank)
         return graph_add(graph, &op_softmax, &x, 1, &attributes, sizeof attributes);
-    shape_text(shape, sizeof shape, &x->shape, true);
-    graph_fail(graph, PLIM_BAD_JOB, "%s: axis %lld is none of a sample's of %s", layer->name, (long long)options->axis,
-               shape);
-    return NULL;
+    return layer_misfit(layer, graph, x, "axis %lld is none of a sample's of", (long long)options->axis);
 }
 
 const struct layer_type layer_activation = {
@@ -265,7 +193,8 @@ const struct layer_type layer_activation = {
     .by_last_axis = true,
     .keeps_mask = true,
     .options_bytes = sizeof(struct activation_layer),
-    .read = activation_read,
+    OPTIONS(activation_options),
+    .example = "Activation: relu",
     .build = activation_build,
 };
 
@@ -275,7 +204,9 @@ const struct layer_type layer_relu = {
     .by_last_axis = true,
     .keeps_mask = true,
     .options_bytes = sizeof(struct activation_layer),
-    .read = relu_read,
+    OPTIONS(relu_options),
+    .defaults = &(const struct activation_layer){.max_value = INFINITY},
+    .check = choose_rectify,
     .build = activation_build,
 };
 
@@ -284,7 +215,10 @@ const struct layer_type layer_leaky_relu = {
     .snake = "leaky_re_lu",
     .keeps_mask = true,
     .options_bytes = sizeof(struct activation_layer),
-    .read = leaky_read,
+    .option = &relu_options[1], /* negative_slope */
+    .option_count = 1,
+    .defaults = &(const struct activation_layer){.max_value = INFINITY, .negative_slope = 0.3},
+    .check = choose_rectify,
     .build = activation_build,
 };
 
@@ -293,7 +227,9 @@ const struct layer_type layer_elu = {
     .snake = "elu",
     .keeps_mask = true,
     .options_bytes = sizeof(struct activation_layer),
-    .read = elu_read,
+    OPTIONS(elu_options),
+    .defaults = &(const struct activation_layer){.alpha = 1},
+    .check = choose_elu,
     .build = activation_build,
 };
 
@@ -302,6 +238,7 @@ const struct layer_type layer_softmax = {
     .snake = "softmax",
     .keeps_mask = true,
     .options_bytes = sizeof(struct activation_layer),
-    .read = softmax_read,
+    OPTIONS(softmax_options),
+    .defaults = &(const struct activation_layer){.axis = -1, .activation = &activations[3]},
     .build = softmax_build,
 };

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/numbers/hash.h"
 #include "base/numbers/random.h"
 #include "model/layers/shape_options.h"
 #include "ops/ops.h"
@@ -12,40 +13,52 @@ struct dropout {
     double rate; /* of GaussianNoise: stddev */
     int64_t seed;
     struct shape noise; /* rank 0: none given; -1: as the input has it */
-    const struct yaml *rate_word, *seed_word, *noise_word, *data_format;
 };
 
-#define AT(field) offsetof(struct dropout, field)
+/* What a rate may be, by layer_type.form. */
+enum { UP_TO_ONE, BELOW_ONE, ANY_DEVIATION };
+
+static OPTION_READER(read_rate)
+{
+    static const double most[] = {1, 0.99999994 /* the last float before 1 */, INFINITY};
+    int form = at->layer->type->form;
+    double rate;
+    TRY(option_number(&rate, option, at, node, error));
+    if (!(rate >= 0 && rate <= most[form]) && form == ANY_DEVIATION)
+        return yaml_fail(error, PLIM_BAD_JOB, at->job, node, "%s: must be at least 0, got %g", option->word, rate);
+    if (!(rate >= 0 && rate <= most[form]))
+        return yaml_fail(error, PLIM_BAD_JOB, at->job, node, "%s: must be from 0 to %s, got %g", option->word,
+                         form == BELOW_ONE ? "below 1" : "1", rate);
+    *(double *)out = rate;
+    return PLIM_OK;
+}
+
+static OPTION_READER(read_noise_shape)
+{
+    if (node->kind != YAML_LIST || node->count < 1 || node->count > MOST_AXES)
+        return yaml_fail(error, PLIM_BAD_JOB, at->job, node,
+                         "noise_shape: expected a list of at most %d whole numbers or null", MOST_AXES);
+    return option_open_shape(out, option, at, node, error);
+}
+
+#define TO(field) .offset = offsetof(struct dropout, field)
 #define RATE_AND_SEED                                                                                                  \
-    {"rate", SETTING_NODE, AT(rate_word), 0},                                                                          \
+    {"rate", read_rate, TO(rate), .required = true},                                                                   \
     {                                                                                                                  \
-        "seed", SETTING_NODE, AT(seed_word), 0                                                                         \
+        "seed", option_whole, TO(seed), .nullable = true                                                               \
     }
 
-/* The three of a table: what may be said besides rate and seed. */
-static const struct setting dropout_settings[] = {
+static const struct model_option dropout_options[] = {
     RATE_AND_SEED,
-    {"noise_shape", SETTING_NODE, AT(noise_word), 0},
-    LAYER_WORDS,
+    {"noise_shape", read_noise_shape, TO(noise), .least = 1, .nullable = true},
 };
-static const struct setting spatial_settings[] = {
-    RATE_AND_SEED,
-    {"data_format", SETTING_NODE, AT(data_format), 0},
-    LAYER_WORDS,
+static const struct model_option spatial_options[] = {RATE_AND_SEED, DATA_FORMAT};
+static const struct model_option noise_options[] = {
+    {"stddev", read_rate, TO(rate), .required = true},
+    {"seed", option_whole, TO(seed), .nullable = true},
 };
-static const struct setting noise_settings[] = {
-    {"stddev", SETTING_NODE, AT(rate_word), 0},
-    {"seed", SETTING_NODE, AT(seed_word), 0},
-    LAYER_WORDS,
-};
-static const struct setting depth_settings[] = {
-    {"drop_path_rate", SETTING_NODE, AT(rate_word), 0},
-    LAYER_WORDS,
-};
-static const struct setting gaussian_settings[] = {
-    RATE_AND_SEED,
-    LAYER_WORDS,
-};
+static const struct model_option depth_options[] = {{"drop_path_rate", read_rate, TO(rate), .required = true}};
+static const struct model_option gaussian_options[] = {RATE_AND_SEED};
 
 /* Which use of the layer is built: 0 for the first, so that a layer with one use draws what its name says. */
 static uint64_t use_number(const struct layer *layer, const struct build *build)
@@ -59,93 +72,12 @@ uint64_t layer_seed(const struct layer *layer, const struct graph *graph, uint64
 {
     const struct build *build = graph->build;
     uint64_t use = use_number(layer, build);
-    uint64_t hash = 14695981039346656037u; /* FNV-1a of the name */
-    for (const char *at = layer->name; *at; at++)
-        hash = (hash ^ (uint8_t)*at) * 1099511628211u;
+    uint64_t hash = fnv1a_text(layer->name);
     for (; use; use >>= 8)
-        hash = (hash ^ (use & 0xff)) * 1099511628211u;
+        hash = fnv1a_step(hash, use & 0xff);
     if (build->inner_now) /* inside another: each use of one of the outer layer's */
-        hash = (hash ^ build->inner_now->number) * 1099511628211u;
+        hash = fnv1a_step(hash, build->inner_now->number);
     return random_key(build->training ? build->training->seed : 0, hash, own); /* nothing is drawn without training */
-}
-
-/* ---- reading ---- */
-
-static plim_status read_noise_shape(struct dropout *dropout, const struct layer *layer, plim_error *error)
-{
-    const struct setting extent = {"noise_shape", SETTING_WHOLE, 0, 1};
-    const struct yaml *node = dropout->noise_word;
-    char where[256];
-    if (!node || (node->kind == YAML_SCALAR && node->is_null))
-        return PLIM_OK;
-    if (node->kind != YAML_LIST || node->count < 1 || node->count > MOST_AXES) {
-        yaml_place(where, layer->model->job, node);
-        return fail_at(error, PLIM_BAD_JOB, where, "noise_shape: expected a list of at most %d whole numbers or null",
-                       MOST_AXES);
-    }
-    for (const struct yaml *entry = node->first; entry; entry = entry->next) {
-        int64_t *dim = &dropout->noise.dim[dropout->noise.rank++];
-        *dim = -1;
-        if (entry->kind != YAML_SCALAR || (!entry->is_null && strcmp(entry->text, "None") != 0))
-            TRY(setting_value(dim, &extent, layer->model->job, entry, error));
-    }
-    return PLIM_OK;
-}
-
-static plim_status read_words(struct layer *layer, const struct setting *settings, int count, double most,
-                              const struct yaml *yaml, plim_error *error)
-{
-    struct dropout *dropout = layer->options;
-    const char *word = settings[0].word, *job = layer->model->job;
-    const struct setting number = {word, SETTING_NUMBER, 0, 0}, seed = {"seed", SETTING_WHOLE, 0, 0};
-    char where[256];
-    TRY(layer_read(layer, settings, count, yaml, error));
-    if (!dropout->rate_word)
-        return layer_missing(layer, word, "Dropout: 0.5", error);
-    TRY(setting_value(&dropout->rate, &number, job, dropout->rate_word, error));
-    if (!(dropout->rate >= 0 && dropout->rate <= most)) {
-        yaml_place(where, job, dropout->rate_word);
-        if (isfinite(most))
-            return fail_at(error, PLIM_BAD_JOB, where, "%s: must be from 0 to %s, got %g", word,
-                           most < 1 ? "below 1" : "1", dropout->rate);
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: must be at least 0, got %g", word, dropout->rate);
-    }
-    if (dropout->seed_word && !dropout->seed_word->is_null)
-        TRY(setting_value(&dropout->seed, &seed, job, dropout->seed_word, error));
-    TRY(option_default(layer->type->name, job, "data_format", "channels_last", dropout->data_format, error));
-    return read_noise_shape(dropout, layer, error);
-}
-
-#define BELOW_ONE 0.99999994 /* the last float before 1 */
-
-static plim_status dropout_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return read_words(layer, dropout_settings, LENGTH(dropout_settings), 1, yaml, error);
-}
-
-static plim_status alpha_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return read_words(layer, dropout_settings, LENGTH(dropout_settings), BELOW_ONE, yaml, error);
-}
-
-static plim_status spatial_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return read_words(layer, spatial_settings, LENGTH(spatial_settings), 1, yaml, error);
-}
-
-static plim_status noise_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return read_words(layer, noise_settings, LENGTH(noise_settings), (double)INFINITY, yaml, error);
-}
-
-static plim_status depth_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return read_words(layer, depth_settings, LENGTH(depth_settings), 1, yaml, error);
-}
-
-static plim_status gaussian_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return read_words(layer, gaussian_settings, LENGTH(gaussian_settings), BELOW_ONE, yaml, error);
 }
 
 /* ---- building ---- */
@@ -206,8 +138,9 @@ static struct tensor *dropout_build(const struct layer *layer, struct graph *gra
 }
 
 /* Whole channels: all axes between the batch and the last one share. */
-static struct tensor *spatial_build(const struct layer *layer, struct graph *graph, struct tensor *x, int rank)
+static struct tensor *spatial_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
+    int rank = layer->type->axes + 2;
     int64_t shared = ((int64_t)1 << (rank - 1)) - 2;
     if (!layer_needs_rank(layer, graph, x, rank))
         return NULL;
@@ -219,21 +152,6 @@ static struct tensor *depth_build(const struct layer *layer, struct graph *graph
 {
     int64_t shared = x ? ((int64_t)1 << x->shape.rank) - 2 : 0;
     return x && is_on(layer, graph) ? drop(layer, graph, x, shared) : x;
-}
-
-static struct tensor *spatial1d_build(const struct layer *layer, struct graph *graph, struct tensor *x)
-{
-    return spatial_build(layer, graph, x, 3);
-}
-
-static struct tensor *spatial2d_build(const struct layer *layer, struct graph *graph, struct tensor *x)
-{
-    return spatial_build(layer, graph, x, 4);
-}
-
-static struct tensor *spatial3d_build(const struct layer *layer, struct graph *graph, struct tensor *x)
-{
-    return spatial_build(layer, graph, x, 5);
 }
 
 /* What SELU makes of minus infinity takes the place of what is dropped; scale and offset keep mean and variance. */
@@ -271,21 +189,24 @@ static struct tensor *gaussian_build(const struct layer *layer, struct graph *gr
     return is_on(layer, graph) ? with_iteration(graph, &op_gaussian_dropout, x, &attributes, sizeof attributes) : x;
 }
 
-#define DROPOUT_LAYER(variable, keras, small, reader, builder)                                                         \
+#define DROPOUT_LAYER(variable, keras, table, bound, builder, space)                                                   \
     const struct layer_type layer_##variable = {                                                                       \
         .name = keras,                                                                                                 \
-        .snake = small,                                                                                                \
+        .snake = #variable,                                                                                            \
         .keeps_mask = true,                                                                                            \
         .options_bytes = sizeof(struct dropout),                                                                       \
-        .read = reader,                                                                                                \
+        OPTIONS(table),                                                                                                \
+        .example = "Dropout: 0.5",                                                                                     \
+        .form = bound,                                                                                                 \
+        .axes = space,                                                                                                 \
         .build = builder,                                                                                              \
     }
 
-DROPOUT_LAYER(stochastic_depth, "StochasticDepth", "stochastic_depth", depth_read, depth_build);
-DROPOUT_LAYER(dropout, "Dropout", "dropout", dropout_read, dropout_build);
-DROPOUT_LAYER(spatial_dropout1d, "SpatialDropout1D", "spatial_dropout1d", spatial_read, spatial1d_build);
-DROPOUT_LAYER(spatial_dropout2d, "SpatialDropout2D", "spatial_dropout2d", spatial_read, spatial2d_build);
-DROPOUT_LAYER(spatial_dropout3d, "SpatialDropout3D", "spatial_dropout3d", spatial_read, spatial3d_build);
-DROPOUT_LAYER(gaussian_noise, "GaussianNoise", "gaussian_noise", noise_read, noise_build);
-DROPOUT_LAYER(gaussian_dropout, "GaussianDropout", "gaussian_dropout", gaussian_read, gaussian_build);
-DROPOUT_LAYER(alpha_dropout, "AlphaDropout", "alpha_dropout", alpha_read, alpha_build);
+DROPOUT_LAYER(stochastic_depth, "StochasticDepth", depth_options, UP_TO_ONE, depth_build, 0);
+DROPOUT_LAYER(dropout, "Dropout", dropout_options, UP_TO_ONE, dropout_build, 0);
+DROPOUT_LAYER(spatial_dropout1d, "SpatialDropout1D", spatial_options, UP_TO_ONE, spatial_build, 1);
+DROPOUT_LAYER(spatial_dropout2d, "SpatialDropout2D", spatial_options, UP_TO_ONE, spatial_build, 2);
+DROPOUT_LAYER(spatial_dropout3d, "SpatialDropout3D", spatial_options, UP_TO_ONE, spatial_build, 3);
+DROPOUT_LAYER(gaussian_noise, "GaussianNoise", noise_options, ANY_DEVIATION, noise_build, 0);
+DROPOUT_LAYER(gaussian_dropout, "GaussianDropout", gaussian_options, BELOW_ONE, gaussian_build, 0);
+DROPOUT_LAYER(alpha_dropout, "AlphaDropout", dropout_options, BELOW_ONE, alpha_build, 0);

@@ -20,17 +20,6 @@ struct einsum {
     int inner, outer;                                       /* axes of the kernel */
     int64_t shape[MOST_AXES];                               /* of the output; 0: not known, as x has it */
     int rank;
-    const struct yaml *shape_word, *activation_word, *kernel_word, *bias_word;
-};
-
-#define AT(field) offsetof(struct einsum, field)
-static const struct setting einsum_settings[] = {
-    {"equation", SETTING_WORD, AT(equation), 0},
-    {"output_shape", SETTING_NODE, AT(shape_word), 0},
-    {"activation", SETTING_NODE, AT(activation_word), 0},
-    {"bias_axes", SETTING_WORD, AT(bias_axes), 0},
-    KERNEL_AND_BIAS_WORDS,
-    LAYER_WORDS,
 };
 
 /* Letters up to `end` (or the end of the text): blanks left out, an ellipsis as one dot. */
@@ -69,83 +58,63 @@ static bool split_equation(struct einsum *e)
            strcmp(e->y + rest, e->w + e->inner) == 0;
 }
 
-static plim_status read_shape(struct einsum *e, const struct layer *layer, plim_error *error)
+/* A whole number, or a list of numbers and nulls. */
+static OPTION_READER(read_shape)
 {
-    const struct yaml *node = e->shape_word;
-    const struct setting setting = {"output_shape", SETTING_WHOLE, 0, 1};
-    char where[256];
+    struct einsum *e = out;
     if (node->kind == YAML_SCALAR) {
         e->rank = 1;
-        return setting_value(&e->shape[0], &setting, layer->model->job, node, error);
+        return option_whole(&e->shape[0], option, at, node, error);
     }
-    yaml_place(where, layer->model->job, node);
     if (node->kind != YAML_LIST || node->count > MOST_AXES)
-        return fail_at(error, PLIM_BAD_JOB, where, "output_shape: expected a whole number or a list of them");
+        return yaml_fail(error, PLIM_BAD_JOB, at->job, node, "output_shape: expected a whole number or a list of them");
     for (const struct yaml *entry = node->first; entry; entry = entry->next, e->rank++)
         if (!entry->is_null)
-            TRY(setting_value(&e->shape[e->rank], &setting, layer->model->job, entry, error));
+            TRY(option_whole(&e->shape[e->rank], option, at, entry, error));
     return PLIM_OK;
 }
 
-static plim_status einsum_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+#define TO(field) .offset = offsetof(struct einsum, field)
+static const struct model_option einsum_options[] = {
+    {"equation", option_text, TO(equation), .required = true},
+    {"output_shape", read_shape, TO(words), .least = 1, .required = true},
+    {"activation", option_activation, TO(activation)},
+    {"bias_axes", option_text, TO(bias_axes)},
+    KERNEL_AND_BIAS,
+};
+#undef TO
+
+static plim_status einsum_check(struct layer *layer, plim_error *error)
 {
     struct einsum *e = layer->options;
-    const char *example = "EinsumDense: {equation: \"abc,cd->abd\", output_shape: [null, 64], bias_axes: d}";
-    char where[256];
-    e->kernel.kind = INITIAL_GLOROT_UNIFORM;
-    TRY(layer_read(layer, einsum_settings, LENGTH(einsum_settings), yaml, error));
-    layer_place(where, layer);
-    if (!e->equation || !e->shape_word)
-        return layer_missing(layer, e->equation ? "output_shape" : "equation", example, error);
     if (!split_equation(e))
-        return hint(
-            error,
-            fail_at(error, PLIM_UNSUPPORTED, where, "EinsumDense: the equation %s is not supported yet", e->equation),
-            "sums over the last axes of the input, with the kernel's first, are: abc,cde->abde");
-    TRY(read_shape(e, layer, error));
+        return hint(error,
+                    layer_fail(layer, error, PLIM_UNSUPPORTED, "the equation %s is not supported yet", e->equation),
+                    "sums over the last axes of the input, with the kernel's first, are: abc,cde->abde");
     if (e->rank < e->outer || e->shape[e->rank - 1] == 0)
-        return fail_at(error, PLIM_BAD_JOB, where, "EinsumDense: output_shape must say the last %d axes", e->outer);
+        return layer_fail(layer, error, PLIM_BAD_JOB, "output_shape must say the last %d axes", e->outer);
     if (e->bias_axes && *e->bias_axes && strcmp(e->bias_axes, e->w + e->inner) != 0)
-        return fail_at(error, PLIM_UNSUPPORTED, where, "EinsumDense: bias_axes other than %s is not supported yet",
-                       e->w + e->inner);
-    TRY(option_activation(&e->activation, layer, e->activation_word, error));
-    TRY(option_initializer(&e->kernel, layer, "kernel_initializer", e->kernel_word, error));
-    return option_initializer(&e->bias, layer, "bias_initializer", e->bias_word, error);
-}
-
-/* Keras's fans: of two axes themselves; of more, the last two times the others. */
-static void set_fans(struct initializer *kernel, const struct shape *shape)
-{
-    int64_t field = 1;
-    for (int i = 0; i < shape->rank - 2; i++)
-        field *= shape->dim[i];
-    kernel->fan_in = field * shape->dim[shape->rank - 2];
-    kernel->fan_out = field * shape->dim[shape->rank - 1];
+        return layer_fail(layer, error, PLIM_UNSUPPORTED, "bias_axes other than %s is not supported yet",
+                          e->w + e->inner);
+    return PLIM_OK;
 }
 
 static struct tensor *einsum_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct einsum *e = layer->options;
     struct shape shape = {.rank = e->inner + e->outer};
-    struct initializer kernel = e->kernel;
-    char text[96];
     if (!x)
         return NULL;
-    shape_text(text, sizeof text, &x->shape, true);
     bool open = strchr(e->x, '.') != NULL;
     int letters = (int)strlen(e->x) - (open ? 1 : 0);
-    if (x->shape.rank < letters || (!open && x->shape.rank != letters) || shape.rank > MOST_AXES) {
-        graph_fail(graph, PLIM_BAD_JOB, "%s: the equation %s does not fit an input of shape %s", layer->name,
-                   e->equation, text);
-        return NULL;
-    }
+    if (x->shape.rank < letters || (!open && x->shape.rank != letters) || shape.rank > MOST_AXES)
+        return layer_misfit(layer, graph, x, "the equation %s does not fit an input of shape", e->equation);
     for (int i = 0; i < e->inner; i++)
         shape.dim[i] = x->shape.dim[x->shape.rank - e->inner + i];
     for (int i = 0; i < e->outer; i++)
         shape.dim[e->inner + i] = e->shape[e->rank - e->outer + i];
-    set_fans(&kernel, &shape);
     struct matmul_attributes attributes = {.inner_axes = e->inner};
-    struct tensor *inputs[3] = {x, model_compute_weight(layer, graph, "kernel", shape, kernel), NULL};
+    struct tensor *inputs[3] = {x, model_kernel(layer, graph, "kernel", shape, e->kernel), NULL};
     if (e->bias_axes && *e->bias_axes)
         inputs[2] = model_weight(layer, graph, "bias", shape_of(e->outer, shape.dim + e->inner), e->bias);
     x = graph_add(graph, &op_matmul, inputs, 3, &attributes, sizeof attributes);
@@ -156,7 +125,10 @@ const struct layer_type layer_einsum_dense = {
     .name = "EinsumDense",
     .snake = "einsum_dense",
     .options_bytes = sizeof(struct einsum),
-    .read = einsum_read,
+    OPTIONS(einsum_options),
+    .defaults = &(const struct einsum){.kernel = {.kind = INITIAL_GLOROT_UNIFORM}},
+    .example = "EinsumDense: {equation: \"abc,cd->abd\", output_shape: [null, 64], bias_axes: d}",
+    .check = einsum_check,
     .build = einsum_build,
 };
 
@@ -166,29 +138,21 @@ struct dot {
     struct layer_words words;
     int64_t axes[2];
     bool normalize;
-    const struct yaml *axes_word;
 };
 
-#undef AT
-#define AT(field) offsetof(struct dot, field)
-static const struct setting dot_settings[] = {
-    {"axes", SETTING_NODE, AT(axes_word), 0},
-    {"normalize", SETTING_BOOL, AT(normalize), 0},
-    LAYER_WORDS,
-};
-
-static plim_status dot_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+/* One axis for both inputs, or one for each. */
+static OPTION_READER(read_axes)
 {
-    struct dot *dot = layer->options;
-    const struct setting axis = {"axes", SETTING_WHOLE, 0, -2};
-    TRY(layer_read(layer, dot_settings, LENGTH(dot_settings), yaml, error));
-    const struct yaml *node = dot->axes_word;
-    if (!node)
-        return layer_missing(layer, "axes", "Dot: {axes: 1, inputs: [a, b]}", error);
+    int64_t *axes = out;
     bool pair = node->kind == YAML_LIST && node->count == 2;
-    TRY(setting_value(&dot->axes[0], &axis, layer->model->job, pair ? node->first : node, error));
-    return setting_value(&dot->axes[1], &axis, layer->model->job, pair ? node->first->next : node, error);
+    TRY(option_whole(&axes[0], option, at, pair ? node->first : node, error));
+    return option_whole(&axes[1], option, at, pair ? node->first->next : node, error);
 }
+
+static const struct model_option dot_options[] = {
+    {"axes", read_axes, .offset = offsetof(struct dot, axes), .least = -2, .required = true},
+    {"normalize", option_flag, .offset = offsetof(struct dot, normalize)},
+};
 
 static bool dot_fits(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count,
                      int64_t axes[2])
@@ -257,6 +221,7 @@ const struct layer_type layer_dot = {
     .name = "Dot",
     .snake = "dot",
     .options_bytes = sizeof(struct dot),
-    .read = dot_read,
+    OPTIONS(dot_options),
+    .example = "Dot: {axes: 1, inputs: [a, b]}",
     .merge = dot_merge,
 };

@@ -10,62 +10,36 @@ struct embedding {
     int64_t input_dim, output_dim;
     struct initializer initializer;
     bool mask_zero;
-    const struct yaml *initializer_word, *weights, *lora_rank;
     /* ReversibleEmbedding's: */
     bool tie_weights, reverse;
     double soft_cap; /* 0: none */
-    const struct yaml *reverse_dtype;
 };
 
-#define AT(field) offsetof(struct embedding, field)
-
-static const struct setting embedding_settings[] = {
-    {"input_dim", SETTING_WHOLE, AT(input_dim), 1},
-    {"output_dim", SETTING_WHOLE, AT(output_dim), 1},
-    {"embeddings_initializer", SETTING_NODE, AT(initializer_word), 0},
-    {"embeddings_regularizer", SETTING_ELSEWHERE, 0, 0},
-    {"embeddings_constraint", SETTING_ELSEWHERE, 0, 0},
-    {"mask_zero", SETTING_BOOL, AT(mask_zero), 0},
-    {"weights", SETTING_NODE, AT(weights), 0},
-    {"lora_rank", SETTING_NODE, AT(lora_rank), 0},
-    LAYER_WORDS,
-    {"tie_weights", SETTING_BOOL, AT(tie_weights), 0},
-    {"logit_soft_cap", SETTING_NUMBER, AT(soft_cap), 0},
-    {"reverse_dtype", SETTING_NODE, AT(reverse_dtype), 0},
-    {"reverse", SETTING_BOOL, AT(reverse), 0},
+#define TO(field) .offset = offsetof(struct embedding, field)
+static const struct model_option embedding_options[] = {
+    {"input_dim", option_extent, TO(input_dim), .least = 1, .required = true},
+    {"output_dim", option_extent, TO(output_dim), .least = 1, .required = true},
+    {"embeddings_initializer", option_initializer, TO(initializer)},
+    {.word = "embeddings_regularizer"},
+    {.word = "embeddings_constraint"},
+    {"mask_zero", option_flag, TO(mask_zero)},
+    {"weights", option_only, .with = "null"},
+    {"lora_rank", option_only, .with = "null"},
+    {"tie_weights", option_flag, TO(tie_weights)},
+    {"logit_soft_cap", option_number, TO(soft_cap)},
+    {"reverse_dtype", option_only, .with = "float32"},
+    {"reverse", option_flag, TO(reverse)},
 };
 #define OF_REVERSIBLE 4 /* the last so many */
 
-static plim_status read_embedding(struct layer *layer, int settings, const struct yaml *yaml, plim_error *error)
-{
-    struct embedding *embedding = layer->options;
-    const char *job = layer->model->job;
-    embedding->initializer = (struct initializer){.kind = INITIAL_UNIFORM, .value = 0.05};
-    TRY(layer_read(layer, embedding_settings, settings, yaml, error));
-    if (!embedding->input_dim || !embedding->output_dim)
-        return layer_missing(layer, embedding->input_dim ? "output_dim" : "input_dim",
-                             "{input_dim: 10000, output_dim: 64}", error);
-    TRY(option_extent(layer, "input_dim", embedding->input_dim, error));
-    TRY(option_extent(layer, "output_dim", embedding->output_dim, error));
-    TRY(option_initializer(&embedding->initializer, layer, "embeddings_initializer", embedding->initializer_word,
-                           error));
-    TRY(option_default("Embedding", job, "weights", "null", embedding->weights, error));
-    return option_default("Embedding", job, "lora_rank", "null", embedding->lora_rank, error);
-}
+static const struct embedding defaults = {.initializer = {.kind = INITIAL_UNIFORM, .value = 0.05}, .tie_weights = true};
 
-static plim_status embedding_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return read_embedding(layer, LENGTH(embedding_settings) - OF_REVERSIBLE, yaml, error);
-}
-
+/* [input_dim, output_dim] */
 static struct tensor *embeddings_of(const struct layer *layer, struct graph *graph)
 {
     const struct embedding *embedding = layer->options;
-    struct initializer initializer = embedding->initializer;
     struct shape shape = shape_of(2, (int64_t[]){embedding->input_dim, embedding->output_dim});
-    initializer.fan_in = embedding->input_dim;
-    initializer.fan_out = embedding->output_dim;
-    return model_weight(layer, graph, "embeddings", shape, initializer);
+    return model_weight(layer, graph, "embeddings", shape, initializer_with_fans(embedding->initializer, &shape));
 }
 
 static struct tensor *embedding_build(const struct layer *layer, struct graph *graph, struct tensor *x)
@@ -83,38 +57,33 @@ const struct layer_type layer_embedding = {
     .snake = "embedding",
     .any_type = true,
     .options_bytes = sizeof(struct embedding),
-    .read = embedding_read,
+    .option = embedding_options,
+    .option_count = COUNT(embedding_options) - OF_REVERSIBLE,
+    .defaults = &defaults,
+    .example = "{input_dim: 10000, output_dim: 64}",
     .build = embedding_build,
 };
 
 /* ---- ReversibleEmbedding: a second use with `reverse: true` leads back to a score for each entry ---- */
 
-static plim_status reversible_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static plim_status reversible_check(struct layer *layer, plim_error *error)
 {
-    struct embedding *embedding = layer->options;
-    char where[256];
-    embedding->tie_weights = true;
-    TRY(read_embedding(layer, LENGTH(embedding_settings), yaml, error));
-    layer_place(where, layer);
+    const struct embedding *embedding = layer->options;
     if (embedding->reverse)
-        return hint(error,
-                    fail_at(error, PLIM_BAD_JOB, where, "%s: its first use cannot be reverse", layer->type->name),
+        return hint(error, layer_fail(layer, error, PLIM_BAD_JOB, "its first use cannot be reverse"),
                     "- tokens: {inputs: x, reverse: true}, for a second use of layer 'tokens'");
     if (embedding->soft_cap < 0)
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: logit_soft_cap must be above 0", layer->type->name);
-    return option_default(layer->type->name, layer->model->job, "reverse_dtype", "float32", embedding->reverse_dtype,
-                          error);
+        return layer_fail(layer, error, PLIM_BAD_JOB, "logit_soft_cap must be above 0");
+    return PLIM_OK;
 }
 
 /* Untied, the way back has a kernel of its own, with the initializer of the way there. */
 static struct tensor *kernel_back(const struct layer *layer, struct graph *graph)
 {
     const struct embedding *embedding = layer->options;
-    struct initializer initializer = embedding->initializer;
     struct shape shape = shape_of(2, (int64_t[]){embedding->output_dim, embedding->input_dim});
-    initializer.fan_in = embedding->output_dim;
-    initializer.fan_out = embedding->input_dim;
-    return model_weight(layer, graph, "reverse_embeddings", shape, initializer);
+    return model_weight(layer, graph, "reverse_embeddings", shape,
+                        initializer_with_fans(embedding->initializer, &shape));
 }
 
 static struct tensor *scaled(struct graph *graph, struct tensor *x, double factor)
@@ -146,7 +115,10 @@ const struct layer_type layer_reversible_embedding = {
     .any_type = true,
     .reverses = true,
     .options_bytes = sizeof(struct embedding),
-    .read = reversible_read,
+    OPTIONS(embedding_options),
+    .defaults = &defaults,
+    .example = "{input_dim: 10000, output_dim: 64}",
+    .check = reversible_check,
     .build = reversible_build,
 };
 
@@ -155,31 +127,17 @@ const struct layer_type layer_reversible_embedding = {
 struct encoding {
     struct layer_words words;
     int64_t num_tokens;
-    int mode;
-    const struct yaml *mode_word, *sparse;
+    int mode; /* enum one_hot_mode */
 };
 
-static const struct setting encoding_settings[] = {
-    {"num_tokens", SETTING_WHOLE, offsetof(struct encoding, num_tokens), 1},
-    {"output_mode", SETTING_NODE, offsetof(struct encoding, mode_word), 0},
-    {"sparse", SETTING_NODE, offsetof(struct encoding, sparse), 0},
-    LAYER_WORDS,
+static const char *const modes[] = {"int", "one_hot", "multi_hot", "count"}; /* after "int" as in enum one_hot_mode */
+
+static const struct model_option encoding_options[] = {
+    {"num_tokens", option_extent, .offset = offsetof(struct encoding, num_tokens), .least = 1, .required = true},
+    {"output_mode", option_choice, .offset = offsetof(struct encoding, mode),
+     .with = &(const struct choices){modes + 1, COUNT(modes) - 1, NULL, 0}},
+    {"sparse", option_only, .with = "false"},
 };
-
-/* In the order of enum one_hot_mode. */
-static const char *const modes[] = {"one_hot", "multi_hot", "count"};
-
-static plim_status encoding_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct encoding *encoding = layer->options;
-    encoding->mode = ONE_HOT_MULTI;
-    TRY(layer_read(layer, encoding_settings, LENGTH(encoding_settings), yaml, error));
-    if (!encoding->num_tokens)
-        return layer_missing(layer, "num_tokens", "CategoryEncoding: {num_tokens: 10}", error);
-    TRY(option_extent(layer, "num_tokens", encoding->num_tokens, error));
-    TRY(option_word(&encoding->mode, layer, "output_mode", encoding->mode_word, modes, LENGTH(modes), NULL, 0, error));
-    return option_default(layer->type->name, layer->model->job, "sparse", "false", encoding->sparse, error);
-}
 
 /* one_hot of (batch, 1) is (batch, tokens), as Keras has it. */
 static struct tensor *encode(struct graph *graph, struct tensor *x, int mode, int64_t tokens)
@@ -201,7 +159,9 @@ const struct layer_type layer_category_encoding = {
     .snake = "category_encoding",
     .any_type = true,
     .options_bytes = sizeof(struct encoding),
-    .read = encoding_read,
+    OPTIONS(encoding_options),
+    .defaults = &(const struct encoding){.mode = ONE_HOT_MULTI},
+    .example = "CategoryEncoding: {num_tokens: 10}",
     .build = encoding_build,
 };
 
@@ -211,41 +171,26 @@ struct discretization {
     struct layer_words words;
     struct bucketize_attributes buckets;
     int mode; /* 0: int; 1..: enum one_hot_mode + 1 */
-    const struct yaml *boundaries, *mode_word, *num_bins, *epsilon, *sparse;
 };
 
-#define OF(field) offsetof(struct discretization, field)
-static const struct setting discretization_settings[] = {
-    {"bin_boundaries", SETTING_NODE, OF(boundaries), 0},
-    {"num_bins", SETTING_NODE, OF(num_bins), 0},
-    {"epsilon", SETTING_NODE, OF(epsilon), 0},
-    {"output_mode", SETTING_NODE, OF(mode_word), 0},
-    {"sparse", SETTING_NODE, OF(sparse), 0},
-    LAYER_WORDS,
-};
-
-static plim_status discretization_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static OPTION_READER(read_boundaries)
 {
-    static const char *const words[] = {"int", "one_hot", "multi_hot", "count"};
-    struct discretization *options = layer->options;
-    const struct setting boundary = {"bin_boundaries", SETTING_NUMBER, 0, 0};
-    const char *job = layer->model->job;
-    char where[256];
-    TRY(layer_read(layer, discretization_settings, LENGTH(discretization_settings), yaml, error));
-    TRY(option_default(layer->type->name, job, "num_bins", "null", options->num_bins, error));
-    TRY(option_default(layer->type->name, job, "epsilon", "0.01", options->epsilon, error));
-    TRY(option_default(layer->type->name, job, "sparse", "false", options->sparse, error));
-    if (!options->boundaries)
-        return layer_missing(layer, "bin_boundaries", "Discretization: {bin_boundaries: [0, 0.5, 1]}", error);
-    if (options->boundaries->kind != YAML_LIST || options->boundaries->count > MOST_BOUNDARIES) {
-        yaml_place(where, job, options->boundaries);
-        return fail_at(error, PLIM_BAD_JOB, where, "bin_boundaries: expected a list of 1 to %d numbers",
-                       MOST_BOUNDARIES);
-    }
-    for (const struct yaml *entry = options->boundaries->first; entry; entry = entry->next)
-        TRY(setting_value(&options->buckets.boundary[options->buckets.count++], &boundary, job, entry, error));
-    return option_word(&options->mode, layer, "output_mode", options->mode_word, words, LENGTH(words), NULL, 0, error);
+    struct bucketize_attributes *buckets = out;
+    if (node->kind != YAML_LIST || node->count > MOST_BOUNDARIES)
+        return yaml_fail(error, PLIM_BAD_JOB, at->job, node, "bin_boundaries: expected a list of 1 to %d numbers",
+                         MOST_BOUNDARIES);
+    for (const struct yaml *entry = node->first; entry; entry = entry->next)
+        TRY(option_number(&buckets->boundary[buckets->count++], option, at, entry, error));
+    return PLIM_OK;
 }
+
+static const struct model_option discretization_options[] = {
+    {"bin_boundaries", read_boundaries, .offset = offsetof(struct discretization, buckets), .required = true},
+    {"num_bins", option_only, .with = "null"},
+    {"epsilon", option_only, .with = "0.01"},
+    {"output_mode", option_choice, .offset = offsetof(struct discretization, mode), .with = CHOICES(modes)},
+    {"sparse", option_only, .with = "false"},
+};
 
 static struct tensor *discretization_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
@@ -259,6 +204,7 @@ const struct layer_type layer_discretization = {
     .snake = "discretization",
     .any_type = true,
     .options_bytes = sizeof(struct discretization),
-    .read = discretization_read,
+    OPTIONS(discretization_options),
+    .example = "Discretization: {bin_boundaries: [0, 0.5, 1]}",
     .build = discretization_build,
 };

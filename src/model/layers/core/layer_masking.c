@@ -10,15 +10,9 @@ struct masking {
     double mask_value;
 };
 
-static const struct setting masking_settings[] = {
-    {"mask_value", SETTING_NUMBER, offsetof(struct masking, mask_value), 0},
-    LAYER_WORDS,
+static const struct model_option masking_options[] = {
+    {"mask_value", option_number, .offset = offsetof(struct masking, mask_value)},
 };
-
-static plim_status masking_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return layer_read(layer, masking_settings, LENGTH(masking_settings), yaml, error);
-}
 
 static struct tensor *masking_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
@@ -33,7 +27,7 @@ const struct layer_type layer_masking = {
     .name = "Masking",
     .snake = "masking",
     .options_bytes = sizeof(struct masking),
-    .read = masking_read,
+    OPTIONS(masking_options),
     .build = masking_build,
 };
 
@@ -41,35 +35,21 @@ const struct layer_type layer_masking = {
 
 struct average_steps {
     struct layer_words words;
-    const struct yaml *data_format;
     bool keepdims;
 };
 
-static const struct setting average_settings[] = {
-    {"data_format", SETTING_NODE, offsetof(struct average_steps, data_format), 0},
-    {"keepdims", SETTING_BOOL, offsetof(struct average_steps, keepdims), 0},
-    LAYER_WORDS,
+static const struct model_option average_options[] = {
+    DATA_FORMAT,
+    {"keepdims", option_flag, .offset = offsetof(struct average_steps, keepdims)},
 };
-
-static plim_status average_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct average_steps *options = layer->options;
-    TRY(layer_read(layer, average_settings, LENGTH(average_settings), yaml, error));
-    return option_default(layer->type->name, layer->model->job, "data_format", "channels_last", options->data_format,
-                          error);
-}
 
 static struct tensor *average_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct average_steps *options = layer->options;
     struct sum_time_attributes attributes = {.mean = 1};
     struct tensor *inputs[2] = {x, layer_mask(graph, 0)};
-    char shape[96];
-    if (x && x->shape.rank != 3) {
-        shape_text(shape, sizeof shape, &x->shape, true);
-        graph_fail(graph, PLIM_BAD_JOB, "%s: expected (batch, steps, features), got %s", layer->name, shape);
-        return NULL;
-    }
+    if (x && x->shape.rank != 3)
+        return layer_misfit(layer, graph, x, "expected (batch, steps, features), got");
     struct tensor *y = graph_add(graph, &op_sum_time, inputs, 2, &attributes, sizeof attributes);
     if (!y || !options->keepdims)
         return y;
@@ -82,7 +62,7 @@ const struct layer_type layer_global_average_pooling1d = {
     .alias = "GlobalAvgPool1D",
     .snake = "global_average_pooling1d",
     .options_bytes = sizeof(struct average_steps),
-    .read = average_read,
+    OPTIONS(average_options),
     .build = average_build,
 };
 

@@ -16,33 +16,25 @@ struct spectral {
     struct layer *inner;
 };
 
-#define AT(field) offsetof(struct spectral, field)
-static const struct setting settings[] = {
-    {"layer", SETTING_NODE, AT(layer_word), 0},
-    {"power_iterations", SETTING_WHOLE, AT(power_iterations), 1},
-    LAYER_WORDS,
+#define TO(field) .offset = offsetof(struct spectral, field)
+static const struct model_option spectral_options[] = {
+    {"layer", option_node, TO(layer_word), .required = true},
+    {"power_iterations", option_whole, TO(power_iterations), .least = 1},
 };
 
 #define MOST_ITERATIONS 100
 #define VECTOR          "vector_u"
 
 /* `SpectralNormalization: {layer: {Conv2D: {filters: 32, kernel_size: 3}}}` */
-static plim_status spectral_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static plim_status spectral_check(struct layer *layer, plim_error *error)
 {
     struct spectral *options = layer->options;
-    char where[256];
-    options->power_iterations = 1;
-    TRY(layer_read(layer, settings, LENGTH(settings), yaml, error));
-    if (!options->layer_word)
-        return layer_missing(layer, "layer", "SpectralNormalization: {layer: {Dense: 10}}", error);
     TRY(layer_read_inner(&options->inner, layer, options->layer_word, error));
-    layer_place(where, layer);
     if (options->power_iterations > MOST_ITERATIONS)
-        return fail_at(error, PLIM_BAD_JOB, where, "SpectralNormalization: power_iterations: at most %d, got %lld",
-                       MOST_ITERATIONS, (long long)options->power_iterations);
+        return layer_fail(layer, error, PLIM_BAD_JOB, "power_iterations: at most %d, got %lld", MOST_ITERATIONS,
+                          (long long)options->power_iterations);
     if (options->inner->type->merge || options->inner->type == &layer_input)
-        return fail_at(error, PLIM_BAD_JOB, where, "SpectralNormalization: %s is no layer of one input",
-                       options->inner->type->name);
+        return layer_fail(layer, error, PLIM_BAD_JOB, "%s is no layer of one input", options->inner->type->name);
     layer->any_type = options->inner->type->any_type;
     return PLIM_OK;
 }
@@ -89,7 +81,10 @@ const struct layer_type layer_spectral_normalization = {
     .snake = "spectral_normalization",
     .saved_before = 1, /* its layer's kernel, a second time */
     .options_bytes = sizeof(struct spectral),
-    .read = spectral_read,
+    OPTIONS(spectral_options),
+    .defaults = &(const struct spectral){.power_iterations = 1},
+    .example = "SpectralNormalization: {layer: {Dense: 10}}",
+    .check = spectral_check,
     .build = spectral_build,
     .inner_weight = spectral_inner_weight,
 };

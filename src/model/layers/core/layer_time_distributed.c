@@ -13,19 +13,15 @@ struct time_distributed {
     struct inner_layers inner;
 };
 
-static const struct setting steps_settings[] = {
-    {"layer", SETTING_NODE, offsetof(struct time_distributed, layer_word), 0},
-    LAYER_WORDS,
+static const struct model_option steps_options[] = {
+    {"layer", option_node, .offset = offsetof(struct time_distributed, layer_word), .required = true},
 };
 
 /* `TimeDistributed: {layer: {Dense: 10}}`, `TimeDistributed: Flatten`,
    `TimeDistributed: {layer: {Sequential: [...]}}`. */
-static plim_status steps_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static plim_status steps_check(struct layer *layer, plim_error *error)
 {
     struct time_distributed *options = layer->options;
-    TRY(layer_read(layer, steps_settings, LENGTH(steps_settings), yaml, error));
-    if (!options->layer_word)
-        return layer_missing(layer, "layer", "TimeDistributed: {layer: {Dense: 10}}", error);
     return inner_layers_read(&options->inner, layer, options->layer_word, error);
 }
 
@@ -47,14 +43,10 @@ static struct tensor *build_step(const struct inner_layers *inner, struct graph 
 static struct tensor *steps_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct time_distributed *options = layer->options;
-    char shape[96];
     if (!x)
         return NULL;
-    if (x->shape.rank < 3) {
-        shape_text(shape, sizeof shape, &x->shape, true);
-        graph_fail(graph, PLIM_BAD_JOB, "%s: expected (batch, steps, ...), got %s", layer->name, shape);
-        return NULL;
-    }
+    if (x->shape.rank < 3)
+        return layer_misfit(layer, graph, x, "expected (batch, steps, ...), got");
     if (options->inner.by_last_axis)
         return inner_layers_build(&options->inner, graph, x, 0);
     int64_t steps = x->shape.dim[1];
@@ -76,6 +68,8 @@ const struct layer_type layer_time_distributed = {
     .snake = "time_distributed",
     .keeps_mask = true,
     .options_bytes = sizeof(struct time_distributed),
-    .read = steps_read,
+    OPTIONS(steps_options),
+    .example = "TimeDistributed: {layer: {Dense: 10}}",
+    .check = steps_check,
     .build = steps_build,
 };

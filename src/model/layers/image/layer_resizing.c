@@ -1,6 +1,7 @@
 /* layer_resizing.c - UpSampling1D to 3D, Resizing, CenterCrop, RandomCrop. */
 #include <string.h>
 
+#include "base/numbers/minmax.h"
 #include "model/layers/shape_options.h"
 #include "ops/ops.h"
 
@@ -14,32 +15,22 @@ struct resizing {
     int method;
     bool crop_to_aspect_ratio;
     int64_t seed;
-    const struct yaml *size_word, *method_word, *data_format, *seed_word;
-    const struct yaml *pad_to_aspect_ratio, *fill_mode, *fill_value, *antialias;
 };
 
-#define AT(field) offsetof(struct resizing, field)
-
-static plim_status read_method(struct resizing *resizing, const struct layer *layer, plim_error *error)
-{
-    return option_word(&resizing->method, layer, "interpolation", resizing->method_word, methods, LENGTH(methods),
-                       keras_methods, LENGTH(keras_methods), error);
-}
+#define TO(field) .offset = offsetof(struct resizing, field)
+#define METHOD                                                                                                         \
+    {                                                                                                                  \
+        "interpolation", option_choice, TO(method), .with = CHOICES_OF(methods, keras_methods)                         \
+    }
 
 bool resize_method(int *out, const char *word)
 {
-    for (int i = 0; i < LENGTH(methods); i++)
+    for (int i = 0; i < COUNT(methods); i++)
         if (strcmp(word, methods[i]) == 0) {
             *out = i;
             return true;
         }
     return false;
-}
-
-static plim_status need_channels_last(const struct resizing *resizing, const struct layer *layer, plim_error *error)
-{
-    return option_default(layer->type->name, layer->model->job, "data_format", "channels_last", resizing->data_format,
-                          error);
 }
 
 struct tensor *resized(struct graph *graph, struct tensor *x, int method, int64_t height, int64_t width)
@@ -83,33 +74,16 @@ struct tensor *resized_whole(struct graph *graph, struct tensor *x, int method, 
 
 /* ---- UpSampling ---- */
 
-static const struct setting upsampling_settings[] = {
-    {"size", SETTING_NODE, AT(size_word), 0},
-    {"data_format", SETTING_NODE, AT(data_format), 0},
-    LAYER_WORDS,
-};
-static const struct setting upsampling2d_settings[] = {
-    {"size", SETTING_NODE, AT(size_word), 0},
-    {"data_format", SETTING_NODE, AT(data_format), 0},
-    {"interpolation", SETTING_NODE, AT(method_word), 0},
-    LAYER_WORDS,
+static const struct model_option upsampling2d_options[] = {
+    {"size", option_sizes, TO(size), .least = 1},
+    DATA_FORMAT,
+    METHOD,
 };
 
-static plim_status upsampling_read(struct layer *layer, const struct setting *settings, int count, int axes,
-                                   const struct yaml *yaml, plim_error *error)
-{
-    struct resizing *resizing = layer->options;
-    for (int i = 0; i < axes; i++)
-        resizing->size[i] = 2;
-    TRY(layer_read(layer, settings, count, yaml, error));
-    TRY(option_wholes(resizing->size, axes, 1, layer, "size", resizing->size_word, error));
-    TRY(read_method(resizing, layer, error));
-    return need_channels_last(resizing, layer, error);
-}
-
-static struct tensor *upsampling_build(const struct layer *layer, struct graph *graph, struct tensor *x, int axes)
+static struct tensor *upsampling_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct resizing *resizing = layer->options;
+    int axes = layer->type->axes;
     struct axis_map maps[MOST_AXES] = {{0}};
     int64_t times = 1;
     if (!layer_needs_rank(layer, graph, x, axes + 2))
@@ -131,72 +105,41 @@ static struct tensor *upsampling_build(const struct layer *layer, struct graph *
     return remap(graph, &op_repeat, x, maps, MOST_AXES, 0);
 }
 
-#define UPSAMPLING_LAYER(axes, table)                                                                                  \
-    static plim_status upsampling##axes##d_read(struct layer *layer, const struct yaml *yaml, plim_error *error)       \
-    {                                                                                                                  \
-        return upsampling_read(layer, table, LENGTH(table), axes, yaml, error);                                        \
-    }                                                                                                                  \
-    static struct tensor *upsampling##axes##d_build(const struct layer *layer, struct graph *graph, struct tensor *x)  \
-    {                                                                                                                  \
-        return upsampling_build(layer, graph, x, axes);                                                                \
-    }                                                                                                                  \
-    const struct layer_type layer_up_sampling##axes##d = {                                                             \
-        .name = "UpSampling" #axes "D",                                                                                \
-        .snake = "up_sampling" #axes "d",                                                                              \
+#define UPSAMPLING_LAYER(variable, keras, space, count)                                                                \
+    const struct layer_type layer_##variable = {                                                                       \
+        .name = keras,                                                                                                 \
+        .snake = #variable,                                                                                            \
         .options_bytes = sizeof(struct resizing),                                                                      \
-        .read = upsampling##axes##d_read,                                                                              \
-        .build = upsampling##axes##d_build,                                                                            \
+        .option = upsampling2d_options,                                                                                \
+        .option_count = count,                                                                                         \
+        .defaults = &(const struct resizing){.size = {2, 2, 2}},                                                       \
+        .axes = space,                                                                                                 \
+        .build = upsampling_build,                                                                                     \
     }
 
-UPSAMPLING_LAYER(1, upsampling_settings);
-UPSAMPLING_LAYER(2, upsampling2d_settings);
-UPSAMPLING_LAYER(3, upsampling_settings);
+UPSAMPLING_LAYER(up_sampling1d, "UpSampling1D", 1, 2);
+UPSAMPLING_LAYER(up_sampling2d, "UpSampling2D", 2, 3);
+UPSAMPLING_LAYER(up_sampling3d, "UpSampling3D", 3, 2);
 
 /* ---- Resizing, CenterCrop ---- */
 
-static const struct setting resizing_settings[] = {
-    {"height", SETTING_WHOLE, AT(size[0]), 1},
-    {"width", SETTING_WHOLE, AT(size[1]), 1},
-    {"interpolation", SETTING_NODE, AT(method_word), 0},
-    {"crop_to_aspect_ratio", SETTING_BOOL, AT(crop_to_aspect_ratio), 0},
-    {"pad_to_aspect_ratio", SETTING_NODE, AT(pad_to_aspect_ratio), 0},
-    {"fill_mode", SETTING_NODE, AT(fill_mode), 0},
-    {"fill_value", SETTING_NODE, AT(fill_value), 0},
-    {"antialias", SETTING_NODE, AT(antialias), 0},
-    {"data_format", SETTING_NODE, AT(data_format), 0},
-    LAYER_WORDS,
-};
-static const struct setting crop_settings[] = {
-    {"height", SETTING_WHOLE, AT(size[0]), 1},
-    {"width", SETTING_WHOLE, AT(size[1]), 1},
-    {"data_format", SETTING_NODE, AT(data_format), 0},
-    LAYER_WORDS,
-};
+#define HEIGHT_AND_WIDTH                                                                                               \
+    {"height", option_extent, TO(size[0]), .least = 1, .required = true},                                              \
+    {                                                                                                                  \
+        "width", option_extent, TO(size[1]), .least = 1, .required = true                                              \
+    }
 
-static plim_status read_sizes(struct layer *layer, const struct setting *settings, int count, const struct yaml *yaml,
-                              plim_error *error)
-{
-    struct resizing *resizing = layer->options;
-    resizing->method = METHOD_BILINEAR;
-    TRY(layer_read(layer, settings, count, yaml, error));
-    if (!resizing->size[0] || !resizing->size[1])
-        return layer_missing(layer, resizing->size[0] ? "width" : "height", "{height: 224, width: 224}", error);
-    TRY(option_extent(layer, "height", resizing->size[0], error));
-    TRY(option_extent(layer, "width", resizing->size[1], error));
-    return need_channels_last(resizing, layer, error);
-}
-
-static plim_status resizing_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct resizing *resizing = layer->options;
-    const char *job = layer->model->job;
-    TRY(read_sizes(layer, resizing_settings, LENGTH(resizing_settings), yaml, error));
-    TRY(read_method(resizing, layer, error));
-    TRY(option_default("Resizing", job, "pad_to_aspect_ratio", "false", resizing->pad_to_aspect_ratio, error));
-    TRY(option_default("Resizing", job, "fill_mode", "constant", resizing->fill_mode, error));
-    TRY(option_default("Resizing", job, "fill_value", "0", resizing->fill_value, error));
-    return option_default("Resizing", job, "antialias", "false", resizing->antialias, error);
-}
+static const struct model_option resizing_options[] = {
+    HEIGHT_AND_WIDTH,
+    METHOD,
+    {"crop_to_aspect_ratio", option_flag, TO(crop_to_aspect_ratio)},
+    {"pad_to_aspect_ratio", option_only, .with = "false"},
+    {"fill_mode", option_only, .with = "constant"},
+    {"fill_value", option_only, .with = "0"},
+    {"antialias", option_only, .with = "false"},
+    DATA_FORMAT,
+};
+static const struct model_option crop_options[] = {HEIGHT_AND_WIDTH, DATA_FORMAT};
 
 static struct tensor *resizing_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
@@ -206,19 +149,6 @@ static struct tensor *resizing_build(const struct layer *layer, struct graph *gr
     if (resizing->crop_to_aspect_ratio)
         return resized_whole(graph, x, resizing->method, resizing->size[0], resizing->size[1]);
     return resized(graph, x, resizing->method, resizing->size[0], resizing->size[1]);
-}
-
-const struct layer_type layer_resizing = {
-    .name = "Resizing",
-    .snake = "resizing",
-    .options_bytes = sizeof(struct resizing),
-    .read = resizing_read,
-    .build = resizing_build,
-};
-
-static plim_status crop_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return read_sizes(layer, crop_settings, LENGTH(crop_settings), yaml, error);
 }
 
 /* A picture that is too small is enlarged first, as Keras does it. */
@@ -234,45 +164,20 @@ static struct tensor *crop_build(const struct layer *layer, struct graph *graph,
     return resized_whole(graph, x, METHOD_BILINEAR, height, width);
 }
 
-const struct layer_type layer_center_crop = {
-    .name = "CenterCrop",
-    .snake = "center_crop",
-    .options_bytes = sizeof(struct resizing),
-    .read = crop_read,
-    .build = crop_build,
-};
-
 /* ---- RandomCrop ---- */
 
-static const struct setting random_settings[] = {
-    {"height", SETTING_WHOLE, AT(size[0]), 1},
-    {"width", SETTING_WHOLE, AT(size[1]), 1},
-    {"seed", SETTING_NODE, AT(seed_word), 0},
-    {"data_format", SETTING_NODE, AT(data_format), 0},
-    LAYER_WORDS,
+static const struct model_option random_crop_options[] = {
+    HEIGHT_AND_WIDTH,
+    {"seed", option_whole, TO(seed), .nullable = true},
+    DATA_FORMAT,
 };
-
-static plim_status random_crop_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct resizing *resizing = layer->options;
-    const struct setting seed = {"seed", SETTING_WHOLE, 0, 0};
-    TRY(read_sizes(layer, random_settings, LENGTH(random_settings), yaml, error));
-    if (resizing->seed_word && !resizing->seed_word->is_null)
-        return setting_value(&resizing->seed, &seed, layer->model->job, resizing->seed_word, error);
-    return PLIM_OK;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Of pictures that are too small Keras takes a part that begins where the middle one would, and enlarges it. */
 static struct tensor *crop_of_small(struct graph *graph, struct tensor *x, int64_t height, int64_t width)
 {
     int64_t h = x->shape.dim[1], w = x->shape.dim[2];
     int64_t y = (h - proportional(h, w, height, width)) / 2, left = (w - proportional(w, h, width, height)) / 2;
-    x = cropped(graph, x, y, smaller(height, h - y), left, smaller(width, w - left));
+    x = cropped(graph, x, y, min_i64(height, h - y), left, min_i64(width, w - left));
     return resized(graph, x, METHOD_BILINEAR, height, width);
 }
 
@@ -297,10 +202,17 @@ static struct tensor *random_crop_build(const struct layer *layer, struct graph 
                      sizeof attributes);
 }
 
-const struct layer_type layer_random_crop = {
-    .name = "RandomCrop",
-    .snake = "random_crop",
-    .options_bytes = sizeof(struct resizing),
-    .read = random_crop_read,
-    .build = random_crop_build,
-};
+#define RESIZING_LAYER(variable, keras, table, builder)                                                                \
+    const struct layer_type layer_##variable = {                                                                       \
+        .name = keras,                                                                                                 \
+        .snake = #variable,                                                                                            \
+        .options_bytes = sizeof(struct resizing),                                                                      \
+        OPTIONS(table),                                                                                                \
+        .defaults = &(const struct resizing){.method = METHOD_BILINEAR},                                               \
+        .example = "{height: 224, width: 224}",                                                                        \
+        .build = builder,                                                                                              \
+    }
+
+RESIZING_LAYER(resizing, "Resizing", resizing_options, resizing_build);
+RESIZING_LAYER(center_crop, "CenterCrop", crop_options, crop_build);
+RESIZING_LAYER(random_crop, "RandomCrop", random_crop_options, random_crop_build);

@@ -10,59 +10,21 @@ struct batch_normalization {
     double momentum, epsilon;
     bool center, scale;
     struct initializer gamma, beta, mean, variance;
-    /* Nodes of the job file: */
-    const struct yaml *gamma_word, *beta_word, *mean_word, *variance_word;
-    const struct yaml *renorm, *renorm_clipping, *renorm_momentum, *synchronized;
 };
 
-#define AT(field) offsetof(struct batch_normalization, field)
-static const struct setting settings[] = {
-    {"axis", SETTING_WHOLE, AT(axis), -MOST_AXES},
-    {"momentum", SETTING_NUMBER, AT(momentum), 0},
-    {"epsilon", SETTING_NUMBER, AT(epsilon), 0},
-    {"center", SETTING_BOOL, AT(center), 0},
-    {"scale", SETTING_BOOL, AT(scale), 0},
-    {"beta_initializer", SETTING_NODE, AT(beta_word), 0},
-    {"gamma_initializer", SETTING_NODE, AT(gamma_word), 0},
-    {"moving_mean_initializer", SETTING_NODE, AT(mean_word), 0},
-    {"moving_variance_initializer", SETTING_NODE, AT(variance_word), 0},
-    {"beta_regularizer", SETTING_ELSEWHERE, 0, 0},
-    {"gamma_regularizer", SETTING_ELSEWHERE, 0, 0},
-    {"beta_constraint", SETTING_ELSEWHERE, 0, 0},
-    {"gamma_constraint", SETTING_ELSEWHERE, 0, 0},
-    {"renorm", SETTING_NODE, AT(renorm), 0},
-    {"renorm_clipping", SETTING_NODE, AT(renorm_clipping), 0},
-    {"renorm_momentum", SETTING_NODE, AT(renorm_momentum), 0},
-    {"synchronized", SETTING_NODE, AT(synchronized), 0},
-    LAYER_WORDS,
+#define TO(field) .offset = offsetof(struct batch_normalization, field)
+static const struct model_option batch_options[] = {
+    {"axis", option_whole, TO(axis), .least = -MOST_AXES},
+    {"momentum", option_number, TO(momentum)},
+    {"epsilon", option_positive, TO(epsilon)},
+    SCALE_AND_CENTER,
+    {"moving_mean_initializer", option_initializer, TO(mean)},
+    {"moving_variance_initializer", option_initializer, TO(variance)},
+    {"renorm", option_only, .with = "false"},
+    {"renorm_clipping", option_only, .with = "null"},
+    {"renorm_momentum", option_only, .with = "0.99"},
+    {"synchronized", option_only, .with = "false"},
 };
-
-static plim_status read_unsupported(const struct layer *layer, plim_error *error)
-{
-    const struct batch_normalization *options = layer->options;
-    const char *name = layer->type->name, *job = layer->model->job;
-    TRY(option_default(name, job, "renorm", "false", options->renorm, error));
-    TRY(option_default(name, job, "renorm_clipping", "null", options->renorm_clipping, error));
-    TRY(option_default(name, job, "renorm_momentum", "0.99", options->renorm_momentum, error));
-    return option_default(name, job, "synchronized", "false", options->synchronized, error);
-}
-
-static plim_status batch_normalization_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct batch_normalization *options = layer->options;
-    options->axis = -1;
-    options->momentum = 0.99;
-    options->epsilon = 1e-3;
-    options->center = options->scale = true;
-    options->gamma.kind = options->variance.kind = INITIAL_ONES;
-    TRY(layer_read(layer, settings, LENGTH(settings), yaml, error));
-    TRY(option_initializer(&options->gamma, layer, "gamma_initializer", options->gamma_word, error));
-    TRY(option_initializer(&options->beta, layer, "beta_initializer", options->beta_word, error));
-    TRY(option_initializer(&options->mean, layer, "moving_mean_initializer", options->mean_word, error));
-    TRY(option_initializer(&options->variance, layer, "moving_variance_initializer", options->variance_word, error));
-    TRY(option_positive(layer, "epsilon", options->epsilon, error));
-    return read_unsupported(layer, error);
-}
 
 /* The moving figures. */
 static void follow(struct graph *graph, const struct batch_normalization *options, struct tensor *const inputs[5],
@@ -167,6 +129,13 @@ const struct layer_type layer_batch_normalization = {
     .snake = "batch_normalization",
     .keeps_mask = true,
     .options_bytes = sizeof(struct batch_normalization),
-    .read = batch_normalization_read,
+    OPTIONS(batch_options),
+    .defaults = &(const struct batch_normalization){.axis = -1,
+                                                    .momentum = 0.99,
+                                                    .epsilon = 1e-3,
+                                                    .center = true,
+                                                    .scale = true,
+                                                    .gamma = {.kind = INITIAL_ONES},
+                                                    .variance = {.kind = INITIAL_ONES}},
     .build = batch_normalization_build,
 };

@@ -13,40 +13,25 @@ struct given_normalization {
     int64_t count, axis;
     bool any_axis;           /* axis: null */
     float *mean, *deviation; /* `count` of each, in the model's arena */
-    const struct yaml *axis_word, *mean_word, *variance_word;
+    const struct yaml *mean_word, *variance_word;
 };
-
-#define AT(field) offsetof(struct given_normalization, field)
-static const struct setting settings[] = {
-    {"axis", SETTING_NODE, AT(axis_word), 0},         {"mean", SETTING_NODE, AT(mean_word), 0},
-    {"variance", SETTING_NODE, AT(variance_word), 0}, {"invert", SETTING_BOOL, AT(invert), 0},
-    {"adapted", SETTING_BOOL, AT(adapted), 0},        LAYER_WORDS,
-};
-
-static plim_status read_number(float *out, const struct layer *layer, const char *word, const struct yaml *node,
-                               plim_error *error)
-{
-    const struct setting number = {word, SETTING_NUMBER, 0, 0};
-    double value = 0;
-    TRY(setting_value(&value, &number, layer->model->job, node, error));
-    *out = (float)value;
-    return PLIM_OK;
-}
 
 /* A number or a list of numbers. */
 static plim_status read_numbers(float **out, int64_t *count, struct layer *layer, const char *word,
                                 const struct yaml *node, plim_error *error)
 {
+    const struct setting number = {word, SETTING_NUMBER, 0, 0};
     bool list = node->kind == YAML_LIST && node->first;
+    double value = 0;
     *count = list ? node->count : 1;
     *out = arena_array(&layer->model->arena, (size_t)*count, sizeof **out);
     if (!*out)
         return arena_refused(&layer->model->arena, error);
-    if (!list)
-        return read_number(*out, layer, word, node, error);
     float *to = *out;
-    for (const struct yaml *entry = node->first; entry; entry = entry->next)
-        TRY(read_number(to++, layer, word, entry, error));
+    for (const struct yaml *entry = list ? node->first : node; entry; entry = list ? entry->next : NULL) {
+        TRY(setting_value(&value, &number, layer->model->job, entry, error));
+        *to++ = (float)value;
+    }
     return PLIM_OK;
 }
 
@@ -55,50 +40,51 @@ static plim_status read_figures(struct layer *layer, plim_error *error)
 {
     struct given_normalization *options = layer->options;
     int64_t variances = 0;
-    char where[256];
-    layer_place(where, layer);
     TRY(read_numbers(&options->mean, &options->count, layer, "mean", options->mean_word, error));
     TRY(read_numbers(&options->deviation, &variances, layer, "variance", options->variance_word, error));
     if (variances != options->count)
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: %lld means and %lld variances", layer->type->name,
-                       (long long)options->count, (long long)variances);
+        return layer_fail(layer, error, PLIM_BAD_JOB, "%lld means and %lld variances", (long long)options->count,
+                          (long long)variances);
     for (int64_t i = 0; i < variances; i++) {
         if (!(options->deviation[i] >= 0))
-            return fail_at(error, PLIM_BAD_JOB, where, "%s: a variance of %g is not possible", layer->type->name,
-                           (double)options->deviation[i]);
+            return layer_fail(layer, error, PLIM_BAD_JOB, "a variance of %g is not possible",
+                              (double)options->deviation[i]);
         options->deviation[i] = fmaxf(sqrtf(options->deviation[i]), 1e-7f);
     }
     return PLIM_OK;
 }
 
-static plim_status given_normalization_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+/* A number, a list of one, or null: any axis. */
+static OPTION_READER(read_axis)
 {
-    struct given_normalization *options = layer->options;
-    const struct setting axis = {"axis", SETTING_WHOLE, 0, -MOST_AXES};
-    const struct yaml *word;
-    char where[256];
-    options->axis = -1;
-    TRY(layer_read(layer, settings, LENGTH(settings), yaml, error));
-    word = options->axis_word;
-    options->any_axis = word && word->kind == YAML_SCALAR && word->is_null;
-    if (word && word->kind == YAML_LIST && word->count == 1)
-        word = word->first;
-    if (word && !options->any_axis)
-        TRY(setting_value(&options->axis, &axis, layer->model->job, word, error));
-    layer_place(where, layer);
+    struct given_normalization *options = out;
+    options->any_axis = yaml_absent(node);
+    if (node->kind == YAML_LIST && node->count == 1)
+        node = node->first;
+    return options->any_axis ? PLIM_OK : option_whole(&options->axis, option, at, node, error);
+}
+
+#define TO(field) .offset = offsetof(struct given_normalization, field)
+static const struct model_option given_options[] = {
+    {"axis", read_axis, TO(words), .least = -MOST_AXES},
+    {"mean", option_node, TO(mean_word)},
+    {"variance", option_node, TO(variance_word)},
+    {"invert", option_flag, TO(invert)},
+    {"adapted", option_flag, TO(adapted)},
+};
+
+static plim_status given_normalization_check(struct layer *layer, plim_error *error)
+{
+    const struct given_normalization *options = layer->options;
     if (options->adapted && (options->mean_word || options->variance_word || options->any_axis))
-        return fail_at(error, PLIM_UNSUPPORTED, where, "%s: adapted: it has an axis, and neither mean nor variance",
-                       layer->type->name);
+        return layer_fail(layer, error, PLIM_UNSUPPORTED, "adapted: it has an axis, and neither mean nor variance");
     if (options->adapted)
         return PLIM_OK;
     if (!options->mean_word && !options->variance_word)
-        return hint(
-            error,
-            fail_at(error, PLIM_UNSUPPORTED, where, "%s: adapting to data is not supported yet", layer->type->name),
-            "give mean and variance, or adapted: true where a file of weights has them");
+        return hint(error, layer_fail(layer, error, PLIM_UNSUPPORTED, "adapting to data is not supported yet"),
+                    "give mean and variance, or adapted: true where a file of weights has them");
     if (!options->mean_word || !options->variance_word)
-        return layer_missing(layer, options->mean_word ? "variance" : "mean", "Normalization: {mean: 0, variance: 1}",
-                             error);
+        return layer_missing(layer, options->mean_word ? "variance" : "mean", error);
     return read_figures(layer, error);
 }
 
@@ -135,17 +121,12 @@ static struct tensor *adapted_build(const struct layer *layer, struct graph *gra
 static struct tensor *given_normalization_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     const struct given_normalization *options = layer->options;
-    char shape[96];
     if (x && options->adapted)
         return adapted_build(layer, graph, x);
     if (!x || (options->count > 1 && !layer_last_axis(layer, graph, x, options->axis)))
         return NULL;
-    shape_text(shape, sizeof shape, &x->shape, true);
-    if (options->count > 1 && (options->any_axis || options->count != x->shape.dim[x->shape.rank - 1])) {
-        graph_fail(graph, PLIM_BAD_JOB, "%s: %lld means for an input of shape %s", layer->name,
-                   (long long)options->count, shape);
-        return NULL;
-    }
+    if (options->count > 1 && (options->any_axis || options->count != x->shape.dim[x->shape.rank - 1]))
+        return layer_misfit(layer, graph, x, "%lld means for an input of shape", (long long)options->count);
     struct standardize_attributes attributes = {keep(graph, options->mean, options->count),
                                                 keep(graph, options->deviation, options->count), options->count,
                                                 options->invert};
@@ -159,6 +140,9 @@ const struct layer_type layer_given_normalization = {
     .snake = "normalization",
     .keeps_mask = true,
     .options_bytes = sizeof(struct given_normalization),
-    .read = given_normalization_read,
+    OPTIONS(given_options),
+    .defaults = &(const struct given_normalization){.axis = -1},
+    .example = "Normalization: {mean: 0, variance: 1}",
+    .check = given_normalization_check,
     .build = given_normalization_build,
 };

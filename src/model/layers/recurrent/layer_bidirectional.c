@@ -12,40 +12,32 @@ enum merge_mode { MERGE_CONCAT, MERGE_SUM, MERGE_MUL, MERGE_AVE, MERGE_NONE };
 
 struct bidirectional {
     struct layer_words words;
-    const struct yaml *layer_word, *backward_word, *mode_word, *weights;
+    const struct yaml *layer_word, *backward_word;
     struct layer *forward, *backward;
     int mode;
 };
 
-#define AT(field) offsetof(struct bidirectional, field)
-static const struct setting settings[] = {
-    {"layer", SETTING_NODE, AT(layer_word), 0},        {"merge_mode", SETTING_NODE, AT(mode_word), 0},
-    {"weights", SETTING_NODE, AT(weights), 0},         {"backward_layer", SETTING_NODE, AT(backward_word), 0},
-    {"activity_regularizer", SETTING_ELSEWHERE, 0, 0}, LAYER_WORDS,
-};
-
-static plim_status read_mode(struct layer *layer, plim_error *error)
+/* null: both outputs. */
+static OPTION_READER(read_mode)
 {
     static const char *const modes[] = {"concat", "sum", "mul", "ave"};
-    struct bidirectional *options = layer->options;
-    const struct yaml *node = options->mode_word;
+    int *mode = out;
     char where[256];
-    if (!node)
-        return PLIM_OK;
-    yaml_place(where, layer->model->job, node);
+    yaml_place(where, at->job, node);
     if (node->kind != YAML_SCALAR)
         return fail_at(error, PLIM_BAD_JOB, where, "merge_mode: expected a word, or null");
-    if (node->is_null)
-        options->mode = MERGE_NONE;
-    if (node->is_null)
-        return PLIM_OK;
-    for (int i = 0; i < LENGTH(modes); i++)
-        if (strcmp(node->text, modes[i]) == 0) {
-            options->mode = i;
-            return PLIM_OK;
-        }
-    return option_unknown("merge_mode", node->text, where, modes, LENGTH(modes), NULL, 0, error);
+    *mode = MERGE_NONE;
+    return node->is_null ? PLIM_OK : choose_word(mode, option->word, node->text, CHOICES(modes), where, error);
 }
+
+#define TO(field) .offset = offsetof(struct bidirectional, field)
+static const struct model_option bidirectional_options[] = {
+    {"layer", option_node, TO(layer_word), .required = true},
+    {"merge_mode", read_mode, TO(mode)},
+    {"weights", option_only, .with = "null"},
+    {"backward_layer", option_node, TO(backward_word), .nullable = true},
+    {.word = "activity_regularizer"},
+};
 
 /* "lstm" -> "forward_lstm", once. */
 static plim_status name_inner(struct layer *inner, const char *prefix, plim_error *error)
@@ -69,12 +61,10 @@ static void unname(struct layer *inner)
 
 static plim_status check_inner(const struct layer *layer, const struct layer *inner, plim_error *error)
 {
-    char where[256];
-    layer_place(where, layer);
     if (layer_is_recurrent(inner))
         return PLIM_OK;
-    return fail_at(error, PLIM_BAD_JOB, where,
-                   "Bidirectional: %s is no recurrent layer; there are LSTM, GRU, SimpleRNN", inner->type->name);
+    return layer_fail(layer, error, PLIM_BAD_JOB, "%s is no recurrent layer; there are LSTM, GRU, SimpleRNN",
+                      inner->type->name);
 }
 
 /* What Keras has both agree on. */
@@ -82,17 +72,13 @@ static plim_status check_pair(const struct layer *layer, plim_error *error)
 {
     const struct bidirectional *options = layer->options;
     const struct recurrent *a = options->forward->options, *b = options->backward->options;
-    char where[256];
-    layer_place(where, layer);
     if (a->go_backwards == b->go_backwards)
-        return fail_at(error, PLIM_BAD_JOB, where,
-                       "Bidirectional: layer and backward_layer go the same way; "
-                       "one of them needs go_backwards: true");
+        return layer_fail(layer, error, PLIM_BAD_JOB,
+                          "layer and backward_layer go the same way; one of them needs go_backwards: true");
     if (a->return_sequences != b->return_sequences)
-        return fail_at(error, PLIM_BAD_JOB, where,
-                       "Bidirectional: layer and backward_layer differ in return_sequences");
+        return layer_fail(layer, error, PLIM_BAD_JOB, "layer and backward_layer differ in return_sequences");
     if (a->return_state != b->return_state)
-        return fail_at(error, PLIM_BAD_JOB, where, "Bidirectional: layer and backward_layer differ in return_state");
+        return layer_fail(layer, error, PLIM_BAD_JOB, "layer and backward_layer differ in return_state");
     return PLIM_OK;
 }
 
@@ -118,21 +104,14 @@ static plim_status read_inner(struct layer **out, struct layer *layer, const str
 }
 
 /* `Bidirectional: {layer: {LSTM: 64}}` */
-static plim_status bidirectional_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static plim_status bidirectional_check(struct layer *layer, plim_error *error)
 {
     struct bidirectional *options = layer->options;
-    bool given;
-    TRY(layer_read(layer, settings, LENGTH(settings), yaml, error));
-    if (!options->layer_word)
-        return layer_missing(layer, "layer", "Bidirectional: {layer: {LSTM: 64}}", error);
-    TRY(option_default("Bidirectional", layer->model->job, "weights", "null", options->weights, error));
-    TRY(read_mode(layer, error));
-    given = options->backward_word && !(options->backward_word->kind == YAML_SCALAR && options->backward_word->is_null);
+    const struct yaml *second = options->backward_word ? options->backward_word : options->layer_word;
     TRY(read_inner(&options->forward, layer, options->layer_word, "forward_layer", error));
-    TRY(read_inner(&options->backward, layer, given ? options->backward_word : options->layer_word, "backward_layer",
-                   error));
+    TRY(read_inner(&options->backward, layer, second, "backward_layer", error));
     struct recurrent *backward = options->backward->options;
-    if (!given) {
+    if (!options->backward_word) {
         backward->go_backwards = !backward->go_backwards;
         unname(options->backward);
         TRY(name_inner(options->backward, "backward_", error));
@@ -203,6 +182,8 @@ const struct layer_type layer_bidirectional = {
     .wide = true,
     .keeps_mask = true,
     .options_bytes = sizeof(struct bidirectional),
-    .read = bidirectional_read,
+    OPTIONS(bidirectional_options),
+    .example = "Bidirectional: {layer: {LSTM: 64}}",
+    .check = bidirectional_check,
     .merge = bidirectional_merge,
 };

@@ -7,8 +7,6 @@
 
 struct conv_lstm {
     struct layer_words words;
-    int axes;            /* between the steps and the channels */
-    const struct op *op; /* the convolution */
     int64_t filters, seed;
     int64_t kernel_size[MOST_SPACE], strides[MOST_SPACE], dilation_rate[MOST_SPACE];
     int64_t activation, recurrent_activation; /* enum recurrent_activation */
@@ -16,10 +14,6 @@ struct conv_lstm {
     bool same, use_bias, unit_forget_bias;
     bool return_sequences, return_state, go_backwards, stateful, unroll, zero_output_for_mask;
     struct initializer kernel, recurrent, bias;
-    /* Nodes of the job file: */
-    const struct yaml *size_word, *strides_word, *padding_word, *dilation_word, *data_format;
-    const struct yaml *activation_word, *recurrent_activation_word, *kernel_word, *recurrent_word, *bias_word,
-        *seed_word;
 };
 
 /* layer_conv_lstm_run.c. x: the sequence, and h and c to begin with where there are any. */

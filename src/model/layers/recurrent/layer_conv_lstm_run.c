@@ -30,45 +30,29 @@ struct conv_walk {
 
 /* ---- weights ---- */
 
-static struct tensor *kernel_weight(const struct layer *layer, struct graph *graph, const char *name, int64_t in,
-                                    struct initializer initializer)
-{
-    const struct conv_lstm *options = layer->options;
-    return convolution_kernel(layer, graph, name, options->axes, options->kernel_size, in, 4 * options->filters,
-                              initializer);
-}
-
 static void take_weights(struct conv_walk *walk, int64_t channels)
 {
     const struct conv_lstm *options = walk->options;
     int64_t columns = 4 * options->filters;
     struct initializer bias = options->bias;
-    bias.fan_in = bias.fan_out = columns;
     bias.forget = options->unit_forget_bias;
-    walk->kernel = kernel_weight(walk->layer, walk->graph, "conv_lstm_cell/kernel", channels, options->kernel);
-    walk->recurrent = kernel_weight(walk->layer, walk->graph, "conv_lstm_cell/recurrent_kernel", options->filters,
-                                    options->recurrent);
+    walk->kernel = convolution_kernel(walk->layer, walk->graph, "conv_lstm_cell/kernel", options->kernel_size, channels,
+                                      columns, options->kernel);
+    walk->recurrent = convolution_kernel(walk->layer, walk->graph, "conv_lstm_cell/recurrent_kernel",
+                                         options->kernel_size, options->filters, columns, options->recurrent);
     if (options->use_bias)
-        walk->bias =
-            model_weight(walk->layer, walk->graph, "conv_lstm_cell/bias", shape_of(1, (int64_t[]){columns}), bias);
+        walk->bias = model_bias(walk->layer, walk->graph, "conv_lstm_cell/bias", columns, bias);
 }
 
 /* ---- sizes ---- */
-
-static bool refuse_kernel(const struct layer *layer, struct graph *graph, const struct tensor *x)
-{
-    char shape[96];
-    shape_text(shape, sizeof shape, &x->shape, true);
-    graph_fail(graph, PLIM_BAD_JOB, "%s: its kernel does not fit into %s", layer->name, shape);
-    return false;
-}
 
 /* What a state is, and the padding of both convolutions. */
 static bool place_kernels(struct shape *state, struct conv_walk *walk, const struct tensor *x)
 {
     const struct conv_lstm *options = walk->options;
-    *state = (struct shape){.rank = options->axes + 2, .dim = {x->shape.dim[0]}};
-    for (int axis = 0; axis < options->axes; axis++) {
+    int axes = walk->layer->type->axes;
+    *state = (struct shape){.rank = axes + 2, .dim = {x->shape.dim[0]}};
+    for (int axis = 0; axis < axes; axis++) {
         int64_t in = x->shape.dim[2 + axis], size = options->kernel_size[axis], unused;
         int64_t reach = (size - 1) * options->dilation_rate[axis] + 1;
         walk->input.stride[axis] = options->strides[axis];
@@ -77,9 +61,9 @@ static bool place_kernels(struct shape *state, struct conv_walk *walk, const str
         int64_t *pad = &walk->input.pad[2 * axis], *own = &walk->state.pad[2 * axis];
         if (!window_place(&state->dim[1 + axis], pad, pad + 1, in, reach, options->strides[axis], options->same) ||
             !window_place(&unused, own, own + 1, state->dim[1 + axis], size, 1, true))
-            return refuse_kernel(walk->layer, walk->graph, x);
+            return layer_misfit(walk->layer, walk->graph, x, "its kernel does not fit into") != NULL;
     }
-    state->dim[options->axes + 1] = options->filters;
+    state->dim[axes + 1] = options->filters;
     return true;
 }
 
@@ -115,11 +99,12 @@ static void run_step(struct conv_walk *walk, struct tensor *x)
     struct lstm_step_attributes step = {options->activation, options->recurrent_activation};
     struct tensor *of_x[3] = {x, walk->kernel, walk->bias};
     struct tensor *inputs[LSTM_STEP_INPUTS] = {[LSTM_STEP_C] = walk->c};
-    inputs[LSTM_STEP_X] = graph_add(graph, options->op, of_x, walk->bias ? 3 : 2, &walk->input, sizeof walk->input);
+    inputs[LSTM_STEP_X] =
+        graph_add(graph, walk->layer->type->op, of_x, walk->bias ? 3 : 2, &walk->input, sizeof walk->input);
     if (walk->h) {
         struct tensor *of_h[2] = {drop(walk, walk->h, options->recurrent_dropout, (uint64_t)options->seed + 1, 0),
                                   walk->recurrent};
-        inputs[LSTM_STEP_PRODUCT] = graph_add(graph, options->op, of_h, 2, &walk->state, sizeof walk->state);
+        inputs[LSTM_STEP_PRODUCT] = graph_add(graph, walk->layer->type->op, of_h, 2, &walk->state, sizeof walk->state);
     }
     struct tensor *y = graph_add(graph, &op_lstm_step, inputs, LSTM_STEP_INPUTS, &step, sizeof step);
     if (!y || graph->failed)
@@ -154,7 +139,7 @@ static bool begin(struct conv_walk *walk, struct tensor *const *x, int count)
     const struct layer *layer = walk->layer;
     struct graph *graph = walk->graph;
     struct shape state;
-    if (!x[0] || !layer_needs_rank(layer, graph, x[0], walk->options->axes + 3))
+    if (!x[0] || !layer_needs_rank(layer, graph, x[0], walk->layer->type->axes + 3))
         return false;
     if (count != 1 && count != 3) {
         graph_fail(graph, PLIM_BAD_JOB, "%s: takes a sequence, or one and 2 states, got %d inputs", layer->name, count);
@@ -171,7 +156,7 @@ static bool begin(struct conv_walk *walk, struct tensor *const *x, int count)
     for (int i = 1; i < count; i++)
         if (!state_fits(layer, graph, x[i], i, &state))
             return false;
-    take_weights(walk, x[0]->shape.dim[walk->options->axes + 2]);
+    take_weights(walk, x[0]->shape.dim[walk->layer->type->axes + 2]);
     bool recalls = count == 1 && walk->options->stateful;
     walk->h = count > 1 ? x[1] : recalls ? layer_recall(layer, graph, 0, state) : NULL;
     walk->c = count > 1 ? x[2] : recalls ? layer_recall(layer, graph, 1, state) : NULL;

@@ -21,26 +21,41 @@ struct recurrent {
     bool return_sequences, return_state, go_backwards, stateful, unroll, zero_output_for_mask;
     struct layer **cell, *self;
     int cell_count;
-    /* Nodes of the job file: */
-    const struct yaml *activation_word, *recurrent_activation_word, *kernel_word, *recurrent_word, *bias_word,
-        *seed_word, *cudnn, *cell_word;
+    const struct yaml *cell_word; /* RNN: cell, StackedRNNCells: cells */
 };
 
-/* Words of any recurrent layer, for its table. */
-#define RECURRENT_WALK_WORDS(at)                                                                                       \
-    {"return_sequences", SETTING_BOOL, at(return_sequences), 0}, {"return_state", SETTING_BOOL, at(return_state), 0},  \
-        {"go_backwards", SETTING_BOOL, at(go_backwards), 0}, {"stateful", SETTING_BOOL, at(stateful), 0},              \
-        {"unroll", SETTING_BOOL, at(unroll), 0},                                                                       \
+/* Options of any recurrent layer, by the file's TO. */
+#define SEQUENCE_OPTIONS                                                                                               \
+    {"return_sequences", option_flag, TO(return_sequences)}, {"return_state", option_flag, TO(return_state)},          \
+        {"go_backwards", option_flag, TO(go_backwards)}, {"stateful", option_flag, TO(stateful)},                      \
+        {"unroll", option_flag, TO(unroll)},                                                                           \
     {                                                                                                                  \
-        "zero_output_for_mask", SETTING_BOOL, at(zero_output_for_mask), 0                                              \
+        "zero_output_for_mask", option_flag, TO(zero_output_for_mask)                                                  \
     }
-/* Values with a grammar of their own; of ConvLSTM layers too. */
-plim_status recurrent_read_activation(int64_t *out, const struct layer *layer, const char *word,
-                                      const struct yaml *node, plim_error *error);
-plim_status recurrent_check_rate(const struct layer *layer, const char *word, double rate, plim_error *error);
-plim_status recurrent_read_seed(int64_t *out, const struct layer *layer, const struct yaml *node, plim_error *error);
-/* Behind the table: what they say. The cells have been read. */
-void recurrent_read_walk(struct layer *layer);
+/* Options of any cell, by the file's TO. */
+#define CELL_OPTIONS                                                                                                   \
+    {"activation", option_recurrent_activation, TO(activation)}, {"use_bias", option_flag, TO(use_bias)},              \
+        {"kernel_initializer", option_initializer, TO(kernel)},                                                        \
+        {"recurrent_initializer", option_initializer, TO(recurrent)},                                                  \
+        {"bias_initializer", option_initializer, TO(bias)}, {.word = "kernel_regularizer"},                            \
+        {.word = "recurrent_regularizer"}, {.word = "bias_regularizer"}, {.word = "kernel_constraint"},                \
+        {.word = "recurrent_constraint"}, {.word = "bias_constraint"}, {"dropout", option_rate, TO(dropout)},          \
+        {"recurrent_dropout", option_rate, TO(recurrent_dropout)},                                                     \
+    {                                                                                                                  \
+        "seed", option_whole, TO(seed), .nullable = true                                                               \
+    }
+#define GATE_OPTION                                                                                                    \
+    {                                                                                                                  \
+        "recurrent_activation", option_recurrent_activation, TO(recurrent_activation)                                  \
+    }
+#define FORGET_OPTION                                                                                                  \
+    {                                                                                                                  \
+        "unit_forget_bias", option_flag, TO(unit_forget_bias)                                                          \
+    }
+/* int64_t: enum recurrent_activation. */
+option_reader option_recurrent_activation;
+/* When options and cells have been read: the number of outputs. */
+void recurrent_count_outputs(struct layer *layer);
 
 bool layer_is_recurrent(const struct layer *layer);
 int recurrent_states(const struct layer *layer);

@@ -44,9 +44,8 @@ static void name_weight(char out[64], const struct layer *layer, const struct ce
 static struct tensor *matrix(const struct layer *layer, struct graph *graph, const char *name, int64_t in, int64_t out,
                              struct initializer initializer)
 {
-    initializer.fan_in = in;
-    initializer.fan_out = out;
-    return model_weight(layer, graph, name, shape_of(2, (int64_t[]){in, out}), initializer);
+    struct shape shape = shape_of(2, (int64_t[]){in, out});
+    return model_weight(layer, graph, name, shape, initializer_with_fans(initializer, &shape));
 }
 
 struct cell_weights {
@@ -65,12 +64,11 @@ static struct cell_weights weights_of(const struct layer *layer, struct graph *g
     w.recurrent = matrix(layer, graph, name, options->units, columns, options->recurrent);
     name_weight(name, layer, cell, "bias");
     struct initializer bias = options->bias;
-    bias.fan_in = bias.fan_out = columns;
     bias.forget = cell->kind == RECURRENT_LSTM && options->unit_forget_bias;
     if (options->use_bias && cell->kind == RECURRENT_GRU)
         w.bias = matrix(layer, graph, name, 2, columns, bias);
     else if (options->use_bias)
-        w.bias = model_weight(layer, graph, name, shape_of(1, &columns), bias);
+        w.bias = model_bias(layer, graph, name, columns, bias);
     return w;
 }
 

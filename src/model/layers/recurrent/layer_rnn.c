@@ -5,19 +5,15 @@
 
 #include "model/layers/recurrent/layer_recurrent.h"
 
-#define AT(field) offsetof(struct recurrent, field)
+#define TO(field) .offset = offsetof(struct recurrent, field)
 
-static const struct setting rnn_settings[] = {
-    {"cell", SETTING_NODE, AT(cell_word), 0},
-    RECURRENT_WALK_WORDS(AT),
-    {"activity_regularizer", SETTING_ELSEWHERE, 0, 0},
-    LAYER_WORDS,
+static const struct model_option rnn_options[] = {
+    {"cell", option_node, TO(cell_word), .required = true},
+    SEQUENCE_OPTIONS,
+    {.word = "activity_regularizer"},
 };
 
-static const struct setting stack_settings[] = {
-    {"cells", SETTING_NODE, AT(cell_word), 0},
-    LAYER_WORDS,
-};
+static const struct model_option stack_options[] = {{"cells", option_node, TO(cell_word)}};
 
 static bool is_cell(const struct layer *layer)
 {
@@ -27,23 +23,20 @@ static bool is_cell(const struct layer *layer)
 static plim_status no_cell(const struct layer *layer, const struct layer *inner, const struct yaml *word,
                            plim_error *error)
 {
-    char where[256];
-    yaml_place(where, layer->model->job, word);
-    return fail_at(error, PLIM_BAD_JOB, where, "%s: %s is no cell; there are LSTMCell, GRUCell, SimpleRNNCell",
-                   layer->type->name, inner->type->name);
+    return yaml_fail(error, PLIM_BAD_JOB, layer->model->job, word,
+                     "%s: %s is no cell; there are LSTMCell, GRUCell, SimpleRNNCell", layer->type->name,
+                     inner->type->name);
 }
 
 /* The cells of a list, as layers inside `stack`. */
 static plim_status read_cells(struct layer *stack, const struct yaml *list, plim_error *error)
 {
     struct recurrent *options = stack->options;
-    char where[256];
-    yaml_place(where, stack->model->job, list);
     if (list->kind != YAML_LIST || list->count < 1 || list->count > MOST_CELLS)
-        return hint(
-            error,
-            fail_at(error, PLIM_BAD_JOB, where, "%s: expected a list of 1 to %d cells", stack->type->name, MOST_CELLS),
-            "cell: [{LSTMCell: 64}, {LSTMCell: 64}]");
+        return hint(error,
+                    yaml_fail(error, PLIM_BAD_JOB, stack->model->job, list, "%s: expected a list of 1 to %d cells",
+                              stack->type->name, MOST_CELLS),
+                    "cell: [{LSTMCell: 64}, {LSTMCell: 64}]");
     options->cell = arena_array(&stack->model->arena, (size_t)list->count, sizeof(struct layer *));
     if (!options->cell)
         return arena_refused(&stack->model->arena, error);
@@ -62,9 +55,9 @@ static plim_status stack_read(struct layer *layer, const struct yaml *yaml, plim
 {
     const struct recurrent *options = layer->options;
     bool list = yaml && yaml->kind == YAML_LIST;
-    TRY(layer_read(layer, stack_settings, LENGTH(stack_settings), list ? NULL : yaml, error));
+    TRY(layer_read(layer, list ? NULL : yaml, error));
     if (!list && !options->cell_word)
-        return layer_missing(layer, "cells", "StackedRNNCells: {cells: [{LSTMCell: 64}, {LSTMCell: 64}]}", error);
+        return layer_missing(layer, "cells", error);
     return read_cells(layer, list ? yaml : options->cell_word, error);
 }
 
@@ -83,14 +76,11 @@ static plim_status read_stack(struct layer **out, struct layer *layer, const str
     return layer_read_inner(out, layer, entry, error);
 }
 
-static plim_status rnn_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static plim_status rnn_check(struct layer *layer, plim_error *error)
 {
     struct recurrent *options = layer->options;
     struct layer *inner = NULL;
-    TRY(layer_read(layer, rnn_settings, LENGTH(rnn_settings), yaml, error));
     const struct yaml *word = options->cell_word;
-    if (!word)
-        return layer_missing(layer, "cell", "RNN: {cell: {LSTMCell: 64}}", error);
     TRY(word->kind == YAML_LIST ? read_stack(&inner, layer, word, error)
                                 : layer_read_inner(&inner, layer, word, error));
     inner->saved_part = "cell";
@@ -100,7 +90,7 @@ static plim_status rnn_read(struct layer *layer, const struct yaml *yaml, plim_e
     options->self = inner;
     options->cell = is_cell(inner) ? &options->self : stack->cell;
     options->cell_count = is_cell(inner) ? 1 : stack->cell_count;
-    recurrent_read_walk(layer);
+    recurrent_count_outputs(layer);
     return PLIM_OK;
 }
 
@@ -117,7 +107,9 @@ const struct layer_type layer_rnn = {
     .wide = true,
     .keeps_mask = true,
     .options_bytes = sizeof(struct recurrent),
-    .read = rnn_read,
+    OPTIONS(rnn_options),
+    .example = "RNN: {cell: {LSTMCell: 64}}",
+    .check = rnn_check,
     .merge = recurrent_build,
 };
 
@@ -126,6 +118,8 @@ const struct layer_type layer_stacked_rnn_cells = {
     .snake = "stacked_rnn_cells",
     .wide = true,
     .options_bytes = sizeof(struct recurrent),
+    OPTIONS(stack_options),
+    .example = "StackedRNNCells: {cells: [{LSTMCell: 64}, {LSTMCell: 64}]}",
     .read = stack_read,
     .build = stack_build,
 };

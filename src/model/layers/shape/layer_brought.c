@@ -12,20 +12,10 @@ struct layer_scale {
     int64_t channels;
 };
 
-static const struct setting scale_settings[] = {
-    {"init_values", SETTING_NUMBER, offsetof(struct layer_scale, initial), 0},
-    {"projection_dim", SETTING_WHOLE, offsetof(struct layer_scale, channels), 1},
-    LAYER_WORDS,
+static const struct model_option scale_options[] = {
+    {"init_values", option_number, .offset = offsetof(struct layer_scale, initial)},
+    {"projection_dim", option_extent, .offset = offsetof(struct layer_scale, channels), .least = 1, .required = true},
 };
-
-static plim_status scale_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    const struct layer_scale *options = layer->options;
-    TRY(layer_read(layer, scale_settings, LENGTH(scale_settings), yaml, error));
-    if (!options->channels)
-        return layer_missing(layer, "projection_dim", "LayerScale: {init_values: 1e-6, projection_dim: 96}", error);
-    return option_extent(layer, "projection_dim", options->channels, error);
-}
 
 static struct tensor *scale_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
@@ -50,7 +40,8 @@ const struct layer_type layer_layer_scale = {
     .snake = "layer_scale",
     .by_last_axis = true,
     .options_bytes = sizeof(struct layer_scale),
-    .read = scale_read,
+    OPTIONS(scale_options),
+    .example = "LayerScale: {init_values: 1e-6, projection_dim: 96}",
     .build = scale_build,
 };
 
@@ -61,15 +52,9 @@ struct custom_scale {
     double scale;
 };
 
-static const struct setting custom_settings[] = {
-    {"scale", SETTING_NUMBER, offsetof(struct custom_scale, scale), 0},
-    LAYER_WORDS,
+static const struct model_option custom_options[] = {
+    {"scale", option_number, .offset = offsetof(struct custom_scale, scale)},
 };
-
-static plim_status custom_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    return layer_read(layer, custom_settings, LENGTH(custom_settings), yaml, error);
-}
 
 static struct tensor *custom_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
@@ -87,6 +72,6 @@ const struct layer_type layer_custom_scale_layer = {
     .name = "CustomScaleLayer",
     .snake = "custom_scale_layer",
     .options_bytes = sizeof(struct custom_scale),
-    .read = custom_read,
+    OPTIONS(custom_options),
     .merge = custom_merge,
 };

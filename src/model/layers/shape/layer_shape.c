@@ -1,8 +1,6 @@
 /* layer_shape.c - Input, Rescaling and Flatten: layers without weights at
    the border between data and model. */
-#include <string.h>
-
-#include "model/layers/layer_options.h"
+#include "model/layers/shape_options.h"
 #include "ops/ops.h"
 
 /* ---- Input: says what the data must look like; adds nothing ---- */
@@ -10,42 +8,35 @@
 struct input {
     struct layer_words words;
     struct shape shape; /* of one element; -1: any */
-    const struct yaml *shape_word, *batch_size;
-    const char *dtype; /* the data's own counts; this is what shapes without data are made with */
+    const char *dtype;  /* the data's own counts; this is what shapes without data are made with */
 };
 
-static const struct setting input_settings[] = {
-    {"shape", SETTING_NODE, offsetof(struct input, shape_word), 0},
-    {"batch_size", SETTING_NODE, offsetof(struct input, batch_size), 0},
-    {"dtype", SETTING_WORD, offsetof(struct input, dtype), 0},
-    LAYER_WORDS,
-};
-
-static plim_status input_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
+static OPTION_READER(read_input_shape)
 {
-    struct input *input = layer->options;
-    const struct setting extent = {"shape", SETTING_WHOLE, 0, 1};
-    char where[256];
-    TRY(layer_read(layer, input_settings, LENGTH(input_settings), yaml, error));
+    if (node->kind != YAML_LIST || node->count >= MOST_AXES)
+        return yaml_fail(error, PLIM_BAD_JOB, at->job, node, "shape: expected a list of at most %d whole numbers",
+                         MOST_AXES - 1);
+    return option_open_shape(out, option, at, node, error);
+}
+
+static OPTION_READER(read_input_type)
+{
+    const char *word;
     enum type type;
-    if (input->dtype && !type_from_name(&type, input->dtype)) {
-        layer_place(where, layer);
-        return fail_at(error, PLIM_BAD_JOB, where, "dtype: '%s' is no type of numbers", input->dtype);
-    }
-    if (!input->shape_word)
-        return layer_missing(layer, "shape", "Input: {shape: [28, 28, 1]}", error);
-    if (input->shape_word->kind != YAML_LIST || input->shape_word->count >= MOST_AXES) {
-        yaml_place(where, layer->model->job, input->shape_word);
-        return fail_at(error, PLIM_BAD_JOB, where, "shape: expected a list of at most %d whole numbers", MOST_AXES - 1);
-    }
-    for (const struct yaml *entry = input->shape_word->first; entry; entry = entry->next) {
-        int64_t *dim = &input->shape.dim[input->shape.rank++];
-        *dim = -1;
-        if (entry->kind != YAML_SCALAR || (!entry->is_null && strcmp(entry->text, "None") != 0))
-            TRY(setting_value(dim, &extent, layer->model->job, entry, error));
-    }
+    char where[256];
+    TRY(option_text(&word, option, at, node, error));
+    layer_place(where, at->layer);
+    if (!type_from_name(&type, word))
+        return fail_at(error, PLIM_BAD_JOB, where, "dtype: '%s' is no type of numbers", word);
+    *(const char **)out = word;
     return PLIM_OK;
 }
+
+static const struct model_option input_options[] = {
+    {"shape", read_input_shape, .offset = offsetof(struct input, shape), .least = 1, .required = true},
+    {.word = "batch_size"},
+    {"dtype", read_input_type, .offset = offsetof(struct input, dtype)},
+};
 
 void input_spec(struct column_spec *out, const struct layer *layer)
 {
@@ -81,7 +72,8 @@ const struct layer_type layer_input = {
     .any_type = true,
     .keeps_mask = true,
     .options_bytes = sizeof(struct input),
-    .read = input_read,
+    OPTIONS(input_options),
+    .example = "Input: {shape: [28, 28, 1]}",
     .build = input_build,
 };
 
@@ -90,24 +82,12 @@ const struct layer_type layer_input = {
 struct rescaling {
     struct layer_words words;
     double scale, offset;
-    const struct yaml *scale_word;
 };
 
-static const struct setting rescaling_settings[] = {
-    {"scale", SETTING_NODE, offsetof(struct rescaling, scale_word), 0},
-    {"offset", SETTING_NUMBER, offsetof(struct rescaling, offset), 0},
-    LAYER_WORDS,
+static const struct model_option rescaling_options[] = {
+    {"scale", option_number, .offset = offsetof(struct rescaling, scale), .required = true},
+    {"offset", option_number, .offset = offsetof(struct rescaling, offset)},
 };
-
-static plim_status rescaling_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct rescaling *rescaling = layer->options;
-    const struct setting scale = {"scale", SETTING_NUMBER, 0, 0};
-    TRY(layer_read(layer, rescaling_settings, LENGTH(rescaling_settings), yaml, error));
-    if (!rescaling->scale_word)
-        return layer_missing(layer, "scale", "Rescaling: 1/255", error);
-    return setting_value(&rescaling->scale, &scale, layer->model->job, rescaling->scale_word, error);
-}
 
 static struct tensor *rescaling_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
@@ -122,28 +102,14 @@ const struct layer_type layer_rescaling = {
     .keeps_mask = true,
     .any_type = true,
     .options_bytes = sizeof(struct rescaling),
-    .read = rescaling_read,
+    OPTIONS(rescaling_options),
+    .example = "Rescaling: 1/255",
     .build = rescaling_build,
 };
 
 /* ---- Flatten ---- */
 
-struct flatten {
-    struct layer_words words;
-    const struct yaml *data_format;
-};
-
-static const struct setting flatten_settings[] = {
-    {"data_format", SETTING_NODE, offsetof(struct flatten, data_format), 0},
-    LAYER_WORDS,
-};
-
-static plim_status flatten_read(struct layer *layer, const struct yaml *yaml, plim_error *error)
-{
-    struct flatten *flatten = layer->options;
-    TRY(layer_read(layer, flatten_settings, LENGTH(flatten_settings), yaml, error));
-    return option_default("Flatten", layer->model->job, "data_format", "channels_last", flatten->data_format, error);
-}
+static const struct model_option flatten_options[] = {DATA_FORMAT};
 
 static struct tensor *flatten_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
@@ -156,7 +122,7 @@ static struct tensor *flatten_build(const struct layer *layer, struct graph *gra
 const struct layer_type layer_flatten = {
     .name = "Flatten",
     .snake = "flatten",
-    .options_bytes = sizeof(struct flatten),
-    .read = flatten_read,
+    .options_bytes = sizeof(struct layer_words),
+    OPTIONS(flatten_options),
     .build = flatten_build,
 };

@@ -54,16 +54,16 @@ static plim_status listed_names(struct csv_table *table, struct data_reader *rea
 static plim_status read_names(struct string **out, int64_t *count, struct csv_table *table, struct data_reader *reader,
                               const char *path, plim_error *error)
 {
-    struct room room;
+    struct value_buffer values;
     plim_status status = PLIM_BAD_DATA;
     void *bytes = arena_take(&table->arena, NAMES_ROOM);
-    room_init(&room, bytes, NAMES_ROOM);
+    value_buffer_init(&values, bytes, NAMES_ROOM);
     /* Few files have more than the first says: only they are given place for more. */
     for (int64_t most = FEW_COLUMNS; most <= CSV_MOST_COLUMNS && status == PLIM_BAD_DATA; most *= 32) {
         *out = arena_take(&table->arena, (size_t)most * sizeof **out);
         if (!bytes || !*out)
             return arena_refused(&table->arena, error);
-        status = csv_names(*out, count, most, reader->budget, path, &table->options, &room, error);
+        status = csv_names(*out, count, most, reader->budget, path, &table->options, &values, error);
     }
     return status;
 }

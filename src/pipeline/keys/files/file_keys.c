@@ -6,8 +6,7 @@
 
 #include "base/text/text.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define MOST_BUFFER  ((uint64_t)1 << 30)
+#define MOST_BUFFER ((uint64_t)1 << 30)
 
 static bool is_auto(const struct yaml *yaml)
 {

@@ -8,8 +8,6 @@
 #include "pipeline/keys/files/csv_table.h"
 #include "pipeline/keys/files/file_keys.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 struct csv_words {
     struct file_keys files;
     struct csv_table_words table;

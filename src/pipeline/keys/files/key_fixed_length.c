@@ -4,8 +4,6 @@
 #include "formats/sources/line_source.h"
 #include "pipeline/keys/files/file_keys.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 struct fixed_words {
     struct file_keys files;
     int64_t record_bytes, header_bytes, footer_bytes;

@@ -4,14 +4,14 @@
    hdf5: {file: data.h5, x: /train/images, y: /train/labels} */
 #include <string.h>
 
-#include "formats/sources/hdf5_source.h"
+#include "formats/source.h"
 #include "pipeline/keys/source_key.h"
 
 static plim_status open_hdf5(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,
                              plim_error *error)
 {
     const struct yaml *file = yaml->kind == YAML_MAP ? yaml_get(yaml, "file") : yaml;
-    struct hdf5_column columns[MOST_COLUMNS];
+    struct array_column columns[MOST_COLUMNS];
     const char *paths[MOST_FILES];
     struct source *source;
     int path_count, count = 0;
@@ -25,7 +25,7 @@ static plim_status open_hdf5(struct dataset **out, struct data_reader *reader, c
             return reader_bad(reader, entry, "hdf5: too many columns", error);
         if (entry->kind != YAML_SCALAR || !*entry->text)
             return reader_bad(reader, entry, "expected the path of a data set in the file", error);
-        columns[count++] = (struct hdf5_column){.path = entry->text, .name = entry->key};
+        columns[count++] = (struct array_column){.array = entry->text, .name = entry->key};
     }
     TRY(reader_paths(paths, &path_count, reader, file, error));
     if (path_count != 1)

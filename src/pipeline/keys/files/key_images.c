@@ -3,7 +3,6 @@
 
 #include "pipeline/keys/source_key.h"
 
-#define COUNT(array)   ((int)(sizeof(array) / sizeof((array)[0])))
 #define LABELS_PROBLEM "labels: expected 'inferred' (the default) or 'none'"
 
 struct images_words {

@@ -2,8 +2,6 @@
    otherwise, as tf.data does it. */
 #include "pipeline/keys/source_key.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 struct list_words {
     const struct yaml *files;
     bool shuffle;

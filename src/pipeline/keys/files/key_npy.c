@@ -1,8 +1,6 @@
 /* key_npy.c - npy files side by side, or one cut by columns. */
 #include "pipeline/keys/source_key.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 /* {x: [0, 100], y: 100}: a range of columns, or one. */
 static plim_status read_ranges(struct npy_range *ranges, int *count, struct data_reader *reader,
                                const struct yaml *columns, plim_error *error)

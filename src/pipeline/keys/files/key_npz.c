@@ -3,12 +3,10 @@
    npz: mnist.npz                                          all arrays, under their names
    npz: {file: mnist.npz, columns: [x_train, y_train]}     those
    npz: {file: mnist.npz, columns: {x: x_train, y: y_train}} */
-#include "formats/sources/npz_source.h"
+#include "formats/source.h"
 #include "pipeline/keys/source_key.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
-static plim_status read_columns(struct npz_column *columns, int *count, struct data_reader *reader,
+static plim_status read_columns(struct array_column *columns, int *count, struct data_reader *reader,
                                 const struct yaml *yaml, plim_error *error)
 {
     if (yaml->kind == YAML_SCALAR || !yaml->first)
@@ -19,7 +17,7 @@ static plim_status read_columns(struct npz_column *columns, int *count, struct d
         if (entry->kind != YAML_SCALAR || !*entry->text)
             return reader_bad(reader, entry, "expected the name of an array", error);
         columns[(*count)++] =
-            (struct npz_column){.array = entry->text, .name = yaml->kind == YAML_MAP ? entry->key : NULL};
+            (struct array_column){.array = entry->text, .name = yaml->kind == YAML_MAP ? entry->key : NULL};
     }
     return PLIM_OK;
 }
@@ -31,7 +29,7 @@ static plim_status open_npz(struct dataset **out, struct data_reader *reader, co
     const struct setting settings[] = {
         {"file", SETTING_NODE, 0, 0}, {"files", SETTING_NODE, 0, 0}, {"columns", SETTING_NODE, sizeof words[0], 0}};
     const char *paths[MOST_FILES];
-    struct npz_column columns[MOST_COLUMNS];
+    struct array_column columns[MOST_COLUMNS];
     int path_count, count = 0;
     struct source *source;
     if (yaml->kind == YAML_MAP)

@@ -7,8 +7,6 @@
 #include "formats/sources/tar_source.h"
 #include "pipeline/keys/files/file_keys.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 struct tar_words {
     struct file_keys files;
     const struct yaml *columns;
@@ -106,14 +104,14 @@ static plim_status find_columns(struct tar_column *columns, int *count, struct d
 {
     char path[FILE_PATH_MOST + 1];
     struct string names[MOST_COLUMNS];
-    struct room room;
+    struct value_buffer values;
     void *bytes = arena_take(reader->arena, MOST_COLUMNS * WDS_EXTENSION_BYTES);
     if (!bytes)
         return arena_refused(reader->arena, error);
-    room_init(&room, bytes, MOST_COLUMNS * WDS_EXTENSION_BYTES);
+    value_buffer_init(&values, bytes, MOST_COLUMNS * WDS_EXTENSION_BYTES);
     file_list_path(path, choice->files, 0);
     TRY(tar_first_extensions(names, count, MOST_COLUMNS, reader->budget, path, choice->compression,
-                             choice->buffer_bytes, &room, error));
+                             choice->buffer_bytes, &values, error));
     for (int i = 0; i < *count; i++) {
         const char *name = (const char *)names[i].data;
         columns[i] = (struct tar_column){.extensions = name, .name = name, .content = content_of(name)};

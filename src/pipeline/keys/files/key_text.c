@@ -5,8 +5,6 @@
 #include "formats/sources/line_source.h"
 #include "pipeline/keys/files/file_keys.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 static const struct setting text_settings[] = {FILE_SETTINGS(
     struct { struct file_keys own; }, own)};
 

@@ -10,11 +10,9 @@
 #include "formats/sources/record_source.h"
 #include "pipeline/keys/files/file_keys.h"
 #include "pipeline/maps/images/map_image.h"
-#include "pipeline/maps/map_decode_raw.h"
 #include "pipeline/maps/map_parse.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define MOST_PARTS   16
+#define MOST_PARTS 16
 
 struct tfds_words {
     const char *folder, *split;

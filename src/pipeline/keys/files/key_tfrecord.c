@@ -10,8 +10,6 @@
 #include "pipeline/keys/files/file_keys.h"
 #include "pipeline/maps/map_parse.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
 struct tfrecord_words {
     const struct yaml *files, *interleave, *features, *context, *lists;
     bool shuffle_files, indexed;

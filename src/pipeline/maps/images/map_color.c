@@ -1,127 +1,86 @@
 /* map_color.c - changes of values: Keras's RandomContrast, RandomBrightness and Normalization, and
    tf.image.per_image_standardization. Results are float32, in place where the images are. */
-#include <string.h>
-
-#include "base/numbers/random.h"
-#include "base/text/settings.h"
+#include "base/numbers/count.h"
 #include "pipeline/maps/images/map_image.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+enum color_kind { COLOR_CONTRAST, COLOR_BRIGHTNESS, COLOR_STANDARDIZE, COLOR_NORMALIZE };
 
-static plim_status infer(int *c, struct spec *spec, const char *column, const char *name, plim_error *error)
+static plim_status color_infer(struct column *column, const struct map_function *self, const void *options,
+                               plim_error *error)
 {
-    TRY(map_image_column(c, spec, name, column, false, error));
-    spec->column[*c].type = TYPE_F32;
+    (void)options;
+    TRY(map_need_image(column, self->name, false, error));
+    column->type = TYPE_F32;
     return PLIM_OK;
 }
 
-static uint64_t room(const struct spec *from, const struct spec *to, const void *options)
+/* A mean and a variance for each of the channels. */
+static void normalize(float *pixels, int64_t count, int64_t channels, const struct normalize_options *normal)
 {
-    const char *column = options; /* all of them begin with it */
-    (void)from;
-    return map_values_room(&to->column[map_first_column(to, column)]);
-}
-
-typedef void change(float *pixels, const struct picture *picture, const void *options, uint32_t bits);
-
-static plim_status run(const struct map_call *call, change *change_pixels, plim_error *error)
-{
-    int c = map_first_column(call->from_spec, call->options);
-    for (int64_t i = 0; i < call->count; i++) {
-        uint32_t random[4];
-        struct picture picture;
-        float *pixels = map_image_floats(&picture, call, c, i);
-        if (!pixels)
-            return map_full(call, error);
-        random_block(random, call->seed, call->epoch, (uint64_t)call->index[i]);
-        change_pixels(pixels, &picture, call->options, random[0]);
-    }
-    return PLIM_OK;
-}
-
-/* ---- what is done ---- */
-
-static float highest(const struct color_options *color)
-{
-    return color->low == 0 && color->high == 0 ? 255.0f : (float)color->high;
-}
-
-static void change_contrast(float *pixels, const struct picture *picture, const void *options, uint32_t bits)
-{
-    const struct color_options *color = options;
-    adjust_contrast(pixels, picture->height * picture->width, picture->channels,
-                    1.0f + factor_draw(&color->factor, bits), (float)color->low, highest(color));
-}
-
-static void change_brightness(float *pixels, const struct picture *picture, const void *options, uint32_t bits)
-{
-    const struct color_options *color = options;
-    adjust_brightness(pixels, picture->height * picture->width, picture->channels, factor_draw(&color->factor, bits),
-                      (float)color->low, highest(color));
-}
-
-static void standardize(float *pixels, const struct picture *picture, const void *options, uint32_t bits)
-{
-    (void)options, (void)bits;
-    standardize_image(pixels, picture->height * picture->width, picture->channels);
-}
-
-static void normalize(float *pixels, const struct picture *picture, const void *options, uint32_t bits)
-{
-    const struct normalize_options *normal = options;
     float mean[NORMALIZE_CHANNELS], variance[NORMALIZE_CHANNELS];
-    (void)bits;
-    for (int64_t k = 0; k < picture->channels; k++) {
+    for (int64_t k = 0; k < channels; k++) {
         mean[k] = normal->mean[normal->mean_count > 1 ? k : 0];
         variance[k] = normal->variance[normal->variance_count > 1 ? k : 0];
     }
-    normalize_image(pixels, picture->height * picture->width, picture->channels, mean, variance);
+    normalize_image(pixels, count, channels, mean, variance);
+}
+
+static plim_status color_row(const struct map_row *row, plim_error *error)
+{
+    const struct color_options *color = row->options;
+    int64_t channels = row->shape.dim[2], count = row->shape.dim[0] * row->shape.dim[1];
+    int kind = row->call->function->kind;
+    uint32_t random[4];
+    float *pixels = map_image_floats(row);
+    if (!pixels)
+        return map_full(row->call, error);
+    if (kind == COLOR_STANDARDIZE)
+        standardize_image(pixels, count, channels);
+    if (kind == COLOR_NORMALIZE)
+        normalize(pixels, count, channels, row->options);
+    if (kind != COLOR_CONTRAST && kind != COLOR_BRIGHTNESS)
+        return PLIM_OK;
+    map_random(random, row);
+    float factor = factor_draw(&color->factor, random[0]), low = (float)color->low;
+    float high = color->low == 0 && color->high == 0 ? 255.0f : (float)color->high;
+    if (kind == COLOR_CONTRAST)
+        adjust_contrast(pixels, count, channels, 1.0f + factor, low, high);
+    else
+        adjust_brightness(pixels, count, channels, factor, low, high);
+    return PLIM_OK;
 }
 
 /* ---- job files ---- */
 
-struct color_words {
+struct color_settings {
     const struct yaml *factor, *range;
 };
 
-/* `random_contrast: 0.2`, `random_contrast: {factor: [0.1, 0.3], value_range: [0, 1]}`. */
-static plim_status color_read(struct color_options *color, const char *job, const struct yaml *value, plim_error *error)
+/* `random_contrast: 0.2`, `random_contrast: {factor: [0.1, 0.3], value_range: [0, 1]}`. Keras's two numbers of
+   random_contrast are parts to either side: [lower, upper] is drawn from [1 - lower, 1 + upper]. */
+static plim_status color_read(void *options, const struct map_function *self, const char *job, const struct yaml *value,
+                              plim_error *error)
 {
     static const struct setting settings[] = {
-        {"factor", SETTING_NODE, offsetof(struct color_words, factor), 0},
-        {"value_range", SETTING_NODE, offsetof(struct color_words, range), 0},
+        {"factor", SETTING_NODE, offsetof(struct color_settings, factor), 0},
+        {"value_range", SETTING_NODE, offsetof(struct color_settings, range), 0},
     };
-    struct color_words words = {.factor = value};
+    struct color_options *color = options;
+    struct color_settings read = {0};
     struct factor range = {0, 255};
     char where[256];
-    if (value->kind == YAML_MAP) {
-        words.factor = NULL;
-        TRY(settings_read(&words, settings, COUNT(settings), job, value, error));
-    }
+    TRY(map_settings_read(&read, settings, COUNT(settings), "factor", job, value, error));
     yaml_place(where, job, value);
-    if (!words.factor)
+    if (!read.factor)
         return fail_at(error, PLIM_BAD_JOB, where, "'factor:' is missing");
-    if (words.range && words.range->kind != YAML_LIST)
+    if (read.range && read.range->kind != YAML_LIST)
         return fail_at(error, PLIM_BAD_JOB, where, "value_range: expected [lowest, highest]");
-    if (words.range)
-        TRY(map_read_factor(&range, "value_range", job, words.range, error));
+    if (read.range)
+        TRY(map_read_factor(&range, "value_range", job, read.range, error));
     color->low = range.lower;
     color->high = range.upper;
-    return map_read_factor(&color->factor, "factor", job, words.factor, error);
-}
-
-static plim_status brightness_read(void *options, const char *job, const struct yaml *value, plim_error *error)
-{
-    return color_read(options, job, value, error);
-}
-
-/* Keras's two numbers are both parts to either side: [lower, upper] is drawn from [1 - lower, 1 + upper]. */
-static plim_status contrast_read(void *options, const char *job, const struct yaml *value, plim_error *error)
-{
-    struct color_options *color = options;
-    TRY(color_read(color, job, value, error));
-    const struct yaml *factor = value->kind == YAML_MAP ? yaml_get(value, "factor") : value;
-    if (factor->kind == YAML_LIST)
+    TRY(map_read_factor(&color->factor, "factor", job, read.factor, error));
+    if (self->kind == COLOR_CONTRAST && read.factor->kind == YAML_LIST)
         color->factor.lower = -color->factor.lower;
     return PLIM_OK;
 }
@@ -144,29 +103,31 @@ static plim_status read_channels(float *out, int *count, const char *what, const
     return PLIM_OK;
 }
 
-struct normalize_words {
+struct normalize_settings {
     const struct yaml *mean, *variance, *deviation;
 };
 
 /* `normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}`; variance: as Keras has it. */
-static plim_status normalize_read(void *options, const char *job, const struct yaml *value, plim_error *error)
+static plim_status normalize_read(void *options, const struct map_function *self, const char *job,
+                                  const struct yaml *value, plim_error *error)
 {
     static const struct setting settings[] = {
-        {"mean", SETTING_NODE, offsetof(struct normalize_words, mean), 0},
-        {"variance", SETTING_NODE, offsetof(struct normalize_words, variance), 0},
-        {"std", SETTING_NODE, offsetof(struct normalize_words, deviation), 0},
+        {"mean", SETTING_NODE, offsetof(struct normalize_settings, mean), 0},
+        {"variance", SETTING_NODE, offsetof(struct normalize_settings, variance), 0},
+        {"std", SETTING_NODE, offsetof(struct normalize_settings, deviation), 0},
     };
     struct normalize_options *normal = options;
-    struct normalize_words words = {0};
-    TRY(settings_read(&words, settings, COUNT(settings), job, value, error));
-    if (!words.mean || !words.variance == !words.deviation) {
+    struct normalize_settings read = {0};
+    (void)self;
+    TRY(settings_read(&read, settings, COUNT(settings), job, value, error));
+    if (!read.mean || !read.variance == !read.deviation) {
         fail(error, PLIM_BAD_JOB, "normalize: needs 'mean:' and one of 'variance:' and 'std:'");
         return hint(error, PLIM_BAD_JOB, "normalize: {mean: 127.5, std: 127.5}");
     }
-    TRY(read_channels(normal->mean, &normal->mean_count, "mean", job, words.mean, error));
-    if (words.variance)
-        return read_channels(normal->variance, &normal->variance_count, "variance", job, words.variance, error);
-    TRY(read_channels(normal->variance, &normal->variance_count, "std", job, words.deviation, error));
+    TRY(read_channels(normal->mean, &normal->mean_count, "mean", job, read.mean, error));
+    if (read.variance)
+        return read_channels(normal->variance, &normal->variance_count, "variance", job, read.variance, error);
+    TRY(read_channels(normal->variance, &normal->variance_count, "std", job, read.deviation, error));
     for (int i = 0; i < normal->variance_count; i++)
         normal->variance[i] *= normal->variance[i];
     return PLIM_OK;
@@ -174,41 +135,17 @@ static plim_status normalize_read(void *options, const char *job, const struct y
 
 /* ---- the functions ---- */
 
-#define COLOR(word, do_this, alone, reader)                                                                            \
-    static plim_status word##_infer(struct spec *spec, const void *options, plim_error *error)                         \
-    {                                                                                                                  \
-        int c;                                                                                                         \
-        return infer(&c, spec, options, #word, error);                                                                 \
-    }                                                                                                                  \
-    static plim_status word##_run(const struct map_call *call, plim_error *error)                                      \
-    {                                                                                                                  \
-        return run(call, do_this, error);                                                                              \
-    }                                                                                                                  \
-    const struct map_function map_##word = {                                                                           \
-        .name = #word,                                                                                                 \
-        .infer = word##_infer,                                                                                         \
-        .run = word##_run,                                                                                             \
-        .options_bytes = sizeof(struct color_options),                                                                 \
-        .room_bytes = room,                                                                                            \
-        .bare = alone,                                                                                                 \
-        .read = reader,                                                                                                \
-    };
-
-COLOR(random_contrast, change_contrast, false, contrast_read)
-COLOR(random_brightness, change_brightness, false, brightness_read)
-COLOR(per_image_standardization, standardize, true, NULL)
-
 static bool fits(int count, int64_t channels)
 {
     return count == 1 || count == channels;
 }
 
-static plim_status normalize_infer(struct spec *spec, const void *options, plim_error *error)
+static plim_status normalize_infer(struct column *column, const struct map_function *self, const void *options,
+                                   plim_error *error)
 {
     const struct normalize_options *normal = options;
-    int c;
-    TRY(infer(&c, spec, normal->column, "normalize", error));
-    int64_t channels = spec->column[c].shape.dim[2];
+    TRY(color_infer(column, self, options, error));
+    int64_t channels = column->shape.dim[2];
     if (!fits(normal->mean_count, channels) || !fits(normal->variance_count, channels) ||
         channels > NORMALIZE_CHANNELS || channels < 0)
         return fail(error, PLIM_BAD_JOB,
@@ -217,16 +154,19 @@ static plim_status normalize_infer(struct spec *spec, const void *options, plim_
     return PLIM_OK;
 }
 
-static plim_status normalize_run(const struct map_call *call, plim_error *error)
-{
-    return run(call, normalize, error);
-}
+#define COLOR(word, which, check, type, alone, reader)                                                                 \
+    const struct map_function map_##word = {                                                                           \
+        .name = #word,                                                                                                 \
+        .kind = which,                                                                                                 \
+        .infer_column = check,                                                                                         \
+        .run_row = color_row,                                                                                          \
+        .options_bytes = sizeof(struct type),                                                                          \
+        .value_bytes = map_value_bytes,                                                                                \
+        .bare = alone,                                                                                                 \
+        .read = reader,                                                                                                \
+    };
 
-const struct map_function map_normalize = {
-    .name = "normalize",
-    .infer = normalize_infer,
-    .run = normalize_run,
-    .options_bytes = sizeof(struct normalize_options),
-    .room_bytes = room,
-    .read = normalize_read,
-};
+COLOR(random_contrast, COLOR_CONTRAST, color_infer, color_options, false, color_read)
+COLOR(random_brightness, COLOR_BRIGHTNESS, color_infer, color_options, false, color_read)
+COLOR(per_image_standardization, COLOR_STANDARDIZE, color_infer, color_options, true, NULL)
+COLOR(normalize, COLOR_NORMALIZE, normalize_infer, normalize_options, false, normalize_read)

@@ -1,15 +1,13 @@
 /* map_decode.c - encoded images into pixels: decode_jpeg and its kin.
 
-   The room holds the pixels, and behind them, while one is decoded, what the decoder works with: one size, that of
+   The value buffer holds the pixels, and behind them, while one is decoded, what the decoder works with: one size, that of
    largest_element, bounds both. */
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "base/text/settings.h"
-#include "pipeline/core/stage.h"
+#include "base/numbers/count.h"
 #include "pipeline/maps/images/map_image.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 /* For 1024 pixels a row, whatever the format; progressive files of that size take more. */
 #define WORK_BYTES ((uint64_t)1024 * 1024)
 
@@ -20,7 +18,7 @@ struct decode_state {
 static plim_status decode_infer(struct spec *spec, const void *options, plim_error *error)
 {
     const struct decode_options *decode = options;
-    int c = map_first_column(spec, decode->column);
+    int c = map_column(spec, &map_decode_image, decode);
     if (c < 0)
         return map_no_column(spec, "decode", decode->column, error);
     struct column *column = &spec->column[c];
@@ -46,59 +44,44 @@ static uint64_t pixel_bytes(const struct image_info *info, const struct decode_o
     return fits && bytes < UINT64_MAX / 4 ? bytes : UINT64_MAX / 4;
 }
 
-/* With the pixels before its work memory, at the end of the room. */
+/* With the pixels before its work memory, at the end of the value buffer. */
 static plim_status decode_into(struct image *image, const struct map_call *call, const struct string *string,
                                plim_error *error)
 {
     const struct decode_options *decode = call->options;
     const struct decode_state *state = call->state;
-    struct room *room = call->room, pixels = *room;
+    struct value_buffer *buffer = call->values, pixels = *buffer;
     struct image_info info;
     TRY(image_probe(&info, string->data, (size_t)string->bytes, error));
-    uint64_t work = info.work_bytes > UINT64_MAX / 2 ? UINT64_MAX / 2 : round_up(info.work_bytes, ROOM_ALIGNMENT);
-    uint64_t end = room->capacity & ~(uint64_t)(ROOM_ALIGNMENT - 1);
-    if (work >= end || end - work <= room->used) {
-        room_refuse(room, add_most(work, pixel_bytes(&info, decode) + ROOM_ALIGNMENT));
+    uint64_t work = info.work_bytes > UINT64_MAX / 2 ? UINT64_MAX / 2 : round_up(info.work_bytes, VALUE_ALIGNMENT);
+    uint64_t end = buffer->capacity & ~(uint64_t)(VALUE_ALIGNMENT - 1);
+    if (work >= end || end - work <= buffer->used) {
+        value_buffer_refuse(buffer, add_most(work, pixel_bytes(&info, decode) + VALUE_ALIGNMENT));
         return PLIM_OVER_BUDGET;
     }
     pixels.capacity = end - work;
-    image_decoder_lend(state->decoder, room->bytes + pixels.capacity, work);
+    image_decoder_lend(state->decoder, buffer->bytes + pixels.capacity, work);
     plim_status status =
         image_decode(image, state->decoder, string->data, (size_t)string->bytes, (int)decode->channels, &pixels, error);
-    room->used = pixels.used;
-    room->wanted = pixels.wanted ? add_most(pixels.wanted, work) : 0;
+    buffer->used = pixels.used;
+    buffer->wanted = pixels.wanted ? add_most(pixels.wanted, work) : 0;
     return status;
 }
 
-static plim_status tell_element(const struct map_call *call, int64_t row, plim_status status, plim_error *error)
+static plim_status decode_row(const struct map_row *row, plim_error *error)
 {
-    char message[sizeof error->message];
-    if (!error)
-        return status;
-    memcpy(message, error->message, sizeof message);
-    return fail(error, status, "element %lld: %s", map_element(call, row), message);
-}
-
-static plim_status decode_run(const struct map_call *call, plim_error *error)
-{
-    const struct decode_options *decode = call->options;
-    int c = map_first_column(call->from_spec, decode->column);
-    for (int64_t i = 0; i < call->count; i++) {
-        const uint8_t *from = (const uint8_t *)call->from[c] + (uint64_t)i * call->from_stride[c];
-        uint8_t *to = (uint8_t *)call->to[c] + (uint64_t)i * call->to_stride[c];
-        struct image image;
-        plim_status status = decode_into(&image, call, (const struct string *)(const void *)from, error);
-        if (status == PLIM_OVER_BUDGET && call->room->wanted)
-            return map_full(call, error);
-        if (status != PLIM_OK)
-            return tell_element(call, i, status, error);
-        *(struct cell *)(void *)to =
-            (struct cell){image.pixels, {image.shape.dim[0], image.shape.dim[1], image.shape.dim[2]}};
-    }
+    struct image image;
+    plim_status status = decode_into(&image, row->call, row->values, error);
+    if (status == PLIM_OVER_BUDGET && row->call->values->wanted)
+        return map_full(row->call, error);
+    if (status != PLIM_OK)
+        return map_reword(row->call, row->index, status, error);
+    *(struct cell *)(void *)row->to_row =
+        (struct cell){image.pixels, {image.shape.dim[0], image.shape.dim[1], image.shape.dim[2]}};
     return PLIM_OK;
 }
 
-static uint64_t decode_room(const struct spec *from, const struct spec *to, const void *options)
+static uint64_t decode_value_bytes(const struct spec *from, const struct spec *to, const void *options)
 {
     (void)from, (void)to, (void)options;
     return MAP_VALUES + WORK_BYTES;
@@ -135,56 +118,48 @@ static void decode_state_stop(void *state)
 
 /* ---- job files ---- */
 
-struct decode_words {
+struct decode_settings {
     int64_t channels, ratio;
     const char *dct;
     bool scaled, fancy_upscaling;
     const struct yaml *scaled_to;
 };
 
-static plim_status read_dct(struct decode_options *decode, const char *dct, const char *job, const struct yaml *value,
-                            plim_error *error)
-{
-    static const char *const words[] = {"tf", "accurate"};
-    char where[256];
-    decode->image.accurate = strcmp(dct, "accurate") == 0;
-    if (decode->image.accurate || strcmp(dct, "tf") == 0)
-        return PLIM_OK;
-    yaml_place(where, job, value);
-    return stage_unknown("dct", dct, words, COUNT(words), NULL, 0, where, error);
-}
-
 /* `decode_jpeg`, `decode_jpeg: 3`, `decode_jpeg: {channels: 3, dct: accurate, ratio: 2}`. */
-static plim_status decode_read(void *options, const char *job, const struct yaml *value, plim_error *error)
+static plim_status decode_read(void *options, const struct map_function *self, const char *job,
+                               const struct yaml *value, plim_error *error)
 {
     static const struct setting settings[] = {
-        {"channels", SETTING_WHOLE, offsetof(struct decode_words, channels), 0},
-        {"ratio", SETTING_WHOLE, offsetof(struct decode_words, ratio), 1},
-        {"dct", SETTING_WORD, offsetof(struct decode_words, dct), 0},
-        {"fancy_upscaling", SETTING_BOOL, offsetof(struct decode_words, fancy_upscaling), 0},
-        {"scaled", SETTING_BOOL, offsetof(struct decode_words, scaled), 0},
-        {"scaled_to", SETTING_NODE, offsetof(struct decode_words, scaled_to), 0},
+        {"channels", SETTING_WHOLE, offsetof(struct decode_settings, channels), 0},
+        {"ratio", SETTING_WHOLE, offsetof(struct decode_settings, ratio), 1},
+        {"dct", SETTING_WORD, offsetof(struct decode_settings, dct), 0},
+        {"fancy_upscaling", SETTING_BOOL, offsetof(struct decode_settings, fancy_upscaling), 0},
+        {"scaled", SETTING_BOOL, offsetof(struct decode_settings, scaled), 0},
+        {"scaled_to", SETTING_NODE, offsetof(struct decode_settings, scaled_to), 0},
     };
-    const struct setting alone = {"channels", SETTING_WHOLE, 0, 0};
+    static const char *const names[] = {"tf", "accurate"};
+    static const struct map_choices transforms = {.what = "dct", .names = names, .count = COUNT(names)};
     struct decode_options *decode = options;
-    struct decode_words words = {.ratio = 1, .dct = "tf", .fancy_upscaling = true};
-    if (value && value->kind == YAML_SCALAR)
-        TRY(setting_value(&words.channels, &alone, job, value, error));
-    else if (value)
-        TRY(settings_read(&words, settings, COUNT(settings), job, value, error));
-    if (words.ratio != 1 && words.ratio != 2 && words.ratio != 4 && words.ratio != 8)
-        return fail(error, PLIM_BAD_JOB, "ratio: is 1, 2, 4 or 8, not %lld", (long long)words.ratio);
-    if (words.scaled_to) {
+    struct decode_settings read = {.ratio = 1, .dct = "tf", .fancy_upscaling = true};
+    int transform = 0;
+    (void)self;
+    if (value)
+        TRY(map_settings_read(&read, settings, COUNT(settings), "channels", job, value, error));
+    if (read.ratio != 1 && read.ratio != 2 && read.ratio != 4 && read.ratio != 8)
+        return fail(error, PLIM_BAD_JOB, "ratio: is 1, 2, 4 or 8, not %lld", (long long)read.ratio);
+    if (read.scaled_to) {
         int64_t size[2];
-        TRY(map_read_sizes(size, 2, 1, "scaled_to", job, words.scaled_to, error));
+        TRY(map_read_sizes(size, 2, 1, "scaled_to", job, read.scaled_to, error));
         decode->image.least_height = size[0];
         decode->image.least_width = size[1];
     }
-    decode->channels = words.channels;
-    decode->scaled = words.scaled;
-    decode->image.ratio = (int)words.ratio;
-    decode->image.plain_upsampling = !words.fancy_upscaling;
-    return read_dct(decode, words.dct, job, value, error);
+    decode->channels = read.channels;
+    decode->scaled = read.scaled;
+    decode->image.ratio = (int)read.ratio;
+    decode->image.plain_upsampling = !read.fancy_upscaling;
+    TRY(map_choice_read(&transform, &transforms, read.dct, job, value, error));
+    decode->image.accurate = transform == 1;
+    return PLIM_OK;
 }
 
 /* scaled: true is as small as the resize behind it allows. */
@@ -210,9 +185,9 @@ static plim_status decode_precede(void *options, const char *job, const char *ne
     const struct map_function map_##word = {                                                                           \
         .name = #word,                                                                                                 \
         .infer = decode_infer,                                                                                         \
-        .run = decode_run,                                                                                             \
+        .run_row = decode_row,                                                                                         \
         .options_bytes = sizeof(struct decode_options),                                                                \
-        .room_bytes = decode_room,                                                                                     \
+        .value_bytes = decode_value_bytes,                                                                             \
         .state_bytes = decode_state_bytes,                                                                             \
         .state_cost = decode_state_cost,                                                                               \
         .state_start = decode_state_start,                                                                             \

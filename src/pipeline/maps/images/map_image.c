@@ -3,19 +3,11 @@
 
 #include <string.h>
 
-#include "base/numbers/checked.h"
 #include "base/numbers/random.h"
-#include "base/text/settings.h"
-#include "pipeline/core/chunk.h"
 
-plim_status map_image_column(int *out, const struct spec *spec, const char *function, const char *name, bool any_type,
-                             plim_error *error)
+plim_status map_need_image(const struct column *column, const char *function, bool any_type, plim_error *error)
 {
     char shape[64];
-    int c = map_first_column(spec, name);
-    if (c < 0)
-        return map_no_column(spec, function, name, error);
-    const struct column *column = &spec->column[c];
     shape_text(shape, sizeof shape, &column->shape, false);
     if (column->shape.rank != 3)
         return fail(error, PLIM_BAD_JOB, "%s: column '%s' is %s, not (height, width, channels)", function, column->name,
@@ -25,57 +17,41 @@ plim_status map_image_column(int *out, const struct spec *spec, const char *func
              type_name(column->type));
         return hint(error, PLIM_BAD_JOB, "cast: float32");
     }
-    *out = c;
     return PLIM_OK;
 }
 
 /* ---- rows ---- */
 
-const void *map_image_from(struct picture *out, const struct map_call *call, int c, int64_t row)
+struct picture map_picture(const struct map_row *row)
 {
-    const struct column *column = &call->from_spec->column[c];
-    const uint8_t *at = (const uint8_t *)call->from[c] + (uint64_t)row * call->from_stride[c];
-    struct shape shape = value_shape(column, at);
-    *out = (struct picture){column->type, shape.dim[0], shape.dim[1], shape.dim[2]};
-    return column_is_variable(column) ? ((const struct cell *)at)->data : at;
+    return (struct picture){row->from->type, row->shape.dim[0], row->shape.dim[1], row->shape.dim[2]};
 }
 
-uint64_t picture_values(const struct picture *picture)
+void *map_image_result(const struct map_row *row, int64_t height, int64_t width)
 {
-    return (uint64_t)picture->height * (uint64_t)picture->width * (uint64_t)picture->channels;
+    const struct shape shape = shape_of(3, (int64_t[]){height, width, row->shape.dim[2]});
+    return map_result(row, &shape);
 }
 
-void *map_image_to(const struct map_call *call, int c, int64_t row, const struct picture *picture)
+void *map_image_own(const struct map_row *row)
 {
-    uint8_t *at = (uint8_t *)call->to[c] + (uint64_t)row * call->to_stride[c];
-    if (!column_is_variable(&call->to_spec->column[c]))
-        return at;
-    void *data = room_take(call->room, picture_values(picture) * type_bytes(picture->type));
-    if (data)
-        *(struct cell *)at = (struct cell){data, {picture->height, picture->width, picture->channels}};
-    return data;
-}
-
-void *map_image_own(struct picture *out, const struct map_call *call, int c, int64_t row)
-{
-    const void *pixels = map_image_from(out, call, c, row);
-    const uint8_t *at = pixels, *room = call->room ? call->room->bytes : NULL;
-    if (!column_is_variable(&call->to_spec->column[c]) || (room && at >= room && at < room + call->room->used))
-        return (void *)(uintptr_t)pixels; /* in place: the column itself, or what a function before us made */
-    void *copy = map_image_to(call, c, row, out);
+    const struct value_buffer *buffer = row->call->values;
+    const uint8_t *at = row->values;
+    if (!column_is_variable(row->to) || (buffer && at >= buffer->bytes && at < buffer->bytes + buffer->used))
+        return (void *)(uintptr_t)at; /* in place: the column itself, or what a function before us made */
+    void *copy = map_result(row, &row->shape);
     if (copy)
-        memcpy(copy, pixels, picture_values(out) * type_bytes(out->type));
+        memcpy(copy, at, (size_t)row->count * type_bytes(row->from->type));
     return copy;
 }
 
-float *map_image_floats(struct picture *out, const struct map_call *call, int c, int64_t row)
+float *map_image_floats(const struct map_row *row)
 {
-    const uint8_t *pixels = map_image_from(out, call, c, row);
-    if (out->type == TYPE_F32)
-        return map_image_own(out, call, c, row);
-    out->type = TYPE_F32;
-    float *to = map_image_to(call, c, row, out);
-    for (uint64_t i = 0, count = picture_values(out); to && i < count; i++)
+    const uint8_t *pixels = row->values;
+    if (row->from->type == TYPE_F32)
+        return map_image_own(row);
+    float *to = map_result(row, &row->shape);
+    for (int64_t i = 0; to && i < row->count; i++)
         to[i] = pixels[i];
     return to;
 }

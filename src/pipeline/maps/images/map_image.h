@@ -2,7 +2,7 @@
 
    An image is a column (height, width, channels) of uint8 or float32; extents of -1 differ from image to image. The
    words, and what they mean, are those of tf.image and of Keras's layers. Random ones are functions of (seed, epoch,
-   index) alone. Options begin with the column; "" is the first. */
+   index) alone. */
 #ifndef PIPELINE_MAPS_IMAGES_MAP_IMAGE_H
 #define PIPELINE_MAPS_IMAGES_MAP_IMAGE_H
 
@@ -49,7 +49,7 @@ struct warp_options {
     char column[64];
     struct factor height, width;
     bool same; /* random_zoom: the width's factor is the height's */
-    enum fill_mode fill;
+    enum warp_fill fill;
     double fill_value;
     bool nearest;
 };
@@ -72,18 +72,16 @@ struct normalize_options {
 
 /* ---- for the functions themselves ---- */
 
-/* The column, and that it holds images; any_type: for functions that only move pixels. */
-plim_status map_image_column(int *out, const struct spec *spec, const char *function, const char *name, bool any_type,
-                             plim_error *error);
-/* Row `row` of column `c` as it comes in. */
-const void *map_image_from(struct picture *out, const struct map_call *call, int c, int64_t row);
-/* Where the row's result of this size goes: into its column, or into the room. NULL: the room is full. */
-void *map_image_to(const struct map_call *call, int c, int64_t row, const struct picture *picture);
-/* The row, of the same type and size before and after, as pixels that may be changed. NULL: the room is full. */
-void *map_image_own(struct picture *out, const struct map_call *call, int c, int64_t row);
-/* The row as float32 pixels that may be changed and are the result. NULL: the room is full. */
-float *map_image_floats(struct picture *out, const struct map_call *call, int c, int64_t row);
-uint64_t picture_values(const struct picture *picture);
+/* That the column holds images; any_type: for functions that only move pixels. */
+plim_status map_need_image(const struct column *column, const char *function, bool any_type, plim_error *error);
+/* Type and size of the image that comes in. */
+struct picture map_picture(const struct map_row *row);
+/* map_result for an image of this size. */
+void *map_image_result(const struct map_row *row, int64_t height, int64_t width);
+/* The image, of the same type and size before and after, as pixels that may be changed. NULL: the buffer is full. */
+void *map_image_own(const struct map_row *row);
+/* The image as float32 pixels that may be changed and are the result. NULL: the buffer is full. */
+float *map_image_floats(const struct map_row *row);
 /* In [lower, upper). */
 float factor_draw(const struct factor *factor, uint32_t bits);
 

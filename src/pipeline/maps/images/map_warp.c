@@ -1,206 +1,140 @@
 /* map_warp.c - Keras's RandomRotation, RandomZoom and RandomTranslation. */
 #include <string.h>
 
-#include "base/numbers/checked.h"
-#include "base/numbers/random.h"
-#include "base/text/settings.h"
-#include "pipeline/core/stage.h"
+#include "base/numbers/count.h"
 #include "pipeline/maps/images/map_image.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static plim_status infer(struct spec *spec, const struct warp_options *warp, const char *name, plim_error *error)
+static plim_status warp_infer(struct column *column, const struct map_function *self, const void *options,
+                              plim_error *error)
 {
-    int c;
-    TRY(map_image_column(&c, spec, name, warp->column, false, error));
-    spec->column[c].type = TYPE_F32;
-    spec->column[c].origin = -1; /* each pixel is made of several: not in place */
+    (void)options;
+    TRY(map_need_image(column, self->name, false, error));
+    column->type = TYPE_F32;
+    column->origin = -1; /* each pixel is made of several: not in place */
     return PLIM_OK;
 }
 
-static uint64_t room(const struct spec *from, const struct spec *to, const void *options)
+static uint64_t warp_value_bytes(const struct spec *from, const struct spec *to, const void *options)
 {
-    const struct warp_options *warp = options;
-    int c = map_first_column(to, warp->column);
+    int c = map_column(to, &map_random_rotation, options);
     const struct column *before = &from->column[c];
-    uint64_t bytes = map_values_room(&to->column[c]);
+    uint64_t bytes = map_column_value_bytes(&to->column[c]);
     if (before->type == TYPE_U8) /* it is made float32 first */
-        bytes += (bytes ? MAP_VALUES : (uint64_t)shape_count(&before->shape)) * sizeof(float) + ROOM_ALIGNMENT;
+        bytes += (bytes ? MAP_VALUES : (uint64_t)shape_count(&before->shape)) * sizeof(float) + VALUE_ALIGNMENT;
     return bytes;
 }
 
-/* The pixels as float32, in the room where they are not. NULL: it is full. */
-static const float *as_floats(struct room *to, const void *pixels, struct picture *picture)
+/* The pixels as float32, in the buffer where they are not. NULL: it is full. */
+static const float *as_floats(const struct map_row *row)
 {
-    if (picture->type == TYPE_F32)
-        return pixels;
-    uint64_t count = picture_values(picture);
-    float *floats = room_take(to, count * sizeof *floats);
-    for (uint64_t i = 0; floats && i < count; i++)
-        floats[i] = ((const uint8_t *)pixels)[i];
-    picture->type = TYPE_F32;
+    if (row->from->type == TYPE_F32)
+        return row->values;
+    float *floats = value_buffer_take(row->call->values, (uint64_t)row->count * sizeof *floats);
+    for (int64_t i = 0; floats && i < row->count; i++)
+        floats[i] = ((const uint8_t *)row->values)[i];
     return floats;
 }
 
-typedef struct affine draw_affine(const struct warp_options *warp, const uint32_t random[4],
-                                  const struct picture *picture);
-
-static plim_status warp_row(const struct map_call *call, int c, int64_t row, draw_affine *draw, plim_error *error)
+static struct warp_map draw_map(const struct map_row *row, const struct picture *picture)
 {
-    const struct warp_options *options = call->options;
+    const struct warp_options *warp = row->options;
+    int64_t height = picture->height, width = picture->width;
+    int kind = row->call->function->kind;
     uint32_t random[4];
-    struct picture picture;
-    const void *pixels = map_image_from(&picture, call, c, row);
-    struct picture to = picture;
-    to.type = TYPE_F32;
-    float *out = map_image_to(call, c, row, &to);
-    uint64_t used = call->room ? call->room->used : 0;
-    const float *in = out ? as_floats(call->room, pixels, &picture) : NULL;
+    map_random(random, row);
+    float first = factor_draw(&warp->height, random[0]);
+    float second = kind == WARP_ZOOM && warp->same ? first : factor_draw(&warp->width, random[1]);
+    return kind == WARP_ROTATE ? warp_rotation(first, height, width)
+           : kind == WARP_ZOOM ? warp_zoom(first, second, height, width)
+                               : warp_translation(first, second, height, width);
+}
+
+static plim_status warp_row(const struct map_row *row, plim_error *error)
+{
+    const struct warp_options *options = row->options;
+    struct value_buffer *buffer = row->call->values;
+    struct picture picture = map_picture(row);
+    float *out = map_result(row, &row->shape);
+    uint64_t used = buffer ? buffer->used : 0;
+    const float *in = out ? as_floats(row) : NULL;
     if (!in)
-        return map_full(call, error);
-    random_block(random, call->seed, call->epoch, (uint64_t)call->index[row]);
-    const struct warp warp = {.affine = draw(options, random, &picture),
+        return map_full(row->call, error);
+    const struct warp warp = {.map = draw_map(row, &picture),
                               .fill = options->fill,
                               .fill_value = (float)options->fill_value,
                               .nearest = options->nearest};
+    picture.type = TYPE_F32;
     plim_status status = warp_image(out, in, &picture, &warp, error);
-    if (call->room)
-        call->room->used = used;
+    if (buffer)
+        buffer->used = used;
     return status;
-}
-
-static plim_status run(const struct map_call *call, draw_affine *draw, plim_error *error)
-{
-    const struct warp_options *options = call->options;
-    int c = map_first_column(call->from_spec, options->column);
-    for (int64_t i = 0; i < call->count; i++)
-        TRY(warp_row(call, c, i, draw, error));
-    return PLIM_OK;
-}
-
-static struct affine draw_rotation(const struct warp_options *warp, const uint32_t random[4],
-                                   const struct picture *picture)
-{
-    return affine_rotation(factor_draw(&warp->height, random[0]), picture->height, picture->width);
-}
-
-static struct affine draw_zoom(const struct warp_options *warp, const uint32_t random[4], const struct picture *picture)
-{
-    float tall = factor_draw(&warp->height, random[0]);
-    float wide = warp->same ? tall : factor_draw(&warp->width, random[1]);
-    return affine_zoom(tall, wide, picture->height, picture->width);
-}
-
-static struct affine draw_translation(const struct warp_options *warp, const uint32_t random[4],
-                                      const struct picture *picture)
-{
-    return affine_translation(factor_draw(&warp->height, random[0]), factor_draw(&warp->width, random[1]),
-                              picture->height, picture->width);
 }
 
 /* ---- job files ---- */
 
-struct warp_words {
-    const struct yaml *factor, *height, *width;
+struct warp_settings {
+    const struct yaml *height, *width; /* rotation: the factor is in `height` */
     const char *fill, *interpolation;
     double fill_value;
 };
 
-static plim_status read_rest(struct warp_options *warp, const struct warp_words *words, const char *job,
-                             const struct yaml *value, plim_error *error)
+/* {factor or height_factor, width_factor, fill_mode, fill_value, interpolation}, or the first factor alone. */
+static plim_status read_settings(struct warp_settings *read, struct warp_options *warp, const char *job,
+                                 const struct yaml *value, bool rotation, plim_error *error)
 {
-    static const char *const fills[] = {"reflect", "wrap", "constant", "nearest"}, *const ways[] = {"bilinear",
-                                                                                                    "nearest"};
-    char where[256];
-    yaml_place(where, job, value);
-    warp->fill_value = words->fill_value;
-    warp->nearest = strcmp(words->interpolation, "nearest") == 0;
-    if (!warp->nearest && strcmp(words->interpolation, "bilinear") != 0)
-        return stage_unknown("interpolation", words->interpolation, ways, COUNT(ways), NULL, 0, where, error);
-    if (!fill_mode_from_name(&warp->fill, words->fill))
-        return stage_unknown("fill_mode", words->fill, fills, COUNT(fills), NULL, 0, where, error);
+    static const char *const methods[] = {"bilinear", "nearest"};
+    static const struct map_choices fills = {.what = "fill_mode", .names = warp_fill_names, .count = WARP_FILLS};
+    static const struct map_choices interpolations = {.what = "interpolation", .names = methods, .count = 2};
+    const struct setting settings[] = {
+        {rotation ? "factor" : "height_factor", SETTING_NODE, offsetof(struct warp_settings, height), 0},
+        {"fill_mode", SETTING_WORD, offsetof(struct warp_settings, fill), 0},
+        {"fill_value", SETTING_NUMBER, offsetof(struct warp_settings, fill_value), 0},
+        {"interpolation", SETTING_WORD, offsetof(struct warp_settings, interpolation), 0},
+        {"width_factor", SETTING_NODE, offsetof(struct warp_settings, width), 0}, /* not of rotation: the last */
+    };
+    int fill = 0, method = 0;
+    *read = (struct warp_settings){.fill = "reflect", .interpolation = "bilinear"};
+    TRY(map_settings_read(read, settings, (int)COUNT(settings) - rotation, settings[0].word, job, value, error));
+    if (!read->height)
+        return fail(error, PLIM_BAD_JOB, "'%s:' is missing", settings[0].word);
+    TRY(map_choice_read(&method, &interpolations, read->interpolation, job, value, error));
+    TRY(map_choice_read(&fill, &fills, read->fill, job, value, error));
+    warp->fill_value = read->fill_value;
+    warp->nearest = method == 1;
+    warp->fill = (enum warp_fill)fill;
     return PLIM_OK;
 }
 
-/* {factor or height_factor, width_factor, fill_mode, fill_value, interpolation}, or the factor alone. */
-static plim_status read_words(struct warp_words *words, struct warp_options *warp, const char *job,
-                              const struct yaml *value, bool turn, plim_error *error)
-{
-    static const struct setting settings[] = {
-        {"fill_mode", SETTING_WORD, offsetof(struct warp_words, fill), 0},
-        {"fill_value", SETTING_NUMBER, offsetof(struct warp_words, fill_value), 0},
-        {"interpolation", SETTING_WORD, offsetof(struct warp_words, interpolation), 0},
-        {"factor", SETTING_NODE, offsetof(struct warp_words, factor), 0},
-        {"height_factor", SETTING_NODE, offsetof(struct warp_words, height), 0},
-        {"width_factor", SETTING_NODE, offsetof(struct warp_words, width), 0},
-    };
-    struct setting known[5];
-    *words = (struct warp_words){.fill = "reflect", .interpolation = "bilinear"};
-    if (value->kind != YAML_MAP) {
-        words->height = value;
-    } else if (turn) {
-        TRY(settings_read(words, settings, 4, job, value, error));
-        words->height = words->factor;
-    } else {
-        memcpy(known, settings, 3 * sizeof *known);
-        memcpy(known + 3, settings + 4, 2 * sizeof *known);
-        TRY(settings_read(words, known, COUNT(known), job, value, error));
-    }
-    if (!words->height)
-        return fail(error, PLIM_BAD_JOB, "'%s:' is missing", turn ? "factor" : "height_factor");
-    return read_rest(warp, words, job, value, error);
-}
-
-static plim_status rotation_read(void *options, const char *job, const struct yaml *value, plim_error *error)
+/* Without a factor of the width random_zoom keeps the ratio of the sides; one factor alone of random_translation is
+   both. */
+static plim_status warp_read(void *options, const struct map_function *self, const char *job, const struct yaml *value,
+                             plim_error *error)
 {
     struct warp_options *warp = options;
-    struct warp_words words;
-    TRY(read_words(&words, warp, job, value, true, error));
-    return map_read_factor(&warp->height, "factor", job, words.height, error);
-}
-
-static plim_status zoom_read(void *options, const char *job, const struct yaml *value, plim_error *error)
-{
-    struct warp_options *warp = options;
-    struct warp_words words;
-    TRY(read_words(&words, warp, job, value, false, error));
-    TRY(map_read_factor(&warp->height, "height_factor", job, words.height, error));
-    warp->same = !words.width || words.width->is_null;
-    return warp->same ? PLIM_OK : map_read_factor(&warp->width, "width_factor", job, words.width, error);
-}
-
-/* One factor alone is both. */
-static plim_status translation_read(void *options, const char *job, const struct yaml *value, plim_error *error)
-{
-    struct warp_options *warp = options;
-    struct warp_words words;
-    TRY(read_words(&words, warp, job, value, false, error));
-    if (value->kind == YAML_MAP && !words.width)
+    struct warp_settings read;
+    bool rotation = self->kind == WARP_ROTATE;
+    TRY(read_settings(&read, warp, job, value, rotation, error));
+    if (self->kind == WARP_TRANSLATE && value->kind == YAML_MAP && !read.width)
         return fail(error, PLIM_BAD_JOB, "'width_factor:' is missing");
-    TRY(map_read_factor(&warp->height, "height_factor", job, words.height, error));
-    warp->width = warp->height;
-    return words.width ? map_read_factor(&warp->width, "width_factor", job, words.width, error) : PLIM_OK;
+    TRY(map_read_factor(&warp->height, rotation ? "factor" : "height_factor", job, read.height, error));
+    if (self->kind == WARP_TRANSLATE)
+        warp->width = warp->height;
+    warp->same = self->kind == WARP_ZOOM && (!read.width || read.width->is_null);
+    return read.width && !warp->same ? map_read_factor(&warp->width, "width_factor", job, read.width, error) : PLIM_OK;
 }
 
-#define WARP(word, draw, reader)                                                                                       \
-    static plim_status word##_infer(struct spec *spec, const void *options, plim_error *error)                         \
-    {                                                                                                                  \
-        return infer(spec, options, #word, error);                                                                     \
-    }                                                                                                                  \
-    static plim_status word##_run(const struct map_call *call, plim_error *error)                                      \
-    {                                                                                                                  \
-        return run(call, draw, error);                                                                                 \
-    }                                                                                                                  \
+#define WARP(word, which)                                                                                              \
     const struct map_function map_##word = {                                                                           \
         .name = #word,                                                                                                 \
-        .infer = word##_infer,                                                                                         \
-        .run = word##_run,                                                                                             \
+        .kind = which,                                                                                                 \
+        .infer_column = warp_infer,                                                                                    \
+        .run_row = warp_row,                                                                                           \
         .options_bytes = sizeof(struct warp_options),                                                                  \
-        .room_bytes = room,                                                                                            \
+        .value_bytes = warp_value_bytes,                                                                               \
         .heavy = true,                                                                                                 \
-        .read = reader,                                                                                                \
+        .read = warp_read,                                                                                             \
     };
 
-WARP(random_rotation, draw_rotation, rotation_read)
-WARP(random_zoom, draw_zoom, zoom_read)
-WARP(random_translation, draw_translation, translation_read)
+WARP(random_rotation, WARP_ROTATE)
+WARP(random_zoom, WARP_ZOOM)
+WARP(random_translation, WARP_TRANSLATE)

@@ -8,9 +8,9 @@
 #include "pipeline/maps/map_functions.h"
 
 /* The column that a function of `map:` changes, or NULL. */
-static const char *column_of(const struct dataset *node, const char *name)
+static const char *column_of(const struct dataset *node)
 {
-    int c = map_first_column(node->input->spec, name);
+    int c = map_column(node->input->spec, node->function, node->options);
     return c >= 0 ? node->input->spec->column[c].name : NULL;
 }
 
@@ -19,7 +19,7 @@ static struct value_map map_of(const struct dataset *dataset, const char *column
     struct value_map map = {1, 0};
     for (; dataset && dataset->input; dataset = dataset->input) {
         const struct rescale_options *rescale = dataset->function == &map_rescale ? dataset->options : NULL;
-        const char *changed = rescale ? column_of(dataset, rescale->column) : NULL;
+        const char *changed = rescale ? column_of(dataset) : NULL;
         if (changed && strcmp(changed, column) == 0)
             map = value_map_after(map, (struct value_map){rescale->scale, rescale->offset});
     }
@@ -37,7 +37,7 @@ const char *dataset_outgrown_range(struct value_map *map, double range[2], const
 {
     for (; dataset && dataset->input; dataset = dataset->input) {
         const struct color_options *color = dataset->function == &map_random_brightness ? dataset->options : NULL;
-        const char *column = color ? column_of(dataset, color->column) : NULL;
+        const char *column = color ? column_of(dataset) : NULL;
         if (!column)
             continue;
         bool usual = color->low == 0 && color->high == 0;

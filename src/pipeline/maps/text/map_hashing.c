@@ -2,14 +2,10 @@
 
    hashing: 1000
    hashing: {num_bins: 1000, salt: 7, mask_value: "", output_mode: multi_hot} */
-#include "base/text/settings.h"
-#include "pipeline/core/chunk.h"
-#include "pipeline/maps/text/map_words.h"
-
-#include <stdio.h>
 #include <string.h>
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#include "base/numbers/count.h"
+#include "pipeline/maps/text/map_text.h"
 
 static plim_status hashing_make(void *context, struct budget *budget, const struct spec *from, plim_error *error)
 {
@@ -24,53 +20,31 @@ static plim_status hashing_make(void *context, struct budget *budget, const stru
                              hashing->output, error);
 }
 
-static plim_status hashing_infer(struct spec *spec, const void *context, plim_error *error)
+static plim_status hashing_infer(struct column *column, const struct map_function *self, const void *context,
+                                 plim_error *error)
 {
     const struct hashing_options *options = context;
-    int c = map_first_column(spec, options->column);
-    if (c < 0)
-        return map_no_column(spec, "hashing", options->column, error);
-    struct column *column = &spec->column[c];
-    TRY(map_category_infer(column, "hashing", options->hashing.output, options->hashing.bins, error));
-    column->type = options->type;
-    if (options->hashing.output != CATEGORY_INT) /* rows of zeros first: never over what is read */
-        column->origin = -1;
-    return PLIM_OK;
+    return map_category_infer(column, self->name, options->type, options->hashing.output, options->hashing.bins, error);
 }
 
-static plim_status hashing_run(const struct map_call *call, plim_error *error)
+static plim_status hash_values(const struct map_row *row, plim_error *error)
 {
-    const struct hashing_options *options = call->options;
-    int c = map_first_column(call->from_spec, options->column);
-    const struct column *from = &call->from_spec->column[c];
+    const struct hashing_options *options = row->options;
     struct hashing hashing = options->hashing;
+    void *to = map_result(row, &row->shape);
+    if (!to)
+        return map_full(row->call, error);
     hashing.mask = (struct string){(const uint8_t *)options->mask, strlen(options->mask)};
-    for (int64_t i = 0; i < call->count; i++) {
-        int64_t count;
-        const void *values = map_values(&count, call, c, i);
-        struct shape shape = value_shape(from, (const uint8_t *)call->from[c] + (uint64_t)i * call->from_stride[c]);
-        void *to = map_category_to(call, c, i, &shape);
-        if (!to)
-            return map_full(call, error);
-        hashing_row(to, options->type, &hashing, values, from->type, &shape);
-    }
+    hashing_row(to, options->type, &hashing, row->values, row->from->type, &row->shape);
     return PLIM_OK;
 }
 
 /* ---- job files ---- */
 
-struct hashing_words {
+struct hashing_settings {
     int64_t bins;
     const struct yaml *mask, *salt;
     const char *output, *dtype;
-};
-
-static const struct setting hashing_settings[] = {
-    {"num_bins", SETTING_WHOLE, offsetof(struct hashing_words, bins), 1},
-    {"mask_value", SETTING_NODE, offsetof(struct hashing_words, mask), 0},
-    {"salt", SETTING_NODE, offsetof(struct hashing_words, salt), 0},
-    {"output_mode", SETTING_WORD, offsetof(struct hashing_words, output), 0},
-    {"dtype", SETTING_WORD, offsetof(struct hashing_words, dtype), 0},
 };
 
 /* A text for columns of strings, a number for others. */
@@ -82,38 +56,43 @@ static plim_status read_mask(struct hashing_options *options, const char *job, c
     if (value->is_null)
         return PLIM_OK;
     TRY(setting_value(&text, &word, job, value, error));
-    if (strlen(text) >= sizeof options->mask)
-        return fail(error, PLIM_BAD_JOB, "mask_value: at most %d bytes", (int)sizeof options->mask - 1);
-    snprintf(options->mask, sizeof options->mask, "%s", text);
+    TRY(map_text_read(options->mask, sizeof options->mask, word.word, text, error));
     options->hashing.masked = true;
     setting_number(&options->hashing.mask_number, text);
     return PLIM_OK;
 }
 
-static plim_status hashing_read(void *context, const char *job, const struct yaml *value, plim_error *error)
+static plim_status hashing_read(void *context, const struct map_function *self, const char *job,
+                                const struct yaml *value, plim_error *error)
 {
+    static const struct setting settings[] = {
+        {"num_bins", SETTING_WHOLE, offsetof(struct hashing_settings, bins), 1},
+        {"mask_value", SETTING_NODE, offsetof(struct hashing_settings, mask), 0},
+        {"salt", SETTING_NODE, offsetof(struct hashing_settings, salt), 0},
+        {"output_mode", SETTING_WORD, offsetof(struct hashing_settings, output), 0},
+        {"dtype", SETTING_WORD, offsetof(struct hashing_settings, dtype), 0},
+    };
     struct hashing_options *options = context;
-    struct hashing_words words = {0};
-    if (value->kind == YAML_SCALAR)
-        return setting_value(&options->hashing.bins, &hashing_settings[0], job, value, error);
-    TRY(settings_read(&words, hashing_settings, COUNT(hashing_settings), job, value, error));
-    if (!words.bins)
+    struct hashing_settings read = {0};
+    (void)self;
+    TRY(map_settings_read(&read, settings, COUNT(settings), "num_bins", job, value, error));
+    if (!read.bins)
         return hint(error, fail(error, PLIM_BAD_JOB, "'num_bins' is missing"), "num_bins: 1000");
-    options->hashing.bins = words.bins;
-    options->dtype = words.dtype;
-    if (words.mask)
-        TRY(read_mask(options, job, words.mask, error));
-    if (words.salt)
-        TRY(map_salt_read(&options->hashing.salt, job, words.salt, error));
-    return words.output ? category_output_from_name(&options->hashing.output, words.output, error) : PLIM_OK;
+    options->hashing.bins = read.bins;
+    options->dtype = read.dtype;
+    if (read.mask)
+        TRY(read_mask(options, job, read.mask, error));
+    if (read.salt)
+        TRY(map_salt_read(&options->hashing.salt, job, read.salt, error));
+    return read.output ? category_output_from_name(&options->hashing.output, read.output, error) : PLIM_OK;
 }
 
 const struct map_function map_hashing = {
     .name = "hashing",
     .options_make = hashing_make,
-    .infer = hashing_infer,
-    .run = hashing_run,
+    .infer_column = hashing_infer,
+    .run_row = hash_values,
     .options_bytes = sizeof(struct hashing_options),
-    .room_bytes = map_category_room,
+    .value_bytes = map_value_bytes,
     .read = hashing_read,
 };

@@ -1,16 +1,15 @@
 /* batch.c - elements into batches. The iterator reads rows straight into a batch slot: this is the fact only. */
 #include "base/numbers/checked.h"
-#include "base/text/settings.h"
 #include "pipeline/core/stage.h"
 
-/* A room that is small holds one small element, of windows or short lists; a batch has many of them. Large ones are
+/* A buffer that is small holds one small element, of windows or short lists; a batch has many of them. Large ones are
    chosen with many elements in mind. */
 #define SMALL_ROOM ((uint64_t)256 * 1024)
 
-static uint64_t batch_room(const struct dataset *dataset)
+static uint64_t batch_value_bytes(const struct dataset *dataset)
 {
-    uint64_t room = dataset->room_bytes, all;
-    if (dataset->room_stated || room >= SMALL_ROOM)
+    uint64_t room = dataset->value_bytes, all;
+    if (dataset->value_bytes_stated || room >= SMALL_ROOM)
         return room;
     return mul_u64(&all, room, (uint64_t)dataset->number) && all < SMALL_ROOM ? all : SMALL_ROOM;
 }
@@ -29,7 +28,7 @@ static plim_status batch_build(struct dataset *dataset, plim_error *error)
                     (long long)dataset->number, (unsigned long long)dataset->spec->element_bytes);
     dataset->batch_size = dataset->number;
     if (spec_has_values(dataset->spec))
-        dataset->room_bytes = batch_room(dataset);
+        dataset->value_bytes = batch_value_bytes(dataset);
     return PLIM_OK;
 }
 
@@ -43,30 +42,19 @@ struct dataset *dataset_batch(struct dataset *dataset, int64_t size, bool drop_r
     return dataset_built(node);
 }
 
-struct batch_words {
-    int64_t size;
-    bool drop_remainder;
-};
-
-static plim_status batch_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                              plim_error *error)
+static plim_status batch_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
+    struct words {
+        int64_t size;
+        bool drop_remainder;
+    } words = {0};
     static const struct setting settings[] = {
-        {"size", SETTING_WHOLE, offsetof(struct batch_words, size), 1},
-        {"drop_remainder", SETTING_BOOL, offsetof(struct batch_words, drop_remainder), 0},
+        {"size", SETTING_WHOLE, offsetof(struct words, size), 1},
+        {"drop_remainder", SETTING_BOOL, offsetof(struct words, drop_remainder), 0},
     };
-    const struct setting alone = {"batch", SETTING_WHOLE, 0, 1};
-    struct batch_words words = {0};
-    (void)seed;
-    if (value->kind == YAML_SCALAR)
-        TRY(setting_value(&words.size, &alone, job, value, error));
-    else
-        TRY(settings_read(&words, settings, 2, job, value, error));
-    if (!words.size) {
-        char where[256];
-        yaml_place(where, job, value);
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "batch: 'size' is missing"), "batch: {size: 32}");
-    }
+    TRY(stage_settings(&words, settings, 2, "batch", entry, error));
+    if (!words.size)
+        return stage_bad(entry, "'size' is missing", "{size: 32}", error);
     *dataset = dataset_batch(*dataset, words.size, words.drop_remainder);
     return PLIM_OK;
 }

@@ -1,8 +1,6 @@
 /* bucket.c - elements of like length together, padded: bucket_by_sequence_length. */
 #include <string.h>
 
-#include "base/numbers/checked.h"
-#include "base/text/settings.h"
 #include "pipeline/stages/batches/group.h"
 
 /* The length of an element: the first extent of its column, the bytes of a string, or the number itself. */
@@ -63,7 +61,7 @@ static plim_status fill_options(struct group_options *options, const struct spec
                         (long long)said->batch_sizes[i]);
         options->rows += said->batch_sizes[i];
     }
-    return padding_resolve(options->padding, spec, said->padding, said->padding_count, error);
+    return padding_resolve(options->stacking.padding, spec, said->padding, said->padding_count, error);
 }
 
 struct dataset *dataset_bucket_by_sequence_length(struct dataset *dataset, const struct bucket_options *said)
@@ -73,77 +71,64 @@ struct dataset *dataset_bucket_by_sequence_length(struct dataset *dataset, const
     struct dataset *node = group_node(&dataset, &stage_bucket_by_sequence_length, &options);
     if (!node)
         return dataset;
-    options->room = said->room_bytes ? said->room_bytes : node->room_stated;
-    node->drop_remainder = said->drop_remainder;
-    if (fill_options(options, node->spec, said, &error) == PLIM_OK)
-        return dataset_built(node);
-    struct dataset *failed = dataset_failed(node->budget, &error);
-    dataset_unref(node);
-    return failed;
+    options->stacking.value_bytes = said->value_bytes;
+    options->stacking.drop_remainder = said->drop_remainder;
+    return dataset_finish(node, fill_options(options, node->spec, said, &error), &error);
 }
 
 /* ---- job files ---- */
 
 struct bucket_words {
-    const struct yaml *boundaries, *batch_sizes, *shapes, *values;
-    const char *column, *room;
-    bool drop_remainder, pad_to_bucket_boundary;
+    struct bucket_options options;
+    const struct yaml *boundaries, *batch_sizes;
+    struct padding_words padding;
 };
 
-static plim_status read_list(int64_t *out, int *count, int most, const char *word, const char *job,
-                             const struct yaml *at, const struct yaml *list, plim_error *error)
+static plim_status read_list(int64_t *out, int *count, int most, const char *word, const struct stage_entry *entry,
+                             const struct yaml *list, plim_error *error)
 {
     const struct setting each = {word, SETTING_WHOLE, 0, 1};
     char where[256];
     *count = 0;
     if (!list || list->kind != YAML_LIST || !list->count || list->count > most) {
-        yaml_place(where, job, list ? list : at);
+        yaml_place(where, entry->job, list ? list : entry->value);
         fail_at(error, PLIM_BAD_JOB, where, "bucket_by_sequence_length: '%s' must be a list of 1 to %d numbers", word,
                 most);
         return hint(error, PLIM_BAD_JOB,
                     "bucket_by_sequence_length: {boundaries: [10, 20], batch_sizes: [64, 32, 16]}");
     }
     for (const struct yaml *item = list->first; item; item = item->next)
-        TRY(setting_value(&out[(*count)++], &each, job, item, error));
+        TRY(setting_value(&out[(*count)++], &each, entry->job, item, error));
     return PLIM_OK;
 }
 
-static plim_status bucket_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                               plim_error *error)
+static plim_status bucket_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     static const struct setting settings[] = {
         {"boundaries", SETTING_NODE, offsetof(struct bucket_words, boundaries), 0},
         {"batch_sizes", SETTING_NODE, offsetof(struct bucket_words, batch_sizes), 0},
-        {"padded_shapes", SETTING_NODE, offsetof(struct bucket_words, shapes), 0},
-        {"padding_values", SETTING_NODE, offsetof(struct bucket_words, values), 0},
-        {"length", SETTING_WORD, offsetof(struct bucket_words, column), 0},
-        {"room", SETTING_WORD, offsetof(struct bucket_words, room), 0},
-        {"drop_remainder", SETTING_BOOL, offsetof(struct bucket_words, drop_remainder), 0},
-        {"pad_to_bucket_boundary", SETTING_BOOL, offsetof(struct bucket_words, pad_to_bucket_boundary), 0},
+        {"length", SETTING_WORD, offsetof(struct bucket_words, options.column), 0},
+        {"drop_remainder", SETTING_BOOL, offsetof(struct bucket_words, options.drop_remainder), 0},
+        {"pad_to_bucket_boundary", SETTING_BOOL, offsetof(struct bucket_words, options.pad_to_bucket_boundary), 0},
+        PADDING_SETTINGS(struct bucket_words, padding),
     };
-    struct bucket_words words = {0};
     struct padding padding[MOST_COLUMNS + 1];
     int64_t boundary[MOST_BUCKETS], batch[MOST_BUCKETS];
-    struct bucket_options options = {.boundaries = boundary, .batch_sizes = batch, .padding = padding};
+    struct bucket_words words = {.options = {.boundaries = boundary, .batch_sizes = batch, .padding = padding}};
+    struct bucket_options *options = &words.options;
     int sizes;
     char where[256];
-    (void)seed;
-    TRY(settings_read(&words, settings, 8, job, value, error));
-    TRY(read_list(boundary, &options.boundary_count, MOST_BUCKETS - 1, "boundaries", job, value, words.boundaries,
-                  error));
-    TRY(read_list(batch, &sizes, MOST_BUCKETS, "batch_sizes", job, value, words.batch_sizes, error));
-    if (sizes != options.boundary_count + 1) {
-        yaml_place(where, job, words.batch_sizes);
+    TRY(settings_read(&words, settings, COUNT(settings), entry->job, entry->value, error));
+    TRY(read_list(boundary, &options->boundary_count, MOST_BUCKETS - 1, "boundaries", entry, words.boundaries, error));
+    TRY(read_list(batch, &sizes, MOST_BUCKETS, "batch_sizes", entry, words.batch_sizes, error));
+    if (sizes != options->boundary_count + 1) {
+        yaml_place(where, entry->job, words.batch_sizes);
         return fail_at(error, PLIM_BAD_JOB, where,
-                       "bucket_by_sequence_length: %d boundaries need %d batch_sizes, not %d", options.boundary_count,
-                       options.boundary_count + 1, sizes);
+                       "bucket_by_sequence_length: %d boundaries need %d batch_sizes, not %d", options->boundary_count,
+                       options->boundary_count + 1, sizes);
     }
-    TRY(stage_room(&options.room_bytes, words.room, job, value, error));
-    TRY(padding_read(padding, &options.padding_count, words.shapes, words.values, job, error));
-    options.column = words.column;
-    options.drop_remainder = words.drop_remainder;
-    options.pad_to_bucket_boundary = words.pad_to_bucket_boundary;
-    *dataset = dataset_bucket_by_sequence_length(*dataset, &options);
+    TRY(padding_read(padding, &options->padding_count, &options->value_bytes, &words.padding, entry, error));
+    *dataset = dataset_bucket_by_sequence_length(*dataset, options);
     return PLIM_OK;
 }
 
@@ -152,5 +137,6 @@ const struct stage stage_bucket_by_sequence_length = {
     .build = group_build,
     .stream = &group_stream,
     .sequential = true,
+    .changes_spec = true,
     .read = bucket_read,
 };

@@ -34,12 +34,6 @@ struct group_stream {
 
 /* ---- laying out ---- */
 
-static uint64_t kept_room(const struct dataset *dataset)
-{
-    const struct group_options *options = dataset->options;
-    return spec_has_values(dataset->input->spec) ? options->room : 0;
-}
-
 static uint64_t lists_bytes(const struct group_options *options)
 {
     uint64_t groups = (uint64_t)options->rows * sizeof(struct group);
@@ -50,8 +44,8 @@ static uint64_t group_bytes(const struct dataset *dataset)
 {
     const struct group_options *options = dataset->options;
     const struct dataset *input = dataset->input;
-    uint64_t rows = chunk_bytes(input->spec, GROUP_ROWS, input->room_bytes);
-    uint64_t store = store_bytes(input->spec, options->rows, kept_room(dataset));
+    uint64_t rows = chunk_bytes(input->spec, GROUP_ROWS, input->value_bytes);
+    uint64_t store = store_bytes(input->spec, options->rows, stacking_value_bytes(dataset));
     return add_most(round_up(sizeof(struct group_stream), 64) + lists_bytes(options), add_most(rows, store));
 }
 
@@ -65,9 +59,9 @@ static plim_status group_start(struct stream *stream, plim_error *error)
     self->group = (struct group *)at;
     self->given = (int64_t *)(self->group + self->options->rows);
     at += lists_bytes(self->options);
-    chunk_lay(&self->rows, at, input->spec, GROUP_ROWS, input->room_bytes);
-    at += chunk_bytes(input->spec, GROUP_ROWS, input->room_bytes);
-    store_lay(&self->store, at, input->spec, self->options->rows, kept_room(stream->dataset));
+    chunk_lay(&self->rows, at, input->spec, GROUP_ROWS, input->value_bytes);
+    at += chunk_bytes(input->spec, GROUP_ROWS, input->value_bytes);
+    store_lay(&self->store, at, input->spec, self->options->rows, stacking_value_bytes(stream->dataset));
     return PLIM_OK;
 }
 
@@ -126,7 +120,7 @@ static plim_status store_full(const struct group_stream *self, plim_error *error
 {
     const struct dataset *dataset = self->stream.dataset;
     if (self->store.wanted)
-        return stream_too_large(dataset, self->store.wanted, self->store.elements.room.capacity, error);
+        return stream_too_large(dataset, self->store.wanted, self->store.elements.values.capacity, error);
     fail(error, PLIM_OVER_BUDGET, "%s: %lld elements of %lld groups are kept and none of these is full",
          dataset->stage->name, (long long)self->options->rows, (long long)self->group_count);
     return hint(error, PLIM_OVER_BUDGET, "give it more room (`room:`), use smaller windows or fewer keys");
@@ -178,7 +172,8 @@ static plim_status give_batch(struct group_stream *self, struct chunk *to, plim_
         return PLIM_OK;
     if (options->pad_to_boundary)
         extent = options->boundary[giving->key] - 1;
-    return padding_stack(to, &self->store.elements, self->given, count, options->padding, extent, dataset, error);
+    return padding_stack(to, &self->store.elements, self->given, count, options->stacking.padding, extent, dataset,
+                         error);
 }
 
 /* Until a group is full, or the input is at its end and the next of those left is taken. */
@@ -221,13 +216,10 @@ const struct stream_type group_stream = {
 
 struct dataset *group_node(struct dataset **dataset, const struct stage *stage, struct group_options **options)
 {
-    size_t spec_bytes = round_up(sizeof(struct spec), 64);
-    void *room;
-    struct dataset *node = dataset_stage(dataset, stage, spec_bytes + sizeof **options, &room);
-    if (!node)
-        return NULL;
-    node->spec = memcpy(room, node->spec, sizeof(struct spec));
-    node->options = *options = (struct group_options *)((char *)room + spec_bytes);
+    void *block;
+    struct dataset *node = dataset_stage(dataset, stage, sizeof **options, &block);
+    if (node)
+        node->options = *options = block;
     return node;
 }
 
@@ -244,30 +236,22 @@ static plim_status check_numbers(const struct dataset *dataset, const struct gro
 }
 
 /* Batches of the same number of samples each, always. */
-static bool all_whole(const struct dataset *dataset, const struct group_options *options)
+static bool all_whole(const struct group_options *options)
 {
     for (int i = 1; i < options->bucket_count; i++)
         if (options->batch[i] != options->batch[0])
             return false;
-    return dataset->drop_remainder;
+    return options->stacking.drop_remainder;
 }
 
 plim_status group_build(struct dataset *dataset, plim_error *error)
 {
     struct group_options *options = (struct group_options *)(uintptr_t)dataset->options;
-    struct spec *spec = (struct spec *)(uintptr_t)dataset->spec; /* our own copy */
-    const struct dataset *input = dataset->input;
     TRY(check_numbers(dataset, options, error));
-    for (int c = 0; c < spec->column_count; c++)
-        spec->column[c].origin = c;
     int count = options->bucket_count ? options->bucket_count : 1;
     for (int i = 0; i < count; i++)
         options->largest = options->batch[i] > options->largest ? options->batch[i] : options->largest;
-    options->room = padding_room(input->spec, input->room_bytes, options->rows, options->room);
-    TRY(padding_spec(spec, options->padding, all_whole(dataset, options) ? options->largest : -1, error));
-    dataset->stacked = options->largest;
-    dataset->room_bytes = spec_has_values(spec) ? options->room : 0;
     if (dataset->cardinality > 0)
         dataset->cardinality = CARDINALITY_UNKNOWN;
-    return PLIM_OK;
+    return stacking_build(dataset, options->rows, options->largest, all_whole(options), error);
 }

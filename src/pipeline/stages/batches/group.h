@@ -9,6 +9,7 @@
 #define MOST_BUCKETS 256
 
 struct group_options {
+    struct stacking stacking;
     /* Which group row `row` belongs to. */
     plim_status (*key)(int64_t *key, const struct chunk *chunk, int64_t row, const struct group_options *options,
                        plim_error *error);
@@ -22,11 +23,9 @@ struct group_options {
     int64_t batch[MOST_BUCKETS];    /* in batches of so many */
     int64_t largest;                /* batch */
     int64_t rows;                   /* elements that are kept at most */
-    uint64_t room;                  /* of their values */
-    struct column_padding padding[MOST_COLUMNS];
 };
 
-/* A node of `stage` over *dataset with zeroed options and a spec of its own; NULL: *dataset is a failed one. */
+/* A node of `stage` over *dataset with zeroed options; NULL: *dataset is a failed one. */
 struct dataset *group_node(struct dataset **dataset, const struct stage *stage, struct group_options **options);
 /* stage->build for both. */
 plim_status group_build(struct dataset *dataset, plim_error *error);

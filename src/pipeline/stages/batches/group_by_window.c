@@ -1,6 +1,5 @@
 /* group_by_window.c - elements of one key together: by a column or a callback. */
 #include "base/numbers/checked.h"
-#include "base/text/settings.h"
 #include "pipeline/stages/batches/group.h"
 
 #define GROUPS_EXPECTED 64
@@ -42,12 +41,12 @@ static plim_status choose_key(struct group_options *options, const struct spec *
 /* As many elements as a number of full groups has, within the bytes that are stated. */
 static int64_t rows_kept(const struct spec *spec, const struct group_by_window_options *said)
 {
-    uint64_t bytes = said->room_bytes ? said->room_bytes : ROWS_BYTES;
+    uint64_t bytes = said->value_bytes ? said->value_bytes : ROWS_BYTES;
     uint64_t each = spec->element_bytes + 2 * sizeof(int64_t) + sizeof(int64_t) * 4;
     int64_t fit = (int64_t)(bytes / each), window = said->window_size > 0 ? said->window_size : 1, most;
     if (!mul_i64(&most, window, GROUPS_EXPECTED))
         most = INT64_MAX;
-    int64_t rows = said->room_bytes || fit < most ? fit : most;
+    int64_t rows = said->value_bytes || fit < most ? fit : most;
     rows = rows > window ? rows : window;
     return rows < INT32_MAX ? rows : INT32_MAX;
 }
@@ -62,57 +61,38 @@ struct dataset *dataset_group_by_window(struct dataset *dataset, const struct gr
     options->window[0] = said->window_size;
     options->batch[0] = said->batch_size ? said->batch_size : said->window_size;
     options->rows = rows_kept(node->spec, said);
-    options->room = said->room_bytes ? said->room_bytes : node->room_stated;
-    node->drop_remainder = said->drop_remainder;
+    options->stacking.value_bytes = said->value_bytes;
+    options->stacking.drop_remainder = said->drop_remainder;
     plim_status status = choose_key(options, node->spec, said, &error);
     if (status == PLIM_OK)
-        status = padding_resolve(options->padding, node->spec, said->padding, said->padding_count, &error);
-    if (status == PLIM_OK)
-        return dataset_built(node);
-    struct dataset *failed = dataset_failed(node->budget, &error);
-    dataset_unref(node);
-    return failed;
+        status = padding_resolve(options->stacking.padding, node->spec, said->padding, said->padding_count, &error);
+    return dataset_finish(node, status, &error);
 }
 
 /* ---- job files ---- */
 
 struct group_words {
-    const char *key, *room;
-    int64_t window_size, batch;
-    bool drop_remainder;
-    const struct yaml *shapes, *values;
+    struct group_by_window_options options;
+    struct padding_words padding;
 };
 
-static plim_status group_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                              plim_error *error)
+static plim_status group_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     static const struct setting settings[] = {
-        {"key", SETTING_WORD, offsetof(struct group_words, key), 0},
-        {"window_size", SETTING_WHOLE, offsetof(struct group_words, window_size), 1},
-        {"batch", SETTING_WHOLE, offsetof(struct group_words, batch), 1},
-        {"drop_remainder", SETTING_BOOL, offsetof(struct group_words, drop_remainder), 0},
-        {"padded_shapes", SETTING_NODE, offsetof(struct group_words, shapes), 0},
-        {"padding_values", SETTING_NODE, offsetof(struct group_words, values), 0},
-        {"room", SETTING_WORD, offsetof(struct group_words, room), 0},
+        {"key", SETTING_WORD, offsetof(struct group_words, options.column), 0},
+        {"window_size", SETTING_WHOLE, offsetof(struct group_words, options.window_size), 1},
+        {"batch", SETTING_WHOLE, offsetof(struct group_words, options.batch_size), 1},
+        {"drop_remainder", SETTING_BOOL, offsetof(struct group_words, options.drop_remainder), 0},
+        PADDING_SETTINGS(struct group_words, padding),
     };
-    struct group_words words = {0};
     struct padding padding[MOST_COLUMNS + 1];
-    struct group_by_window_options options = {.padding = padding};
-    char where[256];
-    (void)seed;
-    TRY(settings_read(&words, settings, 7, job, value, error));
-    if (!words.key || !words.window_size) {
-        yaml_place(where, job, value);
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "group_by_window: needs 'key' and 'window_size'"),
-                    "group_by_window: {key: y, window_size: 32}");
-    }
-    TRY(stage_room(&options.room_bytes, words.room, job, value, error));
-    TRY(padding_read(padding, &options.padding_count, words.shapes, words.values, job, error));
-    options.column = words.key;
-    options.window_size = words.window_size;
-    options.batch_size = words.batch;
-    options.drop_remainder = words.drop_remainder;
-    *dataset = dataset_group_by_window(*dataset, &options);
+    struct group_words words = {.options = {.padding = padding}};
+    struct group_by_window_options *options = &words.options;
+    TRY(settings_read(&words, settings, COUNT(settings), entry->job, entry->value, error));
+    if (!options->column || !options->window_size)
+        return stage_bad(entry, "needs 'key' and 'window_size'", "{key: y, window_size: 32}", error);
+    TRY(padding_read(padding, &options->padding_count, &options->value_bytes, &words.padding, entry, error));
+    *dataset = dataset_group_by_window(*dataset, options);
     return PLIM_OK;
 }
 
@@ -121,5 +101,6 @@ const struct stage stage_group_by_window = {
     .build = group_build,
     .stream = &group_stream,
     .sequential = true,
+    .changes_spec = true,
     .read = group_read,
 };

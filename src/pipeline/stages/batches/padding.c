@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "base/text/settings.h"
 #include "base/text/text.h"
 
 #define ROOM_MOST ((uint64_t)4 * 1024 * 1024)
@@ -81,7 +80,8 @@ plim_status padding_resolve(struct column_padding *out, const struct spec *spec,
     return PLIM_OK;
 }
 
-plim_status padding_spec(struct spec *spec, const struct column_padding *padding, int64_t rows, plim_error *error)
+/* The spec of a stack of padded samples: `rows`, or any number of them (-1). */
+static plim_status padded_spec(struct spec *spec, const struct column_padding *padding, int64_t rows, plim_error *error)
 {
     const struct spec before = *spec;
     for (int c = 0; c < spec->column_count; c++)
@@ -90,16 +90,40 @@ plim_status padding_spec(struct spec *spec, const struct column_padding *padding
     return spec_measure(spec, &before, error);
 }
 
-uint64_t padding_room(const struct spec *spec, uint64_t sample_room, int64_t samples, uint64_t stated)
+/* For so many samples of the input: enough when all are as large as the largest may be, but no more than a few MiB,
+   unless one sample may be larger. stated: instead (0: not). */
+static uint64_t padded_value_bytes(const struct dataset *input, int64_t samples, uint64_t stated)
 {
-    uint64_t each = add_most(sample_room, add_most(spec->element_bytes, ROOM_ALIGNMENT * (uint64_t)spec->column_count));
-    uint64_t all;
+    const struct spec *spec = input->spec;
+    uint64_t gaps = VALUE_ALIGNMENT * (uint64_t)spec->column_count;
+    uint64_t each = add_most(input->value_bytes, add_most(spec->element_bytes, gaps)), all;
     if (stated)
-        return round_up(stated, ROOM_ALIGNMENT);
+        return round_up(stated, VALUE_ALIGNMENT);
     if (!mul_u64(&all, each, (uint64_t)samples))
         all = UINT64_MAX;
     uint64_t most = each > ROOM_MOST ? each : ROOM_MOST;
-    return round_up(all < most ? all : most, ROOM_ALIGNMENT);
+    return round_up(all < most ? all : most, VALUE_ALIGNMENT);
+}
+
+plim_status stacking_build(struct dataset *dataset, int64_t kept, int64_t largest, bool whole, plim_error *error)
+{
+    struct stacking *stacking = (struct stacking *)(uintptr_t)dataset->options;
+    struct spec *spec = dataset_own_spec(dataset);
+    uint64_t stated = stacking->value_bytes ? stacking->value_bytes : dataset->value_bytes_stated;
+    stacking->value_bytes = padded_value_bytes(dataset->input, kept, stated);
+    for (int c = 0; c < spec->column_count; c++)
+        spec->column[c].origin = c;
+    TRY(padded_spec(spec, stacking->padding, whole ? largest : -1, error));
+    dataset->stacked = largest;
+    dataset->drop_remainder = stacking->drop_remainder;
+    dataset->value_bytes = spec_has_values(spec) ? stacking->value_bytes : 0;
+    return PLIM_OK;
+}
+
+uint64_t stacking_value_bytes(const struct dataset *dataset)
+{
+    const struct stacking *stacking = dataset->options;
+    return spec_has_values(dataset->input->spec) ? stacking->value_bytes : 0;
 }
 
 /* ---- padding ---- */
@@ -193,7 +217,7 @@ static void stack_column(uint8_t *to, const struct chunk *from, int c, const int
     }
 }
 
-/* Where the samples of a column go: into the row itself, or into the room. */
+/* Where the samples of a column go: into the row itself, or into the value buffer. */
 static plim_status place_column(uint8_t **out, struct chunk *to, int c, int64_t count, const struct shape *extents,
                                 const struct dataset *dataset, plim_error *error)
 {
@@ -209,9 +233,9 @@ static plim_status place_column(uint8_t **out, struct chunk *to, int c, int64_t 
     if (!shape_bytes(&bytes, extents, column->type) || !mul_u64(&all, bytes, (uint64_t)count))
         return fail(error, PLIM_BAD_DATA, "column '%s': a padded batch is larger than an address can say",
                     column->name);
-    *out = room_take(&to->room, all);
+    *out = value_buffer_take(&to->values, all);
     if (!*out)
-        return stream_too_large(dataset, to->room.wanted, to->room.capacity, error);
+        return stream_too_large(dataset, to->values.wanted, to->values.capacity, error);
     cell->data = *out;
     cell->dim[0] = count;
     memcpy(cell->dim + 1, extents->dim, (size_t)extents->rank * sizeof cell->dim[0]);
@@ -283,29 +307,28 @@ static plim_status read_value(struct padding *entry, const char *job, const stru
     return PLIM_OK;
 }
 
-plim_status padding_read(struct padding *out, int *count, const struct yaml *shapes, const struct yaml *values,
-                         const char *job, plim_error *error)
+typedef plim_status read_padding(struct padding *entry, const char *job, const struct yaml *value, plim_error *error);
+
+/* {column: ...}, or what holds for all columns. */
+static plim_status read_each(struct padding *out, int *count, read_padding *read_entry, const char *job,
+                             const struct yaml *value, plim_error *error)
 {
-    *count = 0;
-    if (shapes && shapes->kind == YAML_MAP) {
-        for (const struct yaml *entry = shapes->first; entry; entry = entry->next)
-            TRY(read_shape(entry_of(out, count, entry->key), job, entry, error));
-    } else if (shapes && !shapes->is_null) {
-        TRY(read_shape(entry_of(out, count, NULL), job, shapes, error));
-    }
-    if (values && values->kind == YAML_MAP) {
-        for (const struct yaml *entry = values->first; entry; entry = entry->next)
-            TRY(read_value(entry_of(out, count, entry->key), job, entry, error));
-    } else if (values && !values->is_null) {
-        TRY(read_value(entry_of(out, count, NULL), job, values, error));
-    }
+    if (!value || value->is_null)
+        return PLIM_OK;
+    if (value->kind != YAML_MAP)
+        return read_entry(entry_of(out, count, NULL), job, value, error);
+    for (const struct yaml *item = value->first; item; item = item->next)
+        TRY(read_entry(entry_of(out, count, item->key), job, item, error));
     return PLIM_OK;
 }
 
-plim_status stage_room(uint64_t *bytes, const char *text, const char *job, const struct yaml *at, plim_error *error)
+plim_status padding_read(struct padding *out, int *count, uint64_t *value_bytes, const struct padding_words *words,
+                         const struct stage_entry *entry, plim_error *error)
 {
-    *bytes = 0;
-    if (!text || (text_parse_size(bytes, text) && *bytes))
-        return PLIM_OK;
-    return bad(job, at, "room: expected a size", "room: 8MiB", error);
+    *count = 0;
+    *value_bytes = 0;
+    if (words->room && (!text_parse_size(value_bytes, words->room) || !*value_bytes))
+        return bad(entry->job, entry->value, "room: expected a size", "room: 8MiB", error);
+    TRY(read_each(out, count, read_shape, entry->job, words->shapes, error));
+    return read_each(out, count, read_value, entry->job, words->values, error);
 }

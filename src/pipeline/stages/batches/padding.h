@@ -12,14 +12,21 @@ struct column_padding {
     uint8_t value[PADDING_BYTES];
 };
 
+/* What the options of stages that keep samples and stack them begin with. */
+struct stacking {
+    uint64_t value_bytes; /* of the samples that are kept; 0: as expected */
+    bool drop_remainder;
+    struct column_padding padding[MOST_COLUMNS];
+};
+/* The facts of a stage whose elements are stacks of at most `largest` samples (`whole`: always as many), and which keeps
+   `kept` of its input's elements. Its options begin with a struct stacking. */
+plim_status stacking_build(struct dataset *dataset, int64_t kept, int64_t largest, bool whole, plim_error *error);
+/* Bytes of the values of what such a stage keeps. */
+uint64_t stacking_value_bytes(const struct dataset *dataset);
+
 /* For each column of `spec`, from `count` of the above: what is not said is the column's own shape, and zeros. */
 plim_status padding_resolve(struct column_padding *out, const struct spec *spec, const struct padding *said, int count,
                             plim_error *error);
-/* The spec of a stack of padded samples: `rows`, or any number of them (-1). */
-plim_status padding_spec(struct spec *spec, const struct column_padding *padding, int64_t rows, plim_error *error);
-/* A room for a batch of so many samples: enough when all are as large as the largest may be, but no more than a few
-   MiB, unless one sample may be larger. stated: instead (0: not). */
-uint64_t padding_room(const struct spec *spec, uint64_t sample_room, int64_t samples, uint64_t stated);
 
 /* Rows rows[0..count) of `from` (NULL: 0..count) as one element behind the last of `to`. open_extent: what stands for
    -1, or -1 for the longest. Strings go on referring to what they refer to. The element's index is that of its first
@@ -28,11 +35,20 @@ plim_status padding_stack(struct chunk *to, const struct chunk *from, const int6
                           const struct column_padding *padding, int64_t open_extent, const struct dataset *dataset,
                           plim_error *error);
 
-/* Of a job file: padded_shapes: {x: [5]}, padding_values: 0 or {x: -1}; either may be NULL. At most
-   MOST_COLUMNS + 1. */
-plim_status padding_read(struct padding *out, int *count, const struct yaml *shapes, const struct yaml *values,
-                         const char *job, plim_error *error);
-/* `room: 8MiB`; 0 where nothing is said. */
-plim_status stage_room(uint64_t *bytes, const char *text, const char *job, const struct yaml *at, plim_error *error);
+/* Of a job file: padded_shapes: {x: [5]}, padding_values: 0 or {x: -1}, room: 8MiB. */
+struct padding_words {
+    const struct yaml *shapes, *values;
+    const char *room;
+};
+/* Lines of a table of settings, for a struct with a `struct padding_words` in it. */
+#define PADDING_SETTINGS(type, member)                                                                                 \
+    {"padded_shapes", SETTING_NODE, offsetof(type, member.shapes), 0},                                                 \
+        {"padding_values", SETTING_NODE, offsetof(type, member.values), 0},                                            \
+    {                                                                                                                  \
+        "room", SETTING_WORD, offsetof(type, member.room), 0                                                           \
+    }
+/* At most MOST_COLUMNS + 1 entries; *value_bytes 0 where nothing is said. */
+plim_status padding_read(struct padding *out, int *count, uint64_t *value_bytes, const struct padding_words *words,
+                         const struct stage_entry *entry, plim_error *error);
 
 #endif

@@ -70,7 +70,7 @@ static uint64_t stack_bytes(const struct dataset *dataset)
 {
     const struct dataset *input = dataset->input;
     return add_most(round_up(sizeof(struct stack_stream), 64),
-                    chunk_bytes(input->spec, rows_of(dataset), input->room_bytes));
+                    chunk_bytes(input->spec, rows_of(dataset), input->value_bytes));
 }
 
 static plim_status stack_start(struct stream *stream, plim_error *error)
@@ -79,11 +79,11 @@ static plim_status stack_start(struct stream *stream, plim_error *error)
     const struct dataset *input = stream->dataset->input;
     (void)error;
     chunk_lay(&self->rows, (uint8_t *)stream + round_up(sizeof *self, 64), input->spec, rows_of(stream->dataset),
-              input->room_bytes);
+              input->value_bytes);
     return PLIM_OK;
 }
 
-/* Where sample 0 of a column goes: into the row itself, or into the room, for as many samples as a batch may have. */
+/* Where sample 0 of a column goes: into the row itself, or into the buffer, for as many samples as a batch may have. */
 static uint8_t *begin_column(struct chunk *to, const struct dataset *dataset, int c)
 {
     const struct column *column = &to->spec->column[c], *sample = &dataset->input->spec->column[c];
@@ -91,7 +91,7 @@ static uint8_t *begin_column(struct chunk *to, const struct dataset *dataset, in
     if (!column_is_variable(column))
         return row;
     struct cell *cell = (struct cell *)row;
-    cell->data = room_take(&to->room, sample->bytes * (uint64_t)dataset->stacked);
+    cell->data = value_buffer_take(&to->values, sample->bytes * (uint64_t)dataset->stacked);
     memcpy(cell->dim, column->shape.dim, sizeof cell->dim);
     cell->dim[0] = 0;
     return cell->data;
@@ -103,7 +103,7 @@ static plim_status begin_element(uint8_t *at[MOST_COLUMNS], struct chunk *to, co
     for (int c = 0; c < to->spec->column_count; c++) {
         at[c] = begin_column(to, dataset, c);
         if (!at[c])
-            return stream_too_large(dataset, to->room.wanted, to->room.capacity, error);
+            return stream_too_large(dataset, to->values.wanted, to->values.capacity, error);
     }
     return PLIM_OK;
 }
@@ -118,8 +118,8 @@ static plim_status add_samples(struct stack_stream *self, struct chunk *to, uint
         uint8_t *place_to = at[c] + (uint64_t)count * column->bytes;
         memcpy(place_to, self->rows.column[c], (uint64_t)self->rows.count * column->bytes);
         for (int64_t i = 0; column_has_values(column) && i < self->rows.count; i++)
-            if (!value_own(&to->room, column, place_to + (uint64_t)i * column->bytes))
-                return stream_too_large(self->stream.dataset, to->room.wanted, to->room.capacity, error);
+            if (!value_own(&to->values, column, place_to + (uint64_t)i * column->bytes))
+                return stream_too_large(self->stream.dataset, to->values.wanted, to->values.capacity, error);
     }
     return PLIM_OK;
 }
@@ -178,7 +178,7 @@ static const struct stream_type stack_stream = {
 
 static plim_status stack_build(struct dataset *dataset, plim_error *error)
 {
-    struct spec *spec = (struct spec *)(uintptr_t)dataset->spec; /* our own copy */
+    struct spec *spec = dataset_own_spec(dataset);
     const struct dataset *input = dataset->input;
     int64_t last, steps = dataset_steps(input, &last);
     bool whole = input->drop_remainder || last == input->batch_size;
@@ -194,9 +194,9 @@ static plim_status stack_build(struct dataset *dataset, plim_error *error)
     bool fits = mul_u64(&bytes, spec->element_bytes, (uint64_t)dataset->stacked);
     TRY(spec_stack(spec, whole ? dataset->stacked : -1, error));
     TRY(spec_measure(spec, input->spec, error));
-    uint64_t gaps = ROOM_ALIGNMENT * (uint64_t)spec->column_count;
+    uint64_t gaps = VALUE_ALIGNMENT * (uint64_t)spec->column_count;
     if (spec_has_values(spec))
-        dataset->room_bytes = fits ? add_most(input->room_bytes, add_most(bytes, gaps)) : UINT64_MAX;
+        dataset->value_bytes = fits ? add_most(input->value_bytes, add_most(bytes, gaps)) : UINT64_MAX;
     return PLIM_OK;
 }
 
@@ -206,17 +206,12 @@ static const struct stage stage_stack = {
     .build = stack_build,
     .stream = &stack_stream,
     .sequential = true,
+    .changes_spec = true,
 };
 
 struct dataset *dataset_close_batch(struct dataset *dataset)
 {
-    void *room;
     if (!dataset->batch_size || dataset->error)
         return dataset;
-    const struct spec *spec = dataset->spec;
-    struct dataset *node = dataset_stage(&dataset, &stage_stack, sizeof(struct spec), &room);
-    if (!node)
-        return dataset;
-    node->spec = memcpy(room, spec, sizeof *spec);
-    return dataset_built(node);
+    return dataset_add(dataset, &stage_stack, (struct stage_arguments){0});
 }

@@ -16,7 +16,7 @@ struct unbatch_stream {
 static uint64_t unbatch_bytes(const struct dataset *dataset)
 {
     const struct dataset *input = dataset->input;
-    return add_most(round_up(sizeof(struct unbatch_stream), 64), chunk_bytes(input->spec, 1, input->room_bytes));
+    return add_most(round_up(sizeof(struct unbatch_stream), 64), chunk_bytes(input->spec, 1, input->value_bytes));
 }
 
 static plim_status unbatch_start(struct stream *stream, plim_error *error)
@@ -24,7 +24,7 @@ static plim_status unbatch_start(struct stream *stream, plim_error *error)
     struct unbatch_stream *self = (struct unbatch_stream *)stream;
     const struct dataset *input = stream->dataset->input;
     (void)error;
-    chunk_lay(&self->element, (uint8_t *)stream + round_up(sizeof *self, 64), input->spec, 1, input->room_bytes);
+    chunk_lay(&self->element, (uint8_t *)stream + round_up(sizeof *self, 64), input->spec, 1, input->value_bytes);
     return PLIM_OK;
 }
 
@@ -84,13 +84,10 @@ static plim_status unbatch_pull(struct stream *stream, struct chunk *to, int64_t
     int64_t count = self->rows - self->row < most ? self->rows - self->row : most;
     for (int c = 0; c < to->spec->column_count; c++)
         give_column(to, self, c, count);
-    for (int64_t i = 0; i < count; i++) {
-        to->index[i] = self->given + i;
-        to->epoch[i] = stream->epoch;
-    }
+    to->count = count;
+    chunk_number(to, self->given, stream->epoch);
     self->row += count;
     self->given += count;
-    to->count = count;
     return PLIM_OK;
 }
 
@@ -140,7 +137,7 @@ static const struct stream_type unbatch_stream = {
 
 static plim_status unbatch_build(struct dataset *dataset, plim_error *error)
 {
-    struct spec *spec = (struct spec *)(uintptr_t)dataset->spec; /* our own copy */
+    struct spec *spec = dataset_own_spec(dataset);
     int64_t rows = -1;
     for (int c = 0; c < spec->column_count; c++) {
         struct shape *shape = &spec->column[c].shape;
@@ -159,29 +156,19 @@ static plim_status unbatch_build(struct dataset *dataset, plim_error *error)
     if (dataset->cardinality > 0 && (rows < 0 || !mul_i64(&dataset->cardinality, dataset->cardinality, rows)))
         dataset->cardinality = CARDINALITY_UNKNOWN;
     dataset->stacked = 0;
-    dataset->room_bytes = spec_has_values(spec) ? dataset->room_bytes : 0;
+    dataset->value_bytes = spec_has_values(spec) ? dataset->value_bytes : 0;
     return PLIM_OK;
 }
 
 struct dataset *dataset_unbatch(struct dataset *dataset)
 {
-    void *room;
-    struct dataset *node = dataset_stage(&dataset, &stage_unbatch, sizeof(struct spec), &room);
-    if (!node)
-        return dataset;
-    node->spec = memcpy(room, node->spec, sizeof(struct spec));
-    return dataset_built(node);
+    return dataset_add(dataset, &stage_unbatch, (struct stage_arguments){0});
 }
 
-static plim_status unbatch_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                                plim_error *error)
+static plim_status unbatch_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
-    char where[256];
-    (void)seed;
-    if (value && !value->is_null) {
-        yaml_place(where, job, value);
-        return fail_at(error, PLIM_BAD_JOB, where, "unbatch: has no value");
-    }
+    if (entry->value && !entry->value->is_null)
+        return fail_at(error, PLIM_BAD_JOB, entry->where, "unbatch: has no value");
     *dataset = dataset_unbatch(*dataset);
     return PLIM_OK;
 }
@@ -192,5 +179,6 @@ const struct stage stage_unbatch = {
     .build = unbatch_build,
     .stream = &unbatch_stream,
     .sequential = true,
+    .changes_spec = true,
     .read = unbatch_read,
 };

@@ -1,19 +1,15 @@
 /* window.c - windows over the elements, each one stacked into one: element i of window k is element
    k * shift + i * stride of the input. As tf.data's window with its elements batched again. */
-#include <string.h>
-
 #include "base/numbers/checked.h"
-#include "base/text/settings.h"
 #include "pipeline/stages/batches/padding.h"
 #include "pipeline/stages/keep/store.h"
 
 #define WINDOW_ROWS 64
 
 struct window_options {
+    struct stacking stacking; /* nothing is padded */
     int64_t size, shift, stride;
     int64_t span; /* from the first to the last element of a window */
-    uint64_t room;
-    struct column_padding padding[MOST_COLUMNS]; /* none: as stacking wants to be told */
 };
 
 struct window_stream {
@@ -34,12 +30,6 @@ static int64_t rows_of(const struct window_options *options)
     return options->span < WINDOW_ROWS ? options->span : WINDOW_ROWS;
 }
 
-static uint64_t kept_room(const struct dataset *dataset)
-{
-    const struct window_options *options = dataset->options;
-    return spec_has_values(dataset->input->spec) ? options->room : 0;
-}
-
 static uint64_t lists_bytes(const struct window_options *options)
 {
     return round_up((uint64_t)(options->span + options->size) * sizeof(int64_t), 64);
@@ -49,8 +39,8 @@ static uint64_t window_bytes(const struct dataset *dataset)
 {
     const struct window_options *options = dataset->options;
     const struct dataset *input = dataset->input;
-    uint64_t rows = chunk_bytes(input->spec, rows_of(options), input->room_bytes);
-    uint64_t store = store_bytes(input->spec, options->span, kept_room(dataset));
+    uint64_t rows = chunk_bytes(input->spec, rows_of(options), input->value_bytes);
+    uint64_t store = store_bytes(input->spec, options->span, stacking_value_bytes(dataset));
     return add_most(round_up(sizeof(struct window_stream), 64) + lists_bytes(options), add_most(rows, store));
 }
 
@@ -64,9 +54,9 @@ static plim_status window_start(struct stream *stream, plim_error *error)
     self->kept = (int64_t *)at;
     self->chosen = self->kept + self->options->span;
     at += lists_bytes(self->options);
-    chunk_lay(&self->rows, at, input->spec, rows_of(self->options), input->room_bytes);
-    at += chunk_bytes(input->spec, rows_of(self->options), input->room_bytes);
-    store_lay(&self->store, at, input->spec, self->options->span, kept_room(stream->dataset));
+    chunk_lay(&self->rows, at, input->spec, rows_of(self->options), input->value_bytes);
+    at += chunk_bytes(input->spec, rows_of(self->options), input->value_bytes);
+    store_lay(&self->store, at, input->spec, self->options->span, stacking_value_bytes(stream->dataset));
     return PLIM_OK;
 }
 
@@ -99,10 +89,23 @@ static plim_status keep_rows(struct window_stream *self, plim_error *error)
     for (int64_t i = 0; i < self->rows.count; i++) {
         int64_t element = store_add(&self->store, &self->rows, i);
         if (element < 0)
-            return stream_too_large(self->stream.dataset, self->store.wanted, self->store.elements.room.capacity,
+            return stream_too_large(self->stream.dataset, self->store.wanted, self->store.elements.values.capacity,
                                     error);
         self->kept[self->end % self->options->span] = element;
         self->end++;
+    }
+    return PLIM_OK;
+}
+
+/* Keeps the elements of the window, as far as there are any. */
+static plim_status fill_window(struct window_stream *self, plim_error *error)
+{
+    int64_t end = self->start + self->options->span;
+    TRY(move_to_window(self, error));
+    while (!self->over && self->end < end) {
+        TRY(stream_pull(self->stream.input, &self->rows, end - self->end, error));
+        self->over = !self->rows.count;
+        TRY(keep_rows(self, error));
     }
     return PLIM_OK;
 }
@@ -119,19 +122,15 @@ static plim_status window_pull(struct stream *stream, struct chunk *to, int64_t 
     struct window_stream *self = (struct window_stream *)stream;
     const struct window_options *options = self->options;
     (void)most;
-    TRY(move_to_window(self, error));
-    while (!self->over && self->end < self->start + options->span) {
-        TRY(stream_pull(stream->input, &self->rows, self->start + options->span - self->end, error));
-        self->over = !self->rows.count;
-        TRY(keep_rows(self, error));
-    }
+    TRY(fill_window(self, error));
     int64_t count = 0;
     for (; count < options->size && count * options->stride < self->end - self->start; count++)
         self->chosen[count] = self->kept[(self->start + count * options->stride) % options->span];
     if (!count || (count < options->size && stream->dataset->drop_remainder))
         return PLIM_OK;
     self->start = start_behind(options, self->start, 1);
-    return padding_stack(to, &self->store.elements, self->chosen, count, options->padding, -1, stream->dataset, error);
+    return padding_stack(to, &self->store.elements, self->chosen, count, options->stacking.padding, -1, stream->dataset,
+                         error);
 }
 
 /* Windows that lie before the end are passed over with their elements; the last ones are counted. */
@@ -147,12 +146,7 @@ static plim_status window_skip(int64_t *passed, struct stream *stream, int64_t c
         return PLIM_OK;
     /* The last of those to be passed over: that it is there has to be seen. */
     self->start = start_behind(options, before, count - 1);
-    TRY(move_to_window(self, error));
-    while (!self->over && self->end < self->start + options->span) {
-        TRY(stream_pull(stream->input, &self->rows, self->start + options->span - self->end, error));
-        self->over = !self->rows.count;
-        TRY(keep_rows(self, error));
-    }
+    TRY(fill_window(self, error));
     int64_t whole = self->end - options->span, last = stream->dataset->drop_remainder ? whole : self->end - 1;
     int64_t windows = last < before ? 0 : (last - before) / options->shift + 1;
     *passed = windows < count ? windows : count;
@@ -180,8 +174,9 @@ static plim_status check_options(const struct window_options *options, plim_erro
 }
 
 /* How many windows n elements give, and whether all of them are whole. */
-static int64_t count_windows(bool *whole, int64_t n, const struct window_options *options, bool drop)
+static int64_t count_windows(bool *whole, int64_t n, const struct window_options *options)
 {
+    bool drop = options->stacking.drop_remainder;
     *whole = drop || n == CARDINALITY_INFINITE;
     if (n < 0)
         return n;
@@ -195,8 +190,7 @@ static int64_t count_windows(bool *whole, int64_t n, const struct window_options
 static plim_status window_build(struct dataset *dataset, plim_error *error)
 {
     struct window_options *options = (struct window_options *)(uintptr_t)dataset->options;
-    struct spec *spec = (struct spec *)(uintptr_t)dataset->spec; /* our own copy */
-    const struct dataset *input = dataset->input;
+    const struct spec *spec = dataset->spec;
     bool whole;
     TRY(check_options(options, error));
     for (int c = 0; c < spec->column_count; c++)
@@ -204,64 +198,40 @@ static plim_status window_build(struct dataset *dataset, plim_error *error)
             fail(error, PLIM_BAD_JOB, "window: column '%s' has elements of different shapes", spec->column[c].name);
             return hint(error, PLIM_BAD_JOB, "pad them first");
         }
-    TRY(padding_resolve(options->padding, spec, NULL, 0, error));
-    dataset->cardinality = count_windows(&whole, input->cardinality, options, dataset->drop_remainder);
-    options->room = padding_room(input->spec, input->room_bytes, options->span, options->room);
-    TRY(padding_spec(spec, options->padding, whole ? options->size : -1, error));
-    dataset->stacked = options->size;
-    dataset->room_bytes = spec_has_values(spec) ? options->room : 0;
-    return PLIM_OK;
+    TRY(padding_resolve(options->stacking.padding, spec, NULL, 0, error));
+    dataset->cardinality = count_windows(&whole, dataset->input->cardinality, options);
+    return stacking_build(dataset, options->span, options->size, whole, error);
 }
 
 struct dataset *dataset_window(struct dataset *dataset, int64_t size, int64_t shift, int64_t stride,
                                bool drop_remainder)
 {
-    size_t spec_bytes = round_up(sizeof(struct spec), 64);
-    void *room;
-    struct dataset *node = dataset_stage(&dataset, &stage_window, spec_bytes + sizeof(struct window_options), &room);
-    if (!node)
-        return dataset;
-    struct window_options *options = (struct window_options *)((char *)room + spec_bytes);
-    *options = (struct window_options){.size = size, .shift = shift ? shift : size, .stride = stride};
-    options->room = node->room_stated;
-    if (size > 0 && stride > 0 && (!mul_i64(&options->span, size - 1, stride) || options->span == INT64_MAX))
-        options->span = INT64_MAX - 1;
-    options->span++;
-    node->spec = memcpy(room, node->spec, sizeof(struct spec));
-    node->options = options;
-    node->drop_remainder = drop_remainder;
-    return dataset_built(node);
+    struct window_options options = {
+        .stacking = {.drop_remainder = drop_remainder}, .size = size, .shift = shift ? shift : size, .stride = stride};
+    if (size > 0 && stride > 0 && (!mul_i64(&options.span, size - 1, stride) || options.span == INT64_MAX))
+        options.span = INT64_MAX - 1;
+    options.span++;
+    return dataset_add(dataset, &stage_window,
+                       (struct stage_arguments){.options = &options, .options_bytes = sizeof options});
 }
 
 /* ---- job files ---- */
 
-struct window_words {
-    int64_t size, shift, stride;
-    bool drop_remainder;
-};
-
-static plim_status window_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                               plim_error *error)
+static plim_status window_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
+    struct words {
+        int64_t size, shift, stride;
+        bool drop_remainder;
+    } words = {.stride = 1};
     static const struct setting settings[] = {
-        {"size", SETTING_WHOLE, offsetof(struct window_words, size), 1},
-        {"shift", SETTING_WHOLE, offsetof(struct window_words, shift), 1},
-        {"stride", SETTING_WHOLE, offsetof(struct window_words, stride), 1},
-        {"drop_remainder", SETTING_BOOL, offsetof(struct window_words, drop_remainder), 0},
+        {"size", SETTING_WHOLE, offsetof(struct words, size), 1},
+        {"shift", SETTING_WHOLE, offsetof(struct words, shift), 1},
+        {"stride", SETTING_WHOLE, offsetof(struct words, stride), 1},
+        {"drop_remainder", SETTING_BOOL, offsetof(struct words, drop_remainder), 0},
     };
-    const struct setting alone = {"window", SETTING_WHOLE, 0, 1};
-    struct window_words words = {.stride = 1};
-    char where[256];
-    (void)seed;
-    if (value->kind == YAML_SCALAR)
-        TRY(setting_value(&words.size, &alone, job, value, error));
-    else
-        TRY(settings_read(&words, settings, 4, job, value, error));
-    if (!words.size) {
-        yaml_place(where, job, value);
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "window: 'size' is missing"),
-                    "window: {size: 5, shift: 1}");
-    }
+    TRY(stage_settings(&words, settings, COUNT(settings), "window", entry, error));
+    if (!words.size)
+        return stage_bad(entry, "'size' is missing", "{size: 5, shift: 1}", error);
     *dataset = dataset_window(*dataset, words.size, words.shift, words.stride, words.drop_remainder);
     return PLIM_OK;
 }
@@ -271,5 +241,6 @@ const struct stage stage_window = {
     .build = window_build,
     .stream = &window_stream,
     .sequential = true,
+    .changes_spec = true,
     .read = window_read,
 };

@@ -46,7 +46,7 @@ static uint64_t choices_bytes(const struct dataset *dataset)
 {
     const struct choose_options *options = dataset->options;
     const struct dataset *choices = join_input(dataset, options->inputs);
-    return options->draws ? 0 : chunk_bytes(choices->spec, CHOICES, choices->room_bytes);
+    return options->draws ? 0 : chunk_bytes(choices->spec, CHOICES, choices->value_bytes);
 }
 
 /* The number of choices that gather() serves with one pull per input; 0: gather() is not used. It requires that no
@@ -79,7 +79,7 @@ static plim_status choose_start(struct stream *stream, plim_error *error)
     self->options = stream->dataset->options;
     if (!self->options->draws) {
         const struct dataset *choices = join_input(stream->dataset, self->options->inputs);
-        chunk_lay(&self->rows, at, choices->spec, CHOICES, choices->room_bytes);
+        chunk_lay(&self->rows, at, choices->spec, CHOICES, choices->value_bytes);
     }
     at += choices_bytes(stream->dataset);
     if (gather_rows(stream->dataset))
@@ -124,7 +124,7 @@ static plim_status read_choices(struct choose_stream *self, plim_error *error)
 {
     struct stream *stream = &self->stream;
     int inputs = self->options->inputs;
-    TRY(stream_pull(join_stream(stream, inputs), &self->rows, stream->careful ? 1 : CHOICES, error));
+    TRY(stream_pull(stream_input(stream, inputs), &self->rows, stream->careful ? 1 : CHOICES, error));
     for (int64_t i = 0; i < self->rows.count; i++) {
         int64_t choice;
         memcpy(&choice, chunk_row(&self->rows, 0, i), sizeof choice);
@@ -183,10 +183,7 @@ static void note_end(struct choose_stream *self, int input)
 
 static void number_rows(struct choose_stream *self, struct chunk *to)
 {
-    for (int64_t i = 0; i < to->count; i++) {
-        to->index[i] = self->given + i;
-        to->epoch[i] = self->stream.epoch;
-    }
+    chunk_number(to, self->given, self->stream.epoch);
     self->given += to->count;
 }
 
@@ -196,7 +193,7 @@ static plim_status gather_input(bool *there, struct choose_stream *self, int inp
 {
     const struct spec *spec = to->spec;
     for (int64_t got = 0; got < count; got += self->part.count) {
-        TRY(stream_pull(join_stream(&self->stream, input), &self->part, count - got, error));
+        TRY(stream_pull(stream_input(&self->stream, input), &self->part, count - got, error));
         if (!self->part.count) {
             note_end(self, input);
             return PLIM_OK;
@@ -334,6 +331,7 @@ static const struct stage stage_choose = {
     .build = choose_build,
     .stream = &choose_stream,
     .sequential = true,
+    .changes_spec = true,
 };
 
 static const struct stage stage_sample = {
@@ -341,17 +339,18 @@ static const struct stage stage_sample = {
     .build = choose_build,
     .stream = &choose_stream,
     .sequential = true,
+    .changes_spec = true,
 };
 
 static struct dataset *choosing(const struct stage *stage, struct dataset *const *datasets, int count,
                                 const struct choose_options *options, uint64_t seed)
 {
     struct dataset *failed;
-    void *room;
-    struct dataset *node = join_stage(&failed, stage, datasets, count, sizeof *options, &room);
+    void *rest;
+    struct dataset *node = join_stage(&failed, stage, datasets, count, sizeof *options, &rest);
     if (!node)
         return failed;
-    node->options = memcpy(room, options, sizeof *options);
+    node->options = memcpy(rest, options, sizeof *options);
     node->seed = seed;
     return dataset_built(node);
 }

@@ -38,10 +38,7 @@ static plim_status concatenate_pull(struct stream *stream, struct chunk *to, int
         }
         if (!to->count)
             continue;
-        for (int64_t i = 0; i < to->count; i++) {
-            to->index[i] = self->given + i;
-            to->epoch[i] = stream->epoch;
-        }
+        chunk_number(to, self->given, stream->epoch);
         self->given += to->count;
         return PLIM_OK;
     }
@@ -92,6 +89,7 @@ static const struct stage stage_concatenate = {
     .build = concatenate_build,
     .stream = &concatenate_stream,
     .sequential = true,
+    .changes_spec = true,
 };
 
 struct dataset *dataset_concatenate(struct dataset *const *datasets, int count)

@@ -42,7 +42,7 @@ static uint64_t interleave_bytes(const struct dataset *dataset)
 {
     const struct dataset *input = dataset->input;
     uint64_t own = round_up(sizeof(struct interleave_stream), 64) + lists_bytes(dataset->options);
-    return add_most(own, chunk_bytes(input->spec, 1, input->room_bytes));
+    return add_most(own, chunk_bytes(input->spec, 1, input->value_bytes));
 }
 
 static uint64_t reserve_bytes(const struct interleave_options *options)
@@ -51,8 +51,9 @@ static uint64_t reserve_bytes(const struct interleave_options *options)
     return mul_u64(&bytes, options->reserve_bytes, (uint64_t)options->cycle_length) ? bytes : UINT64_MAX;
 }
 
-static void interleave_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset)
+static void interleave_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset, bool caches)
 {
+    (void)caches;
     by_tag[TAG_PIPELINE] = add_most(by_tag[TAG_PIPELINE], reserve_bytes(dataset->options));
 }
 
@@ -65,8 +66,8 @@ static plim_status interleave_start(struct stream *stream, plim_error *error)
     self->place = (struct place *)at;
     self->open = (int64_t *)(self->place + options->cycle_length);
     at += lists_bytes(options);
-    chunk_lay(&self->element, at, input->spec, 1, input->room_bytes);
-    TRY(budget_reserve(stream->budget, TAG_PIPELINE, reserve_bytes(options), error));
+    chunk_lay(&self->element, at, input->spec, 1, input->value_bytes);
+    TRY(budget_reserve(stream->run.budget, TAG_PIPELINE, reserve_bytes(options), error));
     self->reserved = true;
     for (int64_t i = 0; i < options->cycle_length; i++)
         TRY(budget_make(&self->place[i].budget, options->reserve_bytes, error));
@@ -91,7 +92,7 @@ static void interleave_stop(struct stream *stream)
             budget_free(self->place[i].budget);
     }
     if (self->reserved)
-        budget_release(stream->budget, TAG_PIPELINE, reserve_bytes(self->options));
+        budget_release(stream->run.budget, TAG_PIPELINE, reserve_bytes(self->options));
 }
 
 static plim_status interleave_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
@@ -124,8 +125,11 @@ static plim_status open_place(struct interleave_stream *self, struct place *plac
     place->dataset = dataset_close_batch(options->make(&self->element, 0, options->context, place->budget));
     TRY(check_made(self, place->dataset, error));
     TRY(dataset_start(place->dataset, NULL, error));
-    uint64_t seed = random_key(stream->seed, (uint64_t)stream->dataset->node, (uint64_t)number);
-    TRY(stream_open(&place->stream, place->dataset, place->budget, stream->scratch, seed, error));
+    const struct stream_run run = {.budget = place->budget,
+                                   .scratch = stream->run.scratch,
+                                   .seed =
+                                       random_key(stream->run.seed, (uint64_t)stream->dataset->node, (uint64_t)number)};
+    TRY(stream_open(&place->stream, place->dataset, &run, error));
     if (stream->careful)
         stream_be_careful(place->stream);
     return stream_rewind(place->stream, stream->epoch, error);
@@ -192,10 +196,7 @@ static plim_status interleave_pull(struct stream *stream, struct chunk *to, int6
             continue;
         }
         int64_t count = status == PLIM_OK ? to->count : status == PLIM_BAD_DATA;
-        for (int64_t i = 0; i < to->count; i++) {
-            to->index[i] = self->given + i;
-            to->epoch[i] = stream->epoch;
-        }
+        chunk_number(to, self->given, stream->epoch);
         self->given += count;
         interleave_gave(&self->order, count);
         return status;
@@ -241,42 +242,38 @@ static const struct stream_type interleave_stream = {
 static plim_status interleave_build(struct dataset *dataset, plim_error *error)
 {
     const struct interleave_options *options = dataset->options;
+    struct spec *spec = dataset_own_spec(dataset);
     const char *name = dataset->stage->name;
+    *spec = options->spec;
     if (!options->make || options->cycle_length < 1 || options->cycle_length > MOST_CYCLE || options->block_length < 1)
         return fail(error, PLIM_BAD_JOB, "%s: needs a callback, a cycle length of 1 to %d and a block length", name,
                     MOST_CYCLE);
-    if (dataset->spec->column_count < 1 || !options->reserve_bytes)
+    if (spec->column_count < 1 || !options->reserve_bytes)
         return fail(error, PLIM_BAD_JOB, "%s: the columns and the reserve of what the callback makes must be stated",
                     name);
-    TRY(spec_measure((struct spec *)(uintptr_t)dataset->spec, NULL, error));
-    dataset->room_bytes = spec_has_values(dataset->spec) ? options->room_bytes : 0;
+    TRY(spec_measure(spec, NULL, error));
+    dataset->value_bytes = spec_has_values(spec) ? options->value_bytes : 0;
     dataset->stacked = 0;
     if (dataset->cardinality != 0)
         dataset->cardinality = CARDINALITY_UNKNOWN;
     return PLIM_OK;
 }
 
-static const struct stage stage_interleave = {
-    .name = "interleave", .build = interleave_build, .stream = &interleave_stream, .sequential = true};
-static const struct stage stage_flat_map = {
-    .name = "flat_map", .build = interleave_build, .stream = &interleave_stream, .sequential = true};
-
-static struct dataset *interleaving(struct dataset *dataset, const struct stage *stage,
-                                    const struct interleave_options *said)
-{
-    size_t spec_bytes = round_up(sizeof(struct spec), 64);
-    void *room;
-    struct dataset *node = dataset_stage(&dataset, stage, spec_bytes + sizeof *said, &room);
-    if (!node)
-        return dataset;
-    node->spec = memcpy(room, &said->spec, sizeof said->spec);
-    node->options = memcpy((char *)room + spec_bytes, said, sizeof *said);
-    return dataset_built(node);
-}
+static const struct stage stage_interleave = {.name = "interleave",
+                                              .build = interleave_build,
+                                              .stream = &interleave_stream,
+                                              .sequential = true,
+                                              .changes_spec = true};
+static const struct stage stage_flat_map = {.name = "flat_map",
+                                            .build = interleave_build,
+                                            .stream = &interleave_stream,
+                                            .sequential = true,
+                                            .changes_spec = true};
 
 struct dataset *dataset_interleave(struct dataset *dataset, const struct interleave_options *options)
 {
-    return interleaving(dataset, &stage_interleave, options);
+    return dataset_add(dataset, &stage_interleave,
+                       (struct stage_arguments){.options = options, .options_bytes = sizeof *options});
 }
 
 struct dataset *dataset_flat_map(struct dataset *dataset, const struct interleave_options *options)
@@ -284,5 +281,6 @@ struct dataset *dataset_flat_map(struct dataset *dataset, const struct interleav
     struct interleave_options one = *options;
     one.cycle_length = 1;
     one.block_length = INT64_MAX / 2;
-    return interleaving(dataset, &stage_flat_map, &one);
+    return dataset_add(dataset, &stage_flat_map,
+                       (struct stage_arguments){.options = &one, .options_bytes = sizeof one});
 }

@@ -25,13 +25,6 @@ static struct dataset *give_up(struct dataset *const *input, int count, int keep
     return input[keep];
 }
 
-static struct dataset *refuse(struct dataset *const *input, int count, const plim_error *error)
-{
-    struct dataset *failed = dataset_failed(input[0]->budget, error);
-    join_unref(input, count);
-    return failed;
-}
-
 /* The deepest of the inputs counts, so that nothing nests deeper than a pipeline may be long. */
 static plim_status number_node(struct dataset *node, plim_error *error)
 {
@@ -40,8 +33,8 @@ static plim_status number_node(struct dataset *node, plim_error *error)
         if (node->node <= input->node)
             node->node = input->node + 1;
         node->prefetched = false;
-        if (node->room_stated < input->room_stated)
-            node->room_stated = input->room_stated;
+        if (node->value_bytes_stated < input->value_bytes_stated)
+            node->value_bytes_stated = input->value_bytes_stated;
     }
     if (node->node >= MOST_STAGES)
         return fail(error, PLIM_UNSUPPORTED, "%s: a pipeline has at most %d stages", node->stage->name,
@@ -50,7 +43,7 @@ static plim_status number_node(struct dataset *node, plim_error *error)
 }
 
 struct dataset *join_stage(struct dataset **failed, const struct stage *stage, struct dataset *const *datasets,
-                           int count, size_t extra, void **room)
+                           int count, size_t extra, void **rest)
 {
     struct dataset *input[MOST_INPUTS];
     plim_error error = {0};
@@ -68,21 +61,20 @@ struct dataset *join_stage(struct dataset **failed, const struct stage *stage, s
             return NULL;
         }
     void *block;
-    size_t others = round_up((size_t)(count - 1) * sizeof *input, 64), spec = round_up(sizeof(struct spec), 64);
-    struct dataset *node = dataset_stage(&input[0], stage, spec + others + extra, &block);
+    size_t others = round_up((size_t)(count - 1) * sizeof *input, 64);
+    struct dataset *node = dataset_stage(&input[0], stage, others + extra, &block);
     if (!node) {
         *failed = give_up(input, count, 0);
         return NULL;
     }
-    node->spec = memcpy(block, node->spec, sizeof(struct spec));
-    node->others = memcpy((char *)block + spec, input + 1, (size_t)(count - 1) * sizeof *input);
+    node->others = memcpy(block, input + 1, (size_t)(count - 1) * sizeof *input);
     node->other_count = count - 1;
     if (number_node(node, &error) != PLIM_OK) {
-        *failed = refuse(&node, 1, &error);
+        *failed = dataset_refuse(node, &error);
         return NULL;
     }
-    if (room)
-        *room = (char *)block + spec + others;
+    if (rest)
+        *rest = (char *)block + others;
     return node;
 }
 
@@ -168,13 +160,13 @@ bool spec_rows_alike(const struct spec *a, const struct spec *b)
 
 plim_status join_widen(struct dataset *dataset, int count, plim_error *error)
 {
-    struct spec *spec = (struct spec *)(uintptr_t)dataset->spec; /* our own copy */
+    struct spec *spec = dataset_own_spec(dataset);
     bool alike = true;
     for (int i = 1; i < count; i++) {
         const struct dataset *input = join_input(dataset, i);
         TRY(spec_widen(spec, input->spec, dataset->stage->name, i, error));
-        if (dataset->room_bytes < input->room_bytes)
-            dataset->room_bytes = input->room_bytes;
+        if (dataset->value_bytes < input->value_bytes)
+            dataset->value_bytes = input->value_bytes;
         if (dataset->stacked != input->stacked)
             dataset->stacked = 0;
     }
@@ -185,7 +177,7 @@ plim_status join_widen(struct dataset *dataset, int count, plim_error *error)
         for (int i = 0; i < count; i++)
             bytes = join_input(dataset, i)->spec->element_bytes > bytes ? join_input(dataset, i)->spec->element_bytes
                                                                         : bytes;
-        dataset->room_bytes = add_most(dataset->room_bytes, bytes + ROOM_ALIGNMENT * (uint64_t)spec->column_count);
+        dataset->value_bytes = add_most(dataset->value_bytes, bytes + VALUE_ALIGNMENT * (uint64_t)spec->column_count);
     }
     for (int c = 0; c < spec->column_count; c++)
         spec->column[c].origin = c;
@@ -197,7 +189,7 @@ uint64_t widen_bytes(const struct dataset *dataset, int count)
     uint64_t most = 0;
     for (int i = 0; i < count; i++) {
         const struct dataset *input = join_input(dataset, i);
-        uint64_t bytes = chunk_bytes(input->spec, WIDEN_ROWS, input->room_bytes);
+        uint64_t bytes = chunk_bytes(input->spec, WIDEN_ROWS, input->value_bytes);
         if (!spec_rows_alike(dataset->spec, input->spec) && bytes > most)
             most = bytes;
     }
@@ -223,9 +215,9 @@ plim_status widen_pull(struct stream *stream, int input, void *block, struct chu
     const struct dataset *from = join_input(stream->dataset, input);
     struct chunk rows;
     if (spec_rows_alike(to->spec, from->spec))
-        return stream_pull(join_stream(stream, input), to, most, error);
-    chunk_lay(&rows, block, from->spec, WIDEN_ROWS, from->room_bytes);
-    TRY(stream_pull(join_stream(stream, input), &rows, most, error));
+        return stream_pull(stream_input(stream, input), to, most, error);
+    chunk_lay(&rows, block, from->spec, WIDEN_ROWS, from->value_bytes);
+    TRY(stream_pull(stream_input(stream, input), &rows, most, error));
     for (int c = 0; c < to->spec->column_count; c++)
         for (int64_t i = 0; i < rows.count; i++)
             widen_row(to, &rows, c, i);
@@ -241,7 +233,7 @@ plim_status widen_skip(int64_t *passed, struct stream *stream, int input, void *
     const struct dataset *from = join_input(stream->dataset, input);
     struct chunk rows;
     if (spec_rows_alike(by->spec, from->spec))
-        return stream_skip(passed, join_stream(stream, input), count, by, error);
-    chunk_lay(&rows, block, from->spec, WIDEN_ROWS, from->room_bytes);
-    return stream_skip(passed, join_stream(stream, input), count, &rows, error);
+        return stream_skip(passed, stream_input(stream, input), count, by, error);
+    chunk_lay(&rows, block, from->spec, WIDEN_ROWS, from->value_bytes);
+    return stream_skip(passed, stream_input(stream, input), count, &rows, error);
 }

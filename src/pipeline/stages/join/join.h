@@ -6,10 +6,10 @@
 
 #define MOST_INPUTS 256
 
-/* A node over datasets[0..count), all of which are taken over, with a spec of its own (that of the first) and `extra`
-   bytes in *room. Open batches are closed. NULL: *failed is what to return. The caller goes on with dataset_built. */
+/* A node over datasets[0..count), all of which are taken over, with `extra` bytes of its own in *rest. Open batches are
+   closed. NULL: *failed is what to return. The caller goes on with dataset_built. */
 struct dataset *join_stage(struct dataset **failed, const struct stage *stage, struct dataset *const *datasets,
-                           int count, size_t extra, void **room);
+                           int count, size_t extra, void **rest);
 void join_unref(struct dataset *const *datasets, int count);
 
 static inline int join_count(const struct dataset *dataset)
@@ -22,11 +22,6 @@ static inline const struct dataset *join_input(const struct dataset *dataset, in
     return i ? dataset->others[i - 1] : dataset->input;
 }
 
-static inline struct stream *join_stream(const struct stream *stream, int i)
-{
-    return i ? stream->others[i - 1] : stream->input;
-}
-
 /* The columns of `more` behind those of `spec`. A name that is taken becomes x, y, c2... by its place, or name_2. */
 plim_status spec_beside(struct spec *spec, const struct spec *more, plim_error *error);
 /* Lets `spec` hold elements of `other` (input number `which` of the stage `name`) too: names, types and ranks must be
@@ -35,7 +30,7 @@ plim_status spec_widen(struct spec *spec, const struct spec *other, const char *
 /* Whether rows of one are rows of the other. */
 bool spec_rows_alike(const struct spec *a, const struct spec *b);
 
-/* Facts of elements that come from any one of the inputs: spec and room. */
+/* Facts of elements that come from any one of the inputs: spec and bytes of values. */
 plim_status join_widen(struct dataset *dataset, int count, plim_error *error);
 /* Elements of such an input. `block`: widen_bytes for rows that are not cells yet, which `to` refers to afterwards. */
 uint64_t widen_bytes(const struct dataset *dataset, int count);

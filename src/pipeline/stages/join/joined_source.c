@@ -35,7 +35,7 @@ static void locate(const struct dataset *child, int64_t *position, int64_t count
     }
 }
 
-/* At most JOINED_ROWS elements of one child; *done < count: the room is full. */
+/* At most JOINED_ROWS elements of one child; *done < count: the value buffer is full. */
 static plim_status read_child(int64_t *done, const struct dataset *child, const int64_t *index, int64_t count,
                               const struct row_target *target, plim_error *error)
 {
@@ -49,14 +49,14 @@ static plim_status read_child(int64_t *done, const struct dataset *child, const 
     return source->type->read(source, position, count, target->to, target->stride, error);
 }
 
-/* The same elements of all children. The first may fill the room: then it is asked for fewer. */
+/* The same elements of all children. The first may fill the value buffer: then it is asked for fewer. */
 static plim_status read_beside(int64_t *done, struct joined_source *joined, const int64_t *index, int64_t count,
                                const struct row_target *target, plim_error *error)
 {
-    uint64_t mark = target->room ? target->room->used : 0;
+    uint64_t mark = target->values ? target->values->used : 0;
     for (int i = 0; i < joined->count; i++) {
         const struct child *child = &joined->child[i];
-        const struct row_target part = {target->to + child->column, target->stride + child->column, target->room};
+        const struct row_target part = {target->to + child->column, target->stride + child->column, target->values};
         int64_t some = 0;
         TRY(read_child(&some, child->dataset, index, count, &part, error));
         if (!some && count == 1) {
@@ -65,7 +65,7 @@ static plim_status read_beside(int64_t *done, struct joined_source *joined, cons
         }
         if (!some) { /* all again, with half of them */
             count /= 2;
-            target->room->used = mark;
+            target->values->used = mark;
             i = -1;
             continue;
         }
@@ -114,18 +114,18 @@ static plim_status joined_read_values(int64_t *done, struct source *source, cons
     struct joined_source *joined = (struct joined_source *)source;
     void *to[MOST_COLUMNS];
     int64_t at = 0, some = 0;
-    uint64_t used = target->room ? target->room->used : 0;
+    uint64_t used = target->values ? target->values->used : 0;
     for (; at < count; at += some) {
         int64_t most = count - at < JOINED_ROWS ? count - at : JOINED_ROWS;
         advance(to, joined, target, at);
-        const struct row_target part = {to, target->stride, target->room};
+        const struct row_target part = {to, target->stride, target->values};
         TRY(joined->beside ? read_beside(&some, joined, index + at, most, &part, error)
                            : read_run(&some, joined, index + at, most, &part, error));
         if (!some)
             break;
     }
     *done = at;
-    used = target->room ? target->room->used - used : 0;
+    used = target->values ? target->values->used - used : 0;
     source_count_read(source, (uint64_t)at * source->spec.element_bytes + used);
     return PLIM_OK;
 }
@@ -157,7 +157,7 @@ static bool joined_describe(char out[256], const struct source *source, int64_t 
 
 /* ---- opening and closing ---- */
 
-static plim_status joined_start(struct source *source, struct scratch *scratch, plim_error *error)
+static plim_status joined_start(struct source *source, struct scratch_disk *scratch, plim_error *error)
 {
     struct joined_source *joined = (struct joined_source *)source;
     for (int i = 0; i < joined->count; i++)
@@ -260,7 +260,7 @@ static plim_status add_beside(struct source *source, struct child *child, plim_e
     const struct dataset *dataset = child->dataset;
     child->column = source->spec.column_count;
     TRY(spec_beside(&source->spec, dataset->spec, error));
-    source->room_bytes = add_most(source->room_bytes, dataset->room_bytes);
+    source->value_bytes = add_most(source->value_bytes, dataset->value_bytes);
     bool shorter = source->count < 0 || (dataset->cardinality >= 0 && dataset->cardinality < source->count);
     source->count = shorter ? dataset->cardinality : source->count;
     return PLIM_OK;
@@ -270,8 +270,8 @@ static plim_status add_behind(struct source *source, struct child *child, plim_e
 {
     const struct dataset *dataset = child->dataset;
     child->start = source->count < 0 ? INT64_MAX : source->count; /* behind data without end: never */
-    if (source->room_bytes < dataset->room_bytes)
-        source->room_bytes = dataset->room_bytes;
+    if (source->value_bytes < dataset->value_bytes)
+        source->value_bytes = dataset->value_bytes;
     if (source->count < 0 || dataset->cardinality < 0)
         source->count = CARDINALITY_INFINITE;
     else if (__builtin_add_overflow(source->count, dataset->cardinality, &source->count))
@@ -315,15 +315,15 @@ struct dataset *joined_open(struct dataset *const *datasets, int count, bool bes
     joined->beside = beside;
     for (int i = 0; i < count; i++) {
         joined->child[i].dataset = datasets[i];
-        stated = add_most(stated, datasets[i]->room_stated);
+        stated = add_most(stated, datasets[i]->value_bytes_stated);
     }
     if (fill(joined, &error) != PLIM_OK) {
         source_close(&joined->base);
         return dataset_failed(budget, &error);
     }
-    uint64_t room = joined->base.room_bytes;
+    uint64_t room = joined->base.value_bytes;
     struct dataset *dataset = dataset_from_source(&joined->base);
     if (stated)
-        dataset_set_room(dataset, room);
+        dataset_set_value_bytes(dataset, room);
     return dataset;
 }

@@ -8,12 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text/settings.h"
 #include "pipeline/core/chain_digest.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define SEEN_BEFORE  10
-#define SUM_SLACK    1e-4
+#define SEEN_BEFORE 10
+#define SUM_SLACK   1e-4
 
 static plim_status check_dist(const char *word, const double *dist, int count, plim_error *error)
 {
@@ -66,12 +64,6 @@ struct resample_stream {
     double count[RESAMPLE_CLASSES]; /* of each class so far, or its given share */
 };
 
-static uint64_t resample_bytes(const struct dataset *dataset)
-{
-    (void)dataset;
-    return sizeof(struct resample_stream);
-}
-
 static plim_status resample_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
 {
     struct resample_stream *self = (struct resample_stream *)stream;
@@ -114,9 +106,10 @@ static double chance(const struct resample_stream *self, int class)
     return options->target_dist[class] / self->count[class] / most;
 }
 
-static plim_status keep_some(struct resample_stream *self, struct chunk *to, plim_error *error)
+static plim_status resample_keep(struct stream *stream, struct chunk *to, plim_error *error)
 {
-    const struct resample_options *options = self->stream.dataset->options;
+    struct resample_stream *self = (struct resample_stream *)stream;
+    const struct resample_options *options = stream->dataset->options;
     int64_t kept = 0;
     for (int64_t row = 0; row < to->count; row++) {
         int class = 0;
@@ -133,35 +126,21 @@ static plim_status keep_some(struct resample_stream *self, struct chunk *to, pli
     return PLIM_OK;
 }
 
-static plim_status resample_pull(struct stream *stream, struct chunk *to, int64_t most, plim_error *error)
-{
-    do {
-        TRY(stream_pull(stream->input, to, stream->careful ? 1 : most, error));
-        if (!to->count)
-            return PLIM_OK;
-        TRY(keep_some((struct resample_stream *)stream, to, error));
-    } while (!to->count);
-    return PLIM_OK;
-}
-
 static const struct stream_type resample_stream = {
-    .bytes = resample_bytes, .rewind = resample_rewind, .pull = resample_pull};
+    .state_bytes = sizeof(struct resample_stream), .rewind = resample_rewind, .keep = resample_keep};
 
 /* ---- building ---- */
 
 struct dataset *dataset_rejection_resample(struct dataset *dataset, const struct resample_options *options)
 {
-    void *room;
-    struct dataset *node = dataset_stage(&dataset, &stage_rejection_resample, sizeof *options, &room);
-    if (!node)
-        return dataset;
-    node->options = memcpy(room, options, sizeof *options);
-    node->seed = options->seed;
     double dists[2 * RESAMPLE_CLASSES];
     memcpy(dists, options->target_dist, sizeof options->target_dist);
     memcpy(dists + RESAMPLE_CLASSES, options->initial_dist, sizeof options->initial_dist);
-    node->number = digest_number(dists, sizeof dists);
-    return dataset_built(node);
+    return dataset_add(dataset, &stage_rejection_resample,
+                       (struct stage_arguments){.options = options,
+                                                .options_bytes = sizeof *options,
+                                                .number = digest_number(dists, sizeof dists),
+                                                .seed = options->seed});
 }
 
 struct resample_words {
@@ -184,10 +163,9 @@ static plim_status read_dist(double dist[RESAMPLE_CLASSES], int *count, const ch
     return PLIM_OK;
 }
 
-static plim_status resample_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                                 plim_error *error)
+static plim_status resample_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
-    struct resample_options options = {.seed = seed};
+    struct resample_options options = {0};
     struct resample_words words = {.seed = -1};
     static const struct setting settings[] = {
         {"column", SETTING_WORD, offsetof(struct resample_words, column), 0},
@@ -195,23 +173,20 @@ static plim_status resample_read(struct dataset **dataset, const char *job, cons
         {"initial_dist", SETTING_NODE, offsetof(struct resample_words, initial), 0},
         {"seed", SETTING_WHOLE, offsetof(struct resample_words, seed), 0},
     };
-    char where[256];
     int count = 0;
-    yaml_place(where, job, value);
-    TRY(settings_read(&words, settings, COUNT(settings), job, value, error));
+    TRY(settings_read(&words, settings, COUNT(settings), entry->job, entry->value, error));
     if (!words.column || !words.target)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "rejection_resample: expected column and target_dist"),
-                    "rejection_resample: {column: y, target_dist: [0.5, 0.5]}");
-    TRY(read_dist(options.target_dist, &options.class_count, job, words.target, error));
+        return stage_bad(entry, "expected column and target_dist", "{column: y, target_dist: [0.5, 0.5]}", error);
+    TRY(read_dist(options.target_dist, &options.class_count, entry->job, words.target, error));
     if (words.initial) {
-        TRY(read_dist(options.initial_dist, &count, job, words.initial, error));
+        TRY(read_dist(options.initial_dist, &count, entry->job, words.initial, error));
         if (count != options.class_count)
-            return fail_at(error, PLIM_BAD_JOB, where,
+            return fail_at(error, PLIM_BAD_JOB, entry->where,
                            "rejection_resample: %d classes in target_dist, %d in initial_dist", options.class_count,
                            count);
     }
     options.has_initial = words.initial != NULL;
-    options.seed = words.seed >= 0 ? (uint64_t)words.seed : seed;
+    options.seed = words.seed >= 0 ? (uint64_t)words.seed : entry->seed;
     snprintf(options.column, sizeof options.column, "%s", words.column);
     *dataset = dataset_rejection_resample(*dataset, &options);
     return PLIM_OK;

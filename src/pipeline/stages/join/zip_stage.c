@@ -33,7 +33,7 @@ static uint64_t head_bytes(const struct dataset *dataset)
 
 static uint64_t buffer_bytes(const struct dataset *input)
 {
-    return spec_has_values(input->spec) ? chunk_bytes(input->spec, ZIP_ROWS, input->room_bytes) : 0;
+    return spec_has_values(input->spec) ? chunk_bytes(input->spec, ZIP_ROWS, input->value_bytes) : 0;
 }
 
 static uint64_t zip_bytes(const struct dataset *dataset)
@@ -58,7 +58,7 @@ static plim_status zip_start(struct stream *stream, plim_error *error)
         column += from->spec->column_count;
         input->buffered = spec_has_values(from->spec);
         if (input->buffered)
-            chunk_lay(&input->rows, at, from->spec, ZIP_ROWS, from->room_bytes);
+            chunk_lay(&input->rows, at, from->spec, ZIP_ROWS, from->value_bytes);
         at += round_up(buffer_bytes(from), 64);
     }
     return PLIM_OK;
@@ -93,7 +93,7 @@ static plim_status pull_direct(int64_t *count, struct zip_stream *self, int i, s
     while (got < *count) {
         struct chunk part;
         view(&part, self, i, to, got, *count - got);
-        TRY(stream_pull(join_stream(&self->stream, i), &part, *count - got, error));
+        TRY(stream_pull(stream_input(&self->stream, i), &part, *count - got, error));
         if (!part.count)
             break;
         got += part.count;
@@ -108,7 +108,7 @@ static plim_status fill_buffer(struct zip_stream *self, int i, int64_t most, pli
     if (input->from < input->rows.count)
         return PLIM_OK;
     input->from = 0;
-    return stream_pull(join_stream(&self->stream, i), &input->rows, most, error);
+    return stream_pull(stream_input(&self->stream, i), &input->rows, most, error);
 }
 
 static void take_buffered(struct zip_stream *self, int i, struct chunk *to, int64_t count)
@@ -198,7 +198,7 @@ static plim_status skip_one(int64_t *passed, struct zip_stream *self, int i, int
                             plim_error *error)
 {
     struct zip_input *input = &self->input[i];
-    struct stream *stream = join_stream(&self->stream, i);
+    struct stream *stream = stream_input(&self->stream, i);
     struct chunk part;
     if (!input->buffered) {
         int64_t rows = by->capacity < ZIP_ROWS ? by->capacity : ZIP_ROWS;
@@ -247,13 +247,13 @@ static int64_t shorter(int64_t a, int64_t b)
 
 static plim_status zip_build(struct dataset *dataset, plim_error *error)
 {
-    struct spec *spec = (struct spec *)(uintptr_t)dataset->spec; /* our own copy */
+    struct spec *spec = dataset_own_spec(dataset);
     for (int c = 0; c < spec->column_count; c++)
         spec->column[c].origin = c;
     for (int i = 1; i < join_count(dataset); i++) {
         const struct dataset *input = join_input(dataset, i);
         TRY(spec_beside(spec, input->spec, error));
-        dataset->room_bytes = add_most(dataset->room_bytes, input->room_bytes);
+        dataset->value_bytes = add_most(dataset->value_bytes, input->value_bytes);
         dataset->cardinality = shorter(dataset->cardinality, input->cardinality);
         if (dataset->stacked != input->stacked)
             dataset->stacked = 0;
@@ -266,6 +266,7 @@ static const struct stage stage_zip = {
     .build = zip_build,
     .stream = &zip_stream,
     .sequential = true,
+    .changes_spec = true,
 };
 
 struct dataset *dataset_zip(struct dataset *const *datasets, int count)

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "base/text/settings.h"
 #include "base/text/text.h"
 #include "pipeline/stages/keep/packed.h"
 
@@ -56,8 +55,8 @@ struct cache_stream {
     struct packed packed;
     uint8_t *region;
     uint64_t bytes;
-    struct room values; /* from the region's beginning to its last row */
-    int64_t count, at;  /* kept; the next to be given */
+    struct value_buffer values; /* from the region's beginning to its last row */
+    int64_t count, at;          /* kept; the next to be given */
     bool complete;
     bool passes; /* nothing is kept */
 };
@@ -68,32 +67,19 @@ static bool cache_may_spare(const struct dataset *dataset)
     return options->optional;
 }
 
-/* Where it is not known beforehand how much there is to keep, an optional cache keeps nothing. */
-static bool is_kept(const struct dataset *dataset)
-{
-    const struct cache_options *options = dataset->options;
-    return !options->optional || (dataset->kept && (options->memory || known_bytes(dataset)));
-}
-
-/* 0: nothing is kept. */
-static uint64_t region_bytes(const struct dataset *dataset)
+/* 0: nothing is kept. Where it is not known beforehand how much there is to keep, an optional cache keeps nothing. */
+static uint64_t region_bytes(const struct dataset *dataset, bool caches)
 {
     const struct cache_options *options = dataset->options;
     uint64_t known = known_bytes(dataset);
-    if (!is_kept(dataset))
+    if (options->optional && !caches)
         return 0;
     return known ? known : options->memory & ~(uint64_t)7;
 }
 
-static uint64_t cache_bytes(const struct dataset *dataset)
+static void cache_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset, bool caches)
 {
-    (void)dataset;
-    return sizeof(struct cache_stream);
-}
-
-static void cache_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset)
-{
-    uint64_t bytes = region_bytes(dataset);
+    uint64_t bytes = region_bytes(dataset, caches);
     by_tag[TAG_CACHE] = add_most(by_tag[TAG_CACHE], bytes ? budget_charge(bytes) : 0);
 }
 
@@ -101,19 +87,19 @@ static plim_status cache_start(struct stream *stream, plim_error *error)
 {
     struct cache_stream *self = (struct cache_stream *)stream;
     packed_lay(&self->packed, stream->dataset->spec);
-    self->bytes = region_bytes(stream->dataset);
+    self->bytes = region_bytes(stream->dataset, stream->run.caches);
     self->passes = !self->bytes && cache_may_spare(stream->dataset);
     if (self->passes)
         return PLIM_OK;
-    self->region = self->bytes == UINT64_MAX ? NULL : budget_take(stream->budget, TAG_CACHE, self->bytes);
-    return self->region ? PLIM_OK : budget_refused(stream->budget, TAG_CACHE, self->bytes, error);
+    self->region = self->bytes == UINT64_MAX ? NULL : budget_take(stream->run.budget, TAG_CACHE, self->bytes);
+    return self->region ? PLIM_OK : budget_refused(stream->run.budget, TAG_CACHE, self->bytes, error);
 }
 
 static void cache_stop(struct stream *stream)
 {
     struct cache_stream *self = (struct cache_stream *)stream;
     if (self->region)
-        budget_give(stream->budget, TAG_CACHE, self->region, self->bytes);
+        budget_give(stream->run.budget, TAG_CACHE, self->region, self->bytes);
 }
 
 static plim_status cache_rewind(struct stream *stream, uint64_t epoch, plim_error *error)
@@ -124,7 +110,7 @@ static plim_status cache_rewind(struct stream *stream, uint64_t epoch, plim_erro
     if (self->complete)
         return PLIM_OK;
     self->count = 0;
-    room_init(&self->values, self->region, self->bytes);
+    value_buffer_init(&self->values, self->region, self->bytes);
     return stream_rewind_inputs(stream, 0, error);
 }
 
@@ -156,14 +142,6 @@ static plim_status full(const struct cache_stream *self, plim_error *error)
     return hint(error, PLIM_OVER_BUDGET, "more memory for it, or cache: FILE");
 }
 
-static void renumber(struct chunk *to, int64_t first, uint64_t epoch)
-{
-    for (int64_t i = 0; i < to->count; i++) {
-        to->index[i] = first + i;
-        to->epoch[i] = epoch;
-    }
-}
-
 static plim_status keep_and_give(struct cache_stream *self, struct chunk *to, int64_t most, plim_error *error)
 {
     int64_t first = self->count;
@@ -172,7 +150,7 @@ static plim_status keep_and_give(struct cache_stream *self, struct chunk *to, in
         if (!keep_row(self, to, row))
             return full(self, error);
     self->count += self->passes ? to->count : 0;
-    renumber(to, first, self->stream.epoch);
+    chunk_number(to, first, self->stream.epoch);
     self->complete = to->count == 0 && !self->passes;
     self->at = self->count;
     return PLIM_OK;
@@ -186,7 +164,7 @@ static plim_status cache_pull(struct stream *stream, struct chunk *to, int64_t m
     to->count = self->count - self->at < most ? self->count - self->at : most;
     for (int64_t row = 0; row < to->count; row++)
         packed_get(&self->packed, to, row, row_at(self, self->at + row));
-    renumber(to, self->at, stream->epoch);
+    chunk_number(to, self->at, stream->epoch);
     self->at += to->count;
     return PLIM_OK;
 }
@@ -203,7 +181,7 @@ static plim_status cache_skip(int64_t *passed, struct stream *stream, int64_t co
 }
 
 static const struct stream_type cache_stream = {
-    .bytes = cache_bytes,
+    .state_bytes = sizeof(struct cache_stream),
     .cost = cache_cost,
     .start = cache_start,
     .stop = cache_stop,
@@ -214,16 +192,16 @@ static const struct stream_type cache_stream = {
 
 struct dataset *dataset_cache(struct dataset *dataset, const struct cache_options *options)
 {
-    void *room;
+    void *block;
     size_t name = options->file ? strlen(options->file) + 1 : 0;
     const struct stage *stage = options->file ? &stage_cache_file : &stage_cache;
-    struct dataset *node = dataset_stage(&dataset, stage, sizeof *options + name, &room);
+    struct dataset *node = dataset_stage(&dataset, stage, sizeof *options + name, &block);
     if (!node)
         return dataset;
-    struct cache_options *own = room;
+    struct cache_options *own = block;
     *own = *options;
     if (name)
-        own->file = memcpy((char *)room + sizeof *options, options->file, name);
+        own->file = memcpy((char *)block + sizeof *options, options->file, name);
     node->options = own;
     return dataset_built(node);
 }
@@ -236,19 +214,20 @@ struct cache_words {
 };
 
 /* Paths are relative to the job file. */
-static plim_status cache_path(char out[4096], const char *job, const char *path, const char *where, plim_error *error)
+static plim_status cache_path(char out[4096], const struct stage_entry *entry, const char *path, plim_error *error)
 {
-    const char *slash = path[0] == '/' ? NULL : strrchr(job, '/');
-    int before = slash ? (int)(slash - job) + 1 : 0;
+    const char *slash = path[0] == '/' ? NULL : strrchr(entry->job, '/');
+    int before = slash ? (int)(slash - entry->job) + 1 : 0;
     if (!path[0] || strlen(path) + (size_t)before >= 4096)
-        return fail_at(error, PLIM_BAD_JOB, where, "cache: the file's name is empty or too long");
-    memcpy(out, job, (size_t)before);
+        return fail_at(error, PLIM_BAD_JOB, entry->where, "cache: the file's name is empty or too long");
+    memcpy(out, entry->job, (size_t)before);
     memcpy(out + before, path, strlen(path) + 1);
     return PLIM_OK;
 }
 
-static plim_status read_words(struct cache_words *words, const char *job, const struct yaml *value, plim_error *error)
+static plim_status read_words(struct cache_words *words, const struct stage_entry *entry, plim_error *error)
 {
+    const struct yaml *value = entry->value;
     static const struct setting settings[] = {
         {"memory", SETTING_WORD, offsetof(struct cache_words, memory), 0},
         {"file", SETTING_WORD, offsetof(struct cache_words, file), 0},
@@ -257,32 +236,28 @@ static plim_status read_words(struct cache_words *words, const char *job, const 
     if (!value || value->is_null)
         return PLIM_OK;
     if (value->kind != YAML_SCALAR)
-        return settings_read(words, settings, 2, job, value, error);
+        return settings_read(words, settings, 2, entry->job, value, error);
     words->optional = strcmp(value->text, "auto") == 0;
     if (!words->optional && strcmp(value->text, "memory") != 0)
         words->file = value->text;
     return PLIM_OK;
 }
 
-static plim_status cache_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                              plim_error *error)
+static plim_status cache_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     struct cache_options options = {0};
     struct cache_words words;
-    char where[256] = "", path[4096];
-    (void)seed;
-    if (value)
-        yaml_place(where, job, value);
-    TRY(read_words(&words, job, value, error));
+    char path[4096];
+    TRY(read_words(&words, entry, error));
     options.optional = words.optional;
     if (words.memory && words.file)
-        return fail_at(error, PLIM_BAD_JOB, where, "cache: in memory or in a file, not both");
+        return fail_at(error, PLIM_BAD_JOB, entry->where, "cache: in memory or in a file, not both");
     if (words.memory && (!text_parse_size(&options.memory, words.memory) || !options.memory))
-        return hint(error,
-                    fail_at(error, PLIM_BAD_JOB, where, "cache: memory: expected a size, got '%s'", words.memory),
-                    "cache: {memory: 64MiB}");
+        return hint(
+            error, fail_at(error, PLIM_BAD_JOB, entry->where, "cache: memory: expected a size, got '%s'", words.memory),
+            "cache: {memory: 64MiB}");
     if (words.file) {
-        TRY(cache_path(path, job, words.file, where, error));
+        TRY(cache_path(path, entry, words.file, error));
         options.file = path;
     }
     *dataset = dataset_cache(*dataset, &options);
@@ -290,16 +265,13 @@ static plim_status cache_read(struct dataset **dataset, const char *job, const s
 }
 
 /* tf.data's snapshot is a cache in a folder, found again by what it is made of. */
-static plim_status snapshot_read_word(struct dataset **dataset, const char *job, const struct yaml *value,
-                                      uint64_t seed, plim_error *error)
+static plim_status snapshot_read_word(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
     const struct setting setting = {"snapshot", SETTING_WORD, 0, 0};
-    char where[256], path[4096];
+    char path[4096];
     const char *folder = NULL;
-    (void)seed;
-    yaml_place(where, job, value);
-    TRY(setting_value(&folder, &setting, job, value, error));
-    TRY(cache_path(path, job, folder, where, error));
+    TRY(setting_value(&folder, &setting, entry->job, entry->value, error));
+    TRY(cache_path(path, entry, folder, error));
     *dataset = dataset_snapshot(*dataset, path);
     return PLIM_OK;
 }

@@ -33,7 +33,7 @@ struct file_stream {
 
 static uint64_t check_bytes(const struct dataset *dataset)
 {
-    return chunk_bytes(dataset->spec, CHECKED_ROWS, dataset->room_bytes);
+    return chunk_bytes(dataset->spec, CHECKED_ROWS, dataset->value_bytes);
 }
 
 static uint64_t file_stream_bytes(const struct dataset *dataset)
@@ -41,8 +41,9 @@ static uint64_t file_stream_bytes(const struct dataset *dataset)
     return add_most(round_up(sizeof(struct file_stream), 64), add_most(check_bytes(dataset), check_bytes(dataset)));
 }
 
-static void file_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset)
+static void file_cost(uint64_t by_tag[TAG_COUNT], const struct dataset *dataset, bool caches)
 {
+    (void)caches;
     const struct cache_options *options = dataset->options;
     by_tag[TAG_FORMATS] = add_most(by_tag[TAG_FORMATS], snapshot_bytes(options->file));
 }
@@ -94,21 +95,17 @@ static bool same_rows(const struct chunk *a, const struct chunk *b)
 static plim_status read_kept(struct file_stream *self, struct chunk *to, int64_t first, int64_t count,
                              plim_error *error)
 {
-    void *rows[MOST_COLUMNS];
-    uint64_t stride[MOST_COLUMNS];
-    const struct row_target target = {.to = rows, .stride = stride, .room = &to->room};
-    for (int c = 0; c < to->spec->column_count; c++) {
-        rows[c] = to->column[c];
-        stride[c] = to->spec->column[c].bytes;
-    }
+    struct row_pointers rows;
+    const struct row_target target = {.to = rows.row, .stride = rows.stride, .values = &to->values};
+    chunk_pointers(&rows, to);
     count = count < FLOW_ROWS ? count : FLOW_ROWS;
     for (int64_t i = 0; i < count; i++)
         self->index[i] = first + i;
-    room_empty(&to->room);
+    value_buffer_empty(&to->values);
     to->count = 0;
     TRY(snapshot_read(&to->count, self->snapshot, self->index, count, &target, error));
     if (count && !to->count)
-        return stream_too_large(self->stream.dataset, to->room.wanted, to->room.capacity, error);
+        return stream_too_large(self->stream.dataset, to->values.wanted, to->values.capacity, error);
     return PLIM_OK;
 }
 
@@ -117,7 +114,7 @@ static plim_status check_kept(bool *same, struct file_stream *self, plim_error *
 {
     TRY(stream_rewind(self->stream.input, 0, error));
     TRY(stream_pull(self->stream.input, &self->fresh, CHECKED_ROWS, error));
-    int64_t count = snapshot_count(self->snapshot);
+    int64_t count = snapshot_head(self->snapshot)->count;
     *same = count >= self->fresh.count && (count == 0) == (self->fresh.count == 0);
     if (!*same)
         return PLIM_OK;
@@ -136,14 +133,15 @@ static plim_status look_for(struct file_stream *self, const char *digest, plim_e
     TRY(file_exists(&there, options->file, error));
     if (!there)
         return PLIM_OK;
-    plim_status status = snapshot_open(&self->snapshot, self->stream.budget, options->file, error);
+    plim_status status = snapshot_open(&self->snapshot, self->stream.run.budget, options->file, error);
     if (status == PLIM_BAD_DATA)
         return hint(error, status, "it is no cache that can be used: remove it, or choose another name");
     TRY(status);
-    if (strcmp(snapshot_digest(self->snapshot), digest) == 0 && same_spec(snapshot_spec(self->snapshot), dataset->spec))
+    if (strcmp(snapshot_head(self->snapshot)->digest, digest) == 0 &&
+        same_spec(&snapshot_head(self->snapshot)->spec, dataset->spec))
         TRY(check_kept(&same, self, error));
     self->complete = same;
-    self->count = snapshot_count(self->snapshot);
+    self->count = snapshot_head(self->snapshot)->count;
     if (same)
         return PLIM_OK;
     snapshot_close(self->snapshot);
@@ -171,17 +169,17 @@ static uint64_t file_disk(const struct dataset *dataset)
 /* From now on it may be so large. */
 static plim_status take_disk(struct file_stream *self, uint64_t bytes, plim_error *error)
 {
-    struct scratch *scratch = self->stream.scratch;
+    struct scratch_disk *scratch = self->stream.run.scratch;
     const struct cache_options *options = self->stream.dataset->options;
     char more[16], left[16];
     if (!scratch || bytes <= self->taken)
         return PLIM_OK;
-    if (scratch_take(scratch, bytes - self->taken)) {
+    if (scratch_disk_take(scratch, bytes - self->taken)) {
         self->taken = bytes;
         return PLIM_OK;
     }
     text_size(more, bytes - self->taken);
-    text_size(left, scratch_left(scratch));
+    text_size(left, scratch_disk_left(scratch));
     fail_at(error, PLIM_OVER_DISK, options->file, "cache: takes %s more of disk after %lld elements, %s are left", more,
             (long long)self->count, left);
     return hint(error, PLIM_OVER_DISK, "--disk allows more; cache: memory takes none");
@@ -202,7 +200,7 @@ static plim_status create(struct file_stream *self, const char *digest, plim_err
     const struct dataset *dataset = self->stream.dataset;
     const struct cache_options *options = dataset->options;
     TRY(take_disk(self, snapshot_disk(dataset->spec, is_known(dataset) ? dataset->cardinality : 0), error));
-    return snapshot_create(&self->snapshot, self->stream.budget, options->file, dataset->spec, digest, error);
+    return snapshot_create(&self->snapshot, self->stream.run.budget, options->file, dataset->spec, digest, error);
 }
 
 static plim_status file_start(struct stream *stream, plim_error *error)
@@ -211,9 +209,9 @@ static plim_status file_start(struct stream *stream, plim_error *error)
     const struct dataset *dataset = stream->dataset;
     char digest[65];
     uint8_t *block = (uint8_t *)stream + round_up(sizeof *self, 64);
-    chunk_lay(&self->fresh, block, dataset->spec, CHECKED_ROWS, dataset->room_bytes);
-    chunk_lay(&self->kept, block + check_bytes(dataset), dataset->spec, CHECKED_ROWS, dataset->room_bytes);
-    chain_digest(digest, dataset->input, stream->seed);
+    chunk_lay(&self->fresh, block, dataset->spec, CHECKED_ROWS, dataset->value_bytes);
+    chunk_lay(&self->kept, block + check_bytes(dataset), dataset->spec, CHECKED_ROWS, dataset->value_bytes);
+    chain_digest(digest, dataset->input, stream->run.seed);
     TRY(look_for(self, digest, error));
     return self->snapshot ? PLIM_OK : create(self, digest, error);
 }
@@ -223,7 +221,7 @@ static void file_stop(struct stream *stream)
     struct file_stream *self = (struct file_stream *)stream;
     snapshot_close(self->snapshot);
     if (!self->complete)
-        scratch_give(stream->scratch, self->taken);
+        scratch_disk_give(stream->run.scratch, self->taken);
 }
 
 /* ---- running ---- */
@@ -240,27 +238,15 @@ static plim_status file_rewind(struct stream *stream, uint64_t epoch, plim_error
     return stream_rewind_inputs(stream, 0, error);
 }
 
-static void renumber(struct chunk *to, int64_t first, uint64_t epoch)
-{
-    for (int64_t i = 0; i < to->count; i++) {
-        to->index[i] = first + i;
-        to->epoch[i] = epoch;
-    }
-}
-
 static plim_status keep_and_give(struct file_stream *self, struct chunk *to, int64_t most, plim_error *error)
 {
-    const void *rows[MOST_COLUMNS];
-    uint64_t stride[MOST_COLUMNS];
+    struct row_pointers rows;
     TRY(stream_pull(self->stream.input, to, most, error));
-    for (int c = 0; c < to->spec->column_count; c++) {
-        rows[c] = to->column[c];
-        stride[c] = to->spec->column[c].bytes;
-    }
-    if (self->stream.scratch)
+    chunk_pointers(&rows, to);
+    if (self->stream.run.scratch)
         TRY(take_disk(self, add_most(snapshot_size(self->snapshot), chunk_disk(to)), error));
-    TRY(snapshot_add(self->snapshot, rows, stride, to->count, error));
-    renumber(to, self->count, self->stream.epoch);
+    TRY(snapshot_add(self->snapshot, (const void *const *)rows.row, rows.stride, to->count, error));
+    chunk_number(to, self->count, self->stream.epoch);
     self->count += to->count;
     self->at = self->count;
     if (to->count)
@@ -277,7 +263,7 @@ static plim_status file_pull(struct stream *stream, struct chunk *to, int64_t mo
         return keep_and_give(self, to, most, error);
     int64_t left = self->count - self->at;
     TRY(read_kept(self, to, self->at, left < most ? left : most, error));
-    renumber(to, self->at, stream->epoch);
+    chunk_number(to, self->at, stream->epoch);
     self->at += to->count;
     return PLIM_OK;
 }
@@ -332,7 +318,5 @@ struct dataset *dataset_snapshot(struct dataset *dataset, const char *folder)
         status = file_make_folder(folder, &error);
     if (status == PLIM_OK)
         return dataset_cache(dataset, &(struct cache_options){.file = path});
-    struct dataset *failed = dataset_failed(dataset->budget, &error);
-    dataset_unref(dataset);
-    return failed;
+    return dataset_refuse(dataset, &error);
 }

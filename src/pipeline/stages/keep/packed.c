@@ -52,7 +52,7 @@ uint64_t values_bytes(const struct chunk *chunk, int64_t row)
     return counter.bytes;
 }
 
-uint64_t values_room(const struct chunk *chunk, int64_t row)
+uint64_t values_buffer_bytes(const struct chunk *chunk, int64_t row)
 {
     uint64_t bytes = 0;
     for (int c = 0; c < chunk->spec->column_count; c++)
@@ -81,19 +81,19 @@ void values_put(struct mover *mover, const struct chunk *from, int64_t row)
             put_value(mover, &from->spec->column[c], chunk_row(from, c, row));
 }
 
-static void get_value(struct mover *mover, struct room *room, const struct column *column, void *row)
+static void get_value(struct mover *mover, struct value_buffer *values, const struct column *column, void *row)
 {
     int64_t count = value_count(column, row);
     bool variable = column_is_variable(column);
     void *data = row;
     if (variable) {
         uint64_t bytes = (uint64_t)count * type_bytes(column->type);
-        data = ((struct cell *)row)->data = room_take(room, bytes);
+        data = ((struct cell *)row)->data = value_buffer_take(values, bytes);
         mover->move(mover, data, bytes);
     }
     for (int64_t i = 0; column->type == TYPE_STRING && i < count; i++) {
         struct string *string = (struct string *)data + i;
-        void *bytes = room_take_bytes(room, string->bytes);
+        void *bytes = value_buffer_take_bytes(values, string->bytes);
         mover->move(mover, bytes, string->bytes);
         string->data = bytes;
     }
@@ -103,5 +103,5 @@ void values_get(struct mover *mover, struct chunk *to, int64_t row)
 {
     for (int c = 0; c < to->spec->column_count; c++)
         if (column_has_values(&to->spec->column[c]))
-            get_value(mover, &to->room, &to->spec->column[c], chunk_row(to, c, row));
+            get_value(mover, &to->values, &to->spec->column[c], chunk_row(to, c, row));
 }

@@ -25,11 +25,11 @@ struct mover {
 };
 /* All pieces together. */
 uint64_t values_bytes(const struct chunk *chunk, int64_t row);
-/* What they take in a room at most: gaps between them included. */
-uint64_t values_room(const struct chunk *chunk, int64_t row);
+/* What they take in a value buffer at most: gaps between them included. */
+uint64_t values_buffer_bytes(const struct chunk *chunk, int64_t row);
 void values_put(struct mover *mover, const struct chunk *from, int64_t row);
-/* Into the chunk's room, and lets the row refer there. The caller has seen to it that values_room() bytes, of when
-   they were put, are left. */
+/* Into the chunk's buffer; the row refers to them there. The caller has made sure that as many bytes are left as
+   values_buffer_bytes() said when they were put. */
 void values_get(struct mover *mover, struct chunk *to, int64_t row);
 
 #endif

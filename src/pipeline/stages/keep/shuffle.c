@@ -6,11 +6,8 @@
 
 #include <string.h>
 
-#include "base/text/settings.h"
 #include "base/text/text.h"
 #include "pipeline/core/chain_digest.h"
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 uint64_t shuffle_key(const struct dataset *dataset, uint64_t epoch)
 {
@@ -60,9 +57,7 @@ static struct dataset *without_index(struct dataset *dataset, enum shuffle_kind 
              advice ? "shuffle: {buffer_size: 10000}, or %s" : "shuffle: {buffer_size: 10000}", advice);
     else
         hint(&error, PLIM_UNSUPPORTED, "put shuffle right behind the source, or use {buffer_size: 10000}");
-    struct dataset *failed = dataset_failed(dataset->budget, &error);
-    dataset_unref(dataset);
-    return failed;
+    return dataset_refuse(dataset, &error);
 }
 
 struct dataset *dataset_shuffle_with(struct dataset *dataset, const struct shuffle_options *options)
@@ -70,19 +65,17 @@ struct dataset *dataset_shuffle_with(struct dataset *dataset, const struct shuff
     static const struct stage *const stages[] = {[SHUFFLE_EXACT] = &stage_shuffle,
                                                  [SHUFFLE_BLOCKS] = &stage_shuffle_blocks,
                                                  [SHUFFLE_BUFFER] = &stage_shuffle_buffer};
-    void *room;
     bool indexed = dataset->indexed && !dataset->batch_size;
     if (!dataset->error && !indexed && options->kind != SHUFFLE_BUFFER)
         return without_index(dataset, options->kind);
-    struct dataset *node = dataset_stage(&dataset, stages[options->kind], sizeof *options, &room);
-    if (!node)
-        return dataset;
-    node->options = memcpy(room, options, sizeof *options);
-    node->seed = options->seed;
     const int64_t numbers[] = {options->kind,  options->same_each_epoch, options->block_size,
                                options->group, options->buffer_size,     (int64_t)options->bytes};
-    node->number = options->kind || options->same_each_epoch ? digest_number(numbers, sizeof numbers) : 0;
-    return dataset_built(node);
+    bool plain = !options->kind && !options->same_each_epoch;
+    return dataset_add(dataset, stages[options->kind],
+                       (struct stage_arguments){.options = options,
+                                                .options_bytes = sizeof *options,
+                                                .number = plain ? 0 : digest_number(numbers, sizeof numbers),
+                                                .seed = options->seed});
 }
 
 struct dataset *dataset_shuffle(struct dataset *dataset, uint64_t seed)
@@ -111,7 +104,7 @@ static plim_status read_blocks(struct shuffle_words *words, const char *job, con
     return settings_read(words, settings, COUNT(settings), job, value, error);
 }
 
-static plim_status read_map(struct shuffle_options *out, const char *job, const struct yaml *value, plim_error *error)
+static plim_status read_map(struct shuffle_options *out, const struct stage_entry *entry, plim_error *error)
 {
     struct shuffle_words words = {.reshuffle = true, .seed = -1};
     static const struct setting settings[] = {
@@ -122,17 +115,14 @@ static plim_status read_map(struct shuffle_options *out, const char *job, const 
         {"exact", SETTING_NODE, offsetof(struct shuffle_words, exact), 0},
         {"blocks", SETTING_NODE, offsetof(struct shuffle_words, blocks), 0},
     };
-    char where[256];
-    yaml_place(where, job, value);
-    TRY(settings_read(&words, settings, COUNT(settings), job, value, error));
+    TRY(settings_read(&words, settings, COUNT(settings), entry->job, entry->value, error));
     if ((words.buffer_size != 0) + (words.exact != NULL) + (words.blocks != NULL) > 1)
-        return fail_at(error, PLIM_BAD_JOB, where, "shuffle: one of buffer_size, blocks and exact");
+        return fail_at(error, PLIM_BAD_JOB, entry->where, "shuffle: one of buffer_size, blocks and exact");
     if (words.blocks)
-        TRY(read_blocks(&words, job, words.blocks, error));
-    if (words.bytes && (!words.buffer_size || !text_parse_size(&out->bytes, words.bytes) || !out->bytes)) {
-        fail_at(error, PLIM_BAD_JOB, where, "shuffle: bytes: expected a size, beside buffer_size");
-        return hint(error, PLIM_BAD_JOB, "shuffle: {buffer_size: 10000, bytes: 16MiB}");
-    }
+        TRY(read_blocks(&words, entry->job, words.blocks, error));
+    if (words.bytes && (!words.buffer_size || !text_parse_size(&out->bytes, words.bytes) || !out->bytes))
+        return stage_bad(entry, "bytes: expected a size, beside buffer_size", "{buffer_size: 10000, bytes: 16MiB}",
+                         error);
     out->kind = words.buffer_size ? SHUFFLE_BUFFER : words.blocks ? SHUFFLE_BLOCKS : SHUFFLE_EXACT;
     out->buffer_size = words.buffer_size;
     out->block_size = words.block_size;
@@ -143,35 +133,30 @@ static plim_status read_map(struct shuffle_options *out, const char *job, const 
     return PLIM_OK;
 }
 
-static plim_status read_word(struct shuffle_options *out, const char *job, const struct yaml *value, plim_error *error)
+static plim_status read_word(struct shuffle_options *out, const struct stage_entry *entry, plim_error *error)
 {
-    char where[256];
-    yaml_place(where, job, value);
-    if (strcmp(value->text, "exact") == 0)
+    const char *text = entry->value->text;
+    if (strcmp(text, "exact") == 0)
         out->kind = SHUFFLE_EXACT;
-    else if (strcmp(value->text, "blocks") == 0)
+    else if (strcmp(text, "blocks") == 0)
         out->kind = SHUFFLE_BLOCKS;
-    else if (setting_whole(&out->buffer_size, value->text))
+    else if (setting_whole(&out->buffer_size, text))
         out->kind = SHUFFLE_BUFFER;
     else {
-        fail_at(error, PLIM_BAD_JOB, where, "shuffle: expected 'exact', 'blocks' or a buffer size, got '%s'",
-                value->text);
+        fail_at(error, PLIM_BAD_JOB, entry->where, "shuffle: expected 'exact', 'blocks' or a buffer size, got '%s'",
+                text);
         return hint(error, PLIM_BAD_JOB, "shuffle: exact");
     }
     if (out->kind == SHUFFLE_BUFFER && out->buffer_size < 1)
-        return fail_at(error, PLIM_BAD_JOB, where, "shuffle: a buffer of at least 1 element; got %lld",
+        return fail_at(error, PLIM_BAD_JOB, entry->where, "shuffle: a buffer of at least 1 element; got %lld",
                        (long long)out->buffer_size);
     return PLIM_OK;
 }
 
-static plim_status shuffle_read(struct dataset **dataset, const char *job, const struct yaml *value, uint64_t seed,
-                                plim_error *error)
+static plim_status shuffle_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
 {
-    struct shuffle_options options = {.seed = seed};
-    if (value->kind == YAML_SCALAR)
-        TRY(read_word(&options, job, value, error));
-    else
-        TRY(read_map(&options, job, value, error));
+    struct shuffle_options options = {.seed = entry->seed};
+    TRY((entry->value->kind == YAML_SCALAR ? read_word : read_map)(&options, entry, error));
     *dataset = dataset_shuffle_with(*dataset, &options);
     return PLIM_OK;
 }

@@ -52,7 +52,7 @@ struct buffer_stream {
 
 /* What a place holds behind the packed row, where columns have values. */
 struct kept_values {
-    uint64_t room; /* what they take in a room */
+    uint64_t buffer_bytes; /* what they take in a value buffer */
     uint32_t first, blocks;
 };
 
@@ -60,7 +60,7 @@ struct kept_values {
 
 static uint64_t least_store(const struct dataset *dataset)
 {
-    return round_up(dataset->room_bytes ? dataset->room_bytes : 1, 4096);
+    return round_up(dataset->value_bytes ? dataset->value_bytes : 1, 4096);
 }
 
 /* Blocks of about a quarter of what an element may take: little is left unused in the last one of a chain. */
@@ -71,7 +71,7 @@ static void plan_store(struct buffer_plan *plan, const struct dataset *dataset, 
         rows = UINT64_MAX;
     if (limit)
         store = limit > rows ? limit - rows : 0;
-    else if (!mul_u64(&store, (uint64_t)plan->elements, dataset->room_bytes) || store > STORE_BYTES)
+    else if (!mul_u64(&store, (uint64_t)plan->elements, dataset->value_bytes) || store > STORE_BYTES)
         store = STORE_BYTES;
     store = store > least_store(dataset) ? store : least_store(dataset);
     while (each < 4096 && each * 8 <= store / (uint64_t)plan->elements)
@@ -112,7 +112,7 @@ static uint64_t buffer_bytes(const struct dataset *dataset)
     struct buffer_plan plan;
     plan_buffer(&plan, dataset);
     uint64_t bytes = add_most(round_up(sizeof(struct buffer_stream), 64), places_bytes(&plan));
-    bytes = add_most(bytes, chunk_bytes(dataset->spec, plan.in_rows, dataset->room_bytes));
+    bytes = add_most(bytes, chunk_bytes(dataset->spec, plan.in_rows, dataset->value_bytes));
     return add_most(bytes, plan.blocks * (plan.block_bytes + sizeof(uint32_t)));
 }
 
@@ -125,8 +125,8 @@ static plim_status buffer_start(struct stream *stream, plim_error *error)
     self->places = (uint8_t *)stream + round_up(sizeof *self, 64);
     self->cached = places_bytes(&self->plan) <= CACHED_BYTES;
     uint8_t *in = self->places + places_bytes(&self->plan);
-    chunk_lay(&self->in, in, dataset->spec, self->plan.in_rows, dataset->room_bytes);
-    self->store = in + chunk_bytes(dataset->spec, self->plan.in_rows, dataset->room_bytes);
+    chunk_lay(&self->in, in, dataset->spec, self->plan.in_rows, dataset->value_bytes);
+    self->store = in + chunk_bytes(dataset->spec, self->plan.in_rows, dataset->value_bytes);
     self->next_block = (uint32_t *)(self->store + self->plan.blocks * self->plan.block_bytes);
     return PLIM_OK;
 }
@@ -186,7 +186,7 @@ static bool keep_values(struct buffer_stream *self, struct kept_values *kept, in
     if (blocks > self->free_blocks)
         return false;
     *kept = (struct kept_values){
-        .room = values_room(&self->in, row), .first = self->free_block, .blocks = (uint32_t)blocks};
+        .buffer_bytes = values_buffer_bytes(&self->in, row), .first = self->free_block, .blocks = (uint32_t)blocks};
     struct store_mover store = {.mover = {move_piece}, .self = self, .block = self->free_block};
     values_put(&store.mover, &self->in, row);
     for (uint64_t b = 0; b < blocks; b++)
@@ -198,8 +198,8 @@ static bool keep_values(struct buffer_stream *self, struct kept_values *kept, in
 /* Into the chunk; the chain goes back to the front of the free list. */
 static bool give_values(struct buffer_stream *self, struct chunk *to, int64_t row, const struct kept_values *kept)
 {
-    if (kept->room > room_left(&to->room)) {
-        room_refuse(&to->room, kept->room);
+    if (kept->buffer_bytes > value_buffer_left(&to->values)) {
+        value_buffer_refuse(&to->values, kept->buffer_bytes);
         return false;
     }
     struct store_mover store = {.mover = {move_piece}, .self = self, .block = kept->first, .out = true};
@@ -303,7 +303,7 @@ __attribute__((always_inline)) static inline void fetch_ahead(const struct buffe
         __builtin_prefetch(at, 1);
 }
 
-/* One element out of the buffer behind the chunk's last; false: its room is full. */
+/* One element out of the buffer behind the chunk's last; false: its value buffer is full. */
 static bool give_one(struct buffer_stream *self, struct chunk *to)
 {
     if (self->given % RANDOMS == 0)
@@ -331,7 +331,7 @@ static plim_status buffer_pull(struct stream *stream, struct chunk *to, int64_t 
             break;
     }
     if (!to->count && self->held)
-        return stream_too_large(stream->dataset, to->room.wanted, to->room.capacity, error);
+        return stream_too_large(stream->dataset, to->values.wanted, to->values.capacity, error);
     return PLIM_OK;
 }
 

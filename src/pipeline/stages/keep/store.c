@@ -5,19 +5,19 @@
 
 #include "base/numbers/checked.h"
 
-uint64_t store_bytes(const struct spec *spec, int64_t rows, uint64_t room_bytes)
+uint64_t store_bytes(const struct spec *spec, int64_t rows, uint64_t value_bytes)
 {
-    uint64_t bytes = add_most(chunk_bytes(spec, rows, room_bytes), round_up(room_bytes, ROOM_ALIGNMENT));
+    uint64_t bytes = add_most(chunk_bytes(spec, rows, value_bytes), round_up(value_bytes, VALUE_ALIGNMENT));
     return add_most(bytes, add_most(rows_area(rows, sizeof(int64_t)), rows_area(rows, sizeof(bool))));
 }
 
-void store_lay(struct store *store, void *block, const struct spec *spec, int64_t rows, uint64_t room_bytes)
+void store_lay(struct store *store, void *block, const struct spec *spec, int64_t rows, uint64_t value_bytes)
 {
     uint8_t *at = block;
-    chunk_lay(&store->elements, at, spec, rows, room_bytes);
-    at += chunk_bytes(spec, rows, room_bytes);
-    room_init(&store->other, at, round_up(room_bytes, ROOM_ALIGNMENT));
-    at += round_up(room_bytes, ROOM_ALIGNMENT);
+    chunk_lay(&store->elements, at, spec, rows, value_bytes);
+    at += chunk_bytes(spec, rows, value_bytes);
+    value_buffer_init(&store->other, at, round_up(value_bytes, VALUE_ALIGNMENT));
+    at += round_up(value_bytes, VALUE_ALIGNMENT);
     store->next = (int64_t *)at;
     at += rows_area(rows, sizeof(int64_t));
     store->used = (bool *)at;
@@ -32,7 +32,7 @@ void store_clear(struct store *store)
         store->next[i] = i + 1 < rows ? i + 1 : -1;
     store->vacant = rows ? 0 : -1;
     store->values = 0;
-    room_empty(&store->elements.room);
+    value_buffer_empty(&store->elements.values);
 }
 
 static uint64_t values_bytes(const struct chunk *chunk, int64_t row)
@@ -44,43 +44,43 @@ static uint64_t values_bytes(const struct chunk *chunk, int64_t row)
 }
 
 /* There is room for them: the caller has counted. */
-static void own_values(struct chunk *chunk, struct room *room, int64_t row)
+static void own_values(struct chunk *chunk, struct value_buffer *values, int64_t row)
 {
     for (int c = 0; c < chunk->spec->column_count; c++)
-        value_own(room, &chunk->spec->column[c], chunk_row(chunk, c, row));
+        value_own(values, &chunk->spec->column[c], chunk_row(chunk, c, row));
 }
 
 /* What is still there moves to the other room: no gaps any more. */
 static void compact(struct store *store)
 {
-    struct room room = store->other;
-    room_empty(&room);
+    struct value_buffer values = store->other;
+    value_buffer_empty(&values);
     for (int64_t i = 0; i < store->elements.capacity; i++)
         if (store->used[i])
-            own_values(&store->elements, &room, i);
-    store->other = store->elements.room;
-    store->elements.room = room;
+            own_values(&store->elements, &values, i);
+    store->other = store->elements.values;
+    store->elements.values = values;
 }
 
 int64_t store_add(struct store *store, const struct chunk *from, int64_t row)
 {
     struct chunk *chunk = &store->elements;
-    bool has_values = chunk->room.capacity > 0;
+    bool has_values = chunk->values.capacity > 0;
     uint64_t bytes = has_values ? values_bytes(from, row) : 0;
     int64_t element = store->vacant;
     store->wanted = 0;
     if (element < 0)
         return -1;
-    if (bytes > chunk->room.capacity - store->values) {
+    if (bytes > chunk->values.capacity - store->values) {
         store->wanted = add_most(store->values, bytes);
         return -1;
     }
-    if (bytes > room_left(&chunk->room))
+    if (bytes > value_buffer_left(&chunk->values))
         compact(store);
     for (int c = 0; c < chunk->spec->column_count; c++)
         memcpy(chunk_row(chunk, c, element), chunk_row(from, c, row), chunk->spec->column[c].bytes);
     if (has_values)
-        own_values(chunk, &chunk->room, element);
+        own_values(chunk, &chunk->values, element);
     chunk->index[element] = from->index[row];
     chunk->epoch[element] = from->epoch[row];
     store->values += bytes;
@@ -92,7 +92,7 @@ int64_t store_add(struct store *store, const struct chunk *from, int64_t row)
 
 void store_give(struct store *store, int64_t element)
 {
-    if (store->elements.room.capacity)
+    if (store->elements.values.capacity)
         store->values -= values_bytes(&store->elements, element);
     store->used[element] = false;
     store->next[element] = store->vacant;

@@ -1,16 +1,16 @@
-/* record_reader.h - inside the reader of TFRecord files: what reading and finding records again share.
+/* tfrecord_reader_inside.h - inside the reader of TFRecord files: what reading and finding records again share.
 
    The buffer holds [at, at + held) of the unpacked file, and `at` is where a record begins. Invariants: 1. the
    cursor moves only over records whose checksums hold, or in resync; 2. what is short in the buffer is read before
    it is called missing; 3. a declared length is compared with the bytes there are, never allocated. */
-#ifndef FORMATS_RECORDS_RECORD_READER_H
-#define FORMATS_RECORDS_RECORD_READER_H
+#ifndef FORMATS_RECORDS_TFRECORD_READER_INSIDE_H
+#define FORMATS_RECORDS_TFRECORD_READER_INSIDE_H
 
 #include "formats/containers/gzip.h"
-#include "formats/records/record_file.h"
 #include "formats/records/record_frame.h"
+#include "formats/records/tfrecord_reader.h"
 
-struct record_file {
+struct tfrecord_reader {
     struct budget *budget;
     struct file *file;
     struct gzip *gzip; /* NULL: raw */
@@ -24,34 +24,27 @@ struct record_file {
     bool passed;     /* the record that failed lies behind the cursor: a stream cannot go back */
 };
 
-static inline size_t held(const struct record_file *reader)
+static inline size_t reader_held(const struct tfrecord_reader *reader)
 {
     return reader->end - reader->begin;
 }
 
-static inline const uint8_t *cursor_of(const struct record_file *reader)
+static inline const uint8_t *reader_cursor(const struct tfrecord_reader *reader)
 {
     return reader->buffer + reader->begin;
 }
 
-static inline void pass(struct record_file *reader, size_t bytes)
+static inline void reader_pass(struct tfrecord_reader *reader, size_t bytes)
 {
     reader->begin += bytes;
     reader->at += bytes;
 }
 
-static inline uint32_t stored_checksum(const uint8_t *p)
-{
-    uint32_t stored;
-    memcpy(&stored, p, sizeof stored);
-    return stored;
-}
-
 /* At least `bytes` (no more than the buffer's) in the buffer, if the file has them. */
-plim_status reader_want(struct record_file *reader, size_t bytes, plim_error *error);
+plim_status reader_want(struct tfrecord_reader *reader, size_t bytes, plim_error *error);
 /* The cursor anywhere in a raw file. */
-void reader_jump(struct record_file *reader, uint64_t to);
+void reader_jump(struct tfrecord_reader *reader, uint64_t to);
 /* Forwards by any number of bytes; *there == false: the file ends before. */
-plim_status reader_advance(bool *there, struct record_file *reader, uint64_t bytes, plim_error *error);
+plim_status reader_advance(bool *there, struct tfrecord_reader *reader, uint64_t bytes, plim_error *error);
 
 #endif

@@ -1,7 +1,8 @@
-/* record_file.c - the records of one TFRecord file, one after another. */
+/* tfrecord_reader.c - the records of one TFRecord file, one after another. */
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "formats/files/cursor.h"
-#include "formats/records/record_reader.h"
+#include "formats/records/tfrecord_reader_inside.h"
 
 #define FIND_MOST    1000000             /* records that are hopped over to find the place of one */
 #define INPUT_BYTES  ((size_t)64 * 1024) /* of compressed data */
@@ -17,22 +18,22 @@ static size_t buffer_size(size_t bytes)
     return bytes < BUFFER_LEAST ? BUFFER_LEAST : bytes;
 }
 
-uint64_t record_file_cost(size_t buffer_bytes)
+uint64_t tfrecord_reader_cost(size_t buffer_bytes)
 {
-    return budget_charge(sizeof(struct record_file)) + budget_charge(buffer_size(buffer_bytes)) + FILE_BYTES +
+    return budget_charge(sizeof(struct tfrecord_reader)) + budget_charge(buffer_size(buffer_bytes)) + FILE_BYTES +
            GZIP_STATE_BYTES + budget_charge(INPUT_BYTES);
 }
 
-static plim_status fill(struct record_file *reader, plim_error *error);
+static plim_status fill(struct tfrecord_reader *reader, plim_error *error);
 
-static plim_status start_unpacking(struct record_file *reader, enum deflate_frame frame, plim_error *error)
+static plim_status start_unpacking(struct tfrecord_reader *reader, enum deflate_frame frame, plim_error *error)
 {
     return gzip_open_part(&reader->gzip, reader->budget, reader->file, 0, reader->total, frame, INPUT_BYTES, UINT64_MAX,
                           error);
 }
 
 /* A first record of 376 bytes whose length is damaged begins as zlib does: what does not unpack is not zlib. */
-static plim_status try_zlib(struct record_file *reader, plim_error *error)
+static plim_status try_zlib(struct tfrecord_reader *reader, plim_error *error)
 {
     TRY(start_unpacking(reader, DEFLATE_ZLIB, error));
     plim_status status = fill(reader, error);
@@ -43,7 +44,7 @@ static plim_status try_zlib(struct record_file *reader, plim_error *error)
     return PLIM_OK;
 }
 
-static plim_status detect(struct record_file *reader, plim_error *error)
+static plim_status detect(struct tfrecord_reader *reader, plim_error *error)
 {
     uint8_t head[RECORD_HEAD_BYTES];
     size_t got;
@@ -57,41 +58,32 @@ static plim_status detect(struct record_file *reader, plim_error *error)
     return PLIM_OK;
 }
 
-static void give_effort(struct record_file *reader)
+static plim_status start(struct tfrecord_reader *reader, const char *path, plim_error *error)
 {
-    uint64_t most = reader->total < UINT64_MAX / 16 ? 8 * reader->total : UINT64_MAX / 2;
-    reader->effort = most + EFFORT_LEAST;
-}
-
-static plim_status start(struct record_file *reader, const char *path, plim_error *error)
-{
-    reader->buffer = budget_take(reader->budget, TAG_FORMATS, reader->buffer_bytes);
-    if (!reader->buffer)
-        return budget_refused(reader->budget, TAG_FORMATS, reader->buffer_bytes, error);
+    TRY(budget_alloc(&reader->buffer, reader->budget, TAG_FORMATS, reader->buffer_bytes, error));
     TRY(file_open(&reader->file, reader->budget, path, FILE_READ, error));
     TRY(file_size(&reader->total, reader->file, error));
     file_expect_sequential(reader->file);
-    give_effort(reader);
+    reader->effort = EFFORT_LEAST + (reader->total < UINT64_MAX / 16 ? 8 * reader->total : UINT64_MAX / 2);
     return detect(reader, error);
 }
 
-plim_status record_file_open(struct record_file **out, struct budget *budget, const char *path, size_t buffer_bytes,
-                             plim_error *error)
+plim_status tfrecord_reader_open(struct tfrecord_reader **out, struct budget *budget, const char *path,
+                                 size_t buffer_bytes, plim_error *error)
 {
-    struct record_file *reader = budget_take(budget, TAG_FORMATS, sizeof *reader);
-    if (!reader)
-        return budget_refused(budget, TAG_FORMATS, sizeof *reader, error);
+    struct tfrecord_reader *reader;
+    TRY(budget_alloc(&reader, budget, TAG_FORMATS, sizeof *reader, error));
     reader->budget = budget;
     reader->buffer_bytes = buffer_size(buffer_bytes);
     plim_status status = start(reader, path, error);
     if (status == PLIM_OK)
         *out = reader;
     else
-        record_file_close(reader);
+        tfrecord_reader_close(reader);
     return status;
 }
 
-void record_file_close(struct record_file *reader)
+void tfrecord_reader_close(struct tfrecord_reader *reader)
 {
     if (!reader)
         return;
@@ -101,17 +93,17 @@ void record_file_close(struct record_file *reader)
     budget_give(reader->budget, TAG_FORMATS, reader, sizeof *reader);
 }
 
-const char *record_file_path(const struct record_file *reader)
+const char *tfrecord_reader_path(const struct tfrecord_reader *reader)
 {
     return file_path(reader->file);
 }
 
-bool record_file_is_packed(const struct record_file *reader)
+bool tfrecord_reader_is_packed(const struct tfrecord_reader *reader)
 {
     return reader->gzip != NULL;
 }
 
-void record_file_progress(uint64_t *done, uint64_t *total, const struct record_file *reader)
+void tfrecord_reader_progress(uint64_t *done, uint64_t *total, const struct tfrecord_reader *reader)
 {
     *done = reader->gzip ? gzip_at(reader->gzip) : reader->at;
     *total = reader->total;
@@ -120,7 +112,7 @@ void record_file_progress(uint64_t *done, uint64_t *total, const struct record_f
 /* ---- bytes --------------------------------------------------------------- */
 
 /* The next bytes of the file behind `behind` more of them. */
-static plim_status fetch(size_t *got, struct record_file *reader, uint8_t *to, size_t bytes, uint64_t behind,
+static plim_status fetch(size_t *got, struct tfrecord_reader *reader, uint8_t *to, size_t bytes, uint64_t behind,
                          plim_error *error)
 {
     if (reader->gzip)
@@ -135,11 +127,11 @@ static plim_status fetch(size_t *got, struct record_file *reader, uint8_t *to, s
                      (unsigned long long)reader->total);
 }
 
-static plim_status fill(struct record_file *reader, plim_error *error)
+static plim_status fill(struct tfrecord_reader *reader, plim_error *error)
 {
-    size_t keep = held(reader), got;
+    size_t keep = reader_held(reader), got;
     if (reader->begin)
-        memmove(reader->buffer, cursor_of(reader), keep);
+        memmove(reader->buffer, reader_cursor(reader), keep);
     reader->begin = 0;
     reader->end = keep;
     TRY(fetch(&got, reader, reader->buffer + keep, reader->buffer_bytes - keep, keep, error));
@@ -148,14 +140,14 @@ static plim_status fill(struct record_file *reader, plim_error *error)
     return PLIM_OK;
 }
 
-plim_status reader_want(struct record_file *reader, size_t bytes, plim_error *error)
+plim_status reader_want(struct tfrecord_reader *reader, size_t bytes, plim_error *error)
 {
-    while (held(reader) < bytes && !reader->ended)
+    while (reader_held(reader) < bytes && !reader->ended)
         TRY(fill(reader, error));
     return PLIM_OK;
 }
 
-void reader_jump(struct record_file *reader, uint64_t to)
+void reader_jump(struct tfrecord_reader *reader, uint64_t to)
 {
     uint64_t first = reader->at - reader->begin;
     bool inside = to >= first && to - first <= reader->end;
@@ -165,7 +157,7 @@ void reader_jump(struct record_file *reader, uint64_t to)
     reader->ended = inside && reader->ended;
 }
 
-plim_status reader_advance(bool *there, struct record_file *reader, uint64_t bytes, plim_error *error)
+plim_status reader_advance(bool *there, struct tfrecord_reader *reader, uint64_t bytes, plim_error *error)
 {
     *there = true;
     if (!reader->gzip) {
@@ -173,34 +165,34 @@ plim_status reader_advance(bool *there, struct record_file *reader, uint64_t byt
         reader_jump(reader, *there ? reader->at + bytes : reader->total);
         return PLIM_OK;
     }
-    while (bytes > held(reader) && !reader->ended) {
-        bytes -= held(reader);
-        pass(reader, held(reader));
+    while (bytes > reader_held(reader) && !reader->ended) {
+        bytes -= reader_held(reader);
+        reader_pass(reader, reader_held(reader));
         TRY(fill(reader, error));
     }
-    *there = bytes <= held(reader);
-    pass(reader, *there ? (size_t)bytes : held(reader));
+    *there = bytes <= reader_held(reader);
+    reader_pass(reader, *there ? (size_t)bytes : reader_held(reader));
     return PLIM_OK;
 }
 
 /* ---- errors ---------------------------------------------------------------- */
 
-static const char *whose(const struct record_file *reader)
+static const char *whose(const struct tfrecord_reader *reader)
 {
     return reader->gzip ? " (a byte of the unpacked data)" : "";
 }
 
-static plim_status ends_inside(const struct record_file *reader, uint64_t at, uint64_t missing, plim_error *error)
+static plim_status ends_inside(const struct tfrecord_reader *reader, uint64_t at, uint64_t missing, plim_error *error)
 {
-    return fail_byte(error, PLIM_BAD_DATA, record_file_path(reader), at,
+    return fail_byte(error, PLIM_BAD_DATA, tfrecord_reader_path(reader), at,
                      "record %lld%s: the file ends inside it, %llu bytes too early", (long long)reader->record,
                      whose(reader), (unsigned long long)missing);
 }
 
-static plim_status bad_head(const struct record_file *reader, plim_error *error)
+static plim_status bad_head(const struct tfrecord_reader *reader, plim_error *error)
 {
-    const uint8_t *head = cursor_of(reader);
-    fail_byte(error, PLIM_BAD_DATA, record_file_path(reader), reader->at,
+    const uint8_t *head = reader_cursor(reader);
+    fail_byte(error, PLIM_BAD_DATA, tfrecord_reader_path(reader), reader->at,
               "record %lld%s: checksum of its length 0x%08x stored, 0x%08x computed", (long long)reader->record,
               whose(reader), stored_checksum(head + 8), crc32c_mask(crc32c(0, head, 8)));
     if (reader->at == 0 && !reader->gzip)
@@ -208,19 +200,19 @@ static plim_status bad_head(const struct record_file *reader, plim_error *error)
     return PLIM_BAD_DATA;
 }
 
-static plim_status bad_data(const struct record_file *reader, uint64_t at, const uint8_t *data, uint64_t bytes,
+static plim_status bad_data(const struct tfrecord_reader *reader, uint64_t at, const uint8_t *data, uint64_t bytes,
                             const uint8_t *foot, plim_error *error)
 {
-    return fail_byte(error, PLIM_BAD_DATA, record_file_path(reader), at,
+    return fail_byte(error, PLIM_BAD_DATA, tfrecord_reader_path(reader), at,
                      "record %lld%s: checksum of its %llu bytes 0x%08x stored, 0x%08x computed",
                      (long long)reader->record, whose(reader), (unsigned long long)bytes, stored_checksum(foot),
                      crc32c_mask(crc32c(0, data, bytes)));
 }
 
-plim_status record_file_too_large(const struct record_file *reader, plim_error *error)
+plim_status tfrecord_reader_too_large(const struct tfrecord_reader *reader, plim_error *error)
 {
-    uint64_t bytes = held(reader) >= RECORD_HEAD_BYTES ? record_length(cursor_of(reader)) : 0;
-    fail_byte(error, PLIM_OVER_BUDGET, record_file_path(reader), reader->at,
+    uint64_t bytes = reader_held(reader) >= RECORD_HEAD_BYTES ? record_length(reader_cursor(reader)) : 0;
+    fail_byte(error, PLIM_OVER_BUDGET, tfrecord_reader_path(reader), reader->at,
               "record %lld%s has %llu bytes: more than there is room for", (long long)reader->record, whose(reader),
               (unsigned long long)bytes);
     return hint(error, PLIM_OVER_BUDGET, "a larger budget makes room for it");
@@ -229,17 +221,17 @@ plim_status record_file_too_large(const struct record_file *reader, plim_error *
 /* ---- records ---------------------------------------------------------------- */
 
 /* The record at the cursor, if it lies whole in the buffer and its checksums hold. The way of nearly all records. */
-static inline bool take_whole(struct string *record, struct record_file *reader)
+static inline bool take_whole(struct string *record, struct tfrecord_reader *reader)
 {
-    const uint8_t *head = cursor_of(reader), *data = head + RECORD_HEAD_BYTES;
-    size_t there = held(reader);
+    const uint8_t *head = reader_cursor(reader), *data = head + RECORD_HEAD_BYTES;
+    size_t there = reader_held(reader);
     if (there < RECORD_FRAME_BYTES || !record_head_holds(head))
         return false;
     uint64_t bytes = record_length(head);
     if (bytes > there - RECORD_FRAME_BYTES || !record_checksum_holds(data, bytes, data + bytes))
         return false;
     *record = (struct string){.data = data, .bytes = bytes};
-    pass(reader, RECORD_FRAME_BYTES + (size_t)bytes);
+    reader_pass(reader, RECORD_FRAME_BYTES + (size_t)bytes);
     reader->record++;
     return true;
 }
@@ -247,54 +239,54 @@ static inline bool take_whole(struct string *record, struct record_file *reader)
 enum ahead { AHEAD_END, AHEAD_WHOLE, AHEAD_LARGE };
 
 /* The head of the next record, checked. */
-static plim_status look_at_head(bool *end, struct record_file *reader, plim_error *error)
+static plim_status look_at_head(bool *end, struct tfrecord_reader *reader, plim_error *error)
 {
     TRY(reader_want(reader, RECORD_HEAD_BYTES, error));
-    size_t there = held(reader);
+    size_t there = reader_held(reader);
     *end = there == 0;
     if (*end)
         return PLIM_OK;
     if (there < RECORD_HEAD_BYTES)
         return ends_inside(reader, reader->at + there, RECORD_HEAD_BYTES - there, error);
-    if (!record_head_holds(cursor_of(reader)))
+    if (!record_head_holds(reader_cursor(reader)))
         return bad_head(reader, error);
-    uint64_t left = reader->total - reader->at - RECORD_HEAD_BYTES, bytes = record_length(cursor_of(reader));
+    uint64_t left = reader->total - reader->at - RECORD_HEAD_BYTES, bytes = record_length(reader_cursor(reader));
     if (!reader->gzip && (left < RECORD_FOOT_BYTES || bytes > left - RECORD_FOOT_BYTES))
         return ends_inside(reader, reader->total, add_most(bytes, RECORD_FOOT_BYTES) - left, error);
     return PLIM_OK;
 }
 
 /* What comes next, in the buffer if it fits there. */
-static plim_status look_ahead(enum ahead *ahead, struct record_file *reader, plim_error *error)
+static plim_status look_ahead(enum ahead *ahead, struct tfrecord_reader *reader, plim_error *error)
 {
     bool end;
     TRY(look_at_head(&end, reader, error));
     *ahead = end ? AHEAD_END : AHEAD_LARGE;
-    if (end || record_length(cursor_of(reader)) > reader->buffer_bytes - RECORD_FRAME_BYTES)
+    if (end || record_length(reader_cursor(reader)) > reader->buffer_bytes - RECORD_FRAME_BYTES)
         return PLIM_OK;
-    size_t bytes = RECORD_FRAME_BYTES + (size_t)record_length(cursor_of(reader));
+    size_t bytes = RECORD_FRAME_BYTES + (size_t)record_length(reader_cursor(reader));
     TRY(reader_want(reader, bytes, error));
-    if (held(reader) < bytes)
-        return ends_inside(reader, reader->at + held(reader), bytes - held(reader), error);
+    if (reader_held(reader) < bytes)
+        return ends_inside(reader, reader->at + reader_held(reader), bytes - reader_held(reader), error);
     *ahead = AHEAD_WHOLE;
     return PLIM_OK;
 }
 
-static plim_status checksum_failed(const struct record_file *reader, plim_error *error)
+static plim_status checksum_failed(const struct tfrecord_reader *reader, plim_error *error)
 {
-    const uint8_t *data = cursor_of(reader) + RECORD_HEAD_BYTES;
-    uint64_t bytes = record_length(cursor_of(reader));
+    const uint8_t *data = reader_cursor(reader) + RECORD_HEAD_BYTES;
+    uint64_t bytes = record_length(reader_cursor(reader));
     return bad_data(reader, reader->at, data, bytes, data + bytes, error);
 }
 
 /* `bytes` from `behind` the cursor on, out of the buffer and then out of the file; fewer at its end. */
-static plim_status gather(uint64_t *got, struct record_file *reader, uint8_t *to, uint64_t bytes, uint64_t behind,
+static plim_status gather(uint64_t *got, struct tfrecord_reader *reader, uint8_t *to, uint64_t bytes, uint64_t behind,
                           plim_error *error)
 {
     uint64_t done = 0;
-    if (behind < held(reader)) {
-        done = held(reader) - behind < bytes ? held(reader) - behind : bytes;
-        memcpy(to, cursor_of(reader) + behind, (size_t)done);
+    if (behind < reader_held(reader)) {
+        done = reader_held(reader) - behind < bytes ? reader_held(reader) - behind : bytes;
+        memcpy(to, reader_cursor(reader) + behind, (size_t)done);
     }
     while (done < bytes) {
         size_t step;
@@ -308,7 +300,7 @@ static plim_status gather(uint64_t *got, struct record_file *reader, uint8_t *to
 }
 
 /* A record larger than the buffer: its data at `to`. */
-static plim_status gather_large(struct record_file *reader, uint8_t *to, uint64_t bytes, plim_error *error)
+static plim_status gather_large(struct tfrecord_reader *reader, uint8_t *to, uint64_t bytes, plim_error *error)
 {
     uint8_t foot[RECORD_FOOT_BYTES];
     uint64_t got, got_foot = 0, at = reader->at;
@@ -323,12 +315,13 @@ static plim_status gather_large(struct record_file *reader, uint8_t *to, uint64_
     return PLIM_OK;
 }
 
-static plim_status read_large(struct string *record, struct record_file *reader, struct room *room, plim_error *error)
+static plim_status read_large(struct string *record, struct tfrecord_reader *reader, struct value_buffer *values,
+                              plim_error *error)
 {
-    uint64_t bytes = record_length(cursor_of(reader)), before = room ? room->used : 0;
-    if (!room)
-        return record_file_too_large(reader, error);
-    uint8_t *to = room_take_bytes(room, bytes);
+    uint64_t bytes = record_length(reader_cursor(reader)), before = values ? values->used : 0;
+    if (!values)
+        return tfrecord_reader_too_large(reader, error);
+    uint8_t *to = value_buffer_take_bytes(values, bytes);
     if (!to)
         return PLIM_OK;
     plim_status status = gather_large(reader, to, bytes, error);
@@ -337,7 +330,7 @@ static plim_status read_large(struct string *record, struct record_file *reader,
         reader->begin = reader->end = 0;
     }
     if (status != PLIM_OK) {
-        room->used = before;
+        values->used = before;
         reader->passed = reader->gzip != NULL;
         return status;
     }
@@ -346,7 +339,7 @@ static plim_status read_large(struct string *record, struct record_file *reader,
     return PLIM_OK;
 }
 
-static int64_t take_many(struct string *records, struct record_file *reader, int64_t most)
+static int64_t take_many(struct string *records, struct tfrecord_reader *reader, int64_t most)
 {
     int64_t n = 0;
     while (n < most && take_whole(&records[n], reader))
@@ -354,18 +347,18 @@ static int64_t take_many(struct string *records, struct record_file *reader, int
     return n;
 }
 
-plim_status record_file_read(int64_t *count, struct string *records, struct record_file *reader, int64_t most,
-                             struct room *room, plim_error *error)
+plim_status tfrecord_reader_read(int64_t *count, struct string *records, struct tfrecord_reader *reader, int64_t most,
+                                 struct value_buffer *values, plim_error *error)
 {
     enum ahead ahead;
     struct string large = {0};
-    if (room)
-        room->wanted = 0;
+    if (values)
+        values->wanted = 0;
     int64_t n = take_many(records, reader, most);
     if (n == 0 && most > 0) {
         TRY(look_ahead(&ahead, reader, error));
         if (ahead == AHEAD_LARGE)
-            TRY(read_large(&large, reader, room, error));
+            TRY(read_large(&large, reader, values, error));
         else if (ahead == AHEAD_WHOLE && (n = take_many(records, reader, most)) == 0)
             return checksum_failed(reader, error);
         if (large.data)
@@ -375,68 +368,38 @@ plim_status record_file_read(int64_t *count, struct string *records, struct reco
     return PLIM_OK;
 }
 
-/* One record into the room; NULL data: the end, or no room, or a large record that is not the first of its call
-   (an error in it must not lose those before it). */
-static plim_status copy_one(struct string *record, struct record_file *reader, struct room *room, bool first,
-                            plim_error *error)
+/* The last `count` records that were given in place come again. */
+static void put_back(struct tfrecord_reader *reader, const struct string *records, int64_t count)
 {
-    enum ahead ahead;
-    struct string found;
-    *record = (struct string){0};
-    TRY(look_ahead(&ahead, reader, error));
-    if (ahead == AHEAD_LARGE && first)
-        return read_large(record, reader, room, error);
-    if (ahead != AHEAD_WHOLE)
-        return PLIM_OK;
-    uint64_t bytes = record_length(cursor_of(reader));
-    uint8_t *to = room_take_bytes(room, bytes);
-    if (!to)
-        return PLIM_OK;
-    if (!take_whole(&found, reader)) {
-        room->used -= bytes;
-        return checksum_failed(reader, error);
+    for (int64_t i = 0; i < count; i++) {
+        reader->begin -= RECORD_FRAME_BYTES + (size_t)records[i].bytes;
+        reader->at -= RECORD_FRAME_BYTES + records[i].bytes;
+        reader->record--;
     }
-    memcpy(to, found.data, (size_t)bytes);
-    *record = (struct string){.data = to, .bytes = bytes};
-    return PLIM_OK;
 }
 
-plim_status record_file_copy(int64_t *count, struct string *records, struct record_file *reader, int64_t most,
-                             struct room *room, plim_error *error)
+plim_status tfrecord_reader_copy(int64_t *count, struct string *records, struct tfrecord_reader *reader, int64_t most,
+                                 struct value_buffer *values, plim_error *error)
 {
-    int64_t n = 0;
-    room->wanted = 0;
-    while (n < most) {
-        plim_status status = copy_one(&records[n], reader, room, n == 0, error);
-        if (status != PLIM_OK && n == 0)
-            return status;
-        if (status != PLIM_OK || !records[n].data)
+    uint64_t before = values->used;
+    TRY(tfrecord_reader_read(count, records, reader, most, values, error));
+    if (values->used != before) /* one that is larger than the reader's buffer: it is there already */
+        return PLIM_OK;
+    for (int64_t i = 0; i < *count; i++) {
+        uint8_t *to = value_buffer_take_bytes(values, records[i].bytes);
+        if (!to) {
+            put_back(reader, records + i, *count - i);
+            *count = i;
             break;
-        n++;
+        }
+        records[i].data = memcpy(to, records[i].data, (size_t)records[i].bytes);
     }
-    *count = n;
-    return PLIM_OK;
-}
-
-plim_status record_file_next(struct string *record, uint64_t *at, struct record_file *reader, struct room *room,
-                             plim_error *error)
-{
-    struct string found = {0};
-    int64_t count = 0;
-    uint64_t from = reader->at;
-    if (room)
-        TRY(record_file_copy(&count, &found, reader, 1, room, error));
-    else
-        TRY(record_file_read(&count, &found, reader, 1, NULL, error));
-    if (at)
-        *at = from;
-    *record = count ? found : (struct string){0};
     return PLIM_OK;
 }
 
 /* ---- places ------------------------------------------------------------------ */
 
-plim_status record_file_skip(int64_t *skipped, struct record_file *reader, int64_t count, plim_error *error)
+plim_status tfrecord_reader_skip(int64_t *skipped, struct tfrecord_reader *reader, int64_t count, plim_error *error)
 {
     *skipped = 0;
     while (*skipped < count) {
@@ -444,7 +407,7 @@ plim_status record_file_skip(int64_t *skipped, struct record_file *reader, int64
         TRY(look_at_head(&end, reader, error));
         if (end)
             break;
-        uint64_t bytes = record_length(cursor_of(reader));
+        uint64_t bytes = record_length(reader_cursor(reader));
         if (bytes > UINT64_MAX - RECORD_FRAME_BYTES - reader->at)
             return ends_inside(reader, reader->at, bytes, error);
         TRY(reader_advance(&there, reader, RECORD_FRAME_BYTES + bytes, error));
@@ -456,44 +419,9 @@ plim_status record_file_skip(int64_t *skipped, struct record_file *reader, int64
     return PLIM_OK;
 }
 
-struct record_place record_file_tell(const struct record_file *reader)
+struct record_place tfrecord_reader_tell(const struct tfrecord_reader *reader)
 {
     return (struct record_place){.byte = reader->at, .record = reader->record};
-}
-
-plim_status record_file_rewind(struct record_file *reader, plim_error *error)
-{
-    if (reader->gzip)
-        TRY(gzip_rewind(reader->gzip, error));
-    else
-        TRY(file_size(&reader->total, reader->file, error));
-    give_effort(reader);
-    reader->begin = reader->end = 0;
-    reader->at = 0;
-    reader->record = 0;
-    reader->ended = reader->passed = false;
-    return PLIM_OK;
-}
-
-plim_status record_file_seek(struct record_file *reader, const struct record_place *place, plim_error *error)
-{
-    bool there = true;
-    if (!reader->gzip) {
-        there = place->byte <= reader->total;
-        if (there)
-            reader_jump(reader, place->byte);
-    } else {
-        if (place->byte < reader->at)
-            TRY(record_file_rewind(reader, error));
-        TRY(reader_advance(&there, reader, place->byte - reader->at, error));
-    }
-    if (!there)
-        return fail_byte(error, PLIM_BAD_DATA, record_file_path(reader), reader->at,
-                         "the file ends before byte %llu, where record %lld was: it is not the same file any more",
-                         (unsigned long long)place->byte, (long long)place->record);
-    reader->record = place->record;
-    reader->passed = false;
-    return PLIM_OK;
 }
 
 static bool hop(uint64_t *byte, struct file *file, int64_t records)
@@ -527,14 +455,14 @@ bool record_find(uint64_t *byte, struct budget *budget, const char *path, int64_
 /* ---- one record by its place ------------------------------------------------------ */
 
 plim_status record_read_at(struct string *record, struct file *file, uint64_t at, uint64_t bytes, int64_t number,
-                           struct room *room, plim_error *error)
+                           struct value_buffer *values, plim_error *error)
 {
     *record = (struct string){0};
-    room->wanted = 0;
+    values->wanted = 0;
     if (bytes > INT64_MAX - RECORD_FRAME_BYTES)
         return fail_byte(error, PLIM_BAD_DATA, file_path(file), at, "record %lld: no file has %llu bytes",
                          (long long)number, (unsigned long long)bytes);
-    uint8_t *head = room_take_bytes(room, RECORD_FRAME_BYTES + bytes);
+    uint8_t *head = value_buffer_take_bytes(values, RECORD_FRAME_BYTES + bytes);
     if (!head)
         return PLIM_OK;
     plim_status status = file_read(file, at, head, (size_t)bytes + RECORD_FRAME_BYTES, error);
@@ -549,7 +477,7 @@ plim_status record_read_at(struct string *record, struct file *file, uint64_t at
                       "record %lld: checksum of its %llu bytes 0x%08x stored, 0x%08x computed", (long long)number,
                       (unsigned long long)bytes, stored_checksum(data + bytes), crc32c_mask(crc32c(0, data, bytes)));
     if (status != PLIM_OK) {
-        room->used -= RECORD_FRAME_BYTES + bytes;
+        values->used -= RECORD_FRAME_BYTES + bytes;
         return status;
     }
     *record = (struct string){.data = data, .bytes = bytes};

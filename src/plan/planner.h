@@ -1,0 +1,107 @@
+/* planner.h - plans a run: its program, the memory that it takes, and whether it fits into the budget.
+
+   The planner knows graphs and bytes. It knows neither models nor data: struct workload says how to get the graphs, and
+   struct run_costs says what a run takes beside its program. A plan is made in this order:
+
+     plan_graphs    builds the graphs at the job's own batch size
+     plan_program   makes the program of them; whatever else the run loads is loaded now
+     plan_measure   measures the process, as it is once everything is loaded
+     plan_predict   predicts the peak, for one choice of how the data is read
+     plan_decide    finds the smallest budget, and whether the run fits into the stated one
+
+   A plan of data alone has no graphs and no program: it begins with plan_measure.
+
+   Invariants:
+    1. The figure that refuses a run is the figure that is printed.
+    2. Nothing but how the data is read depends on the budget. */
+#ifndef PLAN_PLANNER_H
+#define PLAN_PLANNER_H
+
+#include "plan/plan.h"
+
+/* What a run takes beside the program's arena and the threads that run it: data, checkpoints, files. */
+struct run_costs {
+    uint64_t by_tag[TAG_COUNT];
+    int threads; /* threads that read data; counted only in a plan without program */
+};
+
+/* What is to be run. */
+struct workload {
+    /* Builds the graphs for these batch sizes. The caller releases both, after a failure too. Without evaluation
+       `evaluate` stays empty. */
+    plim_status (*build)(struct graph *train, struct graph *evaluate, void *context, int64_t batch,
+                         int64_t evaluate_batch, plim_error *error);
+    void *context;
+    int threads;
+    uint64_t save_buffer_bytes;
+    int64_t batch, evaluate_batch;                 /* the job's own; evaluate_batch 0: no evaluation */
+    int64_t last_batch_train, last_batch_evaluate; /* see struct program_input */
+    int64_t samples;                               /* in an epoch, which limits the batch; -1: unknown */
+    uint64_t sample_bytes;                         /* of one sample in a batch */
+};
+
+/* Memory of the process that the allocator does not see, measured by process_measure. */
+struct process_memory {
+    uint64_t process_bytes, kernel_bytes; /* code, libraries and their heaps; page tables and kernel stacks */
+    uint64_t planning_peak;               /* peak of the process during planning: no prediction is lower */
+    uint64_t slack_bytes;                 /* by how much two measurements of the same run may differ */
+    uint64_t address_bytes;               /* address space left under RLIMIT_AS */
+};
+
+/* What is printed of a program. */
+struct plan_figures {
+    int64_t kept, encoded, recomputed; /* values kept for the backward pass, kept in fewer bits, computed again */
+    uint64_t arena_bytes;
+    uint64_t live_bytes, packed_bytes; /* training step: lower bound of any packing, and what the packing needs */
+    int threads;
+    int reference_kernels; /* tasks that run in plain C */
+};
+
+struct plan {
+    struct budget *budget;
+    struct arena *arena; /* for texts that live as long as the plan */
+    uint64_t limit_bytes;
+    struct backend *backend; /* NULL: a plan of data alone */
+    struct workload workload;
+
+    struct graph train, evaluate;
+    bool graphs_built;
+    struct program *program; /* NULL: not made yet, or freed by plan_largest_batch */
+    struct plan_figures figures;
+    struct process_memory process;
+    struct prediction prediction; /* of the last plan_predict */
+    uint64_t least_peak;          /* the peak with the least that the data can do with */
+    uint64_t smallest_bytes;      /* the budget to print for it */
+    const char *obstacle;         /* the limit besides the budget that prevents the run, or NULL */
+    bool fits;
+    uint64_t reserved_process, reserved_kernel; /* what plan_enter_budget has reserved */
+};
+
+plim_status plan_graphs(struct plan *plan, plim_error *error);
+plim_status plan_program(struct plan *plan, plim_error *error);
+plim_status plan_measure(struct plan *plan, plim_error *error);
+/* Sets plan->prediction; the sum of all tags is the peak. Returns whether it fits into the budget. */
+bool plan_predict(struct plan *plan, const struct run_costs *costs);
+/* Sets least_peak, smallest_bytes, obstacle and fits. `least`: the least that the data can do with. */
+plim_status plan_decide(struct plan *plan, const struct run_costs *least, plim_error *error);
+/* Frees the graphs and the program; what was found out stays. */
+void plan_release_program(struct plan *plan);
+/* Frees the backend, too, and leaves the budget. */
+void plan_release(struct plan *plan);
+
+/* After plan_enter_budget the budget also counts the memory that the allocator does not see, and refuses everything
+   beyond limit_bytes. plan_leave_budget undoes this: the limit holds for the memory that the kernel counts again. */
+plim_status plan_enter_budget(struct plan *plan, plim_error *error);
+void plan_leave_budget(struct plan *plan);
+
+/* largest_batch.c: finds the largest batch whose plan fits into the budget; 0: none does, or there is not enough memory
+   to search. Needs plan_decide. Frees the graphs and the program. */
+plim_status plan_largest_batch(int64_t *out, struct plan *plan, plim_error *error);
+
+/* process_memory.c: later_bytes: what the process may still touch after the measurement. */
+plim_status process_measure(struct process_memory *out, struct budget *budget, const struct backend *backend,
+                            uint64_t later_bytes, plim_error *error);
+/* Page tables for `bytes` more of mapped memory, and kernel memory of `threads` more threads. */
+uint64_t process_tables(uint64_t bytes, int threads);
+
+#endif

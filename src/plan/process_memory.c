@@ -1,0 +1,84 @@
+/* process_memory.c - memory of the process that the allocator does not see (code, libraries, heap of libraries, page
+   tables): measured from /proc after everything is loaded.
+
+   Once it is reserved, the sum that the budget counts is the memory usage that the kernel counts. */
+#include <sys/resource.h>
+
+#include "base/memory/limits.h"
+#include "base/memory/mappings.h"
+#include "base/numbers/checked.h"
+#include "plan/planner.h"
+
+#define KIB           ((uint64_t)1024)
+#define HEAP_MARGIN   (32 * KIB) /* heap that libc allocates after the measurement; the rest of its page is counted */
+#define KERNEL_MARGIN (64 * KIB) /* kernel memory of this process besides page tables: stacks and tables */
+/* Two measurements of the same job differ: page tables and stacks by the addresses that the kernel chose for mappings,
+   oneDNN's code by the pages that fault-around mapped. */
+#define PAGES_SLACK (32 * KIB)
+/* NEEDSWORK: if pages of oneDNN have left the page cache, fault-around maps fewer pages: one measurement next to runs
+   in small cgroups was 448 KiB lower, and the budget printed then is refused later. */
+#define LIBRARY_SLACK  (96 * KIB)
+#define ESTIMATE_SLACK (1024 * KIB) /* kernels that replace those of a missing library need other amounts of scratch */
+#define THREAD_TABLES  (16 * KIB)   /* kernel memory of one thread */
+#define PEAK_SLACK     256          /* a peak that only the kernel knows (VmHWM) varies by less than 1/256 */
+
+static uint64_t address_left(uint64_t mapped)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return UINT64_MAX;
+    return limit.rlim_cur > mapped ? limit.rlim_cur - mapped : 0;
+}
+
+/* The budget's peak plus the process bytes measured now is an upper bound of the kernel's peak (VmHWM), and it is the
+   same in every run. A higher VmHWM comes from memory that was used outside the budget and is already free: by the
+   parser of a large job file, or by the host program. */
+static void set_planning_peak(struct process_memory *out, uint64_t ledger_peak, uint64_t kernel_peak, bool library)
+{
+    uint64_t counted = round_up(ledger_peak + out->process_bytes, 4 * KIB);
+    out->slack_bytes = PAGES_SLACK + (library ? LIBRARY_SLACK : 0);
+    out->planning_peak = counted;
+    if (kernel_peak <= counted)
+        return;
+    out->planning_peak = round_up(kernel_peak, 4 * KIB);
+    if (out->slack_bytes < kernel_peak / PEAK_SLACK)
+        out->slack_bytes = kernel_peak / PEAK_SLACK;
+}
+
+/* A library that was not opened because the budget is too small cannot be measured. Its known size is added instead, so
+   the printed value is approximate. */
+static void add_missing(struct process_memory *out, uint64_t missing_bytes)
+{
+    out->process_bytes += missing_bytes;
+    out->planning_peak += missing_bytes;
+    out->slack_bytes = ESTIMATE_SLACK;
+}
+
+plim_status process_measure(struct process_memory *out, struct budget *budget, const struct backend *backend,
+                            uint64_t later_bytes, plim_error *error)
+{
+    struct usage usage;
+    struct mappings mappings;
+    struct budget_figures figures = budget_figures(budget);
+    struct code_range unused[MOST_UNUSED];
+    int count = backends_unused_code(unused, backend);
+    TRY(mappings_read(&mappings, budget, unused, count, error));
+    if (!usage_now(&usage))
+        return fail(error, PLIM_IO, "cannot read this process's memory from /proc");
+    uint64_t heap = mappings.anonymous > figures.now ? mappings.anonymous - figures.now : 0;
+    uint64_t files = mappings.small_files + mappings.large_files;
+    *out = (struct process_memory){
+        .process_bytes = round_up(heap + files + HEAP_MARGIN + later_bytes, 4 * KIB),
+        .kernel_bytes = usage.page_tables + KERNEL_MARGIN,
+        .address_bytes = address_left(usage.mapped),
+    };
+    set_planning_peak(out, figures.peak, usage.peak_rss, mappings.large_files > 0);
+    if (backend && backend->missing_bytes)
+        add_missing(out, backend->missing_bytes);
+    return PLIM_OK;
+}
+
+uint64_t process_tables(uint64_t bytes, int threads)
+{
+    return bytes / 512 + 8 * KIB + (uint64_t)threads * THREAD_TABLES;
+}
