@@ -79,9 +79,13 @@ static plim_status make_convolution(struct convolution **out, struct cpu_request
     return PLIM_UNSUPPORTED;
 }
 
-static bool make(struct cpu_kernel *out, struct cpu_request *request, const struct convolution_sizes *sizes)
+/* Fills in sizes->of. */
+static bool make(struct cpu_kernel *out, struct cpu_request *request, struct convolution_sizes *sizes)
 {
     struct convolution *convolution;
+    if (!cpu_all_f32(request->node))
+        return false;
+    conv_sizes_of(&sizes->of, request->node);
     plim_status status = make_convolution(&convolution, request, sizes);
     request->status = status == PLIM_UNSUPPORTED ? PLIM_OK : status;
     if (status != PLIM_OK)
@@ -107,7 +111,7 @@ static void pack_weights(const struct kernel *kernel, const struct call *whole, 
 }
 
 /* Forward and the gradient of x: weights come packed. */
-static bool make_packed(struct cpu_kernel *out, struct cpu_request *request, const struct convolution_sizes *sizes)
+static bool make_packed(struct cpu_kernel *out, struct cpu_request *request, struct convolution_sizes *sizes)
 {
     if (!make(out, request, sizes))
         return false;
@@ -120,9 +124,6 @@ static bool make_forward(struct cpu_kernel *out, const struct node *node, struct
     const struct conv_attributes *conv = node->attributes;
     struct convolution_sizes sizes = {
         .direction = FORWARD, .bias = node->input[2] != NULL, .relu = conv->activation == ACTIVATION_RELU};
-    if (!cpu_all_f32(node))
-        return false;
-    conv_sizes_of(&sizes.of, node);
     return make_packed(out, request, &sizes);
 }
 
@@ -139,12 +140,10 @@ static void run_forward(const struct kernel *kernel, const struct call *call)
 static bool make_input_gradient(struct cpu_kernel *out, const struct node *node, struct cpu_request *request)
 {
     struct convolution_sizes sizes = {.direction = BACKWARD_DATA};
-    if (!cpu_all_f32(node))
-        return false;
-    conv_sizes_of(&sizes.of, node);
+    bool made = make_packed(out, request, &sizes);
     out->size[BIAS_AT] = shape_row(&node->output[0]->shape);
     out->size[BIAS_COUNT] = sizes.of.in;
-    return make_packed(out, request, &sizes);
+    return made;
 }
 
 /* The library's backward takes no bias: it is added while dx is in the cache. */
@@ -173,9 +172,6 @@ static bool make_weight_gradient(struct cpu_kernel *out, const struct node *node
 {
     const struct conv_gradient_attributes *attributes = node->attributes;
     struct convolution_sizes sizes = {.direction = BACKWARD_WEIGHTS, .bias = attributes->bias};
-    if (!cpu_all_f32(node))
-        return false;
-    conv_sizes_of(&sizes.of, node);
     if (!make(out, request, &sizes))
         return false;
     out->size[BIAS_COUNT] = sizes.of.out;
