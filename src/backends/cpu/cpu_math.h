@@ -71,16 +71,21 @@ INLINE vector vector_exp(vector x)
     return p * (vector)power;
 }
 
+/* (factor[0] x + factor[1]) x + ...; count is a constant where this is expanded. */
+INLINE float polynomial(float x, const int count, const float *factor)
+{
+    float p = factor[0];
+    UNROLL
+    for (int i = 1; i < count; i++)
+        p = madd(p, x, factor[i]);
+    return p;
+}
+
 /* 2 atanh(s) = 2 (s + s^3/3 + ...) for |s| <= 1/3, to s^15. */
 INLINE float twice_atanh(float s)
 {
     float z = s * s;
-    float p = madd(z, 1.0f / 15, 1.0f / 13);
-    p = madd(p, z, 1.0f / 11);
-    p = madd(p, z, 1.0f / 9);
-    p = madd(p, z, 1.0f / 7);
-    p = madd(p, z, 1.0f / 5);
-    p = madd(p, z, 1.0f / 3);
+    float p = polynomial(z, 7, (float[]){1.0f / 15, 1.0f / 13, 1.0f / 11, 1.0f / 9, 1.0f / 7, 1.0f / 5, 1.0f / 3});
     return madd(p * z, 2 * s, 2 * s);
 }
 
@@ -129,7 +134,7 @@ INLINE float power_of_two(int32_t n)
 /* x = n ln(2) + r, |r| <= ln(2) / 2. */
 INLINE int32_t reduce_exp(float x, float *r)
 {
-    const float round = 12582912.0f;
+    const float round = EXP_ROUND;
     float shifted = madd(x, LOG2_E, round);
     float n = shifted - round;
     *r = madd(n, -LN2_LOW, madd(n, -LN2_HIGH, x));
@@ -139,11 +144,8 @@ INLINE int32_t reduce_exp(float x, float *r)
 /* exp(r) - 1 for |r| <= ln(2) / 2. */
 INLINE float expm1_near(float r)
 {
-    float p = madd(r, 1.9907694e-4f, 1.3933733e-3f);
-    p = madd(p, r, 8.3332859e-3f);
-    p = madd(p, r, 4.1666464e-2f);
-    p = madd(p, r, 1.6666667e-1f);
-    p = madd(p, r, 0.5f);
+    float p =
+        polynomial(r, 6, (float[]){1.9907694e-4f, 1.3933733e-3f, 8.3332859e-3f, 4.1666464e-2f, 1.6666667e-1f, 0.5f});
     return madd(p, r * r, r);
 }
 
@@ -206,16 +208,9 @@ INLINE float softplus_of(float x)
 INLINE float erfc_scaled(float z)
 {
     float t = 1.0f / madd(z, 0.5f, 1.0f);
-    float p = madd(t, 0.038531035f, -0.20731346f);
-    p = madd(p, t, 0.42340767f);
-    p = madd(p, t, -0.35188371f);
-    p = madd(p, t, 0.036754966f);
-    p = madd(p, t, -0.0012336501f);
-    p = madd(p, t, 0.070162758f);
-    p = madd(p, t, 0.1813982f);
-    p = madd(p, t, 0.24590296f);
-    p = madd(p, t, 0.28218177f);
-    p = madd(p, t, 0.28209147f);
+    float p = polynomial(t, 11,
+                         (float[]){0.038531035f, -0.20731346f, 0.42340767f, -0.35188371f, 0.036754966f, -0.0012336501f,
+                                   0.070162758f, 0.1813982f, 0.24590296f, 0.28218177f, 0.28209147f});
     return p * t;
 }
 
@@ -238,13 +233,10 @@ INLINE float normal_below_of(float x)
 INLINE float erf_of(float x)
 {
     float size = abs_of(x), far = size > 4.0f ? 4.0f : size, z = x * x;
-    float p = madd(z, -9.6415033e-6f, 1.1256943e-4f);
-    p = madd(p, z, -8.4828283e-4f);
-    p = madd(p, z, 5.2209455e-3f);
-    p = madd(p, z, -2.68654e-2f);
-    p = madd(p, z, 1.1283782e-1f);
-    p = madd(p, z, -3.7612638e-1f);
-    p = madd(p, z, 1.2837917e-1f); /* 2 / sqrt(pi) = 1 + this: the last step rounds once */
+    float p =
+        polynomial(z, 8,
+                   (float[]){-9.6415033e-6f, 1.1256943e-4f, -8.4828283e-4f, 5.2209455e-3f, -2.68654e-2f, 1.1283782e-1f,
+                             -3.7612638e-1f, 1.2837917e-1f}); /* 2 / sqrt(pi) = 1 + this: the last step rounds once */
     float tail = exp_full_of(-far * far) * erfc_scaled(far);
     return size < 1.0f ? madd(p, x, x) : copy_sign(1.0f - tail, x);
 }
@@ -300,18 +292,14 @@ INLINE float reduce_angle(float x, uint64_t *quarters)
 INLINE float sin_near(float r)
 {
     float z = r * r;
-    float p = madd(z, 2.7183114e-6f, -1.9839335e-4f);
-    p = madd(p, z, 8.333329e-3f);
-    p = madd(p, z, -1.6666667e-1f);
+    float p = polynomial(z, 4, (float[]){2.7183114e-6f, -1.9839335e-4f, 8.333329e-3f, -1.6666667e-1f});
     return madd(p * z, r, r);
 }
 
 INLINE float cos_near(float r)
 {
     float z = r * r;
-    float p = madd(z, -2.7239e-7f, 2.4799e-5f);
-    p = madd(p, z, -1.3888885e-3f);
-    p = madd(p, z, 4.1666668e-2f);
+    float p = polynomial(z, 4, (float[]){-2.7239e-7f, 2.4799e-5f, -1.3888885e-3f, 4.1666668e-2f});
     return madd(p * z, z, madd(z, -0.5f, 1.0f));
 }
 
@@ -334,6 +322,15 @@ INLINE float tan_of(float x)
 
 /* ---- a^b in double, for a and b that are finite ------------------------------- */
 
+INLINE double polynomial_wide(double x, const int count, const double *factor)
+{
+    double p = factor[0];
+    UNROLL
+    for (int i = 1; i < count; i++)
+        p = p * x + factor[i];
+    return p;
+}
+
 INLINE double log_wide(double x)
 {
     uint64_t bits = double_bits_of(x) - 0x3fe6a09e667f3bcd; /* sqrt(1/2) */
@@ -341,12 +338,9 @@ INLINE double log_wide(double x)
     double m = double_of(double_bits_of(x) - (biased << 52) + 0x3ff0000000000000);
     double e = double_of(biased | 0x4330000000000000) - (0x1p52 + 1023.0);
     double s = (m - 1.0) / (m + 1.0), z = s * s;
-    double p = z * 0.14624981 + 0.15331013503444532;
-    p = p * z + 0.1818291120501725;
-    p = p * z + 0.2222221081565803;
-    p = p * z + 0.2857142862809004;
-    p = p * z + 0.39999999999894204;
-    p = p * z + 0.666666666666667;
+    double p = polynomial_wide(z, 7,
+                               (double[]){0.14624981, 0.15331013503444532, 0.1818291120501725, 0.2222221081565803,
+                                          0.2857142862809004, 0.39999999999894204, 0.666666666666667});
     return e * 0.69314718055994531 + (2.0 * s + s * z * p);
 }
 
@@ -357,13 +351,10 @@ INLINE double exp_wide(double x)
     x = x > 100.0 ? 100.0 : x;
     double shifted = x * 1.4426950408889634 + round, n = shifted - round;
     double r = x - n * 0.69314718055994531;
-    double p = r * 2.7632699284672768e-06 + 2.4868004282196427e-05;
-    p = p * r + 0.00019841192785098008;
-    p = p * r + 0.0013888838908362841;
-    p = p * r + 0.008333333363312736;
-    p = p * r + 0.04166666678699973;
-    p = p * r + 0.16666666666633864;
-    p = p * r + 0.4999999999995473;
+    double p = polynomial_wide(r, 8,
+                               (double[]){2.7632699284672768e-06, 2.4868004282196427e-05, 0.00019841192785098008,
+                                          0.0013888838908362841, 0.008333333363312736, 0.04166666678699973,
+                                          0.16666666666633864, 0.4999999999995473});
     p = p * r * r + r + 1.0;
     return p * double_of((double_bits_of(shifted) + 1023) << 52);
 }

@@ -25,26 +25,8 @@
 #define LANES         16
 #define TILE_VECTORS  4 /* widest tile of gemm.c: 6 rows x 4 vectors of 32 registers */
 typedef __m512 vector;
+#define INTRINSIC(name) _mm512_##name
 
-INLINE vector vector_all(float x)
-{
-    return _mm512_set1_ps(x);
-}
-/* p[0] in even lanes, p[1] in odd ones. */
-INLINE vector vector_two(const float *p)
-{
-    double two;
-    memcpy(&two, p, sizeof two);
-    return _mm512_castpd_ps(_mm512_set1_pd(two));
-}
-INLINE vector vector_load(const float *p)
-{
-    return _mm512_loadu_ps(p);
-}
-INLINE void vector_store(float *p, vector x)
-{
-    _mm512_storeu_ps(p, x);
-}
 /* The first n lanes; the others are 0 and their memory is not touched. */
 INLINE vector vector_load_part(const float *p, int n)
 {
@@ -54,47 +36,17 @@ INLINE void vector_store_part(float *p, vector x, int n)
 {
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), x);
 }
-INLINE vector vector_madd(vector a, vector b, vector c)
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-/* b where either is not a number. */
-INLINE vector vector_max(vector a, vector b)
-{
-    return _mm512_max_ps(a, b);
-}
-INLINE vector vector_min(vector a, vector b)
-{
-    return _mm512_min_ps(a, b);
-}
 
 #elif defined(__AVX2__) && defined(__FMA__)
 
 #include <immintrin.h>
-#define VARIANT(name) name##_avx2
-#define VARIANT_NAME  "avx2"
-#define LANES         8
-#define TILE_VECTORS  2
+#define VARIANT(name)   name##_avx2
+#define VARIANT_NAME    "avx2"
+#define LANES           8
+#define TILE_VECTORS    2
 typedef __m256 vector;
+#define INTRINSIC(name) _mm256_##name
 
-INLINE vector vector_all(float x)
-{
-    return _mm256_set1_ps(x);
-}
-INLINE vector vector_two(const float *p)
-{
-    double two;
-    memcpy(&two, p, sizeof two);
-    return _mm256_castpd_ps(_mm256_set1_pd(two));
-}
-INLINE vector vector_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
-INLINE void vector_store(float *p, vector x)
-{
-    _mm256_storeu_ps(p, x);
-}
 INLINE __m256i vector_mask(int n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -106,18 +58,6 @@ INLINE vector vector_load_part(const float *p, int n)
 INLINE void vector_store_part(float *p, vector x, int n)
 {
     _mm256_maskstore_ps(p, vector_mask(n), x);
-}
-INLINE vector vector_madd(vector a, vector b, vector c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-INLINE vector vector_max(vector a, vector b)
-{
-    return _mm256_max_ps(a, b);
-}
-INLINE vector vector_min(vector a, vector b)
-{
-    return _mm256_min_ps(a, b);
 }
 
 #else
@@ -173,6 +113,42 @@ INLINE vector vector_min(vector a, vector b)
                     a[3] < b[3] ? a[3] : b[3]};
 }
 
+#endif
+
+/* What AVX-512 and AVX2 name alike. */
+#if LANES > 4
+INLINE vector vector_all(float x)
+{
+    return INTRINSIC(set1_ps)(x);
+}
+/* p[0] in even lanes, p[1] in odd ones. */
+INLINE vector vector_two(const float *p)
+{
+    double two;
+    memcpy(&two, p, sizeof two);
+    return INTRINSIC(castpd_ps)(INTRINSIC(set1_pd)(two));
+}
+INLINE vector vector_load(const float *p)
+{
+    return INTRINSIC(loadu_ps)(p);
+}
+INLINE void vector_store(float *p, vector x)
+{
+    INTRINSIC(storeu_ps)(p, x);
+}
+INLINE vector vector_madd(vector a, vector b, vector c)
+{
+    return INTRINSIC(fmadd_ps)(a, b, c);
+}
+/* b where either is not a number. */
+INLINE vector vector_max(vector a, vector b)
+{
+    return INTRINSIC(max_ps)(a, b);
+}
+INLINE vector vector_min(vector a, vector b)
+{
+    return INTRINSIC(min_ps)(a, b);
+}
 #endif
 
 /* Lanes at.. of a row of `width` floats; those behind it are 0, and their memory is not touched. */
