@@ -9,6 +9,7 @@
 
 #include "backends/cpu/cpu_bf16.h"
 #include "backends/cpu/cpu_own.h"
+#include "ops/elementwise/activation.h"
 
 #define LEAST_RUN  128
 #define BLOCK_RUNS 16 /* runs that are added in f32 before they go into an f64 sum */
@@ -71,6 +72,65 @@ INLINE void sum_moments(double *sum, const void *x, int64_t run, int64_t count, 
         add_four_moments(sum, sum + run, element_of(x, i, small), run, small);
     for (; i < count; i += run)
         add_moments(sum, sum + run, element_of(x, i, small), count - i < run ? count - i : run, small);
+}
+
+/* ---- runs by their tables -------------------------------------------------- */
+
+INLINE float activated(float z, enum activation activation)
+{
+    if (activation != ACTIVATION_NONE)
+        z = z < 0 ? 0 : z;
+    if (activation == ACTIVATION_RELU6)
+        z = z > 6 ? 6 : z;
+    return z;
+}
+
+/* y = act((x - mean) * scale + shift) */
+INLINE void normalize(float *y, const float *x, const float *tables, int64_t run, int64_t count, enum activation act)
+{
+    const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
+    for (int64_t i = 0; i < count; i += run, x += run, y += run) {
+        int64_t length = count - i < run ? count - i : run;
+        INDEPENDENT
+        for (int64_t k = 0; k < length; k++)
+            y[k] = activated(madd(x[k] - mean[k], scale[k], shift[k]), act);
+    }
+}
+
+/* dy where the activation let z through; z as forward computed it. */
+INLINE float behind(float dy, float x, float mean, float scale, float shift, enum activation activation)
+{
+    float z = madd(x - mean, scale, shift);
+    if (activation != ACTIVATION_NONE)
+        dy = z > 0 ? dy : 0;
+    if (activation == ACTIVATION_RELU6)
+        dy = z < 6 ? dy : 0;
+    return dy;
+}
+
+/* direct += dz, centred += dz (x - mean) */
+INLINE void add_run(float *restrict direct, float *restrict centred, const float *dy, const float *x,
+                    const float *tables, int64_t run, int64_t length, enum activation act)
+{
+    const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
+    for (int64_t k = 0; k < length; k++) {
+        float dz = behind(dy[k], x[k], mean[k], scale[k], shift[k], act);
+        direct[k] += dz;
+        centred[k] = madd(dz, x[k] - mean[k], centred[k]);
+    }
+}
+
+/* dx = scale * dz + slope * (x - mean) + offset */
+INLINE void gradient_run(float *dx, const float *dy, const float *x, const float *tables, int64_t run, int64_t length,
+                         enum activation act)
+{
+    const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
+    const float *slope = tables + TABLE_SLOPE * run, *offset = tables + TABLE_OFFSET * run;
+    INDEPENDENT
+    for (int64_t k = 0; k < length; k++) {
+        float dz = behind(dy[k], x[k], mean[k], scale[k], shift[k], act);
+        dx[k] = madd(scale[k], dz, madd(slope[k], x[k] - mean[k], offset[k]));
+    }
 }
 
 #endif

@@ -144,26 +144,6 @@ MAKER(make_batch_normalize)
     return true;
 }
 
-INLINE float activated(float z, enum activation activation)
-{
-    if (activation != ACTIVATION_NONE)
-        z = z < 0 ? 0 : z;
-    if (activation == ACTIVATION_RELU6)
-        z = z > 6 ? 6 : z;
-    return z;
-}
-
-INLINE void normalize(float *y, const float *x, const float *tables, int64_t run, int64_t count, enum activation act)
-{
-    const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
-    for (int64_t i = 0; i < count; i += run, x += run, y += run) {
-        int64_t length = count - i < run ? count - i : run;
-        INDEPENDENT
-        for (int64_t k = 0; k < length; k++)
-            y[k] = activated(madd(x[k] - mean[k], scale[k], shift[k]), act);
-    }
-}
-
 static void normalize_small(const struct call *call, int64_t run, int64_t count)
 {
     const struct batch_normalize_attributes *attributes = call->node->attributes;
@@ -183,26 +163,10 @@ RUNNER(run_batch_normalize)
         normalize_small(call, size[2], count);
         return;
     }
-    if (attributes->activation == ACTIVATION_RELU)
-        normalize(call->output[0], call->input[0], call->pack, size[2], count, ACTIVATION_RELU);
-    else if (attributes->activation == ACTIVATION_RELU6)
-        normalize(call->output[0], call->input[0], call->pack, size[2], count, ACTIVATION_RELU6);
-    else
-        normalize(call->output[0], call->input[0], call->pack, size[2], count, ACTIVATION_NONE);
+    BY_ACTIVATION(attributes->activation, normalize, call->output[0], call->input[0], call->pack, size[2], count);
 }
 
 /* ---- backward ------------------------------------------------------------ */
-
-/* dy where the activation let z through; z as forward computed it. */
-INLINE float behind(float dy, float x, float mean, float scale, float shift, enum activation activation)
-{
-    float z = madd(x - mean, scale, shift);
-    if (activation != ACTIVATION_NONE)
-        dy = z > 0 ? dy : 0;
-    if (activation == ACTIVATION_RELU6)
-        dy = z < 6 ? dy : 0;
-    return dy;
-}
 
 /* size[2] floats twice for a block, then doubles twice for the slice. */
 MAKER(make_batch_normalize_sums)
@@ -214,28 +178,6 @@ MAKER(make_batch_normalize_sums)
     return true;
 }
 
-INLINE void add_run(float *restrict direct, float *restrict centred, const float *dy, const float *x,
-                    const float *tables, int64_t run, int64_t length, enum activation act)
-{
-    const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
-    for (int64_t k = 0; k < length; k++) {
-        float dz = behind(dy[k], x[k], mean[k], scale[k], shift[k], act);
-        direct[k] += dz;
-        centred[k] = madd(dz, x[k] - mean[k], centred[k]);
-    }
-}
-
-static void add_runs(float *direct, float *centred, const float *dy, const float *x, const float *tables, int64_t run,
-                     int64_t length, enum activation act)
-{
-    if (act == ACTIVATION_RELU)
-        add_run(direct, centred, dy, x, tables, run, length, ACTIVATION_RELU);
-    else if (act == ACTIVATION_RELU6)
-        add_run(direct, centred, dy, x, tables, run, length, ACTIVATION_RELU6);
-    else
-        add_run(direct, centred, dy, x, tables, run, length, ACTIVATION_NONE);
-}
-
 /* Elements i... of a slice. */
 static void add_elements(float *block, const struct call *call, int64_t i, int64_t run, int64_t length, bool small)
 {
@@ -245,7 +187,7 @@ static void add_elements(float *block, const struct call *call, int64_t i, int64
     if (small)
         VARIANT(add_pairs_of_sums)(block, dy, x, call->pack, run, length, act);
     else
-        add_runs(block, block + run, dy, x, call->pack, run, length, act);
+        BY_ACTIVATION(act, add_run, block, block + run, dy, x, call->pack, run, length);
 }
 
 /* totals[0, run): of dz; [run, 2 run): of dz (x - mean). */
@@ -295,18 +237,6 @@ MAKER(make_batch_normalize_gradient)
     return true;
 }
 
-INLINE void gradient_run(float *dx, const float *dy, const float *x, const float *tables, int64_t run, int64_t length,
-                         enum activation act)
-{
-    const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
-    const float *slope = tables + TABLE_SLOPE * run, *offset = tables + TABLE_OFFSET * run;
-    INDEPENDENT
-    for (int64_t k = 0; k < length; k++) {
-        float dz = behind(dy[k], x[k], mean[k], scale[k], shift[k], act);
-        dx[k] = madd(scale[k], dz, madd(slope[k], x[k] - mean[k], offset[k]));
-    }
-}
-
 static void gradient_small(const struct call *call, int64_t run, int64_t count)
 {
     const struct batch_normalize_attributes *attributes = call->node->attributes;
@@ -330,11 +260,6 @@ RUNNER(run_batch_normalize_gradient)
     }
     for (int64_t i = 0; i < count; i += run) {
         int64_t length = count - i < run ? count - i : run;
-        if (attributes->activation == ACTIVATION_RELU)
-            gradient_run(dx + i, dy + i, x + i, call->pack, run, length, ACTIVATION_RELU);
-        else if (attributes->activation == ACTIVATION_RELU6)
-            gradient_run(dx + i, dy + i, x + i, call->pack, run, length, ACTIVATION_RELU6);
-        else
-            gradient_run(dx + i, dy + i, x + i, call->pack, run, length, ACTIVATION_NONE);
+        BY_ACTIVATION(attributes->activation, gradient_run, dx + i, dy + i, x + i, call->pack, run, length);
     }
 }

@@ -19,7 +19,7 @@ INLINE vector normal(vector x, const float *tables, int64_t run, int64_t k)
 }
 
 /* dy where the activation let z through; z as forward computed it. */
-INLINE vector behind(vector dy, vector x, const float *tables, int64_t run, int64_t k, const enum activation act)
+INLINE vector pairs_behind(vector dy, vector x, const float *tables, int64_t run, int64_t k, const enum activation act)
 {
     if (act == ACTIVATION_NONE)
         return dy;
@@ -67,12 +67,7 @@ INLINE void normalize_run(uint16_t *y, const uint16_t *x, const float *tables, i
 void VARIANT(normalize_pairs)(uint16_t *y, const uint16_t *x, const float *tables, int64_t run, int64_t length,
                               enum activation act)
 {
-    if (act == ACTIVATION_RELU)
-        normalize_run(y, x, tables, run, length, ACTIVATION_RELU);
-    else if (act == ACTIVATION_RELU6)
-        normalize_run(y, x, tables, run, length, ACTIVATION_RELU6);
-    else
-        normalize_run(y, x, tables, run, length, ACTIVATION_NONE);
+    BY_ACTIVATION(act, normalize_run, y, x, tables, run, length);
 }
 
 /* ---- backward ------------------------------------------------------------ */
@@ -80,13 +75,13 @@ void VARIANT(normalize_pairs)(uint16_t *y, const uint16_t *x, const float *table
 INLINE void add_half(float *sums, vector dy, vector x, const float *tables, int64_t run, int64_t k,
                      const enum activation act)
 {
-    vector dz = behind(dy, x, tables, run, k, act);
+    vector dz = pairs_behind(dy, x, tables, run, k, act);
     vector_store(sums + k, vector_load(sums + k) + dz);
     vector_store(sums + run + k, vector_madd(dz, x - vector_load(tables + k), vector_load(sums + run + k)));
 }
 
-INLINE void add_run(float *sums, const uint16_t *dy, const uint16_t *x, const float *tables, int64_t run,
-                    int64_t length, const enum activation act)
+INLINE void add_pairs_run(float *sums, const uint16_t *dy, const uint16_t *x, const float *tables, int64_t run,
+                          int64_t length, const enum activation act)
 {
     uint16_t dy_room[PAIR], x_room[PAIR];
     for (int64_t k = 0; k < length; k += PAIR) {
@@ -99,17 +94,12 @@ INLINE void add_run(float *sums, const uint16_t *dy, const uint16_t *x, const fl
 void VARIANT(add_pairs_of_sums)(float *sums, const uint16_t *dy, const uint16_t *x, const float *tables, int64_t run,
                                 int64_t length, enum activation act)
 {
-    if (act == ACTIVATION_RELU)
-        add_run(sums, dy, x, tables, run, length, ACTIVATION_RELU);
-    else if (act == ACTIVATION_RELU6)
-        add_run(sums, dy, x, tables, run, length, ACTIVATION_RELU6);
-    else
-        add_run(sums, dy, x, tables, run, length, ACTIVATION_NONE);
+    BY_ACTIVATION(act, add_pairs_run, sums, dy, x, tables, run, length);
 }
 
 INLINE vector gradient_half(vector dy, vector x, const float *tables, int64_t run, int64_t k, const enum activation act)
 {
-    vector dz = behind(dy, x, tables, run, k, act);
+    vector dz = pairs_behind(dy, x, tables, run, k, act);
     vector far = vector_madd(vector_load(tables + TABLE_SLOPE * run + k), x - vector_load(tables + k),
                              vector_load(tables + TABLE_OFFSET * run + k));
     return vector_madd(vector_load(tables + TABLE_SCALE * run + k), dz, far);
@@ -123,8 +113,8 @@ INLINE void gradient_pair(uint16_t *dx, const uint16_t *dy, const uint16_t *x, c
     bf16_put_pair(dx, even, odd);
 }
 
-INLINE void gradient_run(uint16_t *dx, const uint16_t *dy, const uint16_t *x, const float *tables, int64_t run,
-                         int64_t length, const enum activation act)
+INLINE void gradient_pairs_run(uint16_t *dx, const uint16_t *dy, const uint16_t *x, const float *tables, int64_t run,
+                               int64_t length, const enum activation act)
 {
     uint16_t dy_room[PAIR], x_room[PAIR];
     int64_t k = 0;
@@ -140,10 +130,5 @@ INLINE void gradient_run(uint16_t *dx, const uint16_t *dy, const uint16_t *x, co
 void VARIANT(gradient_pairs)(uint16_t *dx, const uint16_t *dy, const uint16_t *x, const float *tables, int64_t run,
                              int64_t length, enum activation act)
 {
-    if (act == ACTIVATION_RELU)
-        gradient_run(dx, dy, x, tables, run, length, ACTIVATION_RELU);
-    else if (act == ACTIVATION_RELU6)
-        gradient_run(dx, dy, x, tables, run, length, ACTIVATION_RELU6);
-    else
-        gradient_run(dx, dy, x, tables, run, length, ACTIVATION_NONE);
+    BY_ACTIVATION(act, gradient_pairs_run, dx, dy, x, tables, run, length);
 }

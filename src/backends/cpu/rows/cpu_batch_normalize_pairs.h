@@ -9,6 +9,12 @@
 
 #define LONGEST_PAIRED 8192 /* elements of a run */
 
+/* Calls a function whose last argument is an activation with a constant one, which its loops are expanded for. */
+#define BY_ACTIVATION(act, function, ...)                                                                              \
+    ((act) == ACTIVATION_RELU    ? function(__VA_ARGS__, ACTIVATION_RELU)                                              \
+     : (act) == ACTIVATION_RELU6 ? function(__VA_ARGS__, ACTIVATION_RELU6)                                             \
+                                 : function(__VA_ARGS__, ACTIVATION_NONE))
+
 /* Where element i of a run stands in a table. */
 INLINE int64_t pair_place(int64_t i)
 {

@@ -66,17 +66,6 @@ static void fill(float *tables, const int64_t *size, const float *statistics, co
     }
 }
 
-static void apply(float *y, const float *x, const float *tables, int64_t run, int64_t count)
-{
-    const float *mean = tables, *scale = tables + TABLE_SCALE * run, *shift = tables + TABLE_SHIFT * run;
-    for (int64_t i = 0; i < count; i += run, x += run, y += run) {
-        int64_t length = count - i < run ? count - i : run;
-        INDEPENDENT
-        for (int64_t k = 0; k < length; k++)
-            y[k] = madd(x[k] - mean[k], scale[k], shift[k]);
-    }
-}
-
 RUNNER(run_group_normalize)
 {
     const struct group_normalize_attributes *attributes = call->node->attributes;
@@ -90,27 +79,20 @@ RUNNER(run_group_normalize)
         sum_moments(sum, x, run, size[0], false);
         measure(statistics, sum, size, attributes->epsilon);
         fill(tables, size, statistics, call->input[1], call->input[2]);
-        apply(y, x, tables, run, size[0]);
+        normalize(y, x, tables, run, size[0], ACTIVATION_NONE);
     }
 }
 
 /* totals: of dy and, behind, of dy (x - mean), by place in the run. */
-static void sum_back(double *totals, float *restrict block, const float *dy, const float *x, const float *mean,
+static void sum_back(double *totals, float *block, const float *dy, const float *x, const float *tables,
                      const int64_t *size)
 {
     int64_t run = size[2], count = size[0];
-    float *restrict centred = block + run;
     memset(totals, 0, (size_t)run * 2 * sizeof *totals);
     for (int64_t i = 0; i < count;) {
         memset(block, 0, (size_t)run * 2 * sizeof *block);
-        for (int r = 0; r < BLOCK_RUNS && i < count; r++, i += run) {
-            int64_t length = count - i < run ? count - i : run;
-            INDEPENDENT
-            for (int64_t k = 0; k < length; k++) {
-                block[k] += dy[i + k];
-                centred[k] = madd(dy[i + k], x[i + k] - mean[k], centred[k]);
-            }
-        }
+        for (int r = 0; r < BLOCK_RUNS && i < count; r++, i += run)
+            add_run(block, block + run, dy + i, x + i, tables, run, count - i < run ? count - i : run, ACTIVATION_NONE);
         for (int64_t k = 0; k < 2 * run; k++)
             totals[k] += (double)block[k];
     }
@@ -130,19 +112,6 @@ static void fill_back(float *tables, const int64_t *size, const double *totals, 
             put_table(tables, TABLE_SLOPE, size, k, -rate * rate * normal);
             put_table(tables, TABLE_OFFSET, size, k, -rate * direct);
         }
-    }
-}
-
-static void apply_back(float *dx, const float *dy, const float *x, const float *tables, const int64_t *size)
-{
-    int64_t run = size[2], count = size[0];
-    const float *mean = tables, *scale = tables + TABLE_SCALE * run;
-    const float *slope = tables + TABLE_SLOPE * run, *offset = tables + TABLE_OFFSET * run;
-    for (int64_t i = 0; i < count; i += run, dx += run, dy += run, x += run) {
-        int64_t length = count - i < run ? count - i : run;
-        INDEPENDENT
-        for (int64_t k = 0; k < length; k++)
-            dx[k] = madd(scale[k], dy[k], madd(slope[k], x[k] - mean[k], offset[k]));
     }
 }
 
@@ -171,7 +140,8 @@ RUNNER(run_group_normalize_gradient)
         sum_back(totals, block, dy, x, tables, size);
         share_sums(call, totals, size, statistics, call->add || s > 0);
         fill_back(tables, size, totals, statistics, gamma);
-        apply_back(dx, dy, x, tables, size);
+        for (int64_t i = 0; i < size[0]; i += run)
+            gradient_run(dx + i, dy + i, x + i, tables, run, size[0] - i < run ? size[0] - i : run, ACTIVATION_NONE);
     }
     if (samples == 0 && !call->add) {
         memset(call->output[1], 0, (size_t)size[1] * sizeof(float));
