@@ -7,6 +7,7 @@
      gradient of x    columns        = dy[cells, out] . k^T[out, K], then added to the cells they came from
      gradient of k    dk[K, out]    += columns^T . dy
    Kernels of one cell without stride and padding need no columns: x is them. */
+#include "backends/cpu/convolution/cpu_walk.h"
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/gemm/gemm.h"
@@ -106,34 +107,22 @@ static void place_cell(int64_t o[MOST_SPACE], const struct conv_sizes *s, int64_
     }
 }
 
-/* The columns of cells first..first + count for the group whose channels begin at x. */
-static void gather(float *to, const float *x, const struct columns *c, int64_t first, int64_t count)
+/* The columns of cells first..first + count for the group whose channels begin at x: gathered from its cells, or added
+   to them. */
+INLINE void move_columns(float *columns, float *x, const struct columns *c, int64_t first, int64_t count, bool gather)
 {
     const struct conv_sizes *s = &c->s;
     int64_t row = s->k[2] * c->each, o[MOST_SPACE];
     for (int64_t cell = first; cell < first + count; cell++) {
         place_cell(o, s, cell);
-        for (int64_t k = 0; k < s->k[0] * s->k[1]; k++, to += row) {
-            int64_t line = line_of(s, o, k / s->k[1], k % s->k[1]);
-            if (line < 0)
-                memset(to, 0, (size_t)row * sizeof *to);
-            else
-                copy_row(to, x, c, line, o[2] * s->stride[2] - s->before[2]);
-        }
-    }
-}
-
-/* The other way round: columns are added to the cells of dx. */
-static void scatter(float *dx, const float *from, const struct columns *c, int64_t first, int64_t count)
-{
-    const struct conv_sizes *s = &c->s;
-    int64_t row = s->k[2] * c->each, o[MOST_SPACE];
-    for (int64_t cell = first; cell < first + count; cell++) {
-        place_cell(o, s, cell);
-        for (int64_t k = 0; k < s->k[0] * s->k[1]; k++, from += row) {
-            int64_t line = line_of(s, o, k / s->k[1], k % s->k[1]);
-            if (line >= 0)
-                add_row(dx, from, c, line, o[2] * s->stride[2] - s->before[2]);
+        for (int64_t k = 0; k < s->k[0] * s->k[1]; k++, columns += row) {
+            int64_t line = line_of(s, o, k / s->k[1], k % s->k[1]), at = o[2] * s->stride[2] - s->before[2];
+            if (gather && line < 0)
+                memset(columns, 0, (size_t)row * sizeof *columns);
+            else if (gather)
+                copy_row(columns, x, c, line, at);
+            else if (line >= 0)
+                add_row(x, columns, c, line, at);
         }
     }
 }
@@ -165,7 +154,8 @@ RUNNER(run_columns)
     const struct columns c = columns_of(call->node);
     const struct conv_attributes *conv = call->node->attributes;
     const struct conv_sizes *s = &c.s;
-    const float *x = call->input[0], *bias = call->input[2];
+    const float *bias = call->input[2];
+    float *x = call->input[0];
     int64_t rows = cpu_rows(kernel, call), cells = rows * c.y_cells, count;
     struct gemm g = {
         .n = c.outs,
@@ -182,7 +172,7 @@ RUNNER(run_columns)
         count = c.point ? cells : c.y_cells - first < c.block ? c.y_cells - first : c.block;
         for (int64_t group = 0; group < s->groups; group++) {
             if (!c.point)
-                gather(call->scratch, x + n * c.x_cells * s->in + group * c.each, &c, first, count);
+                move_columns(call->scratch, x + n * c.x_cells * s->in + group * c.each, &c, first, count, true);
             g.m = count;
             g.b = (const float *)call->input[1] + group * c.outs;
             g.c = (float *)call->output[0] + cell * s->out + group * c.outs;
@@ -247,7 +237,7 @@ RUNNER(run_columns_input_gradient)
             g.b = (const float *)call->pack + group * c.outs * c.width;
             VARIANT(gemm)(&g);
             if (!c.point)
-                scatter(dx + n * c.x_cells * s->in + group * c.each, call->scratch, &c, first, count);
+                move_columns(call->scratch, dx + n * c.x_cells * s->in + group * c.each, &c, first, count, false);
         }
     }
 }
@@ -259,8 +249,8 @@ RUNNER(run_columns_weight_gradient)
     const struct columns c = columns_of(call->node);
     const struct conv_gradient_attributes *attributes = call->node->attributes;
     const struct conv_sizes *s = &c.s;
-    const float *x = call->input[0], *dy = call->input[1];
-    float *dbias = call->output[1];
+    const float *dy = call->input[1];
+    float *x = call->input[0], *dbias = call->output[1];
     int64_t rows = cpu_rows(kernel, call), cells = rows * c.y_cells, count;
     struct gemm g = {
         .m = c.width,
@@ -272,16 +262,13 @@ RUNNER(run_columns_weight_gradient)
         .c_row = s->out,
         .add = true,
     };
-    if (!call->add) {
-        memset(call->output[0], 0, (size_t)(c.width * s->out) * sizeof(float));
-        memset(dbias, 0, (size_t)s->out * sizeof(float));
-    }
+    begin_weight_sums(call, c.width * s->out, s->out);
     for (int64_t cell = 0; cell < cells; cell += count) {
         int64_t n = cell / c.y_cells, first = cell % c.y_cells;
         count = c.point ? cells : c.y_cells - first < c.block ? c.y_cells - first : c.block;
         for (int64_t group = 0; group < s->groups; group++) {
             if (!c.point)
-                gather(call->scratch, x + n * c.x_cells * s->in + group * c.each, &c, first, count);
+                move_columns(call->scratch, x + n * c.x_cells * s->in + group * c.each, &c, first, count, true);
             g.k = count;
             g.b = dy + cell * s->out + group * c.outs;
             g.c = (float *)call->output[0] + group * c.outs;

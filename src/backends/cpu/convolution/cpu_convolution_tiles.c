@@ -14,7 +14,6 @@
 
 #define LINE        64
 #define PLANE_BYTES (512 * 1024) /* of planes that are walked together: a quarter of L2 */
-#define MOST_STRIDE 4
 #define PACK_UNITS  16
 
 /* size[]: where things lie in scratch, in bytes. */
@@ -73,14 +72,6 @@ static void place_planes(struct layout *l)
     }
 }
 
-static bool is_flat(const struct conv_sizes *s)
-{
-    bool flat = true;
-    for (int i = 1; i < 3; i++)
-        flat &= s->k[i] == 1 && s->stride[i] == 1 && s->before[i] == 0 && s->x[i] == s->y[i];
-    return flat;
-}
-
 /* Rows of a band and samples of a group, from the bytes that planes may have. */
 static void share_out(struct layout *l)
 {
@@ -102,7 +93,7 @@ static void layout_of(struct layout *l, const struct node *node, bool backward, 
     *l = (struct layout){.backward = backward};
     struct conv_sizes *s = &l->s;
     conv_sizes_of(s, node);
-    l->flat = is_flat(s);
+    l->flat = planes_are_flat(s);
     for (int i = 1; i < 3 && l->flat; i++)
         s->x[i] = s->y[i] = i == 1 ? samples * s->x[1] * s->x[2] : 1;
     l->columns = backward ? s->in : s->out;
@@ -372,14 +363,8 @@ static void convolve(const struct kernel *kernel, const struct call *call, bool 
 
 static bool takes(const struct node *node)
 {
-    struct conv_sizes s;
     bool bias = node->input_count < 3 || !node->input[2] || node->input[2]->type == TYPE_F32;
-    if (node->input[0]->type != TYPE_BF16 || node->input[1]->type != TYPE_BF16 || node->output[0]->type != TYPE_BF16 ||
-        !bias || shape_count(&node->input[0]->shape) < 1 || shape_count(&node->output[0]->shape) < 1)
-        return false;
-    conv_sizes_of(&s, node);
-    return s.groups == 1 && s.x[0] == 1 && s.k[0] == 1 && s.y[0] == 1 && s.stride[1] <= MOST_STRIDE &&
-           s.stride[2] <= MOST_STRIDE && tiles_allowed();
+    return bias && node->output[0]->type == TYPE_BF16 && shape_count(&node->output[0]->shape) > 0 && planes_take(node);
 }
 
 /* Scratch: sums of a block, places of steps, planes and as much behind them as a block may read. */

@@ -15,7 +15,6 @@
 #if LANES == 16
 
 #define LINE         64
-#define MOST_STRIDE  4
 #define DY_BYTES     (1024 * 1024) /* of dy that is packed at once: some columns of a share's outputs */
 #define LEAST_CELLS  1024          /* outputs of a share: each reads and writes all of dk */
 #define MOST_CELLS   2048
@@ -75,9 +74,7 @@ static void layout_of(struct layout *l, const struct node *node, int64_t samples
     struct conv_sizes *s = &l->s;
     struct planes *p = &l->planes;
     conv_sizes_of(s, node);
-    bool flat = true;
-    for (int i = 1; i < 3; i++)
-        flat &= s->k[i] == 1 && s->stride[i] == 1 && s->before[i] == 0 && s->x[i] == s->y[i];
+    bool flat = planes_are_flat(s);
     for (int i = 1; i < 3 && flat; i++)
         s->x[i] = s->y[i] = i == 1 ? samples * s->x[1] * s->x[2] : 1;
     l->down = forward_walk(s, 1);
@@ -370,21 +367,10 @@ static void run_weight_gradient(const struct kernel *kernel, const struct call *
     put_bias(call->output[1], call, (float *)(room + size[STEPS_AT]), cells, s->out);
 }
 
-static bool takes(const struct node *node)
-{
-    struct conv_sizes s;
-    if (node->input[0]->type != TYPE_BF16 || node->input[1]->type != TYPE_BF16 ||
-        shape_count(&node->input[0]->shape) < 1 || shape_count(&node->input[1]->shape) < 1)
-        return false;
-    conv_sizes_of(&s, node);
-    return s.groups == 1 && s.x[0] == 1 && s.k[0] == 1 && s.y[0] == 1 && s.stride[1] <= MOST_STRIDE &&
-           s.stride[2] <= MOST_STRIDE && tiles_allowed();
-}
-
 MAKER(make_convolution_weight_gradient_tiles)
 {
     struct layout l;
-    if (!takes(node))
+    if (shape_count(&node->input[1]->shape) < 1 || !planes_take(node))
         return false;
     layout_of(&l, node, request->slice);
     int64_t group = min_i64(l.group, request->slice), steps = group * sample_steps(&l, l.band);

@@ -40,7 +40,7 @@ INLINE vector block_act(vector sum, const struct block *b)
 INLINE void fixed_vector(const struct block *b, int64_t channel, const int count, const int taps, const int stride,
                          const bool edge, const enum part_of part)
 {
-    vector sum[BLOCK], w[5], start = b->bias ? load_floats(b->bias + channel, part) : vector_all(0);
+    vector sum[BLOCK], w[5], start = b->bias ? load_floats(b->bias + channel, part, b->part) : vector_all(0);
     int64_t x = b->column * b->channels + channel, k = channel;
     UNROLL_ALL
     for (int i = 0; i < count; i++)
@@ -48,12 +48,12 @@ INLINE void fixed_vector(const struct block *b, int64_t channel, const int count
     for (int64_t row = 0; row < b->rows; row++, x += b->x_row, k += b->k_row) {
         UNROLL_ALL
         for (int j = 0; j < taps; j++)
-            w[j] = load_part(b->k, k + j * b->k_step, part);
+            w[j] = load_part(b->k, k + j * b->k_step, part, b->part);
         UNROLL_ALL
         for (int at = 0; at < (count - 1) * stride + taps; at++) {
             if (edge && (uint64_t)(b->column + at) >= (uint64_t)b->extent)
                 continue;
-            vector v = load_part(b->x, x + at * b->channels, part);
+            vector v = load_part(b->x, x + at * b->channels, part, b->part);
             UNROLL_ALL
             for (int i = 0; i < count; i++)
                 if (at - i * stride >= 0 && at - i * stride < taps)
@@ -62,51 +62,30 @@ INLINE void fixed_vector(const struct block *b, int64_t channel, const int count
     }
     UNROLL_ALL
     for (int i = 0; i < count; i++)
-        store_part(b->y, channel + i * b->y_step, block_act(sum[i], b), part);
+        store_part(b->y, channel + i * b->y_step, block_act(sum[i], b), part, b->part);
 }
 
 /* Any taps, any stride. */
 INLINE void general_vector(const struct block *b, int64_t channel, const int count, const enum part_of part)
 {
-    vector sum[BLOCK], start = b->bias ? load_floats(b->bias + channel, part) : vector_all(0);
+    vector sum[BLOCK], start = b->bias ? load_floats(b->bias + channel, part, b->part) : vector_all(0);
     int64_t x = channel, k = channel;
     UNROLL_ALL
     for (int i = 0; i < count; i++)
         sum[i] = start;
     for (int64_t row = 0; row < b->rows; row++, x += b->x_row, k += b->k_row)
         for (int64_t j = 0; j < b->taps; j++) {
-            vector w = load_part(b->k, k + j * b->k_step, part);
+            vector w = load_part(b->k, k + j * b->k_step, part, b->part);
             int64_t at = b->column + j * b->at_step;
             UNROLL_ALL
             for (int i = 0; i < count; i++)
                 if ((uint64_t)(at + i * b->stride) < (uint64_t)b->extent)
-                    sum[i] = vector_madd(load_part(b->x, x + (at + i * b->stride) * b->channels, part), w, sum[i]);
+                    sum[i] =
+                        vector_madd(load_part(b->x, x + (at + i * b->stride) * b->channels, part, b->part), w, sum[i]);
         }
     UNROLL_ALL
     for (int i = 0; i < count; i++)
-        store_part(b->y, channel + i * b->y_step, block_act(sum[i], b), part);
-}
-
-/* The channels behind the last whole vector of f32. */
-INLINE void last_vector(const struct block *b, const int count)
-{
-    vector sum[BLOCK], start = b->bias ? vector_load_part(b->bias + b->to, b->part) : vector_all(0);
-    const float *x = (const float *)b->x + b->to, *k = (const float *)b->k + b->to;
-    UNROLL_ALL
-    for (int i = 0; i < count; i++)
-        sum[i] = start;
-    for (int64_t row = 0; row < b->rows; row++, x += b->x_row, k += b->k_row)
-        for (int64_t j = 0; j < b->taps; j++) {
-            vector w = vector_load_part(k + j * b->k_step, b->part);
-            int64_t at = b->column + j * b->at_step;
-            UNROLL_ALL
-            for (int i = 0; i < count; i++)
-                if ((uint64_t)(at + i * b->stride) < (uint64_t)b->extent)
-                    sum[i] = vector_madd(vector_load_part(x + (at + i * b->stride) * b->channels, b->part), w, sum[i]);
-        }
-    UNROLL_ALL
-    for (int i = 0; i < count; i++)
-        vector_store_part((float *)b->y + b->to + i * b->y_step, block_act(sum[i], b), b->part);
+        store_part(b->y, channel + i * b->y_step, block_act(sum[i], b), part, b->part);
 }
 
 typedef void block_function(const struct block *b);
@@ -166,7 +145,7 @@ struct blocks {
     }                                                                                                                  \
     static void last_##count(const struct block *b)                                                                    \
     {                                                                                                                  \
-        last_vector(b, count);                                                                                         \
+        general_vector(b, b->to, count, REST);                                                                         \
     }
 
 FIXED_ALL(3, 1)

@@ -6,6 +6,7 @@
    fall into few sets of the cache. Sums of bf16 lie in scratch, the even channels of a pair of vectors before the odd
    ones, until all are there. */
 #include "backends/cpu/convolution/cpu_depthwise.h"
+#include "backends/cpu/convolution/cpu_walk.h"
 #include "backends/cpu/cpu_own.h"
 #include "ops/ops.h"
 
@@ -42,14 +43,14 @@ INLINE void fixed_vector(const struct row *r, int64_t column, int64_t channel, i
     }
     UNROLL_ALL
     for (int i = 0; i < count; i++)
-        dy[i] = load_part(r->dy, (column + i) * r->channels + channel, part);
+        dy[i] = load_part(r->dy, (column + i) * r->channels + channel, part, 0);
     UNROLL_ALL
     for (int at = 0; at < (count - 1) * stride + taps; at++) {
         if (edge && (uint64_t)(first + at) >= (uint64_t)r->extent)
             continue;
         UNROLL_ALL
         for (int j = 0; j < rows; j++) {
-            vector v = load_part(r->x, x + j * r->x_row + at * r->channels, part);
+            vector v = load_part(r->x, x + j * r->x_row + at * r->channels, part, 0);
             UNROLL_ALL
             for (int i = 0; i < count; i++)
                 if (at - i * stride >= 0 && at - i * stride < taps)
@@ -69,34 +70,18 @@ INLINE void fixed_vector(const struct row *r, int64_t column, int64_t channel, i
 /* One kernel row, any taps; a row of y from end to end. */
 INLINE void general_vector(const struct row *r, int64_t channel, int64_t place, const enum part_of part)
 {
+    int n = (int)(r->channels - channel); /* of REST */
     for (int64_t i = 0; i < r->taps; i++) {
         vector sum = vector_all(0);
         float *to = r->dk + i * r->k_column + place;
         for (int64_t column = 0; column < r->columns; column++) {
             int64_t at = column * r->stride - r->before + i * r->dilation;
             if ((uint64_t)at < (uint64_t)r->extent)
-                sum = vector_madd(load_part(r->x, at * r->channels + channel, part),
-                                  load_part(r->dy, column * r->channels + channel, part), sum);
+                sum = vector_madd(load_part(r->x, at * r->channels + channel, part, n),
+                                  load_part(r->dy, column * r->channels + channel, part, n), sum);
         }
-        vector_store(to, vector_load(to) + sum);
-    }
-}
-
-/* The channels behind the last whole vector of f32. */
-static void last_vector(const struct row *r, int64_t channel)
-{
-    int part = (int)(r->channels - channel);
-    const float *x = (const float *)r->x + channel, *dy = (const float *)r->dy + channel;
-    for (int64_t i = 0; i < r->taps; i++) {
-        vector sum = vector_all(0);
-        float *to = r->dk + i * r->k_column + channel;
-        for (int64_t column = 0; column < r->columns; column++) {
-            int64_t at = column * r->stride - r->before + i * r->dilation;
-            if ((uint64_t)at < (uint64_t)r->extent)
-                sum = vector_madd(vector_load_part(x + at * r->channels, part),
-                                  vector_load_part(dy + column * r->channels, part), sum);
-        }
-        vector_store_part(to, vector_load_part(to, part) + sum, part);
+        enum part_of where = part == REST ? REST : SINGLE;
+        store_part(to, 0, load_part(to, 0, where, n) + sum, where, n);
     }
 }
 
@@ -196,7 +181,7 @@ static void run_general(const struct row *r, bool all, bool small)
     for (; !small && c + LANES <= r->channels; c += LANES)
         general_vector(r, c, c, SINGLE);
     if (!small && c < r->channels)
-        last_vector(r, c);
+        general_vector(r, c, c, REST);
 }
 
 struct plane {
@@ -268,10 +253,7 @@ RUNNER(run_depthwise_weight_gradient)
     int64_t x_row = s.x[1] * s.x[2] * s.in, cells = s.y[1] * s.y[2], rows = cpu_rows(kernel, call);
     int64_t taps = s.k[1] * s.k[2], k_column = small ? depthwise_padded(s.out) : s.out;
     struct plane p = {&s, NULL, NULL, small ? call->scratch : call->output[0], small, k_column};
-    if (!call->add) {
-        memset(call->output[0], 0, (size_t)(taps * s.out) * sizeof(float));
-        memset(call->output[1], 0, (size_t)s.out * sizeof(float));
-    }
+    begin_weight_sums(call, taps * s.out, s.out);
     if (small)
         memset(call->scratch, 0, (size_t)(taps * k_column) * sizeof(float));
     for (int64_t n = 0; n < rows; n++) {

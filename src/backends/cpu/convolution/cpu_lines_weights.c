@@ -6,6 +6,7 @@
    What a line of the kernel meets lies together in a line of x: the taps of one cell of y, and those of the next cell a
    stride further. So x itself, with its padding, is the matrix; nothing is gathered. Blocks of lines of y are one
    product, and one chain of multiply-adds. */
+#include "backends/cpu/convolution/cpu_walk.h"
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_row_sums.h"
 #include "ops/ops.h"
@@ -194,10 +195,7 @@ static void run_lines(const struct kernel *kernel, const struct call *call)
     int64_t samples = cpu_rows(kernel, call), x_line = s->x[2] * s->in;
     struct tile t = {
         .dy = call->input[1], .cells = s->y[2], .step = l.step, .jump = s->stride[1] * l.line, .out = s->out};
-    if (!call->add) {
-        memset(dk, 0, (size_t)(s->k[1] * l.taps * s->out) * sizeof *dk);
-        memset(dbias, 0, (size_t)s->out * sizeof *dbias);
-    }
+    begin_weight_sums(call, s->k[1] * l.taps * s->out, s->out);
     for (int64_t n = 0; n < samples; n++, x += s->x[1] * x_line)
         for (int64_t h = 0; h < s->y[1]; h += t.lines) {
             t.lines = s->y[1] - h < l.block ? s->y[1] - h : l.block;

@@ -5,6 +5,7 @@
    x is moved by the tap: cells of it that lie in the padding are zeros, lines of cells that do are left out. dk is more
    than a cache holds and passes by once; dy is packed once for all taps, line after line of all samples (line, sample,
    column), so that the lines that a tap meets are one piece of it. */
+#include "backends/cpu/convolution/cpu_walk.h"
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/gemm/gemm.h"
@@ -119,10 +120,7 @@ static void run_taps(const struct kernel *kernel, const struct call *call)
     const float *x = call->input[0], *dy = call->input[1];
     float *dk = call->output[0], *dbias = call->output[1], *room = call->scratch, *panels = room + GEMM_ROWS_ROOM;
     int64_t left = cpu_rows(kernel, call), count;
-    if (!call->add) {
-        memset(dk, 0, (size_t)(s->k[1] * s->k[2] * s->in * s->out) * sizeof *dk);
-        memset(dbias, 0, (size_t)s->out * sizeof *dbias);
-    }
+    begin_weight_sums(call, s->k[1] * s->k[2] * s->in * s->out, s->out);
     for (; left > 0; left -= count, x += count * s->x[1] * s->x[2] * s->in, dy += count * t.cells * s->out) {
         count = left < t.samples ? left : t.samples;
         pack_dy(panels, &t, dy, count);

@@ -7,6 +7,15 @@
 #include "backends/cpu/vector.h"
 #include "ops/products/convolution.h"
 
+/* Gradients of weights and bias are sums over slices, of which the first begins with zeros. */
+INLINE void begin_weight_sums(const struct call *call, int64_t weights, int64_t channels)
+{
+    if (call->add)
+        return;
+    memset(call->output[0], 0, (size_t)weights * sizeof(float));
+    memset(call->output[1], 0, (size_t)channels * sizeof(float));
+}
+
 /* One axis of the walk. */
 struct walk {
     int64_t count, out, out_step; /* outputs: out + t * out_step */

@@ -8,6 +8,9 @@
 #define CPU_TILE_PLANES_H
 
 #include "backends/cpu/convolution/cpu_walk.h"
+#include "backends/cpu/gemm/gemm_tiles.h"
+
+#define MOST_STRIDE 4
 
 struct planes {
     int64_t source[2], channels; /* what is copied: rows, columns, elements a cell */
@@ -20,6 +23,27 @@ struct planes {
     bool joined;                 /* planes are apart by rows only; in a row cells lie as they do in x */
     uint64_t met;                /* bits: the planes that some tap meets; only they are there */
 };
+
+/* Kernels of one cell, which meet each cell once. */
+INLINE bool planes_are_flat(const struct conv_sizes *s)
+{
+    bool flat = true;
+    for (int i = 1; i < 3; i++)
+        flat &= s->k[i] == 1 && s->stride[i] == 1 && s->before[i] == 0 && s->x[i] == s->y[i];
+    return flat;
+}
+
+/* Convolutions over one and two axes whose two inputs are bf16. */
+INLINE bool planes_take(const struct node *node)
+{
+    struct conv_sizes s;
+    if (node->input[0]->type != TYPE_BF16 || node->input[1]->type != TYPE_BF16 ||
+        shape_count(&node->input[0]->shape) < 1)
+        return false;
+    conv_sizes_of(&s, node);
+    return s.groups == 1 && s.x[0] == 1 && s.k[0] == 1 && s.y[0] == 1 && s.stride[1] <= MOST_STRIDE &&
+           s.stride[2] <= MOST_STRIDE && tiles_allowed();
+}
 
 /* How far from its first cell a walk meets its tap j. */
 INLINE int64_t tap_at(const struct walk *walk, int64_t before, int64_t tap)
