@@ -3,7 +3,7 @@
    For a group of heads, keys are packed as the right side of q . k^T and values as that of p . v.
    A block of queries meets one block of keys after another; the sum so far is scaled
    down when a larger score comes. out itself holds the sum. */
-#include "backends/cpu/attention/cpu_attention.h"
+#include "backends/cpu/attention/cpu_attention_pack.h"
 
 #define QUERY_BLOCK (4 * GEMM_TALL)
 
@@ -15,14 +15,9 @@ struct forward_room {
     float keep[KEY_BLOCK];
 };
 
-static size_t padded_depth(int64_t depth)
-{
-    return (size_t)((depth + LANES - 1) / LANES * LANES);
-}
-
 static size_t room_bytes(const struct attention_sizes *z)
 {
-    size_t keys = (size_t)gemm_b_floats(z->depth, z->keys), values = padded_depth(z->value_depth) * (size_t)z->keys;
+    size_t keys = (size_t)gemm_b_floats(z->depth, z->keys), values = (size_t)(PACKED_ROW(z->value_depth) * z->keys);
     return (sizeof(struct forward_room) + 63) / 64 * 64 + (keys + values) * sizeof(float);
 }
 
@@ -30,16 +25,8 @@ static void pack_keys(const struct forward_head *f)
 {
     const struct attention_sizes *z = &f->h.z;
     const struct forward_room *room = f->room;
-    struct gemm g = {.n = z->keys, .k = z->depth, .b = f->k, .b_step = 1, .b_column = z->groups * z->depth};
-    VARIANT(gemm_pack_b)(room->keys, &g, 0, 1);
-    for (int64_t key = 0; key < z->keys; key += KEY_BLOCK) {
-        g = (struct gemm){.n = z->value_depth,
-                          .k = min_i64(z->keys - key, KEY_BLOCK),
-                          .b = (const float *)f->v + key * z->groups * z->value_depth,
-                          .b_step = z->groups * z->value_depth,
-                          .b_column = 1};
-        VARIANT(gemm_pack_b)(room->values + (size_t)key * padded_depth(z->value_depth), &g, 0, 1);
-    }
+    pack_turned(room->keys, f->k, z->keys, z->groups * z->depth, z->depth);
+    pack_blocks(room->values, f->v, z->keys, z->groups * z->value_depth, z->value_depth, KEY_BLOCK);
 }
 
 /* Queries query..query + rows against keys key..key + width. */
@@ -69,7 +56,7 @@ static void meet(const struct forward_head *f, int64_t query, int64_t rows, int6
                         .a_row = SCORE_ROW,
                         .a_step = 1,
                         .a_in_place = true,
-                        .b_packed = room->values + (size_t)key * padded_depth(z->value_depth),
+                        .b_packed = room->values + key * PACKED_ROW(z->value_depth),
                         .packed_steps = min_i64(z->keys - key, KEY_BLOCK),
                         .c = out,
                         .c_row = z->heads * z->value_depth,

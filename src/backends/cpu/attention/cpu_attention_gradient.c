@@ -5,7 +5,7 @@
      p = exp(q . k^T - logsumexp), dp = dout . v^T, ds = p * (dp - sum(dout * out)),
      dv += p^T . dout, dk += ds^T . q, dq += ds . k.
    Sums run over queries, then heads of the group, in this order always. */
-#include "backends/cpu/attention/cpu_attention.h"
+#include "backends/cpu/attention/cpu_attention_pack.h"
 
 #define QUERY_BLOCK (8 * GEMM_TALL)
 
@@ -17,20 +17,15 @@ struct backward_room {
     float keep[KEY_BLOCK];
 };
 
-static int64_t padded_depth(int64_t depth)
-{
-    return (depth + LANES - 1) / LANES * LANES;
-}
-
 /* Floats of each array, in the order of backward_room. */
 static void array_floats(int64_t floats[6], const struct attention_sizes *z)
 {
     floats[0] = gemm_b_floats(z->depth, z->keys);
     floats[1] = gemm_b_floats(z->value_depth, z->keys);
-    floats[2] = padded_depth(z->depth) * z->keys;
-    floats[3] = padded_depth(z->depth) * z->queries;
-    floats[4] = padded_depth(z->value_depth) * z->queries;
-    floats[5] = padded_depth(z->queries);
+    floats[2] = PACKED_ROW(z->depth) * z->keys;
+    floats[3] = PACKED_ROW(z->depth) * z->queries;
+    floats[4] = PACKED_ROW(z->value_depth) * z->queries;
+    floats[5] = PACKED_ROW(z->queries);
 }
 
 #define HEAD_BYTES ((sizeof(struct backward_room) + 63) / 64 * 64)
@@ -50,24 +45,13 @@ static struct backward_room *room_of(void *scratch, const struct attention_sizes
     return room;
 }
 
-/* x[rows, depth], rows `row` floats apart, as panels of blocks of `block` rows. */
-static void pack_blocks(float *to, const float *x, int64_t rows, int64_t row, int64_t depth, int64_t block)
-{
-    for (int64_t i = 0; i < rows; i += block) {
-        struct gemm g = {.n = depth, .k = min_i64(rows - i, block), .b = x + i * row, .b_step = row, .b_column = 1};
-        VARIANT(gemm_pack_b)(to + i * padded_depth(depth), &g, 0, 1);
-    }
-}
-
 static void pack_group(const struct backward_head *b)
 {
     const struct attention_sizes *z = &b->h.z;
     const struct backward_room *room = b->room;
     int64_t key_row = z->groups * z->depth, value_row = z->groups * z->value_depth;
-    struct gemm g = {.n = z->keys, .k = z->depth, .b = b->k, .b_step = 1, .b_column = key_row};
-    VARIANT(gemm_pack_b)(room->keys_right, &g, 0, 1);
-    g = (struct gemm){.n = z->keys, .k = z->value_depth, .b = b->v, .b_step = 1, .b_column = value_row};
-    VARIANT(gemm_pack_b)(room->values_right, &g, 0, 1);
+    pack_turned(room->keys_right, b->k, z->keys, key_row, z->depth);
+    pack_turned(room->values_right, b->v, z->keys, value_row, z->value_depth);
     pack_blocks(room->keys, b->k, z->keys, key_row, z->depth, KEY_BLOCK);
 }
 
@@ -116,11 +100,11 @@ static void meet(const struct backward_head *b, int64_t query, int64_t rows, int
     for (int64_t row = 0; row < rows; row++)
         differ_scores(room->p + row * SCORE_ROW, room->ds + row * SCORE_ROW, room->keep, &b->h, query + row, key, width,
                       b->logsum[query + row], room->mean[query + row]);
-    multiply((float *)b->dv + key * v_row, v_row, room->p, 1, SCORE_ROW, room->gradients + query * padded_depth(e),
+    multiply((float *)b->dv + key * v_row, v_row, room->p, 1, SCORE_ROW, room->gradients + query * PACKED_ROW(e),
              (int64_t[]){width, e, rows, rows}, add);
-    multiply((float *)b->dk + key * k_row, k_row, room->ds, 1, SCORE_ROW, room->queries + query * padded_depth(d),
+    multiply((float *)b->dk + key * k_row, k_row, room->ds, 1, SCORE_ROW, room->queries + query * PACKED_ROW(d),
              (int64_t[]){width, d, rows, rows}, add);
-    multiply((float *)b->dq + query * q_row, q_row, room->ds, SCORE_ROW, 1, room->keys + key * padded_depth(d),
+    multiply((float *)b->dq + query * q_row, q_row, room->ds, SCORE_ROW, 1, room->keys + key * PACKED_ROW(d),
              (int64_t[]){rows, d, width, min_i64(z->keys - key, KEY_BLOCK)}, key > 0);
 }
 

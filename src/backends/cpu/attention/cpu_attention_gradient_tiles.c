@@ -1,10 +1,10 @@
 /* cpu_attention_gradient_tiles.c - attention of bf16, backward, by matrix tiles: cpu_attention_gradient.c's walk over
    blocks of keys and queries. p and ds are no bf16: they go through in two parts (cpu_split.h). dq of a head and dk and
    dv of a group are f32 until all is added, then rounded once. */
-#include "backends/cpu/attention/cpu_attention.h"
-#include "backends/cpu/cpu_own.h"
-#include "backends/cpu/cpu_split.h"
 #include "backends/cpu/gemm/gemm_tiles.h"
+
+#include "backends/cpu/attention/cpu_attention_pack.h"
+#include "backends/cpu/cpu_split.h"
 #include "base/numbers/count.h"
 
 #if LANES == 16
@@ -51,25 +51,13 @@ static size_t lay_room(struct backward_room *room, char *scratch, const struct a
     return at;
 }
 
-/* x[rows, depth], rows `row` elements apart, packed by blocks of `block` rows. */
-static void pack_blocks(uint16_t *to, const uint16_t *x, int64_t rows, int64_t row, int64_t depth, int64_t block)
-{
-    for (int64_t i = 0; i < rows; i += block) {
-        struct tile_gemm g = {
-            .n = depth, .k = min_i64(rows - i, block), .b = x + i * row, .b_step = row, .b_column = 1};
-        tile_pack_b(to + i * tile_padded(depth), &g);
-    }
-}
-
 static void pack_group(const struct backward_head *b)
 {
     const struct attention_sizes *z = &b->h.z;
     const struct backward_room *room = b->room;
     int64_t key_row = z->groups * z->depth, value_row = z->groups * z->value_depth;
-    struct tile_gemm g = {.n = z->keys, .k = z->depth, .b = b->k, .b_step = 1, .b_column = key_row};
-    tile_pack_b(room->keys_right, &g);
-    g = (struct tile_gemm){.n = z->keys, .k = z->value_depth, .b = b->v, .b_step = 1, .b_column = value_row};
-    tile_pack_b(room->values_right, &g);
+    pack_turned(room->keys_right, b->k, z->keys, key_row, z->depth);
+    pack_turned(room->values_right, b->v, z->keys, value_row, z->value_depth);
     pack_blocks(room->keys, b->k, z->keys, key_row, z->depth, KEY_BLOCK);
     memset(room->dk, 0, (size_t)(z->keys * z->depth) * sizeof(float));
     memset(room->dv, 0, (size_t)(z->keys * z->value_depth) * sizeof(float));

@@ -1,10 +1,10 @@
 /* cpu_attention_tiles.c - attention of bf16, forward, by matrix tiles: cpu_attention.c's walk over blocks of queries
    and keys. p is no bf16: it goes through in two parts (cpu_split.h). The sum of a block of queries is f32 until its
    last key, then rounded once. */
-#include "backends/cpu/attention/cpu_attention.h"
-#include "backends/cpu/cpu_own.h"
-#include "backends/cpu/cpu_split.h"
 #include "backends/cpu/gemm/gemm_tiles.h"
+
+#include "backends/cpu/attention/cpu_attention_pack.h"
+#include "backends/cpu/cpu_split.h"
 
 #if LANES == 16
 
@@ -49,16 +49,8 @@ static void pack_keys(const struct forward_head *f)
 {
     const struct attention_sizes *z = &f->h.z;
     const struct forward_room *room = f->room;
-    struct tile_gemm g = {.n = z->keys, .k = z->depth, .b = f->k, .b_step = 1, .b_column = z->groups * z->depth};
-    tile_pack_b(room->keys, &g);
-    for (int64_t key = 0; key < z->keys; key += KEY_BLOCK) {
-        g = (struct tile_gemm){.n = z->value_depth,
-                               .k = min_i64(z->keys - key, KEY_BLOCK),
-                               .b = (const uint16_t *)f->v + key * z->groups * z->value_depth,
-                               .b_step = z->groups * z->value_depth,
-                               .b_column = 1};
-        tile_pack_b(room->values + key * tile_padded(z->value_depth), &g);
-    }
+    pack_turned(room->keys, f->k, z->keys, z->groups * z->depth, z->depth);
+    pack_blocks(room->values, f->v, z->keys, z->groups * z->value_depth, z->value_depth, KEY_BLOCK);
 }
 
 /* Queries query..query + rows against keys key..key + width. */
