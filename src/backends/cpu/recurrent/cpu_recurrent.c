@@ -2,26 +2,13 @@
    kernel, then gates and states are made row by row. */
 #include "backends/cpu/recurrent/cpu_recurrent.h"
 
+#define STATES 3 /* arrays of states, in the order of forward_room */
+
 /* A worker's bytes: states before this step, products of this step. */
 struct forward_room {
     float *h, *c, *scaled; /* [rows, states] */
     float *sums;           /* [rows, row] */
 };
-
-static int64_t room_floats(const struct recurrent_sizes *z, int64_t rows, bool dropout)
-{
-    return rows * (3 * padded_row(z->units) + padded_row(z->columns) * (dropout ? 2 : 1));
-}
-
-static void lay_out(struct forward_room *room, struct recurrent_run *r, int64_t rows)
-{
-    float *at = r->call->scratch;
-    room->h = at;
-    room->c = at += rows * r->states;
-    room->scaled = at += rows * r->states;
-    room->sums = at += rows * r->states;
-    r->kept = r->a->dropout > 0 ? at + rows * r->row : NULL;
-}
 
 static void begin_state(const struct recurrent_run *r, float *state, const float *initial)
 {
@@ -76,6 +63,16 @@ static void absent_row(const struct recurrent_run *r, const struct step_row *s)
     memcpy(s->h, s->state, bytes);
 }
 
+/* The rows of all samples, once their products are there. */
+INLINE void make_rows(const struct recurrent_run *r, const struct forward_room *room, int64_t t,
+                      void (*make)(const struct recurrent_run *r, const struct step_row *s))
+{
+    for (int64_t n = 0; n < r->rows; n++) {
+        struct step_row s = row_of(r, room, n, t);
+        (is_there(r, n, t) ? make : absent_row)(r, &s);
+    }
+}
+
 static void lstm_row(const struct recurrent_run *r, const struct step_row *s)
 {
     const int64_t units = r->z.units;
@@ -101,13 +98,7 @@ static void lstm_step(const struct recurrent_run *r, const struct forward_room *
 {
     for (int64_t gate = 0; gate < r->z.gates; gate++)
         run_gate(r, room, gate, NULL);
-    for (int64_t n = 0; n < r->rows; n++) {
-        struct step_row s = row_of(r, room, n, t);
-        if (is_there(r, n, t))
-            lstm_row(r, &s);
-        else
-            absent_row(r, &s);
-    }
+    make_rows(r, room, t, lstm_row);
 }
 
 static void simple_step(const struct recurrent_run *r, const struct forward_room *room, int64_t t)
@@ -182,30 +173,19 @@ static void gru_step(const struct recurrent_run *r, const struct forward_room *r
             memset(room->scaled + n * r->states, 0, (size_t)r->z.units * sizeof(float));
     if (before)
         run_gate(r, room, 2, room->scaled);
-    for (int64_t n = 0; n < r->rows; n++) {
-        struct step_row s = row_of(r, room, n, t);
-        if (is_there(r, n, t))
-            gru_row(r, &s);
-        else
-            absent_row(r, &s);
-    }
+    make_rows(r, room, t, gru_row);
 }
 
 RUNNER(run_recurrent)
 {
     static void (*const step[RECURRENT_KINDS])(const struct recurrent_run *, const struct forward_room *,
                                                int64_t) = {simple_step, gru_step, gru_step, lstm_step};
-    struct recurrent_run r = {.call = call,
-                              .a = call->node->attributes,
-                              .z = recurrent_sizes(call->node),
-                              .rows = cpu_rows(kernel, call),
-                              .mask = call->input[RECURRENT_MASK]};
+    struct recurrent_run r = recurrent_run_of(kernel, call, RECURRENT_MASK);
     struct forward_room room;
-    r.row = padded_row(r.z.columns);
-    r.states = padded_row(r.z.units);
+    float **const arrays[] = {&room.h, &room.c, &room.scaled, &room.sums};
     if (r.rows == 0)
         return;
-    lay_out(&room, &r, r.rows);
+    recurrent_lay_out(&r, arrays, STATES);
     begin_state(&r, room.h, call->input[RECURRENT_H0]);
     begin_state(&r, room.c, call->input[RECURRENT_C0]);
     for (int64_t n = 0; r.kept && n < r.rows; n++)
@@ -217,22 +197,10 @@ RUNNER(run_recurrent)
 /* Gate by gate: columns of the kernel as panels. */
 PACKER(pack_gates)
 {
-    struct recurrent_sizes z = recurrent_sizes(whole->node);
-    const struct gemm g = {.n = z.units,
-                           .k = z.units,
-                           .b = (const float *)whole->input[RECURRENT_KERNEL] + unit * z.units,
-                           .b_step = z.columns,
-                           .b_column = 1};
-    VARIANT(gemm_pack_b)((float *)pack + unit * gate_floats(z.units), &g, 0, 1);
+    recurrent_pack(pack, whole, unit, RECURRENT_KERNEL, recurrent_sizes(whole->node).columns, 1);
 }
 
 MAKER(make_recurrent)
 {
-    const struct recurrent_attributes *attributes = node->attributes;
-    if (!recurrent_takes(node))
-        return false;
-    struct recurrent_sizes z = recurrent_sizes(node);
-    cpu_set_pack(out, pack_gates, (int)z.gates, (size_t)(z.gates * gate_floats(z.units)) * sizeof(float));
-    out->kernel.scratch_bytes = (size_t)room_floats(&z, request->slice, attributes->dropout > 0) * sizeof(float);
-    return true;
+    return recurrent_make(out, request, STATES, pack_gates);
 }

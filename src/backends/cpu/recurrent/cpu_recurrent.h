@@ -35,6 +35,41 @@ struct recurrent_run {
     float *kept;         /* [rows, gates]: factors of dropout, or NULL */
 };
 
+INLINE struct recurrent_run recurrent_run_of(const struct kernel *kernel, const struct call *call, int mask)
+{
+    struct recurrent_run r = {.call = call,
+                              .a = call->node->attributes,
+                              .z = recurrent_sizes(call->node),
+                              .rows = cpu_rows(kernel, call),
+                              .mask = call->input[mask]};
+    r.row = padded_row(r.z.columns);
+    r.states = padded_row(r.z.units);
+    return r;
+}
+
+/* `count` arrays of states in scratch, then one of gates, then the factors of dropout. */
+INLINE int64_t recurrent_floats(const struct recurrent_sizes *z, int count, int64_t rows, bool dropout)
+{
+    return rows * (count * padded_row(z->units) + padded_row(z->columns) * (dropout ? 2 : 1));
+}
+
+INLINE void recurrent_lay_out(struct recurrent_run *r, float **const arrays[], int count)
+{
+    float *at = r->call->scratch;
+    for (int i = 0; i <= count; i++, at += r->rows * r->states)
+        *arrays[i] = at;
+    r->kept = r->a->dropout > 0 ? *arrays[count] + r->rows * r->row : NULL;
+}
+
+/* Gate `gate` of the kernel as panels, its columns `step` and `column` floats apart. */
+INLINE void recurrent_pack(void *pack, const struct call *whole, int gate, int input, int64_t step, int64_t column)
+{
+    struct recurrent_sizes z = recurrent_sizes(whole->node);
+    const float *b = (const float *)whole->input[input] + gate * z.units;
+    const struct gemm g = {.n = z.units, .k = z.units, .b = b, .b_step = step, .b_column = column};
+    VARIANT(gemm_pack_b)((float *)pack + gate * gate_floats(z.units), &g, 0, 1);
+}
+
 INLINE bool is_there(const struct recurrent_run *r, int64_t n, int64_t t)
 {
     return !r->mask || r->mask[n * r->z.steps + t];
@@ -152,6 +187,20 @@ INLINE bool recurrent_takes(const struct node *node)
             return false;
     }
     return node->output[0]->type == TYPE_F32;
+}
+
+/* A kernel whose gates are packed, with so many arrays of states in scratch. */
+INLINE bool recurrent_make(struct cpu_kernel *out, const struct cpu_request *request, int arrays,
+                           void (*pack)(const struct kernel *, const struct call *, int, void *))
+{
+    const struct recurrent_attributes *attributes = request->node->attributes;
+    if (!recurrent_takes(request->node))
+        return false;
+    struct recurrent_sizes z = recurrent_sizes(request->node);
+    int64_t floats = recurrent_floats(&z, arrays, request->slice, attributes->dropout > 0);
+    cpu_set_pack(out, pack, (int)z.gates, (size_t)(z.gates * gate_floats(z.units)) * sizeof(float));
+    out->kernel.scratch_bytes = (size_t)floats * sizeof(float);
+    return true;
 }
 
 #endif

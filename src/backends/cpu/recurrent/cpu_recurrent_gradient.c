@@ -5,26 +5,12 @@
 /* Outputs. */
 enum { DZ, DH0, LAST };
 
+#define STATES 4 /* arrays of states, in the order of backward_room */
+
 struct backward_room {
     float *dh, *dc, *product, *value; /* [rows, states] */
     float *dz;                        /* [rows, row]: this step's */
 };
-
-static int64_t room_floats(const struct recurrent_sizes *z, int64_t rows, bool dropout)
-{
-    return rows * (4 * padded_row(z->units) + padded_row(z->columns) * (dropout ? 2 : 1));
-}
-
-static void lay_out(struct backward_room *room, struct recurrent_run *r)
-{
-    float *at = r->call->scratch;
-    room->dh = at;
-    room->dc = at += r->rows * r->states;
-    room->product = at += r->rows * r->states;
-    room->value = at += r->rows * r->states;
-    room->dz = at += r->rows * r->states;
-    r->kept = r->a->dropout > 0 ? at + r->rows * r->row : NULL;
-}
 
 /* dh += dz of a gate . its kernel^T. */
 static void gate_back(const struct recurrent_run *r, const struct backward_room *room, int64_t gate)
@@ -253,17 +239,12 @@ RUNNER(run_recurrent_gradient)
 {
     static void (*const step[RECURRENT_KINDS])(const struct recurrent_run *, const struct backward_room *,
                                                int64_t) = {simple_back, gru_back, gru_back, lstm_back};
-    struct recurrent_run r = {.call = call,
-                              .a = call->node->attributes,
-                              .z = recurrent_sizes(call->node),
-                              .rows = cpu_rows(kernel, call),
-                              .mask = call->input[RECURRENT_BACK_MASK]};
+    struct recurrent_run r = recurrent_run_of(kernel, call, RECURRENT_BACK_MASK);
     struct backward_room room;
-    r.row = padded_row(r.z.columns);
-    r.states = padded_row(r.z.units);
+    float **const arrays[] = {&room.dh, &room.dc, &room.product, &room.value, &room.dz};
     if (r.rows == 0)
         return;
-    lay_out(&room, &r);
+    recurrent_lay_out(&r, arrays, STATES);
     memset(room.dh, 0, (size_t)(2 * r.rows * r.states) * sizeof(float));
     for (int64_t n = 0; r.kept && n < r.rows; n++)
         draw_recurrent(r.kept + n * r.row, r.a, r.z.columns, call->input[RECURRENT_BACK_ITERATION], call->begin + n);
@@ -277,22 +258,10 @@ RUNNER(run_recurrent_gradient)
 /* Gate by gate: the kernel turned over. */
 PACKER(pack_turned)
 {
-    struct recurrent_sizes z = recurrent_sizes(whole->node);
-    const struct gemm g = {.n = z.units,
-                           .k = z.units,
-                           .b = (const float *)whole->input[RECURRENT_BACK_KERNEL] + unit * z.units,
-                           .b_step = 1,
-                           .b_column = z.columns};
-    VARIANT(gemm_pack_b)((float *)pack + unit * gate_floats(z.units), &g, 0, 1);
+    recurrent_pack(pack, whole, unit, RECURRENT_BACK_KERNEL, 1, recurrent_sizes(whole->node).columns);
 }
 
 MAKER(make_recurrent_gradient)
 {
-    const struct recurrent_attributes *attributes = node->attributes;
-    if (!recurrent_takes(node))
-        return false;
-    struct recurrent_sizes z = recurrent_sizes(node);
-    cpu_set_pack(out, pack_turned, (int)z.gates, (size_t)(z.gates * gate_floats(z.units)) * sizeof(float));
-    out->kernel.scratch_bytes = (size_t)room_floats(&z, request->slice, attributes->dropout > 0) * sizeof(float);
-    return true;
+    return recurrent_make(out, request, STATES, pack_turned);
 }
