@@ -227,8 +227,6 @@ MAKER(make_slope)
     const struct tensor *x = node->input[0];
     const struct slope_attributes *slopes = node->attributes;
     bool relu = slopes->bits == 1 && !slopes->product && slopes->low == 0 && isnan(slopes->high);
-    if (x->type != TYPE_F32 && !(relu && cpu_small_type(x->type)))
-        return false;
     out->size[0] = shape_row(&x->shape);
-    return true;
+    return x->type == TYPE_F32 || (relu && cpu_small_type(x->type));
 }

@@ -6,11 +6,9 @@
 MAKER(make_steps)
 {
     const struct tensor *wide = node->op == &op_sum_time ? node->input[0] : node->output[0];
-    if (wide->type != TYPE_F32)
-        return false;
     out->size[0] = wide->shape.dim[1];
     out->size[1] = shape_row(&wide->shape) / wide->shape.dim[1];
-    return true;
+    return wide->type == TYPE_F32;
 }
 
 #define OPERANDS                                                                                                       \
@@ -89,12 +87,10 @@ RUNNER(run_mask_share)
 MAKER(make_mask_of)
 {
     const struct tensor *x = node->input[0], *y = node->output[0];
-    if (x->type != TYPE_F32 && x->type != TYPE_I32 && x->type != TYPE_I64 && x->type != TYPE_U8)
-        return false;
     out->size[0] = y->shape.dim[1];
     out->size[1] = shape_row(&x->shape) / y->shape.dim[1];
     out->size[2] = x->type;
-    return true;
+    return x->type == TYPE_F32 || x->type == TYPE_I32 || x->type == TYPE_I64 || x->type == TYPE_U8;
 }
 
 #define DIFFERING(ctype)                                                                                               \

@@ -11,10 +11,8 @@
 MAKER(make_noise)
 {
     const struct tensor *x = node->input[0];
-    if (x->type != TYPE_F32)
-        return false;
     out->size[0] = out->size[1] = shape_row(&x->shape);
-    return true;
+    return x->type == TYPE_F32;
 }
 
 /* ---- dropout ------------------------------------------------------------ */

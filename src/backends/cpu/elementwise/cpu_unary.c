@@ -110,8 +110,6 @@ FORWARD(negative, -x)
 /* From f32 to bool; bool itself is one byte either way. */
 MAKER(make_predicate)
 {
-    if (node->input[0]->type != TYPE_F32 || node->output[0]->type != TYPE_BOOL)
-        return false;
     out->size[0] = shape_row(&node->output[0]->shape);
-    return true;
+    return node->input[0]->type == TYPE_F32 && node->output[0]->type == TYPE_BOOL;
 }

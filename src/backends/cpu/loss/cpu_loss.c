@@ -125,25 +125,17 @@ INLINE void gradient_of_mean(const struct kernel *kernel, const struct call *cal
     }
 }
 
-RUNNER(run_sigmoid_crossentropy)
-{
-    mean_of(kernel, call, logits);
-}
-
-RUNNER(run_sigmoid_crossentropy_gradient)
-{
-    gradient_of_mean(kernel, call, logits_slope);
-}
-
-RUNNER(run_binary_crossentropy)
-{
-    mean_of(kernel, call, bernoulli);
-}
-
-RUNNER(run_binary_crossentropy_gradient)
-{
-    gradient_of_mean(kernel, call, bernoulli_slope);
-}
+#define MEAN(name, formula)                                                                                            \
+    RUNNER(run_##name)                                                                                                 \
+    {                                                                                                                  \
+        mean_of(kernel, call, formula);                                                                                \
+    }                                                                                                                  \
+    RUNNER(run_##name##_gradient)                                                                                      \
+    {                                                                                                                  \
+        gradient_of_mean(kernel, call, formula##_slope);                                                               \
+    }
+MEAN(sigmoid_crossentropy, logits)
+MEAN(binary_crossentropy, bernoulli)
 
 /* 1 where the first largest score is the label's. */
 RUNNER(run_sparse_accuracy)

@@ -7,11 +7,9 @@
 MAKER(make_tally)
 {
     const struct tensor *scores = node->input[0];
-    if (node->op == &op_tally && scores->type != TYPE_F32)
-        return false;
     out->size[0] = scores->shape.rank > 1 ? scores->shape.dim[scores->shape.rank - 1] : 1;
     out->size[1] = shape_row(&scores->shape); /* elements a sample */
-    return true;
+    return node->op != &op_tally || scores->type == TYPE_F32;
 }
 
 static int64_t largest_label(const struct call *call, int64_t first, int64_t count)

@@ -93,12 +93,10 @@ RUNNER(run_arg_max)
 
 MAKER(make_top_k)
 {
-    if (node->input[0]->type != TYPE_F32)
-        return false;
     out->size[0] = shape_row(&node->input[0]->shape);
     out->size[1] = node->input[0]->shape.dim[node->input[0]->shape.rank - 1];
     out->size[2] = node->output[0]->shape.dim[node->output[0]->shape.rank - 1];
-    return true;
+    return node->input[0]->type == TYPE_F32;
 }
 
 /* Sorted in as they come; one look says that most do not come in. */
@@ -131,12 +129,10 @@ RUNNER(run_top_k)
 
 MAKER(make_top_k_gradient)
 {
-    if (node->input[0]->type != TYPE_F32)
-        return false;
     out->size[0] = shape_row(&node->output[0]->shape);
     out->size[1] = node->output[0]->shape.dim[node->output[0]->shape.rank - 1];
     out->size[2] = node->input[0]->shape.dim[node->input[0]->shape.rank - 1];
-    return true;
+    return node->input[0]->type == TYPE_F32;
 }
 
 RUNNER(run_top_k_gradient)

@@ -16,22 +16,40 @@ struct job {
     bool reduced; /* the run is */
 };
 
-static void job_init(struct job *job, const struct kernel *kernel, const struct call *call, int x)
+static struct job job_of(const struct kernel *kernel, const struct call *call, int x)
 {
     const struct reduce_attributes *attributes = call->node->attributes;
     const struct shape *shape = &call->node->input[x]->shape;
-    reduce_walk_init(&job->walk, attributes->axes, shape->rank - 1, shape->dim + 1);
-    job->samples = cpu_rows(kernel, call);
-    job->run = job->walk.dim[job->walk.rank - 1];
-    job->reduced = job->walk.reduced[job->walk.rank - 1];
-    job->in = job->walk.in;
-    job->out = job->walk.out;
+    struct job job = {.samples = cpu_rows(kernel, call)};
+    reduce_walk_init(&job.walk, attributes->axes, shape->rank - 1, shape->dim + 1);
+    job.run = job.walk.dim[job.walk.rank - 1];
+    job.reduced = job.walk.reduced[job.walk.rank - 1];
+    job.in = job.walk.in;
+    job.out = job.walk.out;
+    return job;
 }
 
 /* The body sees i, an element of the sample, and runs.to, its element of y. */
 #define EACH_RUN(job)                                                                                                  \
     for (struct reduce_runs runs = {{0}, 0}, *once = &runs; once; once = NULL)                                         \
         for (int64_t i = 0; i < (job)->in; i += (job)->run, reduce_next(&runs, &(job)->walk))
+
+/* dx = formula(x, a, b) of a sample, with a and b of the element of y that each element of x goes into. */
+typedef float formula(float x, float a, float b);
+INLINE void differ(float *dx, const struct job *job, const float *x, const float *a, const float *b, formula *of)
+{
+    EACH_RUN(job)
+    {
+        const float *first = a + runs.to, *second = b + runs.to;
+        float one = first[0], other = second[0];
+        if (job->reduced)
+            for (int64_t k = 0; k < job->run; k++)
+                dx[i + k] = of(x[i + k], one, other);
+        else
+            for (int64_t k = 0; k < job->run; k++)
+                dx[i + k] = of(x[i + k], first[k], second[k]);
+    }
+}
 
 /* Two doubles and a float for each element of y are enough for every reduction. */
 static bool make(struct cpu_kernel *out, const struct node *node, int x)
@@ -82,8 +100,7 @@ RUNNER(run_reduce_sum)
     const float *x = call->input[0];
     float *y = call->output[0];
     double *sum = call->scratch;
-    struct job job;
-    job_init(&job, kernel, call, 0);
+    const struct job job = job_of(kernel, call, 0);
     double factor = attributes->choice ? 1 / (double)job.walk.values : 1;
     for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
         sum_sample(sum, &job, x);
@@ -188,8 +205,7 @@ RUNNER(run_reduce_max)
     const struct reduce_attributes *attributes = call->node->attributes;
     const float *x = call->input[0];
     float *y = call->output[0];
-    struct job job;
-    job_init(&job, kernel, call, 0);
+    const struct job job = job_of(kernel, call, 0);
     for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
         if (attributes->choice)
             smallest(y, &job, x);
@@ -219,29 +235,21 @@ static void count_equals(float *equals, const struct job *job, const float *x, c
     }
 }
 
+INLINE float share_where_equal(float x, float y, float share)
+{
+    return x == y ? share : 0;
+}
+
 RUNNER(run_reduce_max_gradient)
 {
     const float *dy = call->input[0], *x = call->input[1], *y = call->input[2];
     float *dx = call->output[0], *share = call->scratch;
-    struct job job;
-    job_init(&job, kernel, call, 1);
+    const struct job job = job_of(kernel, call, 1);
     for (int64_t s = 0; s < job.samples; s++, x += job.in, dx += job.in, y += job.out, dy += job.out) {
         count_equals(share, &job, x, y);
         for (int64_t k = 0; k < job.out; k++)
             share[k] = dy[k] / share[k];
-        EACH_RUN(&job)
-        {
-            const float *like = y + runs.to, *from = share + runs.to;
-            float same = like[0], one = from[0];
-            if (job.reduced)
-                for (int64_t k = 0; k < job.run; k++)
-                    dx[i + k] = x[i + k] == same ? one : 0;
-            else
-                for (int64_t k = 0; k < job.run; k++) {
-                    float part = from[k];
-                    dx[i + k] = x[i + k] == like[k] ? part : 0;
-                }
-        }
+        differ(dx, &job, x, y, share, share_where_equal);
     }
 }
 
@@ -266,8 +274,7 @@ RUNNER(run_reduce_prod)
 {
     const float *x = call->input[0];
     float *y = call->output[0];
-    struct job job;
-    job_init(&job, kernel, call, 0);
+    const struct job job = job_of(kernel, call, 0);
     for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
         for (int64_t k = 0; k < job.out; k++)
             y[k] = 1;
@@ -305,8 +312,7 @@ RUNNER(run_reduce_prod_gradient)
 {
     const float *dy = call->input[0], *x = call->input[1];
     float *dx = call->output[0];
-    struct job job;
-    job_init(&job, kernel, call, 1);
+    const struct job job = job_of(kernel, call, 1);
     double *product = call->scratch;
     float *whole = (float *)(product + job.out), *zeros = whole + job.out, *lone = zeros;
     for (int64_t s = 0; s < job.samples; s++, x += job.in, dx += job.in, dy += job.out) {
@@ -344,8 +350,7 @@ RUNNER(run_reduce_variance)
 {
     const float *x = call->input[0];
     float *y = call->output[0];
-    struct job job;
-    job_init(&job, kernel, call, 0);
+    const struct job job = job_of(kernel, call, 0);
     double *left = call->scratch, *squares = left + job.out, values = (double)job.walk.values;
     float *means = (float *)(squares + job.out);
     for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
@@ -368,30 +373,24 @@ RUNNER(run_reduce_variance)
     }
 }
 
+INLINE float centred(float x, float mean, float factor)
+{
+    return (x - mean) * factor;
+}
+
 /* dx = 2 dy (x - mean) / values */
 RUNNER(run_reduce_variance_gradient)
 {
     const float *dy = call->input[0], *x = call->input[1];
     float *dx = call->output[0];
-    struct job job;
-    job_init(&job, kernel, call, 1);
+    const struct job job = job_of(kernel, call, 1);
     double *left = call->scratch;
     float *means = (float *)(left + job.out), *factors = means + job.out;
     for (int64_t s = 0; s < job.samples; s++, x += job.in, dx += job.in, dy += job.out) {
         take_means(means, left, &job, x);
         for (int64_t k = 0; k < job.out; k++)
             factors[k] = 2 * dy[k] / (float)job.walk.values;
-        EACH_RUN(&job)
-        {
-            const float *mean = means + runs.to, *factor = factors + runs.to;
-            float middle = mean[0], one = factor[0];
-            if (job.reduced)
-                for (int64_t k = 0; k < job.run; k++)
-                    dx[i + k] = (x[i + k] - middle) * one;
-            else
-                for (int64_t k = 0; k < job.run; k++)
-                    dx[i + k] = (x[i + k] - mean[k]) * factor[k];
-        }
+        differ(dx, &job, x, means, factors, centred);
     }
 }
 
@@ -433,8 +432,7 @@ RUNNER(run_reduce_logsumexp)
     const float *x = call->input[0];
     float *y = call->output[0];
     double *sum = call->scratch;
-    struct job job;
-    job_init(&job, kernel, call, 0);
+    const struct job job = job_of(kernel, call, 0);
     for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
         largest(y, &job, x);
         sum_exponentials(sum, y, &job, x);
@@ -443,26 +441,19 @@ RUNNER(run_reduce_logsumexp)
     }
 }
 
+INLINE float exponential(float x, float y, float dy)
+{
+    return dy * exp_of(x - y);
+}
+
 /* dx = dy exp(x - y) */
 RUNNER(run_reduce_logsumexp_gradient)
 {
     const float *dy = call->input[0], *x = call->input[1], *y = call->input[2];
     float *dx = call->output[0];
-    struct job job;
-    job_init(&job, kernel, call, 1);
-    for (int64_t s = 0; s < job.samples; s++, x += job.in, dx += job.in, y += job.out, dy += job.out) {
-        EACH_RUN(&job)
-        {
-            const float *of = y + runs.to, *d = dy + runs.to;
-            float top = of[0], one = d[0];
-            if (job.reduced)
-                for (int64_t k = 0; k < job.run; k++)
-                    dx[i + k] = one * exp_of(x[i + k] - top);
-            else
-                for (int64_t k = 0; k < job.run; k++)
-                    dx[i + k] = d[k] * exp_of(x[i + k] - of[k]);
-        }
-    }
+    const struct job job = job_of(kernel, call, 1);
+    for (int64_t s = 0; s < job.samples; s++, x += job.in, dx += job.in, y += job.out, dy += job.out)
+        differ(dx, &job, x, y, dy, exponential);
 }
 
 /* ---- any and every ------------------------------------------------------- */
@@ -492,8 +483,7 @@ RUNNER(run_reduce_any)
     const struct reduce_attributes *attributes = call->node->attributes;
     const uint8_t *x = call->input[0];
     uint8_t *y = call->output[0], every = attributes->choice != 0;
-    struct job job;
-    job_init(&job, kernel, call, 0);
+    const struct job job = job_of(kernel, call, 0);
     for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
         memset(y, 0, (size_t)job.out);
         EACH_RUN(&job)

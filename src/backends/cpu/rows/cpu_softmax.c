@@ -17,10 +17,8 @@ MAKER(make_axis)
 {
     const struct axis_attributes *attributes = node->attributes;
     const struct tensor *x = node->input[node->input_count - 1];
-    if (x->type != TYPE_F32)
-        return false;
     cpu_set_axis(out, &x->shape, x->shape.rank - 1 - attributes->from_end);
-    return true;
+    return x->type == TYPE_F32;
 }
 
 /* ---- lines ---------------------------------------------------------------- */

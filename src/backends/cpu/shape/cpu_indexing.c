@@ -83,12 +83,10 @@ RUNNER(run_embedding)
 MAKER(make_embedding)
 {
     const struct tensor *w = node->input[1];
-    if (!takes(node, 0, w->shape.dim[0]))
-        return false;
     out->size[0] = shape_row(&node->input[0]->shape);
     out->size[1] = w->shape.dim[1];
     out->size[2] = w->shape.dim[0];
-    return true;
+    return takes(node, 0, w->shape.dim[0]);
 }
 
 /* Every slice goes through the ids: they are read once for all. */
@@ -142,19 +140,15 @@ MAKER(make_gather)
 {
     const struct gather_attributes *attributes = node->attributes;
     int64_t extent = node->input[0]->shape.dim[attributes->axis];
-    if (!takes(node, 1, extent))
-        return false;
     make_lookup(out, &node->output[0]->shape, attributes->axis, extent);
-    return true;
+    return takes(node, 1, extent);
 }
 
 MAKER(make_scatter_add)
 {
     const struct scatter_attributes *attributes = node->attributes;
-    if (!takes(node, 1, attributes->extent))
-        return false;
     make_lookup(out, &node->input[0]->shape, attributes->gather.axis, attributes->extent);
-    return true;
+    return takes(node, 1, attributes->extent);
 }
 
 /* One index a run of `inner` elements. */

@@ -9,11 +9,9 @@
 MAKER(make_penalty)
 {
     const struct tensor *x = node->input[node->input_count - 1];
-    if (x->type != TYPE_F32)
-        return false;
     out->size[0] = shape_row(&x->shape);
     out->size[1] = x->batched;
-    return true;
+    return x->type == TYPE_F32;
 }
 
 RUNNER(run_penalty)

@@ -99,13 +99,11 @@ RUNNER(run_adafactor)
 MAKER(make_factored)
 {
     const struct shape *shape = &node->input[0]->shape;
-    if (!cpu_inputs_f32(node))
-        return false;
     out->size[0] = shape_row(shape);
     out->size[1] = shape->dim[shape->rank - 1];
     out->size[2] = shape->dim[shape->rank - 2];
     out->size[3] = shape->rank == 2;
-    return true;
+    return cpu_inputs_f32(node);
 }
 
 RUNNER(run_square_rows)
