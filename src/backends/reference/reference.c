@@ -36,12 +36,7 @@ static void reference_close(struct backend *backend)
 static plim_status reference_prepare(const struct kernel **out, struct backend *backend, const struct node *node,
                                      int64_t slice, const int64_t *short_rows, int short_count, plim_error *error)
 {
-    (void)backend;
-    (void)node;
-    (void)slice;
-    (void)short_rows;
-    (void)short_count;
-    (void)error;
+    (void)backend, (void)node, (void)slice, (void)short_rows, (void)short_count, (void)error;
     *out = &reference_kernel;
     return PLIM_OK;
 }

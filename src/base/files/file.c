@@ -38,7 +38,6 @@
 #define FILE_TAG        TAG_FORMATS
 #define WILL_NEED_BYTES ((uint64_t)128 * 1024)     /* of one advice the kernel may forget what is more */
 #define READ_BYTES      ((size_t)32 * 1024 * 1024) /* between two looks at the stop flag */
-#define INTERRUPTS_MOST 10000                      /* in a row, then it is an error: a hang would be worse */
 
 struct file {
     struct budget *budget;
@@ -121,8 +120,7 @@ static void close_keeping_errno(int descriptor)
     errno = error_number;
 }
 
-/* Above the standard streams. */
-static int lift(int descriptor)
+int file_lift(int descriptor)
 {
     if (descriptor < 0 || descriptor > STDERR_FILENO)
         return descriptor;
@@ -135,7 +133,7 @@ int file_open_path(const char *path, int flags, mode_t mode)
 {
     int descriptor, times = 0;
     do
-        descriptor = file_faulted(FAULT_OPEN) ? -1 : lift(open(path, flags | O_CLOEXEC, mode));
+        descriptor = file_faulted(FAULT_OPEN) ? -1 : file_lift(open(path, flags | O_CLOEXEC, mode));
     while (descriptor < 0 && interrupted(&times));
     return descriptor;
 }
@@ -154,7 +152,7 @@ static int open_named_scratch(const char *folder)
         close_keeping_errno(descriptor);
         return -1;
     }
-    return lift(descriptor);
+    return file_lift(descriptor);
 }
 
 static int open_scratch(const char *folder)

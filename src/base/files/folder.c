@@ -12,8 +12,7 @@
 #include "base/files/file_own.h"
 #include "base/memory/budget_stop.h"
 
-#define INTERRUPTS_MOST 10000
-#define BUFFER_BYTES    8192
+#define BUFFER_BYTES 8192
 
 /* As the kernel writes them. */
 struct kernel_entry {

@@ -25,28 +25,15 @@
 #include "base/files/file_own.h"
 #include "base/memory/budget_stop.h"
 
-#define INTERRUPTS_MOST 10000
-
 /* ---- starting ---- */
-
-/* Above the standard streams, so that a host that has closed one of its own is not mistaken for ours. */
-static int lift(int descriptor)
-{
-    if (descriptor < 0 || descriptor > 2)
-        return descriptor;
-    int lifted = fcntl(descriptor, F_DUPFD_CLOEXEC, 3), error_number = errno;
-    close(descriptor);
-    errno = error_number;
-    return lifted;
-}
 
 static bool make_pipe(int ends[2])
 {
     if (file_faulted(FAULT_OPEN) || pipe2(ends, O_CLOEXEC) != 0)
         return false;
-    ends[0] = lift(ends[0]);
+    ends[0] = file_lift(ends[0]);
     int error_number = errno;
-    ends[1] = lift(ends[1]);
+    ends[1] = file_lift(ends[1]);
     error_number = ends[1] < 0 ? errno : error_number;
     if (ends[0] >= 0 && ends[1] >= 0)
         return true;

@@ -77,20 +77,22 @@ static const char *const functions[][2] = {
     {"Hashing", "a function of the pipeline: map: {x: [hashing: {num_bins: 1000}]}"},
 };
 
+static const char *said_of(const char *word, const char *const table[][2], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i][0], word) == 0)
+            return table[i][1];
+    return NULL;
+}
+
 const char *habit_instead(const char *word)
 {
-    for (size_t i = 0; i < COUNT(functions); i++)
-        if (strcmp(functions[i][0], word) == 0)
-            return functions[i][1];
-    return NULL;
+    return said_of(word, functions, COUNT(functions));
 }
 
 const char *habit_place(const char *word)
 {
-    for (size_t i = 0; i < COUNT(places); i++)
-        if (strcmp(places[i][0], word) == 0)
-            return places[i][1];
-    return NULL;
+    return said_of(word, places, COUNT(places));
 }
 
 const char *habit_word(const char *word, const char *const *words, size_t count)

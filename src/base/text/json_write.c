@@ -52,30 +52,32 @@ static void put_start(struct json_writer *json, const char *key)
     }
 }
 
+static void put_bracket(struct json_writer *json, const char *bracket, bool end)
+{
+    text_add_bytes(json->text, bracket, 1);
+    json->need_comma = end;
+}
+
 void json_object(struct json_writer *json, const char *key)
 {
     put_start(json, key);
-    text_add_bytes(json->text, "{", 1);
-    json->need_comma = false;
+    put_bracket(json, "{", false);
 }
 
 void json_end_object(struct json_writer *json)
 {
-    text_add_bytes(json->text, "}", 1);
-    json->need_comma = true;
+    put_bracket(json, "}", true);
 }
 
 void json_array(struct json_writer *json, const char *key)
 {
     put_start(json, key);
-    text_add_bytes(json->text, "[", 1);
-    json->need_comma = false;
+    put_bracket(json, "[", false);
 }
 
 void json_end_array(struct json_writer *json)
 {
-    text_add_bytes(json->text, "]", 1);
-    json->need_comma = true;
+    put_bracket(json, "]", true);
 }
 
 void json_string(struct json_writer *json, const char *key, const char *value)

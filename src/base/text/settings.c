@@ -44,12 +44,11 @@ bool setting_number(double *out, const char *text)
 static plim_status wrong(const char *expected, const struct setting *setting, const char *job, const struct yaml *value,
                          plim_error *error)
 {
-    char where[256];
-    yaml_place(where, job, value);
     if (value->kind != YAML_SCALAR)
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: expected %s, got a %s", setting->word, expected,
-                       value->kind == YAML_LIST ? "list" : "map");
-    return fail_at(error, PLIM_BAD_JOB, where, "%s: expected %s, got '%s'", setting->word, expected, value->text);
+        return yaml_fail(error, PLIM_BAD_JOB, job, value, "%s: expected %s, got a %s", setting->word, expected,
+                         yaml_kind_name(value));
+    return yaml_fail(error, PLIM_BAD_JOB, job, value, "%s: expected %s, got '%s'", setting->word, expected,
+                     value->text);
 }
 
 /* What people write is computed with in float32: beyond that it would be infinite. */
@@ -71,12 +70,9 @@ static plim_status read_whole(int64_t *out, const struct setting *setting, const
     int64_t whole;
     if (value->kind != YAML_SCALAR || !setting_whole(&whole, value->text))
         return wrong("a whole number", setting, job, value, error);
-    if (whole < setting->least) {
-        char where[256];
-        yaml_place(where, job, value);
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: must be at least %lld, got %lld", setting->word,
-                       (long long)setting->least, (long long)whole);
-    }
+    if (whole < setting->least)
+        return yaml_fail(error, PLIM_BAD_JOB, job, value, "%s: must be at least %lld, got %lld", setting->word,
+                         (long long)setting->least, (long long)whole);
     *out = whole;
     return PLIM_OK;
 }
@@ -137,18 +133,13 @@ static plim_status read_entry(void *out, const struct setting *settings, int cou
 plim_status settings_read(void *out, const struct setting *settings, int count, const char *job, const struct yaml *map,
                           plim_error *error)
 {
-    char where[256];
     for (const struct yaml *entry = map->first; entry; entry = entry->next) {
         const struct yaml *pair = map->kind == YAML_LIST && entry->kind == YAML_MAP ? entry->first : entry;
-        if (!pair || !pair->key || (pair != entry && entry->count != 1)) {
-            yaml_place(where, job, entry);
-            return fail_at(error, PLIM_BAD_JOB, where, "expected 'word: value'");
-        }
+        if (!pair || !pair->key || (pair != entry && entry->count != 1))
+            return yaml_fail(error, PLIM_BAD_JOB, job, entry, "expected 'word: value'");
         TRY(read_entry(out, settings, count, job, pair, error));
     }
-    if (map->kind == YAML_SCALAR && !map->is_null) {
-        yaml_place(where, job, map);
-        return fail_at(error, PLIM_BAD_JOB, where, "expected a map of settings, got '%s'", map->text);
-    }
+    if (map->kind == YAML_SCALAR && !map->is_null)
+        return yaml_fail(error, PLIM_BAD_JOB, job, map, "expected a map of settings, got '%s'", map->text);
     return PLIM_OK;
 }

@@ -29,6 +29,17 @@ void text_clear(struct text *text)
         text->data[0] = '\0';
 }
 
+static bool grow(struct text *text, size_t capacity)
+{
+    char *data = budget_grow(text->budget, text->tag, text->data, text->capacity, capacity);
+    text->failed = !data;
+    if (!data)
+        return false;
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
 /* Room for `more` bytes and the NUL. */
 static bool make_room(struct text *text, size_t more)
 {
@@ -44,28 +55,15 @@ static bool make_room(struct text *text, size_t more)
     size_t capacity = text->capacity ? text->capacity : 256;
     while (capacity <= needed)
         capacity *= 2;
-    char *data = budget_grow(text->budget, text->tag, text->data, text->capacity, capacity);
-    if (!data) {
-        text->failed = true;
-        return false;
-    }
-    text->data = data;
-    text->capacity = capacity;
-    return true;
+    return grow(text, capacity);
 }
 
 void text_reserve(struct text *text, size_t bytes)
 {
     if (text->failed || bytes < text->capacity)
         return;
-    char *data = budget_grow(text->budget, text->tag, text->data, text->capacity, bytes + 1);
-    if (!data) {
-        text->failed = true;
-        return;
-    }
-    data[text->length] = '\0';
-    text->data = data;
-    text->capacity = bytes + 1;
+    if (grow(text, bytes + 1))
+        text->data[text->length] = '\0';
 }
 
 void text_add(struct text *text, const char *format, ...)

@@ -105,10 +105,7 @@ static plim_status check_empty_lines(const char *name, const char *text, size_t 
 
 static void print_nothing(struct fy_diag *diag, void *user, const char *text, size_t bytes)
 {
-    (void)diag;
-    (void)user;
-    (void)text;
-    (void)bytes;
+    (void)diag, (void)user, (void)text, (void)bytes;
 }
 
 /* Whether libfyaml may be given so much more of the text. */
