@@ -39,8 +39,6 @@ struct call {
     const void *pack;   /* the data that the kernel's prologue prepared, or NULL */
 };
 
-#define NO_INPUT (-1)
-
 /* An encoding that a node can read instead of an input of which it needs only a few bits per element. `encode` computes
    the encoding from that input (it has one input, one output cut by sample and the attributes below). `reader`, with
    the same attributes, then replaces the node's op. It has the same inputs and outputs, except that the encoding
@@ -77,9 +75,9 @@ struct op {
     unsigned keeps_inputs;  /* bit mask of the inputs that the backward pass reads again */
     unsigned keeps_outputs; /* bit mask of the outputs that the backward pass reads again */
     unsigned updates;       /* bit mask of the inputs that are written in place (optimizer updates) */
-    /* Output 0 may reuse the buffer of this input when no later node reads the input, both have the same number of
-       bytes and the input is a value (KIND_VALUE); or NO_INPUT. */
-    int in_place;
+    /* The bit of one input, or 0: output 0 may reuse its buffer when no later node reads the input, both have the same
+       number of bytes and the input is a value (KIND_VALUE). */
+    unsigned in_place;
 
     /* Optional: whether output 0 contains every element of all inputs, possibly reordered, repeated or in another type,
        and no other elements. */
@@ -95,6 +93,12 @@ struct op {
        and f64 alike. */
     void (*reference)(const struct call *call);
 };
+
+/* The input whose buffer output 0 may reuse, or -1. */
+static inline int op_in_place(const struct op *op)
+{
+    return op->in_place ? __builtin_ctz(op->in_place) : -1;
+}
 
 /* Every op, from ops.def; op_by_name returns NULL for an unknown name. */
 extern const struct op *const all_ops[];

@@ -37,7 +37,6 @@ const struct op op_assign = {
     .infer = assign_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = assign_cut,
     .reference = assign_reference,
 };

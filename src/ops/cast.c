@@ -51,7 +51,6 @@ const struct op op_cast = {
     .infer = cast_infer,
     .gradient = cast_back,
     .hands_on = cast_hands_on,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = cast_reference,
 };

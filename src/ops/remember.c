@@ -56,7 +56,6 @@ const struct op op_recall = {
     .outputs = 1,
     .infer = recall_infer,
     .no_gradient = "what an earlier batch left is a constant of this one",
-    .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = recall_reference,
 };
@@ -86,7 +85,6 @@ const struct op op_remember = {
     .infer = remember_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = remember_reference,
 };

@@ -290,7 +290,7 @@ static void check_in_place_variant(const struct op *op, int variant)
     struct call call;
     assert_true(fixture_init(&apart, op, variant, TYPE_F64, BATCH));
     assert_true(fixture_init(&together, op, variant, TYPE_F64, BATCH));
-    const struct tensor *from = together.node->input[op->in_place], *to = together.node->output[0];
+    const struct tensor *from = together.node->input[op_in_place(op)], *to = together.node->output[0];
     fixture_fill(&apart, 4);
     fixture_fill(&together, 4);
     fixture_run_before(&apart, BATCH);
@@ -299,7 +299,7 @@ static void check_in_place_variant(const struct op *op, int variant)
         struct cut cut;
         op->cut(&cut, together.node);
         fixture_call(&call, &together, together.node, 0, cut.extent, BATCH);
-        call.output[0] = call.input[op->in_place];
+        call.output[0] = call.input[op_in_place(op)];
         op->reference(&call);
         memcpy(together.data[to->id], together.data[from->id], together.bytes[to->id]);
         fixture_run(&apart, apart.node, 0, BATCH);
@@ -311,7 +311,7 @@ static void check_in_place_variant(const struct op *op, int variant)
 
 static void check_in_place(const struct op *op)
 {
-    int count = op->in_place == NO_INPUT ? 0 : variants(op);
+    int count = op->in_place ? variants(op) : 0;
     for (int variant = 0; variant < count; variant++)
         check_in_place_variant(op, variant);
 }

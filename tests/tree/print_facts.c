@@ -52,8 +52,8 @@ static void print_op(const struct op *op, struct budget *budget)
     printf("op\t%s\t%s\t%s%s%s", op->name, op->gradient ? "" : op->no_gradient, facts.samples ? "by sample" : "",
            facts.samples && facts.rows ? " or " : "", facts.rows ? "by rows" : "");
     printf("%s", facts.sums ? "; sums" : "");
-    if (op->in_place != NO_INPUT)
-        printf("; in place of %d", op->in_place);
+    if (op->in_place)
+        printf("; in place of %d", op_in_place(op));
     const char *comma = "; updates ";
     for (int i = 0; i < MOST_INPUTS; i++)
         if (op->updates & 1u << i) {

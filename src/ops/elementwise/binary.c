@@ -133,7 +133,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
 
 #define COMPOSED(name, expression)                                                                                     \
     FORWARD(name, expression)                                                                                          \
-    OP_OF(name, infer_spread, 0, KEEPS_##name.gradient = name##_back)
+    OP_OF(name, infer_spread, 1 << 0, KEEPS_##name.gradient = name##_back)
 
 #define SLOPED(word, expression, slope_a, slope_b)                                                                     \
     FORWARD(word, expression)                                                                                          \
@@ -142,7 +142,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
     {                                                                                                                  \
         sloped_back(graph, node, &op_##word##_gradient, d_output[0], wanted, d_input);                                 \
     }                                                                                                                  \
-    OP_OF(word, infer_spread, 0, .keeps_inputs = 1 << 0 | 1 << 1, .gradient = word##_back)                             \
+    OP_OF(word, infer_spread, 1 << 0, .keeps_inputs = 1 << 0 | 1 << 1, .gradient = word##_back)                        \
     static double word##_slope(double d, double a, double b, int64_t of)                                               \
     {                                                                                                                  \
         return of == 0 ? (slope_a) : (slope_b);                                                                        \
@@ -158,7 +158,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
         .attributes_bytes = sizeof(struct operand_attributes),                                                         \
         .infer = gradient_infer,                                                                                       \
         .no_gradient = NO_SECOND,                                                                                      \
-        .in_place = 0,                                                                                                 \
+        .in_place = 1 << 0,                                                                                            \
         .cut = cut_spread,                                                                                             \
         .reference = word##_gradient_reference,                                                                        \
     };
@@ -166,10 +166,10 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
 #define TESTED SLOPED
 #define STEPPED(name, expression)                                                                                      \
     FORWARD(name, expression)                                                                                          \
-    OP_OF(name, infer_spread, 0, .no_gradient = "it goes in steps: its slope is 0")
+    OP_OF(name, infer_spread, 1 << 0, .no_gradient = "it goes in steps: its slope is 0")
 #define TRUTH(name, expression)                                                                                        \
     FORWARD(name, expression)                                                                                          \
-    OP_OF(name, infer_truth, NO_INPUT, .no_gradient = "its output is a truth value")
+    OP_OF(name, infer_truth, 0, .no_gradient = "its output is a truth value")
 
 #include "ops/elementwise/binary.def"
 
@@ -219,7 +219,7 @@ const struct op op_where = {
     .infer = where_infer,
     .gradient = where_back,
     .keeps_inputs = 1 << 0,
-    .in_place = 1,
+    .in_place = 1 << 1,
     .cut = cut_spread,
     .reference = where_reference,
 };
@@ -254,7 +254,7 @@ const struct op op_where_gradient = {
     .attributes_bytes = sizeof(struct operand_attributes),
     .infer = where_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_spread,
     .reference = where_gradient_reference,
 };

@@ -38,7 +38,7 @@ const struct op op_relu = {
     .infer = infer_alike,
     .gradient = relu_back,
     .keeps_outputs = 1 << 0,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = relu_reference,
 };
@@ -57,7 +57,7 @@ const struct op op_relu_gradient = {
     .outputs = 1,
     .infer = infer_alike,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .encoding = relu_encoding,
     .cut = cut_elementwise,
     .reference = relu_gradient_reference,
@@ -86,7 +86,7 @@ const struct op op_sigmoid = {
     .infer = infer_alike,
     .gradient = sigmoid_back,
     .keeps_outputs = 1 << 0,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = sigmoid_reference,
 };
@@ -107,7 +107,7 @@ const struct op op_sigmoid_gradient = {
     .outputs = 1,
     .infer = infer_alike,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = sigmoid_gradient_reference,
 };
@@ -136,7 +136,7 @@ const struct op op_scale = {
     .attributes_bytes = sizeof(struct scale_attributes),
     .infer = infer_alike,
     .gradient = scale_back,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = scale_reference,
 };
@@ -186,7 +186,7 @@ const struct op op_rescale = {
     .infer = rescale_infer,
     .gradient = rescale_back,
     .hands_on = rescale_hands_on,
-    .in_place = 0, /* from f32 to f32 only: equally many bytes */
+    .in_place = 1 << 0, /* from f32 to f32 only: equally many bytes */
     .cut = cut_elementwise,
     .reference = rescale_reference,
 };
@@ -228,7 +228,7 @@ const struct op op_clip_log = {
     .infer = clip_log_infer,
     .gradient = clip_log_back,
     .keeps_inputs = 1 << 0,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = clip_log_reference,
 };
@@ -252,7 +252,7 @@ const struct op op_clip_log_gradient = {
     .attributes_bytes = sizeof(struct clip_log_attributes),
     .infer = clip_log_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = clip_log_gradient_reference,
 };

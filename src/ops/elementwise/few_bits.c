@@ -60,7 +60,6 @@ const struct op op_slope_bits = {
     .attributes_bytes = sizeof(struct slope_attributes),
     .infer = slope_bits_infer,
     .no_gradient = "its output is a few bits",
-    .in_place = NO_INPUT,
     .cut = slope_cut,
     .reference = slope_bits_reference,
 };
@@ -99,7 +98,7 @@ const struct op op_slope_gradient = {
     .attributes_bytes = sizeof(struct slope_attributes),
     .infer = slope_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = slope_cut,
     .reference = slope_gradient_reference,
 };

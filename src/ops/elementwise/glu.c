@@ -72,7 +72,6 @@ const struct op op_glu = {
     .infer = glu_infer,
     .gradient = glu_back,
     .keeps_inputs = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = glu_reference,
 };
@@ -111,7 +110,6 @@ const struct op op_glu_gradient = {
     .attributes_bytes = sizeof(struct axis_attributes),
     .infer = glu_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = glu_gradient_reference,
 };

@@ -84,7 +84,7 @@ const struct op op_dropout = {
     .infer = dropout_infer,
     .gradient = dropout_back,
     .keeps_inputs = 1 << 1,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = dropout_reference,
 };
@@ -150,7 +150,7 @@ const struct op op_gaussian_noise = {
     .attributes_bytes = sizeof(struct noise_attributes),
     .infer = noise_infer,
     .gradient = gaussian_noise_back,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = gaussian_noise_reference,
 };
@@ -163,7 +163,7 @@ const struct op op_gaussian_dropout = {
     .infer = noise_infer,
     .gradient = gaussian_dropout_back,
     .keeps_inputs = 1 << 1,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = gaussian_dropout_reference,
 };

@@ -158,7 +158,7 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
         .infer = numbers_infer,                                                                                        \
         .gradient = word##_back,                                                                                       \
         .kept = 1 << 0,                                                                                                \
-        .in_place = 0,                                                                                                 \
+        .in_place = 1 << 0,                                                                                            \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_reference,                                                                                 \
     };                                                                                                                 \
@@ -173,7 +173,7 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
         .attributes_bytes = NUMBERS_BYTES(numbers_given),                                                              \
         .infer = numbers_infer,                                                                                        \
         .no_gradient = NO_SECOND,                                                                                      \
-        .in_place = 0,                                                                                                 \
+        .in_place = 1 << 0,                                                                                            \
         .encoding = numbers_encoding,                                                                                  \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_gradient_reference,                                                                        \
@@ -195,7 +195,7 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
         .outputs = 1,                                                                                                  \
         .infer = infer_alike,                                                                                          \
         .gradient = flat_back,                                                                                         \
-        .in_place = 0,                                                                                                 \
+        .in_place = 1 << 0,                                                                                            \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_reference,                                                                                 \
     };
@@ -208,7 +208,6 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
         .outputs = 1,                                                                                                  \
         .infer = predicate_infer,                                                                                      \
         .no_gradient = "its output is a truth value",                                                                  \
-        .in_place = NO_INPUT,                                                                                          \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_reference,                                                                                 \
     };
@@ -238,7 +237,7 @@ const struct op op_negative = {
     .outputs = 1,
     .infer = infer_alike,
     .gradient = negative_back,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = negative_reference,
 };

@@ -275,7 +275,6 @@ const struct op op_max_pool = {
     .infer = pool_infer,
     .gradient = max_pool_back,
     .keeps_outputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = pool_cut,
     .reference = max_pool_reference,
 };
@@ -312,7 +311,6 @@ const struct op op_max_pool_gradient = {
     .attributes_bytes = sizeof(struct pool_gradient_attributes),
     .infer = pool_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = pool_cut,
     .reference = max_pool_gradient_reference,
 };
@@ -349,7 +347,6 @@ const struct op op_average_pool = {
     .attributes_bytes = sizeof(struct pool_attributes),
     .infer = pool_infer,
     .gradient = average_pool_back,
-    .in_place = NO_INPUT,
     .cut = pool_cut,
     .reference = average_pool_reference,
 };
@@ -385,7 +382,6 @@ const struct op op_average_pool_gradient = {
     .attributes_bytes = sizeof(struct pool_gradient_attributes),
     .infer = pool_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = pool_cut,
     .reference = average_pool_gradient_reference,
 };

@@ -86,7 +86,6 @@ const struct op op_random_tone = {
     .infer = tone_infer,
     .gradient = tone_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = tone_reference,
 };
@@ -122,7 +121,6 @@ const struct op op_random_tone_gradient = {
     .attributes_bytes = sizeof(struct random_tone_attributes),
     .infer = tone_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
 };

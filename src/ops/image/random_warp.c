@@ -162,7 +162,6 @@ const struct op op_random_warp = {
     .infer = warp_infer,
     .gradient = warp_back,
     .keeps_inputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = warp_reference,
 };
@@ -215,7 +214,6 @@ const struct op op_random_warp_gradient = {
     .attributes_bytes = sizeof(struct random_warp_gradient_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
 };

@@ -128,7 +128,6 @@ const struct op op_resize = {
     .attributes_bytes = sizeof(struct resize_attributes),
     .infer = resize_infer,
     .gradient = resize_back,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = resize_reference,
 };
@@ -188,7 +187,6 @@ const struct op op_resize_gradient = {
     .attributes_bytes = sizeof(struct resize_gradient_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
 };

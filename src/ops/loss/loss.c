@@ -130,7 +130,6 @@ const struct op op_softmax_crossentropy = {
     .infer = labels_infer,
     .gradient = softmax_crossentropy_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = softmax_crossentropy_reference,
 };
@@ -142,7 +141,6 @@ const struct op op_softmax_crossentropy_gradient = {
     .attributes_bytes = sizeof(struct crossentropy_attributes),
     .infer = labels_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = softmax_crossentropy_gradient_reference,
 };
@@ -219,7 +217,6 @@ const struct op op_sigmoid_crossentropy = {
     .infer = targets_infer,
     .gradient = sigmoid_crossentropy_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = sigmoid_crossentropy_reference,
 };
@@ -230,7 +227,6 @@ const struct op op_sigmoid_crossentropy_gradient = {
     .outputs = 1,
     .infer = targets_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = sigmoid_crossentropy_gradient_reference,
 };
@@ -272,7 +268,6 @@ const struct op op_binary_crossentropy = {
     .infer = targets_infer,
     .gradient = binary_crossentropy_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = binary_crossentropy_reference,
 };
@@ -283,7 +278,6 @@ const struct op op_binary_crossentropy_gradient = {
     .outputs = 1,
     .infer = targets_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = binary_crossentropy_gradient_reference,
 };

@@ -284,7 +284,6 @@ const struct op op_elementwise_loss = {
     .infer = elementwise_loss_infer,
     .gradient = elementwise_loss_back,
     .keeps_inputs = 1 << 0 | 1 << 1 | 1 << 2,
-    .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = elementwise_loss_reference,
 };
@@ -297,7 +296,6 @@ const struct op op_elementwise_loss_gradient = {
     .attributes_bytes = sizeof(struct elementwise_loss_attributes),
     .infer = elementwise_loss_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = elementwise_loss_gradient_reference,
 };

@@ -50,7 +50,7 @@ const struct op op_weigh = {
     .infer = weigh_infer,
     .gradient = weigh_back,
     .keeps_inputs = 1 << 1,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_values,
     .reference = weigh_reference,
 };
@@ -105,7 +105,6 @@ const struct op op_loss_mean = {
     .infer = loss_mean_infer,
     .gradient = loss_mean_back,
     .keeps_inputs = 1 << 0 | 1 << 1, /* for its shape */
-    .in_place = NO_INPUT,
     .cut = cut_values,
     .reference = loss_mean_reference,
 };
@@ -139,7 +138,6 @@ const struct op op_loss_mean_gradient = {
     .attributes_bytes = sizeof(struct loss_mean_attributes),
     .infer = loss_mean_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = loss_mean_gradient_reference,
 };
@@ -179,7 +177,6 @@ const struct op op_count_valid = {
     .attributes_bytes = sizeof(struct count_valid_attributes),
     .infer = count_infer,
     .no_gradient = "it counts",
-    .in_place = NO_INPUT,
     .cut = cut_values,
     .reference = count_valid_reference,
 };
@@ -190,7 +187,6 @@ const struct op op_count_others = {
     .outputs = 1,
     .infer = count_infer,
     .no_gradient = "it counts",
-    .in_place = NO_INPUT,
     .cut = cut_values,
     .reference = count_others_reference,
 };

@@ -259,7 +259,6 @@ const struct op op_row_loss = {
     .infer = row_loss_infer,
     .gradient = row_loss_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = row_loss_reference,
 };
@@ -271,7 +270,6 @@ const struct op op_row_loss_gradient = {
     .attributes_bytes = sizeof(struct row_loss_attributes),
     .infer = row_loss_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = loss_cut,
     .reference = row_loss_gradient_reference,
 };

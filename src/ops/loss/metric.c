@@ -43,7 +43,6 @@ const struct op op_sparse_accuracy = {
     .outputs = 1,
     .infer = sparse_accuracy_infer,
     .no_gradient = NO_GRADIENT,
-    .in_place = NO_INPUT,
     .cut = metric_cut,
     .reference = sparse_accuracy_reference,
 };
@@ -84,7 +83,6 @@ const struct op op_binary_accuracy = {
     .attributes_bytes = sizeof(struct binary_accuracy_attributes),
     .infer = elements_infer,
     .no_gradient = NO_GRADIENT,
-    .in_place = NO_INPUT,
     .cut = metric_cut,
     .reference = binary_accuracy_reference,
 };
@@ -139,7 +137,6 @@ const struct op op_ranked_accuracy = {
     .attributes_bytes = sizeof(struct ranked_accuracy_attributes),
     .infer = ranked_accuracy_infer,
     .no_gradient = NO_GRADIENT,
-    .in_place = NO_INPUT,
     .cut = metric_cut,
     .reference = ranked_accuracy_reference,
 };

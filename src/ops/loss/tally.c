@@ -52,7 +52,6 @@ const struct op op_class_weight = {
     .attributes_bytes = sizeof(struct class_weight_attributes),
     .infer = class_weight_infer,
     .no_gradient = NO_GRADIENT,
-    .in_place = NO_INPUT,
     .cut = tally_cut,
     .reference = class_weight_reference,
 };
@@ -258,7 +257,6 @@ const struct op op_tally = {
     .attributes_bytes = sizeof(struct tally_attributes),
     .infer = tally_infer,
     .no_gradient = NO_GRADIENT,
-    .in_place = NO_INPUT,
     .cut = tally_cut,
     .reference = tally_reference,
 };

@@ -68,7 +68,6 @@ const struct op op_batch_moments = {
     .outputs = 2,
     .infer = batch_moments_infer,
     .no_gradient = "batch_normalize has the gradient of the whole",
-    .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = batch_moments_reference,
 };
@@ -107,7 +106,6 @@ const struct op op_batch_statistics = {
     .attributes_bytes = sizeof(struct batch_statistics_attributes),
     .infer = batch_statistics_infer,
     .no_gradient = "batch_normalize has the gradient of the whole",
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_statistics_reference,
 };
@@ -145,7 +143,6 @@ const struct op op_batch_moving = {
     .infer = batch_moving_infer,
     .no_gradient = "moving averages are not trained",
     .updates = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_moving_reference,
 };
@@ -242,7 +239,7 @@ const struct op op_batch_normalize = {
     .infer = batch_normalize_infer,
     .gradient = batch_normalize_back,
     .keeps_inputs = 0x1f,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = batch_normalize_reference,
 };
@@ -303,7 +300,6 @@ const struct op op_batch_normalize_sums = {
     .attributes_bytes = sizeof(struct batch_normalize_attributes),
     .infer = batch_normalize_sums_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = batch_normalize_sums_reference,
 };
@@ -345,7 +341,7 @@ const struct op op_batch_normalize_gradient = {
     .attributes_bytes = sizeof(struct batch_normalize_attributes),
     .infer = batch_normalize_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = batch_normalize_gradient_reference,
 };

@@ -140,7 +140,6 @@ const struct op op_group_normalize = {
     .gradient = group_normalize_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
     .keeps_outputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = group_normalize_reference,
 };
@@ -234,7 +233,7 @@ const struct op op_group_normalize_gradient = {
     .attributes_bytes = sizeof(struct group_normalize_attributes),
     .infer = group_normalize_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = group_normalize_gradient_cut,
     .reference = group_normalize_gradient_reference,
 };

@@ -154,7 +154,6 @@ const struct op op_layer_normalize = {
     .gradient = layer_normalize_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
     .keeps_outputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = layer_normalize_reference,
 };
@@ -249,7 +248,7 @@ const struct op op_layer_normalize_gradient = {
     .attributes_bytes = sizeof(struct layer_normalize_gradient_attributes),
     .infer = layer_normalize_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = layer_normalize_gradient_cut,
     .reference = layer_normalize_gradient_reference,
 };

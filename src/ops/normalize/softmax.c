@@ -151,7 +151,6 @@ static void sparsemax_gradient_group(const struct group *group)
                                  .outputs = 1,                                                                         \
                                  .attributes_bytes = sizeof(struct axis_attributes),                                   \
                                  .infer = axis_infer,                                                                  \
-                                 .in_place = NO_INPUT,                                                                 \
                                  .cut = cut_elementwise,                                                               \
                                  .reference = word##_reference,                                                        \
                                  __VA_ARGS__};

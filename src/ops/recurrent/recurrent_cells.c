@@ -257,7 +257,7 @@ const struct op op_simple_rnn = {
     .gradient = simple_rnn_back,
     .keeps_inputs = KEPT,
     .keeps_outputs = 1 << 0,
-    .in_place = RECURRENT_Z,
+    .in_place = 1 << RECURRENT_Z,
     .cut = recurrent_cut,
     .reference = recurrent_reference,
 };
@@ -273,7 +273,7 @@ const struct op op_gru = {
     .gradient = gru_back,
     .keeps_inputs = KEPT,
     .keeps_outputs = 1 << RECURRENT_GATES | 1 << RECURRENT_H | 1 << RECURRENT_EXTRA,
-    .in_place = RECURRENT_Z,
+    .in_place = 1 << RECURRENT_Z,
     .cut = recurrent_cut,
     .reference = recurrent_reference,
 };
@@ -289,7 +289,7 @@ const struct op op_lstm = {
     .gradient = lstm_back,
     .keeps_inputs = KEPT | 1 << RECURRENT_C0,
     .keeps_outputs = 1 << RECURRENT_GATES | 1 << RECURRENT_H | 1 << RECURRENT_EXTRA,
-    .in_place = RECURRENT_Z,
+    .in_place = 1 << RECURRENT_Z,
     .cut = recurrent_cut,
     .reference = recurrent_reference,
 };

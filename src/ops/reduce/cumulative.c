@@ -48,7 +48,7 @@ const struct op op_cumulative_sum = {
     .attributes_bytes = sizeof(struct cumulative_sum_attributes),
     .infer = cumulative_sum_infer,
     .gradient = cumulative_sum_back,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = cumulative_sum_reference,
 };
@@ -99,7 +99,6 @@ const struct op op_batch_sum = {
     .attributes_bytes = sizeof(struct batch_sum_attributes),
     .infer = batch_sum_infer,
     .gradient = batch_sum_back,
-    .in_place = NO_INPUT,
     .cut = batch_sum_cut,
     .reference = batch_sum_reference,
 };
@@ -143,7 +142,6 @@ const struct op op_batch_spread = {
     .attributes_bytes = sizeof(struct batch_sum_attributes),
     .infer = batch_spread_infer,
     .gradient = batch_spread_back,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_spread_reference,
 };

@@ -61,7 +61,6 @@ const struct op op_arg_max = {
     .attributes_bytes = sizeof(struct arg_max_attributes),
     .infer = arg_max_infer,
     .no_gradient = "a place is no smooth function",
-    .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = arg_max_reference,
 };
@@ -132,7 +131,6 @@ const struct op op_top_k = {
     .infer = top_k_infer,
     .gradient = top_k_back,
     .keeps_outputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = top_k_reference,
 };
@@ -178,7 +176,6 @@ const struct op op_top_k_gradient = {
     .attributes_bytes = sizeof(struct top_k_gradient_attributes),
     .infer = top_k_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = top_k_gradient_reference,
 };

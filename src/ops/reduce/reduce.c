@@ -41,7 +41,6 @@ const struct op op_sum_rows = {
     .attributes_bytes = sizeof(struct sum_rows_attributes),
     .infer = sum_rows_infer,
     .no_gradient = "it is the gradient of a bias, and " NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = sum_rows_cut,
     .reference = sum_rows_reference,
 };
@@ -87,7 +86,6 @@ const struct op op_sum_last = {
     .outputs = 1,
     .infer = sum_last_infer,
     .gradient = sum_last_back,
-    .in_place = NO_INPUT,
     .cut = sum_rows_cut,
     .reference = sum_last_reference,
 };
@@ -133,7 +131,6 @@ const struct op op_spread_last = {
     .attributes_bytes = sizeof(struct spread_attributes),
     .infer = spread_last_infer,
     .gradient = spread_last_back,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = spread_last_reference,
 };
@@ -174,7 +171,6 @@ const struct op op_batch_mean = {
     .infer = batch_mean_infer,
     .gradient = batch_mean_back,
     .keeps_inputs = 1 << 0, /* for its shape */
-    .in_place = NO_INPUT,
     .cut = sum_rows_cut,
     .reference = batch_mean_reference,
 };
@@ -211,7 +207,6 @@ const struct op op_batch_mean_gradient = {
     .optional = 1 << 0,
     .infer = batch_mean_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_mean_gradient_reference,
 };

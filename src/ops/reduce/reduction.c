@@ -195,7 +195,6 @@ const struct op op_reduce_sum = {
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = reduce_infer,
     .gradient = reduce_sum_back,
-    .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_sum_reference,
 };
@@ -251,7 +250,6 @@ const struct op op_reduce_spread = {
     .attributes_bytes = sizeof(struct reduce_spread_attributes),
     .infer = reduce_spread_infer,
     .gradient = reduce_spread_back,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = reduce_spread_reference,
 };
@@ -291,7 +289,6 @@ const struct op op_reduce_max = {
     .gradient = reduce_max_back,
     .keeps_inputs = 1 << 0,
     .keeps_outputs = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_max_reference,
 };
@@ -317,7 +314,6 @@ const struct op op_reduce_max_gradient = {
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = reduce_max_gradient_reference,
 };
@@ -352,7 +348,6 @@ const struct op op_reduce_prod = {
     .infer = reduce_infer,
     .gradient = reduce_prod_back,
     .keeps_inputs = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_prod_reference,
 };
@@ -384,7 +379,6 @@ const struct op op_reduce_prod_gradient = {
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = reduce_prod_gradient_reference,
 };
@@ -427,7 +421,6 @@ const struct op op_reduce_variance = {
     .infer = reduce_infer,
     .gradient = reduce_variance_back,
     .keeps_inputs = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_variance_reference,
 };
@@ -451,7 +444,6 @@ const struct op op_reduce_variance_gradient = {
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = reduce_variance_gradient_reference,
 };
@@ -491,7 +483,6 @@ const struct op op_reduce_logsumexp = {
     .gradient = reduce_logsumexp_back,
     .keeps_inputs = 1 << 0,
     .keeps_outputs = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_logsumexp_reference,
 };
@@ -515,7 +506,6 @@ const struct op op_reduce_logsumexp_gradient = {
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = reduce_logsumexp_gradient_reference,
 };
@@ -554,7 +544,6 @@ const struct op op_reduce_any = {
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = reduce_any_infer,
     .no_gradient = "it is no smooth function",
-    .in_place = NO_INPUT,
     .cut = reduce_cut,
     .reference = reduce_any_reference,
 };

@@ -99,7 +99,6 @@ const struct op op_gather = {
     .infer = gather_infer,
     .gradient = gather_back,
     .keeps_inputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gather_reference,
 };
@@ -164,7 +163,6 @@ const struct op op_scatter_add = {
     .infer = scatter_infer,
     .gradient = scatter_back,
     .keeps_inputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = scatter_reference,
 };

@@ -72,7 +72,6 @@ const struct op op_mask_of = {
     .attributes_bytes = sizeof(struct mask_of_attributes),
     .infer = mask_of_infer,
     .no_gradient = "a mask is no number",
-    .in_place = NO_INPUT,
     .cut = cut_by_input,
     .reference = mask_of_reference,
 };
@@ -111,7 +110,7 @@ const struct op op_mask_rows = {
     .infer = mask_rows_infer,
     .gradient = mask_rows_back,
     .keeps_inputs = 1 << 1,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = mask_rows_reference,
 };
@@ -144,7 +143,6 @@ const struct op op_mask_count = {
     .outputs = 1,
     .infer = mask_count_infer,
     .no_gradient = "a mask is no number",
-    .in_place = NO_INPUT,
     .cut = cut_by_input,
     .reference = mask_count_reference,
 };
@@ -186,7 +184,7 @@ const struct op op_mask_share = {
     .infer = mask_share_infer,
     .gradient = mask_share_back,
     .keeps_inputs = 1 << 1,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = mask_share_reference,
 };
@@ -250,7 +248,6 @@ const struct op op_sum_time = {
     .infer = sum_time_infer,
     .gradient = sum_time_back,
     .keeps_inputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_by_input,
     .reference = sum_time_reference,
 };
@@ -293,7 +290,6 @@ const struct op op_sum_time_gradient = {
     .attributes_bytes = sizeof(struct sum_time_attributes),
     .infer = sum_time_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = sum_time_gradient_reference,
 };

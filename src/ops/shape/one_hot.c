@@ -52,7 +52,6 @@ const struct op op_one_hot = {
     .attributes_bytes = sizeof(struct one_hot_attributes),
     .infer = one_hot_infer,
     .no_gradient = WHOLE_NUMBERS,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = one_hot_reference,
 };
@@ -96,7 +95,6 @@ const struct op op_bucketize = {
     .attributes_bytes = sizeof(struct bucketize_attributes),
     .infer = bucketize_infer,
     .no_gradient = WHOLE_NUMBERS,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = bucketize_reference,
 };

@@ -206,7 +206,6 @@ static void remap_back(struct graph *graph, struct node *node, struct tensor *co
         .infer = remap_infer,                                                                                          \
         .gradient = remap_back,                                                                                        \
         .hands_on = whole,                                                                                             \
-        .in_place = NO_INPUT,                                                                                          \
         .cut = cut_elementwise,                                                                                        \
         .reference = remap_reference,                                                                                  \
     }
@@ -263,7 +262,6 @@ const struct op op_remap_gradient = {
     .attributes_bytes = sizeof(struct remap_gradient_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
 };

@@ -52,7 +52,6 @@ const struct op op_penalty = {
     .infer = penalty_infer,
     .gradient = penalty_back,
     .keeps_inputs = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = cut_penalty,
     .reference = penalty_reference,
 };
@@ -94,7 +93,6 @@ const struct op op_penalty_gradient = {
     .attributes_bytes = sizeof(struct penalty_attributes),
     .infer = penalty_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_penalty_gradient,
     .reference = penalty_gradient_reference,
 };
@@ -155,7 +153,6 @@ const struct op op_constrain = {
     .infer = constrain_infer,
     .no_gradient = "it ends the step",
     .updates = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = cut_whole,
     .reference = constrain_reference,
 };

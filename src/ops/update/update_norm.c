@@ -35,7 +35,6 @@ const struct op op_square_sum = {
     .outputs = 1,
     .infer = square_sum_infer,
     .no_gradient = "it measures gradients, and " NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_sum,
     .reference = square_sum_reference,
 };
@@ -72,7 +71,7 @@ const struct op op_clip_value = {
     .attributes_bytes = sizeof(struct clip_attributes),
     .infer = clip_value_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_clip_value,
     .reference = clip_value_reference,
 };
@@ -108,7 +107,7 @@ const struct op op_clip_norm = {
     .attributes_bytes = sizeof(struct clip_attributes),
     .infer = clip_norm_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_control_1,
     .reference = clip_norm_reference,
 };
@@ -150,7 +149,7 @@ const struct op op_lamb_direction = {
     .infer = lamb_direction_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2 | 1 << 3,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_control_1,
     .reference = lamb_direction_reference,
 };
@@ -207,7 +206,6 @@ const struct op op_lamb = {
     .infer = squares_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1,
-    .in_place = NO_INPUT,
     .cut = cut_squares,
     .reference = lamb_reference,
 };
@@ -219,7 +217,6 @@ const struct op op_adafactor = {
     .infer = squares_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1,
-    .in_place = NO_INPUT,
     .cut = cut_squares,
     .reference = adafactor_reference,
 };
@@ -297,7 +294,6 @@ const struct op op_square_rows = {
     .attributes_bytes = sizeof(struct update_attributes),
     .infer = square_rows_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_clip_value,
     .reference = square_rows_reference,
 };
@@ -309,7 +305,6 @@ const struct op op_square_columns = {
     .attributes_bytes = sizeof(struct update_attributes),
     .infer = square_columns_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_columns,
     .reference = square_columns_reference,
 };
@@ -346,7 +341,6 @@ const struct op op_adafactor_average = {
     .infer = adafactor_average_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1,
-    .in_place = NO_INPUT,
     .cut = cut_control_2,
     .reference = adafactor_average_reference,
 };
@@ -395,7 +389,7 @@ const struct op op_adafactor_factored = {
     .outputs = 1,
     .infer = adafactor_factored_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_factored,
     .reference = adafactor_factored_reference,
 };
@@ -432,7 +426,7 @@ const struct op op_adafactor_direction = {
     .infer = adafactor_direction_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_control_1,
     .reference = adafactor_direction_reference,
 };

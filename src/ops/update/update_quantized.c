@@ -70,7 +70,6 @@ const struct op op_adam_8bit = {
     .infer = adam_8bit_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0 | 1 << 3 | 1 << 4 | 1 << 5,
-    .in_place = NO_INPUT,
     .cut = cut_control_2,
     .reference = adam_8bit_reference,
 };

@@ -68,7 +68,6 @@ static void rule_reference(const struct call *call, const struct rule *rule, dou
         .infer = rule_infer,                                                                                           \
         .no_gradient = NO_GRADIENT,                                                                                    \
         .updates = 1 | (written) << 3,                                                                                 \
-        .in_place = NO_INPUT,                                                                                          \
         .cut = cut_control_2,                                                                                          \
         .reference = word##_reference,                                                                                 \
     }
@@ -201,7 +200,6 @@ const struct op op_decay_weight = {
     .infer = decay_weight_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1,
-    .in_place = NO_INPUT,
     .cut = cut_control_1,
     .reference = decay_weight_reference,
 };
@@ -245,7 +243,6 @@ const struct op op_nadam = {
     .infer = nadam_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0 | 1 << 3 | 1 << 4,
-    .in_place = NO_INPUT,
     .cut = nadam_cut,
     .reference = nadam_reference,
 };
@@ -272,7 +269,6 @@ const struct op op_nadam_product = {
     .infer = nadam_product_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1,
-    .in_place = NO_INPUT,
     .cut = cut_control_1,
     .reference = nadam_product_reference,
 };

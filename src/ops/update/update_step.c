@@ -53,7 +53,6 @@ const struct op op_step_control = {
     .infer = step_control_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1,
-    .in_place = NO_INPUT,
     .cut = cut_once,
     .reference = step_control_reference,
 };
@@ -93,7 +92,7 @@ const struct op op_accumulate_gradient = {
     .infer = accumulate_gradient_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_control_1,
     .reference = accumulate_gradient_reference,
 };
@@ -131,7 +130,6 @@ const struct op op_moving_average = {
     .infer = moving_average_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_control_2,
     .reference = moving_average_reference,
 };
@@ -161,7 +159,6 @@ const struct op op_gradient_seed = {
     .attributes_bytes = sizeof(struct seed_attributes),
     .infer = gradient_seed_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_once,
     .reference = gradient_seed_reference,
 };
@@ -188,7 +185,7 @@ const struct op op_unscale_gradient = {
     .outputs = 1,
     .infer = unscale_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_control_1,
     .reference = unscale_gradient_reference,
 };
@@ -220,7 +217,6 @@ const struct op op_count_nonfinite = {
     .outputs = 1,
     .infer = count_nonfinite_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_count,
     .reference = count_nonfinite_reference,
 };
@@ -262,7 +258,6 @@ const struct op op_loss_scale = {
     .infer = loss_scale_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0 | 1 << 1 | 1 << 2,
-    .in_place = NO_INPUT,
     .cut = cut_once,
     .reference = loss_scale_reference,
 };
@@ -292,7 +287,6 @@ const struct op op_count_step = {
     .infer = count_step_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = cut_once,
     .reference = count_step_reference,
 };
