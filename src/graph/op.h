@@ -51,6 +51,10 @@ struct encoded_input {
     unsigned char attributes[MOST_ENCODING_BYTES];
 };
 
+/* What a gradient node reads of the node that it belongs to: the gradient of output 0, an input, an output. */
+enum read_again { READ_NO_MORE, READ_D, READ_X0, READ_X1, READ_X2, READ_Y0, READ_Y1 };
+#define MOST_READ_AGAIN 4
+
 struct op {
     const char *name;
     int inputs, outputs;
@@ -62,9 +66,14 @@ struct op {
     plim_status (*infer)(struct graph *graph, struct node *node, plim_error *error);
 
     /* Appends nodes that compute d(input[i]) for each i with wanted[i] and stores their outputs in d_input. d_output[k]
-       may be NULL (no gradient flows). `gradient` is NULL when the op has no gradient; no_gradient then states why. */
+       may be NULL (no gradient flows). */
     void (*gradient)(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
                      struct tensor **d_input);
+    /* Instead, where the gradient is one node of another op with the same attributes: that op and its inputs. Its
+       output k is d(input[k]). */
+    const struct op *gradient_op;
+    enum read_again gradient_reads[MOST_READ_AGAIN];
+    /* Why the op has neither. */
     const char *no_gradient;
     /* The op has no gradient on purpose: its output counts as a constant. Asking any other op without a gradient for
        one is an error. */
@@ -98,6 +107,11 @@ struct op {
 static inline int op_in_place(const struct op *op)
 {
     return op->in_place ? __builtin_ctz(op->in_place) : -1;
+}
+
+static inline bool op_has_gradient(const struct op *op)
+{
+    return op->gradient || op->gradient_op;
 }
 
 /* Every op, from ops.def; op_by_name returns NULL for an unknown name. */

@@ -130,7 +130,7 @@ static void check_gradient(const struct op *op)
     struct fixture fixture;
     unsigned inputs = 0, outputs = 0;
     int checked = 0;
-    if (!op->gradient) {
+    if (!op_has_gradient(op)) {
         assert_non_null(op->no_gradient);
         assert_true(strlen(op->no_gradient) > 0);
         return;

@@ -24,19 +24,13 @@ static void relu_reference(const struct call *call)
     }
 }
 
-static void relu_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                      struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_relu_gradient, d_output[0], node->output[0]);
-}
-
 const struct op op_relu = {
     .name = "relu",
     .inputs = 1,
     .outputs = 1,
     .infer = infer_alike,
-    .gradient = relu_back,
+    .gradient_op = &op_relu_gradient,
+    .gradient_reads = {READ_D, READ_Y0},
     .keeps_outputs = 1 << 0,
     .in_place = 1 << 0,
     .cut = cut_elementwise,
@@ -72,19 +66,13 @@ static void sigmoid_reference(const struct call *call)
         set(call, 0, i, 1 / (1 + exp(-get(call, 0, i))));
 }
 
-static void sigmoid_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                         struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_sigmoid_gradient, d_output[0], node->output[0]);
-}
-
 const struct op op_sigmoid = {
     .name = "sigmoid",
     .inputs = 1,
     .outputs = 1,
     .infer = infer_alike,
-    .gradient = sigmoid_back,
+    .gradient_op = &op_sigmoid_gradient,
+    .gradient_reads = {READ_D, READ_Y0},
     .keeps_outputs = 1 << 0,
     .in_place = 1 << 0,
     .cut = cut_elementwise,
@@ -122,20 +110,14 @@ static void scale_reference(const struct call *call)
         set(call, 0, i, get(call, 0, i) * attributes->factor);
 }
 
-static void scale_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                       struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_scale, d_output, 1, node->attributes, node->attributes_bytes);
-}
-
 const struct op op_scale = {
     .name = "scale",
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct scale_attributes),
     .infer = infer_alike,
-    .gradient = scale_back,
+    .gradient_op = &op_scale,
+    .gradient_reads = {READ_D},
     .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = scale_reference,
@@ -212,21 +194,14 @@ static void clip_log_reference(const struct call *call)
     }
 }
 
-static void clip_log_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                          struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_clip_log_gradient, (struct tensor *[]){d_output[0], node->input[0]}, 2,
-                               node->attributes, node->attributes_bytes);
-}
-
 const struct op op_clip_log = {
     .name = "clip_log",
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct clip_log_attributes),
     .infer = clip_log_infer,
-    .gradient = clip_log_back,
+    .gradient_op = &op_clip_log_gradient,
+    .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0,
     .in_place = 1 << 0,
     .cut = cut_elementwise,

@@ -56,21 +56,14 @@ static void glu_reference(const struct call *call)
     }
 }
 
-static void glu_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                     struct tensor **d_input)
-{
-    struct tensor *inputs[2] = {d_output[0], node->input[0]};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_glu_gradient, inputs, 2, node->attributes, node->attributes_bytes);
-}
-
 const struct op op_glu = {
     .name = "glu",
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct axis_attributes),
     .infer = glu_infer,
-    .gradient = glu_back,
+    .gradient_op = &op_glu_gradient,
+    .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0,
     .cut = cut_elementwise,
     .reference = glu_reference,

@@ -73,12 +73,6 @@ static plim_status numbers_infer(struct graph *graph, struct node *node, plim_er
 
 /* ---- gradients ----------------------------------------------------------- */
 
-static struct tensor *back(struct graph *graph, const struct node *node, const struct op *op, struct tensor *dy,
-                           struct tensor *read)
-{
-    return graph_add(graph, op, (struct tensor *[]){dy, read}, 2, node->attributes, node->attributes_bytes);
-}
-
 static void flat_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
                       struct tensor **d_input)
 {
@@ -144,19 +138,14 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
 #define SMOOTH(word, numbers_given, expression, read, from, kept, rise)                                                \
     FORWARD(word, expression)                                                                                          \
     FORMULA_OF(word, slope, read, rise)                                                                                \
-    static void word##_back(struct graph *graph, struct node *node, struct tensor *const *d_output,                    \
-                            const bool *wanted, struct tensor **d_input)                                               \
-    {                                                                                                                  \
-        if (wanted[0])                                                                                                 \
-            d_input[0] = back(graph, node, &op_##word##_gradient, d_output[0], node->from[0]);                         \
-    }                                                                                                                  \
     const struct op op_##word = {                                                                                      \
         .name = #word,                                                                                                 \
         .inputs = 1,                                                                                                   \
         .outputs = 1,                                                                                                  \
         .attributes_bytes = NUMBERS_BYTES(numbers_given),                                                              \
         .infer = numbers_infer,                                                                                        \
-        .gradient = word##_back,                                                                                       \
+        .gradient_op = &op_##word##_gradient,                                                                          \
+        .gradient_reads = {READ_D, from},                                                                              \
         .kept = 1 << 0,                                                                                                \
         .in_place = 1 << 0,                                                                                            \
         .cut = cut_elementwise,                                                                                        \
@@ -180,10 +169,10 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
     };
 
 #define FROM_X(name, example, numbers, expression, slope)                                                              \
-    SMOOTH(name, numbers, expression, x, input, keeps_inputs, slope)
+    SMOOTH(name, numbers, expression, x, READ_X0, keeps_inputs, slope)
 
 #define FROM_Y(name, example, numbers, expression, slope)                                                              \
-    SMOOTH(name, numbers, expression, y, output, keeps_outputs, slope)
+    SMOOTH(name, numbers, expression, y, READ_Y0, keeps_outputs, slope)
 #define FAR_X FROM_X
 #define FAR_Y FROM_Y
 
@@ -223,20 +212,13 @@ static void negative_reference(const struct call *call)
         set(call, 0, i, -get(call, 0, i));
 }
 
-static void negative_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                          struct tensor **d_input)
-{
-    (void)node;
-    if (wanted[0])
-        d_input[0] = unary(graph, &op_negative, d_output[0]);
-}
-
 const struct op op_negative = {
     .name = "negative",
     .inputs = 1,
     .outputs = 1,
     .infer = infer_alike,
-    .gradient = negative_back,
+    .gradient_op = &op_negative,
+    .gradient_reads = {READ_D},
     .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = negative_reference,

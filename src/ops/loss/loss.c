@@ -31,15 +31,6 @@ static plim_status need_d(const struct node *node, plim_error *error)
     return PLIM_OK;
 }
 
-/* d(scores) from scores, labels, d; the op of the gradient follows the loss. */
-static void loss_back(struct graph *graph, struct node *node, const struct op *op, struct tensor *d, const bool *wanted,
-                      struct tensor **d_input)
-{
-    struct tensor *inputs[3] = {node->input[0], node->input[1], d};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, op, inputs, 3, node->attributes, node->attributes_bytes);
-}
-
 /* ---- softmax_crossentropy ---------------------------------------------- */
 
 static plim_status labels_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -116,19 +107,14 @@ static void softmax_crossentropy_gradient_reference(const struct call *call)
     }
 }
 
-static void softmax_crossentropy_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                      const bool *wanted, struct tensor **d_input)
-{
-    loss_back(graph, node, &op_softmax_crossentropy_gradient, d_output[0], wanted, d_input);
-}
-
 const struct op op_softmax_crossentropy = {
     .name = "softmax_crossentropy",
     .inputs = 2,
     .outputs = 1,
     .attributes_bytes = sizeof(struct crossentropy_attributes),
     .infer = labels_infer,
-    .gradient = softmax_crossentropy_back,
+    .gradient_op = &op_softmax_crossentropy_gradient,
+    .gradient_reads = {READ_X0, READ_X1, READ_D},
     .keeps_inputs = 1 << 0 | 1 << 1,
     .cut = loss_cut,
     .reference = softmax_crossentropy_reference,
@@ -204,18 +190,13 @@ static void sigmoid_crossentropy_gradient_reference(const struct call *call)
     gradient_of_mean(call, sigmoid_derivative);
 }
 
-static void sigmoid_crossentropy_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                      const bool *wanted, struct tensor **d_input)
-{
-    loss_back(graph, node, &op_sigmoid_crossentropy_gradient, d_output[0], wanted, d_input);
-}
-
 const struct op op_sigmoid_crossentropy = {
     .name = "sigmoid_crossentropy",
     .inputs = 2,
     .outputs = 1,
     .infer = targets_infer,
-    .gradient = sigmoid_crossentropy_back,
+    .gradient_op = &op_sigmoid_crossentropy_gradient,
+    .gradient_reads = {READ_X0, READ_X1, READ_D},
     .keeps_inputs = 1 << 0 | 1 << 1,
     .cut = loss_cut,
     .reference = sigmoid_crossentropy_reference,
@@ -255,18 +236,13 @@ static void binary_crossentropy_gradient_reference(const struct call *call)
     gradient_of_mean(call, binary_derivative);
 }
 
-static void binary_crossentropy_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                     const bool *wanted, struct tensor **d_input)
-{
-    loss_back(graph, node, &op_binary_crossentropy_gradient, d_output[0], wanted, d_input);
-}
-
 const struct op op_binary_crossentropy = {
     .name = "binary_crossentropy",
     .inputs = 2,
     .outputs = 1,
     .infer = targets_infer,
-    .gradient = binary_crossentropy_back,
+    .gradient_op = &op_binary_crossentropy_gradient,
+    .gradient_reads = {READ_X0, READ_X1, READ_D},
     .keeps_inputs = 1 << 0 | 1 << 1,
     .cut = loss_cut,
     .reference = binary_crossentropy_reference,

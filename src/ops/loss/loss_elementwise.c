@@ -266,15 +266,6 @@ static void elementwise_loss_gradient_reference(const struct call *call)
             get(call, 2, i / width) * share_of * formulas[a->formula].slope(get(call, 0, i), target(call, i, 3), a));
 }
 
-static void elementwise_loss_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                  const bool *wanted, struct tensor **d_input)
-{
-    struct tensor *inputs[4] = {node->input[0], node->input[1], d_output[0], node->input[2]};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_elementwise_loss_gradient, inputs, node->input[2] ? 4 : 3, node->attributes,
-                               node->attributes_bytes);
-}
-
 const struct op op_elementwise_loss = {
     .name = "elementwise_loss",
     .inputs = 3,
@@ -282,7 +273,8 @@ const struct op op_elementwise_loss = {
     .optional = 1 << 2,
     .attributes_bytes = sizeof(struct elementwise_loss_attributes),
     .infer = elementwise_loss_infer,
-    .gradient = elementwise_loss_back,
+    .gradient_op = &op_elementwise_loss_gradient,
+    .gradient_reads = {READ_X0, READ_X1, READ_D, READ_X2},
     .keeps_inputs = 1 << 0 | 1 << 1 | 1 << 2,
     .cut = loss_cut,
     .reference = elementwise_loss_reference,

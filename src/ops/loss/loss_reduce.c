@@ -36,19 +36,13 @@ static void weigh_reference(const struct call *call)
         set(call, 0, i, get(call, 0, i) * get(call, 1, i / share_of));
 }
 
-static void weigh_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                       struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_weigh, d_output[0], node->input[1]);
-}
-
 const struct op op_weigh = {
     .name = "weigh",
     .inputs = 2,
     .outputs = 1,
     .infer = weigh_infer,
-    .gradient = weigh_back,
+    .gradient_op = &op_weigh,
+    .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
     .cut = cut_values,
@@ -87,15 +81,6 @@ static void loss_mean_reference(const struct call *call)
     share(call, 0, 0, sum * part_of(call, v, 1));
 }
 
-static void loss_mean_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                           struct tensor **d_input)
-{
-    struct tensor *inputs[3] = {d_output[0], node->input[0], node->input[1]};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_loss_mean_gradient, inputs, node->input[1] ? 3 : 2, node->attributes,
-                               node->attributes_bytes);
-}
-
 const struct op op_loss_mean = {
     .name = "loss_mean",
     .inputs = 2,
@@ -103,7 +88,8 @@ const struct op op_loss_mean = {
     .optional = 1 << 1,
     .attributes_bytes = sizeof(struct loss_mean_attributes),
     .infer = loss_mean_infer,
-    .gradient = loss_mean_back,
+    .gradient_op = &op_loss_mean_gradient,
+    .gradient_reads = {READ_D, READ_X0, READ_X1},
     .keeps_inputs = 1 << 0 | 1 << 1, /* for its shape */
     .cut = cut_values,
     .reference = loss_mean_reference,

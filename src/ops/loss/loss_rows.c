@@ -243,21 +243,14 @@ static void row_loss_gradient_reference(const struct call *call)
     }
 }
 
-static void row_loss_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                          struct tensor **d_input)
-{
-    struct tensor *inputs[3] = {node->input[0], node->input[1], d_output[0]};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_row_loss_gradient, inputs, 3, node->attributes, node->attributes_bytes);
-}
-
 const struct op op_row_loss = {
     .name = "row_loss",
     .inputs = 2,
     .outputs = 1,
     .attributes_bytes = sizeof(struct row_loss_attributes),
     .infer = row_loss_infer,
-    .gradient = row_loss_back,
+    .gradient_op = &op_row_loss_gradient,
+    .gradient_reads = {READ_X0, READ_X1, READ_D},
     .keeps_inputs = 1 << 0 | 1 << 1,
     .cut = loss_cut,
     .reference = row_loss_reference,

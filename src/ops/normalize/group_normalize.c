@@ -117,19 +117,6 @@ static void group_normalize_reference(const struct call *call)
     }
 }
 
-static void group_normalize_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                 const bool *wanted, struct tensor **d_input)
-{
-    struct tensor *inputs[] = {d_output[0], node->input[0], node->output[1], node->input[1]};
-    if (!d_output[0])
-        return; /* statistics are for backward alone */
-    struct tensor *dx =
-        graph_add(graph, &op_group_normalize_gradient, inputs, 4, node->attributes, node->attributes_bytes);
-    d_input[0] = wanted[0] ? dx : NULL;
-    d_input[1] = wanted[1] ? graph_output(dx, 1) : NULL;
-    d_input[2] = wanted[2] ? graph_output(dx, 2) : NULL;
-}
-
 const struct op op_group_normalize = {
     .name = "group_normalize",
     .inputs = 3,
@@ -137,7 +124,8 @@ const struct op op_group_normalize = {
     .optional = 1 << 1 | 1 << 2,
     .attributes_bytes = sizeof(struct group_normalize_attributes),
     .infer = group_normalize_infer,
-    .gradient = group_normalize_back,
+    .gradient_op = &op_group_normalize_gradient,
+    .gradient_reads = {READ_D, READ_X0, READ_Y1, READ_X1},
     .keeps_inputs = 1 << 0 | 1 << 1,
     .keeps_outputs = 1 << 1,
     .cut = cut_elementwise,

@@ -157,19 +157,13 @@ static void batch_mean_reference(const struct call *call)
 }
 
 /* An absent d is 1: this is where backward begins. */
-static void batch_mean_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                            struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_batch_mean_gradient, d_output[0], node->input[0]);
-}
-
 const struct op op_batch_mean = {
     .name = "batch_mean",
     .inputs = 1,
     .outputs = 1,
     .infer = batch_mean_infer,
-    .gradient = batch_mean_back,
+    .gradient_op = &op_batch_mean_gradient,
+    .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0, /* for its shape */
     .cut = sum_rows_cut,
     .reference = batch_mean_reference,

@@ -148,13 +148,6 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     return PLIM_OK;
 }
 
-static void back_with(struct graph *graph, const struct node *node, const struct op *op, struct tensor *dy, bool y,
-                      struct tensor **dx)
-{
-    struct tensor *inputs[] = {dy, node->input[0], node->output[0]};
-    *dx = graph_add(graph, op, inputs, y ? 3 : 2, node->attributes, node->attributes_bytes);
-}
-
 /* ---- reduce_sum and reduce_spread ----------------------------------------- */
 
 static void sum_one(const struct one *one)
@@ -273,20 +266,14 @@ static void reduce_max_reference(const struct call *call)
     for_each(call, 0, max_one);
 }
 
-static void reduce_max_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                            struct tensor **d_input)
-{
-    if (wanted[0])
-        back_with(graph, node, &op_reduce_max_gradient, d_output[0], true, &d_input[0]);
-}
-
 const struct op op_reduce_max = {
     .name = "reduce_max",
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = reduce_infer,
-    .gradient = reduce_max_back,
+    .gradient_op = &op_reduce_max_gradient,
+    .gradient_reads = {READ_D, READ_X0, READ_Y0},
     .keeps_inputs = 1 << 0,
     .keeps_outputs = 1 << 0,
     .cut = reduce_cut,
@@ -333,20 +320,14 @@ static void reduce_prod_reference(const struct call *call)
     for_each(call, 0, prod_one);
 }
 
-static void reduce_prod_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                             struct tensor **d_input)
-{
-    if (wanted[0])
-        back_with(graph, node, &op_reduce_prod_gradient, d_output[0], false, &d_input[0]);
-}
-
 const struct op op_reduce_prod = {
     .name = "reduce_prod",
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = reduce_infer,
-    .gradient = reduce_prod_back,
+    .gradient_op = &op_reduce_prod_gradient,
+    .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0,
     .cut = reduce_cut,
     .reference = reduce_prod_reference,
@@ -406,20 +387,14 @@ static void reduce_variance_reference(const struct call *call)
     for_each(call, 0, variance_one);
 }
 
-static void reduce_variance_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                 const bool *wanted, struct tensor **d_input)
-{
-    if (wanted[0])
-        back_with(graph, node, &op_reduce_variance_gradient, d_output[0], false, &d_input[0]);
-}
-
 const struct op op_reduce_variance = {
     .name = "reduce_variance",
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = reduce_infer,
-    .gradient = reduce_variance_back,
+    .gradient_op = &op_reduce_variance_gradient,
+    .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0,
     .cut = reduce_cut,
     .reference = reduce_variance_reference,
@@ -467,20 +442,14 @@ static void reduce_logsumexp_reference(const struct call *call)
     for_each(call, 0, logsumexp_one);
 }
 
-static void reduce_logsumexp_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                  const bool *wanted, struct tensor **d_input)
-{
-    if (wanted[0])
-        back_with(graph, node, &op_reduce_logsumexp_gradient, d_output[0], true, &d_input[0]);
-}
-
 const struct op op_reduce_logsumexp = {
     .name = "reduce_logsumexp",
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = reduce_infer,
-    .gradient = reduce_logsumexp_back,
+    .gradient_op = &op_reduce_logsumexp_gradient,
+    .gradient_reads = {READ_D, READ_X0, READ_Y0},
     .keeps_inputs = 1 << 0,
     .keeps_outputs = 1 << 0,
     .cut = reduce_cut,

@@ -96,19 +96,13 @@ static void mask_rows_reference(const struct call *call)
             set(call, 0, t * width + k, get(call, 0, t * width + k) * (is_there(call, 1, t) ? 1 : 0));
 }
 
-static void mask_rows_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                           struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_mask_rows, d_output[0], node->input[1]);
-}
-
 const struct op op_mask_rows = {
     .name = "mask_rows",
     .inputs = 2,
     .outputs = 1,
     .infer = mask_rows_infer,
-    .gradient = mask_rows_back,
+    .gradient_op = &op_mask_rows,
+    .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
     .cut = cut_elementwise,
@@ -170,19 +164,13 @@ static void mask_share_reference(const struct call *call)
 }
 
 /* c comes from a mask: none flows. */
-static void mask_share_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                            struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_mask_share, d_output[0], node->input[1]);
-}
-
 const struct op op_mask_share = {
     .name = "mask_share",
     .inputs = 2,
     .outputs = 1,
     .infer = mask_share_infer,
-    .gradient = mask_share_back,
+    .gradient_op = &op_mask_share,
+    .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
     .cut = cut_elementwise,

@@ -36,21 +36,14 @@ static void penalty_reference(const struct call *call)
     share(call, 0, 0, x->batched ? sum / (double)call->count : sum);
 }
 
-static void penalty_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                         struct tensor **d_input)
-{
-    struct tensor *inputs[2] = {d_output[0], node->input[0]};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_penalty_gradient, inputs, 2, node->attributes, node->attributes_bytes);
-}
-
 const struct op op_penalty = {
     .name = "penalty",
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct penalty_attributes),
     .infer = penalty_infer,
-    .gradient = penalty_back,
+    .gradient_op = &op_penalty_gradient,
+    .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0,
     .cut = cut_penalty,
     .reference = penalty_reference,
