@@ -50,7 +50,7 @@ static int collect_wanted(struct tensor **wanted, const struct node *node)
 /* mean over the batch of sum(y * r), r random: every element of y counts. */
 static struct tensor *to_loss(struct graph *graph, struct tensor *y)
 {
-    struct unflatten_attributes scalar = {.row = {.rank = 0}};
+    struct reduce_attributes row = {.axes = 1 << 1};
     if (y->producer->op == &op_batch_mean)
         return y;
     if (!y->batched) { /* spread over a batch, with other weights for each sample */
@@ -61,8 +61,8 @@ static struct tensor *to_loss(struct graph *graph, struct tensor *y)
     }
     struct tensor *flat = unary(graph, &op_flatten, y);
     struct tensor *r = graph_input(graph, "r", 9, y->type, flat->shape);
-    struct tensor *sum = unary(graph, &op_sum_last, binary(graph, &op_multiply, flat, r));
-    return unary(graph, &op_batch_mean, graph_add(graph, &op_unflatten, &sum, 1, &scalar, sizeof(scalar)));
+    struct tensor *product = binary(graph, &op_multiply, flat, r);
+    return unary(graph, &op_batch_mean, graph_add(graph, &op_reduce_sum, &product, 1, &row, sizeof(row)));
 }
 
 static double loss_with(struct fixture *fixture, struct tensor *loss, double *at, double value)
