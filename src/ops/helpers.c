@@ -188,6 +188,11 @@ void cut_elementwise(struct cut *cut, const struct node *node)
     cut_rows(cut, node, rows, (double)shape_count(&rows->shape));
 }
 
+void cut_input_rows(struct cut *cut, const struct node *node)
+{
+    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
+}
+
 int64_t call_rows(const struct call *call, const struct tensor *tensor)
 {
     int64_t end = tensor->batched && call->end > call->count ? call->count : call->end;

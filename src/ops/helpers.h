@@ -51,6 +51,8 @@ void cut_rows(struct cut *cut, const struct node *node, const struct tensor *row
 /* The same for ops that touch each element of output 0 (input 0 if none) a
    few times. */
 void cut_elementwise(struct cut *cut, const struct node *node);
+/* The same along input 0. */
+void cut_input_rows(struct cut *cut, const struct node *node);
 
 /* Rows of this slice that exist: a short batch ends early. */
 int64_t call_rows(const struct call *call, const struct tensor *tensor);

@@ -9,11 +9,6 @@
 /* What Keras clips probabilities to. */
 #define CLIP 1e-7
 
-static void loss_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 static struct shape without_last(const struct tensor *x)
 {
     struct shape shape = x->shape;
@@ -116,7 +111,7 @@ const struct op op_softmax_crossentropy = {
     .gradient_op = &op_softmax_crossentropy_gradient,
     .gradient_reads = {READ_X0, READ_X1, READ_D},
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = softmax_crossentropy_reference,
 };
 
@@ -127,7 +122,7 @@ const struct op op_softmax_crossentropy_gradient = {
     .attributes_bytes = sizeof(struct crossentropy_attributes),
     .infer = labels_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = softmax_crossentropy_gradient_reference,
 };
 
@@ -198,7 +193,7 @@ const struct op op_sigmoid_crossentropy = {
     .gradient_op = &op_sigmoid_crossentropy_gradient,
     .gradient_reads = {READ_X0, READ_X1, READ_D},
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = sigmoid_crossentropy_reference,
 };
 
@@ -208,7 +203,7 @@ const struct op op_sigmoid_crossentropy_gradient = {
     .outputs = 1,
     .infer = targets_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = sigmoid_crossentropy_gradient_reference,
 };
 
@@ -244,7 +239,7 @@ const struct op op_binary_crossentropy = {
     .gradient_op = &op_binary_crossentropy_gradient,
     .gradient_reads = {READ_X0, READ_X1, READ_D},
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = binary_crossentropy_reference,
 };
 
@@ -254,6 +249,6 @@ const struct op op_binary_crossentropy_gradient = {
     .outputs = 1,
     .infer = targets_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = binary_crossentropy_gradient_reference,
 };

@@ -227,11 +227,6 @@ static plim_status elementwise_loss_gradient_infer(struct graph *graph, struct n
     return PLIM_OK;
 }
 
-static void loss_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 /* Smoothed, or moved to -1 and 1. */
 static double target(const struct call *call, int64_t i, int others)
 {
@@ -276,7 +271,7 @@ const struct op op_elementwise_loss = {
     .gradient_op = &op_elementwise_loss_gradient,
     .gradient_reads = {READ_X0, READ_X1, READ_D, READ_X2},
     .keeps_inputs = 1 << 0 | 1 << 1 | 1 << 2,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = elementwise_loss_reference,
 };
 
@@ -288,6 +283,6 @@ const struct op op_elementwise_loss_gradient = {
     .attributes_bytes = sizeof(struct elementwise_loss_attributes),
     .infer = elementwise_loss_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = elementwise_loss_gradient_reference,
 };

@@ -2,11 +2,6 @@
    means, and how many values count. */
 #include "ops/helpers.h"
 
-static void cut_values(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 static bool is_number(const struct tensor *tensor)
 {
     return !tensor->batched && tensor->type == TYPE_F32 && shape_count(&tensor->shape) == 1;
@@ -45,7 +40,7 @@ const struct op op_weigh = {
     .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
-    .cut = cut_values,
+    .cut = cut_input_rows,
     .reference = weigh_reference,
 };
 
@@ -91,7 +86,7 @@ const struct op op_loss_mean = {
     .gradient_op = &op_loss_mean_gradient,
     .gradient_reads = {READ_D, READ_X0, READ_X1},
     .keeps_inputs = 1 << 0 | 1 << 1, /* for its shape */
-    .cut = cut_values,
+    .cut = cut_input_rows,
     .reference = loss_mean_reference,
 };
 
@@ -163,7 +158,7 @@ const struct op op_count_valid = {
     .attributes_bytes = sizeof(struct count_valid_attributes),
     .infer = count_infer,
     .no_gradient = "it counts",
-    .cut = cut_values,
+    .cut = cut_input_rows,
     .reference = count_valid_reference,
 };
 
@@ -173,6 +168,6 @@ const struct op op_count_others = {
     .outputs = 1,
     .infer = count_infer,
     .no_gradient = "it counts",
-    .cut = cut_values,
+    .cut = cut_input_rows,
     .reference = count_others_reference,
 };

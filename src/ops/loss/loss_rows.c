@@ -218,11 +218,6 @@ static plim_status row_loss_gradient_infer(struct graph *graph, struct node *nod
     return PLIM_OK;
 }
 
-static void loss_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 static void row_loss_reference(const struct call *call)
 {
     const struct tensor *x = call->node->input[0];
@@ -252,7 +247,7 @@ const struct op op_row_loss = {
     .gradient_op = &op_row_loss_gradient,
     .gradient_reads = {READ_X0, READ_X1, READ_D},
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = row_loss_reference,
 };
 
@@ -263,6 +258,6 @@ const struct op op_row_loss_gradient = {
     .attributes_bytes = sizeof(struct row_loss_attributes),
     .infer = row_loss_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = row_loss_gradient_reference,
 };

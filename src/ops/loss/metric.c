@@ -3,11 +3,6 @@
 
 #define NO_GRADIENT "an accuracy moves in steps"
 
-static void metric_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 /* ---- sparse_accuracy: 1 where the first largest score is the label's ---- */
 
 static plim_status sparse_accuracy_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -43,7 +38,7 @@ const struct op op_sparse_accuracy = {
     .outputs = 1,
     .infer = sparse_accuracy_infer,
     .no_gradient = NO_GRADIENT,
-    .cut = metric_cut,
+    .cut = cut_input_rows,
     .reference = sparse_accuracy_reference,
 };
 
@@ -83,7 +78,7 @@ const struct op op_binary_accuracy = {
     .attributes_bytes = sizeof(struct binary_accuracy_attributes),
     .infer = elements_infer,
     .no_gradient = NO_GRADIENT,
-    .cut = metric_cut,
+    .cut = cut_input_rows,
     .reference = binary_accuracy_reference,
 };
 
@@ -137,6 +132,6 @@ const struct op op_ranked_accuracy = {
     .attributes_bytes = sizeof(struct ranked_accuracy_attributes),
     .infer = ranked_accuracy_infer,
     .no_gradient = NO_GRADIENT,
-    .cut = metric_cut,
+    .cut = cut_input_rows,
     .reference = ranked_accuracy_reference,
 };

@@ -65,11 +65,6 @@ static plim_status batch_sum_infer(struct graph *graph, struct node *node, plim_
     return PLIM_OK;
 }
 
-static void batch_sum_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 static void batch_sum_reference(const struct call *call)
 {
     const struct batch_sum_attributes *attributes = call->node->attributes;
@@ -99,7 +94,7 @@ const struct op op_batch_sum = {
     .attributes_bytes = sizeof(struct batch_sum_attributes),
     .infer = batch_sum_infer,
     .gradient = batch_sum_back,
-    .cut = batch_sum_cut,
+    .cut = cut_input_rows,
     .reference = batch_sum_reference,
 };
 

@@ -16,11 +16,6 @@ static plim_status sum_rows_infer(struct graph *graph, struct node *node, plim_e
     return PLIM_OK;
 }
 
-static void sum_rows_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 static void sum_rows_reference(const struct call *call)
 {
     const struct tensor *x = call->node->input[0];
@@ -40,7 +35,7 @@ const struct op op_sum_rows = {
     .attributes_bytes = sizeof(struct sum_rows_attributes),
     .infer = sum_rows_infer,
     .no_gradient = "it is the gradient of a bias, and " NO_SECOND,
-    .cut = sum_rows_cut,
+    .cut = cut_input_rows,
     .reference = sum_rows_reference,
 };
 
@@ -74,7 +69,7 @@ const struct op op_batch_mean = {
     .gradient_op = &op_batch_mean_gradient,
     .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0, /* for its shape */
-    .cut = sum_rows_cut,
+    .cut = cut_input_rows,
     .reference = batch_mean_reference,
 };
 

@@ -32,11 +32,6 @@ static bool is_there(const struct call *call, int input, int64_t i)
     return !call->input[input] || get(call, input, i) != 0;
 }
 
-static void cut_by_input(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 /* ---- mask_of ----------------------------------------------------------- */
 
 static plim_status mask_of_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -72,7 +67,7 @@ const struct op op_mask_of = {
     .attributes_bytes = sizeof(struct mask_of_attributes),
     .infer = mask_of_infer,
     .no_gradient = "a mask is no number",
-    .cut = cut_by_input,
+    .cut = cut_input_rows,
     .reference = mask_of_reference,
 };
 
@@ -137,7 +132,7 @@ const struct op op_mask_count = {
     .outputs = 1,
     .infer = mask_count_infer,
     .no_gradient = "a mask is no number",
-    .cut = cut_by_input,
+    .cut = cut_input_rows,
     .reference = mask_count_reference,
 };
 
@@ -236,7 +231,7 @@ const struct op op_sum_time = {
     .infer = sum_time_infer,
     .gradient = sum_time_back,
     .keeps_inputs = 1 << 1,
-    .cut = cut_by_input,
+    .cut = cut_input_rows,
     .reference = sum_time_reference,
 };
 
