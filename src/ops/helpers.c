@@ -56,6 +56,11 @@ int64_t last_dim(const struct tensor *tensor)
     return tensor->shape.rank ? tensor->shape.dim[tensor->shape.rank - 1] : 1;
 }
 
+struct shape without_last(const struct tensor *tensor)
+{
+    return shape_of(tensor->shape.rank - 1, tensor->shape.dim);
+}
+
 plim_status need_real(const struct node *node, int input, plim_error *error)
 {
     enum type type = node->input[input]->type;
@@ -147,6 +152,27 @@ plim_status need_targets(const struct node *node, int scores, int targets, plim_
     shape_text(texts[1], sizeof(texts[1]), like, true);
     if (!shape_equal(shape, like) && !(shape->rank == 1 && like->dim[1] == 1))
         return misfit(node, error, "targets of shape %s for outputs of shape %s", texts[0], texts[1]);
+    return PLIM_OK;
+}
+
+plim_status need_alike_targets(const struct node *node, plim_error *error)
+{
+    const struct tensor *x = node->input[0], *t = node->input[1];
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    TRY(need_batched(node, 1, error));
+    if (x->shape.rank < 2 || !is_label(t->type) || shape_count(&x->shape) != shape_count(&t->shape))
+        return misfit(node, error, "targets do not fit the outputs");
+    return PLIM_OK;
+}
+
+plim_status need_row_gradients(const struct node *node, plim_error *error)
+{
+    struct shape shape = without_last(node->input[0]);
+    TRY(need_type(node, 2, node->input[0]->type, error));
+    TRY(need_batched(node, 2, error));
+    if (!shape_equal(&node->input[2]->shape, &shape))
+        return misfit(node, error, "the gradient does not fit the outputs");
     return PLIM_OK;
 }
 

@@ -18,6 +18,7 @@ struct shape shape_1(int64_t a);
 struct shape shape_2(int64_t a, int64_t b);
 struct shape shape_4(int64_t a, int64_t b, int64_t c, int64_t d);
 int64_t last_dim(const struct tensor *tensor);
+struct shape without_last(const struct tensor *tensor); /* its shape but for the last axis */
 
 bool hands_on_always(const struct node *node); /* for op.hands_on */
 
@@ -35,6 +36,10 @@ plim_status need_type_of(const struct node *node, int input, int like, plim_erro
    (or [N] when c is 1). For losses and metrics. */
 plim_status need_labels(const struct node *node, int scores, int labels, plim_error *error);
 plim_status need_targets(const struct node *node, int scores, int targets, plim_error *error);
+/* Scores [N, ..., c] and as many targets. */
+plim_status need_alike_targets(const struct node *node, plim_error *error);
+/* Input 2 is the gradient of a value for each row of scores (input 0). */
+plim_status need_row_gradients(const struct node *node, plim_error *error);
 
 /* Output k like tensor `like`. */
 void output_like(struct graph *graph, struct node *node, int k, const struct tensor *like);

@@ -186,12 +186,7 @@ static const struct {
 static plim_status need_rows(const struct node *node, plim_error *error)
 {
     const struct row_loss_attributes *a = node->attributes;
-    TRY(need_real(node, 0, error));
-    TRY(need_batched(node, 0, error));
-    TRY(need_batched(node, 1, error));
-    if (node->input[0]->shape.rank < 2 || !is_label(node->input[1]->type) ||
-        shape_count(&node->input[0]->shape) != shape_count(&node->input[1]->shape))
-        return misfit(node, error, "targets do not fit the outputs");
+    TRY(need_alike_targets(node, error));
     if ((int)a->formula < 0 || a->formula >= ROW_FORMULA_COUNT)
         return misfit(node, error, "there is no formula %d", (int)a->formula);
     return PLIM_OK;
@@ -199,21 +194,15 @@ static plim_status need_rows(const struct node *node, plim_error *error)
 
 static plim_status row_loss_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    struct shape shape = node->input[0]->shape;
     TRY(need_rows(node, error));
-    shape.rank--;
-    output_of(graph, node, 0, node->input[0]->type, shape, true);
+    output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
     return PLIM_OK;
 }
 
 static plim_status row_loss_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    struct shape shape = node->input[0]->shape;
     TRY(need_rows(node, error));
-    TRY(need_type(node, 2, node->input[0]->type, error));
-    shape.rank--;
-    if (!shape_equal(&node->input[2]->shape, &shape))
-        return misfit(node, error, "the gradient does not fit the outputs");
+    TRY(need_row_gradients(node, error));
     output_like(graph, node, 0, node->input[0]);
     return PLIM_OK;
 }

@@ -7,10 +7,8 @@
 
 static plim_status sparse_accuracy_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    struct shape shape = node->input[0]->shape;
     TRY(need_labels(node, 0, 1, error));
-    shape.rank--;
-    output_of(graph, node, 0, TYPE_F32, shape, true);
+    output_of(graph, node, 0, TYPE_F32, without_last(node->input[0]), true);
     return PLIM_OK;
 }
 
@@ -87,13 +85,7 @@ const struct op op_binary_accuracy = {
 static plim_status ranked_accuracy_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     const struct ranked_accuracy_attributes *a = node->attributes;
-    struct shape shape = node->input[0]->shape;
-    if (!a->sparse)
-        return elements_infer(graph, node, error);
-    TRY(need_labels(node, 0, 1, error));
-    shape.rank--;
-    output_of(graph, node, 0, TYPE_F32, shape, true);
-    return PLIM_OK;
+    return a->sparse ? sparse_accuracy_infer(graph, node, error) : elements_infer(graph, node, error);
 }
 
 /* The right class of a row; -1: there is none. */
