@@ -49,18 +49,14 @@ static struct shape statistics_shape(const struct group_normalize_attributes *at
     return shape_of(3, (int64_t[]){x->shape.dim[0], attributes->groups, 2});
 }
 
-static enum type figures_type(const struct tensor *x)
-{
-    return x->type == TYPE_F64 ? TYPE_F64 : TYPE_F32;
-}
-
 static plim_status group_normalize_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_groups(node, error));
     TRY(need_factors(node, 1, error));
     TRY(need_factors(node, 2, error));
     output_like(graph, node, 0, node->input[0]);
-    output_of(graph, node, 1, figures_type(node->input[0]), statistics_shape(node->attributes, node->input[0]), true);
+    output_of(graph, node, 1, wide_type(node->input[0]->type), statistics_shape(node->attributes, node->input[0]),
+              true);
     return PLIM_OK;
 }
 
@@ -146,7 +142,7 @@ static plim_status group_normalize_gradient_infer(struct graph *graph, struct no
         return misfit(node, error, "input 2 is not what group_normalize made");
     output_like(graph, node, 0, node->input[0]);
     for (int k = 1; k < 3; k++)
-        output_of(graph, node, k, figures_type(x), shape_1(last_dim(x)), false);
+        output_of(graph, node, k, wide_type(x->type), shape_1(last_dim(x)), false);
     return PLIM_OK;
 }
 
