@@ -166,6 +166,18 @@ plim_status need_alike_targets(const struct node *node, plim_error *error)
     return PLIM_OK;
 }
 
+plim_status need_channels(const struct node *node, int at, int x, plim_error *error)
+{
+    const struct tensor *given = node->input[at];
+    if (!given)
+        return PLIM_OK;
+    TRY(need_real(node, at, error));
+    if (given->batched || given->shape.rank != 1 || given->shape.dim[0] != last_dim(node->input[x]))
+        return misfit(node, error, "input %d must hold one value for each of %lld channels", at,
+                      (long long)last_dim(node->input[x]));
+    return PLIM_OK;
+}
+
 plim_status need_row_gradients(const struct node *node, plim_error *error)
 {
     struct shape shape = without_last(node->input[0]);
@@ -225,12 +237,19 @@ int64_t call_rows(const struct call *call, const struct tensor *tensor)
     return end > call->begin ? end - call->begin : 0;
 }
 
-void scatter_sums(const struct call *call, int64_t count, double (*start)(const struct call *call, int64_t i),
+int64_t output_elements(const struct call *call)
+{
+    const struct tensor *y = call->node->output[0];
+    return call_rows(call, y) * shape_row(&y->shape);
+}
+
+void scatter_sums(const struct call *call, double (*start)(const struct call *call, int64_t i),
                   void (*pass)(const struct scatter *scatter))
 {
     double part[SCATTER_PART];
     struct scatter scatter = {.call = call};
     enum type type = call->node->output[0]->type;
+    int64_t count = output_elements(call);
     if (type == wide_type(type)) {
         for (int64_t i = 0; i < count; i++)
             set(call, 0, i, start ? start(call, i) : 0);

@@ -38,6 +38,8 @@ plim_status need_labels(const struct node *node, int scores, int labels, plim_er
 plim_status need_targets(const struct node *node, int scores, int targets, plim_error *error);
 /* Scores [N, ..., c] and as many targets. */
 plim_status need_alike_targets(const struct node *node, plim_error *error);
+/* Input `at`, where it is there, is one number for each channel of input `x`. */
+plim_status need_channels(const struct node *node, int at, int x, plim_error *error);
 /* Input 2 is the gradient of a value for each row of scores (input 0). */
 plim_status need_row_gradients(const struct node *node, plim_error *error);
 
@@ -61,6 +63,9 @@ void cut_input_rows(struct cut *cut, const struct node *node);
 
 /* Rows of this slice that exist: a short batch ends early. */
 int64_t call_rows(const struct call *call, const struct tensor *tensor);
+
+/* Elements of output 0 in this slice. */
+int64_t output_elements(const struct call *call);
 
 static inline double get(const struct call *call, int input, int64_t i)
 {
@@ -86,8 +91,8 @@ struct scatter {
     double *part;  /* NULL: what is added goes into the output itself */
 };
 #define SCATTER_PART 1024
-/* `count` elements, which begin as start says; NULL: with 0. */
-void scatter_sums(const struct call *call, int64_t count, double (*start)(const struct call *call, int64_t i),
+/* The elements begin as start says; NULL: with 0. */
+void scatter_sums(const struct call *call, double (*start)(const struct call *call, int64_t i),
                   void (*pass)(const struct scatter *scatter));
 static inline void scatter_add(const struct scatter *scatter, int64_t at, double value)
 {

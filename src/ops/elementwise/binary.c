@@ -8,16 +8,10 @@
 
 typedef double formula2(double a, double b);
 
-static int64_t elements(const struct call *call)
-{
-    const struct tensor *y = call->node->output[0];
-    return call_rows(call, y) * shape_row(&y->shape);
-}
-
 static void each(const struct call *call, formula2 *y)
 {
     struct spread spread;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     call_spread(&spread, call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, y(get(call, 0, spread_at(&spread, 0, i)), get(call, 1, spread_at(&spread, 1, i))));
@@ -95,7 +89,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
 {
     const struct operand_attributes *attributes = call->node->attributes;
     struct spread spread;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     call_spread(&spread, call);
     for (int64_t i = 0; i < count; i++) {
         double d = get(call, 0, spread_at(&spread, 0, i)), a = get(call, 1, spread_at(&spread, 1, i));
@@ -191,7 +185,7 @@ static plim_status where_infer(struct graph *graph, struct node *node, plim_erro
 static void where_reference(const struct call *call)
 {
     struct spread spread;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     call_spread(&spread, call);
     for (int64_t i = 0; i < count; i++) {
         int side = get(call, 0, spread_at(&spread, 0, i)) != 0 ? 1 : 2;
@@ -239,7 +233,7 @@ static void where_gradient_reference(const struct call *call)
 {
     const struct operand_attributes *attributes = call->node->attributes;
     struct spread spread;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     call_spread(&spread, call);
     for (int64_t i = 0; i < count; i++) {
         bool holds = get(call, 1, spread_at(&spread, 1, i)) != 0;

@@ -7,17 +7,11 @@
 
 #include "ops/helpers.h"
 
-static int64_t elements(const struct call *call)
-{
-    const struct tensor *y = call->node->output[0];
-    return call_rows(call, y) * shape_row(&y->shape);
-}
-
 /* ---- relu: y = max(x, 0) ----------------------------------------------- */
 
 static void relu_reference(const struct call *call)
 {
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++) {
         double x = get(call, 0, i);
         set(call, 0, i, x < 0 ? 0 : x);
@@ -40,7 +34,7 @@ const struct op op_relu = {
 /* dx = dy where y > 0. */
 static void relu_gradient_reference(const struct call *call)
 {
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 1, i) > 0 ? get(call, 0, i) : 0);
 }
@@ -61,7 +55,7 @@ const struct op op_relu_gradient = {
 
 static void sigmoid_reference(const struct call *call)
 {
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, 1 / (1 + exp(-get(call, 0, i))));
 }
@@ -82,7 +76,7 @@ const struct op op_sigmoid = {
 /* dx = dy * y * (1 - y). */
 static void sigmoid_gradient_reference(const struct call *call)
 {
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++) {
         double y = get(call, 1, i);
         set(call, 0, i, get(call, 0, i) * y * (1 - y));
@@ -105,7 +99,7 @@ const struct op op_sigmoid_gradient = {
 static void scale_reference(const struct call *call)
 {
     const struct scale_attributes *attributes = call->node->attributes;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 0, i) * attributes->factor);
 }
@@ -138,7 +132,7 @@ static plim_status rescale_infer(struct graph *graph, struct node *node, plim_er
 static void rescale_reference(const struct call *call)
 {
     const struct rescale_attributes *attributes = call->node->attributes;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 0, i) * attributes->scale + attributes->offset);
 }
@@ -186,7 +180,7 @@ static plim_status clip_log_infer(struct graph *graph, struct node *node, plim_e
 static void clip_log_reference(const struct call *call)
 {
     const struct clip_log_attributes *attributes = call->node->attributes;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++) {
         double x = get(call, 0, i);
         x = x < attributes->low ? attributes->low : x > attributes->high ? attributes->high : x;
@@ -212,7 +206,7 @@ const struct op op_clip_log = {
 static void clip_log_gradient_reference(const struct call *call)
 {
     const struct clip_log_attributes *attributes = call->node->attributes;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++) {
         double x = get(call, 1, i);
         bool outside = x < attributes->low || x > attributes->high;

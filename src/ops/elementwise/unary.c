@@ -8,12 +8,6 @@
 
 typedef double formula(double x, const struct numbers_attributes *numbers);
 
-static int64_t elements(const struct call *call)
-{
-    const struct tensor *y = call->node->output[0];
-    return call_rows(call, y) * shape_row(&y->shape);
-}
-
 static const struct numbers_attributes *numbers_of(const struct call *call)
 {
     static const struct numbers_attributes none = {0, 0, 0};
@@ -23,7 +17,7 @@ static const struct numbers_attributes *numbers_of(const struct call *call)
 static void each(const struct call *call, formula *y)
 {
     const struct numbers_attributes *numbers = numbers_of(call);
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, y(get(call, 0, i), numbers));
 }
@@ -32,7 +26,7 @@ static void each(const struct call *call, formula *y)
 static void each_gradient(const struct call *call, formula *slope)
 {
     const struct numbers_attributes *numbers = numbers_of(call);
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 0, i) * slope(get(call, 1, i), numbers));
 }
@@ -207,7 +201,7 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
 
 static void negative_reference(const struct call *call)
 {
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, -get(call, 0, i));
 }

@@ -4,19 +4,6 @@
 
 #include "ops/helpers.h"
 
-/* Input `at`, where it is there, is one number a channel of input `x`. */
-static plim_status need_channels(const struct node *node, int at, int x, plim_error *error)
-{
-    const struct tensor *given = node->input[at];
-    if (!given)
-        return PLIM_OK;
-    TRY(need_real(node, at, error));
-    if (given->batched || given->shape.rank != 1 || given->shape.dim[0] != last_dim(node->input[x]))
-        return misfit(node, error, "input %d must hold one value for each of %lld channels", at,
-                      (long long)last_dim(node->input[x]));
-    return PLIM_OK;
-}
-
 static plim_status need_positions(const struct node *node, int at, plim_error *error)
 {
     TRY(need_real(node, at, error));

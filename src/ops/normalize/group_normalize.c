@@ -32,18 +32,6 @@ static plim_status need_groups(const struct node *node, plim_error *error)
     return PLIM_OK;
 }
 
-static plim_status need_factors(const struct node *node, int at, plim_error *error)
-{
-    const struct tensor *given = node->input[at];
-    if (!given)
-        return PLIM_OK;
-    TRY(need_real(node, at, error));
-    if (given->batched || given->shape.rank != 1 || given->shape.dim[0] != last_dim(node->input[0]))
-        return misfit(node, error, "input %d must hold one value for each of %lld channels", at,
-                      (long long)last_dim(node->input[0]));
-    return PLIM_OK;
-}
-
 static struct shape statistics_shape(const struct group_normalize_attributes *attributes, const struct tensor *x)
 {
     return shape_of(3, (int64_t[]){x->shape.dim[0], attributes->groups, 2});
@@ -52,8 +40,8 @@ static struct shape statistics_shape(const struct group_normalize_attributes *at
 static plim_status group_normalize_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_groups(node, error));
-    TRY(need_factors(node, 1, error));
-    TRY(need_factors(node, 2, error));
+    TRY(need_channels(node, 1, 0, error));
+    TRY(need_channels(node, 2, 0, error));
     output_like(graph, node, 0, node->input[0]);
     output_of(graph, node, 1, wide_type(node->input[0]->type), statistics_shape(node->attributes, node->input[0]),
               true);
@@ -137,7 +125,7 @@ static plim_status group_normalize_gradient_infer(struct graph *graph, struct no
     TRY(need_groups(node, error));
     TRY(need_alike(node, 0, 1, error));
     TRY(need_batched(node, 2, error));
-    TRY(need_factors(node, 3, error));
+    TRY(need_channels(node, 3, 0, error));
     if (!is_real(node->input[2]->type) || !shape_equal(&node->input[2]->shape, &statistics))
         return misfit(node, error, "input 2 is not what group_normalize made");
     output_like(graph, node, 0, node->input[0]);

@@ -142,8 +142,7 @@ static void spread_values(const struct scatter *scatter)
 
 static void scatter_reference(const struct call *call)
 {
-    const struct tensor *y = call->node->output[0];
-    scatter_sums(call, call_rows(call, y) * shape_row(&y->shape), NULL, spread_values);
+    scatter_sums(call, NULL, spread_values);
 }
 
 static void scatter_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,

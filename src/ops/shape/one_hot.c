@@ -78,8 +78,7 @@ static plim_status bucketize_infer(struct graph *graph, struct node *node, plim_
 static void bucketize_reference(const struct call *call)
 {
     const struct bucketize_attributes *attributes = call->node->attributes;
-    const struct tensor *y = call->node->output[0];
-    int64_t count = call_rows(call, y) * shape_row(&y->shape);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++) {
         int64_t below = 0;
         for (int64_t k = 0; k < attributes->count; k++)

@@ -1,17 +1,11 @@
 /* regularize.c - penalties and constraints. */
 #include <math.h>
 
-#include "ops/helpers.h"
+#include "ops/update/update_own.h"
 
 #define EPSILON 1e-7 /* Keras's */
 
 /* ---- penalty ------------------------------------------------------------ */
-
-static void cut_penalty(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-    cut->output[0] = PART_SUM;
-}
 
 static plim_status penalty_infer(struct graph *graph, struct node *node, plim_error *error)
 {
@@ -45,7 +39,7 @@ const struct op op_penalty = {
     .gradient_op = &op_penalty_gradient,
     .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0,
-    .cut = cut_penalty,
+    .cut = cut_to_sum,
     .reference = penalty_reference,
 };
 
