@@ -40,10 +40,9 @@ static struct tensor *plain_attention(struct graph *graph, struct tensor *const 
 /* mean over the batch of sum(y * r). */
 static struct tensor *loss_of(struct graph *graph, struct tensor *y, struct tensor *r)
 {
-    struct unflatten_attributes scalar = {.row = {.rank = 0}};
+    struct reduce_attributes row = {.axes = 1 << 1};
     struct tensor *flat = unary(graph, &op_flatten, binary(graph, &op_multiply, y, r));
-    struct tensor *sum = unary(graph, &op_sum_last, flat);
-    return unary(graph, &op_batch_mean, graph_add(graph, &op_unflatten, &sum, 1, &scalar, sizeof scalar));
+    return unary(graph, &op_batch_mean, graph_add(graph, &op_reduce_sum, &flat, 1, &row, sizeof row));
 }
 
 #define SHAPE(...) shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})

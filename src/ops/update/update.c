@@ -53,6 +53,30 @@ void cut_squares(struct cut *cut, const struct node *node)
     cut_update(cut, node, 1 << 2 | 1 << 3 | 1 << 4);
 }
 
+void cut_to_sum(struct cut *cut, const struct node *node)
+{
+    cut_input_rows(cut, node);
+    cut->output[0] = PART_SUM;
+}
+
+plim_status infer_average(struct graph *graph, struct node *node, plim_error *error)
+{
+    (void)graph;
+    TRY(need_weight(node, error));
+    TRY(need_alike(node, 0, 1, error));
+    return need_control(node, 2, error);
+}
+
+plim_status infer_direction(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_real(node, 0, error));
+    TRY(need_control(node, 1, error));
+    for (int i = 2; i < node->input_count; i++)
+        TRY(need_alike(node, 0, i, error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
 int64_t update_elements(const struct call *call)
 {
     return (call->end - call->begin) * shape_row(&call->node->input[0]->shape);
