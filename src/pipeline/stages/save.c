@@ -31,10 +31,9 @@ plim_status dataset_save(struct dataset *dataset, const char *folder, struct bud
 {
     char path[4096];
     TRY(dataset_error(dataset, error));
-    if (dataset->batch_size || dataset->stacked) {
-        fail(error, PLIM_UNSUPPORTED, "save: batches are not saved as elements");
-        return hint(error, PLIM_UNSUPPORTED, "save before batch");
-    }
+    if (dataset->batch_size || dataset->stacked)
+        return hint(error, fail(error, PLIM_UNSUPPORTED, "save: batches are not saved as elements"),
+                    "save before batch");
     if (snprintf(path, sizeof path, "%s/%s", folder, SNAPSHOT_NAME) >= (int)sizeof path)
         return fail_at(error, PLIM_USAGE, folder, "the name is too long");
     TRY(file_make_folder(folder, error));
