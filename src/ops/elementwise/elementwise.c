@@ -18,19 +18,6 @@ static void relu_reference(const struct call *call)
     }
 }
 
-const struct op op_relu = {
-    .name = "relu",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = infer_alike,
-    .gradient_op = &op_relu_gradient,
-    .gradient_reads = {READ_D, READ_Y0},
-    .keeps_outputs = 1 << 0,
-    .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = relu_reference,
-};
-
 /* dx = dy where y > 0. */
 static void relu_gradient_reference(const struct call *call)
 {
@@ -38,18 +25,6 @@ static void relu_gradient_reference(const struct call *call)
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 1, i) > 0 ? get(call, 0, i) : 0);
 }
-
-const struct op op_relu_gradient = {
-    .name = "relu_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = infer_alike,
-    .no_gradient = NO_SECOND,
-    .in_place = 1 << 0,
-    .encoding = relu_encoding,
-    .cut = cut_elementwise,
-    .reference = relu_gradient_reference,
-};
 
 /* ---- sigmoid: y = 1 / (1 + exp(-x)) ------------------------------------ */
 
@@ -60,19 +35,6 @@ static void sigmoid_reference(const struct call *call)
         set(call, 0, i, 1 / (1 + exp(-get(call, 0, i))));
 }
 
-const struct op op_sigmoid = {
-    .name = "sigmoid",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = infer_alike,
-    .gradient_op = &op_sigmoid_gradient,
-    .gradient_reads = {READ_D, READ_Y0},
-    .keeps_outputs = 1 << 0,
-    .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = sigmoid_reference,
-};
-
 /* dx = dy * y * (1 - y). */
 static void sigmoid_gradient_reference(const struct call *call)
 {
@@ -82,17 +44,6 @@ static void sigmoid_gradient_reference(const struct call *call)
         set(call, 0, i, get(call, 0, i) * y * (1 - y));
     }
 }
-
-const struct op op_sigmoid_gradient = {
-    .name = "sigmoid_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = infer_alike,
-    .no_gradient = NO_SECOND,
-    .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = sigmoid_gradient_reference,
-};
 
 /* ---- scale: y = x * factor --------------------------------------------- */
 
@@ -188,20 +139,6 @@ static void clip_log_reference(const struct call *call)
     }
 }
 
-const struct op op_clip_log = {
-    .name = "clip_log",
-    .inputs = 1,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct clip_log_attributes),
-    .infer = clip_log_infer,
-    .gradient_op = &op_clip_log_gradient,
-    .gradient_reads = {READ_D, READ_X0},
-    .keeps_inputs = 1 << 0,
-    .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = clip_log_reference,
-};
-
 /* dx = dy / x inside [low, high], 0 outside; inputs dy, x. */
 static void clip_log_gradient_reference(const struct call *call)
 {
@@ -214,14 +151,36 @@ static void clip_log_gradient_reference(const struct call *call)
     }
 }
 
-const struct op op_clip_log_gradient = {
-    .name = "clip_log_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct clip_log_attributes),
-    .infer = clip_log_infer,
-    .no_gradient = NO_SECOND,
-    .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = clip_log_gradient_reference,
-};
+/* ---- the ops that have a gradient of their own ------------------------------ */
+
+/* from, keeps: what the gradient reads besides dy, x or y. */
+#define PAIR(word, bytes, infer_, from, keeps, encoding_)                                                              \
+    const struct op op_##word = {                                                                                      \
+        .name = #word,                                                                                                 \
+        .inputs = 1,                                                                                                   \
+        .outputs = 1,                                                                                                  \
+        .attributes_bytes = bytes,                                                                                     \
+        .infer = infer_,                                                                                               \
+        .gradient_op = &op_##word##_gradient,                                                                          \
+        .gradient_reads = {READ_D, from},                                                                              \
+        .keeps = 1 << 0,                                                                                               \
+        .in_place = 1 << 0,                                                                                            \
+        .cut = cut_elementwise,                                                                                        \
+        .reference = word##_reference,                                                                                 \
+    };                                                                                                                 \
+    const struct op op_##word##_gradient = {                                                                           \
+        .name = #word "_gradient",                                                                                     \
+        .inputs = 2,                                                                                                   \
+        .outputs = 1,                                                                                                  \
+        .attributes_bytes = bytes,                                                                                     \
+        .infer = infer_,                                                                                               \
+        .no_gradient = NO_SECOND,                                                                                      \
+        .in_place = 1 << 0,                                                                                            \
+        .encoding = encoding_,                                                                                         \
+        .cut = cut_elementwise,                                                                                        \
+        .reference = word##_gradient_reference,                                                                        \
+    };
+
+PAIR(relu, 0, infer_alike, READ_Y0, keeps_outputs, relu_encoding)
+PAIR(sigmoid, 0, infer_alike, READ_Y0, keeps_outputs, NULL)
+PAIR(clip_log, sizeof(struct clip_log_attributes), clip_log_infer, READ_X0, keeps_inputs, NULL)

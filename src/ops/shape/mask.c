@@ -40,7 +40,6 @@ static plim_status mask_of_infer(struct graph *graph, struct node *node, plim_er
     struct shape shape = node->input[0]->shape;
     TRY(need_steps(node, 0, error));
     shape.rank -= attributes->over_last != 0;
-    TRY(need_batched(node, 0, error));
     if (shape.rank != 2)
         return misfit(node, error, "an input of %d axes has no steps to be masked", node->input[0]->shape.rank);
     output_of(graph, node, 0, TYPE_BOOL, shape, true);

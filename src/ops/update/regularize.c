@@ -100,9 +100,7 @@ static plim_status constrain_infer(struct graph *graph, struct node *node, plim_
 {
     const struct constrain_attributes *a = node->attributes;
     (void)graph;
-    TRY(need_real(node, 0, error));
-    if (node->input[0]->kind != KIND_WEIGHT && node->input[0]->kind != KIND_STATE)
-        return misfit(node, error, "only a weight can be constrained");
+    TRY(need_weight(node, error));
     if (a->outer < 0 || a->outer * a->reduced * a->inner != shape_count(&node->input[0]->shape))
         return misfit(node, error, "axes do not fit the weight");
     return PLIM_OK;

@@ -183,27 +183,17 @@ UPDATE_OP(adafactor, 5, struct update_attributes, squares_infer, 1 << 0, cut_squ
 
 /* ---- adafactor: means of squares over the last axis, and the one before - */
 
-static plim_status means_infer(struct graph *graph, struct node *node, bool columns, plim_error *error)
+static plim_status means_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     struct shape shape = node->input[0]->shape;
     TRY(need_real(node, 0, error));
     if (shape.rank < 2)
         return misfit(node, error, "a tensor of rank %d has no rows and columns", shape.rank);
     shape.rank--;
-    if (columns)
+    if (node->op == &op_square_columns)
         shape.dim[shape.rank - 1] = shape.dim[shape.rank];
     output_of(graph, node, 0, node->input[0]->type, shape, false);
     return PLIM_OK;
-}
-
-static plim_status square_rows_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    return means_infer(graph, node, false, error);
-}
-
-static plim_status square_columns_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    return means_infer(graph, node, true, error);
 }
 
 static void square_rows_reference(const struct call *call)
@@ -252,7 +242,7 @@ const struct op op_square_rows = {
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = square_rows_infer,
+    .infer = means_infer,
     .no_gradient = NO_SECOND,
     .cut = cut_input_rows,
     .reference = square_rows_reference,
@@ -263,7 +253,7 @@ const struct op op_square_columns = {
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = square_columns_infer,
+    .infer = means_infer,
     .no_gradient = NO_SECOND,
     .cut = cut_columns,
     .reference = square_columns_reference,
