@@ -454,7 +454,7 @@ plim_status api_graph_finish(plim_graph *graph, plim_error *error)
     graph->counts = true;
     TRY(prune(inner, error));
     TRY(encode_kept(inner, error));
-    TRY(rederive(inner, error));
+    TRY(recompute(inner, error));
     graph->finished = true;
     return PLIM_OK;
 }

@@ -140,11 +140,11 @@ static void it_is_softmax_of_products_times_values(void **state)
     struct backend *backend;
     static const char *const names[] = {"out", "dq", "dk", "dv"};
     assert_int_equal(budget_make(&budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
-    for (int choice = 0; choice < cpu_choices_count; choice++) {
-        if (!cpu_choices[choice].supported())
+    for (int choice = 0; choice < cpu_variant_count; choice++) {
+        if (!cpu_variants[choice].supported())
             continue;
         assert_int_equal(cpu_backend.open(&backend, budget, NULL), PLIM_OK);
-        ((struct cpu_backend *)backend)->variant = cpu_choices[choice].variant;
+        ((struct cpu_backend *)backend)->variant = cpu_variants[choice].variant;
         for (size_t i = 0; i < COUNT(cases); i++) {
             build(&fused, ours, &cases[i], true);
             build(&plain, theirs, &cases[i], false);
@@ -154,7 +154,7 @@ static void it_is_softmax_of_products_times_values(void **state)
                 double error = distance(&fused, ours[k], &plain, theirs[k]);
                 bool lost = cases[i].blind && (k == 1 || k == 2); /* a score of -1e9 has no digits left for q and k */
                 if (!lost && !(error <= 1e-5))
-                    fail_msg("%s, case %zu: %s is %g away", cpu_choices[choice].variant->name, i, names[k], error);
+                    fail_msg("%s, case %zu: %s is %g away", cpu_variants[choice].variant->name, i, names[k], error);
             }
             fixture_release(&fused);
             fixture_release(&plain);

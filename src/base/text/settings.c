@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/numbers/numbers.h"
-#include "base/text/habits.h"
+#include "base/text/aliases.h"
 
 bool setting_whole(int64_t *out, const char *text)
 {

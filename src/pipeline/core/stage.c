@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/numbers/count.h"
-#include "base/text/habits.h"
+#include "base/text/aliases.h"
 
 static const struct stage *const stages[] = {
 #define STAGE(name) &stage_##name,

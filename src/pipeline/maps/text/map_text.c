@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/files/file.h"
-#include "pipeline/core/chain_digest.h"
+#include "pipeline/core/pipeline_digest.h"
 
 /* ---- files and lists ---- */
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/core/chain_digest.h"
+#include "pipeline/core/pipeline_digest.h"
 
 #define SEEN_BEFORE 10
 #define SUM_SLACK   1e-4

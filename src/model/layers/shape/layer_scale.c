@@ -1,4 +1,4 @@
-/* layer_brought.c - custom layers of keras.applications' models: LayerScale (ConvNeXt), CustomScaleLayer
+/* layer_scale.c - custom layers of keras.applications' models: LayerScale (ConvNeXt), CustomScaleLayer
    (InceptionResNetV2). ConvNeXt's StochasticDepth is in layer_dropout.c. */
 #include "model/layers/layer_options.h"
 #include "model/ops/op_words.h"
