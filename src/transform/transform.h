@@ -58,6 +58,5 @@ struct chains {
 
 /* Groups nodes into chains from their cuts alone. The tables live in the graph's arena. */
 plim_status chain_find(struct chains *out, struct graph *graph, plim_error *error);
-void chain_print(struct text *out, const struct graph *graph, const struct chains *chains);
 
 #endif

@@ -15,7 +15,6 @@
    many, whose bits are a word's low or high half: nothing has to be moved from lane to lane. The last vector of bf16
    begins earlier where channels are no multiple, and does some of them again. */
 enum part_of { SINGLE, EVEN, ODD };
-#define UNIT(part) ((part) == SINGLE ? LANES : 2 * LANES)
 
 INLINE vector load_part(const void *from, int64_t i, const enum part_of part)
 {
