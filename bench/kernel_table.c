@@ -211,8 +211,8 @@ plim_status kernel_table(struct kernel_totals *totals, const struct kernel_optio
                          void *context, plim_error *error)
 {
     struct table table = {.options = options, .listener = listener, .context = context, .begin = clock_ns()};
-    table.bench.line_ns = LINE_NS;
-    table.bench.least_runs = options->line_runs;
+    table.bench.line_ns = options->once ? 0 : LINE_NS;
+    table.bench.least_runs = options->once ? 1 : options->line_runs;
     TRY(budget_make(&table.bench.budget, BUDGET_UNLIMITED, error));
     plim_status status = enter_budget(&table, error);
     if (status == PLIM_OK) {

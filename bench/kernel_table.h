@@ -35,6 +35,7 @@ struct kernel_options {
     const char *const *patterns; /* names of ops with * and ?; none: all */
     size_t pattern_count;
     int64_t line_runs; /* of a line, at least; 0: 5. More where others share the machine: the best counts */
+    bool once;         /* of every line one run of its first slices: which kernels there are, not how fast */
     const char *type;  /* "float32", "bfloat16", "float16" alone; NULL: all three */
 };
 

@@ -2,7 +2,7 @@
    what share it reached of what bounds it: of multiply-adds in registers, or of bytes through memory, both measured in
    the same run, and the share of multiply-adds that memory allows (roof). An op that fell back to plain C is marked.
 
-   usage: bench-kernels [PATTERN...] [--json] [--memory SIZE] [--steps N] [--type TYPE]
+   usage: bench-kernels [PATTERN...] [--json] [--once] [--memory SIZE] [--steps N] [--type TYPE]
    (ninja -C build bench-kernels; build/bench-kernels 'conv2d*' matmul --memory 200MiB). Of the runs of a line, the best
    of each slice counts; on a machine that is shared, take more of them: --steps 100. */
 #include <errno.h>
@@ -122,6 +122,8 @@ static plim_status read_arguments(struct kernel_options *out, bool *json, int co
             return hint(error, fail(error, PLIM_USAGE, "%s needs a value", word), "%s", USAGE);
         if (strcmp(word, "--json") == 0)
             *json = true;
+        else if (strcmp(word, "--once") == 0)
+            out->once = true;
         else if (strcmp(word, "--memory") == 0)
             out->memory = values[++i];
         else if (strcmp(word, "--type") == 0)

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "model/ops/op_words.h"
 #include "ops/ops.h"
 #include "transform/transform.h"
@@ -27,9 +28,8 @@ plim_status plim_graph_make(plim_graph **out, plim_budget *budget, const plim_gr
     TRY(need_argument(out, "where the graph is to go", error));
     TRY(need_argument(budget, "the budget", error));
     TRY(check_options(options, error));
-    plim_graph *graph = budget_take(budget->inner, TAG_PLANNER, sizeof *graph);
-    if (!graph)
-        return budget_refused(budget->inner, TAG_PLANNER, sizeof *graph, error);
+    plim_graph *graph;
+    TRY(budget_alloc(&graph, budget->inner, TAG_PLANNER, sizeof *graph, error));
     atomic_init(&graph->references, 1);
     graph->budget = budget->inner;
     graph->training = options->training;
@@ -37,12 +37,7 @@ plim_status plim_graph_make(plim_graph **out, plim_budget *budget, const plim_gr
     graph->last_weight = &graph->weight;
     graph->last_layers = &graph->layers;
     graph_init(&graph->inner, budget->inner, options->batch);
-    plim_status status = graph_check(&graph->inner, error);
-    if (status == PLIM_OK)
-        *out = graph;
-    else
-        api_graph_unref(graph);
-    return status;
+    return OPENED(out, graph, api_graph_unref, graph_check(&graph->inner, error));
 }
 
 void api_graph_unref(plim_graph *graph)
@@ -459,7 +454,7 @@ plim_status api_graph_finish(plim_graph *graph, plim_error *error)
     graph->counts = true;
     TRY(prune(inner, error));
     TRY(encode_kept(inner, error));
-    TRY(rederive(inner, error));
+    TRY(recompute(inner, error));
     graph->finished = true;
     return PLIM_OK;
 }

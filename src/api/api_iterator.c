@@ -4,6 +4,7 @@
    n * p. Shard k of m goes on with the first of its elements that lies behind them, so that together they give what is
    left and nothing twice, whatever m is. */
 #include "api/api.h"
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "base/numbers/hash.h"
 #include "base/text/text.h"
@@ -187,9 +188,8 @@ plim_status plim_iterator_open(plim_iterator **out, plim_dataset *dataset, plim_
     TRY(dataset_runs(inside(dataset), error));
     if (options->threads < 0)
         return fail(error, PLIM_USAGE, "threads: %d", options->threads);
-    plim_iterator *iterator = budget_take(budget->inner, TAG_PIPELINE, bytes);
-    if (!iterator)
-        return budget_refused(budget->inner, TAG_PIPELINE, bytes, error);
+    plim_iterator *iterator;
+    TRY(budget_alloc(&iterator, budget->inner, TAG_PIPELINE, bytes, error));
     memcpy(iterator->folder, folder, strlen(folder) + 1);
     iterator->budget = budget->inner;
     iterator->dataset = dataset_ref(inside(dataset));
@@ -197,13 +197,7 @@ plim_status plim_iterator_open(plim_iterator **out, plim_dataset *dataset, plim_
     iterator->scratch.limit_bytes = options->disk_bytes ? options->disk_bytes : API_DISK;
     iterator->pipeline = identify(inside(dataset), options->seed);
     find_shards(&iterator->shards, &iterator->shard, inside(dataset));
-    plim_status status = open_inner(iterator, options, error);
-    if (status != PLIM_OK) {
-        release(iterator);
-        return status;
-    }
-    *out = iterator;
-    return PLIM_OK;
+    return OPENED(out, iterator, release, open_inner(iterator, options, error));
 }
 
 /* ---- one call at a time ---- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api_graph.h"
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "base/threads/workers.h"
 #include "ops/remember.h"
@@ -152,17 +153,11 @@ static void release(struct plim_program *program)
 static plim_status make(plim_program **out, plim_graph *const *graphs, int count, int threads, plim_error *error)
 {
     struct budget *budget = graphs[0]->budget;
-    struct plim_program *program = budget_take(budget, TAG_PLANNER, sizeof *program);
-    if (!program)
-        return budget_refused(budget, TAG_PLANNER, sizeof *program, error);
+    struct plim_program *program;
+    TRY(budget_alloc(&program, budget, TAG_PLANNER, sizeof *program, error));
     program->budget = budget;
     program->last = -1;
-    plim_status status = build(program, graphs, count, threads ? threads : cpu_count(), error);
-    if (status == PLIM_OK)
-        *out = program;
-    else
-        release(program);
-    return status;
+    return OPENED(out, program, release, build(program, graphs, count, threads ? threads : cpu_count(), error));
 }
 
 plim_status plim_program_make(plim_program **out, plim_graph *const *graphs, int count,

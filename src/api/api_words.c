@@ -28,11 +28,7 @@ static plim_status read_split(struct dataset **out, struct data_reader *reader, 
         status = dataset_runs(dataset, error);
     if (status != PLIM_OK)
         place(error, status, where);
-    if (status == PLIM_OK)
-        *out = dataset;
-    else
-        dataset_unref(dataset);
-    return status;
+    return OPENED(out, dataset, dataset_unref, status);
 }
 
 plim_dataset *plim_dataset_read(plim_budget *budget, const char *text, uint64_t seed)

@@ -44,4 +44,16 @@ plim_status place(plim_error *error, plim_status code, const char *where);
 /* PLIM_USAGE where an argument of a public call is NULL: "the report is NULL". */
 plim_status need_argument(const void *argument, const char *what, plim_error *error);
 
+/* How a function that opens something ends: `return OPENED(out, it, it_close, expr)`. Where expr succeeds *out becomes
+   `it`, else `it` is closed again; the value is expr's. */
+#define OPENED(out, it, close, expr)                                                                                   \
+    __extension__({                                                                                                    \
+        plim_status opened_status_ = (expr);                                                                           \
+        if (opened_status_ == PLIM_OK)                                                                                 \
+            *(out) = (it);                                                                                             \
+        else                                                                                                           \
+            close(it);                                                                                                 \
+        opened_status_;                                                                                                \
+    })
+
 #endif

@@ -127,11 +127,7 @@ plim_status source_make(void *out, size_t bytes, const struct source_type *type,
 
 plim_status source_opened(struct source **out, struct source *source, plim_status status)
 {
-    if (status == PLIM_OK)
-        *out = source;
-    else
-        source_close(source);
-    return status;
+    return OPENED(out, source, source_close, status);
 }
 
 void source_close(struct source *source)

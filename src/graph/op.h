@@ -39,8 +39,6 @@ struct call {
     const void *pack;   /* the data that the kernel's prologue prepared, or NULL */
 };
 
-#define NO_INPUT (-1)
-
 /* An encoding that a node can read instead of an input of which it needs only a few bits per element. `encode` computes
    the encoding from that input (it has one input, one output cut by sample and the attributes below). `reader`, with
    the same attributes, then replaces the node's op. It has the same inputs and outputs, except that the encoding
@@ -53,6 +51,10 @@ struct encoded_input {
     unsigned char attributes[MOST_ENCODING_BYTES];
 };
 
+/* What a gradient node reads of the node that it belongs to: the gradient of output 0, an input, an output. */
+enum read_again { READ_NO_MORE, READ_D, READ_X0, READ_X1, READ_X2, READ_Y0, READ_Y1 };
+#define MOST_READ_AGAIN 4
+
 struct op {
     const char *name;
     int inputs, outputs;
@@ -64,9 +66,14 @@ struct op {
     plim_status (*infer)(struct graph *graph, struct node *node, plim_error *error);
 
     /* Appends nodes that compute d(input[i]) for each i with wanted[i] and stores their outputs in d_input. d_output[k]
-       may be NULL (no gradient flows). `gradient` is NULL when the op has no gradient; no_gradient then states why. */
+       may be NULL (no gradient flows). */
     void (*gradient)(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
                      struct tensor **d_input);
+    /* Instead, where the gradient is one node of another op with the same attributes: that op and its inputs. Its
+       output k is d(input[k]). */
+    const struct op *gradient_op;
+    enum read_again gradient_reads[MOST_READ_AGAIN];
+    /* Why the op has neither. */
     const char *no_gradient;
     /* The op has no gradient on purpose: its output counts as a constant. Asking any other op without a gradient for
        one is an error. */
@@ -77,9 +84,9 @@ struct op {
     unsigned keeps_inputs;  /* bit mask of the inputs that the backward pass reads again */
     unsigned keeps_outputs; /* bit mask of the outputs that the backward pass reads again */
     unsigned updates;       /* bit mask of the inputs that are written in place (optimizer updates) */
-    /* Output 0 may reuse the buffer of this input when no later node reads the input, both have the same number of
-       bytes and the input is a value (KIND_VALUE); or NO_INPUT. */
-    int in_place;
+    /* The bit of one input, or 0: output 0 may reuse its buffer when no later node reads the input, both have the same
+       number of bytes and the input is a value (KIND_VALUE). */
+    unsigned in_place;
 
     /* Optional: whether output 0 contains every element of all inputs, possibly reordered, repeated or in another type,
        and no other elements. */
@@ -95,6 +102,17 @@ struct op {
        and f64 alike. */
     void (*reference)(const struct call *call);
 };
+
+/* The input whose buffer output 0 may reuse, or -1. */
+static inline int op_in_place(const struct op *op)
+{
+    return op->in_place ? __builtin_ctz(op->in_place) : -1;
+}
+
+static inline bool op_has_gradient(const struct op *op)
+{
+    return op->gradient || op->gradient_op;
+}
 
 /* Every op, from ops.def; op_by_name returns NULL for an unknown name. */
 extern const struct op *const all_ops[];

@@ -60,11 +60,7 @@ static plim_status make(struct plim_job **out, const char *path, const plim_job_
     plim_status status = begin(job, path, options, error);
     if (status == PLIM_OVER_BUDGET)
         refuse_early(path, options, error);
-    if (status == PLIM_OK)
-        *out = job;
-    else
-        job_free(job);
-    return status;
+    return OPENED(out, job, job_free, status);
 }
 
 #define MOST_OVERRIDES 65536
@@ -92,11 +88,7 @@ static plim_status opened(plim_job **out, struct plim_job *job, const plim_job_o
         job_refuse_unplanned(job, error);
     else if (status == PLIM_OVER_BUDGET)
         refuse_early(job->path, options, error); /* of several files: it names the first */
-    if (status == PLIM_OK)
-        *out = job;
-    else
-        job_free(job);
-    return status;
+    return OPENED(out, job, job_free, status);
 }
 
 plim_status plim_job_open(plim_job **out, const char *path, const plim_job_options *options, plim_error *error)

@@ -26,13 +26,12 @@ static const char *const later[][2] = {
 plim_status job_callback_check(const struct plim_job *job, const struct yaml *entry, const char *word,
                                plim_error *error)
 {
-    char where[256];
     for (int i = 0; i < COUNT(later); i++) {
         if (!same_word(word, later[i][0]))
             continue;
-        yaml_place(where, job->path, entry);
-        return hint(error, fail_at(error, PLIM_UNSUPPORTED, where, "the callback '%s' is not supported yet", word),
-                    "%s", later[i][1]);
+        return hint(
+            error, yaml_fail(error, PLIM_UNSUPPORTED, job->path, entry, "the callback '%s' is not supported yet", word),
+            "%s", later[i][1]);
     }
     return PLIM_OK;
 }

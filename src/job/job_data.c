@@ -97,9 +97,7 @@ plim_status job_data_trains(struct plim_job *job, const struct job_data *data, p
 static plim_status bad_data_words(struct plim_job *job, const struct job_data *data, const char *what,
                                   const char *advice, plim_error *error)
 {
-    char where[256];
-    yaml_place(where, job->path, data->yaml);
-    return hint(error, fail_at(error, PLIM_BAD_JOB, where, "%s", what), "%s", advice);
+    return hint(error, yaml_fail(error, PLIM_BAD_JOB, job->path, data->yaml, "%s", what), "%s", advice);
 }
 
 static plim_status check_ends(struct plim_job *job, const struct job_data *data, int64_t steps, const char *advice,

@@ -30,15 +30,13 @@ plim_status job_model_file(struct plim_job *job, const char *path, plim_error *e
 static plim_status read_file(struct plim_job *job, const struct yaml *node, const struct model_words *words,
                              plim_error *error)
 {
-    char where[256];
     bool exists;
     const char *path = job_path(job, words->file), *weights = words->weights ? job_path(job, words->weights) : NULL;
     if (!path || (words->weights && !weights))
         return arena_refused(&job->arena, error);
-    yaml_place(where, job->path, node);
     TRY(file_exists(&exists, path, error));
     if (!exists)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "model: there is no file '%s'", path),
+        return hint(error, yaml_fail(error, PLIM_BAD_JOB, job->path, node, "model: there is no file '%s'", path),
                     "paths are relative to the job file; or give a list of layers");
     TRY(job_model_file(job, path, error));
     if (weights)

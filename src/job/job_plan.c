@@ -120,12 +120,10 @@ static plim_status expect(struct plim_job *job, struct dataset *dataset, const s
 static plim_status other_batch(const struct plim_job *job, const struct job_data *data, const char *which,
                                const char *verb, int64_t samples, plim_error *error)
 {
-    char where[256];
     long long batch = job->plan.workload.batch;
-    yaml_place(where, job->path, data->yaml);
-    plim_status status =
-        fail_at(error, PLIM_BAD_JOB, where, "a stateful layer takes batches of %lld samples, %s %s %s %lld", batch,
-                which, data->split, verb, (long long)samples);
+    plim_status status = yaml_fail(error, PLIM_BAD_JOB, job->path, data->yaml,
+                                   "a stateful layer takes batches of %lld samples, %s %s %s %lld", batch, which,
+                                   data->split, verb, (long long)samples);
     return hint(error, status, "batch: {size: %lld, drop_remainder: true}", batch);
 }
 

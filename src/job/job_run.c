@@ -1,4 +1,5 @@
 /* job_run.c - runs what was planned, and nothing else. */
+#include "base/memory/budget_alloc.h"
 #include "base/memory/budget_stop.h"
 #include "base/numbers/floats.h"
 #include "base/threads/clock.h"
@@ -170,9 +171,8 @@ static plim_status time_steps(plim_step_figures *figures, struct trainer *traine
 {
     int64_t most = steps ? steps : USUAL_STEPS, done = 0;
     size_t bytes = (size_t)most * sizeof(double);
-    double *seconds = budget_take(trainer->budget, TAG_PLANNER, bytes);
-    if (!seconds)
-        return budget_refused(trainer->budget, TAG_PLANNER, bytes, error);
+    double *seconds;
+    TRY(budget_alloc(&seconds, trainer->budget, TAG_PLANNER, bytes, error));
     warm_up(trainer, batch);
     uint64_t first = clock_ns();
     plim_status status = PLIM_OK;

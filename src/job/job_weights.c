@@ -43,9 +43,8 @@ plim_status job_weights_load(struct plim_job *job, plim_error *error)
 
 static plim_status refuse(const struct plim_job *job, const char *read, plim_error *error)
 {
-    char where[256];
-    yaml_place(where, job->path, word_of(job, "save_weights"));
-    plim_status status = fail_at(error, PLIM_BAD_JOB, where, "save_weights: '%s' is a file that this job reads", read);
+    plim_status status = yaml_fail(error, PLIM_BAD_JOB, job->path, word_of(job, "save_weights"),
+                                   "save_weights: '%s' is a file that this job reads", read);
     return hint(error, status, "save_weights: weights.safetensors");
 }
 
@@ -84,13 +83,12 @@ static plim_status check_suffix(const struct plim_job *job, plim_error *error)
 {
     static const char *const others[] = {".h5", ".hdf5", ".keras", ".npz", ".pt", ".pth", ".ckpt"};
     const char *path = job->options.save_weights, *dot = strrchr(path, '.');
-    char where[256];
     for (size_t i = 0; dot && i < COUNT(others); i++) {
         if (strcasecmp(dot, others[i]) != 0)
             continue;
-        yaml_place(where, job->path, word_of(job, "save_weights"));
         return hint(error,
-                    fail_at(error, PLIM_BAD_JOB, where, "save_weights: only safetensors is written, not %s", dot),
+                    yaml_fail(error, PLIM_BAD_JOB, job->path, word_of(job, "save_weights"),
+                              "save_weights: only safetensors is written, not %s", dot),
                     "save_weights: weights.safetensors");
     }
     return PLIM_OK;

@@ -256,7 +256,7 @@ static plim_status build_backward(struct model_tensors *out, struct graph *graph
     updates_add(out, graph, gradients, scale);
     graph->backward = false;
     TRY(encode_kept(graph, error));
-    return rederive(graph, error);
+    return recompute(graph, error);
 }
 
 /* "label", or with the output's name where there are several. */

@@ -48,7 +48,8 @@ void initializer_fill(void *data, enum type type, int64_t count, const struct in
 
 struct layer;
 struct model_option;
-#define OPTIONS(table) .option = (table), .option_count = COUNT(table)
+/* The struct that a layer's options are read into, and their table. */
+#define OPTIONS(type, table) .options_bytes = sizeof(type), .option = (table), .option_count = COUNT(table)
 struct layer_type {
     const char *name;  /* "Dense" */
     const char *alias; /* Keras's second name, or NULL: "MaxPool2D" */

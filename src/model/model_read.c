@@ -493,10 +493,9 @@ plim_status scope_read_inside(struct scope **out, struct layer *outer, const cha
     const struct yaml *name = yaml->kind == YAML_MAP ? yaml_get(yaml, "name") : NULL;
     const char *own = name && name->kind == YAML_SCALAR && !name->is_null ? name->text : NULL;
     const char *snake = model_words[model_word(word)].snake;
-    char where[256];
-    yaml_place(where, model->job, yaml);
     if (own && !is_layer_name(own))
-        return fail_at(error, PLIM_BAD_JOB, where, "name: '%s' is empty, or has a '/' or a control character", own);
+        return yaml_fail(error, PLIM_BAD_JOB, model->job, yaml,
+                         "name: '%s' is empty, or has a '/' or a control character", own);
     struct scope *scope = *out = arena_take(arena, sizeof *scope);
     reader.unnamed = arena_array(arena, (size_t)MODEL_NUMBERS, sizeof *reader.unnamed);
     if (!scope || !reader.unnamed || !(scope->prefix = arena_format(arena, "%s/", own ? own : snake)))
@@ -594,11 +593,7 @@ plim_status model_read_numbered(struct model **out, int *unnamed, struct budget 
     plim_status status = read_model(&reader, yaml);
     if (status == PLIM_OK && yaml->kind == YAML_MAP)
         status = policy_read_node(&model->compute, &(bool){false}, "model", job, yaml_get(yaml, "dtype"), error);
-    if (status == PLIM_OK)
-        *out = model;
-    else
-        model_free(model);
-    return status;
+    return OPENED(out, model, model_free, status);
 }
 
 void model_free(struct model *model)

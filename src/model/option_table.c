@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text/habits.h"
+#include "base/text/aliases.h"
 #include "model/layers/layer_options.h"
 
 /* ---- tables ---- */

@@ -30,14 +30,4 @@ static void assign_reference(const struct call *call)
         put(call, 0, i, get(call, 1, i * step) + (attributes->adds ? get(call, 0, i) : 0));
 }
 
-const struct op op_assign = {
-    .name = "assign",
-    .inputs = 2,
-    .attributes_bytes = sizeof(struct assign_attributes),
-    .infer = assign_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1 << 0,
-    .in_place = NO_INPUT,
-    .cut = assign_cut,
-    .reference = assign_reference,
-};
+UPDATE_OP(assign, 2, struct assign_attributes, assign_infer, 1 << 0, assign_cut);

@@ -14,8 +14,7 @@ static plim_status cast_infer(struct graph *graph, struct node *node, plim_error
 /* NEEDSWORK: whole numbers of more than 53 bits pass through a double. */
 static void cast_reference(const struct call *call)
 {
-    const struct tensor *y = call->node->output[0];
-    int64_t count = call_rows(call, y) * shape_row(&y->shape);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 0, i));
 }
@@ -51,7 +50,6 @@ const struct op op_cast = {
     .infer = cast_infer,
     .gradient = cast_back,
     .hands_on = cast_hands_on,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = cast_reference,
 };

@@ -31,7 +31,6 @@ const struct op op_constant = {
     .attributes_bytes = sizeof(struct constant_attributes),
     .infer = constant_infer,
     .no_gradient = "nothing lies behind it",
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = constant_reference,
 };

@@ -56,6 +56,11 @@ int64_t last_dim(const struct tensor *tensor)
     return tensor->shape.rank ? tensor->shape.dim[tensor->shape.rank - 1] : 1;
 }
 
+struct shape without_last(const struct tensor *tensor)
+{
+    return shape_of(tensor->shape.rank - 1, tensor->shape.dim);
+}
+
 plim_status need_real(const struct node *node, int input, plim_error *error)
 {
     enum type type = node->input[input]->type;
@@ -150,6 +155,39 @@ plim_status need_targets(const struct node *node, int scores, int targets, plim_
     return PLIM_OK;
 }
 
+plim_status need_alike_targets(const struct node *node, plim_error *error)
+{
+    const struct tensor *x = node->input[0], *t = node->input[1];
+    TRY(need_real(node, 0, error));
+    TRY(need_batched(node, 0, error));
+    TRY(need_batched(node, 1, error));
+    if (x->shape.rank < 2 || !is_label(t->type) || shape_count(&x->shape) != shape_count(&t->shape))
+        return misfit(node, error, "targets do not fit the outputs");
+    return PLIM_OK;
+}
+
+plim_status need_channels(const struct node *node, int at, int x, plim_error *error)
+{
+    const struct tensor *given = node->input[at];
+    if (!given)
+        return PLIM_OK;
+    TRY(need_real(node, at, error));
+    if (given->batched || given->shape.rank != 1 || given->shape.dim[0] != last_dim(node->input[x]))
+        return misfit(node, error, "input %d must hold one value for each of %lld channels", at,
+                      (long long)last_dim(node->input[x]));
+    return PLIM_OK;
+}
+
+plim_status need_row_gradients(const struct node *node, plim_error *error)
+{
+    struct shape shape = without_last(node->input[0]);
+    TRY(need_type(node, 2, node->input[0]->type, error));
+    TRY(need_batched(node, 2, error));
+    if (!shape_equal(&node->input[2]->shape, &shape))
+        return misfit(node, error, "the gradient does not fit the outputs");
+    return PLIM_OK;
+}
+
 void output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched)
 {
     bool sums = false;
@@ -188,18 +226,30 @@ void cut_elementwise(struct cut *cut, const struct node *node)
     cut_rows(cut, node, rows, (double)shape_count(&rows->shape));
 }
 
+void cut_input_rows(struct cut *cut, const struct node *node)
+{
+    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
+}
+
 int64_t call_rows(const struct call *call, const struct tensor *tensor)
 {
     int64_t end = tensor->batched && call->end > call->count ? call->count : call->end;
     return end > call->begin ? end - call->begin : 0;
 }
 
-void scatter_sums(const struct call *call, int64_t count, double (*start)(const struct call *call, int64_t i),
+int64_t output_elements(const struct call *call)
+{
+    const struct tensor *y = call->node->output[0];
+    return call_rows(call, y) * shape_row(&y->shape);
+}
+
+void scatter_sums(const struct call *call, double (*start)(const struct call *call, int64_t i),
                   void (*pass)(const struct scatter *scatter))
 {
     double part[SCATTER_PART];
     struct scatter scatter = {.call = call};
     enum type type = call->node->output[0]->type;
+    int64_t count = output_elements(call);
     if (type == wide_type(type)) {
         for (int64_t i = 0; i < count; i++)
             set(call, 0, i, start ? start(call, i) : 0);

@@ -18,6 +18,7 @@ struct shape shape_1(int64_t a);
 struct shape shape_2(int64_t a, int64_t b);
 struct shape shape_4(int64_t a, int64_t b, int64_t c, int64_t d);
 int64_t last_dim(const struct tensor *tensor);
+struct shape without_last(const struct tensor *tensor); /* its shape but for the last axis */
 
 bool hands_on_always(const struct node *node); /* for op.hands_on */
 
@@ -35,6 +36,12 @@ plim_status need_type_of(const struct node *node, int input, int like, plim_erro
    (or [N] when c is 1). For losses and metrics. */
 plim_status need_labels(const struct node *node, int scores, int labels, plim_error *error);
 plim_status need_targets(const struct node *node, int scores, int targets, plim_error *error);
+/* Scores [N, ..., c] and as many targets. */
+plim_status need_alike_targets(const struct node *node, plim_error *error);
+/* Input `at`, where it is there, is one number for each channel of input `x`. */
+plim_status need_channels(const struct node *node, int at, int x, plim_error *error);
+/* Input 2 is the gradient of a value for each row of scores (input 0). */
+plim_status need_row_gradients(const struct node *node, plim_error *error);
 
 /* Output k like tensor `like`. */
 void output_like(struct graph *graph, struct node *node, int k, const struct tensor *like);
@@ -51,9 +58,14 @@ void cut_rows(struct cut *cut, const struct node *node, const struct tensor *row
 /* The same for ops that touch each element of output 0 (input 0 if none) a
    few times. */
 void cut_elementwise(struct cut *cut, const struct node *node);
+/* The same along input 0. */
+void cut_input_rows(struct cut *cut, const struct node *node);
 
 /* Rows of this slice that exist: a short batch ends early. */
 int64_t call_rows(const struct call *call, const struct tensor *tensor);
+
+/* Elements of output 0 in this slice. */
+int64_t output_elements(const struct call *call);
 
 static inline double get(const struct call *call, int input, int64_t i)
 {
@@ -79,8 +91,8 @@ struct scatter {
     double *part;  /* NULL: what is added goes into the output itself */
 };
 #define SCATTER_PART 1024
-/* `count` elements, which begin as start says; NULL: with 0. */
-void scatter_sums(const struct call *call, int64_t count, double (*start)(const struct call *call, int64_t i),
+/* The elements begin as start says; NULL: with 0. */
+void scatter_sums(const struct call *call, double (*start)(const struct call *call, int64_t i),
                   void (*pass)(const struct scatter *scatter));
 static inline void scatter_add(const struct scatter *scatter, int64_t at, double value)
 {

@@ -8,8 +8,8 @@
 #include "graph/op.h"
 #include "ops/attention/attention.h"
 #include "ops/elementwise/activation.h"
+#include "ops/elementwise/activation_bits.h"
 #include "ops/elementwise/elementwise.h"
-#include "ops/elementwise/few_bits.h"
 #include "ops/elementwise/noise.h"
 #include "ops/image/pooling.h"
 #include "ops/image/random_warp.h"
@@ -87,13 +87,9 @@ struct scale_attributes {
     double factor;
 };
 
-/* sum_rows: [N, ..., c] -> [c]: sum over all but the last axis (or axes); by sample, SUM.
-   sum_last: [N, ..., c] -> [N, ..., 1]; spread_last: [N, ..., 1] -> [N, ..., c], c in attributes. */
+/* sum_rows: [N, ..., c] -> [c]: sum over all but the last axis (or axes); by sample, SUM. */
 struct sum_rows_attributes {
     int64_t axes; /* 0: one */
-};
-struct spread_attributes {
-    int64_t extent;
 };
 
 /* batch_mean: x[N] -> [1]: sum of x[i] / count over the samples of this batch; SUM.

@@ -44,8 +44,7 @@ static plim_status recall_infer(struct graph *graph, struct node *node, plim_err
 
 static void recall_reference(const struct call *call)
 {
-    const struct tensor *y = call->node->output[0];
-    int64_t count = call_rows(call, y) * shape_row(&y->shape);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 0, i));
 }
@@ -56,7 +55,6 @@ const struct op op_recall = {
     .outputs = 1,
     .infer = recall_infer,
     .no_gradient = "what an earlier batch left is a constant of this one",
-    .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = recall_reference,
 };
@@ -86,7 +84,6 @@ const struct op op_remember = {
     .infer = remember_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = remember_reference,
 };

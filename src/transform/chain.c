@@ -125,22 +125,3 @@ plim_status chain_find(struct chains *out, struct graph *graph, plim_error *erro
     arena_release(&work.arena);
     return status;
 }
-
-void chain_print(struct text *out, const struct graph *graph, const struct chains *chains)
-{
-    text_add(out, "%d nodes in %d chains\n", graph->node_count, chains->chain_count);
-    for (int c = 0; c < chains->chain_count; c++) {
-        const struct chain *chain = &chains->chain[c];
-        text_add(out, "chain %d: %lld %s in slices of %lld, %d unit%s of %lld\n", c, (long long)chain->extent,
-                 chain->by_sample ? "samples" : "rows", (long long)chain->slice, chain->units,
-                 chain->units == 1 ? "" : "s", (long long)chain->unit);
-        for (int i = chain->first; i < chain->first + chain->count; i++) {
-            const struct node *node = chains->order[i];
-            text_add(out, "  %d %s %s", node->id, node->op->name, node->name);
-            for (int k = 0; k < node->output_count; k++)
-                if (chains->local[node->output[k]->id])
-                    text_add(out, " local%s", k ? "'" : "");
-            text_add(out, "\n");
-        }
-    }
-}

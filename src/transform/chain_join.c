@@ -100,7 +100,7 @@ bool joining_init(struct joining *j, struct chain_work *work, const int *pair, c
         j->reader_head[t] = -1;
     }
     return number_set_init(&j->updates, arena, (int)nodes) && number_set_init(&j->others, arena, (int)nodes) &&
-           least_tree_init(&j->bytes, arena, (int)nodes) && find_alike(j, leader);
+           min_tree_init(&j->bytes, arena, (int)nodes) && find_alike(j, leader);
 }
 
 /* ---- what a node adds -------------------------------------------------- */
@@ -127,7 +127,7 @@ static int64_t key_of(const struct joining *j, int leader)
 
 static void change(struct joining *j, int leader, int64_t key)
 {
-    least_tree_set(&j->bytes, j->place[leader], key);
+    min_tree_set(&j->bytes, j->place[leader], key);
     if (!j->is_changed[leader])
         j->changed[j->changed_count++] = leader;
     j->is_changed[leader] = true;
@@ -193,7 +193,7 @@ void joining_take(struct joining *j, int leader)
 {
     number_set_remove(&j->updates, leader);
     number_set_remove(&j->others, leader);
-    least_tree_set(&j->bytes, j->place[leader], LEAST_NONE);
+    min_tree_set(&j->bytes, j->place[leader], LEAST_NONE);
     j->work->chain_of[leader] = j->index;
     append(j, leader);
     if (j->pair[leader] < 0)
@@ -218,7 +218,7 @@ int joining_begin(struct joining *j, int index)
         int changed = j->changed[i];
         j->is_changed[changed] = false;
         if (j->work->chain_of[changed] < 0)
-            least_tree_set(&j->bytes, j->place[changed], key_of(j, changed));
+            min_tree_set(&j->bytes, j->place[changed], key_of(j, changed));
     }
     j->steps += (uint64_t)j->changed_count + 1;
     j->changed_count = 0;
@@ -244,7 +244,7 @@ int joining_next(struct joining *j)
     struct node *const *node = j->work->graph->node;
     int64_t room = NOMINAL_L2_BYTES / 2 - j->whole_bytes;
     for (;;) {
-        int place = least_tree_first(&j->bytes, j->now->begin, j->now->end, room > 0 ? room : 0);
+        int place = min_tree_first(&j->bytes, j->now->begin, j->now->end, room > 0 ? room : 0);
         int leader = place < 0 ? -1 : j->leader_at[place];
         j->steps++;
         if (leader < 0 || !(meets(j, node[leader]) || (j->pair[leader] >= 0 && meets(j, node[j->pair[leader]]))))

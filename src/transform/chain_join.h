@@ -2,7 +2,7 @@
 #ifndef TRANSFORM_CHAIN_JOIN_H
 #define TRANSFORM_CHAIN_JOIN_H
 
-#include "base/sets/least_tree.h"
+#include "base/sets/min_tree.h"
 #include "base/sets/number_set.h"
 #include "transform/chain_work.h"
 
@@ -28,10 +28,10 @@ struct joining {
     struct chain_work *work;
     const int *pair;                   /* by node id: the update that runs right after it; -1 */
     struct number_set updates, others; /* leaders that are ready: updates and pairs, and the rest */
-    struct least_tree bytes; /* by place: what it adds to whole_bytes; no key: not ready, or not for this chain */
-    int *place;              /* by leader: those that are cut alike stand together, in program order */
-    int *leader_at;          /* by place */
-    int *alike_of;           /* by leader: into alike */
+    struct min_tree bytes; /* by place: what it adds to whole_bytes; no key: not ready, or not for this chain */
+    int *place;            /* by leader: those that are cut alike stand together, in program order */
+    int *leader_at;        /* by place */
+    int *alike_of;         /* by leader: into alike */
     struct alike *alike;
     struct touch *touch; /* by tensor id */
     int *reader_head;    /* by tensor id: into reader; -1 */

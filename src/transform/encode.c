@@ -6,7 +6,7 @@
    bits.
 
    A value that anything else in backward reads is kept in any case, and nothing is done. So it is with one that
-   rederive() would make again for nothing; and with one from which rederive() can make more than itself as long as it
+   recompute() would make again for nothing; and with one from which recompute() can make more than itself as long as it
    is kept: concatenations, several things.
 
    Asked for by nobody: it is no choice between time and memory, and no budget changes it. */
@@ -14,7 +14,7 @@
 
 #include "base/memory/work.h"
 #include "transform/in_place.h"
-#include "transform/rederive_own.h"
+#include "transform/recompute_own.h"
 
 struct encoder {
     struct graph *graph;
@@ -84,7 +84,7 @@ static bool can_be_bits(const struct encoder *e, const struct tensor *tensor)
            tensor_bytes(tensor) >= LEAST_KEPT_BYTES;
 }
 
-/* By rederive(): from what is kept. */
+/* By recompute(): from what is kept. */
 static bool would_be_made_again(const struct encoder *e, const struct node *node)
 {
     if (node->backward || node->op->updates || node->output_count == 0 || !e->reads[node->output[0]->id])

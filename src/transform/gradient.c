@@ -55,6 +55,34 @@ static void contribute(struct backward *backward, const struct tensor *to, struc
     *sum = *sum ? binary(backward->graph, &op_add, *sum, d) : d;
 }
 
+static struct tensor *read_again(const struct node *node, enum read_again what, struct tensor *d)
+{
+    return what == READ_D ? d : what >= READ_Y0 ? node->output[what - READ_Y0] : node->input[what - READ_X0];
+}
+
+/* One node of op->gradient_op. Without d, which the op may leave out where it stands for 1, there is none: then
+   another output has a gradient, of which this op knows nothing. */
+static void add_gradient_node(struct graph *graph, const struct node *node, struct tensor *d, const bool *wanted,
+                              struct tensor **d_input)
+{
+    const struct op *op = node->op->gradient_op;
+    struct tensor *inputs[MOST_READ_AGAIN] = {0};
+    bool leads = false;
+    int count = 0;
+    for (int k = 0; k < op->outputs; k++)
+        leads |= wanted[k];
+    for (; count < MOST_READ_AGAIN && node->op->gradient_reads[count]; count++) {
+        enum read_again what = node->op->gradient_reads[count];
+        inputs[count] = read_again(node, what, d);
+        leads &= what != READ_D || d || op->optional >> count & 1;
+    }
+    if (!leads)
+        return;
+    struct tensor *first = graph_add(graph, op, inputs, count, node->attributes, node->attributes_bytes);
+    for (int k = 0; k < op->outputs; k++)
+        d_input[k] = wanted[k] ? graph_output(first, k) : NULL;
+}
+
 /* Nodes for one forward node; d of the loss itself is absent, which is 1. */
 static void step_back(struct backward *backward, struct node *node, bool is_loss)
 {
@@ -71,14 +99,17 @@ static void step_back(struct backward *backward, struct node *node, bool is_loss
     }
     if (!flows || !leads || node->op->stops_gradient)
         return;
-    if (!node->op->gradient) {
+    if (!op_has_gradient(node->op)) {
         graph_fail(graph, PLIM_UNSUPPORTED, "%s has no gradient: %s", node->op->name, node->op->no_gradient);
         return;
     }
     graph->layer = node->name;
     for (int k = 0; k < node->output_count && node->op != &op_cast; k++) /* a cast's goes from any to its input's */
         d_output[k] = in_type(graph, d_output[k], node->output[k]->type);
-    node->op->gradient(graph, node, d_output, wanted, d_input);
+    if (node->op->gradient)
+        node->op->gradient(graph, node, d_output, wanted, d_input);
+    else
+        add_gradient_node(graph, node, d_output[0], wanted, d_input);
     for (int i = 0; i < node->input_count; i++) {
         if (wanted[i] && d_input[i])
             contribute(backward, node->input[i], d_input[i]);

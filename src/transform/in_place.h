@@ -19,8 +19,8 @@ static inline uint64_t tensor_row_bytes(const struct tensor *tensor)
    row. Whether anybody still reads it is the caller's to know. NULL: none. */
 static inline const struct tensor *in_place_input(const struct node *node, const struct cut *cut)
 {
-    int input = node->op->in_place;
-    if (input < 0 || input >= node->input_count || node->output_count < 1 || !node->input[input])
+    int input = op_in_place(node->op);
+    if (input < 0 || node->output_count < 1 || !node->input[input])
         return NULL;
     const struct tensor *from = node->input[input];
     bool fits = from->kind == KIND_VALUE && tensor_bytes(from) == tensor_bytes(node->output[0]);

@@ -20,13 +20,13 @@ plim_status gradient_append_from(struct graph *graph, struct tensor *loss, struc
    and its softmax cross-entropy become vocabulary_crossentropy. */
 plim_status fuse(struct graph *graph, plim_error *error);
 
-/* After gradients and updates were appended, before rederive(): values of which backward reads a few bits are kept as
+/* After gradients and updates were appended, before recompute(): values of which backward reads a few bits are kept as
    those bits (encode.c). */
 plim_status encode_kept(struct graph *graph, plim_error *error);
 
 /* After gradients and updates were appended: values that are cheap to make again are made again in backward instead of
-   being kept (rederive.c). */
-plim_status rederive(struct graph *graph, plim_error *error);
+   being kept (recompute.c). */
+plim_status recompute(struct graph *graph, plim_error *error);
 
 /* Takes nodes away whose outputs nobody reads: results, updates and what leads to them stay. After gradients were taken. */
 plim_status prune(struct graph *graph, plim_error *error);
@@ -58,6 +58,5 @@ struct chains {
 
 /* Groups nodes into chains from their cuts alone. The tables live in the graph's arena. */
 plim_status chain_find(struct chains *out, struct graph *graph, plim_error *error);
-void chain_print(struct text *out, const struct graph *graph, const struct chains *chains);
 
 #endif

@@ -41,10 +41,10 @@ static void check_examples(struct bench *bench, const struct op *op, enum type t
 static void check_op(const struct op *op)
 {
     struct bench bench;
-    for (int i = 0; i < cpu_choices_count; i++) {
-        if (!cpu_choices[i].supported())
+    for (int i = 0; i < cpu_variant_count; i++) {
+        if (!cpu_variants[i].supported())
             continue;
-        bench_open(&bench, cpu_choices[i].variant, 2);
+        bench_open(&bench, cpu_variants[i].variant, 2);
         for (size_t k = 0; k < (op->wide_only ? 1 : COUNT(types)); k++)
             check_examples(&bench, op, types[k]);
         bench_close(&bench);
@@ -131,11 +131,11 @@ static void runs_of_elements(void **state)
 {
     (void)state;
     int found = 0;
-    for (int v = 0; v < cpu_choices_count; v++) {
+    for (int v = 0; v < cpu_variant_count; v++) {
         struct bench bench;
-        if (!cpu_choices[v].supported())
+        if (!cpu_variants[v].supported())
             continue;
-        bench_open(&bench, cpu_choices[v].variant, 2);
+        bench_open(&bench, cpu_variants[v].variant, 2);
         for (int i = 0; i < all_ops_count * (int)COUNT(types); i++)
             if (i % (int)COUNT(types) == 0 || !all_ops[i / (int)COUNT(types)]->wide_only)
                 check_runs(&bench, all_ops[i / (int)COUNT(types)], types[i % (int)COUNT(types)], &found);
@@ -222,10 +222,10 @@ static void check_built(void (*build)(struct fixture *, const struct matmul_case
 {
     struct bench bench;
     struct fixture fast, exact;
-    for (int i = 0; i < cpu_choices_count; i++) {
-        if (!cpu_choices[i].supported())
+    for (int i = 0; i < cpu_variant_count; i++) {
+        if (!cpu_variants[i].supported())
             continue;
-        bench_open(&bench, cpu_choices[i].variant, 2);
+        bench_open(&bench, cpu_variants[i].variant, 2);
         build(&fast, c);
         build(&exact, c);
         check_pair(&bench, &fast, &exact, c->slice, c->batch);
@@ -328,12 +328,12 @@ static void columns_take_every_convolution(void **state)
         &op_conv2d, &op_conv2d_input_gradient, &op_conv2d_weight_gradient,
         &op_conv3d, &op_conv3d_input_gradient, &op_conv3d_weight_gradient,
     };
-    for (int i = 0; i < cpu_choices_count; i++) {
+    for (int i = 0; i < cpu_variant_count; i++) {
         struct bench bench;
         struct fixture fixture;
-        if (!cpu_choices[i].supported())
+        if (!cpu_variants[i].supported())
             continue;
-        struct cpu_variant only = *cpu_choices[i].variant;
+        struct cpu_variant only = *cpu_variants[i].variant;
         only.entry = only.fallback;
         only.entry_count = only.fallback_count;
         bench_open(&bench, &only, 2);

@@ -135,9 +135,9 @@ static void points_of_many_channels(void **state)
         {2, 34, 2, 2, 512, 1024, true},
         {6, 5, 3, 1, 800, 700, false},
     };
-    for (int v = 0; v < cpu_choices_count; v++)
-        for (size_t i = 0; cpu_choices[v].supported() && i < COUNT(cases); i++) {
-            const struct cpu_variant *variant = cpu_choices[v].variant;
+    for (int v = 0; v < cpu_variant_count; v++)
+        for (size_t i = 0; cpu_variants[v].supported() && i < COUNT(cases); i++) {
+            const struct cpu_variant *variant = cpu_variants[v].variant;
             check_points(variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
             check_points(variant, &op_conv2d_weight_gradient, &cases[i], i ? 3 : 2);
             if (cases[i].stride_down > 1) {
@@ -156,9 +156,9 @@ static void lines_that_a_stride_leaves(void **state)
         {6, 14, 3, 2, 270, 128, false},
         {2, 62, 1, 2, 150, 130, true},
     };
-    for (int v = 0; v < cpu_choices_count; v++)
-        for (size_t i = 0; cpu_choices[v].supported() && i < COUNT(cases); i++)
-            check_points(cpu_choices[v].variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
+    for (int v = 0; v < cpu_variant_count; v++)
+        for (size_t i = 0; cpu_variants[v].supported() && i < COUNT(cases); i++)
+            check_points(cpu_variants[v].variant, &op_conv2d_input_gradient, &cases[i], i ? 3 : 2);
 }
 
 /* One vector and a half of columns: ours in all three roles, where the library would leave lanes empty. */
@@ -169,15 +169,15 @@ static void a_vector_and_a_half_of_channels(void **state)
         const struct cpu_variant *variant;
         int64_t lanes;
     } widths[] = {{&cpu_variant_avx512, 16}, {&cpu_variant_avx2, 8}, {&cpu_variant_plain, 4}};
-    for (int v = 0; v < cpu_choices_count; v++) {
-        const struct cpu_variant *variant = cpu_choices[v].variant;
+    for (int v = 0; v < cpu_variant_count; v++) {
+        const struct cpu_variant *variant = cpu_variants[v].variant;
         int64_t lanes = 0;
         for (size_t i = 0; i < COUNT(widths); i++)
             lanes = widths[i].variant == variant ? widths[i].lanes : lanes;
         assert_true(lanes > 0);
         const struct point_case few = {5, 7, 1, 1, 4 * lanes, lanes * 3 / 2, true};
         const struct point_case many = {5, 7, 1, 1, lanes * 3 / 2, 4 * lanes, true};
-        if (!cpu_choices[v].supported())
+        if (!cpu_variants[v].supported())
             continue;
         check_points(variant, &op_conv2d, &few, 3);
         check_points(variant, &op_conv2d_input_gradient, &many, 3);
@@ -221,9 +221,9 @@ static void check_taps(const struct taps_case *c, int64_t count)
     build_taps(&exact, c);
     fixture_fill(&exact, 3);
     fixture_run(&exact, exact.node, 0, count);
-    for (int v = 0; v < cpu_choices_count; v++) {
-        const struct cpu_variant *variant = cpu_choices[v].variant;
-        if (!cpu_choices[v].supported())
+    for (int v = 0; v < cpu_variant_count; v++) {
+        const struct cpu_variant *variant = cpu_variants[v].variant;
+        if (!cpu_variants[v].supported())
             continue;
         bench_open(&bench, variant, 2);
         build_taps(&fast, c);
@@ -318,10 +318,10 @@ static void far_paddings_take_no_room(void **state)
                                 false};
     struct bench bench;
     struct fixture fixture;
-    for (int v = 0; v < cpu_choices_count; v++) {
-        if (!cpu_choices[v].supported())
+    for (int v = 0; v < cpu_variant_count; v++) {
+        if (!cpu_variants[v].supported())
             continue;
-        bench_open(&bench, cpu_choices[v].variant, 1);
+        bench_open(&bench, cpu_variants[v].variant, 1);
         build_taps(&fixture, &c);
         assert_true(kernel_of(&bench, fixture.node, 2, 3)->scratch_bytes < 1 << 24);
         fixture_release(&fixture);
@@ -445,7 +445,7 @@ static void models_in_bf16_are_the_same_as_they_lie(void **state)
 {
     (void)state;
     struct bench own, other;
-    const struct cpu_choice *choice = &cpu_choices[cpu_choices_count > 2 && cpu_choices[1].supported() ? 1 : 0];
+    const struct cpu_choice *choice = &cpu_variants[cpu_variant_count > 2 && cpu_variants[1].supported() ? 1 : 0];
     struct cpu_variant library = *choice->variant; /* without its own kernels: oneDNN's, or columns */
     library.entry_count = 0;
     bench_open(&own, NULL, 2);

@@ -1,4 +1,4 @@
-/* test_sets.c - number_set, least_tree and names against plain arrays. */
+/* test_sets.c - number_set, min_tree and names against plain arrays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/numbers/count.h"
-#include "base/sets/least_tree.h"
+#include "base/sets/min_tree.h"
 #include "base/sets/names.h"
 #include "base/sets/number_set.h"
 
@@ -67,10 +67,10 @@ static void the_first_that_is_least_is_found(void **state)
     for (int s = 0; s < COUNT(sizes); s++) {
         struct arena arena;
         struct budget *budget = open_arena(&arena);
-        struct least_tree tree;
+        struct min_tree tree;
         static int64_t key[MOST];
         uint32_t random = 11;
-        assert_true(least_tree_init(&tree, &arena, sizes[s]));
+        assert_true(min_tree_init(&tree, &arena, sizes[s]));
         for (int i = 0; i < sizes[s]; i++)
             key[i] = LEAST_NONE;
         for (int round = 0; round < ROUNDS; round++) {
@@ -79,10 +79,10 @@ static void the_first_that_is_least_is_found(void **state)
             int end = begin + (int)(next_random(&random) % (count - (uint32_t)begin + 1)), found = begin;
             int64_t most = next_random(&random) % 100;
             key[place] = next_random(&random) % 4 ? LEAST_NONE : (int64_t)(next_random(&random) % 1000);
-            least_tree_set(&tree, place, key[place]);
+            min_tree_set(&tree, place, key[place]);
             while (found < end && key[found] > most)
                 found++;
-            assert_int_equal(least_tree_first(&tree, begin, end, most), found < end ? found : -1);
+            assert_int_equal(min_tree_first(&tree, begin, end, most), found < end ? found : -1);
         }
         arena_release(&arena);
         budget_free(budget);

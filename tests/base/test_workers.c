@@ -1,4 +1,4 @@
-/* test_workers.c - every unit is run once, whoever runs it; queues; threads that do not start. */
+/* test_workers.c - every unit is run once, whoever runs it; threads that do not start. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,7 +13,6 @@
 
 #include "base/fault.h"
 #include "base/numbers/count.h"
-#include "base/threads/queue.h"
 #include "base/threads/workers.h"
 
 #define UNITS_MOST 40
@@ -232,107 +231,6 @@ static void a_thread_leaves_signals_to_the_host(void **state)
     budget_free(budget);
 }
 
-/* ---- queues ----------------------------------------------------------- */
-
-#define ITEMS 3000
-
-struct traffic {
-    struct queue *queue;
-    int items[ITEMS];
-    int received, in_order, refused;
-};
-
-static void put_all(void *context)
-{
-    struct traffic *traffic = context;
-    for (int i = 0; i < ITEMS; i++) {
-        traffic->items[i] = i;
-        traffic->refused += !queue_put(traffic->queue, &traffic->items[i]);
-    }
-    queue_close(traffic->queue);
-}
-
-static void get_all(void *context)
-{
-    struct traffic *traffic = context;
-    for (int *item; (item = queue_get(traffic->queue)); traffic->received++)
-        traffic->in_order += *item == traffic->received;
-}
-
-static void items_arrive_in_order(void **state)
-{
-    (void)state;
-    static struct traffic traffic;
-    for (size_t capacity = 0; capacity < 8; capacity += 3) {
-        struct budget *budget = make_budget();
-        struct thread *thread = NULL;
-        traffic = (struct traffic){0};
-        assert_int_equal(queue_make(&traffic.queue, budget, capacity, NULL), PLIM_OK);
-        assert_int_equal(thread_start(&thread, budget, put_all, &traffic, NULL), PLIM_OK);
-        get_all(&traffic);
-        thread_join(thread);
-        assert_int_equal(traffic.received, ITEMS);
-        assert_int_equal(traffic.in_order, ITEMS);
-        assert_int_equal(traffic.refused, 0);
-        queue_free(traffic.queue);
-        budget_free(budget);
-    }
-}
-
-static void a_closed_queue_gives_what_it_has(void **state)
-{
-    (void)state;
-    struct budget *budget = make_budget();
-    struct queue *queue = NULL;
-    int a, b;
-    assert_int_equal(queue_make(&queue, budget, 2, NULL), PLIM_OK);
-    assert_null(queue_try_get(queue));
-    assert_true(queue_put(queue, &a));
-    assert_true(queue_put(queue, &b));
-    queue_close(queue);
-    assert_false(queue_put(queue, &a));
-    assert_ptr_equal(queue_get(queue), &a);
-    assert_ptr_equal(queue_try_get(queue), &b);
-    assert_null(queue_try_get(queue));
-    assert_null(queue_get(queue));
-    queue_close(queue);
-    queue_free(queue);
-    queue_free(NULL);
-    budget_free(budget);
-}
-
-static void closing_wakes_who_waits(void **state)
-{
-    (void)state;
-    static struct traffic traffic;
-    struct budget *budget = make_budget();
-    struct thread *thread = NULL;
-    traffic = (struct traffic){0};
-    assert_int_equal(queue_make(&traffic.queue, budget, 2, NULL), PLIM_OK);
-    assert_int_equal(thread_start(&thread, budget, put_all, &traffic, NULL), PLIM_OK);
-    nap(2000000); /* the queue is full: the thread waits for room */
-    queue_close(traffic.queue);
-    thread_join(thread);
-    assert_true(traffic.refused >= ITEMS - 2);
-    queue_free(traffic.queue);
-
-    traffic = (struct traffic){0};
-    assert_int_equal(queue_make(&traffic.queue, budget, 2, NULL), PLIM_OK);
-    assert_int_equal(thread_start(&thread, budget, get_all, &traffic, NULL), PLIM_OK);
-    nap(2000000);
-    queue_close(traffic.queue);
-    thread_join(thread);
-    assert_int_equal(traffic.received, 0);
-    queue_free(traffic.queue);
-
-    plim_error error;
-    assert_int_equal(queue_make(&traffic.queue, budget, SIZE_MAX / 4, &error), PLIM_OVER_BUDGET);
-    fault_arm(FAULT_ALLOCATE, 1, false, ENOMEM);
-    assert_int_equal(queue_make(&traffic.queue, budget, 2, &error), PLIM_NO_MEMORY);
-    assert_true(fault_disarm());
-    budget_free(budget);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,8 +238,6 @@ int main(void)
         cmocka_unit_test(the_others_do_work),        cmocka_unit_test(each_thread_starts_once),
         cmocka_unit_test(threads_that_do_not_start), cmocka_unit_test(a_team_must_fit),
         cmocka_unit_test(a_team_costs_what_it_says), cmocka_unit_test(a_thread_leaves_signals_to_the_host),
-        cmocka_unit_test(items_arrive_in_order),     cmocka_unit_test(a_closed_queue_gives_what_it_has),
-        cmocka_unit_test(closing_wakes_who_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,11 +150,11 @@ static void examples_stay_inside(void **state)
 {
     struct bench bench;
     (void)state;
-    for (int i = 0; i < cpu_choices_count; i++) {
-        if (!cpu_choices[i].supported())
+    for (int i = 0; i < cpu_variant_count; i++) {
+        if (!cpu_variants[i].supported())
             continue;
         for (int n = 0; n < all_ops_count; n++) {
-            bench_open(&bench, cpu_choices[i].variant, 1);
+            bench_open(&bench, cpu_variants[i].variant, 1);
             check_op(&bench, all_ops[n]);
             bench_close(&bench);
         }

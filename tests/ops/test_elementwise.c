@@ -168,10 +168,10 @@ static void functions_are_exact(void **state)
         const struct node *node = made(trial, unary(&trial->graph, f->op, side(trial, "x", TYPE_F32, MOST)));
         for (int i = 0; i < MOST; i++)
             x[i] = point(f, i);
-        for (int v = 0; v < cpu_choices_count; v++) {
-            if (!cpu_choices[v].supported())
+        for (int v = 0; v < cpu_variant_count; v++) {
+            if (!cpu_variants[v].supported())
                 continue;
-            trial_run(trial, cpu_choices[v].variant, node, (void *[]){x}, trial->fast, trial->exact);
+            trial_run(trial, cpu_variants[v].variant, node, (void *[]){x}, trial->fast, trial->exact);
             double worst = 0, at = 0;
             for (int i = 0; i < MOST; i++) {
                 double off = units(trial->fast[i], f->of(x[i]));
@@ -179,10 +179,10 @@ static void functions_are_exact(void **state)
                 worst = off > worst ? off : worst;
             }
             /* Without fused multiply-add the square of gelu's argument is rounded. */
-            bool plain = cpu_choices[v].variant == &cpu_variant_plain;
-            print_message("%s %s: %.2f units, at %g\n", f->op->name, cpu_choices[v].variant->name, worst, at);
+            bool plain = cpu_variants[v].variant == &cpu_variant_plain;
+            print_message("%s %s: %.2f units, at %g\n", f->op->name, cpu_variants[v].variant->name, worst, at);
             if (!(worst <= f->units * (plain && f->op == &op_gelu ? 4 : 1)))
-                fail_msg("%s (%s): %.9g units at %.9g", f->op->name, cpu_choices[v].variant->name, worst, at);
+                fail_msg("%s (%s): %.9g units at %.9g", f->op->name, cpu_variants[v].variant->name, worst, at);
         }
     }
     trial_release(trial);
@@ -200,10 +200,10 @@ static void powers_are_exact(void **state)
         b[i] = i % 3 && i % 5 ? (float)(i % 89) / 11 - 3 : (float)(i % 13 - 6);
         b[i] = a[i] == 0 ? fabsf(b[i]) : b[i];
     }
-    for (int v = 0; v < cpu_choices_count; v++) {
-        if (!cpu_choices[v].supported())
+    for (int v = 0; v < cpu_variant_count; v++) {
+        if (!cpu_variants[v].supported())
             continue;
-        trial_run(trial, cpu_choices[v].variant, node, (void *[]){a, b}, trial->fast, trial->exact);
+        trial_run(trial, cpu_variants[v].variant, node, (void *[]){a, b}, trial->fast, trial->exact);
         for (int i = 0; i < MOST; i++)
             if (!(units(trial->fast[i], pow(a[i], b[i])) <= 1))
                 fail_msg("%.9g ^ %.9g is %.9g, not %.9g", a[i], b[i], trial->fast[i], pow(a[i], b[i]));
@@ -235,15 +235,15 @@ static void check_odd(struct trial *trial, const struct op *op, const struct num
     const struct node *node =
         made(trial, graph_add(&trial->graph, op, &from, 1, has ? numbers : NULL, has ? sizeof *numbers : 0));
     memcpy(x, odd, sizeof odd);
-    for (int v = 0; v < cpu_choices_count; v++) {
-        if (!cpu_choices[v].supported())
+    for (int v = 0; v < cpu_variant_count; v++) {
+        if (!cpu_variants[v].supported())
             continue;
         if (node->output[0]->type == TYPE_BOOL) {
-            trial_run(trial, cpu_choices[v].variant, node, (void *[]){x}, truth[0], truth[1]);
+            trial_run(trial, cpu_variants[v].variant, node, (void *[]){x}, truth[0], truth[1]);
             assert_memory_equal(truth[0], truth[1], sizeof truth[0]);
             continue;
         }
-        trial_run(trial, cpu_choices[v].variant, node, (void *[]){x}, trial->fast, trial->exact);
+        trial_run(trial, cpu_variants[v].variant, node, (void *[]){x}, trial->fast, trial->exact);
         for (int i = 0; i < COUNT(odd); i++)
             same(node, trial->fast[i], trial->exact[i], x[i]);
     }
@@ -286,10 +286,10 @@ static void odd_pairs_are_the_references(void **state)
                       *second = side(trial, "b", TYPE_F32, COUNT(odd) * COUNT(odd));
         const struct node *node = made(trial, binary(&trial->graph, ops[k], first, second));
         bool bytes = node->output[0]->type == TYPE_BOOL;
-        for (int v = 0; v < cpu_choices_count; v++) {
-            if (!cpu_choices[v].supported())
+        for (int v = 0; v < cpu_variant_count; v++) {
+            if (!cpu_variants[v].supported())
                 continue;
-            trial_run(trial, cpu_choices[v].variant, node, (void *[]){a, b}, bytes ? (void *)truth[0] : trial->fast,
+            trial_run(trial, cpu_variants[v].variant, node, (void *[]){a, b}, bytes ? (void *)truth[0] : trial->fast,
                       bytes ? (void *)truth[1] : trial->exact);
             for (int i = 0; i < COUNT(odd) * COUNT(odd); i++)
                 same(node, bytes ? truth[0][i] : trial->fast[i], bytes ? truth[1][i] : trial->exact[i], a[i]);
@@ -318,10 +318,10 @@ static void casts_keep_their_limits(void **state)
         const struct node *node = made(trial, graph_add(&trial->graph, &op_cast, &x, 1, &to, sizeof to));
         for (int i = 0; i < COUNT(limits); i++)
             element_set(from, type, i, limits[i]);
-        for (int v = 0; v < cpu_choices_count; v++) {
-            if (!cpu_choices[v].supported())
+        for (int v = 0; v < cpu_variant_count; v++) {
+            if (!cpu_variants[v].supported())
                 continue;
-            trial_run(trial, cpu_choices[v].variant, node, (void *[]){from}, back[0], back[1]);
+            trial_run(trial, cpu_variants[v].variant, node, (void *[]){from}, back[0], back[1]);
             for (int i = 0; i < COUNT(limits); i++) {
                 double got = element_get(back[0], (enum type)to.type, i),
                        expected = element_get(back[1], (enum type)to.type, i);
@@ -389,11 +389,11 @@ static void known_values(void **state)
     trial_init(trial);
     struct tensor *three = side(trial, "x", TYPE_F32, 3), *five = side(trial, "y", TYPE_F32, 5);
     const struct node *node = made(trial, graph_add(&trial->graph, &op_sparsemax, &three, 1, &last, sizeof last));
-    trial_run(trial, cpu_choices[0].variant, node, (void *[]){(void *)x}, trial->fast, trial->exact);
+    trial_run(trial, cpu_variants[0].variant, node, (void *[]){(void *)x}, trial->fast, trial->exact);
     for (int i = 0; i < 3; i++)
         assert_float_equal(trial->exact[i], sparse[i], 1e-6);
     node = made(trial, graph_add(&trial->graph, &op_rectify, &five, 1, &numbers, sizeof numbers));
-    trial_run(trial, cpu_choices[0].variant, node, (void *[]){(void *)leaky}, trial->fast, trial->exact);
+    trial_run(trial, cpu_variants[0].variant, node, (void *[]){(void *)leaky}, trial->fast, trial->exact);
     for (int i = 0; i < 5; i++)
         assert_float_equal(trial->exact[i], bent[i], 1e-6);
     trial_release(trial);

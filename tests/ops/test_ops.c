@@ -50,7 +50,7 @@ static int collect_wanted(struct tensor **wanted, const struct node *node)
 /* mean over the batch of sum(y * r), r random: every element of y counts. */
 static struct tensor *to_loss(struct graph *graph, struct tensor *y)
 {
-    struct unflatten_attributes scalar = {.row = {.rank = 0}};
+    struct reduce_attributes row = {.axes = 1 << 1};
     if (y->producer->op == &op_batch_mean)
         return y;
     if (!y->batched) { /* spread over a batch, with other weights for each sample */
@@ -61,8 +61,8 @@ static struct tensor *to_loss(struct graph *graph, struct tensor *y)
     }
     struct tensor *flat = unary(graph, &op_flatten, y);
     struct tensor *r = graph_input(graph, "r", 9, y->type, flat->shape);
-    struct tensor *sum = unary(graph, &op_sum_last, binary(graph, &op_multiply, flat, r));
-    return unary(graph, &op_batch_mean, graph_add(graph, &op_unflatten, &sum, 1, &scalar, sizeof(scalar)));
+    struct tensor *product = binary(graph, &op_multiply, flat, r);
+    return unary(graph, &op_batch_mean, graph_add(graph, &op_reduce_sum, &product, 1, &row, sizeof(row)));
 }
 
 static double loss_with(struct fixture *fixture, struct tensor *loss, double *at, double value)
@@ -130,7 +130,7 @@ static void check_gradient(const struct op *op)
     struct fixture fixture;
     unsigned inputs = 0, outputs = 0;
     int checked = 0;
-    if (!op->gradient) {
+    if (!op_has_gradient(op)) {
         assert_non_null(op->no_gradient);
         assert_true(strlen(op->no_gradient) > 0);
         return;
@@ -290,7 +290,7 @@ static void check_in_place_variant(const struct op *op, int variant)
     struct call call;
     assert_true(fixture_init(&apart, op, variant, TYPE_F64, BATCH));
     assert_true(fixture_init(&together, op, variant, TYPE_F64, BATCH));
-    const struct tensor *from = together.node->input[op->in_place], *to = together.node->output[0];
+    const struct tensor *from = together.node->input[op_in_place(op)], *to = together.node->output[0];
     fixture_fill(&apart, 4);
     fixture_fill(&together, 4);
     fixture_run_before(&apart, BATCH);
@@ -299,7 +299,7 @@ static void check_in_place_variant(const struct op *op, int variant)
         struct cut cut;
         op->cut(&cut, together.node);
         fixture_call(&call, &together, together.node, 0, cut.extent, BATCH);
-        call.output[0] = call.input[op->in_place];
+        call.output[0] = call.input[op_in_place(op)];
         op->reference(&call);
         memcpy(together.data[to->id], together.data[from->id], together.bytes[to->id]);
         fixture_run(&apart, apart.node, 0, BATCH);
@@ -311,7 +311,7 @@ static void check_in_place_variant(const struct op *op, int variant)
 
 static void check_in_place(const struct op *op)
 {
-    int count = op->in_place == NO_INPUT ? 0 : variants(op);
+    int count = op->in_place ? variants(op) : 0;
     for (int variant = 0; variant < count; variant++)
         check_in_place_variant(op, variant);
 }

@@ -2,8 +2,8 @@
    job text. */
 #include "stage_checks.h"
 
-#include "pipeline/core/chain_digest.h"
 #include "pipeline/core/flow.h"
+#include "pipeline/core/pipeline_digest.h"
 #include "pipeline/maps/text/map_text.h"
 
 /* The first `count` elements' column as doubles, with this many slots. */
@@ -182,7 +182,7 @@ static void digests_differ(void **state)
     struct budget *budget = open_budget();
     for (int i = 0; i < 6; i++) {
         struct dataset *dataset = staged(counting(budget, 10), budget, texts[i]);
-        chain_digest(digest[i], dataset, SEED);
+        pipeline_digest(digest[i], dataset, SEED);
         dataset_unref(dataset);
     }
     for (int i = 0; i < 6; i += 3) {

@@ -503,7 +503,12 @@ static void fingerprints_come_back(void **state)
                              .name = "a \"name\" with \\ in it"};
     assert_int_equal(save(room, NULL), PLIM_OK);
     assert_int_equal(load(room, &found, &position, note, NULL), PLIM_OK);
-    assert_memory_equal(&position.data, &room->position.data, sizeof position.data);
+    const struct fingerprint *saved = &room->position.data; /* by field: there is padding behind the digest */
+    assert_string_equal(position.data.digest, saved->digest);
+    assert_int_equal(position.data.files, saved->files);
+    assert_int_equal(position.data.bytes, saved->bytes);
+    assert_int_equal(position.data.changed, saved->changed);
+    assert_string_equal(position.data.name, saved->name);
     assert_string_equal(position.validation.digest, "");
 }
 

@@ -44,7 +44,7 @@ static void build(struct run *run, enum how how)
     if (how != AS_THEY_ARE)
         assert_int_equal(encode_kept(graph, &error), PLIM_OK);
     if (how == BITS_AND_AGAIN)
-        assert_int_equal(rederive(graph, &error), PLIM_OK);
+        assert_int_equal(recompute(graph, &error), PLIM_OK);
 }
 
 static void make_run(struct run *run, enum how how, int threads)

@@ -49,11 +49,11 @@ static void print_bits(const char *before, char letter, unsigned bits)
 static void print_op(const struct op *op, struct budget *budget)
 {
     struct facts facts = facts_of(op, budget);
-    printf("op\t%s\t%s\t%s%s%s", op->name, op->gradient ? "" : op->no_gradient, facts.samples ? "by sample" : "",
+    printf("op\t%s\t%s\t%s%s%s", op->name, op_has_gradient(op) ? "" : op->no_gradient, facts.samples ? "by sample" : "",
            facts.samples && facts.rows ? " or " : "", facts.rows ? "by rows" : "");
     printf("%s", facts.sums ? "; sums" : "");
-    if (op->in_place != NO_INPUT)
-        printf("; in place of %d", op->in_place);
+    if (op->in_place)
+        printf("; in place of %d", op_in_place(op));
     const char *comma = "; updates ";
     for (int i = 0; i < MOST_INPUTS; i++)
         if (op->updates & 1u << i) {

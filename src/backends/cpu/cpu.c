@@ -232,9 +232,9 @@ plim_status cpu_prepare(const struct kernel **out, struct backend *backend, cons
 const struct cpu_variant *cpu_variant_here(void)
 {
     int i = 0;
-    while (i + 1 < cpu_choices_count && !cpu_choices[i].supported())
+    while (i + 1 < cpu_variant_count && !cpu_variants[i].supported())
         i++;
-    return cpu_choices[i].variant;
+    return cpu_variants[i].variant;
 }
 
 static plim_status cpu_open(struct backend **out, struct budget *budget, plim_error *error)

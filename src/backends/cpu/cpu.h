@@ -79,13 +79,13 @@ struct cpu_choice {
     const struct cpu_variant *variant;
     bool (*supported)(void);
 };
-extern const struct cpu_choice cpu_choices[];
-extern const int cpu_choices_count;
+extern const struct cpu_choice cpu_variants[];
+extern const int cpu_variant_count;
 /* The one that this processor runs. */
 const struct cpu_variant *cpu_variant_here(void);
 
 /* Takes a node with operands of the small floats that no other kernel takes: through copies in f32 and the kernel that
-   such a node has (cpu_widened.c). */
+   such a node has (cpu_upcast.c). */
 bool cpu_make_widened(struct cpu_kernel *out, const struct node *node, struct cpu_request *request);
 /* The backend's own prepare. */
 plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,

@@ -83,8 +83,8 @@ int cpu_unused_code(struct code_range *out, int most, const struct backend *back
 {
     int count = 0;
     const struct cpu_backend *cpu = (const struct cpu_backend *)backend;
-    for (int i = 0; i < cpu_choices_count; i++) {
-        const struct cpu_variant *variant = cpu_choices[i].variant;
+    for (int i = 0; i < cpu_variant_count; i++) {
+        const struct cpu_variant *variant = cpu_variants[i].variant;
         count += unused_objects(out + count, most - count, variant, cpu && cpu->variant == variant ? cpu : NULL);
     }
     return count;

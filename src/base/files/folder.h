@@ -14,9 +14,6 @@ struct folder_entry {
     bool link; /* a link to something of that kind; one that leads nowhere is FOLDER_OTHER */
 };
 
-/* What an open folder takes from the budget at most. */
-#define FOLDER_BYTES ((size_t)16 * 1024)
-
 plim_status folder_open(struct folder **out, struct budget *budget, const char *path, plim_error *error);
 /* For searches: *out is NULL where there is no such folder, and where it may not be read: *refused, and error has why.
  */

@@ -131,7 +131,7 @@ SHA256_TARGET static inline __m128i sha256_words(__m128i a, __m128i b, __m128i c
    top, cdgh the rest. Words of the schedule live in four registers in turn. */
 SHA256_TARGET void sha256_blocks_fast(uint32_t state[8], const uint8_t *data, size_t blocks)
 {
-    const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bll, 0x0405060700010203ll);
+    const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
     __m128i dcba = _mm_loadu_si128((const __m128i *)state);
     __m128i hgfe = _mm_loadu_si128((const __m128i *)(state + 4));
     __m128i cdab = _mm_shuffle_epi32(dcba, 0xb1), efgh = _mm_shuffle_epi32(hgfe, 0x1b);

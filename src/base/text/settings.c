@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/numbers/numbers.h"
-#include "base/text/habits.h"
+#include "base/text/aliases.h"
 
 bool setting_whole(int64_t *out, const char *text)
 {
@@ -87,7 +87,7 @@ plim_status setting_value(void *out, const struct setting *setting, const char *
     case SETTING_NUMBER:
         return read_number(out, setting, job, value, error);
     case SETTING_BOOL:
-        if (!scalar || (strcmp(value->text, "true") && strcmp(value->text, "false")))
+        if (!scalar || (strcmp(value->text, "true") != 0 && strcmp(value->text, "false") != 0))
             return wrong("true or false", setting, job, value, error);
         *(bool *)out = value->text[0] == 't';
         return PLIM_OK;

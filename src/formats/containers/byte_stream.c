@@ -79,12 +79,7 @@ plim_status byte_stream_open(struct byte_stream **out, struct budget *budget, co
     struct byte_stream *stream;
     TRY(budget_alloc(&stream, budget, TAG_FORMATS, sizeof *stream, error));
     stream->budget = budget;
-    plim_status status = start(stream, path, compression, error);
-    if (status == PLIM_OK)
-        *out = stream;
-    else
-        byte_stream_close(stream);
-    return status;
+    return OPENED(out, stream, byte_stream_close, start(stream, path, compression, error));
 }
 
 void byte_stream_close(struct byte_stream *stream)

@@ -61,14 +61,8 @@ plim_status gzip_open_part(struct gzip **out, struct budget *budget, struct file
     gzip->most_bytes = most_bytes;
     gzip->buffer_bytes = buffer_bytes;
     gzip->buffer = budget_take(budget, TAG_FORMATS, buffer_bytes);
-    plim_status status =
-        gzip->buffer ? start_zlib(gzip, error) : budget_refused(budget, TAG_FORMATS, buffer_bytes, error);
-    if (status != PLIM_OK) {
-        gzip_close(gzip);
-        return status;
-    }
-    *out = gzip;
-    return PLIM_OK;
+    return OPENED(out, gzip, gzip_close,
+                  gzip->buffer ? start_zlib(gzip, error) : budget_refused(budget, TAG_FORMATS, buffer_bytes, error));
 }
 
 void gzip_close(struct gzip *gzip)

@@ -63,12 +63,7 @@ plim_status hdf5_open_inside(struct hdf5 **out, struct budget *budget, struct fi
     struct hdf5 *hdf5;
     TRY(budget_alloc(&hdf5, budget, TAG_FORMATS, sizeof *hdf5, error));
     *hdf5 = (struct hdf5){.budget = budget, .file = file, .borrowed = true, .base = base, .file_bytes = bytes};
-    plim_status status = read_superblock(hdf5, error);
-    if (status == PLIM_OK)
-        *out = hdf5;
-    else
-        hdf5_close(hdf5);
-    return status;
+    return OPENED(out, hdf5, hdf5_close, read_superblock(hdf5, error));
 }
 
 plim_status hdf5_open(struct hdf5 **out, struct budget *budget, const char *path, plim_error *error)

@@ -45,11 +45,7 @@ plim_status tar_open(struct tar **out, struct budget *budget, const char *path, 
     plim_status status = byte_stream_open(&tar->stream, budget, path, compression, error);
     if (status == PLIM_OK && !tar->stream->packed)
         status = file_size(&tar->present, tar->stream->file, error);
-    if (status == PLIM_OK)
-        *out = tar;
-    else
-        tar_close(tar);
-    return status;
+    return OPENED(out, tar, tar_close, status);
 }
 
 void tar_close(struct tar *tar)

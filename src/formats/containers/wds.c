@@ -43,11 +43,7 @@ plim_status wds_open(struct wds **out, struct budget *budget, const char *path, 
         if (!wds->staging)
             status = budget_refused(budget, TAG_FORMATS, staging_bytes, error);
     }
-    if (status == PLIM_OK)
-        *out = wds;
-    else
-        wds_close(wds);
-    return status;
+    return OPENED(out, wds, wds_close, status);
 }
 
 void wds_close(struct wds *wds)

@@ -122,11 +122,7 @@ plim_status zip_open(struct zip **out, struct budget *budget, const char *path, 
     plim_status status = file_open(&zip->file, budget, path, FILE_READ, error);
     if (status == PLIM_OK)
         status = read_directory(zip, error);
-    if (status == PLIM_OK)
-        *out = zip;
-    else
-        zip_close(zip);
-    return status;
+    return OPENED(out, zip, zip_close, status);
 }
 
 void zip_close(struct zip *zip)

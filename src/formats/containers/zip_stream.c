@@ -31,11 +31,7 @@ plim_status zip_stream_open(struct zip_stream **out, struct zip *zip, const stru
     if (status == PLIM_OK && member->method)
         status = gzip_open_part(&stream->gzip, zip->budget, zip->file, stream->member.at, member->packed_bytes,
                                 DEFLATE_RAW, INPUT_BYTES, member->bytes, error);
-    if (status == PLIM_OK)
-        *out = stream;
-    else
-        zip_stream_close(stream);
-    return status;
+    return OPENED(out, stream, zip_stream_close, status);
 }
 
 void zip_stream_close(struct zip_stream *stream)

@@ -160,12 +160,7 @@ plim_status record_index_open(struct record_index **out, struct budget *budget, 
     TRY(budget_alloc(&index, budget, TAG_FORMATS, sizeof *index, error));
     index->budget = budget;
     index->slots = usable_slots(slots);
-    plim_status status = start(index, data_path, index_path, error);
-    if (status == PLIM_OK)
-        *out = index;
-    else
-        record_index_close(index);
-    return status;
+    return OPENED(out, index, record_index_close, start(index, data_path, index_path, error));
 }
 
 void record_index_close(struct record_index *index)

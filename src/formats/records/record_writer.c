@@ -55,11 +55,7 @@ plim_status record_writer_open(struct record_writer **out, struct budget *budget
     plim_status status = packing == RECORDS_RAW ? PLIM_OK : start_zlib(writer, packing, error);
     if (status == PLIM_OK)
         status = partial_open(&writer->file, budget, path, error);
-    if (status == PLIM_OK)
-        *out = writer;
-    else
-        record_writer_close(writer);
-    return status;
+    return OPENED(out, writer, record_writer_close, status);
 }
 
 void record_writer_close(struct record_writer *writer)

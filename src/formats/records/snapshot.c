@@ -149,13 +149,7 @@ plim_status snapshot_open(struct snapshot **out, struct budget *budget, const ch
 {
     struct snapshot *snapshot;
     TRY(make(&snapshot, budget, path, error));
-    plim_status status = open_files(snapshot, error);
-    if (status != PLIM_OK) {
-        snapshot_close(snapshot);
-        return status;
-    }
-    *out = snapshot;
-    return PLIM_OK;
+    return OPENED(out, snapshot, snapshot_close, open_files(snapshot, error));
 }
 
 const struct snapshot_head *snapshot_head(const struct snapshot *snapshot)

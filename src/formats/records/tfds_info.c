@@ -427,11 +427,7 @@ plim_status tfds_info_load(struct tfds_info **out, struct budget *budget, const 
     plim_status status = parse_file(info, budget, folder, "dataset_info.json", tfds_parse_info, error);
     if (status == PLIM_OK)
         status = parse_file(info, budget, folder, "features.json", tfds_parse_features, error);
-    if (status == PLIM_OK)
-        *out = info;
-    else
-        tfds_info_free(info);
-    return status;
+    return OPENED(out, info, tfds_info_free, status);
 }
 
 void tfds_info_free(struct tfds_info *info)

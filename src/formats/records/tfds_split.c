@@ -91,11 +91,9 @@ plim_status tfds_read_slice(struct tfds_slice *out, const char **after, const st
     size_t bytes = strcspn(text, "[+ ");
     const char *at = text + bytes;
     const struct tfds_split *split = find_split(info, text, bytes);
-    if (!split) {
-        fail(error, PLIM_BAD_JOB, "there is no split '%.*s'", (int)(bytes < 64 ? bytes : 64), text);
-        return hint(error, PLIM_BAD_JOB, "there is '%s'%s", info->split[0].name,
-                    info->split_count > 1 ? " and others" : "");
-    }
+    if (!split)
+        return hint(error, fail(error, PLIM_BAD_JOB, "there is no split '%.*s'", (int)(bytes < 64 ? bytes : 64), text),
+                    "there is '%s'%s", info->split[0].name, info->split_count > 1 ? " and others" : "");
     *out = (struct tfds_slice){.split = split, .end = split->count};
     if (*at == '[') {
         at++;

@@ -75,12 +75,7 @@ plim_status tfrecord_reader_open(struct tfrecord_reader **out, struct budget *bu
     TRY(budget_alloc(&reader, budget, TAG_FORMATS, sizeof *reader, error));
     reader->budget = budget;
     reader->buffer_bytes = buffer_size(buffer_bytes);
-    plim_status status = start(reader, path, error);
-    if (status == PLIM_OK)
-        *out = reader;
-    else
-        tfrecord_reader_close(reader);
-    return status;
+    return OPENED(out, reader, tfrecord_reader_close, start(reader, path, error));
 }
 
 void tfrecord_reader_close(struct tfrecord_reader *reader)

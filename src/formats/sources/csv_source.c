@@ -48,12 +48,7 @@ static plim_status open_csv(void **out, struct file_source *base, struct budget 
     file->bytes = csv_file_bytes(columns);
     file->to = (void **)(file + 1);
     file->stride = (uint64_t *)(file->to + columns);
-    plim_status status = csv_open(&file->csv, budget, path, &source->options, error);
-    if (status == PLIM_OK)
-        *out = file;
-    else
-        close_csv(file);
-    return status;
+    return OPENED(out, file, close_csv, csv_open(&file->csv, budget, path, &source->options, error));
 }
 
 static plim_status next_csv(int64_t *got, struct file_source *base, void *opened, int64_t most,

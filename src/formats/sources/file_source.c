@@ -333,12 +333,7 @@ plim_status file_source_reader_open(struct reader **out, struct source *base, st
     reader->source = (struct file_source *)base;
     reader->budget = budget;
     pthread_mutex_init(&reader->lock, NULL);
-    plim_status status = start_reader(reader, error);
-    if (status == PLIM_OK)
-        *out = reader;
-    else
-        file_source_reader_close(reader);
-    return status;
+    return OPENED(out, reader, file_source_reader_close, start_reader(reader, error));
 }
 
 void file_source_reader_close(struct reader *reader)

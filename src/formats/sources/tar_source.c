@@ -55,14 +55,9 @@ static plim_status open_tar(void **out, struct file_source *base, struct budget 
     file->budget = budget;
     file->small_bytes = source->small_bytes;
     file->small = budget_take(budget, TAG_FORMATS, file->small_bytes);
-    plim_status status = file->small
-                             ? wds_open(&file->wds, budget, path, base->compression, source->sample_bytes, error)
-                             : budget_refused(budget, TAG_FORMATS, file->small_bytes, error);
-    if (status == PLIM_OK)
-        *out = file;
-    else
-        close_tar(file);
-    return status;
+    return OPENED(out, file, close_tar,
+                  file->small ? wds_open(&file->wds, budget, path, base->compression, source->sample_bytes, error)
+                              : budget_refused(budget, TAG_FORMATS, file->small_bytes, error));
 }
 
 /* ---- a column of a sample ---- */

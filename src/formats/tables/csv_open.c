@@ -76,12 +76,7 @@ plim_status csv_open(struct csv **out, struct budget *budget, const char *path, 
     struct csv *csv;
     TRY(budget_alloc(&csv, budget, TAG_FORMATS, sizeof *csv, error));
     csv->budget = budget;
-    plim_status status = begin(csv, path, options, error);
-    if (status == PLIM_OK)
-        *out = csv;
-    else
-        csv_close(csv);
-    return status;
+    return OPENED(out, csv, csv_close, begin(csv, path, options, error));
 }
 
 uint64_t csv_cost(const struct csv_options *options)

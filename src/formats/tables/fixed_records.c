@@ -62,11 +62,7 @@ plim_status fixed_records_open(struct fixed_records **out, struct budget *budget
         status = begin(records, error);
     if (status == PLIM_OK)
         status = byte_stream_seek(records->stream, layout->header_bytes, error);
-    if (status == PLIM_OK)
-        *out = records;
-    else
-        fixed_records_close(records);
-    return status;
+    return OPENED(out, records, fixed_records_close, status);
 }
 
 void fixed_records_close(struct fixed_records *records)

@@ -19,13 +19,9 @@ plim_status lines_open(struct lines **out, struct budget *budget, const char *pa
     lines->budget = budget;
     lines->in.capacity = buffer_bytes ? buffer_bytes : LINES_BUFFER_BYTES;
     lines->in.bytes = budget_take(budget, TAG_FORMATS, lines->in.capacity);
-    plim_status status = lines->in.bytes ? byte_stream_open(&lines->in.stream, budget, path, compression, error)
-                                         : budget_refused(budget, TAG_FORMATS, lines->in.capacity, error);
-    if (status == PLIM_OK)
-        *out = lines;
-    else
-        lines_close(lines);
-    return status;
+    return OPENED(out, lines, lines_close,
+                  lines->in.bytes ? byte_stream_open(&lines->in.stream, budget, path, compression, error)
+                                  : budget_refused(budget, TAG_FORMATS, lines->in.capacity, error));
 }
 
 void lines_close(struct lines *lines)

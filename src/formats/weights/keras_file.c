@@ -40,12 +40,7 @@ plim_status keras_file_open(struct keras_file **out, struct budget *budget, cons
     struct keras_file *file;
     TRY(budget_alloc(&file, budget, TAG_FORMATS, sizeof *file, error));
     file->budget = budget;
-    plim_status status = zip_open(&file->zip, budget, path, error);
-    if (status == PLIM_OK)
-        *out = file;
-    else
-        keras_file_close(file);
-    return status;
+    return OPENED(out, file, keras_file_close, zip_open(&file->zip, budget, path, error));
 }
 
 void keras_file_close(struct keras_file *file)

@@ -392,13 +392,7 @@ plim_status safetensors_open(struct safetensors **out, struct budget *budget, co
     struct safetensors *file;
     TRY(budget_alloc(&file, budget, TAG_FORMATS, sizeof *file, error));
     file->budget = budget;
-    plim_status status = open_file(file, path, error);
-    if (status != PLIM_OK) {
-        safetensors_close(file);
-        return status;
-    }
-    *out = file;
-    return PLIM_OK;
+    return OPENED(out, file, safetensors_close, open_file(file, path, error));
 }
 
 void safetensors_close(struct safetensors *file)

@@ -85,13 +85,7 @@ plim_status safetensors_create(struct safetensors_writer **out, struct budget *b
     json_init(&writer->notes_json, &writer->notes);
     json_init(&writer->tensors_json, &writer->tensors);
     sha256_init(&writer->sha);
-    plim_status status = open_writer(writer, path, error);
-    if (status != PLIM_OK) {
-        safetensors_abandon(writer);
-        return status;
-    }
-    *out = writer;
-    return PLIM_OK;
+    return OPENED(out, writer, safetensors_abandon, open_writer(writer, path, error));
 }
 
 static void release_header(struct safetensors_writer *writer)

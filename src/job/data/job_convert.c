@@ -1,4 +1,5 @@
 /* job_convert.c - streams the training data of a job through its pipeline into files: one, or n in turns. */
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "job/data/data_sink.h"
 #include "job/job.h"
@@ -145,9 +146,7 @@ static plim_status run_whole(int64_t *written, struct conversion *self, const ch
     struct plim_job *job = self->job;
     size_t bytes = (size_t)self->sink_count * sizeof *self->sink;
     TRY(prepare(self, error));
-    self->sink = budget_take(job->budget, TAG_FORMATS, bytes);
-    if (!self->sink)
-        return budget_refused(job->budget, TAG_FORMATS, bytes, error);
+    TRY(budget_alloc(&self->sink, job->budget, TAG_FORMATS, bytes, error));
     plim_status status = convert(self, path, error);
     for (int64_t i = 0; i < self->sink_count; i++)
         if (self->sink[i])

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "base/numbers/numbers.h"
 #include "formats/files/partial_file.h"
@@ -104,18 +105,13 @@ static plim_status npy_sink_open(struct sink **out, struct budget *budget, const
     plim_status status = PLIM_OK;
     for (int c = 0; c < plan->spec->column_count; c++)
         TRY(check_column(&plan->spec->column[c], error));
-    struct sink *sink = budget_take(budget, TAG_FORMATS, sizeof *sink);
-    if (!sink)
-        return budget_refused(budget, TAG_FORMATS, sizeof *sink, error);
+    struct sink *sink;
+    TRY(budget_alloc(&sink, budget, TAG_FORMATS, sizeof *sink, error));
     sink->budget = budget;
     sink->spec = *plan->spec;
     for (int c = 0; c < sink->spec.column_count && status == PLIM_OK; c++)
         status = open_column(sink, path, c, error);
-    if (status == PLIM_OK)
-        *out = sink;
-    else
-        npy_close(sink);
-    return status;
+    return OPENED(out, sink, npy_close, status);
 }
 
 static plim_status npy_add(struct sink *sink, void *const *row, plim_error *error)

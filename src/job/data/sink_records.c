@@ -65,12 +65,7 @@ static plim_status records_open(struct sink **out, struct budget *budget, const 
     sink->raw = sink->spec.column_count == 1 && strcmp(first->name, "record") == 0 && first->type == TYPE_STRING &&
                 first->shape.rank == 0;
     value_buffer_init(&sink->values, (uint8_t *)sink + head, values);
-    plim_status status = record_writer_open(&sink->writer, budget, path, packing_of(path), error);
-    if (status == PLIM_OK)
-        *out = sink;
-    else
-        records_close(sink);
-    return status;
+    return OPENED(out, sink, records_close, record_writer_open(&sink->writer, budget, path, packing_of(path), error));
 }
 
 static plim_status add_example(struct sink *sink, void *const *row, plim_error *error)

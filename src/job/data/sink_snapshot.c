@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "formats/records/snapshot.h"
 #include "job/data/data_sink.h"
 
@@ -33,9 +34,8 @@ static plim_status snapshot_sink_open(struct sink **out, struct budget *budget, 
                                       const struct sink_plan *plan, plim_error *error)
 {
     char file[4096];
-    struct sink *sink = budget_take(budget, TAG_FORMATS, sizeof *sink);
-    if (!sink)
-        return budget_refused(budget, TAG_FORMATS, sizeof *sink, error);
+    struct sink *sink;
+    TRY(budget_alloc(&sink, budget, TAG_FORMATS, sizeof *sink, error));
     sink->budget = budget;
     int length = snprintf(file, sizeof file, "%s/%s", path, SNAPSHOT_NAME);
     plim_status status =
@@ -46,11 +46,7 @@ static plim_status snapshot_sink_open(struct sink **out, struct budget *budget, 
     }
     if (status == PLIM_OK)
         status = snapshot_create(&sink->snapshot, budget, file, plan->spec, "", error);
-    if (status == PLIM_OK)
-        *out = sink;
-    else
-        snapshot_sink_close(sink);
-    return status;
+    return OPENED(out, sink, snapshot_sink_close, status);
 }
 
 static plim_status snapshot_sink_add(struct sink *sink, void *const *row, plim_error *error)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/numbers/checked.h"
 #include "formats/files/partial_file.h"
 #include "job/data/data_sink.h"
@@ -42,9 +43,8 @@ static plim_status tar_sink_open(struct sink **out, struct budget *budget, const
             return fail(error, PLIM_UNSUPPORTED, "tar: column '%s' is no string and no array that npy has",
                         column->name);
     }
-    struct sink *sink = budget_take(budget, TAG_FORMATS, sizeof *sink);
-    if (!sink)
-        return budget_refused(budget, TAG_FORMATS, sizeof *sink, error);
+    struct sink *sink;
+    TRY(budget_alloc(&sink, budget, TAG_FORMATS, sizeof *sink, error));
     sink->budget = budget;
     sink->spec = *plan->spec;
     plim_status status = partial_open(&sink->file, budget, path, error);

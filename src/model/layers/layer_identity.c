@@ -54,8 +54,7 @@ const struct layer_type layer_activity_regularization = {
     .name = "ActivityRegularization",
     .snake = "activity_regularization",
     .keeps_mask = true,
-    .options_bytes = sizeof(struct identity),
-    OPTIONS(activity_options),
+    OPTIONS(struct identity, activity_options),
     .check = activity_check,
     .build = identity_build,
 };

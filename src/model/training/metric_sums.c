@@ -119,7 +119,7 @@ static double area_of(const struct metric *metric, struct sweep sweep)
     double area = 0, x, y, next_x, next_y;
     next_counts(&behind, &sweep);
     point_of(&next_x, &next_y, metric->curve, &behind);
-    for (; next_counts(&here, &sweep); behind = here, next_x = x, next_y = y) {
+    while (next_counts(&here, &sweep)) {
         point_of(&x, &y, metric->curve, &here);
         double height = metric->method == SUM_MINORING   ? fmin(y, next_y)
                         : metric->method == SUM_MAJORING ? fmax(y, next_y)
@@ -128,6 +128,9 @@ static double area_of(const struct metric *metric, struct sweep sweep)
             area += pr_area(&here, &behind);
         else
             area += (x - next_x) * height;
+        behind = here;
+        next_x = x;
+        next_y = y;
     }
     return area;
 }

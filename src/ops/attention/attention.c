@@ -256,7 +256,6 @@ const struct op op_attention = {
     .gradient = attention_back,
     .keeps_inputs = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4,
     .keeps_outputs = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
     .cut = attention_cut,
     .reference = attention_reference,
 };
@@ -382,7 +381,6 @@ const struct op op_attention_gradient = {
     .attributes_bytes = sizeof(struct attention_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = gradient_cut,
     .reference = gradient_reference,
 };

@@ -8,16 +8,10 @@
 
 typedef double formula2(double a, double b);
 
-static int64_t elements(const struct call *call)
-{
-    const struct tensor *y = call->node->output[0];
-    return call_rows(call, y) * shape_row(&y->shape);
-}
-
 static void each(const struct call *call, formula2 *y)
 {
     struct spread spread;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     call_spread(&spread, call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, y(get(call, 0, spread_at(&spread, 0, i)), get(call, 1, spread_at(&spread, 1, i))));
@@ -95,7 +89,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
 {
     const struct operand_attributes *attributes = call->node->attributes;
     struct spread spread;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     call_spread(&spread, call);
     for (int64_t i = 0; i < count; i++) {
         double d = get(call, 0, spread_at(&spread, 0, i)), a = get(call, 1, spread_at(&spread, 1, i));
@@ -133,7 +127,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
 
 #define COMPOSED(name, expression)                                                                                     \
     FORWARD(name, expression)                                                                                          \
-    OP_OF(name, infer_spread, 0, KEEPS_##name.gradient = name##_back)
+    OP_OF(name, infer_spread, 1 << 0, KEEPS_##name.gradient = name##_back)
 
 #define SLOPED(word, expression, slope_a, slope_b)                                                                     \
     FORWARD(word, expression)                                                                                          \
@@ -142,7 +136,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
     {                                                                                                                  \
         sloped_back(graph, node, &op_##word##_gradient, d_output[0], wanted, d_input);                                 \
     }                                                                                                                  \
-    OP_OF(word, infer_spread, 0, .keeps_inputs = 1 << 0 | 1 << 1, .gradient = word##_back)                             \
+    OP_OF(word, infer_spread, 1 << 0, .keeps_inputs = 1 << 0 | 1 << 1, .gradient = word##_back)                        \
     static double word##_slope(double d, double a, double b, int64_t of)                                               \
     {                                                                                                                  \
         return of == 0 ? (slope_a) : (slope_b);                                                                        \
@@ -158,7 +152,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
         .attributes_bytes = sizeof(struct operand_attributes),                                                         \
         .infer = gradient_infer,                                                                                       \
         .no_gradient = NO_SECOND,                                                                                      \
-        .in_place = 0,                                                                                                 \
+        .in_place = 1 << 0,                                                                                            \
         .cut = cut_spread,                                                                                             \
         .reference = word##_gradient_reference,                                                                        \
     };
@@ -166,10 +160,10 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
 #define TESTED SLOPED
 #define STEPPED(name, expression)                                                                                      \
     FORWARD(name, expression)                                                                                          \
-    OP_OF(name, infer_spread, 0, .no_gradient = "it goes in steps: its slope is 0")
+    OP_OF(name, infer_spread, 1 << 0, .no_gradient = "it goes in steps: its slope is 0")
 #define TRUTH(name, expression)                                                                                        \
     FORWARD(name, expression)                                                                                          \
-    OP_OF(name, infer_truth, NO_INPUT, .no_gradient = "its output is a truth value")
+    OP_OF(name, infer_truth, 0, .no_gradient = "its output is a truth value")
 
 #include "ops/elementwise/binary.def"
 
@@ -191,7 +185,7 @@ static plim_status where_infer(struct graph *graph, struct node *node, plim_erro
 static void where_reference(const struct call *call)
 {
     struct spread spread;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     call_spread(&spread, call);
     for (int64_t i = 0; i < count; i++) {
         int side = get(call, 0, spread_at(&spread, 0, i)) != 0 ? 1 : 2;
@@ -219,7 +213,7 @@ const struct op op_where = {
     .infer = where_infer,
     .gradient = where_back,
     .keeps_inputs = 1 << 0,
-    .in_place = 1,
+    .in_place = 1 << 1,
     .cut = cut_spread,
     .reference = where_reference,
 };
@@ -239,7 +233,7 @@ static void where_gradient_reference(const struct call *call)
 {
     const struct operand_attributes *attributes = call->node->attributes;
     struct spread spread;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     call_spread(&spread, call);
     for (int64_t i = 0; i < count; i++) {
         bool holds = get(call, 1, spread_at(&spread, 1, i)) != 0;
@@ -254,7 +248,7 @@ const struct op op_where_gradient = {
     .attributes_bytes = sizeof(struct operand_attributes),
     .infer = where_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_spread,
     .reference = where_gradient_reference,
 };

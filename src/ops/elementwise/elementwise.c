@@ -7,126 +7,52 @@
 
 #include "ops/helpers.h"
 
-static int64_t elements(const struct call *call)
-{
-    const struct tensor *y = call->node->output[0];
-    return call_rows(call, y) * shape_row(&y->shape);
-}
-
 /* ---- relu: y = max(x, 0) ----------------------------------------------- */
 
 static void relu_reference(const struct call *call)
 {
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++) {
         double x = get(call, 0, i);
         set(call, 0, i, x < 0 ? 0 : x);
     }
 }
 
-static void relu_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                      struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_relu_gradient, d_output[0], node->output[0]);
-}
-
-const struct op op_relu = {
-    .name = "relu",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = infer_alike,
-    .gradient = relu_back,
-    .keeps_outputs = 1 << 0,
-    .in_place = 0,
-    .cut = cut_elementwise,
-    .reference = relu_reference,
-};
-
 /* dx = dy where y > 0. */
 static void relu_gradient_reference(const struct call *call)
 {
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 1, i) > 0 ? get(call, 0, i) : 0);
 }
-
-const struct op op_relu_gradient = {
-    .name = "relu_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = infer_alike,
-    .no_gradient = NO_SECOND,
-    .in_place = 0,
-    .encoding = relu_encoding,
-    .cut = cut_elementwise,
-    .reference = relu_gradient_reference,
-};
 
 /* ---- sigmoid: y = 1 / (1 + exp(-x)) ------------------------------------ */
 
 static void sigmoid_reference(const struct call *call)
 {
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, 1 / (1 + exp(-get(call, 0, i))));
 }
 
-static void sigmoid_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                         struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_sigmoid_gradient, d_output[0], node->output[0]);
-}
-
-const struct op op_sigmoid = {
-    .name = "sigmoid",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = infer_alike,
-    .gradient = sigmoid_back,
-    .keeps_outputs = 1 << 0,
-    .in_place = 0,
-    .cut = cut_elementwise,
-    .reference = sigmoid_reference,
-};
-
 /* dx = dy * y * (1 - y). */
 static void sigmoid_gradient_reference(const struct call *call)
 {
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++) {
         double y = get(call, 1, i);
         set(call, 0, i, get(call, 0, i) * y * (1 - y));
     }
 }
 
-const struct op op_sigmoid_gradient = {
-    .name = "sigmoid_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = infer_alike,
-    .no_gradient = NO_SECOND,
-    .in_place = 0,
-    .cut = cut_elementwise,
-    .reference = sigmoid_gradient_reference,
-};
-
 /* ---- scale: y = x * factor --------------------------------------------- */
 
 static void scale_reference(const struct call *call)
 {
     const struct scale_attributes *attributes = call->node->attributes;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 0, i) * attributes->factor);
-}
-
-static void scale_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                       struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_scale, d_output, 1, node->attributes, node->attributes_bytes);
 }
 
 const struct op op_scale = {
@@ -135,8 +61,9 @@ const struct op op_scale = {
     .outputs = 1,
     .attributes_bytes = sizeof(struct scale_attributes),
     .infer = infer_alike,
-    .gradient = scale_back,
-    .in_place = 0,
+    .gradient_op = &op_scale,
+    .gradient_reads = {READ_D},
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = scale_reference,
 };
@@ -156,7 +83,7 @@ static plim_status rescale_infer(struct graph *graph, struct node *node, plim_er
 static void rescale_reference(const struct call *call)
 {
     const struct rescale_attributes *attributes = call->node->attributes;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 0, i) * attributes->scale + attributes->offset);
 }
@@ -186,7 +113,7 @@ const struct op op_rescale = {
     .infer = rescale_infer,
     .gradient = rescale_back,
     .hands_on = rescale_hands_on,
-    .in_place = 0, /* from f32 to f32 only: equally many bytes */
+    .in_place = 1 << 0, /* from f32 to f32 only: equally many bytes */
     .cut = cut_elementwise,
     .reference = rescale_reference,
 };
@@ -204,7 +131,7 @@ static plim_status clip_log_infer(struct graph *graph, struct node *node, plim_e
 static void clip_log_reference(const struct call *call)
 {
     const struct clip_log_attributes *attributes = call->node->attributes;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++) {
         double x = get(call, 0, i);
         x = x < attributes->low ? attributes->low : x > attributes->high ? attributes->high : x;
@@ -212,32 +139,11 @@ static void clip_log_reference(const struct call *call)
     }
 }
 
-static void clip_log_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                          struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_clip_log_gradient, (struct tensor *[]){d_output[0], node->input[0]}, 2,
-                               node->attributes, node->attributes_bytes);
-}
-
-const struct op op_clip_log = {
-    .name = "clip_log",
-    .inputs = 1,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct clip_log_attributes),
-    .infer = clip_log_infer,
-    .gradient = clip_log_back,
-    .keeps_inputs = 1 << 0,
-    .in_place = 0,
-    .cut = cut_elementwise,
-    .reference = clip_log_reference,
-};
-
 /* dx = dy / x inside [low, high], 0 outside; inputs dy, x. */
 static void clip_log_gradient_reference(const struct call *call)
 {
     const struct clip_log_attributes *attributes = call->node->attributes;
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++) {
         double x = get(call, 1, i);
         bool outside = x < attributes->low || x > attributes->high;
@@ -245,14 +151,36 @@ static void clip_log_gradient_reference(const struct call *call)
     }
 }
 
-const struct op op_clip_log_gradient = {
-    .name = "clip_log_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct clip_log_attributes),
-    .infer = clip_log_infer,
-    .no_gradient = NO_SECOND,
-    .in_place = 0,
-    .cut = cut_elementwise,
-    .reference = clip_log_gradient_reference,
-};
+/* ---- the ops that have a gradient of their own ------------------------------ */
+
+/* from, keeps: what the gradient reads besides dy, x or y. */
+#define PAIR(word, bytes, infer_, from, keeps, encoding_)                                                              \
+    const struct op op_##word = {                                                                                      \
+        .name = #word,                                                                                                 \
+        .inputs = 1,                                                                                                   \
+        .outputs = 1,                                                                                                  \
+        .attributes_bytes = bytes,                                                                                     \
+        .infer = infer_,                                                                                               \
+        .gradient_op = &op_##word##_gradient,                                                                          \
+        .gradient_reads = {READ_D, from},                                                                              \
+        .keeps = 1 << 0,                                                                                               \
+        .in_place = 1 << 0,                                                                                            \
+        .cut = cut_elementwise,                                                                                        \
+        .reference = word##_reference,                                                                                 \
+    };                                                                                                                 \
+    const struct op op_##word##_gradient = {                                                                           \
+        .name = #word "_gradient",                                                                                     \
+        .inputs = 2,                                                                                                   \
+        .outputs = 1,                                                                                                  \
+        .attributes_bytes = bytes,                                                                                     \
+        .infer = infer_,                                                                                               \
+        .no_gradient = NO_SECOND,                                                                                      \
+        .in_place = 1 << 0,                                                                                            \
+        .encoding = encoding_,                                                                                         \
+        .cut = cut_elementwise,                                                                                        \
+        .reference = word##_gradient_reference,                                                                        \
+    };
+
+PAIR(relu, 0, infer_alike, READ_Y0, keeps_outputs, relu_encoding)
+PAIR(sigmoid, 0, infer_alike, READ_Y0, keeps_outputs, NULL)
+PAIR(clip_log, sizeof(struct clip_log_attributes), clip_log_infer, READ_X0, keeps_inputs, NULL)

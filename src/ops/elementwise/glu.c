@@ -56,23 +56,15 @@ static void glu_reference(const struct call *call)
     }
 }
 
-static void glu_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                     struct tensor **d_input)
-{
-    struct tensor *inputs[2] = {d_output[0], node->input[0]};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_glu_gradient, inputs, 2, node->attributes, node->attributes_bytes);
-}
-
 const struct op op_glu = {
     .name = "glu",
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct axis_attributes),
     .infer = glu_infer,
-    .gradient = glu_back,
+    .gradient_op = &op_glu_gradient,
+    .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = glu_reference,
 };
@@ -111,7 +103,6 @@ const struct op op_glu_gradient = {
     .attributes_bytes = sizeof(struct axis_attributes),
     .infer = glu_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = glu_gradient_reference,
 };

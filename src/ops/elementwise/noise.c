@@ -84,7 +84,7 @@ const struct op op_dropout = {
     .infer = dropout_infer,
     .gradient = dropout_back,
     .keeps_inputs = 1 << 1,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = dropout_reference,
 };
@@ -135,14 +135,6 @@ static void gaussian_noise_back(struct graph *graph, struct node *node, struct t
         d_input[0] = d_output[0];
 }
 
-static void gaussian_dropout_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                  const bool *wanted, struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_gaussian_dropout, (struct tensor *[]){d_output[0], node->input[1]}, 2,
-                               node->attributes, node->attributes_bytes);
-}
-
 const struct op op_gaussian_noise = {
     .name = "gaussian_noise",
     .inputs = 2,
@@ -150,7 +142,7 @@ const struct op op_gaussian_noise = {
     .attributes_bytes = sizeof(struct noise_attributes),
     .infer = noise_infer,
     .gradient = gaussian_noise_back,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = gaussian_noise_reference,
 };
@@ -161,9 +153,10 @@ const struct op op_gaussian_dropout = {
     .outputs = 1,
     .attributes_bytes = sizeof(struct noise_attributes),
     .infer = noise_infer,
-    .gradient = gaussian_dropout_back,
+    .gradient_op = &op_gaussian_dropout,
+    .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = gaussian_dropout_reference,
 };

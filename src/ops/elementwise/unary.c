@@ -8,12 +8,6 @@
 
 typedef double formula(double x, const struct numbers_attributes *numbers);
 
-static int64_t elements(const struct call *call)
-{
-    const struct tensor *y = call->node->output[0];
-    return call_rows(call, y) * shape_row(&y->shape);
-}
-
 static const struct numbers_attributes *numbers_of(const struct call *call)
 {
     static const struct numbers_attributes none = {0, 0, 0};
@@ -23,7 +17,7 @@ static const struct numbers_attributes *numbers_of(const struct call *call)
 static void each(const struct call *call, formula *y)
 {
     const struct numbers_attributes *numbers = numbers_of(call);
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, y(get(call, 0, i), numbers));
 }
@@ -32,7 +26,7 @@ static void each(const struct call *call, formula *y)
 static void each_gradient(const struct call *call, formula *slope)
 {
     const struct numbers_attributes *numbers = numbers_of(call);
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, get(call, 0, i) * slope(get(call, 1, i), numbers));
 }
@@ -72,12 +66,6 @@ static plim_status numbers_infer(struct graph *graph, struct node *node, plim_er
 }
 
 /* ---- gradients ----------------------------------------------------------- */
-
-static struct tensor *back(struct graph *graph, const struct node *node, const struct op *op, struct tensor *dy,
-                           struct tensor *read)
-{
-    return graph_add(graph, op, (struct tensor *[]){dy, read}, 2, node->attributes, node->attributes_bytes);
-}
 
 static void flat_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
                       struct tensor **d_input)
@@ -144,21 +132,16 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
 #define SMOOTH(word, numbers_given, expression, read, from, kept, rise)                                                \
     FORWARD(word, expression)                                                                                          \
     FORMULA_OF(word, slope, read, rise)                                                                                \
-    static void word##_back(struct graph *graph, struct node *node, struct tensor *const *d_output,                    \
-                            const bool *wanted, struct tensor **d_input)                                               \
-    {                                                                                                                  \
-        if (wanted[0])                                                                                                 \
-            d_input[0] = back(graph, node, &op_##word##_gradient, d_output[0], node->from[0]);                         \
-    }                                                                                                                  \
     const struct op op_##word = {                                                                                      \
         .name = #word,                                                                                                 \
         .inputs = 1,                                                                                                   \
         .outputs = 1,                                                                                                  \
         .attributes_bytes = NUMBERS_BYTES(numbers_given),                                                              \
         .infer = numbers_infer,                                                                                        \
-        .gradient = word##_back,                                                                                       \
+        .gradient_op = &op_##word##_gradient,                                                                          \
+        .gradient_reads = {READ_D, from},                                                                              \
         .kept = 1 << 0,                                                                                                \
-        .in_place = 0,                                                                                                 \
+        .in_place = 1 << 0,                                                                                            \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_reference,                                                                                 \
     };                                                                                                                 \
@@ -173,17 +156,17 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
         .attributes_bytes = NUMBERS_BYTES(numbers_given),                                                              \
         .infer = numbers_infer,                                                                                        \
         .no_gradient = NO_SECOND,                                                                                      \
-        .in_place = 0,                                                                                                 \
+        .in_place = 1 << 0,                                                                                            \
         .encoding = numbers_encoding,                                                                                  \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_gradient_reference,                                                                        \
     };
 
 #define FROM_X(name, example, numbers, expression, slope)                                                              \
-    SMOOTH(name, numbers, expression, x, input, keeps_inputs, slope)
+    SMOOTH(name, numbers, expression, x, READ_X0, keeps_inputs, slope)
 
 #define FROM_Y(name, example, numbers, expression, slope)                                                              \
-    SMOOTH(name, numbers, expression, y, output, keeps_outputs, slope)
+    SMOOTH(name, numbers, expression, y, READ_Y0, keeps_outputs, slope)
 #define FAR_X FROM_X
 #define FAR_Y FROM_Y
 
@@ -195,7 +178,7 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
         .outputs = 1,                                                                                                  \
         .infer = infer_alike,                                                                                          \
         .gradient = flat_back,                                                                                         \
-        .in_place = 0,                                                                                                 \
+        .in_place = 1 << 0,                                                                                            \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_reference,                                                                                 \
     };
@@ -208,7 +191,6 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
         .outputs = 1,                                                                                                  \
         .infer = predicate_infer,                                                                                      \
         .no_gradient = "its output is a truth value",                                                                  \
-        .in_place = NO_INPUT,                                                                                          \
         .cut = cut_elementwise,                                                                                        \
         .reference = word##_reference,                                                                                 \
     };
@@ -219,17 +201,9 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
 
 static void negative_reference(const struct call *call)
 {
-    int64_t count = elements(call);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++)
         set(call, 0, i, -get(call, 0, i));
-}
-
-static void negative_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                          struct tensor **d_input)
-{
-    (void)node;
-    if (wanted[0])
-        d_input[0] = unary(graph, &op_negative, d_output[0]);
 }
 
 const struct op op_negative = {
@@ -237,8 +211,9 @@ const struct op op_negative = {
     .inputs = 1,
     .outputs = 1,
     .infer = infer_alike,
-    .gradient = negative_back,
-    .in_place = 0,
+    .gradient_op = &op_negative,
+    .gradient_reads = {READ_D},
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = negative_reference,
 };

@@ -258,30 +258,6 @@ static struct pool_gradient_attributes backward_of(const struct node *node)
     return back;
 }
 
-static void max_pool_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                          struct tensor **d_input)
-{
-    struct pool_gradient_attributes back = backward_of(node);
-    if (wanted[0] && d_output[0])
-        d_input[0] = graph_add(graph, &op_max_pool_gradient, (struct tensor *[]){d_output[0], node->output[1]}, 2,
-                               &back, sizeof(back));
-}
-
-const struct op op_max_pool = {
-    .name = "max_pool",
-    .inputs = 1,
-    .outputs = 2,
-    .attributes_bytes = sizeof(struct pool_attributes),
-    .infer = pool_infer,
-    .gradient = max_pool_back,
-    .keeps_outputs = 1 << 1,
-    .in_place = NO_INPUT,
-    .cut = pool_cut,
-    .reference = max_pool_reference,
-};
-
-/* ---- max_pool_gradient ------------------------------------------------- */
-
 static void spread_to_largest(const struct scatter *scatter)
 {
     const struct call *call = scatter->call;
@@ -298,24 +274,6 @@ static void spread_to_largest(const struct scatter *scatter)
         }
     }
 }
-
-static void max_pool_gradient_reference(const struct call *call)
-{
-    const struct tensor *dx = call->node->output[0];
-    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_to_largest);
-}
-
-const struct op op_max_pool_gradient = {
-    .name = "max_pool_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct pool_gradient_attributes),
-    .infer = pool_gradient_infer,
-    .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = pool_cut,
-    .reference = max_pool_gradient_reference,
-};
 
 /* ---- average_pool ------------------------------------------------------ */
 
@@ -334,28 +292,6 @@ static void average_pool_reference(const struct call *call)
     }
 }
 
-static void average_pool_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                              const bool *wanted, struct tensor **d_input)
-{
-    struct pool_gradient_attributes back = backward_of(node);
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_average_pool_gradient, d_output, 1, &back, sizeof(back));
-}
-
-const struct op op_average_pool = {
-    .name = "average_pool",
-    .inputs = 1,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct pool_attributes),
-    .infer = pool_infer,
-    .gradient = average_pool_back,
-    .in_place = NO_INPUT,
-    .cut = pool_cut,
-    .reference = average_pool_reference,
-};
-
-/* ---- average_pool_gradient --------------------------------------------- */
-
 static void spread_to_all(const struct scatter *scatter)
 {
     const struct call *call = scatter->call;
@@ -372,20 +308,46 @@ static void spread_to_all(const struct scatter *scatter)
     }
 }
 
-static void average_pool_gradient_reference(const struct call *call)
+/* ---- the ops ------------------------------------------------------------- */
+
+/* dx from dy and, of max_pool, the places of the largest. */
+static void pool_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
+                      struct tensor **d_input)
 {
-    const struct tensor *dx = call->node->output[0];
-    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_to_all);
+    bool largest = node->op == &op_max_pool;
+    struct pool_gradient_attributes back = backward_of(node);
+    struct tensor *inputs[] = {d_output[0], largest ? node->output[1] : NULL};
+    if (wanted[0] && d_output[0])
+        d_input[0] = graph_add(graph, largest ? &op_max_pool_gradient : &op_average_pool_gradient, inputs,
+                               largest ? 2 : 1, &back, sizeof(back));
 }
 
-const struct op op_average_pool_gradient = {
-    .name = "average_pool_gradient",
-    .inputs = 1,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct pool_gradient_attributes),
-    .infer = pool_gradient_infer,
-    .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = pool_cut,
-    .reference = average_pool_gradient_reference,
-};
+#define POOL(word, places, spread)                                                                                     \
+    static void word##_gradient_reference(const struct call *call)                                                     \
+    {                                                                                                                  \
+        scatter_sums(call, NULL, spread);                                                                              \
+    }                                                                                                                  \
+    const struct op op_##word = {                                                                                      \
+        .name = #word,                                                                                                 \
+        .inputs = 1,                                                                                                   \
+        .outputs = 1 + (places),                                                                                       \
+        .attributes_bytes = sizeof(struct pool_attributes),                                                            \
+        .infer = pool_infer,                                                                                           \
+        .gradient = pool_back,                                                                                         \
+        .keeps_outputs = (places) << 1,                                                                                \
+        .cut = pool_cut,                                                                                               \
+        .reference = word##_reference,                                                                                 \
+    };                                                                                                                 \
+    const struct op op_##word##_gradient = {                                                                           \
+        .name = #word "_gradient",                                                                                     \
+        .inputs = 1 + (places),                                                                                        \
+        .outputs = 1,                                                                                                  \
+        .attributes_bytes = sizeof(struct pool_gradient_attributes),                                                   \
+        .infer = pool_gradient_infer,                                                                                  \
+        .no_gradient = NO_SECOND,                                                                                      \
+        .cut = pool_cut,                                                                                               \
+        .reference = word##_gradient_reference,                                                                        \
+    };
+
+POOL(max_pool, 1, spread_to_largest)
+POOL(average_pool, 0, spread_to_all)

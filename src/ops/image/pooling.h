@@ -2,7 +2,7 @@
 
    max_pool: outputs y and index: the place of the maximum in its window, cells counted with the last axis fastest, the
      first maximum wins. Padded cells never win. Windows of at most 2, 4 and 16 cells: numbers of 1, 2 and 4 bits in
-     u8 [N, bytes of a sample] (few_bits.h); then u8 of y's shape up to 255 cells, else i32.
+     u8 [N, bytes of a sample] (activation_bits.h); then u8 of y's shape up to 255 cells, else i32.
    max_pool_gradient: dx from dy, index. Backward reads the index alone, never x or y.
    average_pool: the mean of the window's cells, padded ones not counted.
    average_pool_gradient: dx from dy.

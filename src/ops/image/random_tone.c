@@ -69,24 +69,15 @@ static void tone_reference(const struct call *call)
         }
 }
 
-static void tone_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                      struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] =
-            graph_add(graph, &op_random_tone_gradient, (struct tensor *[]){d_output[0], node->input[0], node->input[1]},
-                      3, node->attributes, node->attributes_bytes);
-}
-
 const struct op op_random_tone = {
     .name = "random_tone",
     .inputs = 2,
     .outputs = 1,
     .attributes_bytes = sizeof(struct random_tone_attributes),
     .infer = tone_infer,
-    .gradient = tone_back,
+    .gradient_op = &op_random_tone_gradient,
+    .gradient_reads = {READ_D, READ_X0, READ_X1},
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = tone_reference,
 };
@@ -122,7 +113,6 @@ const struct op op_random_tone_gradient = {
     .attributes_bytes = sizeof(struct random_tone_attributes),
     .infer = tone_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
 };

@@ -162,7 +162,6 @@ const struct op op_random_warp = {
     .infer = warp_infer,
     .gradient = warp_back,
     .keeps_inputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = warp_reference,
 };
@@ -204,8 +203,7 @@ static void spread_taps(const struct scatter *scatter)
 
 static void gradient_reference(const struct call *call)
 {
-    const struct tensor *dx = call->node->output[0];
-    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_taps);
+    scatter_sums(call, NULL, spread_taps);
 }
 
 const struct op op_random_warp_gradient = {
@@ -215,7 +213,6 @@ const struct op op_random_warp_gradient = {
     .attributes_bytes = sizeof(struct random_warp_gradient_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
 };

@@ -128,7 +128,6 @@ const struct op op_resize = {
     .attributes_bytes = sizeof(struct resize_attributes),
     .infer = resize_infer,
     .gradient = resize_back,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = resize_reference,
 };
@@ -177,8 +176,7 @@ static void spread_pixels(const struct scatter *scatter)
 
 static void gradient_reference(const struct call *call)
 {
-    const struct tensor *dx = call->node->output[0];
-    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_pixels);
+    scatter_sums(call, NULL, spread_pixels);
 }
 
 const struct op op_resize_gradient = {
@@ -188,7 +186,6 @@ const struct op op_resize_gradient = {
     .attributes_bytes = sizeof(struct resize_gradient_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
 };

@@ -8,6 +8,13 @@
 
 typedef double formula(double x, double t, const struct elementwise_loss_attributes *a);
 
+#define FORMULA(name, expression)                                                                                      \
+    static double name(double x, double t, const struct elementwise_loss_attributes *a)                                \
+    {                                                                                                                  \
+        (void)a;                                                                                                       \
+        return expression;                                                                                             \
+    }
+
 static double clip(double x, double low, double high)
 {
     return x < low ? low : x > high ? high : x;
@@ -18,140 +25,54 @@ static double sign(double x)
     return (double)((x > 0) - (x < 0));
 }
 
-static double squared(double x, double t, const struct elementwise_loss_attributes *a)
+static double squared_of(double x)
 {
-    (void)a;
-    return (t - x) * (t - x);
-}
-static double squared_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return 2 * (x - t);
+    return x * x;
 }
 
-static double absolute(double x, double t, const struct elementwise_loss_attributes *a)
+static double log_above(double x)
 {
-    (void)a;
-    return fabs(t - x);
-}
-static double absolute_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return sign(x - t);
+    return log(fmax(x, EPSILON) + 1);
 }
 
-static double percentage(double x, double t, const struct elementwise_loss_attributes *a)
+static double divergence_from(double x, double t)
 {
-    (void)a;
-    return 100 * fabs((t - x) / fmax(fabs(t), EPSILON));
-}
-static double percentage_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return 100 * sign(x - t) / fmax(fabs(t), EPSILON);
-}
-
-static double logarithmic(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    double difference = log(fmax(x, EPSILON) + 1) - log(fmax(t, EPSILON) + 1);
-    return difference * difference;
-}
-static double logarithmic_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return x < EPSILON ? 0 : 2 * (log(x + 1) - log(fmax(t, EPSILON) + 1)) / (x + 1);
-}
-
-static double huber(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    double e = fabs(x - t);
-    return e <= a->delta ? 0.5 * e * e : a->delta * e - 0.5 * a->delta * a->delta;
-}
-static double huber_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    double e = x - t;
-    return fabs(e) <= a->delta ? e : a->delta * sign(e);
-}
-
-/* log(cosh(e)) = |e| + log(1 + exp(-2 |e|)) - log(2) */
-static double log_cosh(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    double e = fabs(x - t);
-    (void)a;
-    return e + log1p(exp(-2 * e)) - 0.69314718055994530942;
-}
-static double log_cosh_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return tanh(x - t);
-}
-
-static double hinge(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return fmax(1 - t * x, 0);
-}
-static double hinge_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return 1 - t * x > 0 ? -t : 0;
-}
-
-static double squared_hinge(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    return hinge(x, t, a) * hinge(x, t, a);
-}
-static double squared_hinge_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    return -2 * t * hinge(x, t, a);
-}
-
-static double poisson(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return x - t * log(x + EPSILON);
-}
-static double poisson_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return 1 - t / (x + EPSILON);
-}
-
-static double divergence(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    t = clip(t, EPSILON, 1);
     return t * log(t / clip(x, EPSILON, 1));
 }
-static double divergence_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return x < EPSILON || x > 1 ? 0 : -clip(t, EPSILON, 1) / x;
-}
 
-static double binary_of(double x, double t, const struct elementwise_loss_attributes *a)
+static double crossentropy(double p, double t)
 {
-    double p = clip(x, EPSILON, 1 - EPSILON);
-    (void)a;
     return -t * log(p) - (1 - t) * log(1 - p);
 }
-static double binary_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return x < EPSILON || x > 1 - EPSILON ? 0 : (x - t) / (x * (1 - x));
-}
 
-static double logits_of(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return fmax(x, 0) - x * t + log1p(exp(-fabs(x)));
-}
-static double logits_slope(double x, double t, const struct elementwise_loss_attributes *a)
-{
-    (void)a;
-    return 1 / (1 + exp(-x)) - t;
-}
+FORMULA(squared, (t - x) * (t - x))
+FORMULA(squared_slope, 2 * (x - t))
+FORMULA(absolute, fabs(t - x))
+FORMULA(absolute_slope, sign(x - t))
+FORMULA(percentage, 100 * fabs((t - x) / fmax(fabs(t), EPSILON)))
+FORMULA(percentage_slope, 100 * sign(x - t) / fmax(fabs(t), EPSILON))
+FORMULA(logarithmic, squared_of(log_above(x) - log_above(t)))
+FORMULA(logarithmic_slope, x < EPSILON ? 0 : 2 * (log(x + 1) - log_above(t)) / (x + 1))
+FORMULA(huber,
+        fabs(x - t) <= a->delta ? 0.5 * fabs(x - t) * fabs(x - t) : a->delta * fabs(x - t) - 0.5 * a->delta * a->delta)
+FORMULA(huber_slope, fabs(x - t) <= a->delta ? x - t : a->delta * sign(x - t))
+/* log(cosh(e)) = |e| + log(1 + exp(-2 |e|)) - log(2) */
+FORMULA(log_cosh, fabs(x - t) + log1p(exp(-2 * fabs(x - t))) - 0.69314718055994530942)
+FORMULA(log_cosh_slope, tanh(x - t))
+FORMULA(hinge, fmax(1 - t * x, 0))
+FORMULA(hinge_slope, 1 - t * x > 0 ? -t : 0)
+FORMULA(squared_hinge, hinge(x, t, a) * hinge(x, t, a))
+FORMULA(squared_hinge_slope, -2 * t * hinge(x, t, a))
+FORMULA(poisson, x - t * log(x + EPSILON))
+FORMULA(poisson_slope, 1 - t / (x + EPSILON))
+FORMULA(divergence, divergence_from(x, clip(t, EPSILON, 1)))
+FORMULA(divergence_slope, x<EPSILON || x> 1 ? 0 : -clip(t, EPSILON, 1) / x)
+FORMULA(binary_of, crossentropy(clip(x, EPSILON, 1 - EPSILON), t))
+/* Nothing flows where a probability was clipped. */
+FORMULA(binary_slope, x<EPSILON || x> 1 - EPSILON ? 0 : (x - t) / (x * (1 - x)))
+/* -t * log(s(x)) - (1 - t) * log(1 - s(x)), without overflow. */
+FORMULA(logits_of, fmax(x, 0) - x * t + log1p(exp(-fabs(x))))
+FORMULA(logits_slope, 1 / (1 + exp(-x)) - t)
 
 /* weight(t) (1 - p_t)^gamma bce, p_t = t x + (1 - t)(1 - x) */
 static double focal(double x, double t, const struct elementwise_loss_attributes *a)
@@ -186,22 +107,10 @@ static const struct {
 
 /* ---- the ops ------------------------------------------------------------ */
 
-static struct shape without_last(const struct tensor *x)
-{
-    struct shape shape = x->shape;
-    shape.rank--;
-    return shape;
-}
-
 static plim_status need_elements(const struct node *node, int others, plim_error *error)
 {
     const struct elementwise_loss_attributes *a = node->attributes;
-    const struct tensor *x = node->input[0], *t = node->input[1];
-    TRY(need_real(node, 0, error));
-    TRY(need_batched(node, 0, error));
-    TRY(need_batched(node, 1, error));
-    if (x->shape.rank < 2 || !is_label(t->type) || shape_count(&x->shape) != shape_count(&t->shape))
-        return misfit(node, error, "targets do not fit the outputs");
+    TRY(need_alike_targets(node, error));
     if ((int)a->formula < 0 || a->formula >= FORMULA_COUNT)
         return misfit(node, error, "there is no formula %d", (int)a->formula);
     if (node->input[others] && (node->input[others]->batched || node->input[others]->type != TYPE_F32))
@@ -218,18 +127,10 @@ static plim_status elementwise_loss_infer(struct graph *graph, struct node *node
 
 static plim_status elementwise_loss_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    struct shape shape = without_last(node->input[0]);
     TRY(need_elements(node, 3, error));
-    TRY(need_type(node, 2, node->input[0]->type, error));
-    if (!shape_equal(&node->input[2]->shape, &shape))
-        return misfit(node, error, "the gradient does not fit the outputs");
+    TRY(need_row_gradients(node, error));
     output_like(graph, node, 0, node->input[0]);
     return PLIM_OK;
-}
-
-static void loss_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
 }
 
 /* Smoothed, or moved to -1 and 1. */
@@ -266,15 +167,6 @@ static void elementwise_loss_gradient_reference(const struct call *call)
             get(call, 2, i / width) * share_of * formulas[a->formula].slope(get(call, 0, i), target(call, i, 3), a));
 }
 
-static void elementwise_loss_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                  const bool *wanted, struct tensor **d_input)
-{
-    struct tensor *inputs[4] = {node->input[0], node->input[1], d_output[0], node->input[2]};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_elementwise_loss_gradient, inputs, node->input[2] ? 4 : 3, node->attributes,
-                               node->attributes_bytes);
-}
-
 const struct op op_elementwise_loss = {
     .name = "elementwise_loss",
     .inputs = 3,
@@ -282,10 +174,10 @@ const struct op op_elementwise_loss = {
     .optional = 1 << 2,
     .attributes_bytes = sizeof(struct elementwise_loss_attributes),
     .infer = elementwise_loss_infer,
-    .gradient = elementwise_loss_back,
+    .gradient_op = &op_elementwise_loss_gradient,
+    .gradient_reads = {READ_X0, READ_X1, READ_D, READ_X2},
     .keeps_inputs = 1 << 0 | 1 << 1 | 1 << 2,
-    .in_place = NO_INPUT,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = elementwise_loss_reference,
 };
 
@@ -297,7 +189,75 @@ const struct op op_elementwise_loss_gradient = {
     .attributes_bytes = sizeof(struct elementwise_loss_attributes),
     .infer = elementwise_loss_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = elementwise_loss_gradient_reference,
 };
+
+/* ---- two classes: sigmoid_crossentropy, and binary_crossentropy from probabilities ---- */
+
+static plim_status targets_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_targets(node, 0, 1, error));
+    output_of(graph, node, 0, node->input[0]->type, shape_1(node->input[0]->shape.dim[0]), true);
+    return PLIM_OK;
+}
+
+static plim_status targets_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
+{
+    TRY(need_targets(node, 0, 1, error));
+    TRY(need_row_gradients(node, error));
+    output_like(graph, node, 0, node->input[0]);
+    return PLIM_OK;
+}
+
+static void mean_of(const struct call *call, formula *value)
+{
+    int64_t rows = call_rows(call, call->node->output[0]), width = call->node->input[0]->shape.dim[1];
+    for (int64_t row = 0; row < rows; row++) {
+        double sum = 0;
+        for (int64_t i = row * width; i < (row + 1) * width; i++)
+            sum += value(get(call, 0, i), get(call, 1, i), NULL);
+        set(call, 0, row, sum / (double)width);
+    }
+}
+
+static void gradient_of_mean(const struct call *call, formula *slope)
+{
+    int64_t width = call->node->input[0]->shape.dim[1];
+    int64_t count = call_rows(call, call->node->output[0]) * width;
+    for (int64_t i = 0; i < count; i++)
+        set(call, 0, i, get(call, 2, i / width) * slope(get(call, 0, i), get(call, 1, i), NULL) / (double)width);
+}
+
+#define CROSSENTROPY(word, value, slope)                                                                               \
+    static void word##_reference(const struct call *call)                                                              \
+    {                                                                                                                  \
+        mean_of(call, value);                                                                                          \
+    }                                                                                                                  \
+    static void word##_gradient_reference(const struct call *call)                                                     \
+    {                                                                                                                  \
+        gradient_of_mean(call, slope);                                                                                 \
+    }                                                                                                                  \
+    const struct op op_##word = {                                                                                      \
+        .name = #word,                                                                                                 \
+        .inputs = 2,                                                                                                   \
+        .outputs = 1,                                                                                                  \
+        .infer = targets_infer,                                                                                        \
+        .gradient_op = &op_##word##_gradient,                                                                          \
+        .gradient_reads = {READ_X0, READ_X1, READ_D},                                                                  \
+        .keeps_inputs = 1 << 0 | 1 << 1,                                                                               \
+        .cut = cut_input_rows,                                                                                         \
+        .reference = word##_reference,                                                                                 \
+    };                                                                                                                 \
+    const struct op op_##word##_gradient = {                                                                           \
+        .name = #word "_gradient",                                                                                     \
+        .inputs = 3,                                                                                                   \
+        .outputs = 1,                                                                                                  \
+        .infer = targets_gradient_infer,                                                                               \
+        .no_gradient = NO_SECOND,                                                                                      \
+        .cut = cut_input_rows,                                                                                         \
+        .reference = word##_gradient_reference,                                                                        \
+    };
+
+CROSSENTROPY(sigmoid_crossentropy, logits_of, logits_slope)
+CROSSENTROPY(binary_crossentropy, binary_of, binary_slope)

@@ -2,11 +2,6 @@
    means, and how many values count. */
 #include "ops/helpers.h"
 
-static void cut_values(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 static bool is_number(const struct tensor *tensor)
 {
     return !tensor->batched && tensor->type == TYPE_F32 && shape_count(&tensor->shape) == 1;
@@ -36,22 +31,16 @@ static void weigh_reference(const struct call *call)
         set(call, 0, i, get(call, 0, i) * get(call, 1, i / share_of));
 }
 
-static void weigh_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                       struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_weigh, d_output[0], node->input[1]);
-}
-
 const struct op op_weigh = {
     .name = "weigh",
     .inputs = 2,
     .outputs = 1,
     .infer = weigh_infer,
-    .gradient = weigh_back,
+    .gradient_op = &op_weigh,
+    .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
-    .in_place = 0,
-    .cut = cut_values,
+    .in_place = 1 << 0,
+    .cut = cut_input_rows,
     .reference = weigh_reference,
 };
 
@@ -87,15 +76,6 @@ static void loss_mean_reference(const struct call *call)
     share(call, 0, 0, sum * part_of(call, v, 1));
 }
 
-static void loss_mean_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                           struct tensor **d_input)
-{
-    struct tensor *inputs[3] = {d_output[0], node->input[0], node->input[1]};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_loss_mean_gradient, inputs, node->input[1] ? 3 : 2, node->attributes,
-                               node->attributes_bytes);
-}
-
 const struct op op_loss_mean = {
     .name = "loss_mean",
     .inputs = 2,
@@ -103,10 +83,10 @@ const struct op op_loss_mean = {
     .optional = 1 << 1,
     .attributes_bytes = sizeof(struct loss_mean_attributes),
     .infer = loss_mean_infer,
-    .gradient = loss_mean_back,
+    .gradient_op = &op_loss_mean_gradient,
+    .gradient_reads = {READ_D, READ_X0, READ_X1},
     .keeps_inputs = 1 << 0 | 1 << 1, /* for its shape */
-    .in_place = NO_INPUT,
-    .cut = cut_values,
+    .cut = cut_input_rows,
     .reference = loss_mean_reference,
 };
 
@@ -139,7 +119,6 @@ const struct op op_loss_mean_gradient = {
     .attributes_bytes = sizeof(struct loss_mean_attributes),
     .infer = loss_mean_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = loss_mean_gradient_reference,
 };
@@ -179,8 +158,7 @@ const struct op op_count_valid = {
     .attributes_bytes = sizeof(struct count_valid_attributes),
     .infer = count_infer,
     .no_gradient = "it counts",
-    .in_place = NO_INPUT,
-    .cut = cut_values,
+    .cut = cut_input_rows,
     .reference = count_valid_reference,
 };
 
@@ -190,7 +168,6 @@ const struct op op_count_others = {
     .outputs = 1,
     .infer = count_infer,
     .no_gradient = "it counts",
-    .in_place = NO_INPUT,
-    .cut = cut_values,
+    .cut = cut_input_rows,
     .reference = count_others_reference,
 };

@@ -186,12 +186,7 @@ static const struct {
 static plim_status need_rows(const struct node *node, plim_error *error)
 {
     const struct row_loss_attributes *a = node->attributes;
-    TRY(need_real(node, 0, error));
-    TRY(need_batched(node, 0, error));
-    TRY(need_batched(node, 1, error));
-    if (node->input[0]->shape.rank < 2 || !is_label(node->input[1]->type) ||
-        shape_count(&node->input[0]->shape) != shape_count(&node->input[1]->shape))
-        return misfit(node, error, "targets do not fit the outputs");
+    TRY(need_alike_targets(node, error));
     if ((int)a->formula < 0 || a->formula >= ROW_FORMULA_COUNT)
         return misfit(node, error, "there is no formula %d", (int)a->formula);
     return PLIM_OK;
@@ -199,28 +194,17 @@ static plim_status need_rows(const struct node *node, plim_error *error)
 
 static plim_status row_loss_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    struct shape shape = node->input[0]->shape;
     TRY(need_rows(node, error));
-    shape.rank--;
-    output_of(graph, node, 0, node->input[0]->type, shape, true);
+    output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
     return PLIM_OK;
 }
 
 static plim_status row_loss_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    struct shape shape = node->input[0]->shape;
     TRY(need_rows(node, error));
-    TRY(need_type(node, 2, node->input[0]->type, error));
-    shape.rank--;
-    if (!shape_equal(&node->input[2]->shape, &shape))
-        return misfit(node, error, "the gradient does not fit the outputs");
+    TRY(need_row_gradients(node, error));
     output_like(graph, node, 0, node->input[0]);
     return PLIM_OK;
-}
-
-static void loss_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
 }
 
 static void row_loss_reference(const struct call *call)
@@ -243,24 +227,16 @@ static void row_loss_gradient_reference(const struct call *call)
     }
 }
 
-static void row_loss_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                          struct tensor **d_input)
-{
-    struct tensor *inputs[3] = {node->input[0], node->input[1], d_output[0]};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_row_loss_gradient, inputs, 3, node->attributes, node->attributes_bytes);
-}
-
 const struct op op_row_loss = {
     .name = "row_loss",
     .inputs = 2,
     .outputs = 1,
     .attributes_bytes = sizeof(struct row_loss_attributes),
     .infer = row_loss_infer,
-    .gradient = row_loss_back,
+    .gradient_op = &op_row_loss_gradient,
+    .gradient_reads = {READ_X0, READ_X1, READ_D},
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = row_loss_reference,
 };
 
@@ -271,7 +247,6 @@ const struct op op_row_loss_gradient = {
     .attributes_bytes = sizeof(struct row_loss_attributes),
     .infer = row_loss_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = loss_cut,
+    .cut = cut_input_rows,
     .reference = row_loss_gradient_reference,
 };

@@ -3,19 +3,12 @@
 
 #define NO_GRADIENT "an accuracy moves in steps"
 
-static void metric_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 /* ---- sparse_accuracy: 1 where the first largest score is the label's ---- */
 
 static plim_status sparse_accuracy_infer(struct graph *graph, struct node *node, plim_error *error)
 {
-    struct shape shape = node->input[0]->shape;
     TRY(need_labels(node, 0, 1, error));
-    shape.rank--;
-    output_of(graph, node, 0, TYPE_F32, shape, true);
+    output_of(graph, node, 0, TYPE_F32, without_last(node->input[0]), true);
     return PLIM_OK;
 }
 
@@ -43,8 +36,7 @@ const struct op op_sparse_accuracy = {
     .outputs = 1,
     .infer = sparse_accuracy_infer,
     .no_gradient = NO_GRADIENT,
-    .in_place = NO_INPUT,
-    .cut = metric_cut,
+    .cut = cut_input_rows,
     .reference = sparse_accuracy_reference,
 };
 
@@ -84,8 +76,7 @@ const struct op op_binary_accuracy = {
     .attributes_bytes = sizeof(struct binary_accuracy_attributes),
     .infer = elements_infer,
     .no_gradient = NO_GRADIENT,
-    .in_place = NO_INPUT,
-    .cut = metric_cut,
+    .cut = cut_input_rows,
     .reference = binary_accuracy_reference,
 };
 
@@ -94,13 +85,7 @@ const struct op op_binary_accuracy = {
 static plim_status ranked_accuracy_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     const struct ranked_accuracy_attributes *a = node->attributes;
-    struct shape shape = node->input[0]->shape;
-    if (!a->sparse)
-        return elements_infer(graph, node, error);
-    TRY(need_labels(node, 0, 1, error));
-    shape.rank--;
-    output_of(graph, node, 0, TYPE_F32, shape, true);
-    return PLIM_OK;
+    return a->sparse ? sparse_accuracy_infer(graph, node, error) : elements_infer(graph, node, error);
 }
 
 /* The right class of a row; -1: there is none. */
@@ -139,7 +124,6 @@ const struct op op_ranked_accuracy = {
     .attributes_bytes = sizeof(struct ranked_accuracy_attributes),
     .infer = ranked_accuracy_infer,
     .no_gradient = NO_GRADIENT,
-    .in_place = NO_INPUT,
-    .cut = metric_cut,
+    .cut = cut_input_rows,
     .reference = ranked_accuracy_reference,
 };

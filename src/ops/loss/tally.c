@@ -5,11 +5,6 @@
 
 #define NO_GRADIENT "it counts"
 
-static void tally_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 /* The first largest of `count` values from `first` on. */
 static int64_t first_largest(const struct call *call, int input, int64_t first, int64_t count)
 {
@@ -52,8 +47,7 @@ const struct op op_class_weight = {
     .attributes_bytes = sizeof(struct class_weight_attributes),
     .infer = class_weight_infer,
     .no_gradient = NO_GRADIENT,
-    .in_place = NO_INPUT,
-    .cut = tally_cut,
+    .cut = cut_input_rows,
     .reference = class_weight_reference,
 };
 
@@ -258,7 +252,6 @@ const struct op op_tally = {
     .attributes_bytes = sizeof(struct tally_attributes),
     .infer = tally_infer,
     .no_gradient = NO_GRADIENT,
-    .in_place = NO_INPUT,
-    .cut = tally_cut,
+    .cut = cut_input_rows,
     .reference = tally_reference,
 };

@@ -166,7 +166,6 @@ const struct op op_vocabulary_crossentropy = {
     .gradient = forward_back,
     .keeps_inputs = 1 << 0 | 1 << 1 | 1 << 2 | 1 << BIAS,
     .keeps_outputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = forward_cut,
     .reference = forward_reference,
 };
@@ -268,7 +267,6 @@ const struct op op_vocabulary_crossentropy_gradient = {
     .attributes_bytes = sizeof(struct vocabulary_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = gradient_cut,
     .reference = gradient_reference,
 };

@@ -4,19 +4,6 @@
 
 #include "ops/helpers.h"
 
-/* Input `at`, where it is there, is one number a channel of input `x`. */
-static plim_status need_channels(const struct node *node, int at, int x, plim_error *error)
-{
-    const struct tensor *given = node->input[at];
-    if (!given)
-        return PLIM_OK;
-    TRY(need_real(node, at, error));
-    if (given->batched || given->shape.rank != 1 || given->shape.dim[0] != last_dim(node->input[x]))
-        return misfit(node, error, "input %d must hold one value for each of %lld channels", at,
-                      (long long)last_dim(node->input[x]));
-    return PLIM_OK;
-}
-
 static plim_status need_positions(const struct node *node, int at, plim_error *error)
 {
     TRY(need_real(node, at, error));
@@ -68,7 +55,6 @@ const struct op op_batch_moments = {
     .outputs = 2,
     .infer = batch_moments_infer,
     .no_gradient = "batch_normalize has the gradient of the whole",
-    .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = batch_moments_reference,
 };
@@ -107,7 +93,6 @@ const struct op op_batch_statistics = {
     .attributes_bytes = sizeof(struct batch_statistics_attributes),
     .infer = batch_statistics_infer,
     .no_gradient = "batch_normalize has the gradient of the whole",
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_statistics_reference,
 };
@@ -145,7 +130,6 @@ const struct op op_batch_moving = {
     .infer = batch_moving_infer,
     .no_gradient = "moving averages are not trained",
     .updates = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_moving_reference,
 };
@@ -242,7 +226,7 @@ const struct op op_batch_normalize = {
     .infer = batch_normalize_infer,
     .gradient = batch_normalize_back,
     .keeps_inputs = 0x1f,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = batch_normalize_reference,
 };
@@ -303,7 +287,6 @@ const struct op op_batch_normalize_sums = {
     .attributes_bytes = sizeof(struct batch_normalize_attributes),
     .infer = batch_normalize_sums_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = rows_cut,
     .reference = batch_normalize_sums_reference,
 };
@@ -345,7 +328,7 @@ const struct op op_batch_normalize_gradient = {
     .attributes_bytes = sizeof(struct batch_normalize_attributes),
     .infer = batch_normalize_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = batch_normalize_gradient_reference,
 };

@@ -32,35 +32,19 @@ static plim_status need_groups(const struct node *node, plim_error *error)
     return PLIM_OK;
 }
 
-static plim_status need_factors(const struct node *node, int at, plim_error *error)
-{
-    const struct tensor *given = node->input[at];
-    if (!given)
-        return PLIM_OK;
-    TRY(need_real(node, at, error));
-    if (given->batched || given->shape.rank != 1 || given->shape.dim[0] != last_dim(node->input[0]))
-        return misfit(node, error, "input %d must hold one value for each of %lld channels", at,
-                      (long long)last_dim(node->input[0]));
-    return PLIM_OK;
-}
-
 static struct shape statistics_shape(const struct group_normalize_attributes *attributes, const struct tensor *x)
 {
     return shape_of(3, (int64_t[]){x->shape.dim[0], attributes->groups, 2});
 }
 
-static enum type figures_type(const struct tensor *x)
-{
-    return x->type == TYPE_F64 ? TYPE_F64 : TYPE_F32;
-}
-
 static plim_status group_normalize_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_groups(node, error));
-    TRY(need_factors(node, 1, error));
-    TRY(need_factors(node, 2, error));
+    TRY(need_channels(node, 1, 0, error));
+    TRY(need_channels(node, 2, 0, error));
     output_like(graph, node, 0, node->input[0]);
-    output_of(graph, node, 1, figures_type(node->input[0]), statistics_shape(node->attributes, node->input[0]), true);
+    output_of(graph, node, 1, wide_type(node->input[0]->type), statistics_shape(node->attributes, node->input[0]),
+              true);
     return PLIM_OK;
 }
 
@@ -117,19 +101,6 @@ static void group_normalize_reference(const struct call *call)
     }
 }
 
-static void group_normalize_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                 const bool *wanted, struct tensor **d_input)
-{
-    struct tensor *inputs[] = {d_output[0], node->input[0], node->output[1], node->input[1]};
-    if (!d_output[0])
-        return; /* statistics are for backward alone */
-    struct tensor *dx =
-        graph_add(graph, &op_group_normalize_gradient, inputs, 4, node->attributes, node->attributes_bytes);
-    d_input[0] = wanted[0] ? dx : NULL;
-    d_input[1] = wanted[1] ? graph_output(dx, 1) : NULL;
-    d_input[2] = wanted[2] ? graph_output(dx, 2) : NULL;
-}
-
 const struct op op_group_normalize = {
     .name = "group_normalize",
     .inputs = 3,
@@ -137,10 +108,10 @@ const struct op op_group_normalize = {
     .optional = 1 << 1 | 1 << 2,
     .attributes_bytes = sizeof(struct group_normalize_attributes),
     .infer = group_normalize_infer,
-    .gradient = group_normalize_back,
+    .gradient_op = &op_group_normalize_gradient,
+    .gradient_reads = {READ_D, READ_X0, READ_Y1, READ_X1},
     .keeps_inputs = 1 << 0 | 1 << 1,
     .keeps_outputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = group_normalize_reference,
 };
@@ -154,12 +125,12 @@ static plim_status group_normalize_gradient_infer(struct graph *graph, struct no
     TRY(need_groups(node, error));
     TRY(need_alike(node, 0, 1, error));
     TRY(need_batched(node, 2, error));
-    TRY(need_factors(node, 3, error));
+    TRY(need_channels(node, 3, 0, error));
     if (!is_real(node->input[2]->type) || !shape_equal(&node->input[2]->shape, &statistics))
         return misfit(node, error, "input 2 is not what group_normalize made");
     output_like(graph, node, 0, node->input[0]);
     for (int k = 1; k < 3; k++)
-        output_of(graph, node, k, figures_type(x), shape_1(last_dim(x)), false);
+        output_of(graph, node, k, wide_type(x->type), shape_1(last_dim(x)), false);
     return PLIM_OK;
 }
 
@@ -234,7 +205,7 @@ const struct op op_group_normalize_gradient = {
     .attributes_bytes = sizeof(struct group_normalize_attributes),
     .infer = group_normalize_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = group_normalize_gradient_cut,
     .reference = group_normalize_gradient_reference,
 };

@@ -75,11 +75,6 @@ static plim_status need_factors(const struct node *node, int at, const struct la
     return PLIM_OK;
 }
 
-static enum type figures_type(const struct tensor *x)
-{
-    return x->type == TYPE_F64 ? TYPE_F64 : TYPE_F32;
-}
-
 static plim_status layer_normalize_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     const struct layer_normalize_attributes *attributes = node->attributes;
@@ -88,7 +83,7 @@ static plim_status layer_normalize_infer(struct graph *graph, struct node *node,
     TRY(need_factors(node, 1, attributes, error));
     TRY(need_factors(node, 2, attributes, error));
     output_like(graph, node, 0, x);
-    output_of(graph, node, 1, figures_type(x), layer_normalize_statistics(attributes, x), true);
+    output_of(graph, node, 1, wide_type(x->type), layer_normalize_statistics(attributes, x), true);
     return PLIM_OK;
 }
 
@@ -154,7 +149,6 @@ const struct op op_layer_normalize = {
     .gradient = layer_normalize_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
     .keeps_outputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = layer_normalize_reference,
 };
@@ -173,7 +167,7 @@ static plim_status layer_normalize_gradient_infer(struct graph *graph, struct no
         return misfit(node, error, "input 2 is not what layer_normalize made");
     output_like(graph, node, 0, node->input[0]);
     for (int k = 1; k < 3; k++)
-        output_of(graph, node, k, figures_type(node->input[1]),
+        output_of(graph, node, k, wide_type(node->input[1]->type),
                   layer_normalize_axes(&attributes->layer, node->input[1]), false);
     return PLIM_OK;
 }
@@ -249,7 +243,7 @@ const struct op op_layer_normalize_gradient = {
     .attributes_bytes = sizeof(struct layer_normalize_gradient_attributes),
     .infer = layer_normalize_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = layer_normalize_gradient_cut,
     .reference = layer_normalize_gradient_reference,
 };

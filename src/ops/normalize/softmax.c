@@ -151,20 +151,13 @@ static void sparsemax_gradient_group(const struct group *group)
                                  .outputs = 1,                                                                         \
                                  .attributes_bytes = sizeof(struct axis_attributes),                                   \
                                  .infer = axis_infer,                                                                  \
-                                 .in_place = NO_INPUT,                                                                 \
                                  .cut = cut_elementwise,                                                               \
                                  .reference = word##_reference,                                                        \
                                  __VA_ARGS__};
 
 #define PAIR(word)                                                                                                     \
-    static void word##_back(struct graph *graph, struct node *node, struct tensor *const *d_output,                    \
-                            const bool *wanted, struct tensor **d_input)                                               \
-    {                                                                                                                  \
-        if (wanted[0])                                                                                                 \
-            d_input[0] = graph_add(graph, &op_##word##_gradient, (struct tensor *[]){d_output[0], node->output[0]}, 2, \
-                                   node->attributes, node->attributes_bytes);                                          \
-    }                                                                                                                  \
-    AXIS_OP(word, 1, .gradient = word##_back, .keeps_outputs = 1 << 0)                                                 \
+    AXIS_OP(word, 1, .gradient_op = &op_##word##_gradient, .gradient_reads = {READ_D, READ_Y0},                        \
+            .keeps_outputs = 1 << 0)                                                                                   \
     AXIS_OP(word##_gradient, 2, .no_gradient = NO_SECOND)
 
 PAIR(softmax)

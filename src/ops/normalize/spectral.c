@@ -65,7 +65,6 @@ const struct op op_spectral_sums = {
     .outputs = 1,
     .infer = sums_infer,
     .no_gradient = NO_ITERATES,
-    .in_place = NO_INPUT,
     .cut = sums_cut,
     .reference = sums_reference,
 };
@@ -112,7 +111,6 @@ const struct op op_spectral_vector = {
     .outputs = 2,
     .infer = vector_infer,
     .no_gradient = NO_ITERATES,
-    .in_place = NO_INPUT,
     .cut = vector_cut,
     .reference = vector_reference,
 };
@@ -148,7 +146,6 @@ const struct op op_spectral_divide = {
     .infer = divide_infer,
     .no_gradient = NO_ITERATES,
     .updates = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = divide_cut,
     .reference = divide_reference,
 };

@@ -39,7 +39,7 @@ const struct op op_standardize = {
     .attributes_bytes = sizeof(struct standardize_attributes),
     .infer = standardize_infer,
     .gradient = standardize_back,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = standardize_reference,
 };

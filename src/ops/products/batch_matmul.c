@@ -155,7 +155,6 @@ const struct op op_batch_matmul = {
     .infer = batch_matmul_infer,
     .gradient = batch_matmul_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
     .cut = batch_matmul_cut,
     .reference = batch_matmul_reference,
 };
@@ -193,7 +192,6 @@ const struct op op_batch_matmul_sum = {
     .attributes_bytes = sizeof(struct batch_matmul_attributes),
     .infer = sum_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = batch_matmul_cut,
     .reference = sum_reference,
 };

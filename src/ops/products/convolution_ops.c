@@ -38,7 +38,6 @@ const struct conv_family *conv_family_of(enum conv_role *role, const struct op *
         .gradient = conv_gradient,                                                                                     \
         .keeps_inputs = 1 << 0 | 1 << 1,                                                                               \
         .keeps_outputs = 1 << 0,                                                                                       \
-        .in_place = NO_INPUT,                                                                                          \
         .cut = conv_cut,                                                                                               \
         .reference = conv_reference,                                                                                   \
     };                                                                                                                 \
@@ -51,7 +50,6 @@ const struct conv_family *conv_family_of(enum conv_role *role, const struct op *
         .infer = conv_input_gradient_infer,                                                                            \
         .gradient = conv_input_gradient_gradient,                                                                      \
         .keeps_inputs = 1 << 0 | 1 << 1,                                                                               \
-        .in_place = NO_INPUT,                                                                                          \
         .cut = conv_cut,                                                                                               \
         .reference = conv_input_gradient_reference,                                                                    \
     };                                                                                                                 \
@@ -62,7 +60,6 @@ const struct conv_family *conv_family_of(enum conv_role *role, const struct op *
         .attributes_bytes = sizeof(struct conv_gradient_attributes),                                                   \
         .infer = conv_weight_gradient_infer,                                                                           \
         .no_gradient = NO_SECOND,                                                                                      \
-        .in_place = NO_INPUT,                                                                                          \
         .cut = conv_cut,                                                                                               \
         .reference = conv_weight_gradient_reference,                                                                   \
     };

@@ -213,7 +213,6 @@ const struct op op_matmul = {
     .gradient = matmul_gradient,
     .keeps_inputs = 1 << 0 | 1 << 1,
     .keeps_outputs = 1 << 0, /* with a fused activation only */
-    .in_place = NO_INPUT,
     .cut = matmul_cut,
     .reference = matmul_reference,
 };
@@ -306,7 +305,6 @@ const struct op op_matmul_weight_gradient = {
     .attributes_bytes = sizeof(struct matmul_weight_gradient_attributes),
     .infer = weight_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = weight_gradient_cut,
     .reference = weight_gradient_reference,
 };

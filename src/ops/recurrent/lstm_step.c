@@ -172,7 +172,7 @@ const struct op op_lstm_step = {
     .gradient = step_back,
     .keeps_inputs = 1 << LSTM_STEP_C,
     .keeps_outputs = 1 << RECURRENT_GATES | 1 << RECURRENT_EXTRA,
-    .in_place = LSTM_STEP_X,
+    .in_place = 1 << LSTM_STEP_X,
     .cut = step_cut,
     .reference = step_reference,
 };
@@ -186,7 +186,7 @@ const struct op op_lstm_step_gradient = {
     .attributes_bytes = sizeof(struct lstm_step_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = LSTM_STEP_GATES,
+    .in_place = 1 << LSTM_STEP_GATES,
     .cut = step_cut,
     .reference = gradient_reference,
 };

@@ -18,9 +18,20 @@ static plim_status need_gate_bias(const struct node *node, plim_error *error)
     return need_real(node, RECURRENT_BIAS, error);
 }
 
+/* Each op runs kinds of its own. */
+static plim_status need_kind(const struct node *node, plim_error *error)
+{
+    static const struct op *const ops[RECURRENT_KINDS] = {&op_simple_rnn, &op_gru, &op_gru, &op_lstm};
+    const struct recurrent_attributes *attributes = node->attributes;
+    if (attributes->kind < 0 || attributes->kind >= RECURRENT_KINDS || ops[attributes->kind] != node->op)
+        return misfit(node, error, "kind %lld is another op's", (long long)attributes->kind);
+    return PLIM_OK;
+}
+
 static plim_status recurrent_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     const struct tensor *z = node->input[RECURRENT_Z];
+    TRY(need_kind(node, error));
     TRY(need_recurrence(node, z, node->input[RECURRENT_KERNEL], RECURRENT_ITERATION, error));
     TRY(need_gate_bias(node, error));
     TRY(need_step_mask(node, RECURRENT_MASK, error));
@@ -34,30 +45,6 @@ static plim_status recurrent_infer(struct graph *graph, struct node *node, plim_
     for (int k = 1; k < node->op->outputs; k++)
         output_of(graph, node, k, z->type, states, true);
     return PLIM_OK;
-}
-
-static plim_status simple_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    const struct recurrent_attributes *attributes = node->attributes;
-    if (attributes->kind != RECURRENT_SIMPLE)
-        return misfit(node, error, "kind %lld is another op's", (long long)attributes->kind);
-    return recurrent_infer(graph, node, error);
-}
-
-static plim_status gru_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    const struct recurrent_attributes *attributes = node->attributes;
-    if (attributes->kind != RECURRENT_GRU && attributes->kind != RECURRENT_GRU_BEFORE)
-        return misfit(node, error, "kind %lld is another op's", (long long)attributes->kind);
-    return recurrent_infer(graph, node, error);
-}
-
-static plim_status lstm_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    const struct recurrent_attributes *attributes = node->attributes;
-    if (attributes->kind != RECURRENT_LSTM)
-        return misfit(node, error, "kind %lld is another op's", (long long)attributes->kind);
-    return recurrent_infer(graph, node, error);
 }
 
 /* ---- one step ---------------------------------------------------------- */
@@ -232,64 +219,32 @@ static void recurrent_back(struct graph *graph, struct node *node, struct tensor
     d_input[RECURRENT_BIAS] = dw && wanted[RECURRENT_BIAS] ? graph_output(dw, 1) : NULL;
 }
 
-#define BACK(name)                                                                                                     \
-    static void name##_back(struct graph *graph, struct node *node, struct tensor *const *d_output,                    \
-                            const bool *wanted, struct tensor **d_input)                                               \
-    {                                                                                                                  \
-        recurrent_back(graph, node, d_output, wanted, d_input, &op_##name##_gradient);                                 \
-    }
-BACK(simple_rnn)
-BACK(gru)
-BACK(lstm)
-
 #define KEPT (1 << RECURRENT_KERNEL | 1 << RECURRENT_MASK | 1 << RECURRENT_H0 | 1 << RECURRENT_ITERATION)
 #define OPTIONAL                                                                                                       \
     (1 << RECURRENT_BIAS | 1 << RECURRENT_MASK | 1 << RECURRENT_H0 | 1 << RECURRENT_C0 | 1 << RECURRENT_ITERATION)
 
-const struct op op_simple_rnn = {
-    .name = "simple_rnn",
-    .wide_only = RECURRENT_WIDE,
-    .inputs = RECURRENT_INPUTS,
-    .outputs = 1,
-    .optional = OPTIONAL,
-    .attributes_bytes = sizeof(struct recurrent_attributes),
-    .infer = simple_infer,
-    .gradient = simple_rnn_back,
-    .keeps_inputs = KEPT,
-    .keeps_outputs = 1 << 0,
-    .in_place = RECURRENT_Z,
-    .cut = recurrent_cut,
-    .reference = recurrent_reference,
-};
+#define FORWARD(word, outputs_, kept)                                                                                  \
+    static void word##_back(struct graph *graph, struct node *node, struct tensor *const *d_output,                    \
+                            const bool *wanted, struct tensor **d_input)                                               \
+    {                                                                                                                  \
+        recurrent_back(graph, node, d_output, wanted, d_input, &op_##word##_gradient);                                 \
+    }                                                                                                                  \
+    const struct op op_##word = {                                                                                      \
+        .name = #word,                                                                                                 \
+        .wide_only = RECURRENT_WIDE,                                                                                   \
+        .inputs = RECURRENT_INPUTS,                                                                                    \
+        .outputs = outputs_,                                                                                           \
+        .optional = OPTIONAL,                                                                                          \
+        .attributes_bytes = sizeof(struct recurrent_attributes),                                                       \
+        .infer = recurrent_infer,                                                                                      \
+        .gradient = word##_back,                                                                                       \
+        .keeps_inputs = kept,                                                                                          \
+        .keeps_outputs = (1 << (outputs_)) - 1,                                                                        \
+        .in_place = 1 << RECURRENT_Z,                                                                                  \
+        .cut = recurrent_cut,                                                                                          \
+        .reference = recurrent_reference,                                                                              \
+    };
 
-const struct op op_gru = {
-    .name = "gru",
-    .wide_only = RECURRENT_WIDE,
-    .inputs = RECURRENT_INPUTS,
-    .outputs = 3,
-    .optional = OPTIONAL,
-    .attributes_bytes = sizeof(struct recurrent_attributes),
-    .infer = gru_infer,
-    .gradient = gru_back,
-    .keeps_inputs = KEPT,
-    .keeps_outputs = 1 << RECURRENT_GATES | 1 << RECURRENT_H | 1 << RECURRENT_EXTRA,
-    .in_place = RECURRENT_Z,
-    .cut = recurrent_cut,
-    .reference = recurrent_reference,
-};
-
-const struct op op_lstm = {
-    .name = "lstm",
-    .wide_only = RECURRENT_WIDE,
-    .inputs = RECURRENT_INPUTS,
-    .outputs = 3,
-    .optional = OPTIONAL,
-    .attributes_bytes = sizeof(struct recurrent_attributes),
-    .infer = lstm_infer,
-    .gradient = lstm_back,
-    .keeps_inputs = KEPT | 1 << RECURRENT_C0,
-    .keeps_outputs = 1 << RECURRENT_GATES | 1 << RECURRENT_H | 1 << RECURRENT_EXTRA,
-    .in_place = RECURRENT_Z,
-    .cut = recurrent_cut,
-    .reference = recurrent_reference,
-};
+FORWARD(simple_rnn, 1, KEPT)
+FORWARD(gru, 3, KEPT)
+FORWARD(lstm, 3, KEPT | 1 << RECURRENT_C0)

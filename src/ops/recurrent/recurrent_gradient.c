@@ -202,7 +202,7 @@ static void gradient_reference(const struct call *call)
     {                                                                                                                  \
         .name = word, .wide_only = RECURRENT_WIDE, .inputs = RECURRENT_BACK_INPUTS, .outputs = outputs_,               \
         .optional = OPTIONAL, .attributes_bytes = sizeof(struct recurrent_attributes), .infer = gradient_infer,        \
-        .no_gradient = NO_SECOND, .in_place = RECURRENT_DONE_GATES, .cut = recurrent_cut,                              \
+        .no_gradient = NO_SECOND, .in_place = 1 << RECURRENT_DONE_GATES, .cut = recurrent_cut,                         \
         .reference = gradient_reference,                                                                               \
     }
 
@@ -278,7 +278,6 @@ const struct op op_recurrent_weight_gradient = {
     .attributes_bytes = sizeof(struct recurrent_attributes),
     .infer = weight_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = recurrent_cut,
     .reference = weight_reference,
 };

@@ -48,7 +48,7 @@ const struct op op_cumulative_sum = {
     .attributes_bytes = sizeof(struct cumulative_sum_attributes),
     .infer = cumulative_sum_infer,
     .gradient = cumulative_sum_back,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = cumulative_sum_reference,
 };
@@ -63,11 +63,6 @@ static plim_status batch_sum_infer(struct graph *graph, struct node *node, plim_
     struct shape shape = x->shape.rank > 1 ? shape_of(x->shape.rank - 1, x->shape.dim + 1) : shape_1(1);
     output_of(graph, node, 0, x->type, shape, false);
     return PLIM_OK;
-}
-
-static void batch_sum_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
 }
 
 static void batch_sum_reference(const struct call *call)
@@ -99,8 +94,7 @@ const struct op op_batch_sum = {
     .attributes_bytes = sizeof(struct batch_sum_attributes),
     .infer = batch_sum_infer,
     .gradient = batch_sum_back,
-    .in_place = NO_INPUT,
-    .cut = batch_sum_cut,
+    .cut = cut_input_rows,
     .reference = batch_sum_reference,
 };
 
@@ -143,7 +137,6 @@ const struct op op_batch_spread = {
     .attributes_bytes = sizeof(struct batch_sum_attributes),
     .infer = batch_spread_infer,
     .gradient = batch_spread_back,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_spread_reference,
 };

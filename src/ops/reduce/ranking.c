@@ -32,11 +32,6 @@ static plim_status arg_max_infer(struct graph *graph, struct node *node, plim_er
     return PLIM_OK;
 }
 
-static void rows_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 static void arg_max_reference(const struct call *call)
 {
     const struct arg_max_attributes *attributes = call->node->attributes;
@@ -61,8 +56,7 @@ const struct op op_arg_max = {
     .attributes_bytes = sizeof(struct arg_max_attributes),
     .infer = arg_max_infer,
     .no_gradient = "a place is no smooth function",
-    .in_place = NO_INPUT,
-    .cut = rows_cut,
+    .cut = cut_input_rows,
     .reference = arg_max_reference,
 };
 
@@ -132,8 +126,7 @@ const struct op op_top_k = {
     .infer = top_k_infer,
     .gradient = top_k_back,
     .keeps_outputs = 1 << 1,
-    .in_place = NO_INPUT,
-    .cut = rows_cut,
+    .cut = cut_input_rows,
     .reference = top_k_reference,
 };
 
@@ -178,7 +171,6 @@ const struct op op_top_k_gradient = {
     .attributes_bytes = sizeof(struct top_k_gradient_attributes),
     .infer = top_k_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = top_k_gradient_reference,
 };

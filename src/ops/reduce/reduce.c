@@ -1,5 +1,4 @@
-/* reduce.c - sums over rows, over the last axis, over the batch; and the
-   spreading that undoes them. */
+/* reduce.c - sums over rows, and the mean over the batch. */
 #include "ops/helpers.h"
 
 /* ---- sum_rows: [N, ..., c] -> [c] -------------------------------------- */
@@ -15,11 +14,6 @@ static plim_status sum_rows_infer(struct graph *graph, struct node *node, plim_e
         return misfit(node, error, "an input of a batch axis alone has no rows");
     output_of(graph, node, 0, x->type, shape_of(axes, &x->shape.dim[x->shape.rank - axes]), false);
     return PLIM_OK;
-}
-
-static void sum_rows_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
 }
 
 static void sum_rows_reference(const struct call *call)
@@ -41,101 +35,8 @@ const struct op op_sum_rows = {
     .attributes_bytes = sizeof(struct sum_rows_attributes),
     .infer = sum_rows_infer,
     .no_gradient = "it is the gradient of a bias, and " NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = sum_rows_cut,
+    .cut = cut_input_rows,
     .reference = sum_rows_reference,
-};
-
-/* ---- sum_last: [N, ..., c] -> [N, ..., 1] ------------------------------ */
-
-static plim_status sum_last_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    const struct tensor *x = node->input[0];
-    struct shape shape = x->shape;
-    TRY(need_real(node, 0, error));
-    TRY(need_batched(node, 0, error));
-    if (shape.rank < 2)
-        return misfit(node, error, "an input of a batch axis alone has no last axis to sum over");
-    shape.dim[shape.rank - 1] = 1;
-    output_of(graph, node, 0, x->type, shape, true);
-    return PLIM_OK;
-}
-
-static void sum_last_reference(const struct call *call)
-{
-    const struct tensor *x = call->node->input[0];
-    int64_t count = call_rows(call, x) * shape_row(&x->shape), width = last_dim(x);
-    for (int64_t first = 0; first < count; first += width) {
-        double sum = 0;
-        for (int64_t i = first; i < first + width; i++)
-            sum += get(call, 0, i);
-        set(call, 0, first / width, sum);
-    }
-}
-
-static void sum_last_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                          struct tensor **d_input)
-{
-    struct spread_attributes back = {last_dim(node->input[0])};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_spread_last, d_output, 1, &back, sizeof(back));
-}
-
-const struct op op_sum_last = {
-    .name = "sum_last",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = sum_last_infer,
-    .gradient = sum_last_back,
-    .in_place = NO_INPUT,
-    .cut = sum_rows_cut,
-    .reference = sum_last_reference,
-};
-
-/* ---- spread_last: [N, ..., 1] -> [N, ..., c] --------------------------- */
-
-static plim_status spread_last_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    const struct spread_attributes *attributes = node->attributes;
-    const struct tensor *x = node->input[0];
-    struct shape shape = x->shape;
-    TRY(need_real(node, 0, error));
-    TRY(need_batched(node, 0, error));
-    if (shape.rank < 2 || last_dim(x) != 1)
-        return misfit(node, error, "the last axis must be 1");
-    if (attributes->extent < 1)
-        return misfit(node, error, "an extent of %lld is not possible", (long long)attributes->extent);
-    shape.dim[shape.rank - 1] = attributes->extent;
-    output_of(graph, node, 0, x->type, shape, true);
-    return PLIM_OK;
-}
-
-static void spread_last_reference(const struct call *call)
-{
-    const struct tensor *y = call->node->output[0];
-    int64_t count = call_rows(call, y) * shape_row(&y->shape), width = last_dim(y);
-    for (int64_t i = 0; i < count; i++)
-        set(call, 0, i, get(call, 0, i / width));
-}
-
-static void spread_last_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                             struct tensor **d_input)
-{
-    (void)node;
-    if (wanted[0])
-        d_input[0] = unary(graph, &op_sum_last, d_output[0]);
-}
-
-const struct op op_spread_last = {
-    .name = "spread_last",
-    .inputs = 1,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct spread_attributes),
-    .infer = spread_last_infer,
-    .gradient = spread_last_back,
-    .in_place = NO_INPUT,
-    .cut = cut_elementwise,
-    .reference = spread_last_reference,
 };
 
 /* ---- batch_mean: x[N] -> [1] ------------------------------------------- */
@@ -160,22 +61,15 @@ static void batch_mean_reference(const struct call *call)
 }
 
 /* An absent d is 1: this is where backward begins. */
-static void batch_mean_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                            struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_batch_mean_gradient, d_output[0], node->input[0]);
-}
-
 const struct op op_batch_mean = {
     .name = "batch_mean",
     .inputs = 1,
     .outputs = 1,
     .infer = batch_mean_infer,
-    .gradient = batch_mean_back,
+    .gradient_op = &op_batch_mean_gradient,
+    .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0, /* for its shape */
-    .in_place = NO_INPUT,
-    .cut = sum_rows_cut,
+    .cut = cut_input_rows,
     .reference = batch_mean_reference,
 };
 
@@ -211,7 +105,6 @@ const struct op op_batch_mean_gradient = {
     .optional = 1 << 0,
     .infer = batch_mean_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = batch_mean_gradient_reference,
 };

@@ -95,11 +95,6 @@ static plim_status reduce_infer(struct graph *graph, struct node *node, plim_err
     return PLIM_OK;
 }
 
-static void reduce_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 /* Calls `one` for each element of y: it sees the elements of x that belong to it. */
 struct one {
     const struct call *call;
@@ -148,12 +143,39 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     return PLIM_OK;
 }
 
-static void back_with(struct graph *graph, const struct node *node, const struct op *op, struct tensor *dy, bool y,
-                      struct tensor **dx)
-{
-    struct tensor *inputs[] = {dy, node->input[0], node->output[0]};
-    *dx = graph_add(graph, op, inputs, y ? 3 : 2, node->attributes, node->attributes_bytes);
-}
+/* reduce_KIND and its gradient, which reads dy, x and, where `y` is 1, y: KIND_one and KIND_back_one of each element. */
+#define REDUCTION(kind, y)                                                                                             \
+    static void reduce_##kind##_reference(const struct call *call)                                                     \
+    {                                                                                                                  \
+        for_each(call, 0, kind##_one);                                                                                 \
+    }                                                                                                                  \
+    static void reduce_##kind##_gradient_reference(const struct call *call)                                            \
+    {                                                                                                                  \
+        for_each(call, 1, kind##_back_one);                                                                            \
+    }                                                                                                                  \
+    const struct op op_reduce_##kind = {                                                                               \
+        .name = "reduce_" #kind,                                                                                       \
+        .inputs = 1,                                                                                                   \
+        .outputs = 1,                                                                                                  \
+        .attributes_bytes = sizeof(struct reduce_attributes),                                                          \
+        .infer = reduce_infer,                                                                                         \
+        .gradient_op = &op_reduce_##kind##_gradient,                                                                   \
+        .gradient_reads = {READ_D, READ_X0, (y) ? READ_Y0 : READ_NO_MORE},                                             \
+        .keeps_inputs = 1 << 0,                                                                                        \
+        .keeps_outputs = (y) << 0,                                                                                     \
+        .cut = cut_input_rows,                                                                                         \
+        .reference = reduce_##kind##_reference,                                                                        \
+    };                                                                                                                 \
+    const struct op op_reduce_##kind##_gradient = {                                                                    \
+        .name = "reduce_" #kind "_gradient",                                                                           \
+        .inputs = 2 + (y),                                                                                             \
+        .outputs = 1,                                                                                                  \
+        .attributes_bytes = sizeof(struct reduce_attributes),                                                          \
+        .infer = gradient_infer,                                                                                       \
+        .no_gradient = NO_SECOND,                                                                                      \
+        .cut = cut_elementwise,                                                                                        \
+        .reference = reduce_##kind##_gradient_reference,                                                               \
+    };
 
 /* ---- reduce_sum and reduce_spread ----------------------------------------- */
 
@@ -195,8 +217,7 @@ const struct op op_reduce_sum = {
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = reduce_infer,
     .gradient = reduce_sum_back,
-    .in_place = NO_INPUT,
-    .cut = reduce_cut,
+    .cut = cut_input_rows,
     .reference = reduce_sum_reference,
 };
 
@@ -251,7 +272,6 @@ const struct op op_reduce_spread = {
     .attributes_bytes = sizeof(struct reduce_spread_attributes),
     .infer = reduce_spread_infer,
     .gradient = reduce_spread_back,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = reduce_spread_reference,
 };
@@ -270,32 +290,6 @@ static void max_one(const struct one *one)
     set(one->call, 0, one->y, most);
 }
 
-static void reduce_max_reference(const struct call *call)
-{
-    for_each(call, 0, max_one);
-}
-
-static void reduce_max_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                            struct tensor **d_input)
-{
-    if (wanted[0])
-        back_with(graph, node, &op_reduce_max_gradient, d_output[0], true, &d_input[0]);
-}
-
-const struct op op_reduce_max = {
-    .name = "reduce_max",
-    .inputs = 1,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = reduce_infer,
-    .gradient = reduce_max_back,
-    .keeps_inputs = 1 << 0,
-    .keeps_outputs = 1 << 0,
-    .in_place = NO_INPUT,
-    .cut = reduce_cut,
-    .reference = reduce_max_reference,
-};
-
 static void max_back_one(const struct one *one)
 {
     double dy = get(one->call, 0, one->y), y = get(one->call, 2, one->y), equals = 0;
@@ -305,22 +299,7 @@ static void max_back_one(const struct one *one)
         set(one->call, 0, one->first + reduce_value(one->walk, r), value_of(one, r) == y ? dy / equals : 0);
 }
 
-static void reduce_max_gradient_reference(const struct call *call)
-{
-    for_each(call, 1, max_back_one);
-}
-
-const struct op op_reduce_max_gradient = {
-    .name = "reduce_max_gradient",
-    .inputs = 3,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = gradient_infer,
-    .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = cut_elementwise,
-    .reference = reduce_max_gradient_reference,
-};
+REDUCTION(max, 1)
 
 /* ---- reduce_prod ---------------------------------------------------------- */
 
@@ -331,31 +310,6 @@ static void prod_one(const struct one *one)
         product *= value_of(one, r);
     set(one->call, 0, one->y, product);
 }
-
-static void reduce_prod_reference(const struct call *call)
-{
-    for_each(call, 0, prod_one);
-}
-
-static void reduce_prod_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                             struct tensor **d_input)
-{
-    if (wanted[0])
-        back_with(graph, node, &op_reduce_prod_gradient, d_output[0], false, &d_input[0]);
-}
-
-const struct op op_reduce_prod = {
-    .name = "reduce_prod",
-    .inputs = 1,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = reduce_infer,
-    .gradient = reduce_prod_back,
-    .keeps_inputs = 1 << 0,
-    .in_place = NO_INPUT,
-    .cut = reduce_cut,
-    .reference = reduce_prod_reference,
-};
 
 /* Of all that are not 0, and how many are: with one 0, only its own gradient is not. */
 static void prod_back_one(const struct one *one)
@@ -372,22 +326,7 @@ static void prod_back_one(const struct one *one)
     }
 }
 
-static void reduce_prod_gradient_reference(const struct call *call)
-{
-    for_each(call, 1, prod_back_one);
-}
-
-const struct op op_reduce_prod_gradient = {
-    .name = "reduce_prod_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = gradient_infer,
-    .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = cut_elementwise,
-    .reference = reduce_prod_gradient_reference,
-};
+REDUCTION(prod, 0)
 
 /* ---- reduce_variance ------------------------------------------------------ */
 
@@ -407,31 +346,6 @@ static void variance_one(const struct one *one)
     set(one->call, 0, one->y, squares / (double)one->walk->values);
 }
 
-static void reduce_variance_reference(const struct call *call)
-{
-    for_each(call, 0, variance_one);
-}
-
-static void reduce_variance_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                 const bool *wanted, struct tensor **d_input)
-{
-    if (wanted[0])
-        back_with(graph, node, &op_reduce_variance_gradient, d_output[0], false, &d_input[0]);
-}
-
-const struct op op_reduce_variance = {
-    .name = "reduce_variance",
-    .inputs = 1,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = reduce_infer,
-    .gradient = reduce_variance_back,
-    .keeps_inputs = 1 << 0,
-    .in_place = NO_INPUT,
-    .cut = reduce_cut,
-    .reference = reduce_variance_reference,
-};
-
 static void variance_back_one(const struct one *one)
 {
     double factor = 2 * get(one->call, 0, one->y) / (double)one->walk->values, mean = mean_of(one);
@@ -439,22 +353,7 @@ static void variance_back_one(const struct one *one)
         set(one->call, 0, one->first + reduce_value(one->walk, r), factor * (value_of(one, r) - mean));
 }
 
-static void reduce_variance_gradient_reference(const struct call *call)
-{
-    for_each(call, 1, variance_back_one);
-}
-
-const struct op op_reduce_variance_gradient = {
-    .name = "reduce_variance_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = gradient_infer,
-    .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = cut_elementwise,
-    .reference = reduce_variance_gradient_reference,
-};
+REDUCTION(variance, 0)
 
 /* ---- reduce_logsumexp ----------------------------------------------------- */
 
@@ -470,32 +369,6 @@ static void logsumexp_one(const struct one *one)
     set(one->call, 0, one->y, log(sum) + most);
 }
 
-static void reduce_logsumexp_reference(const struct call *call)
-{
-    for_each(call, 0, logsumexp_one);
-}
-
-static void reduce_logsumexp_back(struct graph *graph, struct node *node, struct tensor *const *d_output,
-                                  const bool *wanted, struct tensor **d_input)
-{
-    if (wanted[0])
-        back_with(graph, node, &op_reduce_logsumexp_gradient, d_output[0], true, &d_input[0]);
-}
-
-const struct op op_reduce_logsumexp = {
-    .name = "reduce_logsumexp",
-    .inputs = 1,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = reduce_infer,
-    .gradient = reduce_logsumexp_back,
-    .keeps_inputs = 1 << 0,
-    .keeps_outputs = 1 << 0,
-    .in_place = NO_INPUT,
-    .cut = reduce_cut,
-    .reference = reduce_logsumexp_reference,
-};
-
 static void logsumexp_back_one(const struct one *one)
 {
     double dy = get(one->call, 0, one->y), y = get(one->call, 2, one->y);
@@ -503,22 +376,7 @@ static void logsumexp_back_one(const struct one *one)
         set(one->call, 0, one->first + reduce_value(one->walk, r), dy * exp(value_of(one, r) - y));
 }
 
-static void reduce_logsumexp_gradient_reference(const struct call *call)
-{
-    for_each(call, 1, logsumexp_back_one);
-}
-
-const struct op op_reduce_logsumexp_gradient = {
-    .name = "reduce_logsumexp_gradient",
-    .inputs = 3,
-    .outputs = 1,
-    .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = gradient_infer,
-    .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = cut_elementwise,
-    .reference = reduce_logsumexp_gradient_reference,
-};
+REDUCTION(logsumexp, 1)
 
 /* ---- reduce_any ----------------------------------------------------------- */
 
@@ -554,7 +412,6 @@ const struct op op_reduce_any = {
     .attributes_bytes = sizeof(struct reduce_attributes),
     .infer = reduce_any_infer,
     .no_gradient = "it is no smooth function",
-    .in_place = NO_INPUT,
-    .cut = reduce_cut,
+    .cut = cut_input_rows,
     .reference = reduce_any_reference,
 };

@@ -106,7 +106,6 @@ const struct op op_sum_to = {
     .attributes_bytes = sizeof(struct sum_to_attributes),
     .infer = sum_to_infer,
     .no_gradient = "it is the gradient of what spreads, and " NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = sum_to_cut,
     .reference = sum_to_reference,
 };

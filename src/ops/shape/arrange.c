@@ -56,7 +56,6 @@ const struct op op_transpose = {
     .infer = transpose_infer,
     .gradient = transpose_back,
     .hands_on = hands_on_always,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = transpose_reference,
 };
@@ -148,7 +147,6 @@ const struct op op_concatenate = {
     .infer = concatenate_infer,
     .gradient = concatenate_back,
     .hands_on = hands_on_always,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = concatenate_reference,
 };

@@ -62,7 +62,6 @@ const struct op op_embedding = {
     .infer = embedding_infer,
     .gradient = embedding_back,
     .keeps_inputs = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = embedding_reference,
 };
@@ -116,7 +115,6 @@ const struct op op_embedding_gradient = {
     .attributes_bytes = sizeof(struct embedding_gradient_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = gradient_cut,
     .reference = gradient_reference,
 };

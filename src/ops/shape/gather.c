@@ -99,7 +99,6 @@ const struct op op_gather = {
     .infer = gather_infer,
     .gradient = gather_back,
     .keeps_inputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gather_reference,
 };
@@ -143,8 +142,7 @@ static void spread_values(const struct scatter *scatter)
 
 static void scatter_reference(const struct call *call)
 {
-    const struct tensor *y = call->node->output[0];
-    scatter_sums(call, call_rows(call, y) * shape_row(&y->shape), NULL, spread_values);
+    scatter_sums(call, NULL, spread_values);
 }
 
 static void scatter_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
@@ -164,7 +162,6 @@ const struct op op_scatter_add = {
     .infer = scatter_infer,
     .gradient = scatter_back,
     .keeps_inputs = 1 << 1,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = scatter_reference,
 };

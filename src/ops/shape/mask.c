@@ -32,11 +32,6 @@ static bool is_there(const struct call *call, int input, int64_t i)
     return !call->input[input] || get(call, input, i) != 0;
 }
 
-static void cut_by_input(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 /* ---- mask_of ----------------------------------------------------------- */
 
 static plim_status mask_of_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -45,7 +40,6 @@ static plim_status mask_of_infer(struct graph *graph, struct node *node, plim_er
     struct shape shape = node->input[0]->shape;
     TRY(need_steps(node, 0, error));
     shape.rank -= attributes->over_last != 0;
-    TRY(need_batched(node, 0, error));
     if (shape.rank != 2)
         return misfit(node, error, "an input of %d axes has no steps to be masked", node->input[0]->shape.rank);
     output_of(graph, node, 0, TYPE_BOOL, shape, true);
@@ -72,8 +66,7 @@ const struct op op_mask_of = {
     .attributes_bytes = sizeof(struct mask_of_attributes),
     .infer = mask_of_infer,
     .no_gradient = "a mask is no number",
-    .in_place = NO_INPUT,
-    .cut = cut_by_input,
+    .cut = cut_input_rows,
     .reference = mask_of_reference,
 };
 
@@ -97,21 +90,15 @@ static void mask_rows_reference(const struct call *call)
             set(call, 0, t * width + k, get(call, 0, t * width + k) * (is_there(call, 1, t) ? 1 : 0));
 }
 
-static void mask_rows_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                           struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_mask_rows, d_output[0], node->input[1]);
-}
-
 const struct op op_mask_rows = {
     .name = "mask_rows",
     .inputs = 2,
     .outputs = 1,
     .infer = mask_rows_infer,
-    .gradient = mask_rows_back,
+    .gradient_op = &op_mask_rows,
+    .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = mask_rows_reference,
 };
@@ -144,8 +131,7 @@ const struct op op_mask_count = {
     .outputs = 1,
     .infer = mask_count_infer,
     .no_gradient = "a mask is no number",
-    .in_place = NO_INPUT,
-    .cut = cut_by_input,
+    .cut = cut_input_rows,
     .reference = mask_count_reference,
 };
 
@@ -172,21 +158,15 @@ static void mask_share_reference(const struct call *call)
 }
 
 /* c comes from a mask: none flows. */
-static void mask_share_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                            struct tensor **d_input)
-{
-    if (wanted[0])
-        d_input[0] = binary(graph, &op_mask_share, d_output[0], node->input[1]);
-}
-
 const struct op op_mask_share = {
     .name = "mask_share",
     .inputs = 2,
     .outputs = 1,
     .infer = mask_share_infer,
-    .gradient = mask_share_back,
+    .gradient_op = &op_mask_share,
+    .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = mask_share_reference,
 };
@@ -250,8 +230,7 @@ const struct op op_sum_time = {
     .infer = sum_time_infer,
     .gradient = sum_time_back,
     .keeps_inputs = 1 << 1,
-    .in_place = NO_INPUT,
-    .cut = cut_by_input,
+    .cut = cut_input_rows,
     .reference = sum_time_reference,
 };
 
@@ -293,7 +272,6 @@ const struct op op_sum_time_gradient = {
     .attributes_bytes = sizeof(struct sum_time_attributes),
     .infer = sum_time_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = sum_time_gradient_reference,
 };

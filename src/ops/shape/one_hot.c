@@ -52,7 +52,6 @@ const struct op op_one_hot = {
     .attributes_bytes = sizeof(struct one_hot_attributes),
     .infer = one_hot_infer,
     .no_gradient = WHOLE_NUMBERS,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = one_hot_reference,
 };
@@ -79,8 +78,7 @@ static plim_status bucketize_infer(struct graph *graph, struct node *node, plim_
 static void bucketize_reference(const struct call *call)
 {
     const struct bucketize_attributes *attributes = call->node->attributes;
-    const struct tensor *y = call->node->output[0];
-    int64_t count = call_rows(call, y) * shape_row(&y->shape);
+    int64_t count = output_elements(call);
     for (int64_t i = 0; i < count; i++) {
         int64_t below = 0;
         for (int64_t k = 0; k < attributes->count; k++)
@@ -96,7 +94,6 @@ const struct op op_bucketize = {
     .attributes_bytes = sizeof(struct bucketize_attributes),
     .infer = bucketize_infer,
     .no_gradient = WHOLE_NUMBERS,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = bucketize_reference,
 };

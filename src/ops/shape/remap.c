@@ -206,7 +206,6 @@ static void remap_back(struct graph *graph, struct node *node, struct tensor *co
         .infer = remap_infer,                                                                                          \
         .gradient = remap_back,                                                                                        \
         .hands_on = whole,                                                                                             \
-        .in_place = NO_INPUT,                                                                                          \
         .cut = cut_elementwise,                                                                                        \
         .reference = remap_reference,                                                                                  \
     }
@@ -252,8 +251,7 @@ static void spread_back(const struct scatter *scatter)
 
 static void gradient_reference(const struct call *call)
 {
-    const struct tensor *dx = call->node->output[0];
-    scatter_sums(call, call_rows(call, dx) * shape_row(&dx->shape), NULL, spread_back);
+    scatter_sums(call, NULL, spread_back);
 }
 
 const struct op op_remap_gradient = {
@@ -263,7 +261,6 @@ const struct op op_remap_gradient = {
     .attributes_bytes = sizeof(struct remap_gradient_attributes),
     .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_elementwise,
     .reference = gradient_reference,
 };

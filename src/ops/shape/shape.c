@@ -39,7 +39,7 @@ const struct op op_flatten = {
     .infer = flatten_infer,
     .gradient = reshape_back,
     .hands_on = hands_on_always,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = copy_reference,
 };
@@ -72,7 +72,7 @@ const struct op op_unflatten = {
     .infer = unflatten_infer,
     .gradient = reshape_back,
     .hands_on = hands_on_always,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = copy_reference,
 };
@@ -94,7 +94,7 @@ const struct op op_stop_gradient = {
     .no_gradient = "it is there to stop it",
     .stops_gradient = true,
     .hands_on = hands_on_always,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_elementwise,
     .reference = copy_reference,
 };

@@ -1,17 +1,11 @@
 /* regularize.c - penalties and constraints. */
 #include <math.h>
 
-#include "ops/helpers.h"
+#include "ops/update/update_own.h"
 
 #define EPSILON 1e-7 /* Keras's */
 
 /* ---- penalty ------------------------------------------------------------ */
-
-static void cut_penalty(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-    cut->output[0] = PART_SUM;
-}
 
 static plim_status penalty_infer(struct graph *graph, struct node *node, plim_error *error)
 {
@@ -36,24 +30,16 @@ static void penalty_reference(const struct call *call)
     share(call, 0, 0, x->batched ? sum / (double)call->count : sum);
 }
 
-static void penalty_back(struct graph *graph, struct node *node, struct tensor *const *d_output, const bool *wanted,
-                         struct tensor **d_input)
-{
-    struct tensor *inputs[2] = {d_output[0], node->input[0]};
-    if (wanted[0])
-        d_input[0] = graph_add(graph, &op_penalty_gradient, inputs, 2, node->attributes, node->attributes_bytes);
-}
-
 const struct op op_penalty = {
     .name = "penalty",
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct penalty_attributes),
     .infer = penalty_infer,
-    .gradient = penalty_back,
+    .gradient_op = &op_penalty_gradient,
+    .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0,
-    .in_place = NO_INPUT,
-    .cut = cut_penalty,
+    .cut = cut_to_sum,
     .reference = penalty_reference,
 };
 
@@ -94,7 +80,6 @@ const struct op op_penalty_gradient = {
     .attributes_bytes = sizeof(struct penalty_attributes),
     .infer = penalty_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_penalty_gradient,
     .reference = penalty_gradient_reference,
 };
@@ -115,9 +100,7 @@ static plim_status constrain_infer(struct graph *graph, struct node *node, plim_
 {
     const struct constrain_attributes *a = node->attributes;
     (void)graph;
-    TRY(need_real(node, 0, error));
-    if (node->input[0]->kind != KIND_WEIGHT && node->input[0]->kind != KIND_STATE)
-        return misfit(node, error, "only a weight can be constrained");
+    TRY(need_weight(node, error));
     if (a->outer < 0 || a->outer * a->reduced * a->inner != shape_count(&node->input[0]->shape))
         return misfit(node, error, "axes do not fit the weight");
     return PLIM_OK;
@@ -155,7 +138,6 @@ const struct op op_constrain = {
     .infer = constrain_infer,
     .no_gradient = "it ends the step",
     .updates = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = cut_whole,
     .reference = constrain_reference,
 };

@@ -13,13 +13,6 @@ static plim_status square_sum_infer(struct graph *graph, struct node *node, plim
     return PLIM_OK;
 }
 
-static void cut_sum(struct cut *cut, const struct node *node)
-{
-    cut_update(cut, node, 0);
-    for (int k = 0; k < node->output_count; k++)
-        cut->output[k] = PART_SUM;
-}
-
 static void square_sum_reference(const struct call *call)
 {
     int64_t count = update_elements(call);
@@ -35,8 +28,7 @@ const struct op op_square_sum = {
     .outputs = 1,
     .infer = square_sum_infer,
     .no_gradient = "it measures gradients, and " NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = cut_sum,
+    .cut = cut_to_sum,
     .reference = square_sum_reference,
 };
 
@@ -47,11 +39,6 @@ static plim_status clip_value_infer(struct graph *graph, struct node *node, plim
     TRY(need_real(node, 0, error));
     output_like(graph, node, 0, node->input[0]);
     return PLIM_OK;
-}
-
-static void cut_clip_value(struct cut *cut, const struct node *node)
-{
-    cut_update(cut, node, 0);
 }
 
 /* NaN stays. */
@@ -72,8 +59,8 @@ const struct op op_clip_value = {
     .attributes_bytes = sizeof(struct clip_attributes),
     .infer = clip_value_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
-    .cut = cut_clip_value,
+    .in_place = 1 << 0,
+    .cut = cut_input_rows,
     .reference = clip_value_reference,
 };
 
@@ -108,22 +95,12 @@ const struct op op_clip_norm = {
     .attributes_bytes = sizeof(struct clip_attributes),
     .infer = clip_norm_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_control_1,
     .reference = clip_norm_reference,
 };
 
 /* ---- lamb --------------------------------------------------------------- */
-
-static plim_status lamb_direction_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    TRY(need_real(node, 0, error));
-    TRY(need_control(node, 1, error));
-    TRY(need_alike(node, 0, 2, error));
-    TRY(need_alike(node, 0, 3, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
-}
 
 static void lamb_direction_reference(const struct call *call)
 {
@@ -147,10 +124,10 @@ const struct op op_lamb_direction = {
     .inputs = 4,
     .outputs = 1,
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = lamb_direction_infer,
+    .infer = infer_direction,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2 | 1 << 3,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_control_1,
     .reference = lamb_direction_reference,
 };
@@ -200,53 +177,23 @@ static void adafactor_reference(const struct call *call)
     squares_reference(call, adafactor_factor(call->node, call->input[2], get(call, 3, 0), get(call, 4, 0)));
 }
 
-const struct op op_lamb = {
-    .name = "lamb",
-    .inputs = 5,
-    .attributes_bytes = sizeof(struct update_attributes),
-    .infer = squares_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1,
-    .in_place = NO_INPUT,
-    .cut = cut_squares,
-    .reference = lamb_reference,
-};
+UPDATE_OP(lamb, 5, struct update_attributes, squares_infer, 1 << 0, cut_squares);
 
-const struct op op_adafactor = {
-    .name = "adafactor",
-    .inputs = 5,
-    .attributes_bytes = sizeof(struct update_attributes),
-    .infer = squares_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1,
-    .in_place = NO_INPUT,
-    .cut = cut_squares,
-    .reference = adafactor_reference,
-};
+UPDATE_OP(adafactor, 5, struct update_attributes, squares_infer, 1 << 0, cut_squares);
 
 /* ---- adafactor: means of squares over the last axis, and the one before - */
 
-static plim_status means_infer(struct graph *graph, struct node *node, bool columns, plim_error *error)
+static plim_status means_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     struct shape shape = node->input[0]->shape;
     TRY(need_real(node, 0, error));
     if (shape.rank < 2)
         return misfit(node, error, "a tensor of rank %d has no rows and columns", shape.rank);
     shape.rank--;
-    if (columns)
+    if (node->op == &op_square_columns)
         shape.dim[shape.rank - 1] = shape.dim[shape.rank];
     output_of(graph, node, 0, node->input[0]->type, shape, false);
     return PLIM_OK;
-}
-
-static plim_status square_rows_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    return means_infer(graph, node, false, error);
-}
-
-static plim_status square_columns_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    return means_infer(graph, node, true, error);
 }
 
 static void square_rows_reference(const struct call *call)
@@ -295,10 +242,9 @@ const struct op op_square_rows = {
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = square_rows_infer,
+    .infer = means_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = cut_clip_value,
+    .cut = cut_input_rows,
     .reference = square_rows_reference,
 };
 
@@ -307,22 +253,13 @@ const struct op op_square_columns = {
     .inputs = 1,
     .outputs = 1,
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = square_columns_infer,
+    .infer = means_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_columns,
     .reference = square_columns_reference,
 };
 
 /* ---- adafactor_average: state = b state + (1 - b) mean ------------------ */
-
-static plim_status adafactor_average_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    (void)graph;
-    TRY(need_weight(node, error));
-    TRY(need_alike(node, 0, 1, error));
-    return need_control(node, 2, error);
-}
 
 double adafactor_keep(const struct node *node, const double *control)
 {
@@ -339,17 +276,7 @@ static void adafactor_average_reference(const struct call *call)
         put(call, 0, i, keep * get(call, 0, i) + (1 - keep) * get(call, 1, i));
 }
 
-const struct op op_adafactor_average = {
-    .name = "adafactor_average",
-    .inputs = 3,
-    .attributes_bytes = sizeof(struct update_attributes),
-    .infer = adafactor_average_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1,
-    .in_place = NO_INPUT,
-    .cut = cut_control_2,
-    .reference = adafactor_average_reference,
-};
+UPDATE_OP(adafactor_average, 3, struct update_attributes, infer_average, 1 << 0, cut_control_2);
 
 /* ---- adafactor_factored: u = g / sqrt(rows / mean(rows) * columns) ------ */
 
@@ -395,21 +322,12 @@ const struct op op_adafactor_factored = {
     .outputs = 1,
     .infer = adafactor_factored_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_factored,
     .reference = adafactor_factored_reference,
 };
 
 /* ---- adafactor_direction: vectors keep all of their squares ------------- */
-
-static plim_status adafactor_direction_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    TRY(need_real(node, 0, error));
-    TRY(need_control(node, 1, error));
-    TRY(need_alike(node, 0, 2, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
-}
 
 static void adafactor_direction_reference(const struct call *call)
 {
@@ -429,10 +347,10 @@ const struct op op_adafactor_direction = {
     .inputs = 3,
     .outputs = 1,
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = adafactor_direction_infer,
+    .infer = infer_direction,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_control_1,
     .reference = adafactor_direction_reference,
 };

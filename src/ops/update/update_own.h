@@ -19,11 +19,30 @@ void cut_control_1(struct cut *cut, const struct node *node);
 void cut_control_2(struct cut *cut, const struct node *node);
 /* Inputs 2 (control), 3 and 4 (squares) are WHOLE. */
 void cut_squares(struct cut *cut, const struct node *node);
+/* Along axis 0 of input 0, which is summed up. */
+void cut_to_sum(struct cut *cut, const struct node *node);
+/* Inputs w, something alike, control. */
+plim_status infer_average(struct graph *graph, struct node *node, plim_error *error);
+/* Inputs g, control and states alike; the output is like g. */
+plim_status infer_direction(struct graph *graph, struct node *node, plim_error *error);
 /* Elements of this slice of input 0. */
 int64_t update_elements(const struct call *call);
 static inline void put(const struct call *call, int input, int64_t i, double value)
 {
     element_set(call->input[input], call->node->input[input]->type, i, value);
 }
+
+/* An op without outputs that writes the inputs of the mask `written`. */
+#define UPDATE_OP(word, all, attributes, infer_, written, cut_)                                                        \
+    const struct op op_##word = {                                                                                      \
+        .name = #word,                                                                                                 \
+        .inputs = all,                                                                                                 \
+        .attributes_bytes = sizeof(attributes),                                                                        \
+        .infer = infer_,                                                                                               \
+        .no_gradient = NO_GRADIENT,                                                                                    \
+        .updates = written,                                                                                            \
+        .cut = cut_,                                                                                                   \
+        .reference = word##_reference,                                                                                 \
+    }
 
 #endif

@@ -63,14 +63,4 @@ static void adam_8bit_reference(const struct call *call)
         }
 }
 
-const struct op op_adam_8bit = {
-    .name = "adam_8bit",
-    .inputs = 6,
-    .attributes_bytes = sizeof(struct update_attributes),
-    .infer = adam_8bit_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1 << 0 | 1 << 3 | 1 << 4 | 1 << 5,
-    .in_place = NO_INPUT,
-    .cut = cut_control_2,
-    .reference = adam_8bit_reference,
-};
+UPDATE_OP(adam_8bit, 6, struct update_attributes, adam_8bit_infer, 1 << 0 | 1 << 3 | 1 << 4 | 1 << 5, cut_control_2);

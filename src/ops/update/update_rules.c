@@ -68,7 +68,6 @@ static void rule_reference(const struct call *call, const struct rule *rule, dou
         .infer = rule_infer,                                                                                           \
         .no_gradient = NO_GRADIENT,                                                                                    \
         .updates = 1 | (written) << 3,                                                                                 \
-        .in_place = NO_INPUT,                                                                                          \
         .cut = cut_control_2,                                                                                          \
         .reference = word##_reference,                                                                                 \
     }
@@ -194,17 +193,7 @@ static void decay_weight_reference(const struct call *call)
         put(call, 0, i, get(call, 0, i) - get(call, 0, i) * k[UPDATE_NUMBERS - 1]);
 }
 
-const struct op op_decay_weight = {
-    .name = "decay_weight",
-    .inputs = 2,
-    .attributes_bytes = sizeof(struct update_attributes),
-    .infer = decay_weight_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1,
-    .in_place = NO_INPUT,
-    .cut = cut_control_1,
-    .reference = decay_weight_reference,
-};
+UPDATE_OP(decay_weight, 2, struct update_attributes, decay_weight_infer, 1 << 0, cut_control_1);
 
 /* ---- nadam: momentum, velocity, and the product of the betas so far ----- */
 
@@ -238,17 +227,7 @@ static void nadam_reference(const struct call *call)
     rule_reference(call, &rule, get(call, 5, 0));
 }
 
-const struct op op_nadam = {
-    .name = "nadam",
-    .inputs = 6,
-    .attributes_bytes = sizeof(struct update_attributes),
-    .infer = nadam_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1 << 0 | 1 << 3 | 1 << 4,
-    .in_place = NO_INPUT,
-    .cut = nadam_cut,
-    .reference = nadam_reference,
-};
+UPDATE_OP(nadam, 6, struct update_attributes, nadam_infer, 1 << 0 | 1 << 3 | 1 << 4, nadam_cut);
 
 static plim_status nadam_product_infer(struct graph *graph, struct node *node, plim_error *error)
 {
@@ -265,14 +244,4 @@ static void nadam_product_reference(const struct call *call)
         put(call, 0, 0, get(call, 0, 0) * a->beta_1 * (1 - 0.5 * pow(0.96, control[CONTROL_STEP])));
 }
 
-const struct op op_nadam_product = {
-    .name = "nadam_product",
-    .inputs = 2,
-    .attributes_bytes = sizeof(struct update_attributes),
-    .infer = nadam_product_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1,
-    .in_place = NO_INPUT,
-    .cut = cut_control_1,
-    .reference = nadam_product_reference,
-};
+UPDATE_OP(nadam_product, 2, struct update_attributes, nadam_product_infer, 1 << 0, cut_control_1);

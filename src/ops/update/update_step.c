@@ -53,7 +53,6 @@ const struct op op_step_control = {
     .infer = step_control_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1,
-    .in_place = NO_INPUT,
     .cut = cut_once,
     .reference = step_control_reference,
 };
@@ -63,13 +62,9 @@ const struct op op_step_control = {
 static plim_status accumulate_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     const struct accumulate_attributes *a = node->attributes;
-    TRY(need_real(node, 0, error));
-    TRY(need_control(node, 1, error));
-    TRY(need_alike(node, 0, 2, error));
     if (a->steps < 1)
         return misfit(node, error, "gradients of %lld steps cannot be accumulated", (long long)a->steps);
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return infer_direction(graph, node, error);
 }
 
 static void accumulate_gradient_reference(const struct call *call)
@@ -93,20 +88,12 @@ const struct op op_accumulate_gradient = {
     .infer = accumulate_gradient_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_control_1,
     .reference = accumulate_gradient_reference,
 };
 
 /* ---- moving_average: inputs w, average, control ------------------------- */
-
-static plim_status moving_average_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    (void)graph;
-    TRY(need_weight(node, error));
-    TRY(need_alike(node, 0, 1, error));
-    return need_control(node, 2, error);
-}
 
 /* The first one is the weight itself. */
 static void moving_average_reference(const struct call *call)
@@ -124,17 +111,7 @@ static void moving_average_reference(const struct call *call)
     }
 }
 
-const struct op op_moving_average = {
-    .name = "moving_average",
-    .inputs = 3,
-    .attributes_bytes = sizeof(struct average_attributes),
-    .infer = moving_average_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1 << 0 | 1 << 1,
-    .in_place = NO_INPUT,
-    .cut = cut_control_2,
-    .reference = moving_average_reference,
-};
+UPDATE_OP(moving_average, 3, struct average_attributes, infer_average, 1 << 0 | 1 << 1, cut_control_2);
 
 /* ---- loss scaling: seed, unscale, count, adjust ------------------------- */
 
@@ -161,7 +138,6 @@ const struct op op_gradient_seed = {
     .attributes_bytes = sizeof(struct seed_attributes),
     .infer = gradient_seed_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
     .cut = cut_once,
     .reference = gradient_seed_reference,
 };
@@ -188,7 +164,7 @@ const struct op op_unscale_gradient = {
     .outputs = 1,
     .infer = unscale_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
+    .in_place = 1 << 0,
     .cut = cut_control_1,
     .reference = unscale_gradient_reference,
 };
@@ -198,12 +174,6 @@ static plim_status count_nonfinite_infer(struct graph *graph, struct node *node,
     TRY(need_real(node, 0, error));
     output_of(graph, node, 0, TYPE_F32, shape_1(1), false);
     return PLIM_OK;
-}
-
-static void cut_count(struct cut *cut, const struct node *node)
-{
-    cut_update(cut, node, 0);
-    cut->output[0] = PART_SUM;
 }
 
 static void count_nonfinite_reference(const struct call *call)
@@ -220,8 +190,7 @@ const struct op op_count_nonfinite = {
     .outputs = 1,
     .infer = count_nonfinite_infer,
     .no_gradient = NO_SECOND,
-    .in_place = NO_INPUT,
-    .cut = cut_count,
+    .cut = cut_to_sum,
     .reference = count_nonfinite_reference,
 };
 
@@ -255,17 +224,7 @@ static void loss_scale_reference(const struct call *call)
     }
 }
 
-const struct op op_loss_scale = {
-    .name = "loss_scale",
-    .inputs = 4,
-    .attributes_bytes = sizeof(struct loss_scale_attributes),
-    .infer = loss_scale_infer,
-    .no_gradient = NO_GRADIENT,
-    .updates = 1 << 0 | 1 << 1 | 1 << 2,
-    .in_place = NO_INPUT,
-    .cut = cut_once,
-    .reference = loss_scale_reference,
-};
+UPDATE_OP(loss_scale, 4, struct loss_scale_attributes, loss_scale_infer, 1 << 0 | 1 << 1 | 1 << 2, cut_once);
 
 /* ---- count_step: iteration += 1 ---------------------------------------- */
 
@@ -292,7 +251,6 @@ const struct op op_count_step = {
     .infer = count_step_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0,
-    .in_place = NO_INPUT,
     .cut = cut_once,
     .reference = count_step_reference,
 };

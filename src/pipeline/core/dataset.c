@@ -204,10 +204,9 @@ plim_status dataset_error(const struct dataset *dataset, plim_error *error)
 plim_status dataset_check(const struct dataset *dataset, plim_error *error)
 {
     TRY(dataset_error(dataset, error));
-    if (!dataset->batch_size && !dataset->stacked) {
-        fail(error, PLIM_BAD_JOB, "the pipeline has no batch stage");
-        return hint(error, PLIM_BAD_JOB, "add `- batch: 32` at its end");
-    }
+    if (!dataset->batch_size && !dataset->stacked)
+        return hint(error, fail(error, PLIM_BAD_JOB, "the pipeline has no batch stage"),
+                    "add `- batch: 32` at its end");
     return dataset_runs(dataset, error);
 }
 

@@ -122,7 +122,7 @@ struct map_function {
        is of the dataset (tag pipeline), and options_release gives it back, whatever of it was made. Pointers that the
        options were given need not live any longer than this, unless said. May be NULL. */
     plim_status (*options_make)(void *options, struct budget *budget, const struct spec *from, plim_error *error);
-    /* Where options hold addresses: a number that stands for what they say (chain_digest.h). May be NULL. */
+    /* Where options hold addresses: a number that stands for what they say (pipeline_digest.h). May be NULL. */
     int64_t (*options_number)(const void *options);
     /* Adds what the options have read from files (a vocabulary), so that other content under the same name is noticed. May
        be NULL. */

@@ -137,12 +137,7 @@ static plim_status open_iterator(struct iterator **out, struct dataset *dataset,
         set_position(iterator, epoch, step);
         status = open_parts(iterator, grant, scratch, seed, error);
     }
-    if (status != PLIM_OK) {
-        iterator_close(iterator);
-        return status;
-    }
-    *out = iterator;
-    return PLIM_OK;
+    return OPENED(out, iterator, iterator_close, status);
 }
 
 /* Opening may unpack sources: a stop ends that too. */

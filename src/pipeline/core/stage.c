@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/numbers/count.h"
-#include "base/text/habits.h"
+#include "base/text/aliases.h"
 
 static const struct stage *const stages[] = {
 #define STAGE(name) &stage_##name,
@@ -38,7 +38,6 @@ plim_status stage_unknown(const char *what, const char *word, const char *const 
 plim_status stage_word(const char **word, const struct yaml **value, const char *job, const struct yaml *entry,
                        plim_error *error)
 {
-    char where[256];
     if (entry->kind == YAML_SCALAR && !entry->is_null) {
         *word = entry->text;
         *value = NULL;
@@ -49,8 +48,7 @@ plim_status stage_word(const char **word, const struct yaml **value, const char 
         *value = entry->first;
         return PLIM_OK;
     }
-    yaml_place(where, job, entry);
-    return hint(error, fail_at(error, PLIM_BAD_JOB, where, "expected a word or 'word: value'"), "- batch: 32");
+    return hint(error, yaml_fail(error, PLIM_BAD_JOB, job, entry, "expected a word or 'word: value'"), "- batch: 32");
 }
 
 /* Words of tf.data that have another place in a job file. */

@@ -280,13 +280,7 @@ plim_status stream_open(struct stream **out, const struct dataset *dataset, cons
         return budget_refused(run->budget, TAG_PIPELINE, bytes, error);
     *stream = (struct stream){.type = type_of(dataset), .dataset = dataset, .run = *run, .bytes = bytes};
     stream->others = (struct stream **)((uint8_t *)stream + own_bytes(dataset));
-    plim_status status = open_inputs(stream, dataset, error);
-    if (status != PLIM_OK) {
-        stream_close(stream);
-        return status;
-    }
-    *out = stream;
-    return PLIM_OK;
+    return OPENED(out, stream, stream_close, open_inputs(stream, dataset, error));
 }
 
 void stream_close(struct stream *stream)

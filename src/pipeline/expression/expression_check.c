@@ -4,6 +4,7 @@
    of its own out of what it reduces; a node belongs to the part of the innermost reduction around it. */
 #include <string.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/text/text.h"
 #include "pipeline/expression/expression_emit.h"
 
@@ -427,9 +428,8 @@ plim_status expression_check(enum type *type, struct shape *shape, struct expres
 {
     struct budget *budget = expression->arena->budget;
     size_t nodes = (size_t)expression->node_count, bytes = nodes * (sizeof(struct value) + sizeof(int));
-    struct value *values = budget_take(budget, expression->arena->tag, bytes);
-    if (!values)
-        return budget_refused(budget, expression->arena->tag, bytes, error);
+    struct value *values;
+    TRY(budget_alloc(&values, budget, expression->arena->tag, bytes, error));
     struct checker checker = {expression, spec, values, (int *)(void *)(values + nodes)};
     plim_status status = check_all(&checker, error);
     budget_give(budget, expression->arena->tag, values, bytes);

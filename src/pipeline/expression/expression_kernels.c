@@ -286,7 +286,7 @@ static inline float float_of_bfloat(uint16_t bits)
 }
 
 LOAD(load_bool, uint8_t, uint8_t, x != 0)
-LOAD(load_i8, int64_t, int8_t, x)
+LOAD(load_i8, int64_t, int8_t, x) /* NOLINT(bugprone-signed-char-misuse,cert-str34-c): a number, not a character */
 LOAD(load_i16, int64_t, int16_t, x)
 LOAD(load_i32, int64_t, int32_t, x)
 LOAD(load_i64, int64_t, int64_t, x)

@@ -29,9 +29,7 @@ static plim_status open_random(struct dataset **out, struct data_reader *reader,
     options.seed = (uint64_t)words.seed;
     options.learnable = words.learnable;
     struct source *source;
-    TRY(random_open(&source, reader->budget, &options, error));
-    *out = dataset_from_source(source);
-    return PLIM_OK;
+    return key_opened(out, &source, random_open(&source, reader->budget, &options, error));
 }
 
 const struct source_key source_key_random = {.word = "random", .open = open_random, .origin = OF_WORDS};

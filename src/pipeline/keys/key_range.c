@@ -8,9 +8,7 @@ static plim_status open_range(struct dataset **out, struct data_reader *reader, 
     int64_t n;
     TRY(setting_value(&n, &setting, reader->path, yaml, error));
     struct source *source;
-    TRY(range_open(&source, reader->budget, n, error));
-    *out = dataset_from_source(source);
-    return PLIM_OK;
+    return key_opened(out, &source, range_open(&source, reader->budget, n, error));
 }
 
 const struct source_key source_key_range = {.word = "range", .open = open_range, .origin = OF_WORDS};

@@ -21,9 +21,14 @@ const char *reader_path(struct data_reader *reader, const char *path)
 
 plim_status reader_bad(struct data_reader *reader, const struct yaml *at, const char *what, plim_error *error)
 {
-    char where[256];
-    yaml_place(where, reader->path, at);
-    return fail_at(error, PLIM_BAD_JOB, where, "%s", what);
+    return yaml_fail(error, PLIM_BAD_JOB, reader->path, at, "%s", what);
+}
+
+plim_status key_opened(struct dataset **out, struct source **source, plim_status status)
+{
+    if (status == PLIM_OK)
+        *out = dataset_from_source(*source);
+    return status;
 }
 
 const struct source_key *source_key_find(const char *key)
@@ -56,13 +61,11 @@ plim_status source_key_unknown(struct data_reader *reader, const struct yaml *en
 static plim_status check_exists(struct data_reader *reader, const struct yaml *item, const char *path,
                                 plim_error *error)
 {
-    char where[256];
     bool exists;
     TRY(file_exists(&exists, path, error));
     if (exists)
         return PLIM_OK;
-    yaml_place(where, reader->path, item);
-    plim_status status = fail_at(error, PLIM_BAD_DATA, where, "there is no file '%s'", path);
+    plim_status status = yaml_fail(error, PLIM_BAD_DATA, reader->path, item, "there is no file '%s'", path);
     return hint(error, status, "paths are relative to the job file");
 }
 
@@ -133,10 +136,5 @@ plim_status reader_file_list(struct file_list **out, struct data_reader *reader,
         status = add_pattern(list, reader, item, error);
     if (status == PLIM_OK && file_list_count(list) == 0)
         status = reader_bad(reader, yaml, "expected a file name, a pattern, or a list of them", error);
-    if (status != PLIM_OK) {
-        file_list_free(list);
-        return status;
-    }
-    *out = list;
-    return PLIM_OK;
+    return OPENED(out, list, file_list_free, status);
 }

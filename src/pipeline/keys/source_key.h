@@ -59,6 +59,8 @@ bool file_head_starts(const struct file_head *head, const char *magic, size_t by
 
 /* PLIM_BAD_JOB at a place of the job file. */
 plim_status reader_bad(struct data_reader *reader, const struct yaml *at, const char *what, plim_error *error);
+/* How most keys end: where opening *source succeeded (status) *out is a data set of it. */
+plim_status key_opened(struct dataset **out, struct source **source, plim_status status);
 /* A path of the job file: relative to the file's folder. NULL: the arena is refused. */
 const char *reader_path(struct data_reader *reader, const char *path);
 /* A file name, or a list of them; each must be there. */

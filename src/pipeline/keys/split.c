@@ -82,9 +82,5 @@ plim_status split_open_nested(struct dataset **out, struct data_reader *reader, 
     if (status == PLIM_OK)
         status = split_open(&dataset, reader, &split, error);
     reader->nesting--;
-    if (status == PLIM_OK)
-        *out = dataset;
-    else
-        dataset_unref(dataset);
-    return status;
+    return OPENED(out, dataset, dataset_unref, status);
 }

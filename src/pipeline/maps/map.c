@@ -200,15 +200,14 @@ static plim_status read_expressions(struct dataset **dataset, const char *job, c
 /* An entry that is no expression: of a column's, or a function on its usual one. */
 static plim_status read_entry(struct dataset **dataset, const char *job, const struct yaml *entry, plim_error *error)
 {
-    char where[256];
     bool column = spec_find((*dataset)->spec, entry->key) >= 0;
     if (entry->kind == YAML_LIST && (column || !map_function_by_name(entry->key)))
         return read_list(dataset, entry->key, job, entry, error);
     if (!column)
         return read_function(dataset, "", job, &(struct map_word){entry->key, entry, entry}, &(struct map_word){0},
                              error);
-    yaml_place(where, job, entry);
-    fail_at(error, PLIM_BAD_JOB, where, "map: expected an expression or a list of functions for '%s'", entry->key);
+    yaml_fail(error, PLIM_BAD_JOB, job, entry, "map: expected an expression or a list of functions for '%s'",
+              entry->key);
     return hint(error, PLIM_BAD_JOB, "%s: [cast: float32], or %s: \"%s / 2\"", entry->key, entry->key, entry->key);
 }
 

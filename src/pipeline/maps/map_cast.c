@@ -40,7 +40,6 @@ static plim_status cast_read(void *options, const struct map_function *self, con
 {
     struct cast_options *cast = options;
     const char *word = NULL, *names[TYPE_COUNT];
-    char where[256];
     const struct setting setting = {self->name, SETTING_WORD, 0, 0};
     TRY(setting_value(&word, &setting, job, value, error));
     if (type_from_name(&cast->type, word))
@@ -48,8 +47,7 @@ static plim_status cast_read(void *options, const struct map_function *self, con
     for (int i = 0; i < TYPE_COUNT; i++)
         names[i] = type_name((enum type)i);
     const char *near = text_nearest(word, names, TYPE_COUNT);
-    yaml_place(where, job, value);
-    fail_at(error, PLIM_BAD_JOB, where, "cast: unknown type '%s'", word);
+    yaml_fail(error, PLIM_BAD_JOB, job, value, "cast: unknown type '%s'", word);
     return hint(error, PLIM_BAD_JOB, near ? "did you mean '%s'?" : "cast: float32", near);
 }
 

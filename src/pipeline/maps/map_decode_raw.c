@@ -78,13 +78,10 @@ static plim_status raw_read(void *context, const struct map_function *self, cons
     };
     struct decode_raw_options *options = context;
     struct raw_settings read = {.little_endian = true};
-    char where[256];
     TRY(map_settings_read(&read, settings, COUNT(settings), self->name, job, value, error));
-    yaml_place(where, job, value);
-    if (!read.out_type || !type_from_name(&options->type, read.out_type) || options->type == TYPE_STRING) {
-        fail_at(error, PLIM_BAD_JOB, where, "decode_raw: expected a type of numbers");
-        return hint(error, PLIM_BAD_JOB, "decode_raw: {out_type: uint8, shape: [28, 28]}");
-    }
+    if (!read.out_type || !type_from_name(&options->type, read.out_type) || options->type == TYPE_STRING)
+        return hint(error, yaml_fail(error, PLIM_BAD_JOB, job, value, "decode_raw: expected a type of numbers"),
+                    "decode_raw: {out_type: uint8, shape: [28, 28]}");
     options->big_endian = !read.little_endian;
     options->offset = (uint64_t)read.offset;
     options->has_shape = read.shape != NULL;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "formats/tables/rows.h"
-#include "pipeline/core/chain_digest.h"
+#include "pipeline/core/pipeline_digest.h"
 #include "pipeline/core/stage.h"
 #include "pipeline/expression/expression.h"
 

@@ -153,15 +153,14 @@ plim_status map_shape_read(struct shape *out, const char *what, const char *job,
 plim_status map_fixed_shape_read(struct shape *out, const char *job, const struct yaml *list, plim_error *error)
 {
     const struct setting extent = {"shape", SETTING_WHOLE, 0, 1};
-    char where[256];
     uint64_t bytes;
     bool fits = list->kind == YAML_LIST && list->count < MOST_AXES;
     for (const struct yaml *item = fits ? list->first : NULL; item; item = item->next)
         TRY(setting_value(&out->dim[out->rank++], &extent, job, item, error));
     if (fits && shape_bytes(&bytes, out, TYPE_F64))
         return PLIM_OK;
-    yaml_place(where, job, list);
-    return fail_at(error, PLIM_BAD_JOB, where, "shape: expected a list of at most %d whole numbers", MOST_AXES - 1);
+    return yaml_fail(error, PLIM_BAD_JOB, job, list, "shape: expected a list of at most %d whole numbers",
+                     MOST_AXES - 1);
 }
 
 plim_status map_choice_read(int *out, const struct map_choices *choices, const char *name, const char *job,

@@ -14,10 +14,9 @@ static plim_status enumerate_build(struct dataset *dataset, plim_error *error)
     struct spec *spec = dataset_own_spec(dataset);
     if (spec->column_count >= MOST_COLUMNS)
         return fail(error, PLIM_UNSUPPORTED, "enumerate: there are %d columns already", MOST_COLUMNS);
-    if (spec_find(spec, options->name) >= 0) {
-        fail(error, PLIM_BAD_JOB, "enumerate: there is a column '%s' already", options->name);
-        return hint(error, PLIM_BAD_JOB, "enumerate: {name: number}");
-    }
+    if (spec_find(spec, options->name) >= 0)
+        return hint(error, fail(error, PLIM_BAD_JOB, "enumerate: there is a column '%s' already", options->name),
+                    "enumerate: {name: number}");
     memmove(spec->column + 1, spec->column, (size_t)spec->column_count++ * sizeof spec->column[0]);
     spec->column[0] = (struct column){.type = TYPE_I64, .bytes = sizeof(int64_t), .origin = -1};
     snprintf(spec->column[0].name, sizeof spec->column[0].name, "%s", options->name);

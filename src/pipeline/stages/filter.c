@@ -4,8 +4,8 @@
    not known beforehand. */
 #include <string.h>
 
-#include "pipeline/core/chain_digest.h"
 #include "pipeline/core/flow.h"
+#include "pipeline/core/pipeline_digest.h"
 #include "pipeline/expression/expression.h"
 
 struct filter_options {

@@ -86,10 +86,11 @@ struct grant dataset_wanted_grant(const struct dataset *dataset, int data_thread
     return grant;
 }
 
+/* Blocks of the next group go first, slots next, the last held block after them: the order is what is said here. */
 bool grant_shrink(struct grant *grant, struct grant least)
 {
-    if (grant->held > least.held && grant->held > 1) /* blocks of the next group */
-        grant->held--;
+    if (grant->held > least.held && grant->held > 1)
+        grant->held--; /* NOLINT(bugprone-branch-clone) */
     else if (grant->slots > (grant->held ? least.slots + 1 : least.slots))
         grant->slots--;
     else if (grant->held > least.held)

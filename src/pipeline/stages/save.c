@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "formats/records/snapshot.h"
-#include "pipeline/core/chain_digest.h"
+#include "pipeline/core/pipeline_digest.h"
 
 static plim_status save_batch(void *state, const struct batch *batch, const struct spec *spec, plim_error *error)
 {
@@ -17,7 +17,7 @@ static plim_status save_all(struct dataset *dataset, const char *path, struct bu
 {
     char digest[65];
     struct snapshot *snapshot;
-    chain_digest(digest, dataset, seed);
+    pipeline_digest(digest, dataset, seed);
     TRY(snapshot_create(&snapshot, budget, path, dataset->spec, digest, error));
     plim_status status = dataset_reduce(snapshot, dataset, budget, scratch, seed, save_batch, error);
     if (status == PLIM_OK)
@@ -31,10 +31,9 @@ plim_status dataset_save(struct dataset *dataset, const char *folder, struct bud
 {
     char path[4096];
     TRY(dataset_error(dataset, error));
-    if (dataset->batch_size || dataset->stacked) {
-        fail(error, PLIM_UNSUPPORTED, "save: batches are not saved as elements");
-        return hint(error, PLIM_UNSUPPORTED, "save before batch");
-    }
+    if (dataset->batch_size || dataset->stacked)
+        return hint(error, fail(error, PLIM_UNSUPPORTED, "save: batches are not saved as elements"),
+                    "save before batch");
     if (snprintf(path, sizeof path, "%s/%s", folder, SNAPSHOT_NAME) >= (int)sizeof path)
         return fail_at(error, PLIM_USAGE, folder, "the name is too long");
     TRY(file_make_folder(folder, error));

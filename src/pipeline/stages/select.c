@@ -137,10 +137,8 @@ static plim_status read_names(struct select_options *options, const char *job, c
     }
     if (options->count)
         return PLIM_OK;
-    char where[256];
-    yaml_place(where, job, value);
-    return hint(error, fail_at(error, PLIM_BAD_JOB, where, "%s: expected a list of columns", options->word), "%s: [x]",
-                options->word);
+    return hint(error, yaml_fail(error, PLIM_BAD_JOB, job, value, "%s: expected a list of columns", options->word),
+                "%s: [x]", options->word);
 }
 
 static plim_status select_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)
@@ -195,11 +193,12 @@ static plim_status inputs_read(struct dataset **dataset, const struct stage_entr
     static const struct setting settings[] = {{"inputs", SETTING_NODE, 0, 0},
                                               {"label", SETTING_NODE, sizeof(void *), 0}};
     struct select_options options = {.word = "inputs"};
-    char where[256];
     TRY(settings_read(&words, settings, COUNT(settings), entry->job, entry->value, error));
-    yaml_place(where, entry->job, words.inputs ? words.inputs : entry->value);
     if (!words.inputs)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "'inputs:' is missing"), "inputs: [x]");
+        return hint(error,
+                    yaml_fail(error, PLIM_BAD_JOB, entry->job, words.inputs ? words.inputs : entry->value,
+                              "'inputs:' is missing"),
+                    "inputs: [x]");
     TRY(read_names(&options, entry->job, words.inputs, error));
     if (words.label)
         TRY(read_labels(&options, entry->job, words.label, error));

@@ -8,7 +8,7 @@
 #include "base/numbers/checked.h"
 #include "base/numbers/digest.h"
 #include "base/text/text.h"
-#include "pipeline/core/chain_digest.h"
+#include "pipeline/core/pipeline_digest.h"
 
 #define UNIQUE_BYTES ((uint64_t)16 * 1024 * 1024) /* where the number of elements is not known */
 #define LEAST_PLACES 64

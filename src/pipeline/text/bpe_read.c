@@ -4,6 +4,7 @@
    through a window: it is counted, then what it takes is taken, once. */
 #include <stdio.h>
 
+#include "base/memory/budget_alloc.h"
 #include "base/memory/budget_need.h"
 #include "base/memory/budget_stop.h"
 #include "base/numbers/checked.h"
@@ -400,9 +401,8 @@ static plim_status read_file(struct bpe *bpe, const char *path,
 plim_status bpe_make(struct bpe **out, struct budget *budget, const char *vocab_path, const char *merges_path,
                      plim_error *error)
 {
-    struct bpe *bpe = budget_take(budget, TAG_PIPELINE, sizeof *bpe);
-    if (!bpe)
-        return budget_refused(budget, TAG_PIPELINE, sizeof *bpe, error);
+    struct bpe *bpe;
+    TRY(budget_alloc(&bpe, budget, TAG_PIPELINE, sizeof *bpe, error));
     bpe->budget = budget;
     name_bytes(bpe);
     plim_status status = read_file(bpe, vocab_path, read_vocab, error);
@@ -410,9 +410,5 @@ plim_status bpe_make(struct bpe **out, struct budget *budget, const char *vocab_
         status = read_file(bpe, merges_path, read_merges, error);
     if (status == PLIM_OK)
         status = find_whole(bpe, error);
-    if (status == PLIM_OK)
-        *out = bpe;
-    else
-        bpe_free(bpe);
-    return status;
+    return OPENED(out, bpe, bpe_free, status);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/files/file_window.h"
+#include "base/memory/budget_alloc.h"
 #include "base/memory/budget_need.h"
 #include "base/memory/budget_stop.h"
 #include "base/numbers/checked.h"
@@ -321,18 +322,13 @@ static plim_status make(struct vocabulary **out, struct budget *budget, const st
                         const struct vocabulary_options *options, plim_error *error)
 {
     TRY(check_options(options, error));
-    struct vocabulary *v = budget_take(budget, TAG_PIPELINE, sizeof *v);
-    if (!v)
-        return budget_refused(budget, TAG_PIPELINE, sizeof *v, error);
+    struct vocabulary *v;
+    TRY(budget_alloc(&v, budget, TAG_PIPELINE, sizeof *v, error));
     v->budget = budget;
     take_options(v, options);
-    plim_status status = tokens->path ? read_file(v, tokens->path, options, error)
-                                      : read_list(v, tokens->list, tokens->count, options, error);
-    if (status == PLIM_OK)
-        *out = v;
-    else
-        vocabulary_free(v);
-    return status;
+    return OPENED(out, v, vocabulary_free,
+                  tokens->path ? read_file(v, tokens->path, options, error)
+                               : read_list(v, tokens->list, tokens->count, options, error));
 }
 
 plim_status vocabulary_make_from_file(struct vocabulary **out, struct budget *budget, const char *path,

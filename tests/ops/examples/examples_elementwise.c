@@ -68,10 +68,10 @@ struct tensor *clip_log_gradient_example(struct graph *graph, int variant, enum 
     return graph_add(graph, &op_clip_log_gradient, (struct tensor *[]){dy, x}, 2, &attributes, sizeof(attributes));
 }
 
-/* ---- few_bits -------------------------------------------------------------- */
+/* ---- activation_bits -------------------------------------------------------------- */
 
 /* relu's, a slope below 0, one that ends, both. */
-static const struct slope_attributes few_bits_examples[] = {
+static const struct slope_attributes activation_bits_examples[] = {
     {0, NAN, {0, 1, 0}, 1, 0},
     {0, 6, {0, 1, 0}, 1, 1},
     {-1, 1.5, {0, 0.25, 0}, 1, 1},
@@ -81,21 +81,21 @@ static const struct slope_attributes few_bits_examples[] = {
 /* Rows of 7, 1, 3x2x37 and 2x64 elements with each of them. */
 static struct tensor *example_row(struct graph *graph, int variant, enum type type, const char *name)
 {
-    int which = variant / COUNT(few_bits_examples);
+    int which = variant / COUNT(activation_bits_examples);
     return which == 3 ? example_input(graph, name, type, ROW(2, 64)) : example_plain(graph, which, type, name);
 }
 
 struct tensor *slope_bits_example(struct graph *graph, int variant, enum type type)
 {
     struct tensor *x = example_row(graph, variant, type, "wide");
-    const struct slope_attributes *slopes = &few_bits_examples[variant % COUNT(few_bits_examples)];
+    const struct slope_attributes *slopes = &activation_bits_examples[variant % COUNT(activation_bits_examples)];
     return x ? graph_add(graph, &op_slope_bits, &x, 1, slopes, sizeof *slopes) : NULL;
 }
 
 struct tensor *slope_gradient_example(struct graph *graph, int variant, enum type type)
 {
     struct tensor *dy = example_row(graph, variant, type, "dy"), *y = example_row(graph, variant, type, "wide:y");
-    const struct slope_attributes *slopes = &few_bits_examples[variant % COUNT(few_bits_examples)];
+    const struct slope_attributes *slopes = &activation_bits_examples[variant % COUNT(activation_bits_examples)];
     if (!dy || !y)
         return NULL;
     struct tensor *bits = graph_add(graph, &op_slope_bits, &y, 1, slopes, sizeof *slopes);

@@ -155,22 +155,6 @@ struct tensor *sum_rows_example(struct graph *graph, int variant, enum type type
     return x ? unary(graph, &op_sum_rows, x) : NULL;
 }
 
-struct tensor *sum_last_example(struct graph *graph, int variant, enum type type)
-{
-    struct tensor *x = example_rows(graph, variant, type, "x");
-    return x ? unary(graph, &op_sum_last, x) : NULL;
-}
-
-struct tensor *spread_last_example(struct graph *graph, int variant, enum type type)
-{
-    static const int64_t extents[] = {10, 1, 37};
-    if (variant > 2)
-        return NULL;
-    struct spread_attributes attributes = {extents[variant]};
-    struct tensor *x = variant == 2 ? example_input(graph, "x", type, ROW(3, 2, 1)) : example_rows(graph, 1, type, "x");
-    return graph_add(graph, &op_spread_last, &x, 1, &attributes, sizeof(attributes));
-}
-
 struct tensor *batch_mean_example(struct graph *graph, int variant, enum type type)
 {
     if (variant > 0)

@@ -16,7 +16,6 @@
    begins earlier where channels are no multiple, and does some of them again. REST: the n channels of f32 behind the
    last whole vector. */
 enum part_of { SINGLE, EVEN, ODD, REST };
-#define UNIT(part) ((part) == SINGLE ? LANES : 2 * LANES)
 
 INLINE vector load_part(const void *from, int64_t i, const enum part_of part, int n)
 {

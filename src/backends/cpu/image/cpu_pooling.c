@@ -5,7 +5,7 @@
    overlap are added up. Places in windows are bytes here, and packed line by line of y where a line ends with
    a byte. */
 #include "backends/cpu/cpu_rows.h"
-#include "backends/cpu/elementwise/cpu_few_bits.h"
+#include "backends/cpu/elementwise/cpu_activation_bits.h"
 #include "ops/ops.h"
 
 /* Where windows' cells begin in one sample, and how far a window's row and plane reach. */

@@ -14,7 +14,7 @@ MAKER(make_update)
         if (x && x->type != TYPE_F32 && x->type != TYPE_I64 && (x->type != TYPE_F64 || i == 0))
             return false;
     }
-    if (node->output_count && node->op->in_place == 0 && node->output[0]->type != TYPE_F32)
+    if (node->output_count && node->op->in_place == 1 << 0 && node->output[0]->type != TYPE_F32)
         return false;
     out->size[0] = shape_row(&node->input[0]->shape);
     return true;

@@ -163,8 +163,7 @@ const struct layer_type layer_attention = {
     .name = "Attention",
     .snake = "attention",
     .keeps_mask = true,
-    .options_bytes = sizeof(struct attention),
-    OPTIONS(plain_options),
+    OPTIONS(struct attention, plain_options),
     .defaults = &(const struct attention){.scale = 1},
     .merge = plain_merge,
 };
@@ -173,8 +172,7 @@ const struct layer_type layer_additive_attention = {
     .name = "AdditiveAttention",
     .snake = "additive_attention",
     .keeps_mask = true,
-    .options_bytes = sizeof(struct attention),
-    OPTIONS(additive_options),
+    OPTIONS(struct attention, additive_options),
     .defaults = &(const struct attention){.use_scale = true, .concat = true},
     .merge = plain_merge,
 };

@@ -106,8 +106,7 @@ static plim_status convolution_check(struct layer *layer, plim_error *error)
         .name = keras,                                                                                                 \
         .alias = second,                                                                                               \
         .snake = #id,                                                                                                  \
-        .options_bytes = sizeof(struct convolution),                                                                   \
-        OPTIONS(table),                                                                                                \
+        OPTIONS(struct convolution, table),                                                                            \
         .defaults = &defaults,                                                                                         \
         .example = most,                                                                                               \
         .check = convolution_check,                                                                                    \

@@ -78,7 +78,6 @@ static const struct pooling two = {.window = {2, 2, 2}};
         .name = keras,                                                                                                 \
         .alias = second,                                                                                               \
         .snake = #id,                                                                                                  \
-        .options_bytes = sizeof(struct pooling),                                                                       \
         .defaults = usual,                                                                                             \
         .form = what,                                                                                                  \
         .axes = space,                                                                                                 \
@@ -86,9 +85,9 @@ static const struct pooling two = {.window = {2, 2, 2}};
         .build = pooling_build,                                                                                        \
         WHAT_##what,                                                                                                   \
     }
-#define WHAT_FORM_WINDOW   OPTIONS(window_options), .check = window_check, .example = "%s: {pool_size: 2}"
-#define WHAT_FORM_GLOBAL   OPTIONS(global_options)
-#define WHAT_FORM_ADAPTIVE OPTIONS(adaptive_options), .example = "%s: {output_size: 2}"
+#define WHAT_FORM_WINDOW   OPTIONS(struct pooling, window_options), .check = window_check, .example = "%s: {pool_size: 2}"
+#define WHAT_FORM_GLOBAL   OPTIONS(struct pooling, global_options)
+#define WHAT_FORM_ADAPTIVE OPTIONS(struct pooling, adaptive_options), .example = "%s: {output_size: 2}"
 
 POOLING(max_pooling1d, "MaxPooling1D", "MaxPool1D", &op_max_pool, FORM_WINDOW, 1, &two);
 POOLING(max_pooling2d, "MaxPooling2D", "MaxPool2D", &op_max_pool, FORM_WINDOW, 2, &two);

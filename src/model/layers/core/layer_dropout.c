@@ -194,8 +194,7 @@ static struct tensor *gaussian_build(const struct layer *layer, struct graph *gr
         .name = keras,                                                                                                 \
         .snake = #variable,                                                                                            \
         .keeps_mask = true,                                                                                            \
-        .options_bytes = sizeof(struct dropout),                                                                       \
-        OPTIONS(table),                                                                                                \
+        OPTIONS(struct dropout, table),                                                                                \
         .example = "Dropout: 0.5",                                                                                     \
         .form = bound,                                                                                                 \
         .axes = space,                                                                                                 \

@@ -124,8 +124,7 @@ static struct tensor *einsum_build(const struct layer *layer, struct graph *grap
 const struct layer_type layer_einsum_dense = {
     .name = "EinsumDense",
     .snake = "einsum_dense",
-    .options_bytes = sizeof(struct einsum),
-    OPTIONS(einsum_options),
+    OPTIONS(struct einsum, einsum_options),
     .defaults = &(const struct einsum){.kernel = {.kind = INITIAL_GLOROT_UNIFORM}},
     .example = "EinsumDense: {equation: \"abc,cd->abd\", output_shape: [null, 64], bias_axes: d}",
     .check = einsum_check,
@@ -220,8 +219,7 @@ static struct tensor *dot_merge(const struct layer *layer, struct graph *graph, 
 const struct layer_type layer_dot = {
     .name = "Dot",
     .snake = "dot",
-    .options_bytes = sizeof(struct dot),
-    OPTIONS(dot_options),
+    OPTIONS(struct dot, dot_options),
     .example = "Dot: {axes: 1, inputs: [a, b]}",
     .merge = dot_merge,
 };

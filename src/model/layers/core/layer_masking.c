@@ -26,8 +26,7 @@ static struct tensor *masking_build(const struct layer *layer, struct graph *gra
 const struct layer_type layer_masking = {
     .name = "Masking",
     .snake = "masking",
-    .options_bytes = sizeof(struct masking),
-    OPTIONS(masking_options),
+    OPTIONS(struct masking, masking_options),
     .build = masking_build,
 };
 
@@ -61,8 +60,7 @@ const struct layer_type layer_global_average_pooling1d = {
     .name = "GlobalAveragePooling1D",
     .alias = "GlobalAvgPool1D",
     .snake = "global_average_pooling1d",
-    .options_bytes = sizeof(struct average_steps),
-    OPTIONS(average_options),
+    OPTIONS(struct average_steps, average_options),
     .build = average_build,
 };
 

@@ -54,7 +54,6 @@ const struct layer_type layer_prelu = {
     .name = "PReLU",
     .snake = "p_re_lu",
     .keeps_mask = true,
-    .options_bytes = sizeof(struct prelu),
-    OPTIONS(prelu_options),
+    OPTIONS(struct prelu, prelu_options),
     .build = prelu_build,
 };

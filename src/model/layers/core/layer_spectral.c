@@ -80,8 +80,7 @@ const struct layer_type layer_spectral_normalization = {
     .name = "SpectralNormalization",
     .snake = "spectral_normalization",
     .saved_before = 1, /* its layer's kernel, a second time */
-    .options_bytes = sizeof(struct spectral),
-    OPTIONS(spectral_options),
+    OPTIONS(struct spectral, spectral_options),
     .defaults = &(const struct spectral){.power_iterations = 1},
     .example = "SpectralNormalization: {layer: {Dense: 10}}",
     .check = spectral_check,

@@ -170,8 +170,7 @@ static struct tensor *contrast_build(const struct layer *layer, struct graph *gr
     const struct layer_type layer_##variable = {                                                                       \
         .name = keras,                                                                                                 \
         .snake = #variable,                                                                                            \
-        .options_bytes = sizeof(struct random_image),                                                                  \
-        OPTIONS(table),                                                                                                \
+        OPTIONS(struct random_image, table),                                                                           \
         .defaults = &defaults,                                                                                         \
         .example = needs,                                                                                              \
         .form = what,                                                                                                  \

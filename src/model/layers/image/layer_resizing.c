@@ -206,8 +206,7 @@ static struct tensor *random_crop_build(const struct layer *layer, struct graph 
     const struct layer_type layer_##variable = {                                                                       \
         .name = keras,                                                                                                 \
         .snake = #variable,                                                                                            \
-        .options_bytes = sizeof(struct resizing),                                                                      \
-        OPTIONS(table),                                                                                                \
+        OPTIONS(struct resizing, table),                                                                               \
         .defaults = &(const struct resizing){.method = METHOD_BILINEAR},                                               \
         .example = "{height: 224, width: 224}",                                                                        \
         .build = builder,                                                                                              \

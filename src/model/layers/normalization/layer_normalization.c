@@ -85,8 +85,7 @@ const struct layer_type layer_layer_normalization = {
     .name = "LayerNormalization",
     .snake = "layer_normalization",
     .keeps_mask = true,
-    .options_bytes = sizeof(struct normalization),
-    OPTIONS(layer_options),
+    OPTIONS(struct normalization, layer_options),
     .defaults =
         &(const struct normalization){
             .axis = {-1}, .axes = 1, .epsilon = 1e-3, .scale = true, .center = true, .gamma = {.kind = INITIAL_ONES}},
@@ -99,8 +98,7 @@ static const struct model_option rms_options[] = {AXES, {"epsilon", option_posit
 const struct layer_type layer_rms_normalization = {
     .name = "RMSNormalization",
     .snake = "rms_normalization",
-    .options_bytes = sizeof(struct normalization),
-    OPTIONS(rms_options),
+    OPTIONS(struct normalization, rms_options),
     .defaults =
         &(const struct normalization){
             .axis = {-1}, .axes = 1, .epsilon = 1e-6, .scale = true, .gamma = {.kind = INITIAL_ONES}},
@@ -114,8 +112,7 @@ const struct layer_type layer_unit_normalization = {
     .name = "UnitNormalization",
     .snake = "unit_normalization",
     .keeps_mask = true,
-    .options_bytes = sizeof(struct normalization),
-    OPTIONS(unit_options),
+    OPTIONS(struct normalization, unit_options),
     .defaults = &(const struct normalization){.axis = {-1}, .axes = 1, .epsilon = 1e-12},
     .form = NORMAL_UNIT,
     .build = rows_build,
@@ -160,8 +157,7 @@ const struct layer_type layer_group_normalization = {
     .name = "GroupNormalization",
     .snake = "group_normalization",
     .keeps_mask = true,
-    .options_bytes = sizeof(struct normalization),
-    OPTIONS(group_options),
+    OPTIONS(struct normalization, group_options),
     .defaults = &(const struct normalization){.axis = {-1},
                                               .groups = 32,
                                               .epsilon = 1e-3,

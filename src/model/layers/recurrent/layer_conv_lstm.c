@@ -43,8 +43,7 @@ static const char *const groups[] = {"conv_lstm_cell", "cell", NULL};
         .snake = "conv_lstm" #number "d",                                                                              \
         .wide = true,                                                                                                  \
         .saved_groups = groups,                                                                                        \
-        .options_bytes = sizeof(struct conv_lstm),                                                                     \
-        OPTIONS(conv_lstm_options),                                                                                    \
+        OPTIONS(struct conv_lstm, conv_lstm_options),                                                                  \
         .defaults = &defaults,                                                                                         \
         .example = "%s: {filters: 32, kernel_size: 3}",                                                                \
         .check = conv_lstm_check,                                                                                      \

@@ -88,8 +88,8 @@ static const char *const lstm_groups[] = {"lstm_cell", "cell", NULL};
 
 /* `LSTM: 128` is a number of units, though the layer takes several inputs. */
 #define RECURRENT_TYPE(keras, small, table)                                                                            \
-    .name = keras, .snake = small, .wide = true, .options_bytes = sizeof(struct recurrent), OPTIONS(table),            \
-    .scalar_first = true, .defaults = &defaults, .example = "%s: {units: 64}", .check = recurrent_check
+    .name = keras, .snake = small, .wide = true, OPTIONS(struct recurrent, table), .scalar_first = true,               \
+    .defaults = &defaults, .example = "%s: {units: 64}", .check = recurrent_check
 #define RECURRENT_LAYER(keras, small, table, groups)                                                                   \
     {                                                                                                                  \
         RECURRENT_TYPE(keras, small, table), .keeps_mask = true, .saved_groups = groups, .merge = recurrent_build      \

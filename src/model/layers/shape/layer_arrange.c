@@ -54,8 +54,7 @@ static struct tensor *reshape_build(const struct layer *layer, struct graph *gra
 const struct layer_type layer_reshape = {
     .name = "Reshape",
     .snake = "reshape",
-    .options_bytes = sizeof(struct arrange),
-    OPTIONS(reshape_options),
+    OPTIONS(struct arrange, reshape_options),
     .example = "Reshape: {target_shape: [7, 7, -1]}",
     .build = reshape_build,
 };
@@ -99,8 +98,7 @@ static struct tensor *permute_build(const struct layer *layer, struct graph *gra
 const struct layer_type layer_permute = {
     .name = "Permute",
     .snake = "permute",
-    .options_bytes = sizeof(struct arrange),
-    OPTIONS(permute_options),
+    OPTIONS(struct arrange, permute_options),
     .example = "Permute: {dims: [2, 1]}",
     .build = permute_build,
 };
@@ -123,8 +121,7 @@ static struct tensor *repeat_build(const struct layer *layer, struct graph *grap
 const struct layer_type layer_repeat_vector = {
     .name = "RepeatVector",
     .snake = "repeat_vector",
-    .options_bytes = sizeof(struct arrange),
-    OPTIONS(repeat_options),
+    OPTIONS(struct arrange, repeat_options),
     .example = "RepeatVector: 3",
     .build = repeat_build,
 };
@@ -172,8 +169,7 @@ static struct tensor *concatenate_merge(const struct layer *layer, struct graph 
 const struct layer_type layer_concatenate = {
     .name = "Concatenate",
     .snake = "concatenate",
-    .options_bytes = sizeof(struct arrange),
-    OPTIONS(concatenate_options),
+    OPTIONS(struct arrange, concatenate_options),
     .defaults = &(const struct arrange){.number = -1},
     .merge = concatenate_merge,
 };

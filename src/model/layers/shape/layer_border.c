@@ -54,8 +54,7 @@ static struct tensor *pad_build(const struct layer *layer, struct graph *graph, 
     const struct layer_type layer_##variable = {                                                                       \
         .name = keras,                                                                                                 \
         .snake = #variable,                                                                                            \
-        .options_bytes = sizeof(struct border),                                                                        \
-        OPTIONS(table),                                                                                                \
+        OPTIONS(struct border, table),                                                                                 \
         .defaults = usual,                                                                                             \
         .axes = space,                                                                                                 \
         .build = builder,                                                                                              \

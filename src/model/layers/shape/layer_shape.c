@@ -71,8 +71,7 @@ const struct layer_type layer_input = {
     .hidden = true,
     .any_type = true,
     .keeps_mask = true,
-    .options_bytes = sizeof(struct input),
-    OPTIONS(input_options),
+    OPTIONS(struct input, input_options),
     .example = "Input: {shape: [28, 28, 1]}",
     .build = input_build,
 };
@@ -101,8 +100,7 @@ const struct layer_type layer_rescaling = {
     .snake = "rescaling",
     .keeps_mask = true,
     .any_type = true,
-    .options_bytes = sizeof(struct rescaling),
-    OPTIONS(rescaling_options),
+    OPTIONS(struct rescaling, rescaling_options),
     .example = "Rescaling: 1/255",
     .build = rescaling_build,
 };
@@ -122,7 +120,6 @@ static struct tensor *flatten_build(const struct layer *layer, struct graph *gra
 const struct layer_type layer_flatten = {
     .name = "Flatten",
     .snake = "flatten",
-    .options_bytes = sizeof(struct layer_words),
-    OPTIONS(flatten_options),
+    OPTIONS(struct layer_words, flatten_options),
     .build = flatten_build,
 };

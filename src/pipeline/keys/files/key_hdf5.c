@@ -30,9 +30,7 @@ static plim_status open_hdf5(struct dataset **out, struct data_reader *reader, c
     TRY(reader_paths(paths, &path_count, reader, file, error));
     if (path_count != 1)
         return hint(error, reader_bad(reader, file, "hdf5: one file", error), "zip: and concatenate: join several");
-    TRY(hdf5_source_open(&source, reader->budget, paths[0], columns, count, error));
-    *out = dataset_from_source(source);
-    return PLIM_OK;
+    return key_opened(out, &source, hdf5_source_open(&source, reader->budget, paths[0], columns, count, error));
 }
 
 static bool is_hdf5(const struct file_head *head)

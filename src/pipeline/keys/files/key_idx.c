@@ -8,9 +8,7 @@ static plim_status open_idx(struct dataset **out, struct data_reader *reader, co
     int count;
     TRY(reader_paths(paths, &count, reader, yaml, error));
     struct source *source;
-    TRY(idx_open(&source, reader->budget, paths, count, error));
-    *out = dataset_from_source(source);
-    return PLIM_OK;
+    return key_opened(out, &source, idx_open(&source, reader->budget, paths, count, error));
 }
 
 /* Two zeros, a type, a number of axes. */

@@ -91,9 +91,7 @@ static plim_status open_images(struct dataset **out, struct data_reader *reader,
     struct images_options options = {0};
     struct source *source;
     TRY(read_words(&options, patterns, reader, yaml, error));
-    TRY(images_open(&source, reader->budget, &options, error));
-    *out = dataset_from_source(source);
-    return PLIM_OK;
+    return key_opened(out, &source, images_open(&source, reader->budget, &options, error));
 }
 
 const struct source_key source_key_images = {.word = "images", .open = open_images, .origin = OF_FILES};

@@ -46,9 +46,7 @@ static plim_status open_npy(struct dataset **out, struct data_reader *reader, co
     if (words[1])
         TRY(read_ranges(ranges, &range_count, reader, words[1], error));
     struct source *source;
-    TRY(npy_open(&source, reader->budget, paths, count, ranges, range_count, error));
-    *out = dataset_from_source(source);
-    return PLIM_OK;
+    return key_opened(out, &source, npy_open(&source, reader->budget, paths, count, ranges, range_count, error));
 }
 
 static bool is_npy(const struct file_head *head)

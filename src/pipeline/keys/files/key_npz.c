@@ -41,9 +41,7 @@ static plim_status open_npz(struct dataset **out, struct data_reader *reader, co
         return hint(error, reader_bad(reader, words[0], "npz: one file", error), "zip: and concatenate: join several");
     if (words[1])
         TRY(read_columns(columns, &count, reader, words[1], error));
-    TRY(npz_open(&source, reader->budget, paths[0], columns, count, error));
-    *out = dataset_from_source(source);
-    return PLIM_OK;
+    return key_opened(out, &source, npz_open(&source, reader->budget, paths[0], columns, count, error));
 }
 
 /* A zip file: npz is the only source that is one. */

@@ -11,9 +11,7 @@ static plim_status open_snapshot(struct dataset **out, struct data_reader *reade
     TRY(reader_paths(paths, &count, reader, yaml, error));
     if (count != 1)
         return reader_bad(reader, yaml, "snapshot: expected one folder", error);
-    TRY(snapshot_source_open(&source, reader->budget, paths[0], error));
-    *out = dataset_from_source(source);
-    return PLIM_OK;
+    return key_opened(out, &source, snapshot_source_open(&source, reader->budget, paths[0], error));
 }
 
 const struct source_key source_key_snapshot = {.word = "snapshot", .open = open_snapshot, .origin = OF_FILES};

@@ -139,10 +139,9 @@ static plim_status open_tar(struct dataset **out, struct data_reader *reader, co
         file_list_free(choice.files);
         return status;
     }
-    TRY(tar_source_open(&source, reader->budget, choice.files, &choice.turns, columns, count, choice.compression,
-                        choice.buffer_bytes, error));
-    *out = dataset_from_source(source);
-    return PLIM_OK;
+    return key_opened(out, &source,
+                      tar_source_open(&source, reader->budget, choice.files, &choice.turns, columns, count,
+                                      choice.compression, choice.buffer_bytes, error));
 }
 
 static bool is_tar(const struct file_head *head)

@@ -179,9 +179,7 @@ static plim_status open_records(struct dataset **out, struct data_reader *reader
     if (words->interleave)
         TRY(interleave_read(&options.turns, reader, words->interleave, error));
     TRY(reader_file_list(&files, reader, words->files, error));
-    TRY(records_source_open(&source, reader->budget, files, &options, error));
-    *out = dataset_from_source(source);
-    return PLIM_OK;
+    return key_opened(out, &source, records_source_open(&source, reader->budget, files, &options, error));
 }
 
 plim_status reader_features(struct dataset **dataset, struct data_reader *reader, const struct yaml *example,

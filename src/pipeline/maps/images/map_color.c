@@ -90,11 +90,9 @@ static plim_status read_channels(float *out, int *count, const char *what, const
 {
     const struct setting setting = {what, SETTING_NUMBER, 0, 0};
     const struct yaml *item = value->kind == YAML_LIST ? value->first : value;
-    char where[256];
-    yaml_place(where, job, value);
     if (!item || (value->kind == YAML_LIST && value->count > NORMALIZE_CHANNELS))
-        return fail_at(error, PLIM_BAD_JOB, where, "%s: expected a number, or one a channel (%d at most)", what,
-                       NORMALIZE_CHANNELS);
+        return yaml_fail(error, PLIM_BAD_JOB, job, value, "%s: expected a number, or one a channel (%d at most)", what,
+                         NORMALIZE_CHANNELS);
     for (*count = 0; item; item = value->kind == YAML_LIST ? item->next : NULL) {
         double number = 0;
         TRY(setting_value(&number, &setting, job, item, error));
@@ -120,10 +118,9 @@ static plim_status normalize_read(void *options, const struct map_function *self
     struct normalize_settings read = {0};
     (void)self;
     TRY(settings_read(&read, settings, COUNT(settings), job, value, error));
-    if (!read.mean || !read.variance == !read.deviation) {
-        fail(error, PLIM_BAD_JOB, "normalize: needs 'mean:' and one of 'variance:' and 'std:'");
-        return hint(error, PLIM_BAD_JOB, "normalize: {mean: 127.5, std: 127.5}");
-    }
+    if (!read.mean || !read.variance == !read.deviation)
+        return hint(error, fail(error, PLIM_BAD_JOB, "normalize: needs 'mean:' and one of 'variance:' and 'std:'"),
+                    "normalize: {mean: 127.5, std: 127.5}");
     TRY(read_channels(normal->mean, &normal->mean_count, "mean", job, read.mean, error));
     if (read.variance)
         return read_channels(normal->variance, &normal->variance_count, "variance", job, read.variance, error);

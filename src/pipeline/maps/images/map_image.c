@@ -66,9 +66,7 @@ float factor_draw(const struct factor *factor, uint32_t bits)
 
 static plim_status bad_list(const char *what, int count, const char *job, const struct yaml *value, plim_error *error)
 {
-    char where[256];
-    yaml_place(where, job, value);
-    return fail_at(error, PLIM_BAD_JOB, where, "%s: expected a list of %d numbers", what, count);
+    return yaml_fail(error, PLIM_BAD_JOB, job, value, "%s: expected a list of %d numbers", what, count);
 }
 
 plim_status map_read_sizes(int64_t *out, int count, int64_t least, const char *what, const char *job,

@@ -88,11 +88,9 @@ static plim_status resize_read(void *options, const struct map_function *self, c
     struct resize_settings read = {.method = "bilinear"};
     int64_t size[2];
     int method = 0;
-    char where[256];
     TRY(map_settings_read(&read, settings, COUNT(settings), self->name, job, value, error));
-    yaml_place(where, job, value);
     if (!read.size)
-        return fail_at(error, PLIM_BAD_JOB, where, "resize: 'size:' is missing");
+        return yaml_fail(error, PLIM_BAD_JOB, job, value, "resize: 'size:' is missing");
     TRY(map_read_sizes(size, 2, 1, self->name, job, read.size, error));
     TRY(map_choice_read(&method, &methods, read.method, job, value, error));
     resize->height = size[0];

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/numbers/count.h"
-#include "pipeline/core/chain_digest.h"
+#include "pipeline/core/pipeline_digest.h"
 #include "pipeline/maps/text/map_text.h"
 
 enum lookup_kind { LOOKUP_STRINGS, LOOKUP_INTEGERS };

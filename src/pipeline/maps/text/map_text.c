@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/files/file.h"
-#include "pipeline/core/chain_digest.h"
+#include "pipeline/core/pipeline_digest.h"
 
 /* ---- files and lists ---- */
 
@@ -34,15 +34,14 @@ plim_status map_path_read(const char **out, const char *job, const struct yaml *
 
 plim_status token_list_read(struct token_list *out, const char *job, const struct yaml *value, plim_error *error)
 {
-    char where[256];
     out->job = job;
     if (value->kind == YAML_SCALAR)
         return map_path_read(&out->path, job, value, "vocabulary", error);
     out->list = value;
     for (const struct yaml *item = value->first; item; item = item->next) {
-        yaml_place(where, job, item);
         if (item->kind != YAML_SCALAR || item->is_null || value->kind != YAML_LIST)
-            return hint(error, fail_at(error, PLIM_BAD_JOB, where, "vocabulary: expected a file or a list of tokens"),
+            return hint(error,
+                        yaml_fail(error, PLIM_BAD_JOB, job, item, "vocabulary: expected a file or a list of tokens"),
                         "vocabulary: words.txt, or [the, ship]");
     }
     return PLIM_OK;
@@ -135,11 +134,9 @@ plim_status map_salt_read(struct hash_salt *out, const char *job, const struct y
     static const struct setting setting = {"salt", SETTING_WHOLE, 0, INT64_MIN};
     const struct yaml *first = value->kind == YAML_LIST ? value->first : value;
     const struct yaml *second = value->kind == YAML_LIST && first ? first->next : first;
-    char where[256];
     int64_t key[2] = {0};
     if (!first || !second || (value->kind == YAML_LIST && value->count != 2)) {
-        yaml_place(where, job, value);
-        return fail_at(error, PLIM_BAD_JOB, where, "salt: expected a whole number, or two");
+        return yaml_fail(error, PLIM_BAD_JOB, job, value, "salt: expected a whole number, or two");
     }
     TRY(setting_value(&key[0], &setting, job, first, error));
     TRY(setting_value(&key[1], &setting, job, second, error));

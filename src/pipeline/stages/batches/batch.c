@@ -19,10 +19,9 @@ static plim_status batch_build(struct dataset *dataset, plim_error *error)
     uint64_t bytes;
     if (dataset->number < 1)
         return fail(error, PLIM_BAD_JOB, "batch: must be at least 1, got %lld", (long long)dataset->number);
-    if (dataset->input->batch_size || dataset->input->stacked) {
-        fail(error, PLIM_UNSUPPORTED, "batch: batches of batches are not offered");
-        return hint(error, PLIM_UNSUPPORTED, "leave one of the two batch stages out");
-    }
+    if (dataset->input->batch_size || dataset->input->stacked)
+        return hint(error, fail(error, PLIM_UNSUPPORTED, "batch: batches of batches are not offered"),
+                    "leave one of the two batch stages out");
     if (!mul_u64(&bytes, (uint64_t)dataset->number, dataset->spec->element_bytes) || bytes > INT64_MAX / 4)
         return fail(error, PLIM_BAD_JOB, "batch: %lld elements of %llu bytes are more than an address can say",
                     (long long)dataset->number, (unsigned long long)dataset->spec->element_bytes);

@@ -88,12 +88,10 @@ static plim_status read_list(int64_t *out, int *count, int most, const char *wor
                              const struct yaml *list, plim_error *error)
 {
     const struct setting each = {word, SETTING_WHOLE, 0, 1};
-    char where[256];
     *count = 0;
     if (!list || list->kind != YAML_LIST || !list->count || list->count > most) {
-        yaml_place(where, entry->job, list ? list : entry->value);
-        fail_at(error, PLIM_BAD_JOB, where, "bucket_by_sequence_length: '%s' must be a list of 1 to %d numbers", word,
-                most);
+        yaml_fail(error, PLIM_BAD_JOB, entry->job, list ? list : entry->value,
+                  "bucket_by_sequence_length: '%s' must be a list of 1 to %d numbers", word, most);
         return hint(error, PLIM_BAD_JOB,
                     "bucket_by_sequence_length: {boundaries: [10, 20], batch_sizes: [64, 32, 16]}");
     }

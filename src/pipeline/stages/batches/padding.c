@@ -274,9 +274,7 @@ static struct padding *entry_of(struct padding *out, int *count, const char *col
 
 static plim_status bad(const char *job, const struct yaml *at, const char *what, const char *advice, plim_error *error)
 {
-    char where[256];
-    yaml_place(where, job, at);
-    return hint(error, fail_at(error, PLIM_BAD_JOB, where, "%s", what), "%s", advice);
+    return hint(error, yaml_fail(error, PLIM_BAD_JOB, job, at, "%s", what), "%s", advice);
 }
 
 /* [5, null] or [5, -1]. */

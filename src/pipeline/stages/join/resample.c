@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/core/chain_digest.h"
+#include "pipeline/core/pipeline_digest.h"
 
 #define SEEN_BEFORE 10
 #define SUM_SLACK   1e-4
@@ -153,10 +153,8 @@ static plim_status read_dist(double dist[RESAMPLE_CLASSES], int *count, const ch
                              plim_error *error)
 {
     const struct setting setting = {"a probability", SETTING_NUMBER, 0, 0};
-    char where[256];
-    yaml_place(where, job, list);
     if (list->kind != YAML_LIST || list->count < 1 || list->count > RESAMPLE_CLASSES)
-        return hint(error, fail_at(error, PLIM_BAD_JOB, where, "expected a list of probabilities"), "[0.5, 0.5]");
+        return hint(error, yaml_fail(error, PLIM_BAD_JOB, job, list, "expected a list of probabilities"), "[0.5, 0.5]");
     *count = 0;
     for (const struct yaml *item = list->first; item; item = item->next)
         TRY(setting_value(&dist[(*count)++], &setting, job, item, error));

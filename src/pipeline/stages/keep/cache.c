@@ -32,10 +32,9 @@ static plim_status cache_build(struct dataset *dataset, plim_error *error)
     const struct cache_options *options = dataset->options;
     uint64_t known = known_bytes(dataset);
     char need[16], given[16];
-    if (dataset->cardinality == CARDINALITY_INFINITE) {
-        fail(error, PLIM_BAD_JOB, "cache: data without end is never complete");
-        return hint(error, PLIM_BAD_JOB, "put cache before repeat");
-    }
+    if (dataset->cardinality == CARDINALITY_INFINITE)
+        return hint(error, fail(error, PLIM_BAD_JOB, "cache: data without end is never complete"),
+                    "put cache before repeat");
     if (!known && !options->memory && !options->optional && dataset->cardinality) {
         fail(error, PLIM_BAD_JOB, "cache: how much memory its elements take is not known beforehand");
         return hint(error, PLIM_BAD_JOB, "cache: {memory: 64MiB}, or cache: FILE");

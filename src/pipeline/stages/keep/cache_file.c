@@ -13,8 +13,8 @@
 #include "base/text/text.h"
 #include "formats/files/scratch_file.h"
 #include "formats/records/snapshot.h"
-#include "pipeline/core/chain_digest.h"
 #include "pipeline/core/flow.h"
+#include "pipeline/core/pipeline_digest.h"
 #include "pipeline/stages/keep/cache.h"
 
 #define CHECKED_ROWS 8 /* of the input, against those in the file */
@@ -211,7 +211,7 @@ static plim_status file_start(struct stream *stream, plim_error *error)
     uint8_t *block = (uint8_t *)stream + round_up(sizeof *self, 64);
     chunk_lay(&self->fresh, block, dataset->spec, CHECKED_ROWS, dataset->value_bytes);
     chunk_lay(&self->kept, block + check_bytes(dataset), dataset->spec, CHECKED_ROWS, dataset->value_bytes);
-    chain_digest(digest, dataset->input, stream->run.seed);
+    pipeline_digest(digest, dataset->input, stream->run.seed);
     TRY(look_for(self, digest, error));
     return self->snapshot ? PLIM_OK : create(self, digest, error);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text/text.h"
-#include "pipeline/core/chain_digest.h"
+#include "pipeline/core/pipeline_digest.h"
 
 uint64_t shuffle_key(const struct dataset *dataset, uint64_t epoch)
 {

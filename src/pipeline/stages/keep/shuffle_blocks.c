@@ -16,10 +16,9 @@ static plim_status blocks_build(struct dataset *dataset, plim_error *error)
 {
     struct shuffle_options *options = (struct shuffle_options *)(uintptr_t)dataset->options;
     uint64_t row = dataset->spec->element_bytes;
-    if (dataset->cardinality < 0) {
-        fail(error, PLIM_UNSUPPORTED, "shuffle: blocks of data without end are not possible");
-        return hint(error, PLIM_UNSUPPORTED, "put shuffle before repeat: each repetition gets an order of its own");
-    }
+    if (dataset->cardinality < 0)
+        return hint(error, fail(error, PLIM_UNSUPPORTED, "shuffle: blocks of data without end are not possible"),
+                    "put shuffle before repeat: each repetition gets an order of its own");
     if (options->block_size < 0 || options->group < 0)
         return fail(error, PLIM_BAD_JOB, "shuffle: block_size and group must be at least 1");
     if (!options->block_size && spec_has_values(dataset->spec))

@@ -1,6 +1,6 @@
-/* habits.h - words that people bring along from elsewhere, and what they are called or where they stand here. */
-#ifndef BASE_TEXT_HABITS_H
-#define BASE_TEXT_HABITS_H
+/* aliases.h - words that people bring along from elsewhere, and what they are called or where they stand here. */
+#ifndef BASE_TEXT_ALIASES_H
+#define BASE_TEXT_ALIASES_H
 
 #include "base/status.h"
 

@@ -1,10 +1,10 @@
-/* cpu_few_bits.h - whole numbers of 1, 2 or 4 bits (ops/elementwise/few_bits.h) from bytes and to bytes: eight at a time in a word,
+/* cpu_activation_bits.h - whole numbers of 1, 2 or 4 bits (ops/elementwise/activation_bits.h) from bytes and to bytes: eight at a time in a word,
    several words in a vector. */
-#ifndef CPU_FEW_BITS_H
-#define CPU_FEW_BITS_H
+#ifndef CPU_ACTIVATION_BITS_H
+#define CPU_ACTIVATION_BITS_H
 
 #include "backends/cpu/cpu_own.h"
-#include "ops/elementwise/few_bits.h"
+#include "ops/elementwise/activation_bits.h"
 
 /* The low bits of eight bytes side by side: three times every second lot moves up to its neighbour. */
 INLINE uint64_t bits_together(uint64_t x, int bits)

@@ -1,4 +1,4 @@
-/* cpu_widened.c - nodes with operands of the small floats, through the kernels of f32.
+/* cpu_upcast.c - nodes with operands of the small floats, through the kernels of f32.
 
    The node has a twin in which every small operand is f32; its kernel does the work. What is cut is copied to f32, what
    is read whole once an instruction (pack), and results are rounded on their way back. Sums over slices are f32 in the

@@ -1,4 +1,4 @@
-/* cpu_taps_weights.c - gradients of the kernels of convolutions over small images of many channels, tap by tap:
+/* cpu_convolution_weights_taps.c - gradients of the kernels of convolutions over small images of many channels, tap by tap:
 
      dk[tap, in, out] += x^T . dy
 

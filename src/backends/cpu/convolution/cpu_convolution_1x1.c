@@ -1,4 +1,4 @@
-/* cpu_points.c - 1x1 convolutions (1-D to 3-D) as GEMMs over pixels, where they have many channels, a stride or one and
+/* cpu_convolution_1x1.c - 1x1 convolutions (1-D to 3-D) as GEMMs over pixels, where they have many channels, a stride or one and
    a half vectors of channels:
 
      forward          y[pixels, out]  = x[pixels, in] . k[in, out]

@@ -1,4 +1,4 @@
-/* rederive.c - recomputation: cheap forward values are recomputed in the backward pass instead of being kept.
+/* recompute.c - recomputation: cheap forward values are recomputed in the backward pass instead of being kept.
 
    A value that the backward pass reads is recomputed right before its first read there, if its op does little work per
    element and the op's inputs are kept in any case. Examples are normalized activations from the normalization's input,
@@ -11,7 +11,7 @@
 
 #include "base/memory/work.h"
 #include "ops/ops.h"
-#include "transform/rederive_own.h"
+#include "transform/recompute_own.h"
 
 #define MOST_WORK 4 /* multiply-adds per element of the output */
 
@@ -175,7 +175,7 @@ static plim_status rewrite(struct rederivation *r)
     return PLIM_OK;
 }
 
-plim_status rederive(struct graph *graph, plim_error *error)
+plim_status recompute(struct graph *graph, plim_error *error)
 {
     struct arena work;
     struct rederivation r = {.graph = graph, .tensors = graph->tensor_count, .error = error};

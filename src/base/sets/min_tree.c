@@ -1,7 +1,7 @@
-/* least_tree.c - a tournament tree in an array: the children of k are 2k and 2k + 1. */
-#include "base/sets/least_tree.h"
+/* min_tree.c - a tournament tree in an array: the children of k are 2k and 2k + 1. */
+#include "base/sets/min_tree.h"
 
-bool least_tree_init(struct least_tree *tree, struct arena *arena, int places)
+bool min_tree_init(struct min_tree *tree, struct arena *arena, int places)
 {
     tree->leaves = 1;
     while (tree->leaves < places)
@@ -12,7 +12,7 @@ bool least_tree_init(struct least_tree *tree, struct arena *arena, int places)
     return tree->key != NULL;
 }
 
-void least_tree_set(struct least_tree *tree, int place, int64_t key)
+void min_tree_set(struct min_tree *tree, int place, int64_t key)
 {
     int64_t *all = tree->key;
     int at = tree->leaves + place;
@@ -25,7 +25,7 @@ void least_tree_set(struct least_tree *tree, int place, int64_t key)
     }
 }
 
-int least_tree_first(const struct least_tree *tree, int begin, int end, int64_t most)
+int min_tree_first(const struct min_tree *tree, int begin, int end, int64_t most)
 {
     unsigned at = (unsigned)(tree->leaves + begin);
     if (begin >= end)

@@ -1,4 +1,4 @@
-/* resize_choices_plain.c - there is one copy of the loops. */
+/* resize_variants_plain.c - there is one copy of the loops. */
 #include "image/resize_rows.h"
 
 const struct resize_rows *resize_rows_choose(void)

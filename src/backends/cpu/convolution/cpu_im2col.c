@@ -1,4 +1,4 @@
-/* cpu_columns.c - convolutions as matrix products over columns: for each output cell a row of the input cells that its
+/* cpu_im2col.c - convolutions as matrix products over columns: for each output cell a row of the input cells that its
    kernel meets. Takes what oneDNN does not offer, or has only its reference for, and any convolution where there is no
    oneDNN.
 

@@ -1,6 +1,6 @@
-/* few_bits.c - saves 1 or 2 bits per element instead of the activation (few_bits.h): the segment of a piecewise-linear
+/* activation_bits.c - saves 1 or 2 bits per element instead of the activation (activation_bits.h): the segment of a piecewise-linear
    activation (ReLU, leaky ReLU, ReLU6) that x falls in; the gradient needs no more. */
-#include "ops/elementwise/few_bits.h"
+#include "ops/elementwise/activation_bits.h"
 
 #include <math.h>
 #include <string.h>
@@ -32,11 +32,6 @@ static plim_status slope_bits_infer(struct graph *graph, struct node *node, plim
     return PLIM_OK;
 }
 
-static void slope_cut(struct cut *cut, const struct node *node)
-{
-    cut_rows(cut, node, node->input[0], (double)shape_count(&node->input[0]->shape));
-}
-
 static int piece_of(double x, const struct slope_attributes *slopes)
 {
     int above = x > slopes->low, beyond = x >= slopes->high;
@@ -60,8 +55,7 @@ const struct op op_slope_bits = {
     .attributes_bytes = sizeof(struct slope_attributes),
     .infer = slope_bits_infer,
     .no_gradient = "its output is a few bits",
-    .in_place = NO_INPUT,
-    .cut = slope_cut,
+    .cut = cut_input_rows,
     .reference = slope_bits_reference,
 };
 
@@ -99,8 +93,8 @@ const struct op op_slope_gradient = {
     .attributes_bytes = sizeof(struct slope_attributes),
     .infer = slope_gradient_infer,
     .no_gradient = NO_SECOND,
-    .in_place = 0,
-    .cut = slope_cut,
+    .in_place = 1 << 0,
+    .cut = cut_input_rows,
     .reference = slope_gradient_reference,
 };
 

@@ -1,4 +1,4 @@
-/* cpu_lines_weights.c - gradients of the kernels of convolutions over few channels (images), line by line of the
+/* cpu_convolution_weights_lines.c - gradients of the kernels of convolutions over few channels (images), line by line of the
    kernel:
 
      dk[line, taps x in, out] += x^T . dy

@@ -1,6 +1,6 @@
-/* rederive_own.h - what rederive() tells of its rule to others who decide what is kept. */
-#ifndef TRANSFORM_REDERIVE_OWN_H
-#define TRANSFORM_REDERIVE_OWN_H
+/* recompute_own.h - what recompute() tells of its rule to others who decide what is kept. */
+#ifndef TRANSFORM_RECOMPUTE_OWN_H
+#define TRANSFORM_RECOMPUTE_OWN_H
 
 #include "transform/transform.h"
 

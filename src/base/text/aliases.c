@@ -1,5 +1,5 @@
-/* habits.c - words that people bring along from elsewhere, and what they are called or where they stand here. */
-#include "base/text/habits.h"
+/* aliases.c - words that people bring along from elsewhere, and what they are called or where they stand here. */
+#include "base/text/aliases.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* cpu_choices_x86.c - which copy of the own kernels this processor runs. */
+/* cpu_variants_x86.c - which copy of the own kernels this processor runs. */
 #include "backends/cpu/cpu.h"
 #include "base/numbers/count.h"
 
@@ -18,9 +18,9 @@ static bool always(void)
     return true;
 }
 
-const struct cpu_choice cpu_choices[] = {
+const struct cpu_choice cpu_variants[] = {
     {&cpu_variant_avx512, has_avx512},
     {&cpu_variant_avx2, has_avx2},
     {&cpu_variant_plain, always},
 };
-const int cpu_choices_count = COUNT(cpu_choices);
+const int cpu_variant_count = COUNT(cpu_variants);

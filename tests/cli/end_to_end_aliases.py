@@ -1,4 +1,4 @@
-"""end_to_end_habits.py PLIM [TEST...] - what is said to people who write what they know from elsewhere: each message has a
+"""end_to_end_aliases.py PLIM [TEST...] - what is said to people who write what they know from elsewhere: each message has a
 next step."""
 import os, struct, subprocess, sys, tempfile, unittest
 
@@ -22,7 +22,7 @@ def npy(path, descr, shape, data):
         f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
 
 
-class Habits(unittest.TestCase):
+class Aliases(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)

@@ -1,4 +1,4 @@
-/* test_rederive.c - what backward makes again: which values, the same bits from less memory, and not from what was
+/* test_recompute.c - what backward makes again: which values, the same bits from less memory, and not from what was
    written in between. */
 #include "training_run.h"
 
@@ -30,7 +30,7 @@ static void build(struct run *run, bool again, bool written)
     made_finish(made, graph, binary(graph, &op_sigmoid_crossentropy, x, label), true);
     assert_int_equal(graph_check(graph, &error), PLIM_OK);
     if (again)
-        assert_int_equal(rederive(graph, &error), PLIM_OK);
+        assert_int_equal(recompute(graph, &error), PLIM_OK);
 }
 
 static int made_again(const struct graph *graph, const struct op *op)

@@ -1,4 +1,4 @@
-/* resize_choices_x86.c - which copy of the loops this processor runs. */
+/* resize_variants_x86.c - which copy of the loops this processor runs. */
 #include "image/resize_rows.h"
 
 const struct resize_rows *resize_rows_choose(void)

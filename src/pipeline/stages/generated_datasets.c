@@ -1,4 +1,4 @@
-/* made_datasets.c - data sets that need no format: of the caller's arrays or function, numbers, names of files. */
+/* generated_datasets.c - data sets that need no format: of the caller's arrays or function, numbers, names of files. */
 #include "formats/files/file_list.h"
 #include "pipeline/core/stage.h"
 

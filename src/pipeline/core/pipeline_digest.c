@@ -1,5 +1,5 @@
-/* chain_digest.c - what makes two pipelines give the same elements, as a digest. */
-#include "pipeline/core/chain_digest.h"
+/* pipeline_digest.c - what makes two pipelines give the same elements, as a digest. */
+#include "pipeline/core/pipeline_digest.h"
 
 #include <string.h>
 
@@ -58,7 +58,7 @@ static void add_chain(struct sha256 *sha, const struct dataset *dataset)
     }
 }
 
-void chain_digest(char out[65], const struct dataset *dataset, uint64_t seed)
+void pipeline_digest(char out[65], const struct dataset *dataset, uint64_t seed)
 {
     struct sha256 sha;
     uint8_t digest[32];

@@ -1,4 +1,4 @@
-/* few_bits.h - packed integers of 1, 2 or 4 bits that the forward pass saves for the backward pass: the segment of a
+/* activation_bits.h - packed integers of 1, 2 or 4 bits that the forward pass saves for the backward pass: the segment of a
    piecewise-linear activation, the position of the maximum in a pooling window.
 
    A row (a sample) begins at a byte boundary, so slices never share a byte: element i of a row lies in byte
@@ -12,8 +12,8 @@
    slope_gradient: inputs dy, bits -> dx = dy * slope[segment]; without `product` dx is dy where the segment is not 0,
    and 0 elsewhere.
    Both ops are cut by sample. */
-#ifndef OPS_ELEMENTWISE_FEW_BITS_H
-#define OPS_ELEMENTWISE_FEW_BITS_H
+#ifndef OPS_ELEMENTWISE_ACTIVATION_BITS_H
+#define OPS_ELEMENTWISE_ACTIVATION_BITS_H
 
 #include "graph/op.h"
 

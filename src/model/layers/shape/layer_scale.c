@@ -1,4 +1,4 @@
-/* layer_brought.c - custom layers of keras.applications' models: LayerScale (ConvNeXt), CustomScaleLayer
+/* layer_scale.c - custom layers of keras.applications' models: LayerScale (ConvNeXt), CustomScaleLayer
    (InceptionResNetV2). ConvNeXt's StochasticDepth is in layer_dropout.c. */
 #include "model/layers/layer_options.h"
 #include "model/ops/op_words.h"
@@ -39,8 +39,7 @@ const struct layer_type layer_layer_scale = {
     .name = "LayerScale",
     .snake = "layer_scale",
     .by_last_axis = true,
-    .options_bytes = sizeof(struct layer_scale),
-    OPTIONS(scale_options),
+    OPTIONS(struct layer_scale, scale_options),
     .example = "LayerScale: {init_values: 1e-6, projection_dim: 96}",
     .build = scale_build,
 };
@@ -71,7 +70,6 @@ static struct tensor *custom_merge(const struct layer *layer, struct graph *grap
 const struct layer_type layer_custom_scale_layer = {
     .name = "CustomScaleLayer",
     .snake = "custom_scale_layer",
-    .options_bytes = sizeof(struct custom_scale),
-    OPTIONS(custom_options),
+    OPTIONS(struct custom_scale, custom_options),
     .merge = custom_merge,
 };
