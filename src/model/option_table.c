@@ -2,10 +2,8 @@
 #include "model/option_table.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/text/aliases.h"
 #include "model/layers/layer_options.h"
 
 /* ---- tables ---- */
@@ -147,11 +145,9 @@ OPTION_READER(option_choice)
 {
     char where[256];
     yaml_place(where, at->job, node);
-    if (yaml_absent(node))
-        return PLIM_OK;
     if (node->kind != YAML_SCALAR)
         return fail_at(error, PLIM_BAD_JOB, where, "%s: expected a word, got a %s", option->word, yaml_kind_name(node));
-    return choose_word(out, option->word, node->text, option->with, where, error);
+    return choose_word(out, option->word, node->is_null ? "null" : node->text, option->with, where, error);
 }
 
 bool named_node(const char **name, const struct yaml **arguments, const struct yaml *node)
@@ -174,31 +170,4 @@ bool same_word(const char *a, const char *b)
         a++;
         b++;
     }
-}
-
-/* All of them, or the page that lists them where they are too many for a line. */
-static plim_status hint_offered(const char *what, const char *const *ours, int count, plim_status status,
-                                plim_error *error)
-{
-    char offered[200] = "";
-    size_t length = 0;
-    for (int i = 0; i < count && length < sizeof offered; i++)
-        length += (size_t)snprintf(offered + length, sizeof offered - length, "%s%s", i ? ", " : "", ours[i]);
-    if (length < sizeof offered)
-        return hint(error, status, "there are %s", offered);
-    bool layer = strcmp(what, "layer") == 0;
-    return hint(error, status, "doc/%s.md lists those that there are", layer ? "layers" : "training");
-}
-
-plim_status option_unknown(const char *what, const char *word, const char *where, const char *const *ours,
-                           int our_count, const char *const *keras, int keras_count, plim_error *error)
-{
-    const char *near = habit_word(word, ours, (size_t)our_count), *instead = habit_instead(word);
-    for (int i = 0; i < keras_count; i++)
-        if (same_word(word, keras[i])) { /* no slip: what is spelled like it is not meant */
-            plim_status later = fail_at(error, PLIM_UNSUPPORTED, where, "%s '%s' is not supported yet", what, word);
-            return instead ? hint(error, later, "%s", instead) : hint_offered(what, ours, our_count, later, error);
-        }
-    plim_status status = fail_at(error, PLIM_BAD_JOB, where, "unknown %s '%s'", what, word);
-    return near ? hint(error, status, "did you mean '%s'?", near) : hint_offered(what, ours, our_count, status, error);
 }

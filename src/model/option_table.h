@@ -29,7 +29,7 @@ struct model_option {
     uint32_t offset;     /* of the field */
     int16_t least;       /* of whole numbers */
     bool required;
-    bool nullable;    /* null leaves the default; initializers, activations and choices take null in any case */
+    bool nullable;    /* null leaves the default; initializers and activations take null in any case */
     const void *with; /* option_only: the word; option_choice: struct choices */
 };
 #define MOST_OPTIONS 48 /* of one owner */

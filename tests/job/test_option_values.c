@@ -593,6 +593,36 @@ static void words_of_training(void **unused)
 
 /* ---- nothing is forgotten ---- */
 
+/* Names are learned from option_unknown: from every kind of name whose arguments have tables of their own. */
+static void names_are_heard(void **unused)
+{
+    static const struct {
+        const char *layer, *train, *name;
+    } wrong[] = {
+        {"Dense: 3", "{loss: mse, optimizer: nonsense}", "adam"},
+        {"Dense: 3", "{loss: mse, optimizer: {sgd: {learning_rate: {nonsense: {}}}}}", "CosineDecay"},
+        {"Dense: 3", "{loss: nonsense, optimizer: sgd}", "huber"},
+        {"Dense: 3", "{loss: mse, optimizer: sgd, metrics: [nonsense]}", "AUC"},
+        {"Dense: {units: 3, kernel_initializer: nonsense}", "{loss: mse, optimizer: sgd}", "glorot_uniform"},
+        {"Dense: {units: 3, kernel_regularizer: nonsense}", "{loss: mse, optimizer: sgd}", "l2"},
+        {"Dense: {units: 3, activation: nonsense}", "{loss: mse, optimizer: sgd}", "relu"},
+    };
+    (void)unused;
+    for (int i = 0; i < COUNT(wrong); i++) {
+        char text[1024];
+        bool found = false;
+        snprintf(text, sizeof text, "{" TOP DATA "model: [%s], train: %s}", "[3]", wrong[i].layer, wrong[i].train);
+        heard.on = true;
+        heard.name_count = 0;
+        run_job(text, PLAN);
+        heard.on = false;
+        for (int k = 0; k < heard.name_count; k++)
+            found |= same_word(heard.name[k], wrong[i].name);
+        if (!found)
+            fail_msg("of %s nobody heard", wrong[i].name);
+    }
+}
+
 static bool has_word(const char *text, const char *word)
 {
     size_t length = strlen(word);
@@ -706,6 +736,7 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_told_from_others),
+        cmocka_unit_test(names_are_heard),
         cmocka_unit_test(every_word_has_a_job),
         cmocka_unit_test(jobs_are_good),
         cmocka_unit_test(layers),

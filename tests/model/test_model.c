@@ -298,6 +298,8 @@ static void bad_optimizers_are_refused(void **state)
          "initial_learning_rate", ""},
         {"{adam: {learning_rate: {ExponentialDecay: {initial_learning_rate: 1, decay_steps: 0, decay_rate: 1}}}}",
          PLIM_BAD_JOB, "job.yaml:1", "decay_steps", ""},
+        {"{adam: {learning_rate: {PiecewiseConstantDecay: {values: [1, 2]}}}}", PLIM_BAD_JOB, "job.yaml:1",
+         "'boundaries' is missing", ""},
         {"{adam: {learning_rate: {PiecewiseConstantDecay: {boundaries: [1, 2], values: [1]}}}}", PLIM_BAD_JOB,
          "job.yaml:1", "one more", ""},
         {"{adam: {clipnorm: 1, clipvalue: 1}}", PLIM_BAD_JOB, "job.yaml:1", "only one of", ""},
@@ -536,6 +538,8 @@ static void bad_words_of_training(void **state)
                 {"[{IoU: {num_classes: 2}}]", PLIM_BAD_JOB, "job.yaml:1", "target_class_ids", "[0]"},
                 {"[{IoU: {num_classes: 2, target_class_ids: [2]}}]", PLIM_BAD_JOB, "job.yaml:1", "2 is no class", ""},
                 {"[{R2Score: {class_aggregation: none}}]", PLIM_BAD_JOB, "job.yaml:1", "class_aggregation", ""},
+                {"[{R2Score: {class_aggregation: null}}]", PLIM_UNSUPPORTED, "job.yaml:1", "class_aggregation", ""},
+                {"[{AUC: {curve: null}}]", PLIM_BAD_JOB, "job.yaml:1", "unknown curve", "ROC"},
                 {"[mse, mse]", PLIM_BAD_JOB, "job.yaml:1", "two metrics", ""},
                 {"[{TopKCategoricalAccuracy: {k: 0}}]", PLIM_BAD_JOB, "job.yaml:1", "k", ""},
             },
@@ -543,6 +547,10 @@ static void bad_words_of_training(void **state)
             {"[Dense: {units: 1, kernel_regularizer: l3}]", PLIM_BAD_JOB, "job.yaml:1", "unknown regularizer", ""},
             {"[Dense: {units: 1, kernel_regularizer: {L2: {l1: 3}}}]", PLIM_BAD_JOB, "job.yaml:1", "l1", ""},
             {"[Dense: {units: 1, bias_constraint: max_nrom}]", PLIM_BAD_JOB, "job.yaml:1", "max_nrom", "max_norm"},
+            {"[Conv2D: {filters: 1, kernel_size: null}]", PLIM_BAD_JOB, "job.yaml:1", "'kernel_size' is missing", ""},
+            {"[ConvLSTM2D: {filters: 1, kernel_size: null}]", PLIM_BAD_JOB, "job.yaml:1", "'kernel_size' is missing",
+             ""},
+            {"[AdaptiveMaxPooling2D: {output_size: null}]", PLIM_BAD_JOB, "job.yaml:1", "'output_size' is missing", ""},
         };
     struct bench *bench = *state;
     struct loss loss;

@@ -1,8 +1,8 @@
 /* cpu.h - what the files of the CPU backend share.
 
    A fast path is a line in a table: the op, a maker that looks at the node
-   and either fills in the kernel or leaves it alone, and the function to run.
-   What no line takes is run by the op's reference. */
+   and fills in the kernel or refuses, and the function to run. What no line
+   takes is run by the op's reference, which reads nothing that a maker left. */
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 

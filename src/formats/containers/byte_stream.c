@@ -141,6 +141,9 @@ plim_status byte_stream_seek(struct byte_stream *stream, uint64_t position, plim
         return PLIM_OK;
     if (!stream->packed)
         return seek_raw(stream, position, error);
+    if (position < stream->at)
+        return fail(error, PLIM_INTERNAL, "a compressed stream is not read again from byte %llu",
+                    (unsigned long long)position);
     while (stream->at < position) {
         uint64_t left = position - stream->at;
         size_t got, step = left < sizeof passed ? (size_t)left : sizeof passed;

@@ -334,7 +334,8 @@ plim_status metric_read_iou(struct metric *metric, const struct metric_source *f
 plim_status metric_read_r2(struct metric *metric, const struct metric_source *from, plim_error *error)
 {
     static const char *const ways[] = {"uniform_average", "variance_weighted_average"};
-    static const struct choices way = {ways, COUNT(ways), NULL, 0};
+    static const char *const keras_ways[] = {"null"}; /* one score an output */
+    static const struct choices way = {ways, COUNT(ways), keras_ways, COUNT(keras_ways)};
     static const struct model_option options[] = {{NAME},
                                                   {DTYPE},
                                                   {"class_aggregation", option_choice, TO(metric.method), .with = &way},

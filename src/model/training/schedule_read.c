@@ -31,6 +31,8 @@ static OPTION_READER(read_values)
     struct schedule_words *words = out;
     struct schedule *schedule = &words->schedule;
     TRY(read_list(schedule->value, &words->values, MOST_PIECES + 1, option, at, node, error));
+    if (yaml_absent(yaml_get(at->map, "boundaries")))
+        return PLIM_OK; /* they are missing, which is what is said */
     if (schedule->boundary_count < 1 || words->values != schedule->boundary_count + 1)
         return yaml_fail(error, PLIM_BAD_JOB, at->job, node,
                          "values: there must be one more than boundaries, %lld and %lld", (long long)words->values,

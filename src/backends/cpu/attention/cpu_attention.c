@@ -17,7 +17,8 @@ struct forward_room {
 
 static size_t room_bytes(const struct attention_sizes *z)
 {
-    size_t keys = (size_t)gemm_b_floats(z->depth, z->keys), values = (size_t)(PACKED_ROW(z->value_depth) * z->keys);
+    size_t keys = (size_t)gemm_b_floats(z->depth, z->keys),
+           values = (size_t)PACKED_ROW(z->value_depth) * (size_t)z->keys;
     return (sizeof(struct forward_room) + 63) / 64 * 64 + (keys + values) * sizeof(float);
 }
 

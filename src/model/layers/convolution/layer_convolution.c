@@ -22,7 +22,7 @@ static OPTION_READER(read_padding)
     }
 /* What all of them take. */
 #define COMMON                                                                                                         \
-    {"kernel_size", option_axes, TO(kernel_size), .least = 1, .required = true},                                       \
+    {"kernel_size", option_axes, TO(kernel_size), .least = 1, .required = true, .nullable = true},                     \
         {"strides", option_axes, TO(strides), .least = 1}, {"padding", read_padding, TO(padding)}, DATA_FORMAT,        \
         {"dilation_rate", option_axes, TO(dilation_rate), .least = 1},                                                 \
         {"activation", option_activation, TO(activation)}, {"use_bias", option_flag, TO(use_bias)},                    \

@@ -22,7 +22,7 @@ static const struct model_option window_options[] = {
 };
 static const struct model_option global_options[] = {DATA_FORMAT, {"keepdims", option_flag, TO(keepdims)}};
 static const struct model_option adaptive_options[] = {
-    {"output_size", option_axes, TO(window), .least = 1, .required = true},
+    {"output_size", option_axes, TO(window), .least = 1, .required = true, .nullable = true},
     DATA_FORMAT,
 };
 

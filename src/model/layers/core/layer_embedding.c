@@ -133,7 +133,7 @@ static const char *const modes[] = {"int", "one_hot", "multi_hot", "count"}; /* 
 
 static const struct model_option encoding_options[] = {
     {"num_tokens", option_extent, .offset = offsetof(struct encoding, num_tokens), .least = 1, .required = true},
-    {"output_mode", option_choice, .offset = offsetof(struct encoding, mode),
+    {"output_mode", option_choice, .offset = offsetof(struct encoding, mode), .nullable = true,
      .with = &(const struct choices){modes + 1, COUNT(modes) - 1, NULL, 0}},
     {"sparse", option_only, .with = "false"},
 };
@@ -186,7 +186,8 @@ static const struct model_option discretization_options[] = {
     {"bin_boundaries", read_boundaries, .offset = offsetof(struct discretization, buckets), .required = true},
     {"num_bins", option_only, .with = "null"},
     {"epsilon", option_only, .with = "0.01"},
-    {"output_mode", option_choice, .offset = offsetof(struct discretization, mode), .with = CHOICES(modes)},
+    {"output_mode", option_choice, .offset = offsetof(struct discretization, mode), .nullable = true,
+     .with = CHOICES(modes)},
     {"sparse", option_only, .with = "false"},
 };
 

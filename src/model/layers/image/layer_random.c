@@ -51,8 +51,8 @@ static OPTION_READER(read_factor)
 #define TO(field)       .offset = offsetof(struct random_image, field)
 #define SEED_AND_FORMAT {"seed", option_whole, TO(seed), .nullable = true}, DATA_FORMAT
 #define WARP                                                                                                           \
-    {"fill_mode", option_choice, TO(fill), .with = CHOICES(fills)},                                                    \
-        {"interpolation", option_choice, TO(interpolation), .with = CHOICES(interpolations)},                          \
+    {"fill_mode", option_choice, TO(fill), .nullable = true, .with = CHOICES(fills)},                                  \
+        {"interpolation", option_choice, TO(interpolation), .nullable = true, .with = CHOICES(interpolations)},        \
     {                                                                                                                  \
         "fill_value", option_number, TO(fill_value)                                                                    \
     }
@@ -62,7 +62,7 @@ static OPTION_READER(read_factor)
     }
 
 static const struct model_option flip_options[] = {
-    {"mode", option_choice, TO(mode), .with = CHOICES(modes)},
+    {"mode", option_choice, TO(mode), .nullable = true, .with = CHOICES(modes)},
     SEED_AND_FORMAT,
 };
 static const struct model_option rotation_options[] = {

@@ -20,7 +20,7 @@ struct resizing {
 #define TO(field) .offset = offsetof(struct resizing, field)
 #define METHOD                                                                                                         \
     {                                                                                                                  \
-        "interpolation", option_choice, TO(method), .with = CHOICES_OF(methods, keras_methods)                         \
+        "interpolation", option_choice, TO(method), .nullable = true, .with = CHOICES_OF(methods, keras_methods)       \
     }
 
 bool resize_method(int *out, const char *word)

@@ -7,7 +7,7 @@
 #define TO(field) .offset = offsetof(struct conv_lstm, field)
 static const struct model_option conv_lstm_options[] = {
     {"filters", option_extent, TO(filters), .least = 1, .required = true},
-    {"kernel_size", option_axes, TO(kernel_size), .least = 1, .required = true},
+    {"kernel_size", option_axes, TO(kernel_size), .least = 1, .required = true, .nullable = true},
     {"strides", option_axes, TO(strides), .least = 1},
     {"padding", option_padding, TO(same)},
     DATA_FORMAT,
