@@ -43,13 +43,8 @@ static bool cast_hands_on(const struct node *node)
 }
 
 const struct op op_cast = {
-    .name = "cast",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(cast, 1, 1, cast_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct cast_attributes),
-    .infer = cast_infer,
     .gradient = cast_back,
     .hands_on = cast_hands_on,
-    .cut = cut_elementwise,
-    .reference = cast_reference,
 };

@@ -26,11 +26,7 @@ static void constant_reference(const struct call *call)
 }
 
 const struct op op_constant = {
-    .name = "constant",
-    .outputs = 1,
+    OP_HEAD(constant, 0, 1, constant_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct constant_attributes),
-    .infer = constant_infer,
     .no_gradient = "nothing lies behind it",
-    .cut = cut_elementwise,
-    .reference = constant_reference,
 };

@@ -22,6 +22,11 @@ struct shape without_last(const struct tensor *tensor); /* its shape but for the
 
 bool hands_on_always(const struct node *node); /* for op.hands_on */
 
+/* What a `struct op` begins with: its name, how many inputs and outputs it has, and the functions that none may lack.
+   Its reference is called after it: matmul_reference. Ops that share one state these fields themselves. */
+#define OP_HEAD(word, in, out, infer_, cut_)                                                                           \
+    .name = #word, .inputs = (in), .outputs = (out), .infer = (infer_), .cut = (cut_), .reference = word##_reference
+
 /* Checks for infer. */
 plim_status need_real(const struct node *node, int input, plim_error *error);
 plim_status need_rank(const struct node *node, int input, int rank, plim_error *error);

@@ -50,13 +50,8 @@ static void recall_reference(const struct call *call)
 }
 
 const struct op op_recall = {
-    .name = "recall",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = recall_infer,
+    OP_HEAD(recall, 1, 1, recall_infer, rows_cut),
     .no_gradient = "what an earlier batch left is a constant of this one",
-    .cut = rows_cut,
-    .reference = recall_reference,
 };
 
 /* ---- remember ---------------------------------------------------------- */
@@ -79,11 +74,7 @@ static void remember_reference(const struct call *call)
 }
 
 const struct op op_remember = {
-    .name = "remember",
-    .inputs = 2,
-    .infer = remember_infer,
+    OP_HEAD(remember, 2, 0, remember_infer, rows_cut),
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0,
-    .cut = rows_cut,
-    .reference = remember_reference,
 };

@@ -49,14 +49,9 @@ static void slope_bits_reference(const struct call *call)
 }
 
 const struct op op_slope_bits = {
-    .name = "slope_bits",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(slope_bits, 1, 1, slope_bits_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct slope_attributes),
-    .infer = slope_bits_infer,
     .no_gradient = "its output is a few bits",
-    .cut = cut_input_rows,
-    .reference = slope_bits_reference,
 };
 
 /* ---- slope_gradient ------------------------------------------------------ */
@@ -87,15 +82,10 @@ static void slope_gradient_reference(const struct call *call)
 }
 
 const struct op op_slope_gradient = {
-    .name = "slope_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(slope_gradient, 2, 1, slope_gradient_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct slope_attributes),
-    .infer = slope_gradient_infer,
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_input_rows,
-    .reference = slope_gradient_reference,
 };
 
 /* ---- for gradients that can read the bits -------------------------------- */

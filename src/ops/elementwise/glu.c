@@ -57,16 +57,11 @@ static void glu_reference(const struct call *call)
 }
 
 const struct op op_glu = {
-    .name = "glu",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(glu, 1, 1, glu_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct axis_attributes),
-    .infer = glu_infer,
     .gradient_op = &op_glu_gradient,
     .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = glu_reference,
 };
 
 /* da = dy s, db = dy a s (1 - s); inputs dy, x = [a, b]. */
@@ -97,12 +92,7 @@ static void glu_gradient_reference(const struct call *call)
 }
 
 const struct op op_glu_gradient = {
-    .name = "glu_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(glu_gradient, 2, 1, glu_gradient_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct axis_attributes),
-    .infer = glu_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = glu_gradient_reference,
 };

@@ -77,16 +77,11 @@ static void dropout_back(struct graph *graph, struct node *node, struct tensor *
 }
 
 const struct op op_dropout = {
-    .name = "dropout",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(dropout, 2, 1, dropout_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct dropout_attributes),
-    .infer = dropout_infer,
     .gradient = dropout_back,
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = dropout_reference,
 };
 
 /* ---- gaussian_noise, gaussian_dropout ----------------------------------- */
@@ -136,27 +131,17 @@ static void gaussian_noise_back(struct graph *graph, struct node *node, struct t
 }
 
 const struct op op_gaussian_noise = {
-    .name = "gaussian_noise",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(gaussian_noise, 2, 1, noise_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct noise_attributes),
-    .infer = noise_infer,
     .gradient = gaussian_noise_back,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = gaussian_noise_reference,
 };
 
 const struct op op_gaussian_dropout = {
-    .name = "gaussian_dropout",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(gaussian_dropout, 2, 1, noise_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct noise_attributes),
-    .infer = noise_infer,
     .gradient_op = &op_gaussian_dropout,
     .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = gaussian_dropout_reference,
 };

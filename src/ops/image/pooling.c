@@ -328,25 +328,15 @@ static void pool_back(struct graph *graph, struct node *node, struct tensor *con
         scatter_sums(call, NULL, spread);                                                                              \
     }                                                                                                                  \
     const struct op op_##word = {                                                                                      \
-        .name = #word,                                                                                                 \
-        .inputs = 1,                                                                                                   \
-        .outputs = 1 + (places),                                                                                       \
+        OP_HEAD(word, 1, 1 + (places), pool_infer, pool_cut),                                                          \
         .attributes_bytes = sizeof(struct pool_attributes),                                                            \
-        .infer = pool_infer,                                                                                           \
         .gradient = pool_back,                                                                                         \
         .keeps_outputs = (places) << 1,                                                                                \
-        .cut = pool_cut,                                                                                               \
-        .reference = word##_reference,                                                                                 \
     };                                                                                                                 \
     const struct op op_##word##_gradient = {                                                                           \
-        .name = #word "_gradient",                                                                                     \
-        .inputs = 1 + (places),                                                                                        \
-        .outputs = 1,                                                                                                  \
+        OP_HEAD(word##_gradient, 1 + (places), 1, pool_gradient_infer, pool_cut),                                      \
         .attributes_bytes = sizeof(struct pool_gradient_attributes),                                                   \
-        .infer = pool_gradient_infer,                                                                                  \
         .no_gradient = NO_SECOND,                                                                                      \
-        .cut = pool_cut,                                                                                               \
-        .reference = word##_gradient_reference,                                                                        \
     };
 
 POOL(max_pool, 1, spread_to_largest)

@@ -120,7 +120,7 @@ static uint64_t step_of(const struct call *call)
     return (uint64_t) * (const int64_t *)call->input[1];
 }
 
-static void warp_reference(const struct call *call)
+static void random_warp_reference(const struct call *call)
 {
     const struct random_warp_attributes *attributes = call->node->attributes;
     const struct shape *x = &call->node->input[0]->shape, *y = &call->node->output[0]->shape;
@@ -155,15 +155,10 @@ static void warp_back(struct graph *graph, struct node *node, struct tensor *con
 }
 
 const struct op op_random_warp = {
-    .name = "random_warp",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(random_warp, 2, 1, warp_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct random_warp_attributes),
-    .infer = warp_infer,
     .gradient = warp_back,
     .keeps_inputs = 1 << 1,
-    .cut = cut_elementwise,
-    .reference = warp_reference,
 };
 
 /* ---- random_warp_gradient -------------------------------------------------- */
@@ -201,18 +196,13 @@ static void spread_taps(const struct scatter *scatter)
     }
 }
 
-static void gradient_reference(const struct call *call)
+static void random_warp_gradient_reference(const struct call *call)
 {
     scatter_sums(call, NULL, spread_taps);
 }
 
 const struct op op_random_warp_gradient = {
-    .name = "random_warp_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(random_warp_gradient, 2, 1, gradient_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct random_warp_gradient_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = gradient_reference,
 };

@@ -122,14 +122,9 @@ static void resize_back(struct graph *graph, struct node *node, struct tensor *c
 }
 
 const struct op op_resize = {
-    .name = "resize",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(resize, 1, 1, resize_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct resize_attributes),
-    .infer = resize_infer,
     .gradient = resize_back,
-    .cut = cut_elementwise,
-    .reference = resize_reference,
 };
 
 /* ---- resize_gradient ---------------------------------------------------------- */
@@ -174,18 +169,13 @@ static void spread_pixels(const struct scatter *scatter)
             }
 }
 
-static void gradient_reference(const struct call *call)
+static void resize_gradient_reference(const struct call *call)
 {
     scatter_sums(call, NULL, spread_pixels);
 }
 
 const struct op op_resize_gradient = {
-    .name = "resize_gradient",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(resize_gradient, 1, 1, gradient_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct resize_gradient_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = gradient_reference,
 };

@@ -168,29 +168,19 @@ static void elementwise_loss_gradient_reference(const struct call *call)
 }
 
 const struct op op_elementwise_loss = {
-    .name = "elementwise_loss",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(elementwise_loss, 3, 1, elementwise_loss_infer, cut_input_rows),
     .optional = 1 << 2,
     .attributes_bytes = sizeof(struct elementwise_loss_attributes),
-    .infer = elementwise_loss_infer,
     .gradient_op = &op_elementwise_loss_gradient,
     .gradient_reads = {READ_X0, READ_X1, READ_D, READ_X2},
     .keeps_inputs = 1 << 0 | 1 << 1 | 1 << 2,
-    .cut = cut_input_rows,
-    .reference = elementwise_loss_reference,
 };
 
 const struct op op_elementwise_loss_gradient = {
-    .name = "elementwise_loss_gradient",
-    .inputs = 4,
-    .outputs = 1,
+    OP_HEAD(elementwise_loss_gradient, 4, 1, elementwise_loss_gradient_infer, cut_input_rows),
     .optional = 1 << 3,
     .attributes_bytes = sizeof(struct elementwise_loss_attributes),
-    .infer = elementwise_loss_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_input_rows,
-    .reference = elementwise_loss_gradient_reference,
 };
 
 /* ---- two classes: sigmoid_crossentropy, and binary_crossentropy from probabilities ---- */
@@ -239,24 +229,14 @@ static void gradient_of_mean(const struct call *call, formula *slope)
         gradient_of_mean(call, slope);                                                                                 \
     }                                                                                                                  \
     const struct op op_##word = {                                                                                      \
-        .name = #word,                                                                                                 \
-        .inputs = 2,                                                                                                   \
-        .outputs = 1,                                                                                                  \
-        .infer = targets_infer,                                                                                        \
+        OP_HEAD(word, 2, 1, targets_infer, cut_input_rows),                                                            \
         .gradient_op = &op_##word##_gradient,                                                                          \
         .gradient_reads = {READ_X0, READ_X1, READ_D},                                                                  \
         .keeps_inputs = 1 << 0 | 1 << 1,                                                                               \
-        .cut = cut_input_rows,                                                                                         \
-        .reference = word##_reference,                                                                                 \
     };                                                                                                                 \
     const struct op op_##word##_gradient = {                                                                           \
-        .name = #word "_gradient",                                                                                     \
-        .inputs = 3,                                                                                                   \
-        .outputs = 1,                                                                                                  \
-        .infer = targets_gradient_infer,                                                                               \
+        OP_HEAD(word##_gradient, 3, 1, targets_gradient_infer, cut_input_rows),                                        \
         .no_gradient = NO_SECOND,                                                                                      \
-        .cut = cut_input_rows,                                                                                         \
-        .reference = word##_gradient_reference,                                                                        \
     };
 
 CROSSENTROPY(sigmoid_crossentropy, logits_of, logits_slope)

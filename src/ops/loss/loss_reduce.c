@@ -32,16 +32,11 @@ static void weigh_reference(const struct call *call)
 }
 
 const struct op op_weigh = {
-    .name = "weigh",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = weigh_infer,
+    OP_HEAD(weigh, 2, 1, weigh_infer, cut_input_rows),
     .gradient_op = &op_weigh,
     .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
-    .cut = cut_input_rows,
-    .reference = weigh_reference,
 };
 
 /* ---- loss_mean ---------------------------------------------------------- */
@@ -77,17 +72,12 @@ static void loss_mean_reference(const struct call *call)
 }
 
 const struct op op_loss_mean = {
-    .name = "loss_mean",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(loss_mean, 2, 1, loss_mean_infer, cut_input_rows),
     .optional = 1 << 1,
     .attributes_bytes = sizeof(struct loss_mean_attributes),
-    .infer = loss_mean_infer,
     .gradient_op = &op_loss_mean_gradient,
     .gradient_reads = {READ_D, READ_X0, READ_X1},
     .keeps_inputs = 1 << 0 | 1 << 1, /* for its shape */
-    .cut = cut_input_rows,
-    .reference = loss_mean_reference,
 };
 
 static plim_status loss_mean_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -112,15 +102,10 @@ static void loss_mean_gradient_reference(const struct call *call)
 }
 
 const struct op op_loss_mean_gradient = {
-    .name = "loss_mean_gradient",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(loss_mean_gradient, 3, 1, loss_mean_gradient_infer, cut_elementwise),
     .optional = 1 << 0 | 1 << 2,
     .attributes_bytes = sizeof(struct loss_mean_attributes),
-    .infer = loss_mean_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = loss_mean_gradient_reference,
 };
 
 /* ---- count_valid, count_others ------------------------------------------ */
@@ -152,22 +137,12 @@ static void count_others_reference(const struct call *call)
 }
 
 const struct op op_count_valid = {
-    .name = "count_valid",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(count_valid, 1, 1, count_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct count_valid_attributes),
-    .infer = count_infer,
     .no_gradient = "it counts",
-    .cut = cut_input_rows,
-    .reference = count_valid_reference,
 };
 
 const struct op op_count_others = {
-    .name = "count_others",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = count_infer,
+    OP_HEAD(count_others, 1, 1, count_infer, cut_input_rows),
     .no_gradient = "it counts",
-    .cut = cut_input_rows,
-    .reference = count_others_reference,
 };

@@ -31,13 +31,8 @@ static void sparse_accuracy_reference(const struct call *call)
 }
 
 const struct op op_sparse_accuracy = {
-    .name = "sparse_accuracy",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = sparse_accuracy_infer,
+    OP_HEAD(sparse_accuracy, 2, 1, sparse_accuracy_infer, cut_input_rows),
     .no_gradient = NO_GRADIENT,
-    .cut = cut_input_rows,
-    .reference = sparse_accuracy_reference,
 };
 
 /* ---- binary_accuracy: mean over c of (score > threshold) == target ------ */
@@ -70,14 +65,9 @@ static void binary_accuracy_reference(const struct call *call)
 }
 
 const struct op op_binary_accuracy = {
-    .name = "binary_accuracy",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(binary_accuracy, 2, 1, elements_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct binary_accuracy_attributes),
-    .infer = elements_infer,
     .no_gradient = NO_GRADIENT,
-    .cut = cut_input_rows,
-    .reference = binary_accuracy_reference,
 };
 
 /* ---- ranked_accuracy ---------------------------------------------------- */
@@ -118,12 +108,7 @@ static void ranked_accuracy_reference(const struct call *call)
 }
 
 const struct op op_ranked_accuracy = {
-    .name = "ranked_accuracy",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(ranked_accuracy, 2, 1, ranked_accuracy_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct ranked_accuracy_attributes),
-    .infer = ranked_accuracy_infer,
     .no_gradient = NO_GRADIENT,
-    .cut = cut_input_rows,
-    .reference = ranked_accuracy_reference,
 };

@@ -41,14 +41,9 @@ static void class_weight_reference(const struct call *call)
 }
 
 const struct op op_class_weight = {
-    .name = "class_weight",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(class_weight, 1, 1, class_weight_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct class_weight_attributes),
-    .infer = class_weight_infer,
     .no_gradient = NO_GRADIENT,
-    .cut = cut_input_rows,
-    .reference = class_weight_reference,
 };
 
 /* ---- tally -------------------------------------------------------------- */
@@ -245,13 +240,8 @@ static void tally_reference(const struct call *call)
 }
 
 const struct op op_tally = {
-    .name = "tally",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(tally, 3, 1, tally_infer, cut_input_rows),
     .optional = 1 << 1 | 1 << 2,
     .attributes_bytes = sizeof(struct tally_attributes),
-    .infer = tally_infer,
     .no_gradient = NO_GRADIENT,
-    .cut = cut_input_rows,
-    .reference = tally_reference,
 };

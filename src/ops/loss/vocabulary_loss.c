@@ -113,7 +113,7 @@ static bool is_ignored(const struct call *call, double label)
     return attributes->ignores && label == attributes->ignored;
 }
 
-static void forward_reference(const struct call *call)
+static void vocabulary_crossentropy_reference(const struct call *call)
 {
     int64_t classes = classes_of(call->node), all = call->count * sample_tokens(call->node);
     for (int64_t token = call->begin; token < call->end && token < all; token++) {
@@ -157,17 +157,12 @@ static void forward_back(struct graph *graph, struct node *node, struct tensor *
 }
 
 const struct op op_vocabulary_crossentropy = {
-    .name = "vocabulary_crossentropy",
-    .inputs = 4,
-    .outputs = 3,
+    OP_HEAD(vocabulary_crossentropy, 4, 3, forward_infer, forward_cut),
     .optional = 1 << BIAS,
     .attributes_bytes = sizeof(struct vocabulary_attributes),
-    .infer = forward_infer,
     .gradient = forward_back,
     .keeps_inputs = 1 << 0 | 1 << 1 | 1 << 2 | 1 << BIAS,
     .keeps_outputs = 1 << 1,
-    .cut = forward_cut,
-    .reference = forward_reference,
 };
 
 /* ---- backward ------------------------------------------------------------- */
@@ -250,7 +245,7 @@ static void class_gradient(const struct call *call, int64_t v, int64_t tokens, i
     }
 }
 
-static void gradient_reference(const struct call *call)
+static void vocabulary_crossentropy_gradient_reference(const struct call *call)
 {
     int64_t tokens = call->count * sample_tokens(call->node), d = last_dim(call->node->input[0]);
     for (int64_t token = 0; token < tokens; token++)
@@ -260,13 +255,8 @@ static void gradient_reference(const struct call *call)
 }
 
 const struct op op_vocabulary_crossentropy_gradient = {
-    .name = "vocabulary_crossentropy_gradient",
-    .inputs = 6,
-    .outputs = 3,
+    OP_HEAD(vocabulary_crossentropy_gradient, 6, 3, gradient_infer, gradient_cut),
     .optional = 1 << BACK_BIAS,
     .attributes_bytes = sizeof(struct vocabulary_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = gradient_cut,
-    .reference = gradient_reference,
 };

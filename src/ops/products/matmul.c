@@ -204,17 +204,12 @@ static void matmul_gradient(struct graph *graph, struct node *node, struct tenso
 }
 
 const struct op op_matmul = {
-    .name = "matmul",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(matmul, 3, 1, matmul_infer, matmul_cut),
     .optional = 1 << 2,
     .attributes_bytes = sizeof(struct matmul_attributes),
-    .infer = matmul_infer,
     .gradient = matmul_gradient,
     .keeps_inputs = 1 << 0 | 1 << 1,
     .keeps_outputs = 1 << 0, /* with a fused activation only */
-    .cut = matmul_cut,
-    .reference = matmul_reference,
 };
 
 /* ---- matmul_weight_gradient -------------------------------------------- */
@@ -279,7 +274,7 @@ static double column_dot(const struct call *call, const struct sides *s, int64_t
     return sum;
 }
 
-static void weight_gradient_reference(const struct call *call)
+static void matmul_weight_gradient_reference(const struct call *call)
 {
     const struct tensor *dw = call->node->output[0], *x = call->node->input[0];
     struct sides s = gradient_sides(call->node);
@@ -299,12 +294,7 @@ static void weight_gradient_reference(const struct call *call)
 }
 
 const struct op op_matmul_weight_gradient = {
-    .name = "matmul_weight_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(matmul_weight_gradient, 2, 1, weight_gradient_infer, weight_gradient_cut),
     .attributes_bytes = sizeof(struct matmul_weight_gradient_attributes),
-    .infer = weight_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = weight_gradient_cut,
-    .reference = weight_gradient_reference,
 };

@@ -246,7 +246,7 @@ static double before_kernel(const struct recurrence *r, int64_t t, int64_t u, in
                                                              RECURRENT_WEIGHT_H0);
 }
 
-static void weight_reference(const struct call *call)
+static void recurrent_weight_gradient_reference(const struct call *call)
 {
     struct recurrence r = recurrence_of(call, RECURRENT_WEIGHT_ITERATION);
     int64_t samples = call_rows(call, call->node->input[RECURRENT_DZ]);
@@ -270,14 +270,9 @@ static void weight_reference(const struct call *call)
 }
 
 const struct op op_recurrent_weight_gradient = {
-    .name = "recurrent_weight_gradient",
+    OP_HEAD(recurrent_weight_gradient, RECURRENT_WEIGHT_INPUTS, 2, weight_infer, recurrent_cut),
     .wide_only = RECURRENT_WIDE,
-    .inputs = RECURRENT_WEIGHT_INPUTS,
-    .outputs = 2,
     .optional = 1 << RECURRENT_WEIGHT_EXTRA | 1 << RECURRENT_WEIGHT_H0 | 1 << RECURRENT_WEIGHT_ITERATION,
     .attributes_bytes = sizeof(struct recurrent_attributes),
-    .infer = weight_infer,
     .no_gradient = NO_SECOND,
-    .cut = recurrent_cut,
-    .reference = weight_reference,
 };

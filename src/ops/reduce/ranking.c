@@ -50,14 +50,9 @@ static void arg_max_reference(const struct call *call)
 }
 
 const struct op op_arg_max = {
-    .name = "arg_max",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(arg_max, 1, 1, arg_max_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct arg_max_attributes),
-    .infer = arg_max_infer,
     .no_gradient = "a place is no smooth function",
-    .cut = cut_input_rows,
-    .reference = arg_max_reference,
 };
 
 /* ---- top_k --------------------------------------------------------------- */
@@ -119,15 +114,10 @@ static void top_k_back(struct graph *graph, struct node *node, struct tensor *co
 }
 
 const struct op op_top_k = {
-    .name = "top_k",
-    .inputs = 1,
-    .outputs = 2,
+    OP_HEAD(top_k, 1, 2, top_k_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct top_k_attributes),
-    .infer = top_k_infer,
     .gradient = top_k_back,
     .keeps_outputs = 1 << 1,
-    .cut = cut_input_rows,
-    .reference = top_k_reference,
 };
 
 /* ---- top_k_gradient: dy, places -> dx ------------------------------------- */
@@ -165,12 +155,7 @@ static void top_k_gradient_reference(const struct call *call)
 }
 
 const struct op op_top_k_gradient = {
-    .name = "top_k_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(top_k_gradient, 2, 1, top_k_gradient_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct top_k_gradient_attributes),
-    .infer = top_k_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = top_k_gradient_reference,
 };

@@ -29,14 +29,9 @@ static void sum_rows_reference(const struct call *call)
 }
 
 const struct op op_sum_rows = {
-    .name = "sum_rows",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(sum_rows, 1, 1, sum_rows_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct sum_rows_attributes),
-    .infer = sum_rows_infer,
     .no_gradient = "it is the gradient of a bias, and " NO_SECOND,
-    .cut = cut_input_rows,
-    .reference = sum_rows_reference,
 };
 
 /* ---- batch_mean: x[N] -> [1] ------------------------------------------- */
@@ -60,17 +55,12 @@ static void batch_mean_reference(const struct call *call)
     share(call, 0, 0, sum / (double)call->count);
 }
 
-/* An absent d is 1: this is where backward begins. */
+/* An absent d is 1: this is where backward begins. x is kept for its shape. */
 const struct op op_batch_mean = {
-    .name = "batch_mean",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = batch_mean_infer,
+    OP_HEAD(batch_mean, 1, 1, batch_mean_infer, cut_input_rows),
     .gradient_op = &op_batch_mean_gradient,
     .gradient_reads = {READ_D, READ_X0},
-    .keeps_inputs = 1 << 0, /* for its shape */
-    .cut = cut_input_rows,
-    .reference = batch_mean_reference,
+    .keeps_inputs = 1 << 0,
 };
 
 /* ---- batch_mean_gradient: d[1], x[N] -> [N] ---------------------------- */
@@ -99,12 +89,7 @@ static void batch_mean_gradient_reference(const struct call *call)
 }
 
 const struct op op_batch_mean_gradient = {
-    .name = "batch_mean_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(batch_mean_gradient, 2, 1, batch_mean_gradient_infer, cut_elementwise),
     .optional = 1 << 0,
-    .infer = batch_mean_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = batch_mean_gradient_reference,
 };

@@ -154,27 +154,17 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
         for_each(call, 1, kind##_back_one);                                                                            \
     }                                                                                                                  \
     const struct op op_reduce_##kind = {                                                                               \
-        .name = "reduce_" #kind,                                                                                       \
-        .inputs = 1,                                                                                                   \
-        .outputs = 1,                                                                                                  \
+        OP_HEAD(reduce_##kind, 1, 1, reduce_infer, cut_input_rows),                                                    \
         .attributes_bytes = sizeof(struct reduce_attributes),                                                          \
-        .infer = reduce_infer,                                                                                         \
         .gradient_op = &op_reduce_##kind##_gradient,                                                                   \
         .gradient_reads = {READ_D, READ_X0, (y) ? READ_Y0 : READ_NO_MORE},                                             \
         .keeps_inputs = 1 << 0,                                                                                        \
         .keeps_outputs = (y) << 0,                                                                                     \
-        .cut = cut_input_rows,                                                                                         \
-        .reference = reduce_##kind##_reference,                                                                        \
     };                                                                                                                 \
     const struct op op_reduce_##kind##_gradient = {                                                                    \
-        .name = "reduce_" #kind "_gradient",                                                                           \
-        .inputs = 2 + (y),                                                                                             \
-        .outputs = 1,                                                                                                  \
+        OP_HEAD(reduce_##kind##_gradient, 2 + (y), 1, gradient_infer, cut_elementwise),                                \
         .attributes_bytes = sizeof(struct reduce_attributes),                                                          \
-        .infer = gradient_infer,                                                                                       \
         .no_gradient = NO_SECOND,                                                                                      \
-        .cut = cut_elementwise,                                                                                        \
-        .reference = reduce_##kind##_gradient_reference,                                                               \
     };
 
 /* ---- reduce_sum and reduce_spread ----------------------------------------- */
@@ -211,14 +201,9 @@ static void reduce_sum_back(struct graph *graph, struct node *node, struct tenso
 }
 
 const struct op op_reduce_sum = {
-    .name = "reduce_sum",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(reduce_sum, 1, 1, reduce_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = reduce_infer,
     .gradient = reduce_sum_back,
-    .cut = cut_input_rows,
-    .reference = reduce_sum_reference,
 };
 
 static plim_status reduce_spread_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -266,14 +251,9 @@ static void reduce_spread_back(struct graph *graph, struct node *node, struct te
 }
 
 const struct op op_reduce_spread = {
-    .name = "reduce_spread",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(reduce_spread, 1, 1, reduce_spread_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct reduce_spread_attributes),
-    .infer = reduce_spread_infer,
     .gradient = reduce_spread_back,
-    .cut = cut_elementwise,
-    .reference = reduce_spread_reference,
 };
 
 /* ---- reduce_max ----------------------------------------------------------- */
@@ -406,12 +386,7 @@ static void reduce_any_reference(const struct call *call)
 }
 
 const struct op op_reduce_any = {
-    .name = "reduce_any",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(reduce_any, 1, 1, reduce_any_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = reduce_any_infer,
     .no_gradient = "it is no smooth function",
-    .cut = cut_input_rows,
-    .reference = reduce_any_reference,
 };

@@ -99,13 +99,8 @@ struct tensor *sum_to_like(struct graph *graph, struct tensor *d, struct tensor 
 }
 
 const struct op op_sum_to = {
-    .name = "sum_to",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(sum_to, 2, 1, sum_to_infer, sum_to_cut),
     .optional = 1 << 1,
     .attributes_bytes = sizeof(struct sum_to_attributes),
-    .infer = sum_to_infer,
     .no_gradient = "it is the gradient of what spreads, and " NO_SECOND,
-    .cut = sum_to_cut,
-    .reference = sum_to_reference,
 };

@@ -49,15 +49,10 @@ static void transpose_back(struct graph *graph, struct node *node, struct tensor
 }
 
 const struct op op_transpose = {
-    .name = "transpose",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(transpose, 1, 1, transpose_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct transpose_attributes),
-    .infer = transpose_infer,
     .gradient = transpose_back,
     .hands_on = hands_on_always,
-    .cut = cut_elementwise,
-    .reference = transpose_reference,
 };
 
 struct tensor *transpose(struct graph *graph, struct tensor *x, const int *axes)
@@ -139,16 +134,11 @@ static void concatenate_back(struct graph *graph, struct node *node, struct tens
 }
 
 const struct op op_concatenate = {
-    .name = "concatenate",
-    .inputs = MOST_INPUTS,
-    .outputs = 1,
+    OP_HEAD(concatenate, MOST_INPUTS, 1, concatenate_infer, cut_elementwise),
     .optional = (1u << MOST_INPUTS) - 2,
     .attributes_bytes = sizeof(struct concatenate_attributes),
-    .infer = concatenate_infer,
     .gradient = concatenate_back,
     .hands_on = hands_on_always,
-    .cut = cut_elementwise,
-    .reference = concatenate_reference,
 };
 
 static struct tensor *join(struct graph *graph, struct tensor *const *x, int count, int axis)

@@ -56,14 +56,9 @@ static void embedding_back(struct graph *graph, struct node *node, struct tensor
 }
 
 const struct op op_embedding = {
-    .name = "embedding",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = embedding_infer,
+    OP_HEAD(embedding, 2, 1, embedding_infer, cut_elementwise),
     .gradient = embedding_back,
     .keeps_inputs = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = embedding_reference,
 };
 
 /* ---- embedding_gradient --------------------------------------------------- */
@@ -91,7 +86,7 @@ static void gradient_cut(struct cut *cut, const struct node *node)
     cut->output[0] = PART_CUT;
 }
 
-static void gradient_reference(const struct call *call)
+static void embedding_gradient_reference(const struct call *call)
 {
     const struct tensor *ids = call->node->input[0], *dw = call->node->output[0];
     int64_t count = call->count * shape_row(&ids->shape), width = dw->shape.dim[1];
@@ -109,12 +104,7 @@ static void gradient_reference(const struct call *call)
 }
 
 const struct op op_embedding_gradient = {
-    .name = "embedding_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(embedding_gradient, 2, 1, gradient_infer, gradient_cut),
     .attributes_bytes = sizeof(struct embedding_gradient_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = gradient_cut,
-    .reference = gradient_reference,
 };

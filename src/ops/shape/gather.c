@@ -92,15 +92,10 @@ static void gather_back(struct graph *graph, struct node *node, struct tensor *c
 }
 
 const struct op op_gather = {
-    .name = "gather",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(gather, 2, 1, gather_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct gather_attributes),
-    .infer = gather_infer,
     .gradient = gather_back,
     .keeps_inputs = 1 << 1,
-    .cut = cut_elementwise,
-    .reference = gather_reference,
 };
 
 /* ---- scatter_add ----------------------------------------------------------- */
@@ -140,7 +135,7 @@ static void spread_values(const struct scatter *scatter)
                 }
 }
 
-static void scatter_reference(const struct call *call)
+static void scatter_add_reference(const struct call *call)
 {
     scatter_sums(call, NULL, spread_values);
 }
@@ -155,13 +150,8 @@ static void scatter_back(struct graph *graph, struct node *node, struct tensor *
 }
 
 const struct op op_scatter_add = {
-    .name = "scatter_add",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(scatter_add, 2, 1, scatter_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct scatter_attributes),
-    .infer = scatter_infer,
     .gradient = scatter_back,
     .keeps_inputs = 1 << 1,
-    .cut = cut_elementwise,
-    .reference = scatter_reference,
 };

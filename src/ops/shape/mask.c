@@ -60,14 +60,9 @@ static void mask_of_reference(const struct call *call)
 }
 
 const struct op op_mask_of = {
-    .name = "mask_of",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(mask_of, 1, 1, mask_of_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct mask_of_attributes),
-    .infer = mask_of_infer,
     .no_gradient = "a mask is no number",
-    .cut = cut_input_rows,
-    .reference = mask_of_reference,
 };
 
 /* ---- mask_rows: y = x * mask ------------------------------------------- */
@@ -91,16 +86,11 @@ static void mask_rows_reference(const struct call *call)
 }
 
 const struct op op_mask_rows = {
-    .name = "mask_rows",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = mask_rows_infer,
+    OP_HEAD(mask_rows, 2, 1, mask_rows_infer, cut_elementwise),
     .gradient_op = &op_mask_rows,
     .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = mask_rows_reference,
 };
 
 /* ---- mask_count: f32 [N] ----------------------------------------------- */
@@ -126,13 +116,8 @@ static void mask_count_reference(const struct call *call)
 }
 
 const struct op op_mask_count = {
-    .name = "mask_count",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = mask_count_infer,
+    OP_HEAD(mask_count, 1, 1, mask_count_infer, cut_input_rows),
     .no_gradient = "a mask is no number",
-    .cut = cut_input_rows,
-    .reference = mask_count_reference,
 };
 
 /* ---- mask_share: y = x / c, and 0 where c is 0 ------------------------- */
@@ -159,16 +144,11 @@ static void mask_share_reference(const struct call *call)
 
 /* c comes from a mask: none flows. */
 const struct op op_mask_share = {
-    .name = "mask_share",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = mask_share_infer,
+    OP_HEAD(mask_share, 2, 1, mask_share_infer, cut_elementwise),
     .gradient_op = &op_mask_share,
     .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = mask_share_reference,
 };
 
 /* ---- sum_time ---------------------------------------------------------- */
@@ -222,16 +202,11 @@ static void sum_time_back(struct graph *graph, struct node *node, struct tensor 
 }
 
 const struct op op_sum_time = {
-    .name = "sum_time",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(sum_time, 2, 1, sum_time_infer, cut_input_rows),
     .optional = 1 << 1,
     .attributes_bytes = sizeof(struct sum_time_attributes),
-    .infer = sum_time_infer,
     .gradient = sum_time_back,
     .keeps_inputs = 1 << 1,
-    .cut = cut_input_rows,
-    .reference = sum_time_reference,
 };
 
 /* ---- sum_time_gradient: dx[n, t] = dy[n] / divisor where the mask is ---- */
@@ -265,13 +240,8 @@ static void sum_time_gradient_reference(const struct call *call)
 }
 
 const struct op op_sum_time_gradient = {
-    .name = "sum_time_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(sum_time_gradient, 2, 1, sum_time_gradient_infer, cut_elementwise),
     .optional = 1 << 1,
     .attributes_bytes = sizeof(struct sum_time_attributes),
-    .infer = sum_time_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = sum_time_gradient_reference,
 };

@@ -46,14 +46,9 @@ static void one_hot_reference(const struct call *call)
 }
 
 const struct op op_one_hot = {
-    .name = "one_hot",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(one_hot, 1, 1, one_hot_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct one_hot_attributes),
-    .infer = one_hot_infer,
     .no_gradient = WHOLE_NUMBERS,
-    .cut = cut_elementwise,
-    .reference = one_hot_reference,
 };
 
 /* ---- bucketize -------------------------------------------------------------- */
@@ -88,12 +83,7 @@ static void bucketize_reference(const struct call *call)
 }
 
 const struct op op_bucketize = {
-    .name = "bucketize",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(bucketize, 1, 1, bucketize_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct bucketize_attributes),
-    .infer = bucketize_infer,
     .no_gradient = WHOLE_NUMBERS,
-    .cut = cut_elementwise,
-    .reference = bucketize_reference,
 };

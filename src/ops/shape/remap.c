@@ -249,20 +249,15 @@ static void spread_back(const struct scatter *scatter)
     }
 }
 
-static void gradient_reference(const struct call *call)
+static void remap_gradient_reference(const struct call *call)
 {
     scatter_sums(call, NULL, spread_back);
 }
 
 const struct op op_remap_gradient = {
-    .name = "remap_gradient",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(remap_gradient, 1, 1, gradient_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct remap_gradient_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = gradient_reference,
 };
 
 /* ---- builders ------------------------------------------------------------ */

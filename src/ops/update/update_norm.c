@@ -23,13 +23,8 @@ static void square_sum_reference(const struct call *call)
 }
 
 const struct op op_square_sum = {
-    .name = "square_sum",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = square_sum_infer,
+    OP_HEAD(square_sum, 1, 1, square_sum_infer, cut_to_sum),
     .no_gradient = "it measures gradients, and " NO_SECOND,
-    .cut = cut_to_sum,
-    .reference = square_sum_reference,
 };
 
 /* ---- clip_value, clip_norm ---------------------------------------------- */
@@ -53,15 +48,10 @@ static void clip_value_reference(const struct call *call)
 }
 
 const struct op op_clip_value = {
-    .name = "clip_value",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(clip_value, 1, 1, clip_value_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct clip_attributes),
-    .infer = clip_value_infer,
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_input_rows,
-    .reference = clip_value_reference,
 };
 
 static plim_status clip_norm_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -89,15 +79,10 @@ static void clip_norm_reference(const struct call *call)
 }
 
 const struct op op_clip_norm = {
-    .name = "clip_norm",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(clip_norm, 2, 1, clip_norm_infer, cut_control_1),
     .attributes_bytes = sizeof(struct clip_attributes),
-    .infer = clip_norm_infer,
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_control_1,
-    .reference = clip_norm_reference,
 };
 
 /* ---- lamb --------------------------------------------------------------- */
@@ -120,16 +105,11 @@ static void lamb_direction_reference(const struct call *call)
 }
 
 const struct op op_lamb_direction = {
-    .name = "lamb_direction",
-    .inputs = 4,
-    .outputs = 1,
+    OP_HEAD(lamb_direction, 4, 1, infer_direction, cut_control_1),
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = infer_direction,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2 | 1 << 3,
     .in_place = 1 << 0,
-    .cut = cut_control_1,
-    .reference = lamb_direction_reference,
 };
 
 static plim_status squares_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -238,25 +218,15 @@ static void square_columns_reference(const struct call *call)
 }
 
 const struct op op_square_rows = {
-    .name = "square_rows",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(square_rows, 1, 1, means_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = means_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_input_rows,
-    .reference = square_rows_reference,
 };
 
 const struct op op_square_columns = {
-    .name = "square_columns",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(square_columns, 1, 1, means_infer, cut_columns),
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = means_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_columns,
-    .reference = square_columns_reference,
 };
 
 /* ---- adafactor_average: state = b state + (1 - b) mean ------------------ */
@@ -317,14 +287,9 @@ static void adafactor_factored_reference(const struct call *call)
 }
 
 const struct op op_adafactor_factored = {
-    .name = "adafactor_factored",
-    .inputs = 3,
-    .outputs = 1,
-    .infer = adafactor_factored_infer,
+    OP_HEAD(adafactor_factored, 3, 1, adafactor_factored_infer, cut_factored),
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_factored,
-    .reference = adafactor_factored_reference,
 };
 
 /* ---- adafactor_direction: vectors keep all of their squares ------------- */
@@ -343,14 +308,9 @@ static void adafactor_direction_reference(const struct call *call)
 }
 
 const struct op op_adafactor_direction = {
-    .name = "adafactor_direction",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(adafactor_direction, 3, 1, infer_direction, cut_control_1),
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = infer_direction,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2,
     .in_place = 1 << 0,
-    .cut = cut_control_1,
-    .reference = adafactor_direction_reference,
 };

@@ -45,16 +45,11 @@ static void step_control_reference(const struct call *call)
 }
 
 const struct op op_step_control = {
-    .name = "step_control",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(step_control, 3, 1, step_control_infer, cut_once),
     .optional = 1 << 2,
     .attributes_bytes = sizeof(struct step_control_attributes),
-    .infer = step_control_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1,
-    .cut = cut_once,
-    .reference = step_control_reference,
 };
 
 /* ---- accumulate_gradient: inputs g, control, accumulator ---------------- */
@@ -81,16 +76,11 @@ static void accumulate_gradient_reference(const struct call *call)
 }
 
 const struct op op_accumulate_gradient = {
-    .name = "accumulate_gradient",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(accumulate_gradient, 3, 1, accumulate_gradient_infer, cut_control_1),
     .attributes_bytes = sizeof(struct accumulate_attributes),
-    .infer = accumulate_gradient_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2,
     .in_place = 1 << 0,
-    .cut = cut_control_1,
-    .reference = accumulate_gradient_reference,
 };
 
 /* ---- moving_average: inputs w, average, control ------------------------- */
@@ -131,15 +121,10 @@ static void gradient_seed_reference(const struct call *call)
 }
 
 const struct op op_gradient_seed = {
-    .name = "gradient_seed",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(gradient_seed, 1, 1, gradient_seed_infer, cut_once),
     .optional = 1,
     .attributes_bytes = sizeof(struct seed_attributes),
-    .infer = gradient_seed_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_once,
-    .reference = gradient_seed_reference,
 };
 
 static plim_status unscale_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -159,14 +144,9 @@ static void unscale_gradient_reference(const struct call *call)
 }
 
 const struct op op_unscale_gradient = {
-    .name = "unscale_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = unscale_gradient_infer,
+    OP_HEAD(unscale_gradient, 2, 1, unscale_gradient_infer, cut_control_1),
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_control_1,
-    .reference = unscale_gradient_reference,
 };
 
 static plim_status count_nonfinite_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -185,13 +165,8 @@ static void count_nonfinite_reference(const struct call *call)
 }
 
 const struct op op_count_nonfinite = {
-    .name = "count_nonfinite",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = count_nonfinite_infer,
+    OP_HEAD(count_nonfinite, 1, 1, count_nonfinite_infer, cut_to_sum),
     .no_gradient = NO_SECOND,
-    .cut = cut_to_sum,
-    .reference = count_nonfinite_reference,
 };
 
 static plim_status loss_scale_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -245,12 +220,8 @@ static void count_step_reference(const struct call *call)
 }
 
 const struct op op_count_step = {
-    .name = "count_step",
-    .inputs = 2,
+    OP_HEAD(count_step, 2, 0, count_step_infer, cut_once),
     .optional = 1 << 1,
-    .infer = count_step_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0,
-    .cut = cut_once,
-    .reference = count_step_reference,
 };
