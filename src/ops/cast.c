@@ -7,8 +7,7 @@ static plim_status cast_infer(struct graph *graph, struct node *node, plim_error
     const struct tensor *x = node->input[0];
     if (attributes->type < 0 || attributes->type >= TYPE_COUNT)
         return misfit(node, error, "there is no type number %lld", (long long)attributes->type);
-    output_of(graph, node, 0, (enum type)attributes->type, x->shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, (enum type)attributes->type, x->shape, x->batched);
 }
 
 /* NEEDSWORK: whole numbers of more than 53 bits pass through a double. */

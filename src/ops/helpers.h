@@ -48,11 +48,11 @@ plim_status need_channels(const struct node *node, int at, int x, plim_error *er
 /* Input 2 is the gradient of a value for each row of scores (input 0). */
 plim_status need_row_gradients(const struct node *node, plim_error *error);
 
-/* Output k like tensor `like`. */
-void output_like(struct graph *graph, struct node *node, int k, const struct tensor *like);
+/* Output k like tensor `like`. Always PLIM_OK, for an infer to end with: the graph carries what fails. */
+plim_status output_like(struct graph *graph, struct node *node, int k, const struct tensor *like);
 /* What sums up samples (it is not batched, an input is) comes in the wide type: gradients of weights are
    never small. */
-void output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched);
+plim_status output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched);
 
 /* infer of ops whose real inputs and one output are all alike. */
 plim_status infer_alike(struct graph *graph, struct node *node, plim_error *error);

@@ -38,8 +38,7 @@ static void rows_cut(struct cut *cut, const struct node *node)
 static plim_status recall_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_rows(graph, node, error));
-    output_of(graph, node, 0, node->input[0]->type, node->input[0]->shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, node->input[0]->shape, true);
 }
 
 static void recall_reference(const struct call *call)

@@ -112,8 +112,7 @@ static plim_status attention_infer(struct graph *graph, struct node *node, plim_
     struct attention_sizes z = attention_sizes(node);
     enum type type = node->input[0]->type;
     output_of(graph, node, 0, type, shape_4(z.samples, z.queries, z.heads, z.value_depth), true);
-    output_of(graph, node, 1, wide_type(type), (struct shape){3, {z.samples, z.heads, z.queries}}, true);
-    return PLIM_OK;
+    return output_of(graph, node, 1, wide_type(type), (struct shape){3, {z.samples, z.heads, z.queries}}, true);
 }
 
 /* rows: heads or groups a sample. */

@@ -28,8 +28,7 @@ static plim_status slope_bits_infer(struct graph *graph, struct node *node, plim
 {
     const struct tensor *x = node->input[0];
     TRY(check(node, error));
-    output_of(graph, node, 0, TYPE_U8, bits_shape(x, node->attributes), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_U8, bits_shape(x, node->attributes), true);
 }
 
 static int piece_of(double x, const struct slope_attributes *slopes)
@@ -65,8 +64,7 @@ static plim_status slope_gradient_infer(struct graph *graph, struct node *node, 
     struct shape expected = bits_shape(dy, node->attributes);
     if (!shape_equal(&bits->shape, &expected))
         return misfit(node, error, "gradient and bits differ in size");
-    output_like(graph, node, 0, dy);
-    return PLIM_OK;
+    return output_like(graph, node, 0, dy);
 }
 
 static void slope_gradient_reference(const struct call *call)

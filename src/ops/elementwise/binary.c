@@ -166,8 +166,7 @@ static plim_status where_infer(struct graph *graph, struct node *node, plim_erro
         return misfit(node, error, "types %s and %s differ", type_name(a->type), type_name(b->type));
     if (!spread_of(&spread, (const struct tensor *const *)node->input, 3))
         return misfit(node, error, "the shapes of its inputs do not spread to one");
-    output_of(graph, node, 0, a->type, spread.shape, spread.batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, a->type, spread.shape, spread.batched);
 }
 
 static void where_reference(const struct call *call)
@@ -208,8 +207,7 @@ static plim_status where_gradient_infer(struct graph *graph, struct node *node, 
     TRY(need_real(node, 0, error));
     if (!spread_of(&spread, (const struct tensor *const *)node->input, 2))
         return misfit(node, error, "the shapes of its inputs do not spread to one");
-    output_of(graph, node, 0, node->input[0]->type, spread.shape, spread.batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, spread.shape, spread.batched);
 }
 
 static void where_gradient_reference(const struct call *call)

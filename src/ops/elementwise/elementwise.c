@@ -71,8 +71,7 @@ static plim_status rescale_infer(struct graph *graph, struct node *node, plim_er
     const struct rescale_attributes *attributes = node->attributes;
     (void)error;
     bool wide = x->type == TYPE_F64 && !attributes->single;
-    output_of(graph, node, 0, wide ? TYPE_F64 : TYPE_F32, x->shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, wide ? TYPE_F64 : TYPE_F32, x->shape, x->batched);
 }
 
 static void rescale_reference(const struct call *call)

@@ -36,8 +36,7 @@ static plim_status glu_infer(struct graph *graph, struct node *node, plim_error 
     TRY(need_batched(node, 0, error));
     TRY(need_halves(node, x, error));
     shape.dim[shape.rank - 1 - attributes->from_end] /= 2;
-    output_of(graph, node, 0, x->type, shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, x->batched);
 }
 
 static double gate(double x)
@@ -73,8 +72,7 @@ static plim_status glu_gradient_infer(struct graph *graph, struct node *node, pl
     TRY(need_halves(node, x, error));
     if (dy->type != x->type || shape_count(&dy->shape) * 2 != shape_count(&x->shape))
         return misfit(node, error, "dy is not half of x");
-    output_like(graph, node, 0, x);
-    return PLIM_OK;
+    return output_like(graph, node, 0, x);
 }
 
 static void glu_gradient_reference(const struct call *call)

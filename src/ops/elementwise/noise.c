@@ -13,8 +13,7 @@ static plim_status noise_infer(struct graph *graph, struct node *node, plim_erro
         return misfit(node, error, "iteration must be one value");
     if (x->shape.dim[0] > UINT32_MAX || shape_row(&x->shape) > (int64_t)UINT32_MAX * 4)
         return misfit(node, error, "more elements than there are numbers");
-    output_like(graph, node, 0, x);
-    return PLIM_OK;
+    return output_like(graph, node, 0, x);
 }
 
 static uint64_t step_of(const struct call *call)

@@ -37,8 +37,7 @@ static plim_status predicate_infer(struct graph *graph, struct node *node, plim_
 {
     const struct tensor *x = node->input[0];
     (void)error;
-    output_of(graph, node, 0, TYPE_BOOL, x->shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_BOOL, x->shape, x->batched);
 }
 
 /* Formulas that hold for some numbers only; others would give a wrong slope from y. */

@@ -154,8 +154,7 @@ static plim_status pool_gradient_infer(struct graph *graph, struct node *node, p
     }
     if (!shape_equal(&dy->shape, &expected) || (index && !shape_equal(&index->shape, &packed)))
         return misfit(node, error, "gradient, index and output sizes differ");
-    output_of(graph, node, 0, dy->type, data_shape(node, s.x), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, dy->type, data_shape(node, s.x), true);
 }
 
 static void pool_cut(struct cut *cut, const struct node *node)

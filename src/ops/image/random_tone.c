@@ -23,8 +23,7 @@ static plim_status tone_infer(struct graph *graph, struct node *node, plim_error
     if (!(attributes->value_low <= attributes->value_high))
         return misfit(node, error, "clipping to [%g, %g] is not possible", attributes->value_low,
                       attributes->value_high);
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 /* y = x * factor + offset of one channel of one sample; the mean of `count` of input `x`, `step` apart. */

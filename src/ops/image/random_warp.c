@@ -111,8 +111,7 @@ static plim_status warp_infer(struct graph *graph, struct node *node, plim_error
     const struct tensor *x = node->input[0];
     TRY(check_warp(node, attributes, x->shape.dim + 1, error));
     struct shape shape = shape_4(x->shape.dim[0], attributes->size[0], attributes->size[1], x->shape.dim[3]);
-    output_of(graph, node, 0, x->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, true);
 }
 
 static uint64_t step_of(const struct call *call)
@@ -171,8 +170,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     if (dy->shape.dim[1] != attributes->forward.size[0] || dy->shape.dim[2] != attributes->forward.size[1])
         return misfit(node, error, "the gradient has another shape than the output had");
     struct shape shape = shape_4(dy->shape.dim[0], attributes->input[0], attributes->input[1], dy->shape.dim[3]);
-    output_of(graph, node, 0, dy->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, dy->type, shape, true);
 }
 
 static void spread_taps(const struct scatter *scatter)

@@ -8,16 +8,14 @@
 static plim_status labels_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_labels(node, 0, 1, error));
-    output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
 }
 
 static plim_status labels_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_labels(node, 0, 1, error));
     TRY(need_row_gradients(node, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 /* Rows of scores in this slice. */

@@ -121,16 +121,14 @@ static plim_status need_elements(const struct node *node, int others, plim_error
 static plim_status elementwise_loss_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_elements(node, 2, error));
-    output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
 }
 
 static plim_status elementwise_loss_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_elements(node, 3, error));
     TRY(need_row_gradients(node, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 /* Smoothed, or moved to -1 and 1. */
@@ -188,16 +186,14 @@ const struct op op_elementwise_loss_gradient = {
 static plim_status targets_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_targets(node, 0, 1, error));
-    output_of(graph, node, 0, node->input[0]->type, shape_1(node->input[0]->shape.dim[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape_1(node->input[0]->shape.dim[0]), true);
 }
 
 static plim_status targets_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_targets(node, 0, 1, error));
     TRY(need_row_gradients(node, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void mean_of(const struct call *call, formula *value)

@@ -18,8 +18,7 @@ static plim_status weigh_infer(struct graph *graph, struct node *node, plim_erro
     if (shape_row(&w->shape) != 1 && shape_row(&w->shape) != shape_row(&v->shape))
         return misfit(node, error, "%lld weights a sample for %lld values", (long long)shape_row(&w->shape),
                       (long long)shape_row(&v->shape));
-    output_like(graph, node, 0, v);
-    return PLIM_OK;
+    return output_like(graph, node, 0, v);
 }
 
 static void weigh_reference(const struct call *call)
@@ -47,8 +46,7 @@ static plim_status loss_mean_infer(struct graph *graph, struct node *node, plim_
     TRY(need_batched(node, 0, error));
     if (node->input[1] && !is_number(node->input[1]))
         return misfit(node, error, "the count must be one float32");
-    output_of(graph, node, 0, node->input[0]->type, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape_1(1), false);
 }
 
 /* What one value counts in the mean. */
@@ -88,8 +86,7 @@ static plim_status loss_mean_gradient_infer(struct graph *graph, struct node *no
         TRY(need_type_of(node, 0, 1, error));
     if (node->input[2] && !is_number(node->input[2]))
         return misfit(node, error, "the count must be one float32");
-    output_like(graph, node, 0, node->input[1]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[1]);
 }
 
 static void loss_mean_gradient_reference(const struct call *call)
@@ -113,8 +110,7 @@ const struct op op_loss_mean_gradient = {
 static plim_status count_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_batched(node, 0, error));
-    output_of(graph, node, 0, TYPE_F32, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, shape_1(1), false);
 }
 
 static void count_valid_reference(const struct call *call)

@@ -195,16 +195,14 @@ static plim_status need_rows(const struct node *node, plim_error *error)
 static plim_status row_loss_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_rows(node, error));
-    output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
 }
 
 static plim_status row_loss_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_rows(node, error));
     TRY(need_row_gradients(node, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void row_loss_reference(const struct call *call)

@@ -8,8 +8,7 @@
 static plim_status sparse_accuracy_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_labels(node, 0, 1, error));
-    output_of(graph, node, 0, TYPE_F32, without_last(node->input[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, without_last(node->input[0]), true);
 }
 
 static int64_t first_largest(const struct call *call, int64_t row, int64_t classes)
@@ -47,8 +46,7 @@ static plim_status elements_infer(struct graph *graph, struct node *node, plim_e
     if (shape.rank < 2 || !is_label(node->input[1]->type) || shape_count(&shape) != shape_count(&node->input[1]->shape))
         return misfit(node, error, "labels do not fit the outputs");
     shape.rank--;
-    output_of(graph, node, 0, TYPE_F32, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, shape, true);
 }
 
 static void binary_accuracy_reference(const struct call *call)

@@ -23,8 +23,7 @@ static plim_status class_weight_infer(struct graph *graph, struct node *node, pl
     TRY(need_batched(node, 0, error));
     if (!is_label(labels->type) || labels->shape.rank > 2)
         return misfit(node, error, "labels are one class a sample: numbers, or rows of targets");
-    output_of(graph, node, 0, TYPE_F32, shape_1(labels->shape.dim[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, shape_1(labels->shape.dim[0]), true);
 }
 
 static void class_weight_reference(const struct call *call)
@@ -108,8 +107,7 @@ static plim_status tally_infer(struct graph *graph, struct node *node, plim_erro
         return misfit(node, error, "class %lld, or the top %lld, of %lld outputs", (long long)a->only,
                       (long long)a->top, (long long)width);
     struct shape shape = tally_shape(a, width);
-    output_of(graph, node, 0, TYPE_F64, shape, false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F64, shape, false);
 }
 
 /* Scores of the row that come before score i. */

@@ -71,8 +71,7 @@ static plim_status forward_infer(struct graph *graph, struct node *node, plim_er
     TRY(need_operands(node, BIAS, error));
     for (int k = 0; k < 2; k++)
         output_of(graph, node, k, wide_type(h->type), shape_of(h->shape.rank - 1, h->shape.dim), true);
-    output_of(graph, node, 2, TYPE_F32, shape_of(h->shape.rank - 1, h->shape.dim), true);
-    return PLIM_OK;
+    return output_of(graph, node, 2, TYPE_F32, shape_of(h->shape.rank - 1, h->shape.dim), true);
 }
 
 static double product_work(const struct node *node)
@@ -176,8 +175,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     }
     output_of(graph, node, 0, wide_type(node->input[0]->type), node->input[0]->shape, true); /* a sum over classes */
     output_like(graph, node, 1, node->input[1]);
-    output_of(graph, node, 2, node->input[0]->type, shape_1(classes_of(node)), false);
-    return PLIM_OK;
+    return output_of(graph, node, 2, node->input[0]->type, shape_1(classes_of(node)), false);
 }
 
 static void gradient_cut(struct cut *cut, const struct node *node)

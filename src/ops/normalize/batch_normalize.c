@@ -24,8 +24,7 @@ static plim_status batch_moments_infer(struct graph *graph, struct node *node, p
 {
     TRY(need_positions(node, 0, error));
     output_of(graph, node, 0, TYPE_F64, channels_of(node->input[0]), false);
-    output_of(graph, node, 1, TYPE_F64, channels_of(node->input[0]), false);
-    return PLIM_OK;
+    return output_of(graph, node, 1, TYPE_F64, channels_of(node->input[0]), false);
 }
 
 static void rows_cut(struct cut *cut, const struct node *node)
@@ -148,8 +147,7 @@ static plim_status batch_normalize_infer(struct graph *graph, struct node *node,
     TRY(need_positions(node, 0, error));
     for (int i = 1; i < 5; i++)
         TRY(need_channels(node, i, 0, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static double activated(enum activation activation, double z)
@@ -274,8 +272,7 @@ static plim_status batch_normalize_gradient_infer(struct graph *graph, struct no
     TRY(need_backward(node, error));
     if (!node->input[6] != !node->input[7])
         return misfit(node, error, "both sums are needed, or none");
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 /* dx = gamma * rate * (dz - (dbeta + (x - mean) * rate * dgamma) / values) */

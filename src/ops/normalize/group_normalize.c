@@ -43,9 +43,8 @@ static plim_status group_normalize_infer(struct graph *graph, struct node *node,
     TRY(need_channels(node, 1, 0, error));
     TRY(need_channels(node, 2, 0, error));
     output_like(graph, node, 0, node->input[0]);
-    output_of(graph, node, 1, wide_type(node->input[0]->type), statistics_shape(node->attributes, node->input[0]),
-              true);
-    return PLIM_OK;
+    return output_of(graph, node, 1, wide_type(node->input[0]->type),
+                     statistics_shape(node->attributes, node->input[0]), true);
 }
 
 /* ---- forward ------------------------------------------------------------- */

@@ -83,8 +83,7 @@ static plim_status layer_normalize_infer(struct graph *graph, struct node *node,
     TRY(need_factors(node, 1, attributes, error));
     TRY(need_factors(node, 2, attributes, error));
     output_like(graph, node, 0, x);
-    output_of(graph, node, 1, wide_type(x->type), layer_normalize_statistics(attributes, x), true);
-    return PLIM_OK;
+    return output_of(graph, node, 1, wide_type(x->type), layer_normalize_statistics(attributes, x), true);
 }
 
 /* ---- forward ------------------------------------------------------------- */

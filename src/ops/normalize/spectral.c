@@ -25,8 +25,7 @@ static plim_status sums_infer(struct graph *graph, struct node *node, plim_error
     if (w->batched || w->shape.rank < 2)
         return misfit(node, error, "a weight has rows and columns, and no batch");
     TRY(need_vector(node, last_dim(w), error));
-    output_of(graph, node, 0, wide_type(w->type), shape_1(last_dim(w) + 1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, wide_type(w->type), shape_1(last_dim(w) + 1), false);
 }
 
 static void sums_cut(struct cut *cut, const struct node *node)
@@ -75,8 +74,7 @@ static plim_status vector_infer(struct graph *graph, struct node *node, plim_err
         return misfit(node, error, "the sums of at least one column, and one more");
     TRY(need_vector(node, s->shape.dim[0] - 1, error));
     output_like(graph, node, 0, node->input[1]);
-    output_of(graph, node, 1, s->type, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 1, s->type, shape_1(1), false);
 }
 
 static void vector_cut(struct cut *cut, const struct node *node)

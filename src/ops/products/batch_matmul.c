@@ -82,8 +82,7 @@ static struct shape product_shape(const struct node *node, int first, bool share
 static plim_status batch_matmul_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_matrices(node, error));
-    output_of(graph, node, 0, node->input[0]->type, product_shape(node, 0, false), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, product_shape(node, 0, false), true);
 }
 
 static void batch_matmul_cut(struct cut *cut, const struct node *node)
@@ -160,8 +159,7 @@ static plim_status sum_infer(struct graph *graph, struct node *node, plim_error 
 {
     const struct batch_matmul_attributes *attributes = node->attributes;
     TRY(need_matrices(node, error));
-    output_of(graph, node, 0, node->input[0]->type, product_shape(node, 1, attributes->shared), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, product_shape(node, 1, attributes->shared), false);
 }
 
 static void batch_matmul_sum_reference(const struct call *call)

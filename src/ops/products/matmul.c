@@ -130,8 +130,7 @@ static plim_status matmul_infer(struct graph *graph, struct node *node, plim_err
         return misfit(node, error, "an output of %d axes; at most %d", shape.rank, MOST_AXES);
     for (int i = 0; i < s.to; i++)
         shape.dim[shape.rank - s.to + i] = w->shape.dim[(attributes->transposed ? 0 : s.inner) + i];
-    output_of(graph, node, 0, x->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, true);
 }
 
 static void matmul_cut(struct cut *cut, const struct node *node)
@@ -245,8 +244,7 @@ static plim_status weight_gradient_infer(struct graph *graph, struct node *node,
         return misfit(node, error, "a weight of %d axes; at most %d", shape.rank, MOST_AXES);
     for (int i = 0; i < shape.rank; i++)
         shape.dim[i] = i < s.inner ? x->shape.dim[rows + i] : dy->shape.dim[rows + i - s.inner];
-    output_of(graph, node, 0, x->type, shape, false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, false);
 }
 
 static void weight_gradient_cut(struct cut *cut, const struct node *node)

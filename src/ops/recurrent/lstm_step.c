@@ -67,8 +67,7 @@ static plim_status step_infer(struct graph *graph, struct node *node, plim_error
     const struct tensor *x = node->input[LSTM_STEP_X];
     output_like(graph, node, RECURRENT_GATES, x);
     output_of(graph, node, RECURRENT_H, x->type, state_shape(x), true);
-    output_of(graph, node, RECURRENT_EXTRA, x->type, state_shape(x), true);
-    return PLIM_OK;
+    return output_of(graph, node, RECURRENT_EXTRA, x->type, state_shape(x), true);
 }
 
 static void step_cut(struct cut *cut, const struct node *node)
@@ -136,8 +135,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
         return misfit(node, error, "no gradient comes in");
     const struct tensor *gates = node->input[LSTM_STEP_GATES];
     output_like(graph, node, 0, gates);
-    output_of(graph, node, 1, gates->type, state_shape(gates), true);
-    return PLIM_OK;
+    return output_of(graph, node, 1, gates->type, state_shape(gates), true);
 }
 
 static void lstm_step_gradient_reference(const struct call *call)

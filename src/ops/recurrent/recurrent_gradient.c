@@ -223,8 +223,7 @@ static plim_status weight_infer(struct graph *graph, struct node *node, plim_err
     TRY(need_state(node, RECURRENT_WEIGHT_H0, error));
     struct recurrent_sizes z = recurrent_sizes(node);
     output_of(graph, node, 0, dz->type, shape_2(z.units, z.columns), false);
-    output_of(graph, node, 1, dz->type, shape_2(2, z.columns), false);
-    return PLIM_OK;
+    return output_of(graph, node, 1, dz->type, shape_2(2, z.columns), false);
 }
 
 /* What flows into h' . kernel of a gate at step t. */

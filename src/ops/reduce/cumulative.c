@@ -56,8 +56,7 @@ static plim_status batch_sum_infer(struct graph *graph, struct node *node, plim_
     TRY(need_real(node, 0, error));
     TRY(need_batched(node, 0, error));
     struct shape shape = x->shape.rank > 1 ? shape_of(x->shape.rank - 1, x->shape.dim + 1) : shape_1(1);
-    output_of(graph, node, 0, x->type, shape, false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, false);
 }
 
 static void batch_sum_reference(const struct call *call)
@@ -98,8 +97,7 @@ static plim_status batch_spread_infer(struct graph *graph, struct node *node, pl
         return misfit(node, error, "only what batch_sum made can be spread over the batch");
     for (int i = 0; i < d->shape.rank && !attributes->flat; i++)
         shape.dim[shape.rank++] = d->shape.dim[i];
-    output_of(graph, node, 0, d->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, d->type, shape, true);
 }
 
 static void batch_spread_reference(const struct call *call)

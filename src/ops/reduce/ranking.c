@@ -28,8 +28,7 @@ static plim_status arg_max_infer(struct graph *graph, struct node *node, plim_er
     for (int i = 0; i < x->shape.rank; i++)
         if (i != attributes->axis || attributes->keep)
             shape.dim[shape.rank++] = i == attributes->axis ? 1 : x->shape.dim[i];
-    output_of(graph, node, 0, TYPE_I32, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_I32, shape, true);
 }
 
 static void arg_max_reference(const struct call *call)
@@ -69,8 +68,7 @@ static plim_status top_k_infer(struct graph *graph, struct node *node, plim_erro
                       (long long)(shape.rank < 2 ? 0 : last_dim(x)));
     shape.dim[shape.rank - 1] = attributes->k;
     output_of(graph, node, 0, x->type, shape, true);
-    output_of(graph, node, 1, TYPE_I32, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 1, TYPE_I32, shape, true);
 }
 
 /* Sorted in as they come; those that fall off the end are lost. */
@@ -133,8 +131,7 @@ static plim_status top_k_gradient_infer(struct graph *graph, struct node *node, 
     if (shape.rank < 2 || !shape_equal(&shape, &node->input[1]->shape) || attributes->extent < last_dim(dy))
         return misfit(node, error, "the inputs are not what top_k makes");
     shape.dim[shape.rank - 1] = attributes->extent;
-    output_of(graph, node, 0, dy->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, dy->type, shape, true);
 }
 
 /* A place outside of the row takes nothing. */

@@ -12,8 +12,7 @@ static plim_status sum_rows_infer(struct graph *graph, struct node *node, plim_e
     TRY(need_batched(node, 0, error));
     if (x->shape.rank < 1 + axes)
         return misfit(node, error, "an input of a batch axis alone has no rows");
-    output_of(graph, node, 0, x->type, shape_of(axes, &x->shape.dim[x->shape.rank - axes]), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape_of(axes, &x->shape.dim[x->shape.rank - axes]), false);
 }
 
 static void sum_rows_reference(const struct call *call)
@@ -41,8 +40,7 @@ static plim_status batch_mean_infer(struct graph *graph, struct node *node, plim
     TRY(need_real(node, 0, error));
     TRY(need_batched(node, 0, error));
     TRY(need_rank(node, 0, 1, error));
-    output_of(graph, node, 0, node->input[0]->type, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape_1(1), false);
 }
 
 /* Divides by the samples of the batch, not of the slice: slices add up. */
@@ -76,8 +74,7 @@ static plim_status batch_mean_gradient_infer(struct graph *graph, struct node *n
         if (d->batched || shape_count(&d->shape) != 1)
             return misfit(node, error, "input 0 must be one value");
     }
-    output_like(graph, node, 0, node->input[1]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[1]);
 }
 
 static void batch_mean_gradient_reference(const struct call *call)

@@ -91,8 +91,7 @@ static plim_status reduce_infer(struct graph *graph, struct node *node, plim_err
     const struct tensor *x = node->input[0];
     TRY(need_real(node, 0, error));
     TRY(need_axes(node, 0, attributes->axes, error));
-    output_of(graph, node, 0, x->type, reduced_shape(&x->shape, attributes->axes, attributes->keep), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, reduced_shape(&x->shape, attributes->axes, attributes->keep), true);
 }
 
 /* Calls `one` for each element of y: it sees the elements of x that belong to it. */
@@ -139,8 +138,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
         if (i != 1 && (y->type != x->type || !y->batched || !shape_equal(&y->shape, &shape)))
             return misfit(node, error, "input %d is not what the reduction makes", i);
     }
-    output_like(graph, node, 0, x);
-    return PLIM_OK;
+    return output_like(graph, node, 0, x);
 }
 
 /* reduce_KIND and its gradient, which reads dy, x and, where `y` is 1, y: KIND_one and KIND_back_one of each element. */
@@ -221,8 +219,7 @@ static plim_status reduce_spread_infer(struct graph *graph, struct node *node, p
     struct shape expected = reduced_shape(&shape, attributes->axes, attributes->keep);
     if (!shape_equal(&expected, &y->shape))
         return misfit(node, error, "the input is not what the reduction makes");
-    output_of(graph, node, 0, y->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, y->type, shape, true);
 }
 
 static void reduce_spread_reference(const struct call *call)
@@ -367,8 +364,7 @@ static plim_status reduce_any_infer(struct graph *graph, struct node *node, plim
     if (x->type != TYPE_BOOL && x->type != TYPE_U8)
         return misfit(node, error, "input 0 is %s; it must be bool or uint8", type_name(x->type));
     TRY(need_axes(node, 0, attributes->axes, error));
-    output_of(graph, node, 0, TYPE_BOOL, reduced_shape(&x->shape, attributes->axes, attributes->keep), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_BOOL, reduced_shape(&x->shape, attributes->axes, attributes->keep), true);
 }
 
 static void any_one(const struct one *one)

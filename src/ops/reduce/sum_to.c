@@ -24,8 +24,7 @@ static plim_status sum_to_infer(struct graph *graph, struct node *node, plim_err
     shape_text(texts[1], sizeof(texts[1]), &to->shape, to->batched != 0);
     if (!target_steps(&spread, x, to))
         return misfit(node, error, "nothing of shape %s spreads to %s", texts[1], texts[0]);
-    output_of(graph, node, 0, x->type, to->shape, to->batched != 0);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, to->shape, to->batched != 0);
 }
 
 /* Whether axis 0 of x is kept: then each row has its own part of the output. */

@@ -16,8 +16,7 @@ static plim_status transpose_infer(struct graph *graph, struct node *node, plim_
         seen |= 1u << from;
         shape.dim[axis] = x->shape.dim[from];
     }
-    output_of(graph, node, 0, x->type, shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, x->batched);
 }
 
 static void transpose_reference(const struct call *call)
@@ -92,8 +91,7 @@ static plim_status concatenate_infer(struct graph *graph, struct node *node, pli
                                    &shape.dim[attributes->axis]))
             return misfit(node, error, "more elements than can be counted");
     }
-    output_of(graph, node, 0, first->type, shape, first->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, first->type, shape, first->batched);
 }
 
 /* Elements from the axis on. */

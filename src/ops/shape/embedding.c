@@ -30,8 +30,7 @@ static plim_status embedding_infer(struct graph *graph, struct node *node, plim_
     if (w->batched || ids->shape.rank >= MOST_AXES)
         return misfit(node, error, "ids of %d axes; at most %d, and a table without a batch", ids->shape.rank,
                       MOST_AXES - 1);
-    output_of(graph, node, 0, w->type, deeper(&ids->shape, w->shape.dim[1]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, w->type, deeper(&ids->shape, w->shape.dim[1]), true);
 }
 
 static void embedding_reference(const struct call *call)
@@ -73,8 +72,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     struct shape shape = deeper(&ids->shape, last_dim(dy));
     if (ids->shape.rank >= MOST_AXES || !shape_equal(&shape, &dy->shape) || attributes->rows < 1)
         return misfit(node, error, "the gradient has not the shape of the looked up rows");
-    output_of(graph, node, 0, dy->type, shape_2(attributes->rows, last_dim(dy)), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, dy->type, shape_2(attributes->rows, last_dim(dy)), false);
 }
 
 static void gradient_cut(struct cut *cut, const struct node *node)

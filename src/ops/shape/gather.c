@@ -60,8 +60,7 @@ static plim_status gather_infer(struct graph *graph, struct node *node, plim_err
     TRY(need_real(node, 0, error));
     TRY(check_index(&count, node, attributes, error));
     shape.dim[attributes->axis] = count;
-    output_of(graph, node, 0, x->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, true);
 }
 
 static void gather_reference(const struct call *call)
@@ -112,8 +111,7 @@ static plim_status scatter_infer(struct graph *graph, struct node *node, plim_er
         return misfit(node, error, "%lld indices for %lld values", (long long)count,
                       (long long)shape.dim[attributes->gather.axis]);
     shape.dim[attributes->gather.axis] = attributes->extent;
-    output_of(graph, node, 0, values->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, values->type, shape, true);
 }
 
 static void spread_values(const struct scatter *scatter)

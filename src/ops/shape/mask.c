@@ -42,8 +42,7 @@ static plim_status mask_of_infer(struct graph *graph, struct node *node, plim_er
     shape.rank -= attributes->over_last != 0;
     if (shape.rank != 2)
         return misfit(node, error, "an input of %d axes has no steps to be masked", node->input[0]->shape.rank);
-    output_of(graph, node, 0, TYPE_BOOL, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_BOOL, shape, true);
 }
 
 static void mask_of_reference(const struct call *call)
@@ -72,8 +71,7 @@ static plim_status mask_rows_infer(struct graph *graph, struct node *node, plim_
     TRY(need_real(node, 0, error));
     TRY(need_steps(node, 0, error));
     TRY(need_mask(node, 1, node->input[0]->shape.dim[1], error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void mask_rows_reference(const struct call *call)
@@ -99,8 +97,7 @@ static plim_status mask_count_infer(struct graph *graph, struct node *node, plim
 {
     const struct tensor *mask = node->input[0];
     TRY(need_mask(node, 0, mask->shape.rank > 1 ? mask->shape.dim[1] : 0, error));
-    output_of(graph, node, 0, TYPE_F32, shape_1(mask->shape.dim[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, shape_1(mask->shape.dim[0]), true);
 }
 
 static void mask_count_reference(const struct call *call)
@@ -129,8 +126,7 @@ static plim_status mask_share_infer(struct graph *graph, struct node *node, plim
     TRY(need_real(node, 1, error));
     if (shape_count(&node->input[1]->shape) != 1 || node->input[1]->batched)
         return misfit(node, error, "input 1 must be one number");
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void mask_share_reference(const struct call *call)
@@ -162,8 +158,7 @@ static plim_status sum_time_infer(struct graph *graph, struct node *node, plim_e
     for (int i = 1; i + 1 < shape.rank; i++)
         shape.dim[i] = shape.dim[i + 1];
     shape.rank--;
-    output_of(graph, node, 0, node->input[0]->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape, true);
 }
 
 /* What a sample's sum is divided by. */
@@ -223,8 +218,7 @@ static plim_status sum_time_gradient_infer(struct graph *graph, struct node *nod
     for (int i = shape.rank++; i > 1; i--)
         shape.dim[i] = shape.dim[i - 1];
     shape.dim[1] = attributes->steps;
-    output_of(graph, node, 0, node->input[0]->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape, true);
 }
 
 static void sum_time_gradient_reference(const struct call *call)

@@ -10,8 +10,7 @@
 static plim_status penalty_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
-    output_of(graph, node, 0, wide_type(node->input[0]->type), shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, wide_type(node->input[0]->type), shape_1(1), false);
 }
 
 static int64_t count_of(const struct call *call, const struct tensor *x)
@@ -45,8 +44,7 @@ static plim_status penalty_gradient_infer(struct graph *graph, struct node *node
     if (d && (d->batched || (d->type != node->input[1]->type && d->type != wide_type(node->input[1]->type)) ||
               shape_count(&d->shape) != 1))
         return misfit(node, error, "input 0 must be one value");
-    output_like(graph, node, 0, node->input[1]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[1]);
 }
 
 static void cut_penalty_gradient(struct cut *cut, const struct node *node)

@@ -9,8 +9,7 @@
 static plim_status square_sum_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
-    output_of(graph, node, 0, TYPE_F64, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F64, shape_1(1), false);
 }
 
 static void square_sum_reference(const struct call *call)
@@ -32,8 +31,7 @@ const struct op op_square_sum = {
 static plim_status clip_value_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 /* NaN stays. */
@@ -58,8 +56,7 @@ static plim_status clip_norm_infer(struct graph *graph, struct node *node, plim_
 {
     TRY(need_real(node, 0, error));
     TRY(need_one(node, 1, TYPE_F64, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 double clip_norm_factor(const struct clip_attributes *a, double squares)
@@ -172,8 +169,7 @@ static plim_status means_infer(struct graph *graph, struct node *node, plim_erro
     shape.rank--;
     if (node->op == &op_square_columns)
         shape.dim[shape.rank - 1] = shape.dim[shape.rank];
-    output_of(graph, node, 0, node->input[0]->type, shape, false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape, false);
 }
 
 static void square_rows_reference(const struct call *call)
@@ -260,8 +256,7 @@ static plim_status adafactor_factored_infer(struct graph *graph, struct node *no
     if (g->rank < 2 || shape_count(&node->input[1]->shape) != matrices * g->dim[g->rank - 2] ||
         shape_count(&node->input[2]->shape) != matrices * g->dim[g->rank - 1])
         return misfit(node, error, "means of rows and columns do not fit the gradient");
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void cut_factored(struct cut *cut, const struct node *node)

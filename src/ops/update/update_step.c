@@ -21,8 +21,7 @@ static plim_status step_control_infer(struct graph *graph, struct node *node, pl
     TRY(need_one(node, 1, TYPE_I64, error));
     if (node->input[2])
         TRY(need_one(node, 2, TYPE_F32, error));
-    output_of(graph, node, 0, TYPE_F64, shape_1(CONTROL_COUNT), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F64, shape_1(CONTROL_COUNT), false);
 }
 
 static void step_control_reference(const struct call *call)
@@ -110,8 +109,7 @@ static plim_status gradient_seed_infer(struct graph *graph, struct node *node, p
     const struct seed_attributes *a = node->attributes;
     if (node->input[0])
         TRY(need_one(node, 0, TYPE_F32, error));
-    output_of(graph, node, 0, a->type, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, a->type, shape_1(1), false);
 }
 
 static void gradient_seed_reference(const struct call *call)
@@ -131,8 +129,7 @@ static plim_status unscale_gradient_infer(struct graph *graph, struct node *node
 {
     TRY(need_real(node, 0, error));
     TRY(need_one(node, 1, TYPE_F32, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void unscale_gradient_reference(const struct call *call)
@@ -152,8 +149,7 @@ const struct op op_unscale_gradient = {
 static plim_status count_nonfinite_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
-    output_of(graph, node, 0, TYPE_F32, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, shape_1(1), false);
 }
 
 static void count_nonfinite_reference(const struct call *call)
