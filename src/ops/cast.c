@@ -7,8 +7,7 @@ static plim_status cast_infer(struct graph *graph, struct node *node, plim_error
     const struct tensor *x = node->input[0];
     if (attributes->type < 0 || attributes->type >= TYPE_COUNT)
         return misfit(node, error, "there is no type number %lld", (long long)attributes->type);
-    output_of(graph, node, 0, (enum type)attributes->type, x->shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, (enum type)attributes->type, x->shape, x->batched);
 }
 
 /* NEEDSWORK: whole numbers of more than 53 bits pass through a double. */
@@ -43,13 +42,8 @@ static bool cast_hands_on(const struct node *node)
 }
 
 const struct op op_cast = {
-    .name = "cast",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(cast, 1, 1, cast_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct cast_attributes),
-    .infer = cast_infer,
     .gradient = cast_back,
     .hands_on = cast_hands_on,
-    .cut = cut_elementwise,
-    .reference = cast_reference,
 };

@@ -13,8 +13,7 @@ static plim_status constant_infer(struct graph *graph, struct node *node, plim_e
     if (!attributes->data || shape->rank < 1 || shape->rank > MOST_AXES ||
         !shape_bytes(&bytes, shape, (enum type)attributes->type) || bytes == 0)
         return misfit(node, error, "it has no elements");
-    output_of(graph, node, 0, (enum type)attributes->type, *shape, false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, (enum type)attributes->type, *shape, false);
 }
 
 static void constant_reference(const struct call *call)
@@ -26,11 +25,7 @@ static void constant_reference(const struct call *call)
 }
 
 const struct op op_constant = {
-    .name = "constant",
-    .outputs = 1,
+    OP_HEAD(constant, 0, 1, constant_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct constant_attributes),
-    .infer = constant_infer,
     .no_gradient = "nothing lies behind it",
-    .cut = cut_elementwise,
-    .reference = constant_reference,
 };

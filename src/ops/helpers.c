@@ -188,17 +188,18 @@ plim_status need_row_gradients(const struct node *node, plim_error *error)
     return PLIM_OK;
 }
 
-void output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched)
+plim_status output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched)
 {
     bool sums = false;
     for (int i = 0; i < node->input_count && !batched; i++)
         sums |= node->input[i] && node->input[i]->batched;
     node->output[k] = graph_value(graph, sums ? wide_type(type) : type, shape, batched);
+    return PLIM_OK;
 }
 
-void output_like(struct graph *graph, struct node *node, int k, const struct tensor *like)
+plim_status output_like(struct graph *graph, struct node *node, int k, const struct tensor *like)
 {
-    output_of(graph, node, k, like->type, like->shape, like->batched);
+    return output_of(graph, node, k, like->type, like->shape, like->batched);
 }
 
 plim_status infer_alike(struct graph *graph, struct node *node, plim_error *error)
@@ -206,8 +207,7 @@ plim_status infer_alike(struct graph *graph, struct node *node, plim_error *erro
     TRY(need_real(node, 0, error));
     for (int i = 1; i < node->input_count; i++)
         TRY(need_alike(node, 0, i, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 void cut_rows(struct cut *cut, const struct node *node, const struct tensor *rows, double work)

@@ -22,6 +22,11 @@ struct shape without_last(const struct tensor *tensor); /* its shape but for the
 
 bool hands_on_always(const struct node *node); /* for op.hands_on */
 
+/* What a `struct op` begins with: its name, how many inputs and outputs it has, and the functions that none may lack.
+   Its reference is called after it: matmul_reference. Ops that share one state these fields themselves. */
+#define OP_HEAD(word, in, out, infer_, cut_)                                                                           \
+    .name = #word, .inputs = (in), .outputs = (out), .infer = (infer_), .cut = (cut_), .reference = word##_reference
+
 /* Checks for infer. */
 plim_status need_real(const struct node *node, int input, plim_error *error);
 plim_status need_rank(const struct node *node, int input, int rank, plim_error *error);
@@ -43,11 +48,11 @@ plim_status need_channels(const struct node *node, int at, int x, plim_error *er
 /* Input 2 is the gradient of a value for each row of scores (input 0). */
 plim_status need_row_gradients(const struct node *node, plim_error *error);
 
-/* Output k like tensor `like`. */
-void output_like(struct graph *graph, struct node *node, int k, const struct tensor *like);
+/* Output k like tensor `like`. Always PLIM_OK, for an infer to end with: the graph carries what fails. */
+plim_status output_like(struct graph *graph, struct node *node, int k, const struct tensor *like);
 /* What sums up samples (it is not batched, an input is) comes in the wide type: gradients of weights are
    never small. */
-void output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched);
+plim_status output_of(struct graph *graph, struct node *node, int k, enum type type, struct shape shape, bool batched);
 
 /* infer of ops whose real inputs and one output are all alike. */
 plim_status infer_alike(struct graph *graph, struct node *node, plim_error *error);

@@ -38,8 +38,7 @@ static void rows_cut(struct cut *cut, const struct node *node)
 static plim_status recall_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_rows(graph, node, error));
-    output_of(graph, node, 0, node->input[0]->type, node->input[0]->shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, node->input[0]->shape, true);
 }
 
 static void recall_reference(const struct call *call)
@@ -50,13 +49,8 @@ static void recall_reference(const struct call *call)
 }
 
 const struct op op_recall = {
-    .name = "recall",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = recall_infer,
+    OP_HEAD(recall, 1, 1, recall_infer, rows_cut),
     .no_gradient = "what an earlier batch left is a constant of this one",
-    .cut = rows_cut,
-    .reference = recall_reference,
 };
 
 /* ---- remember ---------------------------------------------------------- */
@@ -79,11 +73,7 @@ static void remember_reference(const struct call *call)
 }
 
 const struct op op_remember = {
-    .name = "remember",
-    .inputs = 2,
-    .infer = remember_infer,
+    OP_HEAD(remember, 2, 0, remember_infer, rows_cut),
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0,
-    .cut = rows_cut,
-    .reference = remember_reference,
 };

@@ -78,8 +78,7 @@ static plim_status infer_as(struct graph *graph, struct node *node, const enum t
                    operand[node->input_count - 1]->batched);
         return misfit(node, error, "shapes %s and %s do not spread to one", texts[0], texts[1]);
     }
-    output_of(graph, node, 0, type ? *type : operand[0]->type, spread.shape, spread.batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, type ? *type : operand[0]->type, spread.shape, spread.batched);
 }
 
 plim_status infer_spread(struct graph *graph, struct node *node, plim_error *error)

@@ -112,8 +112,7 @@ static plim_status attention_infer(struct graph *graph, struct node *node, plim_
     struct attention_sizes z = attention_sizes(node);
     enum type type = node->input[0]->type;
     output_of(graph, node, 0, type, shape_4(z.samples, z.queries, z.heads, z.value_depth), true);
-    output_of(graph, node, 1, wide_type(type), (struct shape){3, {z.samples, z.heads, z.queries}}, true);
-    return PLIM_OK;
+    return output_of(graph, node, 1, wide_type(type), (struct shape){3, {z.samples, z.heads, z.queries}}, true);
 }
 
 /* rows: heads or groups a sample. */
@@ -247,17 +246,12 @@ static void attention_back(struct graph *graph, struct node *node, struct tensor
 }
 
 const struct op op_attention = {
-    .name = "attention",
-    .inputs = 5,
-    .outputs = 2,
-    .optional = 1 << 3 | 1 << 4,
+    OP_HEAD(attention, 5, 2, attention_infer, attention_cut),
     .attributes_bytes = sizeof(struct attention_attributes),
-    .infer = attention_infer,
+    .optional = 1 << 3 | 1 << 4,
     .gradient = attention_back,
     .keeps_inputs = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4,
     .keeps_outputs = 1 << 0 | 1 << 1,
-    .cut = attention_cut,
-    .reference = attention_reference,
 };
 
 /* ---- backward ------------------------------------------------------------- */
@@ -356,7 +350,7 @@ static void key_gradient(const struct call *call, const struct attention_sizes *
     }
 }
 
-static void gradient_reference(const struct call *call)
+static void attention_gradient_reference(const struct call *call)
 {
     struct attention_sizes z = attention_sizes(call->node);
     struct span span = span_of(call, z.groups);
@@ -374,13 +368,8 @@ static void gradient_reference(const struct call *call)
 }
 
 const struct op op_attention_gradient = {
-    .name = "attention_gradient",
-    .inputs = 8,
-    .outputs = 3,
+    OP_HEAD(attention_gradient, 8, 3, gradient_infer, gradient_cut),
     .optional = 1 << 3 | 1 << 4,
     .attributes_bytes = sizeof(struct attention_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = gradient_cut,
-    .reference = gradient_reference,
 };

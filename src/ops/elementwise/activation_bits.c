@@ -28,8 +28,7 @@ static plim_status slope_bits_infer(struct graph *graph, struct node *node, plim
 {
     const struct tensor *x = node->input[0];
     TRY(check(node, error));
-    output_of(graph, node, 0, TYPE_U8, bits_shape(x, node->attributes), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_U8, bits_shape(x, node->attributes), true);
 }
 
 static int piece_of(double x, const struct slope_attributes *slopes)
@@ -49,14 +48,9 @@ static void slope_bits_reference(const struct call *call)
 }
 
 const struct op op_slope_bits = {
-    .name = "slope_bits",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(slope_bits, 1, 1, slope_bits_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct slope_attributes),
-    .infer = slope_bits_infer,
     .no_gradient = "its output is a few bits",
-    .cut = cut_input_rows,
-    .reference = slope_bits_reference,
 };
 
 /* ---- slope_gradient ------------------------------------------------------ */
@@ -70,8 +64,7 @@ static plim_status slope_gradient_infer(struct graph *graph, struct node *node, 
     struct shape expected = bits_shape(dy, node->attributes);
     if (!shape_equal(&bits->shape, &expected))
         return misfit(node, error, "gradient and bits differ in size");
-    output_like(graph, node, 0, dy);
-    return PLIM_OK;
+    return output_like(graph, node, 0, dy);
 }
 
 static void slope_gradient_reference(const struct call *call)
@@ -87,15 +80,10 @@ static void slope_gradient_reference(const struct call *call)
 }
 
 const struct op op_slope_gradient = {
-    .name = "slope_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(slope_gradient, 2, 1, slope_gradient_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct slope_attributes),
-    .infer = slope_gradient_infer,
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_input_rows,
-    .reference = slope_gradient_reference,
 };
 
 /* ---- for gradients that can read the bits -------------------------------- */

@@ -110,14 +110,7 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
     }
 
 #define OP_OF(name_, infer_, in_place_, ...)                                                                           \
-    const struct op op_##name_ = {.name = #name_,                                                                      \
-                                  .inputs = 2,                                                                         \
-                                  .outputs = 1,                                                                        \
-                                  .infer = infer_,                                                                     \
-                                  .in_place = in_place_,                                                               \
-                                  .cut = cut_spread,                                                                   \
-                                  .reference = name_##_reference,                                                      \
-                                  __VA_ARGS__};
+    const struct op op_##name_ = {OP_HEAD(name_, 2, 1, infer_, cut_spread), .in_place = in_place_, __VA_ARGS__};
 
 /* What backward reads of add and subtract, of multiply, and of divide. */
 #define KEEPS_add
@@ -146,15 +139,10 @@ static void each_gradient(const struct call *call, double (*slope)(double d, dou
         each_gradient(call, word##_slope);                                                                             \
     }                                                                                                                  \
     const struct op op_##word##_gradient = {                                                                           \
-        .name = #word "_gradient",                                                                                     \
-        .inputs = 3,                                                                                                   \
-        .outputs = 1,                                                                                                  \
+        OP_HEAD(word##_gradient, 3, 1, gradient_infer, cut_spread),                                                    \
         .attributes_bytes = sizeof(struct operand_attributes),                                                         \
-        .infer = gradient_infer,                                                                                       \
         .no_gradient = NO_SECOND,                                                                                      \
         .in_place = 1 << 0,                                                                                            \
-        .cut = cut_spread,                                                                                             \
-        .reference = word##_gradient_reference,                                                                        \
     };
 
 #define TESTED SLOPED
@@ -178,8 +166,7 @@ static plim_status where_infer(struct graph *graph, struct node *node, plim_erro
         return misfit(node, error, "types %s and %s differ", type_name(a->type), type_name(b->type));
     if (!spread_of(&spread, (const struct tensor *const *)node->input, 3))
         return misfit(node, error, "the shapes of its inputs do not spread to one");
-    output_of(graph, node, 0, a->type, spread.shape, spread.batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, a->type, spread.shape, spread.batched);
 }
 
 static void where_reference(const struct call *call)
@@ -207,15 +194,10 @@ static void where_back(struct graph *graph, struct node *node, struct tensor *co
 }
 
 const struct op op_where = {
-    .name = "where",
-    .inputs = 3,
-    .outputs = 1,
-    .infer = where_infer,
+    OP_HEAD(where, 3, 1, where_infer, cut_spread),
     .gradient = where_back,
     .keeps_inputs = 1 << 0,
     .in_place = 1 << 1,
-    .cut = cut_spread,
-    .reference = where_reference,
 };
 
 /* dy where the condition says this operand, else 0; inputs dy, condition. */
@@ -225,8 +207,7 @@ static plim_status where_gradient_infer(struct graph *graph, struct node *node, 
     TRY(need_real(node, 0, error));
     if (!spread_of(&spread, (const struct tensor *const *)node->input, 2))
         return misfit(node, error, "the shapes of its inputs do not spread to one");
-    output_of(graph, node, 0, node->input[0]->type, spread.shape, spread.batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, spread.shape, spread.batched);
 }
 
 static void where_gradient_reference(const struct call *call)
@@ -242,13 +223,8 @@ static void where_gradient_reference(const struct call *call)
 }
 
 const struct op op_where_gradient = {
-    .name = "where_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(where_gradient, 2, 1, where_gradient_infer, cut_spread),
     .attributes_bytes = sizeof(struct operand_attributes),
-    .infer = where_gradient_infer,
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_spread,
-    .reference = where_gradient_reference,
 };

@@ -56,16 +56,11 @@ static void scale_reference(const struct call *call)
 }
 
 const struct op op_scale = {
-    .name = "scale",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(scale, 1, 1, infer_alike, cut_elementwise),
     .attributes_bytes = sizeof(struct scale_attributes),
-    .infer = infer_alike,
     .gradient_op = &op_scale,
     .gradient_reads = {READ_D},
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = scale_reference,
 };
 
 /* ---- rescale: y = x * scale + offset, from any type -------------------- */
@@ -76,8 +71,7 @@ static plim_status rescale_infer(struct graph *graph, struct node *node, plim_er
     const struct rescale_attributes *attributes = node->attributes;
     (void)error;
     bool wide = x->type == TYPE_F64 && !attributes->single;
-    output_of(graph, node, 0, wide ? TYPE_F64 : TYPE_F32, x->shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, wide ? TYPE_F64 : TYPE_F32, x->shape, x->batched);
 }
 
 static void rescale_reference(const struct call *call)
@@ -106,16 +100,11 @@ static bool rescale_hands_on(const struct node *node)
 }
 
 const struct op op_rescale = {
-    .name = "rescale",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(rescale, 1, 1, rescale_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct rescale_attributes),
-    .infer = rescale_infer,
     .gradient = rescale_back,
     .hands_on = rescale_hands_on,
     .in_place = 1 << 0, /* from f32 to f32 only: equally many bytes */
-    .cut = cut_elementwise,
-    .reference = rescale_reference,
 };
 
 /* ---- clip_log: y = log(min(max(x, low), high)) ------------------------- */
@@ -156,29 +145,19 @@ static void clip_log_gradient_reference(const struct call *call)
 /* from, keeps: what the gradient reads besides dy, x or y. */
 #define PAIR(word, bytes, infer_, from, keeps, encoding_)                                                              \
     const struct op op_##word = {                                                                                      \
-        .name = #word,                                                                                                 \
-        .inputs = 1,                                                                                                   \
-        .outputs = 1,                                                                                                  \
+        OP_HEAD(word, 1, 1, infer_, cut_elementwise),                                                                  \
         .attributes_bytes = bytes,                                                                                     \
-        .infer = infer_,                                                                                               \
         .gradient_op = &op_##word##_gradient,                                                                          \
         .gradient_reads = {READ_D, from},                                                                              \
         .keeps = 1 << 0,                                                                                               \
         .in_place = 1 << 0,                                                                                            \
-        .cut = cut_elementwise,                                                                                        \
-        .reference = word##_reference,                                                                                 \
     };                                                                                                                 \
     const struct op op_##word##_gradient = {                                                                           \
-        .name = #word "_gradient",                                                                                     \
-        .inputs = 2,                                                                                                   \
-        .outputs = 1,                                                                                                  \
+        OP_HEAD(word##_gradient, 2, 1, infer_, cut_elementwise),                                                       \
         .attributes_bytes = bytes,                                                                                     \
-        .infer = infer_,                                                                                               \
         .no_gradient = NO_SECOND,                                                                                      \
         .in_place = 1 << 0,                                                                                            \
         .encoding = encoding_,                                                                                         \
-        .cut = cut_elementwise,                                                                                        \
-        .reference = word##_gradient_reference,                                                                        \
     };
 
 PAIR(relu, 0, infer_alike, READ_Y0, keeps_outputs, relu_encoding)

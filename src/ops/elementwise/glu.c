@@ -36,8 +36,7 @@ static plim_status glu_infer(struct graph *graph, struct node *node, plim_error 
     TRY(need_batched(node, 0, error));
     TRY(need_halves(node, x, error));
     shape.dim[shape.rank - 1 - attributes->from_end] /= 2;
-    output_of(graph, node, 0, x->type, shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, x->batched);
 }
 
 static double gate(double x)
@@ -57,16 +56,11 @@ static void glu_reference(const struct call *call)
 }
 
 const struct op op_glu = {
-    .name = "glu",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(glu, 1, 1, glu_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct axis_attributes),
-    .infer = glu_infer,
     .gradient_op = &op_glu_gradient,
     .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = glu_reference,
 };
 
 /* da = dy s, db = dy a s (1 - s); inputs dy, x = [a, b]. */
@@ -78,8 +72,7 @@ static plim_status glu_gradient_infer(struct graph *graph, struct node *node, pl
     TRY(need_halves(node, x, error));
     if (dy->type != x->type || shape_count(&dy->shape) * 2 != shape_count(&x->shape))
         return misfit(node, error, "dy is not half of x");
-    output_like(graph, node, 0, x);
-    return PLIM_OK;
+    return output_like(graph, node, 0, x);
 }
 
 static void glu_gradient_reference(const struct call *call)
@@ -97,12 +90,7 @@ static void glu_gradient_reference(const struct call *call)
 }
 
 const struct op op_glu_gradient = {
-    .name = "glu_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(glu_gradient, 2, 1, glu_gradient_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct axis_attributes),
-    .infer = glu_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = glu_gradient_reference,
 };

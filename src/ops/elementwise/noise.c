@@ -13,8 +13,7 @@ static plim_status noise_infer(struct graph *graph, struct node *node, plim_erro
         return misfit(node, error, "iteration must be one value");
     if (x->shape.dim[0] > UINT32_MAX || shape_row(&x->shape) > (int64_t)UINT32_MAX * 4)
         return misfit(node, error, "more elements than there are numbers");
-    output_like(graph, node, 0, x);
-    return PLIM_OK;
+    return output_like(graph, node, 0, x);
 }
 
 static uint64_t step_of(const struct call *call)
@@ -77,16 +76,11 @@ static void dropout_back(struct graph *graph, struct node *node, struct tensor *
 }
 
 const struct op op_dropout = {
-    .name = "dropout",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(dropout, 2, 1, dropout_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct dropout_attributes),
-    .infer = dropout_infer,
     .gradient = dropout_back,
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = dropout_reference,
 };
 
 /* ---- gaussian_noise, gaussian_dropout ----------------------------------- */
@@ -136,27 +130,17 @@ static void gaussian_noise_back(struct graph *graph, struct node *node, struct t
 }
 
 const struct op op_gaussian_noise = {
-    .name = "gaussian_noise",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(gaussian_noise, 2, 1, noise_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct noise_attributes),
-    .infer = noise_infer,
     .gradient = gaussian_noise_back,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = gaussian_noise_reference,
 };
 
 const struct op op_gaussian_dropout = {
-    .name = "gaussian_dropout",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(gaussian_dropout, 2, 1, noise_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct noise_attributes),
-    .infer = noise_infer,
     .gradient_op = &op_gaussian_dropout,
     .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = gaussian_dropout_reference,
 };

@@ -37,8 +37,7 @@ static plim_status predicate_infer(struct graph *graph, struct node *node, plim_
 {
     const struct tensor *x = node->input[0];
     (void)error;
-    output_of(graph, node, 0, TYPE_BOOL, x->shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_BOOL, x->shape, x->batched);
 }
 
 /* Formulas that hold for some numbers only; others would give a wrong slope from y. */
@@ -133,33 +132,23 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
     FORWARD(word, expression)                                                                                          \
     FORMULA_OF(word, slope, read, rise)                                                                                \
     const struct op op_##word = {                                                                                      \
-        .name = #word,                                                                                                 \
-        .inputs = 1,                                                                                                   \
-        .outputs = 1,                                                                                                  \
+        OP_HEAD(word, 1, 1, numbers_infer, cut_elementwise),                                                           \
         .attributes_bytes = NUMBERS_BYTES(numbers_given),                                                              \
-        .infer = numbers_infer,                                                                                        \
         .gradient_op = &op_##word##_gradient,                                                                          \
         .gradient_reads = {READ_D, from},                                                                              \
         .kept = 1 << 0,                                                                                                \
         .in_place = 1 << 0,                                                                                            \
-        .cut = cut_elementwise,                                                                                        \
-        .reference = word##_reference,                                                                                 \
     };                                                                                                                 \
     static void word##_gradient_reference(const struct call *call)                                                     \
     {                                                                                                                  \
         each_gradient(call, word##_slope);                                                                             \
     }                                                                                                                  \
     const struct op op_##word##_gradient = {                                                                           \
-        .name = #word "_gradient",                                                                                     \
-        .inputs = 2,                                                                                                   \
-        .outputs = 1,                                                                                                  \
+        OP_HEAD(word##_gradient, 2, 1, numbers_infer, cut_elementwise),                                                \
         .attributes_bytes = NUMBERS_BYTES(numbers_given),                                                              \
-        .infer = numbers_infer,                                                                                        \
         .no_gradient = NO_SECOND,                                                                                      \
         .in_place = 1 << 0,                                                                                            \
         .encoding = numbers_encoding,                                                                                  \
-        .cut = cut_elementwise,                                                                                        \
-        .reference = word##_gradient_reference,                                                                        \
     };
 
 #define FROM_X(name, example, numbers, expression, slope)                                                              \
@@ -173,26 +162,16 @@ static bool numbers_encoding(struct encoded_input *out, const struct node *node)
 #define FLAT(word, example_, expression)                                                                               \
     FORWARD(word, expression)                                                                                          \
     const struct op op_##word = {                                                                                      \
-        .name = #word,                                                                                                 \
-        .inputs = 1,                                                                                                   \
-        .outputs = 1,                                                                                                  \
-        .infer = infer_alike,                                                                                          \
+        OP_HEAD(word, 1, 1, infer_alike, cut_elementwise),                                                             \
         .gradient = flat_back,                                                                                         \
         .in_place = 1 << 0,                                                                                            \
-        .cut = cut_elementwise,                                                                                        \
-        .reference = word##_reference,                                                                                 \
     };
 
 #define PREDICATE(word, example_, expression)                                                                          \
     FORWARD(word, expression)                                                                                          \
     const struct op op_##word = {                                                                                      \
-        .name = #word,                                                                                                 \
-        .inputs = 1,                                                                                                   \
-        .outputs = 1,                                                                                                  \
-        .infer = predicate_infer,                                                                                      \
+        OP_HEAD(word, 1, 1, predicate_infer, cut_elementwise),                                                         \
         .no_gradient = "its output is a truth value",                                                                  \
-        .cut = cut_elementwise,                                                                                        \
-        .reference = word##_reference,                                                                                 \
     };
 
 #include "ops/elementwise/unary.def"
@@ -207,13 +186,8 @@ static void negative_reference(const struct call *call)
 }
 
 const struct op op_negative = {
-    .name = "negative",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = infer_alike,
+    OP_HEAD(negative, 1, 1, infer_alike, cut_elementwise),
     .gradient_op = &op_negative,
     .gradient_reads = {READ_D},
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = negative_reference,
 };

@@ -154,8 +154,7 @@ static plim_status pool_gradient_infer(struct graph *graph, struct node *node, p
     }
     if (!shape_equal(&dy->shape, &expected) || (index && !shape_equal(&index->shape, &packed)))
         return misfit(node, error, "gradient, index and output sizes differ");
-    output_of(graph, node, 0, dy->type, data_shape(node, s.x), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, dy->type, data_shape(node, s.x), true);
 }
 
 static void pool_cut(struct cut *cut, const struct node *node)
@@ -328,25 +327,15 @@ static void pool_back(struct graph *graph, struct node *node, struct tensor *con
         scatter_sums(call, NULL, spread);                                                                              \
     }                                                                                                                  \
     const struct op op_##word = {                                                                                      \
-        .name = #word,                                                                                                 \
-        .inputs = 1,                                                                                                   \
-        .outputs = 1 + (places),                                                                                       \
+        OP_HEAD(word, 1, 1 + (places), pool_infer, pool_cut),                                                          \
         .attributes_bytes = sizeof(struct pool_attributes),                                                            \
-        .infer = pool_infer,                                                                                           \
         .gradient = pool_back,                                                                                         \
         .keeps_outputs = (places) << 1,                                                                                \
-        .cut = pool_cut,                                                                                               \
-        .reference = word##_reference,                                                                                 \
     };                                                                                                                 \
     const struct op op_##word##_gradient = {                                                                           \
-        .name = #word "_gradient",                                                                                     \
-        .inputs = 1 + (places),                                                                                        \
-        .outputs = 1,                                                                                                  \
+        OP_HEAD(word##_gradient, 1 + (places), 1, pool_gradient_infer, pool_cut),                                      \
         .attributes_bytes = sizeof(struct pool_gradient_attributes),                                                   \
-        .infer = pool_gradient_infer,                                                                                  \
         .no_gradient = NO_SECOND,                                                                                      \
-        .cut = pool_cut,                                                                                               \
-        .reference = word##_gradient_reference,                                                                        \
     };
 
 POOL(max_pool, 1, spread_to_largest)

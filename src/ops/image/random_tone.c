@@ -23,8 +23,7 @@ static plim_status tone_infer(struct graph *graph, struct node *node, plim_error
     if (!(attributes->value_low <= attributes->value_high))
         return misfit(node, error, "clipping to [%g, %g] is not possible", attributes->value_low,
                       attributes->value_high);
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 /* y = x * factor + offset of one channel of one sample; the mean of `count` of input `x`, `step` apart. */
@@ -52,7 +51,7 @@ static struct tone tone_of(const struct call *call, int x, int iteration, int64_
     return (struct tone){drawn, (1 - drawn) * mean_of(call, x, n * row + channel, row / channels, channels)};
 }
 
-static void tone_reference(const struct call *call)
+static void random_tone_reference(const struct call *call)
 {
     const struct random_tone_attributes *attributes = call->node->attributes;
     const struct shape *shape = &call->node->output[0]->shape;
@@ -70,20 +69,15 @@ static void tone_reference(const struct call *call)
 }
 
 const struct op op_random_tone = {
-    .name = "random_tone",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(random_tone, 2, 1, tone_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct random_tone_attributes),
-    .infer = tone_infer,
     .gradient_op = &op_random_tone_gradient,
     .gradient_reads = {READ_D, READ_X0, READ_X1},
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .cut = cut_elementwise,
-    .reference = tone_reference,
 };
 
 /* What was clipped has none. g: dy where it was not; dx = g * factor, and of contrast + mean(g) * (1 - factor). */
-static void gradient_reference(const struct call *call)
+static void random_tone_gradient_reference(const struct call *call)
 {
     const struct random_tone_attributes *attributes = call->node->attributes;
     const struct shape *shape = &call->node->output[0]->shape;
@@ -107,12 +101,7 @@ static void gradient_reference(const struct call *call)
 }
 
 const struct op op_random_tone_gradient = {
-    .name = "random_tone_gradient",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(random_tone_gradient, 3, 1, tone_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct random_tone_attributes),
-    .infer = tone_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = gradient_reference,
 };

@@ -111,8 +111,7 @@ static plim_status warp_infer(struct graph *graph, struct node *node, plim_error
     const struct tensor *x = node->input[0];
     TRY(check_warp(node, attributes, x->shape.dim + 1, error));
     struct shape shape = shape_4(x->shape.dim[0], attributes->size[0], attributes->size[1], x->shape.dim[3]);
-    output_of(graph, node, 0, x->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, true);
 }
 
 static uint64_t step_of(const struct call *call)
@@ -120,7 +119,7 @@ static uint64_t step_of(const struct call *call)
     return (uint64_t) * (const int64_t *)call->input[1];
 }
 
-static void warp_reference(const struct call *call)
+static void random_warp_reference(const struct call *call)
 {
     const struct random_warp_attributes *attributes = call->node->attributes;
     const struct shape *x = &call->node->input[0]->shape, *y = &call->node->output[0]->shape;
@@ -155,15 +154,10 @@ static void warp_back(struct graph *graph, struct node *node, struct tensor *con
 }
 
 const struct op op_random_warp = {
-    .name = "random_warp",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(random_warp, 2, 1, warp_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct random_warp_attributes),
-    .infer = warp_infer,
     .gradient = warp_back,
     .keeps_inputs = 1 << 1,
-    .cut = cut_elementwise,
-    .reference = warp_reference,
 };
 
 /* ---- random_warp_gradient -------------------------------------------------- */
@@ -176,8 +170,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     if (dy->shape.dim[1] != attributes->forward.size[0] || dy->shape.dim[2] != attributes->forward.size[1])
         return misfit(node, error, "the gradient has another shape than the output had");
     struct shape shape = shape_4(dy->shape.dim[0], attributes->input[0], attributes->input[1], dy->shape.dim[3]);
-    output_of(graph, node, 0, dy->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, dy->type, shape, true);
 }
 
 static void spread_taps(const struct scatter *scatter)
@@ -201,18 +194,13 @@ static void spread_taps(const struct scatter *scatter)
     }
 }
 
-static void gradient_reference(const struct call *call)
+static void random_warp_gradient_reference(const struct call *call)
 {
     scatter_sums(call, NULL, spread_taps);
 }
 
 const struct op op_random_warp_gradient = {
-    .name = "random_warp_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(random_warp_gradient, 2, 1, gradient_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct random_warp_gradient_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = gradient_reference,
 };

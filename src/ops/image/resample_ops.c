@@ -79,8 +79,7 @@ static plim_status resize_infer(struct graph *graph, struct node *node, plim_err
     const struct tensor *x = node->input[0];
     TRY(check_sizes(node, attributes, x->shape.dim + 1, error));
     struct shape shape = shape_4(x->shape.dim[0], attributes->size[0], attributes->size[1], x->shape.dim[3]);
-    output_of(graph, node, 0, x->type, shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, x->batched);
 }
 
 /* One channel of one output pixel; `first` is the channel of the sample's first pixel. */
@@ -122,14 +121,9 @@ static void resize_back(struct graph *graph, struct node *node, struct tensor *c
 }
 
 const struct op op_resize = {
-    .name = "resize",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(resize, 1, 1, resize_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct resize_attributes),
-    .infer = resize_infer,
     .gradient = resize_back,
-    .cut = cut_elementwise,
-    .reference = resize_reference,
 };
 
 /* ---- resize_gradient ---------------------------------------------------------- */
@@ -142,8 +136,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     if (dy->shape.dim[1] != attributes->forward.size[0] || dy->shape.dim[2] != attributes->forward.size[1])
         return misfit(node, error, "the gradient has another shape than the output had");
     struct shape shape = shape_4(dy->shape.dim[0], attributes->input[0], attributes->input[1], dy->shape.dim[3]);
-    output_of(graph, node, 0, dy->type, shape, dy->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, dy->type, shape, dy->batched);
 }
 
 static void spread_pixel(const struct scatter *scatter, const struct taps *down, const struct taps *across,
@@ -174,18 +167,13 @@ static void spread_pixels(const struct scatter *scatter)
             }
 }
 
-static void gradient_reference(const struct call *call)
+static void resize_gradient_reference(const struct call *call)
 {
     scatter_sums(call, NULL, spread_pixels);
 }
 
 const struct op op_resize_gradient = {
-    .name = "resize_gradient",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(resize_gradient, 1, 1, gradient_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct resize_gradient_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = gradient_reference,
 };

@@ -8,16 +8,14 @@
 static plim_status labels_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_labels(node, 0, 1, error));
-    output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
 }
 
 static plim_status labels_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_labels(node, 0, 1, error));
     TRY(need_row_gradients(node, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 /* Rows of scores in this slice. */
@@ -80,25 +78,15 @@ static void softmax_crossentropy_gradient_reference(const struct call *call)
 }
 
 const struct op op_softmax_crossentropy = {
-    .name = "softmax_crossentropy",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(softmax_crossentropy, 2, 1, labels_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct crossentropy_attributes),
-    .infer = labels_infer,
     .gradient_op = &op_softmax_crossentropy_gradient,
     .gradient_reads = {READ_X0, READ_X1, READ_D},
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .cut = cut_input_rows,
-    .reference = softmax_crossentropy_reference,
 };
 
 const struct op op_softmax_crossentropy_gradient = {
-    .name = "softmax_crossentropy_gradient",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(softmax_crossentropy_gradient, 3, 1, labels_gradient_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct crossentropy_attributes),
-    .infer = labels_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_input_rows,
-    .reference = softmax_crossentropy_gradient_reference,
 };

@@ -121,16 +121,14 @@ static plim_status need_elements(const struct node *node, int others, plim_error
 static plim_status elementwise_loss_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_elements(node, 2, error));
-    output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
 }
 
 static plim_status elementwise_loss_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_elements(node, 3, error));
     TRY(need_row_gradients(node, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 /* Smoothed, or moved to -1 and 1. */
@@ -168,29 +166,19 @@ static void elementwise_loss_gradient_reference(const struct call *call)
 }
 
 const struct op op_elementwise_loss = {
-    .name = "elementwise_loss",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(elementwise_loss, 3, 1, elementwise_loss_infer, cut_input_rows),
     .optional = 1 << 2,
     .attributes_bytes = sizeof(struct elementwise_loss_attributes),
-    .infer = elementwise_loss_infer,
     .gradient_op = &op_elementwise_loss_gradient,
     .gradient_reads = {READ_X0, READ_X1, READ_D, READ_X2},
     .keeps_inputs = 1 << 0 | 1 << 1 | 1 << 2,
-    .cut = cut_input_rows,
-    .reference = elementwise_loss_reference,
 };
 
 const struct op op_elementwise_loss_gradient = {
-    .name = "elementwise_loss_gradient",
-    .inputs = 4,
-    .outputs = 1,
+    OP_HEAD(elementwise_loss_gradient, 4, 1, elementwise_loss_gradient_infer, cut_input_rows),
     .optional = 1 << 3,
     .attributes_bytes = sizeof(struct elementwise_loss_attributes),
-    .infer = elementwise_loss_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_input_rows,
-    .reference = elementwise_loss_gradient_reference,
 };
 
 /* ---- two classes: sigmoid_crossentropy, and binary_crossentropy from probabilities ---- */
@@ -198,16 +186,14 @@ const struct op op_elementwise_loss_gradient = {
 static plim_status targets_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_targets(node, 0, 1, error));
-    output_of(graph, node, 0, node->input[0]->type, shape_1(node->input[0]->shape.dim[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape_1(node->input[0]->shape.dim[0]), true);
 }
 
 static plim_status targets_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_targets(node, 0, 1, error));
     TRY(need_row_gradients(node, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void mean_of(const struct call *call, formula *value)
@@ -239,24 +225,14 @@ static void gradient_of_mean(const struct call *call, formula *slope)
         gradient_of_mean(call, slope);                                                                                 \
     }                                                                                                                  \
     const struct op op_##word = {                                                                                      \
-        .name = #word,                                                                                                 \
-        .inputs = 2,                                                                                                   \
-        .outputs = 1,                                                                                                  \
-        .infer = targets_infer,                                                                                        \
+        OP_HEAD(word, 2, 1, targets_infer, cut_input_rows),                                                            \
         .gradient_op = &op_##word##_gradient,                                                                          \
         .gradient_reads = {READ_X0, READ_X1, READ_D},                                                                  \
         .keeps_inputs = 1 << 0 | 1 << 1,                                                                               \
-        .cut = cut_input_rows,                                                                                         \
-        .reference = word##_reference,                                                                                 \
     };                                                                                                                 \
     const struct op op_##word##_gradient = {                                                                           \
-        .name = #word "_gradient",                                                                                     \
-        .inputs = 3,                                                                                                   \
-        .outputs = 1,                                                                                                  \
-        .infer = targets_gradient_infer,                                                                               \
+        OP_HEAD(word##_gradient, 3, 1, targets_gradient_infer, cut_input_rows),                                        \
         .no_gradient = NO_SECOND,                                                                                      \
-        .cut = cut_input_rows,                                                                                         \
-        .reference = word##_gradient_reference,                                                                        \
     };
 
 CROSSENTROPY(sigmoid_crossentropy, logits_of, logits_slope)

@@ -18,8 +18,7 @@ static plim_status weigh_infer(struct graph *graph, struct node *node, plim_erro
     if (shape_row(&w->shape) != 1 && shape_row(&w->shape) != shape_row(&v->shape))
         return misfit(node, error, "%lld weights a sample for %lld values", (long long)shape_row(&w->shape),
                       (long long)shape_row(&v->shape));
-    output_like(graph, node, 0, v);
-    return PLIM_OK;
+    return output_like(graph, node, 0, v);
 }
 
 static void weigh_reference(const struct call *call)
@@ -32,16 +31,11 @@ static void weigh_reference(const struct call *call)
 }
 
 const struct op op_weigh = {
-    .name = "weigh",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = weigh_infer,
+    OP_HEAD(weigh, 2, 1, weigh_infer, cut_input_rows),
     .gradient_op = &op_weigh,
     .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
-    .cut = cut_input_rows,
-    .reference = weigh_reference,
 };
 
 /* ---- loss_mean ---------------------------------------------------------- */
@@ -52,8 +46,7 @@ static plim_status loss_mean_infer(struct graph *graph, struct node *node, plim_
     TRY(need_batched(node, 0, error));
     if (node->input[1] && !is_number(node->input[1]))
         return misfit(node, error, "the count must be one float32");
-    output_of(graph, node, 0, node->input[0]->type, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape_1(1), false);
 }
 
 /* What one value counts in the mean. */
@@ -77,17 +70,12 @@ static void loss_mean_reference(const struct call *call)
 }
 
 const struct op op_loss_mean = {
-    .name = "loss_mean",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(loss_mean, 2, 1, loss_mean_infer, cut_input_rows),
     .optional = 1 << 1,
     .attributes_bytes = sizeof(struct loss_mean_attributes),
-    .infer = loss_mean_infer,
     .gradient_op = &op_loss_mean_gradient,
     .gradient_reads = {READ_D, READ_X0, READ_X1},
     .keeps_inputs = 1 << 0 | 1 << 1, /* for its shape */
-    .cut = cut_input_rows,
-    .reference = loss_mean_reference,
 };
 
 static plim_status loss_mean_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -98,8 +86,7 @@ static plim_status loss_mean_gradient_infer(struct graph *graph, struct node *no
         TRY(need_type_of(node, 0, 1, error));
     if (node->input[2] && !is_number(node->input[2]))
         return misfit(node, error, "the count must be one float32");
-    output_like(graph, node, 0, node->input[1]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[1]);
 }
 
 static void loss_mean_gradient_reference(const struct call *call)
@@ -112,15 +99,10 @@ static void loss_mean_gradient_reference(const struct call *call)
 }
 
 const struct op op_loss_mean_gradient = {
-    .name = "loss_mean_gradient",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(loss_mean_gradient, 3, 1, loss_mean_gradient_infer, cut_elementwise),
     .optional = 1 << 0 | 1 << 2,
     .attributes_bytes = sizeof(struct loss_mean_attributes),
-    .infer = loss_mean_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = loss_mean_gradient_reference,
 };
 
 /* ---- count_valid, count_others ------------------------------------------ */
@@ -128,8 +110,7 @@ const struct op op_loss_mean_gradient = {
 static plim_status count_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_batched(node, 0, error));
-    output_of(graph, node, 0, TYPE_F32, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, shape_1(1), false);
 }
 
 static void count_valid_reference(const struct call *call)
@@ -152,22 +133,12 @@ static void count_others_reference(const struct call *call)
 }
 
 const struct op op_count_valid = {
-    .name = "count_valid",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(count_valid, 1, 1, count_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct count_valid_attributes),
-    .infer = count_infer,
     .no_gradient = "it counts",
-    .cut = cut_input_rows,
-    .reference = count_valid_reference,
 };
 
 const struct op op_count_others = {
-    .name = "count_others",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = count_infer,
+    OP_HEAD(count_others, 1, 1, count_infer, cut_input_rows),
     .no_gradient = "it counts",
-    .cut = cut_input_rows,
-    .reference = count_others_reference,
 };

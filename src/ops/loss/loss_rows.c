@@ -195,16 +195,14 @@ static plim_status need_rows(const struct node *node, plim_error *error)
 static plim_status row_loss_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_rows(node, error));
-    output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, without_last(node->input[0]), true);
 }
 
 static plim_status row_loss_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_rows(node, error));
     TRY(need_row_gradients(node, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void row_loss_reference(const struct call *call)
@@ -228,25 +226,15 @@ static void row_loss_gradient_reference(const struct call *call)
 }
 
 const struct op op_row_loss = {
-    .name = "row_loss",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(row_loss, 2, 1, row_loss_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct row_loss_attributes),
-    .infer = row_loss_infer,
     .gradient_op = &op_row_loss_gradient,
     .gradient_reads = {READ_X0, READ_X1, READ_D},
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .cut = cut_input_rows,
-    .reference = row_loss_reference,
 };
 
 const struct op op_row_loss_gradient = {
-    .name = "row_loss_gradient",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(row_loss_gradient, 3, 1, row_loss_gradient_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct row_loss_attributes),
-    .infer = row_loss_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_input_rows,
-    .reference = row_loss_gradient_reference,
 };

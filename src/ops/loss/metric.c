@@ -8,8 +8,7 @@
 static plim_status sparse_accuracy_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_labels(node, 0, 1, error));
-    output_of(graph, node, 0, TYPE_F32, without_last(node->input[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, without_last(node->input[0]), true);
 }
 
 static int64_t first_largest(const struct call *call, int64_t row, int64_t classes)
@@ -31,13 +30,8 @@ static void sparse_accuracy_reference(const struct call *call)
 }
 
 const struct op op_sparse_accuracy = {
-    .name = "sparse_accuracy",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = sparse_accuracy_infer,
+    OP_HEAD(sparse_accuracy, 2, 1, sparse_accuracy_infer, cut_input_rows),
     .no_gradient = NO_GRADIENT,
-    .cut = cut_input_rows,
-    .reference = sparse_accuracy_reference,
 };
 
 /* ---- binary_accuracy: mean over c of (score > threshold) == target ------ */
@@ -52,8 +46,7 @@ static plim_status elements_infer(struct graph *graph, struct node *node, plim_e
     if (shape.rank < 2 || !is_label(node->input[1]->type) || shape_count(&shape) != shape_count(&node->input[1]->shape))
         return misfit(node, error, "labels do not fit the outputs");
     shape.rank--;
-    output_of(graph, node, 0, TYPE_F32, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, shape, true);
 }
 
 static void binary_accuracy_reference(const struct call *call)
@@ -70,14 +63,9 @@ static void binary_accuracy_reference(const struct call *call)
 }
 
 const struct op op_binary_accuracy = {
-    .name = "binary_accuracy",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(binary_accuracy, 2, 1, elements_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct binary_accuracy_attributes),
-    .infer = elements_infer,
     .no_gradient = NO_GRADIENT,
-    .cut = cut_input_rows,
-    .reference = binary_accuracy_reference,
 };
 
 /* ---- ranked_accuracy ---------------------------------------------------- */
@@ -118,12 +106,7 @@ static void ranked_accuracy_reference(const struct call *call)
 }
 
 const struct op op_ranked_accuracy = {
-    .name = "ranked_accuracy",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(ranked_accuracy, 2, 1, ranked_accuracy_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct ranked_accuracy_attributes),
-    .infer = ranked_accuracy_infer,
     .no_gradient = NO_GRADIENT,
-    .cut = cut_input_rows,
-    .reference = ranked_accuracy_reference,
 };

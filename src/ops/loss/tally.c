@@ -23,8 +23,7 @@ static plim_status class_weight_infer(struct graph *graph, struct node *node, pl
     TRY(need_batched(node, 0, error));
     if (!is_label(labels->type) || labels->shape.rank > 2)
         return misfit(node, error, "labels are one class a sample: numbers, or rows of targets");
-    output_of(graph, node, 0, TYPE_F32, shape_1(labels->shape.dim[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, shape_1(labels->shape.dim[0]), true);
 }
 
 static void class_weight_reference(const struct call *call)
@@ -41,14 +40,9 @@ static void class_weight_reference(const struct call *call)
 }
 
 const struct op op_class_weight = {
-    .name = "class_weight",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(class_weight, 1, 1, class_weight_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct class_weight_attributes),
-    .infer = class_weight_infer,
     .no_gradient = NO_GRADIENT,
-    .cut = cut_input_rows,
-    .reference = class_weight_reference,
 };
 
 /* ---- tally -------------------------------------------------------------- */
@@ -113,8 +107,7 @@ static plim_status tally_infer(struct graph *graph, struct node *node, plim_erro
         return misfit(node, error, "class %lld, or the top %lld, of %lld outputs", (long long)a->only,
                       (long long)a->top, (long long)width);
     struct shape shape = tally_shape(a, width);
-    output_of(graph, node, 0, TYPE_F64, shape, false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F64, shape, false);
 }
 
 /* Scores of the row that come before score i. */
@@ -245,13 +238,8 @@ static void tally_reference(const struct call *call)
 }
 
 const struct op op_tally = {
-    .name = "tally",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(tally, 3, 1, tally_infer, cut_input_rows),
     .optional = 1 << 1 | 1 << 2,
     .attributes_bytes = sizeof(struct tally_attributes),
-    .infer = tally_infer,
     .no_gradient = NO_GRADIENT,
-    .cut = cut_input_rows,
-    .reference = tally_reference,
 };

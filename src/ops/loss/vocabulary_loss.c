@@ -71,8 +71,7 @@ static plim_status forward_infer(struct graph *graph, struct node *node, plim_er
     TRY(need_operands(node, BIAS, error));
     for (int k = 0; k < 2; k++)
         output_of(graph, node, k, wide_type(h->type), shape_of(h->shape.rank - 1, h->shape.dim), true);
-    output_of(graph, node, 2, TYPE_F32, shape_of(h->shape.rank - 1, h->shape.dim), true);
-    return PLIM_OK;
+    return output_of(graph, node, 2, TYPE_F32, shape_of(h->shape.rank - 1, h->shape.dim), true);
 }
 
 static double product_work(const struct node *node)
@@ -113,7 +112,7 @@ static bool is_ignored(const struct call *call, double label)
     return attributes->ignores && label == attributes->ignored;
 }
 
-static void forward_reference(const struct call *call)
+static void vocabulary_crossentropy_reference(const struct call *call)
 {
     int64_t classes = classes_of(call->node), all = call->count * sample_tokens(call->node);
     for (int64_t token = call->begin; token < call->end && token < all; token++) {
@@ -157,17 +156,12 @@ static void forward_back(struct graph *graph, struct node *node, struct tensor *
 }
 
 const struct op op_vocabulary_crossentropy = {
-    .name = "vocabulary_crossentropy",
-    .inputs = 4,
-    .outputs = 3,
+    OP_HEAD(vocabulary_crossentropy, 4, 3, forward_infer, forward_cut),
     .optional = 1 << BIAS,
     .attributes_bytes = sizeof(struct vocabulary_attributes),
-    .infer = forward_infer,
     .gradient = forward_back,
     .keeps_inputs = 1 << 0 | 1 << 1 | 1 << 2 | 1 << BIAS,
     .keeps_outputs = 1 << 1,
-    .cut = forward_cut,
-    .reference = forward_reference,
 };
 
 /* ---- backward ------------------------------------------------------------- */
@@ -181,8 +175,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     }
     output_of(graph, node, 0, wide_type(node->input[0]->type), node->input[0]->shape, true); /* a sum over classes */
     output_like(graph, node, 1, node->input[1]);
-    output_of(graph, node, 2, node->input[0]->type, shape_1(classes_of(node)), false);
-    return PLIM_OK;
+    return output_of(graph, node, 2, node->input[0]->type, shape_1(classes_of(node)), false);
 }
 
 static void gradient_cut(struct cut *cut, const struct node *node)
@@ -250,7 +243,7 @@ static void class_gradient(const struct call *call, int64_t v, int64_t tokens, i
     }
 }
 
-static void gradient_reference(const struct call *call)
+static void vocabulary_crossentropy_gradient_reference(const struct call *call)
 {
     int64_t tokens = call->count * sample_tokens(call->node), d = last_dim(call->node->input[0]);
     for (int64_t token = 0; token < tokens; token++)
@@ -260,13 +253,8 @@ static void gradient_reference(const struct call *call)
 }
 
 const struct op op_vocabulary_crossentropy_gradient = {
-    .name = "vocabulary_crossentropy_gradient",
-    .inputs = 6,
-    .outputs = 3,
+    OP_HEAD(vocabulary_crossentropy_gradient, 6, 3, gradient_infer, gradient_cut),
     .optional = 1 << BACK_BIAS,
     .attributes_bytes = sizeof(struct vocabulary_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = gradient_cut,
-    .reference = gradient_reference,
 };

@@ -24,8 +24,7 @@ static plim_status batch_moments_infer(struct graph *graph, struct node *node, p
 {
     TRY(need_positions(node, 0, error));
     output_of(graph, node, 0, TYPE_F64, channels_of(node->input[0]), false);
-    output_of(graph, node, 1, TYPE_F64, channels_of(node->input[0]), false);
-    return PLIM_OK;
+    return output_of(graph, node, 1, TYPE_F64, channels_of(node->input[0]), false);
 }
 
 static void rows_cut(struct cut *cut, const struct node *node)
@@ -50,13 +49,8 @@ static void batch_moments_reference(const struct call *call)
 }
 
 const struct op op_batch_moments = {
-    .name = "batch_moments",
-    .inputs = 1,
-    .outputs = 2,
-    .infer = batch_moments_infer,
+    OP_HEAD(batch_moments, 1, 2, batch_moments_infer, rows_cut),
     .no_gradient = "batch_normalize has the gradient of the whole",
-    .cut = rows_cut,
-    .reference = batch_moments_reference,
 };
 
 /* ---- batch_statistics: moments -> mean, variance ----------------------- */
@@ -87,14 +81,9 @@ static void batch_statistics_reference(const struct call *call)
 }
 
 const struct op op_batch_statistics = {
-    .name = "batch_statistics",
-    .inputs = 2,
-    .outputs = 2,
+    OP_HEAD(batch_statistics, 2, 2, batch_statistics_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct batch_statistics_attributes),
-    .infer = batch_statistics_infer,
     .no_gradient = "batch_normalize has the gradient of the whole",
-    .cut = cut_elementwise,
-    .reference = batch_statistics_reference,
 };
 
 /* ---- batch_moving: moving averages, written in place ------------------- */
@@ -124,14 +113,10 @@ static void batch_moving_reference(const struct call *call)
 }
 
 const struct op op_batch_moving = {
-    .name = "batch_moving",
-    .inputs = 4,
+    OP_HEAD(batch_moving, 4, 0, batch_moving_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct batch_moving_attributes),
-    .infer = batch_moving_infer,
     .no_gradient = "moving averages are not trained",
     .updates = 1 << 0 | 1 << 1,
-    .cut = cut_elementwise,
-    .reference = batch_moving_reference,
 };
 
 /* ---- batch_normalize: x, mean, variance, gamma, beta -> y -------------- */
@@ -162,8 +147,7 @@ static plim_status batch_normalize_infer(struct graph *graph, struct node *node,
     TRY(need_positions(node, 0, error));
     for (int i = 1; i < 5; i++)
         TRY(need_channels(node, i, 0, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static double activated(enum activation activation, double z)
@@ -218,17 +202,12 @@ static void batch_normalize_back(struct graph *graph, struct node *node, struct 
 }
 
 const struct op op_batch_normalize = {
-    .name = "batch_normalize",
-    .inputs = 5,
-    .outputs = 1,
+    OP_HEAD(batch_normalize, 5, 1, batch_normalize_infer, cut_elementwise),
     .optional = 1 << 3 | 1 << 4,
     .attributes_bytes = sizeof(struct batch_normalize_attributes),
-    .infer = batch_normalize_infer,
     .gradient = batch_normalize_back,
     .keeps_inputs = 0x1f,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = batch_normalize_reference,
 };
 
 /* ---- backward: the two sums -------------------------------------------- */
@@ -280,15 +259,10 @@ static void batch_normalize_sums_reference(const struct call *call)
 }
 
 const struct op op_batch_normalize_sums = {
-    .name = "batch_normalize_sums",
-    .inputs = 6,
-    .outputs = 2,
+    OP_HEAD(batch_normalize_sums, 6, 2, batch_normalize_sums_infer, rows_cut),
     .optional = 1 << 4 | 1 << 5,
     .attributes_bytes = sizeof(struct batch_normalize_attributes),
-    .infer = batch_normalize_sums_infer,
     .no_gradient = NO_SECOND,
-    .cut = rows_cut,
-    .reference = batch_normalize_sums_reference,
 };
 
 /* ---- backward: dx ------------------------------------------------------ */
@@ -298,8 +272,7 @@ static plim_status batch_normalize_gradient_infer(struct graph *graph, struct no
     TRY(need_backward(node, error));
     if (!node->input[6] != !node->input[7])
         return misfit(node, error, "both sums are needed, or none");
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 /* dx = gamma * rate * (dz - (dbeta + (x - mean) * rate * dgamma) / values) */
@@ -321,14 +294,9 @@ static void batch_normalize_gradient_reference(const struct call *call)
 }
 
 const struct op op_batch_normalize_gradient = {
-    .name = "batch_normalize_gradient",
-    .inputs = 8,
-    .outputs = 1,
+    OP_HEAD(batch_normalize_gradient, 8, 1, batch_normalize_gradient_infer, cut_elementwise),
     .optional = 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7,
     .attributes_bytes = sizeof(struct batch_normalize_attributes),
-    .infer = batch_normalize_gradient_infer,
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = batch_normalize_gradient_reference,
 };

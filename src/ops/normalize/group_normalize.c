@@ -43,9 +43,8 @@ static plim_status group_normalize_infer(struct graph *graph, struct node *node,
     TRY(need_channels(node, 1, 0, error));
     TRY(need_channels(node, 2, 0, error));
     output_like(graph, node, 0, node->input[0]);
-    output_of(graph, node, 1, wide_type(node->input[0]->type), statistics_shape(node->attributes, node->input[0]),
-              true);
-    return PLIM_OK;
+    return output_of(graph, node, 1, wide_type(node->input[0]->type),
+                     statistics_shape(node->attributes, node->input[0]), true);
 }
 
 /* ---- forward ------------------------------------------------------------- */
@@ -102,18 +101,13 @@ static void group_normalize_reference(const struct call *call)
 }
 
 const struct op op_group_normalize = {
-    .name = "group_normalize",
-    .inputs = 3,
-    .outputs = 2,
+    OP_HEAD(group_normalize, 3, 2, group_normalize_infer, cut_elementwise),
     .optional = 1 << 1 | 1 << 2,
     .attributes_bytes = sizeof(struct group_normalize_attributes),
-    .infer = group_normalize_infer,
     .gradient_op = &op_group_normalize_gradient,
     .gradient_reads = {READ_D, READ_X0, READ_Y1, READ_X1},
     .keeps_inputs = 1 << 0 | 1 << 1,
     .keeps_outputs = 1 << 1,
-    .cut = cut_elementwise,
-    .reference = group_normalize_reference,
 };
 
 /* ---- backward: dy, x, statistics, gamma -> dx, dgamma, dbeta ------------- */
@@ -198,14 +192,9 @@ static void group_normalize_gradient_reference(const struct call *call)
 }
 
 const struct op op_group_normalize_gradient = {
-    .name = "group_normalize_gradient",
-    .inputs = 4,
-    .outputs = 3,
+    OP_HEAD(group_normalize_gradient, 4, 3, group_normalize_gradient_infer, group_normalize_gradient_cut),
     .optional = 1 << 3,
     .attributes_bytes = sizeof(struct group_normalize_attributes),
-    .infer = group_normalize_gradient_infer,
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = group_normalize_gradient_cut,
-    .reference = group_normalize_gradient_reference,
 };

@@ -83,8 +83,7 @@ static plim_status layer_normalize_infer(struct graph *graph, struct node *node,
     TRY(need_factors(node, 1, attributes, error));
     TRY(need_factors(node, 2, attributes, error));
     output_like(graph, node, 0, x);
-    output_of(graph, node, 1, wide_type(x->type), layer_normalize_statistics(attributes, x), true);
-    return PLIM_OK;
+    return output_of(graph, node, 1, wide_type(x->type), layer_normalize_statistics(attributes, x), true);
 }
 
 /* ---- forward ------------------------------------------------------------- */
@@ -140,17 +139,12 @@ static void layer_normalize_back(struct graph *graph, struct node *node, struct 
 }
 
 const struct op op_layer_normalize = {
-    .name = "layer_normalize",
-    .inputs = 3,
-    .outputs = 2,
+    OP_HEAD(layer_normalize, 3, 2, layer_normalize_infer, cut_elementwise),
     .optional = 1 << 1 | 1 << 2,
     .attributes_bytes = sizeof(struct layer_normalize_attributes),
-    .infer = layer_normalize_infer,
     .gradient = layer_normalize_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
     .keeps_outputs = 1 << 1,
-    .cut = cut_elementwise,
-    .reference = layer_normalize_reference,
 };
 
 /* ---- backward: dy, x, statistics, gamma -> dx, dgamma, dbeta ------------- */
@@ -236,14 +230,9 @@ static void layer_normalize_gradient_reference(const struct call *call)
 }
 
 const struct op op_layer_normalize_gradient = {
-    .name = "layer_normalize_gradient",
-    .inputs = 4,
-    .outputs = 3,
+    OP_HEAD(layer_normalize_gradient, 4, 3, layer_normalize_gradient_infer, layer_normalize_gradient_cut),
     .optional = 1 << 3,
     .attributes_bytes = sizeof(struct layer_normalize_gradient_attributes),
-    .infer = layer_normalize_gradient_infer,
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = layer_normalize_gradient_cut,
-    .reference = layer_normalize_gradient_reference,
 };

@@ -146,14 +146,8 @@ static void sparsemax_gradient_group(const struct group *group)
     {                                                                                                                  \
         each_group(call, word##_group);                                                                                \
     }                                                                                                                  \
-    const struct op op_##word = {.name = #word,                                                                        \
-                                 .inputs = count,                                                                      \
-                                 .outputs = 1,                                                                         \
-                                 .attributes_bytes = sizeof(struct axis_attributes),                                   \
-                                 .infer = axis_infer,                                                                  \
-                                 .cut = cut_elementwise,                                                               \
-                                 .reference = word##_reference,                                                        \
-                                 __VA_ARGS__};
+    const struct op op_##word = {OP_HEAD(word, count, 1, axis_infer, cut_elementwise),                                 \
+                                 .attributes_bytes = sizeof(struct axis_attributes), __VA_ARGS__};
 
 #define PAIR(word)                                                                                                     \
     AXIS_OP(word, 1, .gradient_op = &op_##word##_gradient, .gradient_reads = {READ_D, READ_Y0},                        \

@@ -25,8 +25,7 @@ static plim_status sums_infer(struct graph *graph, struct node *node, plim_error
     if (w->batched || w->shape.rank < 2)
         return misfit(node, error, "a weight has rows and columns, and no batch");
     TRY(need_vector(node, last_dim(w), error));
-    output_of(graph, node, 0, wide_type(w->type), shape_1(last_dim(w) + 1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, wide_type(w->type), shape_1(last_dim(w) + 1), false);
 }
 
 static void sums_cut(struct cut *cut, const struct node *node)
@@ -44,7 +43,7 @@ static double row_product(const struct call *call, int64_t row, int64_t columns)
     return r;
 }
 
-static void sums_reference(const struct call *call)
+static void spectral_sums_reference(const struct call *call)
 {
     int64_t columns = last_dim(call->node->input[0]), rows = update_elements(call) / columns;
     double squares = 0;
@@ -60,13 +59,8 @@ static void sums_reference(const struct call *call)
 }
 
 const struct op op_spectral_sums = {
-    .name = "spectral_sums",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = sums_infer,
+    OP_HEAD(spectral_sums, 2, 1, sums_infer, sums_cut),
     .no_gradient = NO_ITERATES,
-    .cut = sums_cut,
-    .reference = sums_reference,
 };
 
 /* ---- spectral_vector --------------------------------------------------- */
@@ -80,8 +74,7 @@ static plim_status vector_infer(struct graph *graph, struct node *node, plim_err
         return misfit(node, error, "the sums of at least one column, and one more");
     TRY(need_vector(node, s->shape.dim[0] - 1, error));
     output_like(graph, node, 0, node->input[1]);
-    output_of(graph, node, 1, s->type, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 1, s->type, shape_1(1), false);
 }
 
 static void vector_cut(struct cut *cut, const struct node *node)
@@ -91,7 +84,7 @@ static void vector_cut(struct cut *cut, const struct node *node)
     cut->output[0] = cut->output[1] = PART_WHOLE;
 }
 
-static void vector_reference(const struct call *call)
+static void spectral_vector_reference(const struct call *call)
 {
     int64_t columns = call->node->input[0]->shape.dim[0] - 1;
     double of_v = 1 / fmax(sqrt(get(call, 0, columns)), EPSILON), squares = 0;
@@ -106,13 +99,8 @@ static void vector_reference(const struct call *call)
 }
 
 const struct op op_spectral_vector = {
-    .name = "spectral_vector",
-    .inputs = 2,
-    .outputs = 2,
-    .infer = vector_infer,
+    OP_HEAD(spectral_vector, 2, 2, vector_infer, vector_cut),
     .no_gradient = NO_ITERATES,
-    .cut = vector_cut,
-    .reference = vector_reference,
 };
 
 /* ---- spectral_divide --------------------------------------------------- */
@@ -132,7 +120,7 @@ static void divide_cut(struct cut *cut, const struct node *node)
     cut_update(cut, node, 1 << 1);
 }
 
-static void divide_reference(const struct call *call)
+static void spectral_divide_reference(const struct call *call)
 {
     double sigma = get(call, 1, 0);
     int64_t count = update_elements(call);
@@ -141,11 +129,7 @@ static void divide_reference(const struct call *call)
 }
 
 const struct op op_spectral_divide = {
-    .name = "spectral_divide",
-    .inputs = 2,
-    .infer = divide_infer,
+    OP_HEAD(spectral_divide, 2, 0, divide_infer, divide_cut),
     .no_gradient = NO_ITERATES,
     .updates = 1 << 0,
-    .cut = divide_cut,
-    .reference = divide_reference,
 };

@@ -33,13 +33,8 @@ static void standardize_back(struct graph *graph, struct node *node, struct tens
 }
 
 const struct op op_standardize = {
-    .name = "standardize",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(standardize, 1, 1, standardize_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct standardize_attributes),
-    .infer = standardize_infer,
     .gradient = standardize_back,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = standardize_reference,
 };

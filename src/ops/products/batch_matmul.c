@@ -82,8 +82,7 @@ static struct shape product_shape(const struct node *node, int first, bool share
 static plim_status batch_matmul_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_matrices(node, error));
-    output_of(graph, node, 0, node->input[0]->type, product_shape(node, 0, false), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, product_shape(node, 0, false), true);
 }
 
 static void batch_matmul_cut(struct cut *cut, const struct node *node)
@@ -148,15 +147,10 @@ static void batch_matmul_back(struct graph *graph, struct node *node, struct ten
 }
 
 const struct op op_batch_matmul = {
-    .name = "batch_matmul",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(batch_matmul, 2, 1, batch_matmul_infer, batch_matmul_cut),
     .attributes_bytes = sizeof(struct batch_matmul_attributes),
-    .infer = batch_matmul_infer,
     .gradient = batch_matmul_back,
     .keeps_inputs = 1 << 0 | 1 << 1,
-    .cut = batch_matmul_cut,
-    .reference = batch_matmul_reference,
 };
 
 /* ---- batch_matmul_sum ------------------------------------------------------ */
@@ -165,11 +159,10 @@ static plim_status sum_infer(struct graph *graph, struct node *node, plim_error 
 {
     const struct batch_matmul_attributes *attributes = node->attributes;
     TRY(need_matrices(node, error));
-    output_of(graph, node, 0, node->input[0]->type, product_shape(node, 1, attributes->shared), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, product_shape(node, 1, attributes->shared), false);
 }
 
-static void sum_reference(const struct call *call)
+static void batch_matmul_sum_reference(const struct call *call)
 {
     const struct batch_matmul_attributes *attributes = call->node->attributes;
     const struct tensor *a = call->node->input[0], *b = call->node->input[1];
@@ -186,12 +179,7 @@ static void sum_reference(const struct call *call)
 }
 
 const struct op op_batch_matmul_sum = {
-    .name = "batch_matmul_sum",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(batch_matmul_sum, 2, 1, sum_infer, batch_matmul_cut),
     .attributes_bytes = sizeof(struct batch_matmul_attributes),
-    .infer = sum_infer,
     .no_gradient = NO_SECOND,
-    .cut = batch_matmul_cut,
-    .reference = sum_reference,
 };

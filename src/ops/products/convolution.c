@@ -12,8 +12,7 @@ plim_status conv_infer(struct graph *graph, struct node *node, plim_error *error
         return misfit(node, error, "of activations only relu is taken in");
     TRY(conv_output_sizes(s.y, &s, node, error));
     TRY(conv_check_bias(node, s.out, error));
-    output_of(graph, node, 0, x->type, conv_data_shape(node, x->shape.dim[0], s.y, s.out), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, conv_data_shape(node, x->shape.dim[0], s.y, s.out), true);
 }
 
 /* Of all three ops: each pairs every cell of y with the cells of a kernel. */

@@ -36,8 +36,7 @@ plim_status conv_input_gradient_infer(struct graph *graph, struct node *node, pl
         return misfit(node, error, "a kernel for %lld outputs, a gradient of %lld", (long long)s.out,
                       (long long)dy->shape.dim[axes + 1]);
     TRY(conv_check_bias(node, s.in, error));
-    output_of(graph, node, 0, dy->type, conv_data_shape(node, dy->shape.dim[0], s.x, s.in), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, dy->type, conv_data_shape(node, dy->shape.dim[0], s.x, s.in), true);
 }
 
 /* Adds dy's cell times one kernel cell to dx. */
@@ -115,8 +114,7 @@ plim_status conv_weight_gradient_infer(struct graph *graph, struct node *node, p
         if (x->shape.dim[1 + i] != back->input[i])
             return misfit(node, error, "the input is not of the size in the attributes");
     output_of(graph, node, 0, dy->type, conv_kernel_shape(family, &s), false);
-    output_of(graph, node, 1, dy->type, shape_1(s.out), false);
-    return PLIM_OK;
+    return output_of(graph, node, 1, dy->type, shape_1(s.out), false);
 }
 
 /* The sum over samples and cells of y for one element of dk. */

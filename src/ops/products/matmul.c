@@ -130,8 +130,7 @@ static plim_status matmul_infer(struct graph *graph, struct node *node, plim_err
         return misfit(node, error, "an output of %d axes; at most %d", shape.rank, MOST_AXES);
     for (int i = 0; i < s.to; i++)
         shape.dim[shape.rank - s.to + i] = w->shape.dim[(attributes->transposed ? 0 : s.inner) + i];
-    output_of(graph, node, 0, x->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, true);
 }
 
 static void matmul_cut(struct cut *cut, const struct node *node)
@@ -204,17 +203,12 @@ static void matmul_gradient(struct graph *graph, struct node *node, struct tenso
 }
 
 const struct op op_matmul = {
-    .name = "matmul",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(matmul, 3, 1, matmul_infer, matmul_cut),
     .optional = 1 << 2,
     .attributes_bytes = sizeof(struct matmul_attributes),
-    .infer = matmul_infer,
     .gradient = matmul_gradient,
     .keeps_inputs = 1 << 0 | 1 << 1,
     .keeps_outputs = 1 << 0, /* with a fused activation only */
-    .cut = matmul_cut,
-    .reference = matmul_reference,
 };
 
 /* ---- matmul_weight_gradient -------------------------------------------- */
@@ -250,8 +244,7 @@ static plim_status weight_gradient_infer(struct graph *graph, struct node *node,
         return misfit(node, error, "a weight of %d axes; at most %d", shape.rank, MOST_AXES);
     for (int i = 0; i < shape.rank; i++)
         shape.dim[i] = i < s.inner ? x->shape.dim[rows + i] : dy->shape.dim[rows + i - s.inner];
-    output_of(graph, node, 0, x->type, shape, false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, false);
 }
 
 static void weight_gradient_cut(struct cut *cut, const struct node *node)
@@ -279,7 +272,7 @@ static double column_dot(const struct call *call, const struct sides *s, int64_t
     return sum;
 }
 
-static void weight_gradient_reference(const struct call *call)
+static void matmul_weight_gradient_reference(const struct call *call)
 {
     const struct tensor *dw = call->node->output[0], *x = call->node->input[0];
     struct sides s = gradient_sides(call->node);
@@ -299,12 +292,7 @@ static void weight_gradient_reference(const struct call *call)
 }
 
 const struct op op_matmul_weight_gradient = {
-    .name = "matmul_weight_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(matmul_weight_gradient, 2, 1, weight_gradient_infer, weight_gradient_cut),
     .attributes_bytes = sizeof(struct matmul_weight_gradient_attributes),
-    .infer = weight_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = weight_gradient_cut,
-    .reference = weight_gradient_reference,
 };

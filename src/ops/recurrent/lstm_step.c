@@ -67,8 +67,7 @@ static plim_status step_infer(struct graph *graph, struct node *node, plim_error
     const struct tensor *x = node->input[LSTM_STEP_X];
     output_like(graph, node, RECURRENT_GATES, x);
     output_of(graph, node, RECURRENT_H, x->type, state_shape(x), true);
-    output_of(graph, node, RECURRENT_EXTRA, x->type, state_shape(x), true);
-    return PLIM_OK;
+    return output_of(graph, node, RECURRENT_EXTRA, x->type, state_shape(x), true);
 }
 
 static void step_cut(struct cut *cut, const struct node *node)
@@ -84,7 +83,7 @@ static double run_gate(const struct call *call, int64_t at, int64_t activation)
     return y;
 }
 
-static void step_reference(const struct call *call)
+static void lstm_step_reference(const struct call *call)
 {
     const struct lstm_step_attributes *a = call->node->attributes;
     const struct tensor *gates = call->node->output[RECURRENT_GATES];
@@ -136,11 +135,10 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
         return misfit(node, error, "no gradient comes in");
     const struct tensor *gates = node->input[LSTM_STEP_GATES];
     output_like(graph, node, 0, gates);
-    output_of(graph, node, 1, gates->type, state_shape(gates), true);
-    return PLIM_OK;
+    return output_of(graph, node, 1, gates->type, state_shape(gates), true);
 }
 
-static void gradient_reference(const struct call *call)
+static void lstm_step_gradient_reference(const struct call *call)
 {
     const struct lstm_step_attributes *a = call->node->attributes;
     const struct tensor *gates = call->node->output[0];
@@ -162,31 +160,21 @@ static void gradient_reference(const struct call *call)
 }
 
 const struct op op_lstm_step = {
-    .name = "lstm_step",
+    OP_HEAD(lstm_step, LSTM_STEP_INPUTS, 3, step_infer, step_cut),
     .wide_only = RECURRENT_WIDE,
-    .inputs = LSTM_STEP_INPUTS,
-    .outputs = 3,
     .optional = 1 << LSTM_STEP_PRODUCT | 1 << LSTM_STEP_C,
     .attributes_bytes = sizeof(struct lstm_step_attributes),
-    .infer = step_infer,
     .gradient = step_back,
     .keeps_inputs = 1 << LSTM_STEP_C,
     .keeps_outputs = 1 << RECURRENT_GATES | 1 << RECURRENT_EXTRA,
     .in_place = 1 << LSTM_STEP_X,
-    .cut = step_cut,
-    .reference = step_reference,
 };
 
 const struct op op_lstm_step_gradient = {
-    .name = "lstm_step_gradient",
+    OP_HEAD(lstm_step_gradient, LSTM_STEP_BACK_INPUTS, 2, gradient_infer, step_cut),
     .wide_only = RECURRENT_WIDE,
-    .inputs = LSTM_STEP_BACK_INPUTS,
-    .outputs = 2,
     .optional = 1 << LSTM_STEP_DH | 1 << LSTM_STEP_DC | 1 << LSTM_STEP_BEFORE,
     .attributes_bytes = sizeof(struct lstm_step_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
     .in_place = 1 << LSTM_STEP_GATES,
-    .cut = step_cut,
-    .reference = gradient_reference,
 };

@@ -223,8 +223,7 @@ static plim_status weight_infer(struct graph *graph, struct node *node, plim_err
     TRY(need_state(node, RECURRENT_WEIGHT_H0, error));
     struct recurrent_sizes z = recurrent_sizes(node);
     output_of(graph, node, 0, dz->type, shape_2(z.units, z.columns), false);
-    output_of(graph, node, 1, dz->type, shape_2(2, z.columns), false);
-    return PLIM_OK;
+    return output_of(graph, node, 1, dz->type, shape_2(2, z.columns), false);
 }
 
 /* What flows into h' . kernel of a gate at step t. */
@@ -246,7 +245,7 @@ static double before_kernel(const struct recurrence *r, int64_t t, int64_t u, in
                                                              RECURRENT_WEIGHT_H0);
 }
 
-static void weight_reference(const struct call *call)
+static void recurrent_weight_gradient_reference(const struct call *call)
 {
     struct recurrence r = recurrence_of(call, RECURRENT_WEIGHT_ITERATION);
     int64_t samples = call_rows(call, call->node->input[RECURRENT_DZ]);
@@ -270,14 +269,9 @@ static void weight_reference(const struct call *call)
 }
 
 const struct op op_recurrent_weight_gradient = {
-    .name = "recurrent_weight_gradient",
+    OP_HEAD(recurrent_weight_gradient, RECURRENT_WEIGHT_INPUTS, 2, weight_infer, recurrent_cut),
     .wide_only = RECURRENT_WIDE,
-    .inputs = RECURRENT_WEIGHT_INPUTS,
-    .outputs = 2,
     .optional = 1 << RECURRENT_WEIGHT_EXTRA | 1 << RECURRENT_WEIGHT_H0 | 1 << RECURRENT_WEIGHT_ITERATION,
     .attributes_bytes = sizeof(struct recurrent_attributes),
-    .infer = weight_infer,
     .no_gradient = NO_SECOND,
-    .cut = recurrent_cut,
-    .reference = weight_reference,
 };

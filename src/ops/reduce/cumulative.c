@@ -42,15 +42,10 @@ static void cumulative_sum_back(struct graph *graph, struct node *node, struct t
 }
 
 const struct op op_cumulative_sum = {
-    .name = "cumulative_sum",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(cumulative_sum, 1, 1, cumulative_sum_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct cumulative_sum_attributes),
-    .infer = cumulative_sum_infer,
     .gradient = cumulative_sum_back,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = cumulative_sum_reference,
 };
 
 /* ---- batch_sum and batch_spread ------------------------------------------- */
@@ -61,8 +56,7 @@ static plim_status batch_sum_infer(struct graph *graph, struct node *node, plim_
     TRY(need_real(node, 0, error));
     TRY(need_batched(node, 0, error));
     struct shape shape = x->shape.rank > 1 ? shape_of(x->shape.rank - 1, x->shape.dim + 1) : shape_1(1);
-    output_of(graph, node, 0, x->type, shape, false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, false);
 }
 
 static void batch_sum_reference(const struct call *call)
@@ -88,14 +82,9 @@ static void batch_sum_back(struct graph *graph, struct node *node, struct tensor
 }
 
 const struct op op_batch_sum = {
-    .name = "batch_sum",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(batch_sum, 1, 1, batch_sum_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct batch_sum_attributes),
-    .infer = batch_sum_infer,
     .gradient = batch_sum_back,
-    .cut = cut_input_rows,
-    .reference = batch_sum_reference,
 };
 
 static plim_status batch_spread_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -108,8 +97,7 @@ static plim_status batch_spread_infer(struct graph *graph, struct node *node, pl
         return misfit(node, error, "only what batch_sum made can be spread over the batch");
     for (int i = 0; i < d->shape.rank && !attributes->flat; i++)
         shape.dim[shape.rank++] = d->shape.dim[i];
-    output_of(graph, node, 0, d->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, d->type, shape, true);
 }
 
 static void batch_spread_reference(const struct call *call)
@@ -131,12 +119,7 @@ static void batch_spread_back(struct graph *graph, struct node *node, struct ten
 }
 
 const struct op op_batch_spread = {
-    .name = "batch_spread",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(batch_spread, 1, 1, batch_spread_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct batch_sum_attributes),
-    .infer = batch_spread_infer,
     .gradient = batch_spread_back,
-    .cut = cut_elementwise,
-    .reference = batch_spread_reference,
 };

@@ -28,8 +28,7 @@ static plim_status arg_max_infer(struct graph *graph, struct node *node, plim_er
     for (int i = 0; i < x->shape.rank; i++)
         if (i != attributes->axis || attributes->keep)
             shape.dim[shape.rank++] = i == attributes->axis ? 1 : x->shape.dim[i];
-    output_of(graph, node, 0, TYPE_I32, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_I32, shape, true);
 }
 
 static void arg_max_reference(const struct call *call)
@@ -50,14 +49,9 @@ static void arg_max_reference(const struct call *call)
 }
 
 const struct op op_arg_max = {
-    .name = "arg_max",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(arg_max, 1, 1, arg_max_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct arg_max_attributes),
-    .infer = arg_max_infer,
     .no_gradient = "a place is no smooth function",
-    .cut = cut_input_rows,
-    .reference = arg_max_reference,
 };
 
 /* ---- top_k --------------------------------------------------------------- */
@@ -74,8 +68,7 @@ static plim_status top_k_infer(struct graph *graph, struct node *node, plim_erro
                       (long long)(shape.rank < 2 ? 0 : last_dim(x)));
     shape.dim[shape.rank - 1] = attributes->k;
     output_of(graph, node, 0, x->type, shape, true);
-    output_of(graph, node, 1, TYPE_I32, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 1, TYPE_I32, shape, true);
 }
 
 /* Sorted in as they come; those that fall off the end are lost. */
@@ -119,15 +112,10 @@ static void top_k_back(struct graph *graph, struct node *node, struct tensor *co
 }
 
 const struct op op_top_k = {
-    .name = "top_k",
-    .inputs = 1,
-    .outputs = 2,
+    OP_HEAD(top_k, 1, 2, top_k_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct top_k_attributes),
-    .infer = top_k_infer,
     .gradient = top_k_back,
     .keeps_outputs = 1 << 1,
-    .cut = cut_input_rows,
-    .reference = top_k_reference,
 };
 
 /* ---- top_k_gradient: dy, places -> dx ------------------------------------- */
@@ -143,8 +131,7 @@ static plim_status top_k_gradient_infer(struct graph *graph, struct node *node, 
     if (shape.rank < 2 || !shape_equal(&shape, &node->input[1]->shape) || attributes->extent < last_dim(dy))
         return misfit(node, error, "the inputs are not what top_k makes");
     shape.dim[shape.rank - 1] = attributes->extent;
-    output_of(graph, node, 0, dy->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, dy->type, shape, true);
 }
 
 /* A place outside of the row takes nothing. */
@@ -165,12 +152,7 @@ static void top_k_gradient_reference(const struct call *call)
 }
 
 const struct op op_top_k_gradient = {
-    .name = "top_k_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(top_k_gradient, 2, 1, top_k_gradient_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct top_k_gradient_attributes),
-    .infer = top_k_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = top_k_gradient_reference,
 };

@@ -12,8 +12,7 @@ static plim_status sum_rows_infer(struct graph *graph, struct node *node, plim_e
     TRY(need_batched(node, 0, error));
     if (x->shape.rank < 1 + axes)
         return misfit(node, error, "an input of a batch axis alone has no rows");
-    output_of(graph, node, 0, x->type, shape_of(axes, &x->shape.dim[x->shape.rank - axes]), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape_of(axes, &x->shape.dim[x->shape.rank - axes]), false);
 }
 
 static void sum_rows_reference(const struct call *call)
@@ -29,14 +28,9 @@ static void sum_rows_reference(const struct call *call)
 }
 
 const struct op op_sum_rows = {
-    .name = "sum_rows",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(sum_rows, 1, 1, sum_rows_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct sum_rows_attributes),
-    .infer = sum_rows_infer,
     .no_gradient = "it is the gradient of a bias, and " NO_SECOND,
-    .cut = cut_input_rows,
-    .reference = sum_rows_reference,
 };
 
 /* ---- batch_mean: x[N] -> [1] ------------------------------------------- */
@@ -46,8 +40,7 @@ static plim_status batch_mean_infer(struct graph *graph, struct node *node, plim
     TRY(need_real(node, 0, error));
     TRY(need_batched(node, 0, error));
     TRY(need_rank(node, 0, 1, error));
-    output_of(graph, node, 0, node->input[0]->type, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape_1(1), false);
 }
 
 /* Divides by the samples of the batch, not of the slice: slices add up. */
@@ -60,17 +53,12 @@ static void batch_mean_reference(const struct call *call)
     share(call, 0, 0, sum / (double)call->count);
 }
 
-/* An absent d is 1: this is where backward begins. */
+/* An absent d is 1: this is where backward begins. x is kept for its shape. */
 const struct op op_batch_mean = {
-    .name = "batch_mean",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = batch_mean_infer,
+    OP_HEAD(batch_mean, 1, 1, batch_mean_infer, cut_input_rows),
     .gradient_op = &op_batch_mean_gradient,
     .gradient_reads = {READ_D, READ_X0},
-    .keeps_inputs = 1 << 0, /* for its shape */
-    .cut = cut_input_rows,
-    .reference = batch_mean_reference,
+    .keeps_inputs = 1 << 0,
 };
 
 /* ---- batch_mean_gradient: d[1], x[N] -> [N] ---------------------------- */
@@ -86,8 +74,7 @@ static plim_status batch_mean_gradient_infer(struct graph *graph, struct node *n
         if (d->batched || shape_count(&d->shape) != 1)
             return misfit(node, error, "input 0 must be one value");
     }
-    output_like(graph, node, 0, node->input[1]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[1]);
 }
 
 static void batch_mean_gradient_reference(const struct call *call)
@@ -99,12 +86,7 @@ static void batch_mean_gradient_reference(const struct call *call)
 }
 
 const struct op op_batch_mean_gradient = {
-    .name = "batch_mean_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(batch_mean_gradient, 2, 1, batch_mean_gradient_infer, cut_elementwise),
     .optional = 1 << 0,
-    .infer = batch_mean_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = batch_mean_gradient_reference,
 };

@@ -91,8 +91,7 @@ static plim_status reduce_infer(struct graph *graph, struct node *node, plim_err
     const struct tensor *x = node->input[0];
     TRY(need_real(node, 0, error));
     TRY(need_axes(node, 0, attributes->axes, error));
-    output_of(graph, node, 0, x->type, reduced_shape(&x->shape, attributes->axes, attributes->keep), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, reduced_shape(&x->shape, attributes->axes, attributes->keep), true);
 }
 
 /* Calls `one` for each element of y: it sees the elements of x that belong to it. */
@@ -139,8 +138,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
         if (i != 1 && (y->type != x->type || !y->batched || !shape_equal(&y->shape, &shape)))
             return misfit(node, error, "input %d is not what the reduction makes", i);
     }
-    output_like(graph, node, 0, x);
-    return PLIM_OK;
+    return output_like(graph, node, 0, x);
 }
 
 /* reduce_KIND and its gradient, which reads dy, x and, where `y` is 1, y: KIND_one and KIND_back_one of each element. */
@@ -154,27 +152,17 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
         for_each(call, 1, kind##_back_one);                                                                            \
     }                                                                                                                  \
     const struct op op_reduce_##kind = {                                                                               \
-        .name = "reduce_" #kind,                                                                                       \
-        .inputs = 1,                                                                                                   \
-        .outputs = 1,                                                                                                  \
+        OP_HEAD(reduce_##kind, 1, 1, reduce_infer, cut_input_rows),                                                    \
         .attributes_bytes = sizeof(struct reduce_attributes),                                                          \
-        .infer = reduce_infer,                                                                                         \
         .gradient_op = &op_reduce_##kind##_gradient,                                                                   \
         .gradient_reads = {READ_D, READ_X0, (y) ? READ_Y0 : READ_NO_MORE},                                             \
         .keeps_inputs = 1 << 0,                                                                                        \
         .keeps_outputs = (y) << 0,                                                                                     \
-        .cut = cut_input_rows,                                                                                         \
-        .reference = reduce_##kind##_reference,                                                                        \
     };                                                                                                                 \
     const struct op op_reduce_##kind##_gradient = {                                                                    \
-        .name = "reduce_" #kind "_gradient",                                                                           \
-        .inputs = 2 + (y),                                                                                             \
-        .outputs = 1,                                                                                                  \
+        OP_HEAD(reduce_##kind##_gradient, 2 + (y), 1, gradient_infer, cut_elementwise),                                \
         .attributes_bytes = sizeof(struct reduce_attributes),                                                          \
-        .infer = gradient_infer,                                                                                       \
         .no_gradient = NO_SECOND,                                                                                      \
-        .cut = cut_elementwise,                                                                                        \
-        .reference = reduce_##kind##_gradient_reference,                                                               \
     };
 
 /* ---- reduce_sum and reduce_spread ----------------------------------------- */
@@ -211,14 +199,9 @@ static void reduce_sum_back(struct graph *graph, struct node *node, struct tenso
 }
 
 const struct op op_reduce_sum = {
-    .name = "reduce_sum",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(reduce_sum, 1, 1, reduce_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = reduce_infer,
     .gradient = reduce_sum_back,
-    .cut = cut_input_rows,
-    .reference = reduce_sum_reference,
 };
 
 static plim_status reduce_spread_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -236,8 +219,7 @@ static plim_status reduce_spread_infer(struct graph *graph, struct node *node, p
     struct shape expected = reduced_shape(&shape, attributes->axes, attributes->keep);
     if (!shape_equal(&expected, &y->shape))
         return misfit(node, error, "the input is not what the reduction makes");
-    output_of(graph, node, 0, y->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, y->type, shape, true);
 }
 
 static void reduce_spread_reference(const struct call *call)
@@ -266,14 +248,9 @@ static void reduce_spread_back(struct graph *graph, struct node *node, struct te
 }
 
 const struct op op_reduce_spread = {
-    .name = "reduce_spread",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(reduce_spread, 1, 1, reduce_spread_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct reduce_spread_attributes),
-    .infer = reduce_spread_infer,
     .gradient = reduce_spread_back,
-    .cut = cut_elementwise,
-    .reference = reduce_spread_reference,
 };
 
 /* ---- reduce_max ----------------------------------------------------------- */
@@ -387,8 +364,7 @@ static plim_status reduce_any_infer(struct graph *graph, struct node *node, plim
     if (x->type != TYPE_BOOL && x->type != TYPE_U8)
         return misfit(node, error, "input 0 is %s; it must be bool or uint8", type_name(x->type));
     TRY(need_axes(node, 0, attributes->axes, error));
-    output_of(graph, node, 0, TYPE_BOOL, reduced_shape(&x->shape, attributes->axes, attributes->keep), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_BOOL, reduced_shape(&x->shape, attributes->axes, attributes->keep), true);
 }
 
 static void any_one(const struct one *one)
@@ -406,12 +382,7 @@ static void reduce_any_reference(const struct call *call)
 }
 
 const struct op op_reduce_any = {
-    .name = "reduce_any",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(reduce_any, 1, 1, reduce_any_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct reduce_attributes),
-    .infer = reduce_any_infer,
     .no_gradient = "it is no smooth function",
-    .cut = cut_input_rows,
-    .reference = reduce_any_reference,
 };

@@ -24,8 +24,7 @@ static plim_status sum_to_infer(struct graph *graph, struct node *node, plim_err
     shape_text(texts[1], sizeof(texts[1]), &to->shape, to->batched != 0);
     if (!target_steps(&spread, x, to))
         return misfit(node, error, "nothing of shape %s spreads to %s", texts[1], texts[0]);
-    output_of(graph, node, 0, x->type, to->shape, to->batched != 0);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, to->shape, to->batched != 0);
 }
 
 /* Whether axis 0 of x is kept: then each row has its own part of the output. */
@@ -99,13 +98,8 @@ struct tensor *sum_to_like(struct graph *graph, struct tensor *d, struct tensor 
 }
 
 const struct op op_sum_to = {
-    .name = "sum_to",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(sum_to, 2, 1, sum_to_infer, sum_to_cut),
     .optional = 1 << 1,
     .attributes_bytes = sizeof(struct sum_to_attributes),
-    .infer = sum_to_infer,
     .no_gradient = "it is the gradient of what spreads, and " NO_SECOND,
-    .cut = sum_to_cut,
-    .reference = sum_to_reference,
 };

@@ -16,8 +16,7 @@ static plim_status transpose_infer(struct graph *graph, struct node *node, plim_
         seen |= 1u << from;
         shape.dim[axis] = x->shape.dim[from];
     }
-    output_of(graph, node, 0, x->type, shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, x->batched);
 }
 
 static void transpose_reference(const struct call *call)
@@ -49,15 +48,10 @@ static void transpose_back(struct graph *graph, struct node *node, struct tensor
 }
 
 const struct op op_transpose = {
-    .name = "transpose",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(transpose, 1, 1, transpose_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct transpose_attributes),
-    .infer = transpose_infer,
     .gradient = transpose_back,
     .hands_on = hands_on_always,
-    .cut = cut_elementwise,
-    .reference = transpose_reference,
 };
 
 struct tensor *transpose(struct graph *graph, struct tensor *x, const int *axes)
@@ -97,8 +91,7 @@ static plim_status concatenate_infer(struct graph *graph, struct node *node, pli
                                    &shape.dim[attributes->axis]))
             return misfit(node, error, "more elements than can be counted");
     }
-    output_of(graph, node, 0, first->type, shape, first->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, first->type, shape, first->batched);
 }
 
 /* Elements from the axis on. */
@@ -139,16 +132,11 @@ static void concatenate_back(struct graph *graph, struct node *node, struct tens
 }
 
 const struct op op_concatenate = {
-    .name = "concatenate",
-    .inputs = MOST_INPUTS,
-    .outputs = 1,
+    OP_HEAD(concatenate, MOST_INPUTS, 1, concatenate_infer, cut_elementwise),
     .optional = (1u << MOST_INPUTS) - 2,
     .attributes_bytes = sizeof(struct concatenate_attributes),
-    .infer = concatenate_infer,
     .gradient = concatenate_back,
     .hands_on = hands_on_always,
-    .cut = cut_elementwise,
-    .reference = concatenate_reference,
 };
 
 static struct tensor *join(struct graph *graph, struct tensor *const *x, int count, int axis)

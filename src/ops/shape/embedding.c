@@ -30,8 +30,7 @@ static plim_status embedding_infer(struct graph *graph, struct node *node, plim_
     if (w->batched || ids->shape.rank >= MOST_AXES)
         return misfit(node, error, "ids of %d axes; at most %d, and a table without a batch", ids->shape.rank,
                       MOST_AXES - 1);
-    output_of(graph, node, 0, w->type, deeper(&ids->shape, w->shape.dim[1]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, w->type, deeper(&ids->shape, w->shape.dim[1]), true);
 }
 
 static void embedding_reference(const struct call *call)
@@ -56,14 +55,9 @@ static void embedding_back(struct graph *graph, struct node *node, struct tensor
 }
 
 const struct op op_embedding = {
-    .name = "embedding",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = embedding_infer,
+    OP_HEAD(embedding, 2, 1, embedding_infer, cut_elementwise),
     .gradient = embedding_back,
     .keeps_inputs = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = embedding_reference,
 };
 
 /* ---- embedding_gradient --------------------------------------------------- */
@@ -78,8 +72,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
     struct shape shape = deeper(&ids->shape, last_dim(dy));
     if (ids->shape.rank >= MOST_AXES || !shape_equal(&shape, &dy->shape) || attributes->rows < 1)
         return misfit(node, error, "the gradient has not the shape of the looked up rows");
-    output_of(graph, node, 0, dy->type, shape_2(attributes->rows, last_dim(dy)), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, dy->type, shape_2(attributes->rows, last_dim(dy)), false);
 }
 
 static void gradient_cut(struct cut *cut, const struct node *node)
@@ -91,7 +84,7 @@ static void gradient_cut(struct cut *cut, const struct node *node)
     cut->output[0] = PART_CUT;
 }
 
-static void gradient_reference(const struct call *call)
+static void embedding_gradient_reference(const struct call *call)
 {
     const struct tensor *ids = call->node->input[0], *dw = call->node->output[0];
     int64_t count = call->count * shape_row(&ids->shape), width = dw->shape.dim[1];
@@ -109,12 +102,7 @@ static void gradient_reference(const struct call *call)
 }
 
 const struct op op_embedding_gradient = {
-    .name = "embedding_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(embedding_gradient, 2, 1, gradient_infer, gradient_cut),
     .attributes_bytes = sizeof(struct embedding_gradient_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = gradient_cut,
-    .reference = gradient_reference,
 };

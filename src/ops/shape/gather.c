@@ -60,8 +60,7 @@ static plim_status gather_infer(struct graph *graph, struct node *node, plim_err
     TRY(need_real(node, 0, error));
     TRY(check_index(&count, node, attributes, error));
     shape.dim[attributes->axis] = count;
-    output_of(graph, node, 0, x->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, true);
 }
 
 static void gather_reference(const struct call *call)
@@ -92,15 +91,10 @@ static void gather_back(struct graph *graph, struct node *node, struct tensor *c
 }
 
 const struct op op_gather = {
-    .name = "gather",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(gather, 2, 1, gather_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct gather_attributes),
-    .infer = gather_infer,
     .gradient = gather_back,
     .keeps_inputs = 1 << 1,
-    .cut = cut_elementwise,
-    .reference = gather_reference,
 };
 
 /* ---- scatter_add ----------------------------------------------------------- */
@@ -117,8 +111,7 @@ static plim_status scatter_infer(struct graph *graph, struct node *node, plim_er
         return misfit(node, error, "%lld indices for %lld values", (long long)count,
                       (long long)shape.dim[attributes->gather.axis]);
     shape.dim[attributes->gather.axis] = attributes->extent;
-    output_of(graph, node, 0, values->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, values->type, shape, true);
 }
 
 static void spread_values(const struct scatter *scatter)
@@ -140,7 +133,7 @@ static void spread_values(const struct scatter *scatter)
                 }
 }
 
-static void scatter_reference(const struct call *call)
+static void scatter_add_reference(const struct call *call)
 {
     scatter_sums(call, NULL, spread_values);
 }
@@ -155,13 +148,8 @@ static void scatter_back(struct graph *graph, struct node *node, struct tensor *
 }
 
 const struct op op_scatter_add = {
-    .name = "scatter_add",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(scatter_add, 2, 1, scatter_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct scatter_attributes),
-    .infer = scatter_infer,
     .gradient = scatter_back,
     .keeps_inputs = 1 << 1,
-    .cut = cut_elementwise,
-    .reference = scatter_reference,
 };

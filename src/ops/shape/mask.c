@@ -42,8 +42,7 @@ static plim_status mask_of_infer(struct graph *graph, struct node *node, plim_er
     shape.rank -= attributes->over_last != 0;
     if (shape.rank != 2)
         return misfit(node, error, "an input of %d axes has no steps to be masked", node->input[0]->shape.rank);
-    output_of(graph, node, 0, TYPE_BOOL, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_BOOL, shape, true);
 }
 
 static void mask_of_reference(const struct call *call)
@@ -60,14 +59,9 @@ static void mask_of_reference(const struct call *call)
 }
 
 const struct op op_mask_of = {
-    .name = "mask_of",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(mask_of, 1, 1, mask_of_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct mask_of_attributes),
-    .infer = mask_of_infer,
     .no_gradient = "a mask is no number",
-    .cut = cut_input_rows,
-    .reference = mask_of_reference,
 };
 
 /* ---- mask_rows: y = x * mask ------------------------------------------- */
@@ -77,8 +71,7 @@ static plim_status mask_rows_infer(struct graph *graph, struct node *node, plim_
     TRY(need_real(node, 0, error));
     TRY(need_steps(node, 0, error));
     TRY(need_mask(node, 1, node->input[0]->shape.dim[1], error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void mask_rows_reference(const struct call *call)
@@ -91,16 +84,11 @@ static void mask_rows_reference(const struct call *call)
 }
 
 const struct op op_mask_rows = {
-    .name = "mask_rows",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = mask_rows_infer,
+    OP_HEAD(mask_rows, 2, 1, mask_rows_infer, cut_elementwise),
     .gradient_op = &op_mask_rows,
     .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = mask_rows_reference,
 };
 
 /* ---- mask_count: f32 [N] ----------------------------------------------- */
@@ -109,8 +97,7 @@ static plim_status mask_count_infer(struct graph *graph, struct node *node, plim
 {
     const struct tensor *mask = node->input[0];
     TRY(need_mask(node, 0, mask->shape.rank > 1 ? mask->shape.dim[1] : 0, error));
-    output_of(graph, node, 0, TYPE_F32, shape_1(mask->shape.dim[0]), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, shape_1(mask->shape.dim[0]), true);
 }
 
 static void mask_count_reference(const struct call *call)
@@ -126,13 +113,8 @@ static void mask_count_reference(const struct call *call)
 }
 
 const struct op op_mask_count = {
-    .name = "mask_count",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = mask_count_infer,
+    OP_HEAD(mask_count, 1, 1, mask_count_infer, cut_input_rows),
     .no_gradient = "a mask is no number",
-    .cut = cut_input_rows,
-    .reference = mask_count_reference,
 };
 
 /* ---- mask_share: y = x / c, and 0 where c is 0 ------------------------- */
@@ -144,8 +126,7 @@ static plim_status mask_share_infer(struct graph *graph, struct node *node, plim
     TRY(need_real(node, 1, error));
     if (shape_count(&node->input[1]->shape) != 1 || node->input[1]->batched)
         return misfit(node, error, "input 1 must be one number");
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void mask_share_reference(const struct call *call)
@@ -159,16 +140,11 @@ static void mask_share_reference(const struct call *call)
 
 /* c comes from a mask: none flows. */
 const struct op op_mask_share = {
-    .name = "mask_share",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = mask_share_infer,
+    OP_HEAD(mask_share, 2, 1, mask_share_infer, cut_elementwise),
     .gradient_op = &op_mask_share,
     .gradient_reads = {READ_D, READ_X1},
     .keeps_inputs = 1 << 1,
     .in_place = 1 << 0,
-    .cut = cut_elementwise,
-    .reference = mask_share_reference,
 };
 
 /* ---- sum_time ---------------------------------------------------------- */
@@ -182,8 +158,7 @@ static plim_status sum_time_infer(struct graph *graph, struct node *node, plim_e
     for (int i = 1; i + 1 < shape.rank; i++)
         shape.dim[i] = shape.dim[i + 1];
     shape.rank--;
-    output_of(graph, node, 0, node->input[0]->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape, true);
 }
 
 /* What a sample's sum is divided by. */
@@ -222,16 +197,11 @@ static void sum_time_back(struct graph *graph, struct node *node, struct tensor 
 }
 
 const struct op op_sum_time = {
-    .name = "sum_time",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(sum_time, 2, 1, sum_time_infer, cut_input_rows),
     .optional = 1 << 1,
     .attributes_bytes = sizeof(struct sum_time_attributes),
-    .infer = sum_time_infer,
     .gradient = sum_time_back,
     .keeps_inputs = 1 << 1,
-    .cut = cut_input_rows,
-    .reference = sum_time_reference,
 };
 
 /* ---- sum_time_gradient: dx[n, t] = dy[n] / divisor where the mask is ---- */
@@ -248,8 +218,7 @@ static plim_status sum_time_gradient_infer(struct graph *graph, struct node *nod
     for (int i = shape.rank++; i > 1; i--)
         shape.dim[i] = shape.dim[i - 1];
     shape.dim[1] = attributes->steps;
-    output_of(graph, node, 0, node->input[0]->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape, true);
 }
 
 static void sum_time_gradient_reference(const struct call *call)
@@ -265,13 +234,8 @@ static void sum_time_gradient_reference(const struct call *call)
 }
 
 const struct op op_sum_time_gradient = {
-    .name = "sum_time_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(sum_time_gradient, 2, 1, sum_time_gradient_infer, cut_elementwise),
     .optional = 1 << 1,
     .attributes_bytes = sizeof(struct sum_time_attributes),
-    .infer = sum_time_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = sum_time_gradient_reference,
 };

@@ -25,8 +25,7 @@ static plim_status one_hot_infer(struct graph *graph, struct node *node, plim_er
     if (shape.rank > MOST_AXES || attributes->depth < 1)
         return misfit(node, error, "a depth of %lld for %d axes", (long long)attributes->depth, index->shape.rank);
     shape.dim[shape.rank - 1] = attributes->depth;
-    output_of(graph, node, 0, TYPE_F32, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, shape, true);
 }
 
 static void one_hot_reference(const struct call *call)
@@ -46,14 +45,9 @@ static void one_hot_reference(const struct call *call)
 }
 
 const struct op op_one_hot = {
-    .name = "one_hot",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(one_hot, 1, 1, one_hot_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct one_hot_attributes),
-    .infer = one_hot_infer,
     .no_gradient = WHOLE_NUMBERS,
-    .cut = cut_elementwise,
-    .reference = one_hot_reference,
 };
 
 /* ---- bucketize -------------------------------------------------------------- */
@@ -70,8 +64,7 @@ static plim_status bucketize_infer(struct graph *graph, struct node *node, plim_
         if (!(attributes->boundary[i - 1] <= attributes->boundary[i]))
             return misfit(node, error, "boundaries must rise: %g, %g", attributes->boundary[i - 1],
                           attributes->boundary[i]);
-    output_of(graph, node, 0, TYPE_I64, x->shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_I64, x->shape, x->batched);
 }
 
 /* In float32, as TensorFlow compares. */
@@ -88,12 +81,7 @@ static void bucketize_reference(const struct call *call)
 }
 
 const struct op op_bucketize = {
-    .name = "bucketize",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(bucketize, 1, 1, bucketize_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct bucketize_attributes),
-    .infer = bucketize_infer,
     .no_gradient = WHOLE_NUMBERS,
-    .cut = cut_elementwise,
-    .reference = bucketize_reference,
 };

@@ -155,8 +155,7 @@ static plim_status remap_infer(struct graph *graph, struct node *node, plim_erro
     TRY(check_axes(node, attributes, &shape, error));
     for (int axis = 0; axis < shape.rank; axis++)
         shape.dim[axis] = attributes->axis[axis].extent;
-    output_of(graph, node, 0, x->type, shape, x->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, x->batched);
 }
 
 /* Where element i of a row of the output comes from in a row of the input; -1: from outside. */
@@ -230,8 +229,7 @@ static plim_status gradient_infer(struct graph *graph, struct node *node, plim_e
         fits = attributes->forward.axis[axis].extent == dy->shape.dim[axis];
     if (!fits)
         return misfit(node, error, "the gradient has another shape than the output had");
-    output_of(graph, node, 0, dy->type, attributes->input, dy->batched);
-    return PLIM_OK;
+    return output_of(graph, node, 0, dy->type, attributes->input, dy->batched);
 }
 
 static void spread_back(const struct scatter *scatter)
@@ -249,20 +247,15 @@ static void spread_back(const struct scatter *scatter)
     }
 }
 
-static void gradient_reference(const struct call *call)
+static void remap_gradient_reference(const struct call *call)
 {
     scatter_sums(call, NULL, spread_back);
 }
 
 const struct op op_remap_gradient = {
-    .name = "remap_gradient",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(remap_gradient, 1, 1, gradient_infer, cut_elementwise),
     .attributes_bytes = sizeof(struct remap_gradient_attributes),
-    .infer = gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_elementwise,
-    .reference = gradient_reference,
 };
 
 /* ---- builders ------------------------------------------------------------ */

@@ -28,8 +28,7 @@ static plim_status flatten_infer(struct graph *graph, struct node *node, plim_er
 {
     const struct tensor *x = node->input[0];
     TRY(need_batched(node, 0, error));
-    output_of(graph, node, 0, x->type, shape_2(x->shape.dim[0], shape_row(&x->shape)), true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape_2(x->shape.dim[0], shape_row(&x->shape)), true);
 }
 
 const struct op op_flatten = {
@@ -60,8 +59,7 @@ static plim_status unflatten_infer(struct graph *graph, struct node *node, plim_
         return misfit(node, error, "%lld elements a sample do not make %s", (long long)shape_row(&x->shape), text);
     for (int i = 0; i < attributes->row.rank; i++)
         shape.dim[i + 1] = attributes->row.dim[i];
-    output_of(graph, node, 0, x->type, shape, true);
-    return PLIM_OK;
+    return output_of(graph, node, 0, x->type, shape, true);
 }
 
 const struct op op_unflatten = {
@@ -82,8 +80,7 @@ const struct op op_unflatten = {
 static plim_status stop_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     (void)error;
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 const struct op op_stop_gradient = {

@@ -10,8 +10,7 @@
 static plim_status penalty_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
-    output_of(graph, node, 0, wide_type(node->input[0]->type), shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, wide_type(node->input[0]->type), shape_1(1), false);
 }
 
 static int64_t count_of(const struct call *call, const struct tensor *x)
@@ -31,16 +30,11 @@ static void penalty_reference(const struct call *call)
 }
 
 const struct op op_penalty = {
-    .name = "penalty",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(penalty, 1, 1, penalty_infer, cut_to_sum),
     .attributes_bytes = sizeof(struct penalty_attributes),
-    .infer = penalty_infer,
     .gradient_op = &op_penalty_gradient,
     .gradient_reads = {READ_D, READ_X0},
     .keeps_inputs = 1 << 0,
-    .cut = cut_to_sum,
-    .reference = penalty_reference,
 };
 
 static plim_status penalty_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -50,8 +44,7 @@ static plim_status penalty_gradient_infer(struct graph *graph, struct node *node
     if (d && (d->batched || (d->type != node->input[1]->type && d->type != wide_type(node->input[1]->type)) ||
               shape_count(&d->shape) != 1))
         return misfit(node, error, "input 0 must be one value");
-    output_like(graph, node, 0, node->input[1]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[1]);
 }
 
 static void cut_penalty_gradient(struct cut *cut, const struct node *node)
@@ -73,15 +66,10 @@ static void penalty_gradient_reference(const struct call *call)
 }
 
 const struct op op_penalty_gradient = {
-    .name = "penalty_gradient",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(penalty_gradient, 2, 1, penalty_gradient_infer, cut_penalty_gradient),
     .optional = 1 << 0,
     .attributes_bytes = sizeof(struct penalty_attributes),
-    .infer = penalty_gradient_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_penalty_gradient,
-    .reference = penalty_gradient_reference,
 };
 
 /* ---- constrain ---------------------------------------------------------- */
@@ -132,12 +120,8 @@ static void constrain_reference(const struct call *call)
 }
 
 const struct op op_constrain = {
-    .name = "constrain",
-    .inputs = 1,
+    OP_HEAD(constrain, 1, 0, constrain_infer, cut_whole),
     .attributes_bytes = sizeof(struct constrain_attributes),
-    .infer = constrain_infer,
     .no_gradient = "it ends the step",
     .updates = 1 << 0,
-    .cut = cut_whole,
-    .reference = constrain_reference,
 };

@@ -73,8 +73,7 @@ plim_status infer_direction(struct graph *graph, struct node *node, plim_error *
     TRY(need_control(node, 1, error));
     for (int i = 2; i < node->input_count; i++)
         TRY(need_alike(node, 0, i, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 int64_t update_elements(const struct call *call)

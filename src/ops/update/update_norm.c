@@ -9,8 +9,7 @@
 static plim_status square_sum_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
-    output_of(graph, node, 0, TYPE_F64, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F64, shape_1(1), false);
 }
 
 static void square_sum_reference(const struct call *call)
@@ -23,13 +22,8 @@ static void square_sum_reference(const struct call *call)
 }
 
 const struct op op_square_sum = {
-    .name = "square_sum",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = square_sum_infer,
+    OP_HEAD(square_sum, 1, 1, square_sum_infer, cut_to_sum),
     .no_gradient = "it measures gradients, and " NO_SECOND,
-    .cut = cut_to_sum,
-    .reference = square_sum_reference,
 };
 
 /* ---- clip_value, clip_norm ---------------------------------------------- */
@@ -37,8 +31,7 @@ const struct op op_square_sum = {
 static plim_status clip_value_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 /* NaN stays. */
@@ -53,23 +46,17 @@ static void clip_value_reference(const struct call *call)
 }
 
 const struct op op_clip_value = {
-    .name = "clip_value",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(clip_value, 1, 1, clip_value_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct clip_attributes),
-    .infer = clip_value_infer,
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_input_rows,
-    .reference = clip_value_reference,
 };
 
 static plim_status clip_norm_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
     TRY(need_one(node, 1, TYPE_F64, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 double clip_norm_factor(const struct clip_attributes *a, double squares)
@@ -89,15 +76,10 @@ static void clip_norm_reference(const struct call *call)
 }
 
 const struct op op_clip_norm = {
-    .name = "clip_norm",
-    .inputs = 2,
-    .outputs = 1,
+    OP_HEAD(clip_norm, 2, 1, clip_norm_infer, cut_control_1),
     .attributes_bytes = sizeof(struct clip_attributes),
-    .infer = clip_norm_infer,
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_control_1,
-    .reference = clip_norm_reference,
 };
 
 /* ---- lamb --------------------------------------------------------------- */
@@ -120,16 +102,11 @@ static void lamb_direction_reference(const struct call *call)
 }
 
 const struct op op_lamb_direction = {
-    .name = "lamb_direction",
-    .inputs = 4,
-    .outputs = 1,
+    OP_HEAD(lamb_direction, 4, 1, infer_direction, cut_control_1),
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = infer_direction,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2 | 1 << 3,
     .in_place = 1 << 0,
-    .cut = cut_control_1,
-    .reference = lamb_direction_reference,
 };
 
 static plim_status squares_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -192,8 +169,7 @@ static plim_status means_infer(struct graph *graph, struct node *node, plim_erro
     shape.rank--;
     if (node->op == &op_square_columns)
         shape.dim[shape.rank - 1] = shape.dim[shape.rank];
-    output_of(graph, node, 0, node->input[0]->type, shape, false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, node->input[0]->type, shape, false);
 }
 
 static void square_rows_reference(const struct call *call)
@@ -238,25 +214,15 @@ static void square_columns_reference(const struct call *call)
 }
 
 const struct op op_square_rows = {
-    .name = "square_rows",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(square_rows, 1, 1, means_infer, cut_input_rows),
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = means_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_input_rows,
-    .reference = square_rows_reference,
 };
 
 const struct op op_square_columns = {
-    .name = "square_columns",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(square_columns, 1, 1, means_infer, cut_columns),
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = means_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_columns,
-    .reference = square_columns_reference,
 };
 
 /* ---- adafactor_average: state = b state + (1 - b) mean ------------------ */
@@ -290,8 +256,7 @@ static plim_status adafactor_factored_infer(struct graph *graph, struct node *no
     if (g->rank < 2 || shape_count(&node->input[1]->shape) != matrices * g->dim[g->rank - 2] ||
         shape_count(&node->input[2]->shape) != matrices * g->dim[g->rank - 1])
         return misfit(node, error, "means of rows and columns do not fit the gradient");
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void cut_factored(struct cut *cut, const struct node *node)
@@ -317,14 +282,9 @@ static void adafactor_factored_reference(const struct call *call)
 }
 
 const struct op op_adafactor_factored = {
-    .name = "adafactor_factored",
-    .inputs = 3,
-    .outputs = 1,
-    .infer = adafactor_factored_infer,
+    OP_HEAD(adafactor_factored, 3, 1, adafactor_factored_infer, cut_factored),
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_factored,
-    .reference = adafactor_factored_reference,
 };
 
 /* ---- adafactor_direction: vectors keep all of their squares ------------- */
@@ -343,14 +303,9 @@ static void adafactor_direction_reference(const struct call *call)
 }
 
 const struct op op_adafactor_direction = {
-    .name = "adafactor_direction",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(adafactor_direction, 3, 1, infer_direction, cut_control_1),
     .attributes_bytes = sizeof(struct update_attributes),
-    .infer = infer_direction,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2,
     .in_place = 1 << 0,
-    .cut = cut_control_1,
-    .reference = adafactor_direction_reference,
 };

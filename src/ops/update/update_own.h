@@ -35,14 +35,10 @@ static inline void put(const struct call *call, int input, int64_t i, double val
 /* An op without outputs that writes the inputs of the mask `written`. */
 #define UPDATE_OP(word, all, attributes, infer_, written, cut_)                                                        \
     const struct op op_##word = {                                                                                      \
-        .name = #word,                                                                                                 \
-        .inputs = all,                                                                                                 \
+        OP_HEAD(word, all, 0, infer_, cut_),                                                                           \
         .attributes_bytes = sizeof(attributes),                                                                        \
-        .infer = infer_,                                                                                               \
         .no_gradient = NO_GRADIENT,                                                                                    \
         .updates = written,                                                                                            \
-        .cut = cut_,                                                                                                   \
-        .reference = word##_reference,                                                                                 \
     }
 
 #endif

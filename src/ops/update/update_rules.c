@@ -61,15 +61,11 @@ static void rule_reference(const struct call *call, const struct rule *rule, dou
 
 #define RULE_OP(word, all, written, left_out)                                                                          \
     const struct op op_##word = {                                                                                      \
-        .name = #word,                                                                                                 \
-        .inputs = 3 + (all),                                                                                           \
+        OP_HEAD(word, 3 + (all), 0, rule_infer, cut_control_2),                                                        \
         .optional = (left_out) << 3,                                                                                   \
         .attributes_bytes = sizeof(struct update_attributes),                                                          \
-        .infer = rule_infer,                                                                                           \
         .no_gradient = NO_GRADIENT,                                                                                    \
         .updates = 1 | (written) << 3,                                                                                 \
-        .cut = cut_control_2,                                                                                          \
-        .reference = word##_reference,                                                                                 \
     }
 
 /* ---- sgd ---------------------------------------------------------------- */

@@ -21,8 +21,7 @@ static plim_status step_control_infer(struct graph *graph, struct node *node, pl
     TRY(need_one(node, 1, TYPE_I64, error));
     if (node->input[2])
         TRY(need_one(node, 2, TYPE_F32, error));
-    output_of(graph, node, 0, TYPE_F64, shape_1(CONTROL_COUNT), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F64, shape_1(CONTROL_COUNT), false);
 }
 
 static void step_control_reference(const struct call *call)
@@ -45,16 +44,11 @@ static void step_control_reference(const struct call *call)
 }
 
 const struct op op_step_control = {
-    .name = "step_control",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(step_control, 3, 1, step_control_infer, cut_once),
     .optional = 1 << 2,
     .attributes_bytes = sizeof(struct step_control_attributes),
-    .infer = step_control_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1,
-    .cut = cut_once,
-    .reference = step_control_reference,
 };
 
 /* ---- accumulate_gradient: inputs g, control, accumulator ---------------- */
@@ -81,16 +75,11 @@ static void accumulate_gradient_reference(const struct call *call)
 }
 
 const struct op op_accumulate_gradient = {
-    .name = "accumulate_gradient",
-    .inputs = 3,
-    .outputs = 1,
+    OP_HEAD(accumulate_gradient, 3, 1, accumulate_gradient_infer, cut_control_1),
     .attributes_bytes = sizeof(struct accumulate_attributes),
-    .infer = accumulate_gradient_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 2,
     .in_place = 1 << 0,
-    .cut = cut_control_1,
-    .reference = accumulate_gradient_reference,
 };
 
 /* ---- moving_average: inputs w, average, control ------------------------- */
@@ -120,8 +109,7 @@ static plim_status gradient_seed_infer(struct graph *graph, struct node *node, p
     const struct seed_attributes *a = node->attributes;
     if (node->input[0])
         TRY(need_one(node, 0, TYPE_F32, error));
-    output_of(graph, node, 0, a->type, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, a->type, shape_1(1), false);
 }
 
 static void gradient_seed_reference(const struct call *call)
@@ -131,23 +119,17 @@ static void gradient_seed_reference(const struct call *call)
 }
 
 const struct op op_gradient_seed = {
-    .name = "gradient_seed",
-    .inputs = 1,
-    .outputs = 1,
+    OP_HEAD(gradient_seed, 1, 1, gradient_seed_infer, cut_once),
     .optional = 1,
     .attributes_bytes = sizeof(struct seed_attributes),
-    .infer = gradient_seed_infer,
     .no_gradient = NO_SECOND,
-    .cut = cut_once,
-    .reference = gradient_seed_reference,
 };
 
 static plim_status unscale_gradient_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
     TRY(need_one(node, 1, TYPE_F32, error));
-    output_like(graph, node, 0, node->input[0]);
-    return PLIM_OK;
+    return output_like(graph, node, 0, node->input[0]);
 }
 
 static void unscale_gradient_reference(const struct call *call)
@@ -159,21 +141,15 @@ static void unscale_gradient_reference(const struct call *call)
 }
 
 const struct op op_unscale_gradient = {
-    .name = "unscale_gradient",
-    .inputs = 2,
-    .outputs = 1,
-    .infer = unscale_gradient_infer,
+    OP_HEAD(unscale_gradient, 2, 1, unscale_gradient_infer, cut_control_1),
     .no_gradient = NO_SECOND,
     .in_place = 1 << 0,
-    .cut = cut_control_1,
-    .reference = unscale_gradient_reference,
 };
 
 static plim_status count_nonfinite_infer(struct graph *graph, struct node *node, plim_error *error)
 {
     TRY(need_real(node, 0, error));
-    output_of(graph, node, 0, TYPE_F32, shape_1(1), false);
-    return PLIM_OK;
+    return output_of(graph, node, 0, TYPE_F32, shape_1(1), false);
 }
 
 static void count_nonfinite_reference(const struct call *call)
@@ -185,13 +161,8 @@ static void count_nonfinite_reference(const struct call *call)
 }
 
 const struct op op_count_nonfinite = {
-    .name = "count_nonfinite",
-    .inputs = 1,
-    .outputs = 1,
-    .infer = count_nonfinite_infer,
+    OP_HEAD(count_nonfinite, 1, 1, count_nonfinite_infer, cut_to_sum),
     .no_gradient = NO_SECOND,
-    .cut = cut_to_sum,
-    .reference = count_nonfinite_reference,
 };
 
 static plim_status loss_scale_infer(struct graph *graph, struct node *node, plim_error *error)
@@ -245,12 +216,8 @@ static void count_step_reference(const struct call *call)
 }
 
 const struct op op_count_step = {
-    .name = "count_step",
-    .inputs = 2,
+    OP_HEAD(count_step, 2, 0, count_step_infer, cut_once),
     .optional = 1 << 1,
-    .infer = count_step_infer,
     .no_gradient = NO_GRADIENT,
     .updates = 1 << 0,
-    .cut = cut_once,
-    .reference = count_step_reference,
 };
