@@ -90,11 +90,9 @@ static struct tensor *upsampling_build(const struct layer *layer, struct graph *
         return NULL;
     for (int i = 0; i < axes; i++) {
         int64_t extent;
-        if (__builtin_mul_overflow(x->shape.dim[i + 1], resizing->size[i], &extent)) {
-            graph_fail(graph, PLIM_BAD_JOB, "%s: %lld times axis %d is more than can be counted", layer->name,
-                       (long long)resizing->size[i], i + 1);
-            return NULL;
-        }
+        if (__builtin_mul_overflow(x->shape.dim[i + 1], resizing->size[i], &extent))
+            return graph_fail(graph, PLIM_BAD_JOB, "%s: %lld times axis %d is more than can be counted", layer->name,
+                              (long long)resizing->size[i], i + 1);
         maps[i + 1] = (struct axis_map){AXIS_REPEAT, extent, 0, resizing->size[i]};
         times = times > 1 ? times : resizing->size[i];
     }

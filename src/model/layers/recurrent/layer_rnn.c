@@ -97,8 +97,8 @@ static plim_status rnn_check(struct layer *layer, plim_error *error)
 static struct tensor *stack_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     (void)x;
-    graph_fail(graph, PLIM_BAD_JOB, "%s: StackedRNNCells is no layer by itself: `RNN: {cell: [...]}`", layer->name);
-    return NULL;
+    return graph_fail(graph, PLIM_BAD_JOB, "%s: StackedRNNCells is no layer by itself: `RNN: {cell: [...]}`",
+                      layer->name);
 }
 
 const struct layer_type layer_rnn = {

@@ -47,8 +47,7 @@ static struct tensor *reshape_build(const struct layer *layer, struct graph *gra
         return NULL;
     shape_text(texts[0], sizeof texts[0], &x->shape, true);
     shape_text(texts[1], sizeof texts[1], &arrange->row, false);
-    graph_fail(graph, PLIM_BAD_JOB, "%s: %s cannot become %s a sample", layer->name, texts[0], texts[1]);
-    return NULL;
+    return graph_fail(graph, PLIM_BAD_JOB, "%s: %s cannot become %s a sample", layer->name, texts[0], texts[1]);
 }
 
 const struct layer_type layer_reshape = {

@@ -60,8 +60,7 @@ static struct tensor *input_build(const struct layer *layer, struct graph *graph
     struct shape element = shape_of(x->shape.rank - 1, x->shape.dim + 1);
     shape_text(wanted, sizeof wanted, &input->shape, false);
     shape_text(got, sizeof got, &element, false);
-    graph_fail(graph, PLIM_BAD_JOB, "%s: says %s, an element of the data is %s", layer->name, wanted, got);
-    return NULL;
+    return graph_fail(graph, PLIM_BAD_JOB, "%s: says %s, an element of the data is %s", layer->name, wanted, got);
 }
 
 const struct layer_type layer_input = {
