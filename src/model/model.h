@@ -48,6 +48,8 @@ void initializer_fill(void *data, enum type type, int64_t count, const struct in
 
 struct layer;
 struct model_option;
+/* "Dense", "dense" */
+#define NAMES(keras, small) .name = (keras), .snake = (small)
 /* The struct that a layer's options are read into, and their table. */
 #define OPTIONS(type, table) .options_bytes = sizeof(type), .option = (table), .option_count = COUNT(table)
 struct layer_type {

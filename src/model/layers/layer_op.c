@@ -167,8 +167,7 @@ static struct tensor *op_merge(const struct layer *layer, struct graph *graph, s
 }
 
 const struct layer_type layer_op = {
-    .name = "Op",
-    .snake = "op",
+    NAMES("Op", "op"),
     .any_type = true,
     .keeps_type = true,
     OPTIONS(struct op_layer, op_options),

@@ -24,8 +24,7 @@ static struct tensor *masking_build(const struct layer *layer, struct graph *gra
 }
 
 const struct layer_type layer_masking = {
-    .name = "Masking",
-    .snake = "masking",
+    NAMES("Masking", "masking"),
     OPTIONS(struct masking, masking_options),
     .build = masking_build,
 };
@@ -57,9 +56,8 @@ static struct tensor *average_build(const struct layer *layer, struct graph *gra
 }
 
 const struct layer_type layer_global_average_pooling1d = {
-    .name = "GlobalAveragePooling1D",
+    NAMES("GlobalAveragePooling1D", "global_average_pooling1d"),
     .alias = "GlobalAvgPool1D",
-    .snake = "global_average_pooling1d",
     OPTIONS(struct average_steps, average_options),
     .build = average_build,
 };

@@ -38,11 +38,7 @@ static struct tensor *average(const struct layer *layer, struct graph *graph, st
 
 #define MERGE_LAYER(variable, keras, of, merger)                                                                       \
     const struct layer_type layer_##variable = {                                                                       \
-        .name = keras,                                                                                                 \
-        .snake = #variable,                                                                                            \
-        .keeps_mask = true,                                                                                            \
-        .options_bytes = sizeof(struct layer_words),                                                                   \
-        .op = of,                                                                                                      \
+        NAMES(keras, #variable), .keeps_mask = true, .options_bytes = sizeof(struct layer_words), .op = of,            \
         .merge = merger,                                                                                               \
     }
 

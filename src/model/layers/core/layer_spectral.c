@@ -75,8 +75,7 @@ static struct tensor *spectral_build(const struct layer *layer, struct graph *gr
 }
 
 const struct layer_type layer_spectral_normalization = {
-    .name = "SpectralNormalization",
-    .snake = "spectral_normalization",
+    NAMES("SpectralNormalization", "spectral_normalization"),
     .saved_before = 1, /* its layer's kernel, a second time */
     OPTIONS(struct spectral, spectral_options),
     .defaults = &(const struct spectral){.power_iterations = 1},

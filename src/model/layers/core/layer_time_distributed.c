@@ -62,8 +62,7 @@ static struct tensor *steps_build(const struct layer *layer, struct graph *graph
 }
 
 const struct layer_type layer_time_distributed = {
-    .name = "TimeDistributed",
-    .snake = "time_distributed",
+    NAMES("TimeDistributed", "time_distributed"),
     .keeps_mask = true,
     OPTIONS(struct time_distributed, steps_options),
     .example = "TimeDistributed: {layer: {Dense: 10}}",

@@ -105,8 +105,7 @@ static struct tensor *upsampling_build(const struct layer *layer, struct graph *
 
 #define UPSAMPLING_LAYER(variable, keras, space, count)                                                                \
     const struct layer_type layer_##variable = {                                                                       \
-        .name = keras,                                                                                                 \
-        .snake = #variable,                                                                                            \
+        NAMES(keras, #variable),                                                                                       \
         .options_bytes = sizeof(struct resizing),                                                                      \
         .option = upsampling2d_options,                                                                                \
         .option_count = count,                                                                                         \
@@ -202,8 +201,7 @@ static struct tensor *random_crop_build(const struct layer *layer, struct graph 
 
 #define RESIZING_LAYER(variable, keras, table, builder)                                                                \
     const struct layer_type layer_##variable = {                                                                       \
-        .name = keras,                                                                                                 \
-        .snake = #variable,                                                                                            \
+        NAMES(keras, #variable),                                                                                       \
         OPTIONS(struct resizing, table),                                                                               \
         .defaults = &(const struct resizing){.method = METHOD_BILINEAR},                                               \
         .example = "{height: 224, width: 224}",                                                                        \

@@ -176,8 +176,7 @@ static struct tensor *bidirectional_merge(const struct layer *layer, struct grap
 }
 
 const struct layer_type layer_bidirectional = {
-    .name = "Bidirectional",
-    .snake = "bidirectional",
+    NAMES("Bidirectional", "bidirectional"),
     .wide = true,
     .keeps_mask = true,
     OPTIONS(struct bidirectional, bidirectional_options),

@@ -35,8 +35,7 @@ static struct tensor *scale_build(const struct layer *layer, struct graph *graph
 }
 
 const struct layer_type layer_layer_scale = {
-    .name = "LayerScale",
-    .snake = "layer_scale",
+    NAMES("LayerScale", "layer_scale"),
     .by_last_axis = true,
     OPTIONS(struct layer_scale, scale_options),
     .example = "LayerScale: {init_values: 1e-6, projection_dim: 96}",
@@ -65,8 +64,7 @@ static struct tensor *custom_merge(const struct layer *layer, struct graph *grap
 }
 
 const struct layer_type layer_custom_scale_layer = {
-    .name = "CustomScaleLayer",
-    .snake = "custom_scale_layer",
+    NAMES("CustomScaleLayer", "custom_scale_layer"),
     OPTIONS(struct custom_scale, custom_options),
     .merge = custom_merge,
 };
