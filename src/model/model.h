@@ -379,10 +379,6 @@ struct compile_words {
 plim_status compile_read(struct training *out, const struct model *model, struct arena *arena,
                          const struct compile_words *words, plim_error *error);
 
-/* The mean of a loss or metric over the batch: of values [N], or of values [N, T], where every step counts, or with a
-   mask every valid step. Returns a tensor [1] that becomes a RESULT. */
-struct tensor *mean_of_values(struct graph *graph, struct tensor *values, struct tensor *mask);
-
 /* keras_paths.c: the paths of weights in .keras files. model_saved_paths: the group of each layer, by its index in
    model->layer. weight_saved_path: the path of one weight. */
 plim_status model_saved_paths(const char ***out, const struct model *model, struct arena *arena, plim_error *error);
