@@ -10,7 +10,6 @@ static void use_token(const struct json_token *token)
 {
     char text[64];
     int64_t whole;
-    double real;
     if (token->key != NULL) {
         json_unescape(text, sizeof text, token->key, token->key_bytes);
         json_is(token->key, token->key_bytes, "dtype");
@@ -18,7 +17,6 @@ static void use_token(const struct json_token *token)
     if (token->kind == JSON_STRING)
         json_unescape(text, sizeof text, token->text, token->text_bytes);
     json_whole(&whole, token);
-    json_real(&real, token);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -138,10 +138,18 @@ plim_status api_spec(struct spec *out, const plim_column *columns, int count, pl
 
 /* ---- sources ---- */
 
-static plim_dataset *from(plim_budget *budget, struct source *source, plim_status status, const plim_error *error)
+/* Declarations: a source that is not open yet, and its error. NULL is returned where there is no budget. */
+#define OPEN_SOURCE(budget)                                                                                            \
+    struct source *source = NULL;                                                                                      \
+    plim_error error = {0};                                                                                            \
+    HOST_FLOATS;                                                                                                       \
+    if (!(budget))                                                                                                     \
+    return NULL
+
+/* By address: `status` may be the call that opens it. */
+static plim_dataset *from(plim_budget *budget, struct source **source, plim_status status, const plim_error *error)
 {
-    struct dataset *dataset = status == PLIM_OK ? dataset_from_source(source) : dataset_failed(budget->inner, error);
-    return (plim_dataset *)dataset;
+    return outside(status == PLIM_OK ? dataset_from_source(*source) : dataset_failed(budget->inner, error));
 }
 
 /* Slices: the first axis counts elements, the same for all. */
@@ -174,24 +182,14 @@ static plim_status open_tensors(struct source **out, struct budget *budget, cons
 
 plim_dataset *plim_dataset_from_tensors(plim_budget *budget, const plim_tensor *tensors, int count)
 {
-    struct source *source = NULL;
-    plim_error error = {0};
-    HOST_FLOATS;
-    if (!budget)
-        return NULL;
-    plim_status status = open_tensors(&source, budget->inner, tensors, count, false, &error);
-    return from(budget, source, status, &error);
+    OPEN_SOURCE(budget);
+    return from(budget, &source, open_tensors(&source, budget->inner, tensors, count, false, &error), &error);
 }
 
 plim_dataset *plim_dataset_from_tensor_slices(plim_budget *budget, const plim_tensor *tensors, int count)
 {
-    struct source *source = NULL;
-    plim_error error = {0};
-    HOST_FLOATS;
-    if (!budget)
-        return NULL;
-    plim_status status = open_tensors(&source, budget->inner, tensors, count, true, &error);
-    return from(budget, source, status, &error);
+    OPEN_SOURCE(budget);
+    return from(budget, &source, open_tensors(&source, budget->inner, tensors, count, true, &error), &error);
 }
 
 static plim_status open_generator(struct source **out, struct budget *budget, const plim_column *columns, int count,
@@ -214,42 +212,28 @@ static plim_status open_generator(struct source **out, struct budget *budget, co
 plim_dataset *plim_dataset_from_generator(plim_budget *budget, const plim_column *columns, int count,
                                           const plim_generator *generator)
 {
-    struct source *source = NULL;
-    plim_error error = {0};
-    HOST_FLOATS;
-    if (!budget)
-        return NULL;
-    plim_status status = open_generator(&source, budget->inner, columns, count, generator, &error);
-    return from(budget, source, status, &error);
+    OPEN_SOURCE(budget);
+    return from(budget, &source, open_generator(&source, budget->inner, columns, count, generator, &error), &error);
 }
 
 plim_dataset *plim_dataset_range(plim_budget *budget, int64_t n)
 {
-    struct source *source = NULL;
-    plim_error error = {0};
-    HOST_FLOATS;
-    if (!budget)
-        return NULL;
-    plim_status status = range_open(&source, budget->inner, n, &error);
-    return from(budget, source, status, &error);
+    OPEN_SOURCE(budget);
+    return from(budget, &source, range_open(&source, budget->inner, n, &error), &error);
 }
 
 plim_dataset *plim_dataset_random(plim_budget *budget, int64_t elements, const int64_t *shape, int rank,
                                   int64_t classes, uint64_t seed)
 {
-    struct source *source = NULL;
-    plim_error error = {0};
+    OPEN_SOURCE(budget);
     struct column column;
-    HOST_FLOATS;
-    if (!budget)
-        return NULL;
     plim_status status = read_column(&column, "x", PLIM_FLOAT32, shape, rank, 1, &error);
     if (status == PLIM_OK) {
         const struct random_options options = {
             .elements = elements, .shape = column.shape, .classes = classes, .seed = seed};
         status = random_open(&source, budget->inner, &options, &error);
     }
-    return from(budget, source, status, &error);
+    return from(budget, &source, status, &error);
 }
 
 /* Names of files: none of them NULL. */
@@ -266,28 +250,20 @@ static plim_status check_names(const char *const *names, int count, plim_error *
 
 plim_dataset *plim_dataset_npy(plim_budget *budget, const char *const *paths, int count)
 {
-    struct source *source = NULL;
-    plim_error error = {0};
-    HOST_FLOATS;
-    if (!budget)
-        return NULL;
+    OPEN_SOURCE(budget);
     plim_status status = check_names(paths, count, &error);
     if (status == PLIM_OK)
         status = npy_open(&source, budget->inner, paths, count, NULL, 0, &error);
-    return from(budget, source, status, &error);
+    return from(budget, &source, status, &error);
 }
 
 plim_dataset *plim_dataset_idx(plim_budget *budget, const char *const *paths, int count)
 {
-    struct source *source = NULL;
-    plim_error error = {0};
-    HOST_FLOATS;
-    if (!budget)
-        return NULL;
+    OPEN_SOURCE(budget);
     plim_status status = check_names(paths, count, &error);
     if (status == PLIM_OK)
         status = idx_open(&source, budget->inner, paths, count, &error);
-    return from(budget, source, status, &error);
+    return from(budget, &source, status, &error);
 }
 
 plim_dataset *plim_dataset_counter(plim_budget *budget, int64_t start, int64_t step, int64_t count)

@@ -187,10 +187,8 @@ plim_value *plim_graph_input(plim_graph *graph, const char *name, plim_type type
     GRAPH_CALL(graph, NULL);
     if (!read_shape(&whole, graph, name, 1, shape, rank) || !read_type(&inner, graph, name, type))
         return NULL;
-    if (graph->columns == MOST_COLUMNS) {
-        graph_fail(&graph->inner, PLIM_USAGE, "%s: at most %d inputs", name, MOST_COLUMNS);
-        return NULL;
-    }
+    if (graph->columns == MOST_COLUMNS)
+        return graph_fail(&graph->inner, PLIM_USAGE, "%s: at most %d inputs", name, MOST_COLUMNS);
     struct tensor *input = graph_input(&graph->inner, name, graph->columns, inner, whole);
     graph->input[graph->columns++] = input;
     return value_of(input);
@@ -233,18 +231,15 @@ plim_value *plim_graph_weight(plim_graph *graph, const char *name, const int64_t
     GRAPH_CALL(graph, NULL);
     if (!read_shape(&whole, graph, name, 0, shape, rank))
         return NULL;
-    if (is_taken(name)) {
-        graph_fail(&graph->inner, PLIM_USAGE, "%s: names under optimizer/ and constant/ are the library's", name);
-        return NULL;
-    }
+    if (is_taken(name))
+        return graph_fail(&graph->inner, PLIM_USAGE, "%s: names under optimizer/ and constant/ are the library's",
+                          name);
     if (api_keep_error(graph, read_initializer(&first, graph, name, initializer, &error), &error))
         return NULL;
     struct tensor *tensor = graph_weight(&graph->inner, name, TYPE_F32, whole, trainable);
     struct api_weight *weight = tensor ? arena_take(&graph->inner.arena, sizeof *weight) : NULL;
-    if (!weight) {
-        graph_refused(&graph->inner, sizeof *weight);
-        return NULL;
-    }
+    if (!weight)
+        return graph_refused(&graph->inner, sizeof *weight);
     set_fans(&first, &tensor->shape);
     *weight = (struct api_weight){.tensor = tensor, .initializer = first};
     *graph->last_weight = weight;
@@ -260,10 +255,9 @@ plim_value *plim_graph_state(plim_graph *graph, const char *name, plim_type type
     GRAPH_CALL(graph, NULL);
     if (!read_shape(&whole, graph, name, 0, shape, rank) || !read_type(&inner, graph, name, type))
         return NULL;
-    if (is_taken(name)) {
-        graph_fail(&graph->inner, PLIM_USAGE, "%s: names under optimizer/ and constant/ are the library's", name);
-        return NULL;
-    }
+    if (is_taken(name))
+        return graph_fail(&graph->inner, PLIM_USAGE, "%s: names under optimizer/ and constant/ are the library's",
+                          name);
     struct tensor *state = graph_state(&graph->inner, name, inner, whole);
     if (state)
         state->initial = initial;
@@ -317,14 +311,10 @@ int plim_graph_weight_count(const plim_graph *graph)
 plim_value *plim_op(plim_graph *graph, const char *name, plim_value *const *inputs, int count, const char *words)
 {
     GRAPH_CALL(graph, NULL);
-    if (!name) {
-        graph_fail(&graph->inner, PLIM_USAGE, "the name of an op is NULL");
-        return NULL;
-    }
-    if (count < 0 || count > MOST_WORD_INPUTS) {
-        graph_fail(&graph->inner, PLIM_USAGE, "%s: %d inputs", name, count);
-        return NULL;
-    }
+    if (!name)
+        return graph_fail(&graph->inner, PLIM_USAGE, "the name of an op is NULL");
+    if (count < 0 || count > MOST_WORD_INPUTS)
+        return graph_fail(&graph->inner, PLIM_USAGE, "%s: %d inputs", name, count);
     if (!api_usable_all(graph, name, inputs, count))
         return NULL;
     graph->inner.layer = NULL;

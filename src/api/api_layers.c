@@ -38,15 +38,11 @@ plim_layers *plim_layers_read(plim_graph *graph, const char *text)
     GRAPH_CALL(graph, NULL);
     if (!api_open(graph, "layers"))
         return NULL;
-    if (!text) {
-        graph_fail(&graph->inner, PLIM_USAGE, "the text of the layers is NULL");
-        return NULL;
-    }
+    if (!text)
+        return graph_fail(&graph->inner, PLIM_USAGE, "the text of the layers is NULL");
     struct plim_layers *layers = arena_take(&graph->inner.arena, sizeof *layers);
-    if (!layers) {
-        graph_refused(&graph->inner, sizeof *layers);
-        return NULL;
-    }
+    if (!layers)
+        return graph_refused(&graph->inner, sizeof *layers);
     if (api_keep_error(graph, read_model(layers, graph, text, &error), &error))
         return NULL;
     plim_status status = build_make(&layers->build, layers->model, &graph->inner, &error);

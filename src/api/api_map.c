@@ -109,14 +109,11 @@ plim_dataset *plim_dataset_map(plim_dataset *dataset, const plim_map *map)
     if (!map)
         return api_dataset_null(dataset, "the map");
     struct call_options options = {.map = *map, .has_spec = map->columns != NULL};
-    struct budget *budget = inside(dataset)->budget;
     snprintf(options.name, sizeof options.name, "%s", map->name ? map->name : "function");
     options.map.name = NULL;
     options.map.columns = NULL;
-    if (map->columns && api_spec(&options.spec, map->columns, map->column_count, &error) != PLIM_OK && budget) {
-        plim_dataset_unref(dataset);
-        return outside(dataset_failed(budget, &error));
-    }
+    if (map->columns && api_spec(&options.spec, map->columns, map->column_count, &error) != PLIM_OK)
+        return api_dataset_fail(dataset, &error);
     return outside(dataset_map(inside(dataset), &call_functions[map->value_bytes != 0][map->heavy], &options));
 }
 

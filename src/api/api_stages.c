@@ -151,7 +151,6 @@ static plim_dataset *with_inner(plim_dataset *dataset, interleaved *stage, const
     if (!interleave || !interleave->make)
         return api_dataset_null(dataset, "the function that makes a data set for each element");
     const struct api_kept *kept, what = {.make = interleave->make, .context = interleave->context};
-    struct budget *budget = inside(dataset)->budget;
     struct interleave_options options = {
         .make = make_inner,
         .value_bytes = interleave->value_bytes,
@@ -159,10 +158,8 @@ static plim_dataset *with_inner(plim_dataset *dataset, interleaved *stage, const
         .cycle_length = interleave->cycle_length ? interleave->cycle_length : 1,
         .block_length = interleave->block_length ? interleave->block_length : 1,
     };
-    if (api_spec(&options.spec, interleave->columns, interleave->column_count, &error) != PLIM_OK && budget) {
-        plim_dataset_unref(dataset);
-        return outside(dataset_failed(budget, &error));
-    }
+    if (api_spec(&options.spec, interleave->columns, interleave->column_count, &error) != PLIM_OK)
+        return api_dataset_fail(dataset, &error);
     struct dataset *node = api_keep(&kept, inside(dataset), &what);
     options.context = (void *)(uintptr_t)kept;
     return outside(kept ? stage(node, &options) : node);
@@ -381,7 +378,6 @@ plim_dataset *plim_dataset_scan(plim_dataset *dataset, const plim_scan *scan)
         return NULL;
     if (!scan || (scan->state_bytes && !scan->state))
         return api_dataset_null(dataset, "the scan, or its state");
-    struct budget *budget = inside(dataset)->budget;
     const struct api_kept *kept, what = {.scan = scan->run, .context = scan->context};
     struct scan_options options = {
         .state = scan->state, .state_bytes = scan->state_bytes, .run = scan->run ? run_scan : NULL};
@@ -392,10 +388,8 @@ plim_dataset *plim_dataset_scan(plim_dataset *dataset, const plim_scan *scan)
     }
     if (status == PLIM_OK && spec_has_values(scan->columns ? &spec : inside(dataset)->spec))
         status = fail(&error, PLIM_UNSUPPORTED, "scan: columns of strings and cells are not offered");
-    if (status != PLIM_OK && budget) {
-        plim_dataset_unref(dataset);
-        return outside(dataset_failed(budget, &error));
-    }
+    if (status != PLIM_OK)
+        return api_dataset_fail(dataset, &error);
     struct dataset *node = api_keep(&kept, inside(dataset), &what);
     options.context = (void *)(uintptr_t)kept;
     return outside(kept ? dataset_scan(node, &options) : node);

@@ -94,17 +94,13 @@ plim_value *plim_graph_update(plim_graph *graph, const char *optimizer, const ch
     struct graph *inner = &graph->inner;
     if (!api_usable_all(graph, "update", weights, count))
         return NULL;
-    if (count && !gradients) {
-        graph_fail(inner, PLIM_USAGE, "update: the list of gradients is NULL");
-        return NULL;
-    }
+    if (count && !gradients)
+        return graph_fail(inner, PLIM_USAGE, "update: the list of gradients is NULL");
     list.update = arena_array(&inner->arena, (size_t)(count > 0 ? count : 1), sizeof *list.update);
     list.prefix = arena_string(&inner->arena, name ? name : "optimizer");
     rule = arena_take(&inner->arena, sizeof *rule);
-    if (!list.update || !list.prefix || !rule) {
-        graph_refused(inner, 0);
-        return NULL;
-    }
+    if (!list.update || !list.prefix || !rule)
+        return graph_refused(inner, 0);
     if (api_keep_error(graph, read_optimizer(rule, graph, optimizer, &error), &error) ||
         !list_updates(list.update, graph, weights, gradients, count))
         return NULL;
@@ -127,10 +123,8 @@ static plim_value *assign(plim_graph *graph, plim_value *state, plim_value *valu
     GRAPH_CALL(graph, NULL);
     if (!api_usable_all(graph, "assign", (plim_value *[]){state, value}, 2))
         return NULL;
-    if (strncmp(inputs[0]->name, "constant/", 9) == 0) {
-        graph_fail(&graph->inner, PLIM_USAGE, "assign: a constant stays what it is; take a state");
-        return NULL;
-    }
+    if (strncmp(inputs[0]->name, "constant/", 9) == 0)
+        return graph_fail(&graph->inner, PLIM_USAGE, "assign: a constant stays what it is; take a state");
     graph->written = true;
     graph->inner.backward = true;
     graph->inner.layer = NULL;

@@ -31,16 +31,17 @@ void graph_release(struct graph *graph)
     *graph = (struct graph){0};
 }
 
-void graph_fail(struct graph *graph, plim_status code, const char *format, ...)
+void *graph_fail(struct graph *graph, plim_status code, const char *format, ...)
 {
     char message[sizeof(graph->error.message)];
     va_list arguments;
     if (graph->failed)
-        return;
+        return NULL;
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
     graph->failed = fail(&graph->error, code, "%s", message);
+    return NULL;
 }
 
 plim_status graph_check(const struct graph *graph, plim_error *error)
@@ -51,11 +52,12 @@ plim_status graph_check(const struct graph *graph, plim_error *error)
 }
 
 /* What the arena asked for was a block at least. */
-void graph_refused(struct graph *graph, size_t bytes)
+void *graph_refused(struct graph *graph, size_t bytes)
 {
     size_t block = bytes > graph->arena.block_bytes ? bytes : graph->arena.block_bytes;
     if (!graph->failed)
         graph->failed = budget_refused(graph->arena.budget, TAG_PLANNER, block, &graph->error);
+    return NULL;
 }
 
 void tensor_ask_ids(struct tensor *tensor, int64_t below)
@@ -199,9 +201,8 @@ struct tensor *graph_input(struct graph *graph, const char *name, int column, en
         return NULL;
     if (shape.rank < 1 || shape.dim[0] != graph->batch) {
         shape_text(text, sizeof(text), &shape, false);
-        graph_fail(graph, PLIM_BAD_MODEL, "input %s of shape %s: the first axis must be the batch, %lld", name, text,
-                   (long long)graph->batch);
-        return NULL;
+        return graph_fail(graph, PLIM_BAD_MODEL, "input %s of shape %s: the first axis must be the batch, %lld", name,
+                          text, (long long)graph->batch);
     }
     struct tensor *tensor = tensor_add(graph, name, type, &shape);
     if (!tensor)
@@ -374,10 +375,8 @@ struct tensor *graph_add(struct graph *graph, const struct op *op, struct tensor
     plim_error error = {0};
     if (graph->failed || !inputs_fit(graph, op, inputs, input_count))
         return NULL;
-    if (graph->node_count >= MOST_NODES) {
-        graph_fail(graph, PLIM_BAD_MODEL, "more than %d operations in one step", MOST_NODES);
-        return NULL;
-    }
+    if (graph->node_count >= MOST_NODES)
+        return graph_fail(graph, PLIM_BAD_MODEL, "more than %d operations in one step", MOST_NODES);
     struct node *node = node_make(graph, op, inputs, input_count, attributes, attributes_bytes);
     if (!node || !table_room(graph, (void ***)&graph->node, graph->node_count, &graph->node_capacity))
         return NULL;

@@ -97,10 +97,10 @@ void graph_result(struct graph *graph, struct tensor *tensor, const char *name);
 /* The weight or state of that name, or NULL. */
 struct tensor *graph_named(const struct graph *graph, const char *name);
 plim_status graph_check(const struct graph *graph, plim_error *error);
-/* Keeps the first failure. */
-__attribute__((format(printf, 3, 4))) void graph_fail(struct graph *graph, plim_status code, const char *format, ...);
+/* Keeps the first failure. Returns NULL, so `return graph_fail(...)` works in a builder. */
+__attribute__((format(printf, 3, 4))) void *graph_fail(struct graph *graph, plim_status code, const char *format, ...);
 /* The same after the graph's arena said NULL. */
-void graph_refused(struct graph *graph, size_t bytes);
+void *graph_refused(struct graph *graph, size_t bytes);
 
 /* Whoever reads the tensor takes whole numbers from 0 that are below this. */
 void tensor_ask_ids(struct tensor *tensor, int64_t below);

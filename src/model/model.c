@@ -34,10 +34,9 @@ void layer_place(char out[256], const struct layer *layer)
 static struct tensor *column_input(struct graph *graph, const char *name, int column, const struct column_spec *spec)
 {
     struct shape shape = {.rank = 1, .dim = {graph->batch}};
-    if (spec->shape.rank >= MOST_AXES) {
-        graph_fail(graph, PLIM_BAD_DATA, "%s: elements of rank %d; at most %d", name, spec->shape.rank, MOST_AXES - 1);
-        return NULL;
-    }
+    if (spec->shape.rank >= MOST_AXES)
+        return graph_fail(graph, PLIM_BAD_DATA, "%s: elements of rank %d; at most %d", name, spec->shape.rank,
+                          MOST_AXES - 1);
     for (int i = 0; i < spec->shape.rank; i++)
         shape.dim[shape.rank++] = spec->shape.dim[i];
     return graph_input(graph, name, column, spec->type, shape);
@@ -150,10 +149,8 @@ static struct tensor *build_use(struct graph *graph, const struct use *use)
     if (!layer->type->merge)
         return layer->type->build(layer, graph, input_of(graph, use, 0));
     struct tensor **x = arena_array(&graph->arena, (size_t)use->input_count, sizeof(struct tensor *));
-    if (!x) {
-        graph_refused(graph, 0);
-        return NULL;
-    }
+    if (!x)
+        return graph_refused(graph, 0);
     for (int i = 0; i < use->input_count; i++)
         x[i] = input_of(graph, use, i);
     return graph->failed ? NULL : layer->type->merge(layer, graph, x, use->input_count);

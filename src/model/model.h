@@ -48,6 +48,8 @@ void initializer_fill(void *data, enum type type, int64_t count, const struct in
 
 struct layer;
 struct model_option;
+/* "Dense", "dense" */
+#define NAMES(keras, small) .name = (keras), .snake = (small)
 /* The struct that a layer's options are read into, and their table. */
 #define OPTIONS(type, table) .options_bytes = sizeof(type), .option = (table), .option_count = COUNT(table)
 struct layer_type {
@@ -376,10 +378,6 @@ struct compile_words {
 };
 plim_status compile_read(struct training *out, const struct model *model, struct arena *arena,
                          const struct compile_words *words, plim_error *error);
-
-/* The mean of a loss or metric over the batch: of values [N], or of values [N, T], where every step counts, or with a
-   mask every valid step. Returns a tensor [1] that becomes a RESULT. */
-struct tensor *mean_of_values(struct graph *graph, struct tensor *values, struct tensor *mask);
 
 /* keras_paths.c: the paths of weights in .keras files. model_saved_paths: the group of each layer, by its index in
    model->layer. weight_saved_path: the path of one weight. */

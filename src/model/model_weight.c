@@ -48,8 +48,8 @@ static struct tensor *weight_there(const struct layer *layer, struct graph *grap
         return weight ? weight->tensor : NULL;
     shape_text(had, sizeof had, &weight->tensor->shape, false);
     shape_text(want, sizeof want, shape, false);
-    graph_fail(graph, PLIM_BAD_JOB, "%s is %s after the layer's first use; this one wants %s", weight->name, had, want);
-    return NULL;
+    return graph_fail(graph, PLIM_BAD_JOB, "%s is %s after the layer's first use; this one wants %s", weight->name, had,
+                      want);
 }
 
 static void count_weight(const struct build *build, const struct layer *layer, const struct shape *shape,

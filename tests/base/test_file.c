@@ -308,16 +308,16 @@ static void lines_go_to_a_descriptor_of_the_host(void **state)
     char back[16] = "";
     assert_int_equal(pipe(ends), 0);
     fault_arm(FAULT_WRITE, 1, false, EINTR);
-    assert_true(file_send(ends[1], "a line", 6));
+    assert_true(file_send_until(NULL, ends[1], "a line", 6));
     assert_true(fault_disarm());
     assert_int_equal(read(ends[0], back, sizeof back), 6);
     assert_string_equal(back, "a line");
     fault_arm(FAULT_WRITE, 1, false, EPIPE);
-    assert_false(file_send(ends[1], "a line", 6));
+    assert_false(file_send_until(NULL, ends[1], "a line", 6));
     assert_true(fault_disarm());
     close(ends[0]);
     close(ends[1]);
-    assert_false(file_send(ends[1], "a line", 6));
+    assert_false(file_send_until(NULL, ends[1], "a line", 6));
 }
 
 /* The signals that wait for this process or thread. */
@@ -338,7 +338,7 @@ static void a_reader_that_is_gone_ends_nobody(void **state)
     close(ends[0]);
     void (*action)(int) = signal(SIGPIPE, SIG_DFL);
     pthread_sigmask(SIG_SETMASK, NULL, &before);
-    assert_false(file_send(ends[1], "a line", 6));
+    assert_false(file_send_until(NULL, ends[1], "a line", 6));
     assert_int_equal(errno, EPIPE);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     assert_int_equal(sigismember(&before, SIGPIPE), sigismember(&after, SIGPIPE));
@@ -349,7 +349,7 @@ static void a_reader_that_is_gone_ends_nobody(void **state)
     sigaddset(&pipe_alone, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_alone, NULL);
     raise(SIGPIPE);
-    assert_false(file_send(ends[1], "a line", 6));
+    assert_false(file_send_until(NULL, ends[1], "a line", 6));
     assert_true(waits(SIGPIPE));
     signal(SIGPIPE, SIG_IGN); /* takes it away */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -392,7 +392,7 @@ static void a_descriptor_that_does_not_wait_is_waited_for(void **state)
             continue;
         _exit(memcmp(block, "a line", 6) == 0 ? 0 : 1);
     }
-    assert_true(file_send(ends[1], "a line", 6));
+    assert_true(file_send_until(NULL, ends[1], "a line", 6));
     close(ends[1]);
     int status = -1;
     assert_int_equal(waitpid(reader, &status, 0), reader);
@@ -419,7 +419,8 @@ static void files_are_above_the_standard_streams(void **state)
     struct file *named = NULL;
     plim_status named_status = file_open(&named, room->budget, ".", FILE_SCRATCH, &error);
     fault_disarm();
-    bool sent = file_send(1, "a line", 6) || file_send(2, "a line", 6) || write(0, "a line", 6) > 0;
+    bool sent =
+        file_send_until(NULL, 1, "a line", 6) || file_send_until(NULL, 2, "a line", 6) || write(0, "a line", 6) > 0;
     for (int i = 0; i < 3; i++) {
         dup2(saved[i], i);
         close(saved[i]);

@@ -315,21 +315,6 @@ static void words_reach_layers_inside(void **state)
     assert_int_equal(shape->dim[shape->rank - 1], 7);
 }
 
-static void means_count_what_the_mask_leaves(void **state)
-{
-    struct bench *bench = *state;
-    struct graph *graph = &bench->graph;
-    const struct shape steps = {.rank = 2, .dim = {4, 7}};
-    struct tensor *values = graph_input(graph, "values", 0, TYPE_F32, steps);
-    struct tensor *mask = graph_input(graph, "mask", 1, TYPE_BOOL, steps);
-    struct tensor *mean = mean_of_values(graph, values, mask);
-    good(bench, graph_check(graph, &bench->error));
-    assert_int_equal(mean->shape.rank, 1);
-    assert_int_equal(mean->shape.dim[0], 1);
-    assert_int_equal(nodes_of(graph, &op_mask_share), 1);
-    assert_int_equal(nodes_of(graph, &op_batch_mean), 2);
-}
-
 /* Text of 64 tokens a sample, and the next token at each place: 256 in a batch. */
 static void build_language_in(struct bench *bench, const char *model, bool accuracy, enum type compute)
 {
@@ -794,7 +779,6 @@ int main(void)
         TEST(models_inside_steps),
         TEST(words_reach_layers_inside),
         TEST(models_of_nothing_are_counted),
-        TEST(means_count_what_the_mask_leaves),
         TEST(scores_of_many_classes_are_made_by_blocks),
         TEST(copies_of_weights_are_not_kept),
         TEST(ops_keep_their_type),

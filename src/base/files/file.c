@@ -497,11 +497,6 @@ bool file_send_until(const struct stop *stop, int descriptor, const void *from, 
     return sent;
 }
 
-bool file_send(int descriptor, const void *from, size_t bytes)
-{
-    return file_send_until(NULL, descriptor, from, bytes);
-}
-
 plim_status file_sync(struct file *file, plim_error *error)
 {
     int lost = atomic_load(&file->lost);

@@ -38,10 +38,8 @@ plim_status file_fetch(uint64_t *bytes, const char *path, void *to, uint64_t cap
 /* Up to `bytes`; *got < bytes only at the end of the file. */
 plim_status file_read_some(size_t *got, struct file *file, uint64_t offset, void *to, size_t bytes, plim_error *error);
 plim_status file_write(struct file *file, uint64_t offset, const void *from, size_t bytes, plim_error *error);
-/* All bytes to a descriptor that the host owns (a terminal, a pipe, a log);
-   false, and errno, when its reader went away or it broke. */
-bool file_send(int descriptor, const void *from, size_t bytes);
-/* The same; once a stop is asked for (NULL: never) it waits for a reader that does not read no longer than
+/* All bytes to a descriptor that the host owns (a terminal, a pipe, a log); false, and errno, when its reader went away
+   or it broke. Once a stop is asked for (NULL: never) it waits for a reader that does not read no longer than
    FILE_LAST_WAIT_MS, and is false with EAGAIN then. */
 #define FILE_LAST_WAIT_MS 100
 bool file_send_until(const struct stop *stop, int descriptor, const void *from, size_t bytes);

@@ -30,11 +30,6 @@ void number_set_remove(struct number_set *set, int number)
             return;
 }
 
-bool number_set_has(const struct number_set *set, int number)
-{
-    return set->level[0][number / BITS] >> number % BITS & 1;
-}
-
 /* Each level has room for a number behind its last: going up never passes its end. */
 int number_set_next(const struct number_set *set, int from)
 {

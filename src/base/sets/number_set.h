@@ -17,7 +17,6 @@ struct number_set {
 bool number_set_init(struct number_set *set, struct arena *arena, int count);
 void number_set_add(struct number_set *set, int number);
 void number_set_remove(struct number_set *set, int number);
-bool number_set_has(const struct number_set *set, int number);
 /* The least that is not below `from` (the largest that is not above it); -1: none. `from` may lie outside. */
 int number_set_next(const struct number_set *set, int from);
 int number_set_previous(const struct number_set *set, int from);

@@ -5,14 +5,12 @@
    place: the caller knows the file. */
 #include "base/text/json.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/numbers/checked.h"
-#include "base/numbers/numbers.h"
 
 /* No overlong forms, no surrogates, nothing above U+10FFFF: the ranges are the
    Unicode standard's table 3-7. */
@@ -430,21 +428,5 @@ bool json_whole(int64_t *out, const struct json_token *token)
     if (value > INT64_MAX)
         return false;
     *out = (int64_t)value;
-    return true;
-}
-
-/* The buffer has no NUL after the number, so it is copied; a double needs at
-   most 767 digits. Too large for a double is false. */
-bool json_real(double *out, const struct json_token *token)
-{
-    char copy[1024];
-    if (token->kind != JSON_NUMBER || token->text_bytes >= sizeof copy)
-        return false;
-    memcpy(copy, token->text, token->text_bytes);
-    copy[token->text_bytes] = 0;
-    double value = number_parse(copy, NULL);
-    if (!isfinite(value))
-        return false;
-    *out = value;
     return true;
 }

@@ -71,7 +71,6 @@ bool json_unescape(char *out, size_t capacity, const char *raw, size_t raw_bytes
 bool json_is(const char *raw, size_t raw_bytes, const char *text);
 /* A number that is a whole number in [0, 2^63); false otherwise. */
 bool json_whole(int64_t *out, const struct json_token *token);
-bool json_real(double *out, const struct json_token *token);
 /* Bytes of the well-formed UTF-8 character at text, or 0. */
 size_t json_utf8_length(const char *text, size_t bytes);
 

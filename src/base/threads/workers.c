@@ -372,8 +372,3 @@ void team_free(struct team *team)
         thread_join(team->members[i].thread);
     budget_give(team->budget, TAG_STACKS, team, team->struct_bytes);
 }
-
-int team_workers(const struct team *team)
-{
-    return team->workers;
-}

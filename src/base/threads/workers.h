@@ -44,7 +44,6 @@ plim_status team_make(struct team **out, struct budget *budget, int workers, voi
 void team_free(struct team *team);
 /* What a team takes from the budget (tag stacks). */
 uint64_t team_cost(int workers);
-int team_workers(const struct team *team);
 
 /* unit in [0, units): which worker runs which unit is not determined. */
 typedef void team_task(void *context, int unit, int worker);

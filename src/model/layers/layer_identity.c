@@ -40,8 +40,7 @@ static struct tensor *identity_build(const struct layer *layer, struct graph *gr
 }
 
 const struct layer_type layer_identity = {
-    .name = "Identity",
-    .snake = "identity",
+    NAMES("Identity", "identity"),
     .any_type = true,
     .by_last_axis = true,
     .keeps_mask = true,
@@ -51,8 +50,7 @@ const struct layer_type layer_identity = {
 };
 
 const struct layer_type layer_activity_regularization = {
-    .name = "ActivityRegularization",
-    .snake = "activity_regularization",
+    NAMES("ActivityRegularization", "activity_regularization"),
     .keeps_mask = true,
     OPTIONS(struct identity, activity_options),
     .check = activity_check,

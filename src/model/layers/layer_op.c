@@ -134,11 +134,10 @@ static struct tensor *make_parts(const struct layer *layer, struct graph *graph,
     if (axis < 1 || axis >= x->shape.rank || !part_sizes(sizes, parts, node, x->shape.dim[axis])) {
         char shape[96];
         shape_text(shape, sizeof shape, &x->shape, x->batched);
-        graph_fail(graph, PLIM_BAD_MODEL,
-                   "%s: split: %s cannot be cut so: even parts, or places that rise, of an axis behind "
-                   "the batch's",
-                   layer->name, shape);
-        return NULL;
+        return graph_fail(graph, PLIM_BAD_MODEL,
+                          "%s: split: %s cannot be cut so: even parts, or places that rise, of an axis behind "
+                          "the batch's",
+                          layer->name, shape);
     }
     split(made, graph, x, (int)axis, sizes, parts);
     for (int part = 1; part < parts && !graph->failed; part++)
@@ -164,13 +163,11 @@ static struct tensor *op_merge(const struct layer *layer, struct graph *graph, s
         return apply(layer, graph, x, count);
     if (count == 1)
         return make_parts(layer, graph, x[0]);
-    graph_fail(graph, PLIM_BAD_JOB, "%s: split takes one input, %d are given", layer->name, count);
-    return NULL;
+    return graph_fail(graph, PLIM_BAD_JOB, "%s: split takes one input, %d are given", layer->name, count);
 }
 
 const struct layer_type layer_op = {
-    .name = "Op",
-    .snake = "op",
+    NAMES("Op", "op"),
     .any_type = true,
     .keeps_type = true,
     OPTIONS(struct op_layer, op_options),

@@ -17,10 +17,8 @@ bool is_layer_state(const char *name)
 static struct tensor *state_of(const struct layer *layer, struct graph *graph, int i, struct shape shape)
 {
     const char *name = arena_format(&graph->arena, LAYER_STATES "%s/%d", layer->name, i);
-    if (!name) {
-        graph_refused(graph, 0);
-        return NULL;
-    }
+    if (!name)
+        return graph_refused(graph, 0);
     struct tensor *there = graph_named(graph, name);
     return there ? there : graph_sample_state(graph, name, TYPE_F32, shape);
 }

@@ -8,8 +8,7 @@
 
 static struct tensor *refuse(const struct op_call *call, const char *rule)
 {
-    graph_fail(call->graph, PLIM_USAGE, "%s: %s", call->word->name, rule);
-    return NULL;
+    return graph_fail(call->graph, PLIM_USAGE, "%s: %s", call->word->name, rule);
 }
 
 static struct shape row_of(const struct tensor *x)

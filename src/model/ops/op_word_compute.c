@@ -54,11 +54,9 @@ struct tensor *word_along(const struct op_call *call)
 struct tensor *word_cast(const struct op_call *call)
 {
     enum type type;
-    if (!call->arguments.word || !type_from_name(&type, call->arguments.word)) {
-        graph_fail(call->graph, PLIM_USAGE, "cast: dtype is float32, int32, bool, ...; not '%s'",
-                   call->arguments.word ? call->arguments.word : "");
-        return NULL;
-    }
+    if (!call->arguments.word || !type_from_name(&type, call->arguments.word))
+        return graph_fail(call->graph, PLIM_USAGE, "cast: dtype is float32, int32, bool, ...; not '%s'",
+                          call->arguments.word ? call->arguments.word : "");
     struct cast_attributes attributes = {type};
     return graph_add(call->graph, call->word->op, call->x, 1, &attributes, sizeof attributes);
 }
@@ -106,10 +104,8 @@ struct tensor *word_penalty(const struct op_call *call)
 struct tensor *word_one_hot(const struct op_call *call)
 {
     struct one_hot_attributes attributes = {call->arguments.whole, call->word->choice};
-    if (attributes.depth < 1) {
-        graph_fail(call->graph, PLIM_USAGE, "%s: 'num_classes' is missing", call->word->name);
-        return NULL;
-    }
+    if (attributes.depth < 1)
+        return graph_fail(call->graph, PLIM_USAGE, "%s: 'num_classes' is missing", call->word->name);
     return graph_add(call->graph, call->word->op, call->x, 1, &attributes, sizeof attributes);
 }
 
@@ -136,9 +132,7 @@ struct tensor *word_scatter(const struct op_call *call)
     if (!word_axis(&axis, call, call->arguments.axis, -1, 1, 0))
         return NULL;
     struct scatter_attributes attributes = {.gather = {.axis = axis}, .extent = call->arguments.whole};
-    if (attributes.extent < 1) {
-        graph_fail(call->graph, PLIM_USAGE, "scatter_add: 'num_segments' is missing");
-        return NULL;
-    }
+    if (attributes.extent < 1)
+        return graph_fail(call->graph, PLIM_USAGE, "scatter_add: 'num_segments' is missing");
     return graph_add(call->graph, call->word->op, call->x, 2, &attributes, sizeof attributes);
 }

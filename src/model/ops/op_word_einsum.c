@@ -24,8 +24,8 @@ struct equation {
 
 static struct tensor *refuse(const struct op_call *call, const char *rule)
 {
-    graph_fail(call->graph, PLIM_USAGE, "einsum: '%.60s': %s", call->arguments.word ? call->arguments.word : "", rule);
-    return NULL;
+    return graph_fail(call->graph, PLIM_USAGE, "einsum: '%.60s': %s", call->arguments.word ? call->arguments.word : "",
+                      rule);
 }
 
 /* Letters up to a comma, an arrow or the end; each once. */

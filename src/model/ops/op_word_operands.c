@@ -58,11 +58,9 @@ static struct tensor *constant(const struct op_call *call, enum type type, doubl
 {
     double stored[1];
     element_set(stored, type, 0, value);
-    if (!type_is_float(type) && type != TYPE_BOOL && element_get(stored, type, 0) != value) {
-        graph_fail(call->graph, PLIM_USAGE, "%s: %.17g is no %s, which the other operand is", call->word->name, value,
-                   type_name(type));
-        return NULL;
-    }
+    if (!type_is_float(type) && type != TYPE_BOOL && element_get(stored, type, 0) != value)
+        return graph_fail(call->graph, PLIM_USAGE, "%s: %.17g is no %s, which the other operand is", call->word->name,
+                          value, type_name(type));
     return op_number(call->graph, type, value);
 }
 
@@ -77,16 +75,12 @@ static struct tensor *read_array(const struct op_call *call, const struct yaml *
     for (int i = 0; i < call->count; i++)
         rank = call->x[i]->shape.rank > rank ? call->x[i]->shape.rank : rank;
     plim_status status = array_read(&array, &call->graph->arena, call->word->name, word, &error);
-    if (status != PLIM_OK) {
-        graph_fail(call->graph, status == PLIM_BAD_JOB ? PLIM_USAGE : status, "%s: %.300s", call->word->name,
-                   error.message);
-        return NULL;
-    }
-    if (array.shape.rank > rank) {
-        graph_fail(call->graph, PLIM_USAGE, "%s: a constant of %d axes beside values of %d", call->word->name,
-                   array.shape.rank, rank);
-        return NULL;
-    }
+    if (status != PLIM_OK)
+        return graph_fail(call->graph, status == PLIM_BAD_JOB ? PLIM_USAGE : status, "%s: %.300s", call->word->name,
+                          error.message);
+    if (array.shape.rank > rank)
+        return graph_fail(call->graph, PLIM_USAGE, "%s: a constant of %d axes beside values of %d", call->word->name,
+                          array.shape.rank, rank);
     struct constant_attributes attributes = {array.data, array.type, array.shape};
     return graph_add(call->graph, &op_constant, NULL, 0, &attributes, sizeof attributes);
 }
@@ -179,11 +173,9 @@ struct tensor *word_where(const struct op_call *call)
 {
     const struct yaml *a = call->arguments.a, *b = call->arguments.b;
     struct tensor *x[3] = {call->x[0]};
-    if (call->count + !!a + !!b != 3) {
-        graph_fail(call->graph, PLIM_USAGE,
-                   "where takes a condition and two values, of which {a: 1} and {b: 0} may say one or both");
-        return NULL;
-    }
+    if (call->count + !!a + !!b != 3)
+        return graph_fail(call->graph, PLIM_USAGE,
+                          "where takes a condition and two values, of which {a: 1} and {b: 0} may say one or both");
     struct operand operand[2] = {{a ? NULL : call->x[1], a}, {b ? NULL : call->x[call->count - 1], b}};
     return word_operands(&x[1], call, operand, 2, TYPES_WIDEST) ? graph_add(call->graph, call->word->op, x, 3, NULL, 0)
                                                                 : NULL;

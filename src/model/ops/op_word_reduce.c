@@ -35,11 +35,9 @@ static bool find_axes(int64_t *out, const struct op_call *call)
 static struct tensor *over_batch(const struct op_call *call, struct tensor *x)
 {
     struct batch_sum_attributes attributes = {.mean = call->word->choice};
-    if (call->word->op != &op_reduce_sum) {
-        graph_fail(call->graph, PLIM_UNSUPPORTED, "%s over the batch is not offered; sum and mean are, or give axis",
-                   call->word->name);
-        return NULL;
-    }
+    if (call->word->op != &op_reduce_sum)
+        return graph_fail(call->graph, PLIM_UNSUPPORTED,
+                          "%s over the batch is not offered; sum and mean are, or give axis", call->word->name);
     if (call->word->choice && x && x->shape.rank == 1)
         return unary(call->graph, &op_batch_mean, x);
     return graph_add(call->graph, &op_batch_sum, &x, 1, &attributes, sizeof attributes);
@@ -52,11 +50,9 @@ struct tensor *word_reduce(const struct op_call *call)
     int64_t axes;
     if (!x || !find_axes(&axes, call))
         return NULL;
-    if (!x->batched) {
-        graph_fail(call->graph, PLIM_UNSUPPORTED,
-                   "%s: over values of a batch only; for a weight's squares there is penalty", call->word->name);
-        return NULL;
-    }
+    if (!x->batched)
+        return graph_fail(call->graph, PLIM_UNSUPPORTED,
+                          "%s: over values of a batch only; for a weight's squares there is penalty", call->word->name);
     attributes.axes = axes & ~(int64_t)1;
     if (attributes.axes)
         x = graph_add(call->graph, call->word->op, &x, 1, &attributes, sizeof attributes);

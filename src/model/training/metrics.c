@@ -312,10 +312,8 @@ static struct tensor *add_state(struct graph *graph, const struct metric *metric
         return NULL;
     const char *name =
         arena_format(&graph->arena, "%s%s", graph->build->fitting ? TRAINING_STATES : VALIDATION_STATES, metric->name);
-    if (!name) {
-        graph_refused(graph, 0);
-        return NULL;
-    }
+    if (!name)
+        return graph_refused(graph, 0);
     struct tensor *pair[2] = {graph_state(graph, name, TYPE_F64, sums->shape), sums};
     graph_add(graph, &op_assign, pair, 2, &adds, sizeof adds);
     return pair[0];
@@ -334,9 +332,9 @@ static struct tensor *add_sums(struct graph *graph, const struct metric *metric,
         char scores[64], labels[64];
         shape_text(scores, sizeof scores, shape, true);
         shape_text(labels, sizeof labels, &output->label->shape, true);
-        graph_fail(graph, PLIM_BAD_JOB, "%s: outputs %s of layer %s, labels %s: there must be a label for each output",
-                   metric->name, scores, output->layer, labels);
-        return NULL;
+        return graph_fail(graph, PLIM_BAD_JOB,
+                          "%s: outputs %s of layer %s, labels %s: there must be a label for each output", metric->name,
+                          scores, output->layer, labels);
     }
     if (metric->sums.apart && (shape->rank != 2 || (metric->labels && shape->dim[1] != metric->labels)))
         graph_fail(graph, PLIM_BAD_JOB, "%s: the output has %lld labels, the metric is told of %lld", metric->name,

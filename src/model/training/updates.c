@@ -12,10 +12,8 @@ struct tensor *optimizer_slot(const struct update_step *step, struct graph *grap
     if (graph->failed || !w)
         return NULL;
     const char *full = arena_format(&graph->arena, "%s/%s/%s", step->prefix, w->name, name);
-    if (!full) {
-        graph_refused(graph, 0);
-        return NULL;
-    }
+    if (!full)
+        return graph_refused(graph, 0);
     struct tensor *state = graph_state(graph, full, w->type, shape);
     if (state)
         state->initial = initial;
@@ -28,10 +26,8 @@ struct tensor *optimizer_number(const char *prefix, struct graph *graph, const c
     if (graph->failed)
         return NULL;
     const char *full = arena_format(&graph->arena, "%s/%s", prefix, name);
-    if (!full) {
-        graph_refused(graph, 0);
-        return NULL;
-    }
+    if (!full)
+        return graph_refused(graph, 0);
     struct tensor *state = graph_state(graph, full, type, shape_of(1, (int64_t[]){1}));
     if (state)
         state->initial = initial;
@@ -156,10 +152,8 @@ struct tensor *updates_append(struct graph *graph, const struct update_list *lis
     size_t most = (size_t)(list->count ? list->count : 1);
     struct tensor **w = arena_array(&graph->arena, most, sizeof *w);
     struct tensor **g = arena_array(&graph->arena, most, sizeof *g);
-    if (!w || !g) {
-        graph_refused(graph, most * sizeof *w);
-        return NULL;
-    }
+    if (!w || !g)
+        return graph_refused(graph, most * sizeof *w);
     for (int i = 0; i < list->count; i++) {
         w[i] = list->update[i].weight;
         g[i] = list->update[i].gradient;

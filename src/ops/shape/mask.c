@@ -117,36 +117,6 @@ const struct op op_mask_count = {
     .no_gradient = "a mask is no number",
 };
 
-/* ---- mask_share: y = x / c, and 0 where c is 0 ------------------------- */
-
-static plim_status mask_share_infer(struct graph *graph, struct node *node, plim_error *error)
-{
-    TRY(need_real(node, 0, error));
-    TRY(need_batched(node, 0, error));
-    TRY(need_real(node, 1, error));
-    if (shape_count(&node->input[1]->shape) != 1 || node->input[1]->batched)
-        return misfit(node, error, "input 1 must be one number");
-    return output_like(graph, node, 0, node->input[0]);
-}
-
-static void mask_share_reference(const struct call *call)
-{
-    const struct tensor *x = call->node->input[0];
-    int64_t count = call_rows(call, x) * shape_row(&x->shape);
-    double c = get(call, 1, 0);
-    for (int64_t i = 0; i < count; i++)
-        set(call, 0, i, c != 0 ? get(call, 0, i) / c : 0);
-}
-
-/* c comes from a mask: none flows. */
-const struct op op_mask_share = {
-    OP_HEAD(mask_share, 2, 1, mask_share_infer, cut_elementwise),
-    .gradient_op = &op_mask_share,
-    .gradient_reads = {READ_D, READ_X1},
-    .keeps_inputs = 1 << 1,
-    .in_place = 1 << 0,
-};
-
 /* ---- sum_time ---------------------------------------------------------- */
 
 static plim_status sum_time_infer(struct graph *graph, struct node *node, plim_error *error)

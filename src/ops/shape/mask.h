@@ -4,7 +4,6 @@
      number differs.
    mask_rows: y = x * mask; x[N, T, ...], a step at a time.
    mask_count: f32 [N]: how many steps of each sample are there.
-   mask_share: x[N] over a number c[1]; 0 where c is 0. Sums over what a mask leaves become shares of the batch by it.
    sum_time: x[N, T, ...] -> [N, ...]: the sum over the steps that the mask (optional) leaves, or with `mean` their
      mean: of no step at all 0 / 0, as in Keras. sum_time_gradient: dx from dy and the mask; T is in the attributes. */
 #ifndef OPS_SHAPE_MASK_H

@@ -175,14 +175,6 @@ struct tensor *mask_count_example(struct graph *graph, int variant, enum type ty
     return unary(graph, &op_mask_count, example_input(graph, "index:2", TYPE_BOOL, ROW(variant ? 1 : 37)));
 }
 
-struct tensor *mask_share_example(struct graph *graph, int variant, enum type type)
-{
-    if (variant > 1)
-        return NULL;
-    struct tensor *x = variant ? example_input(graph, "x", type, ROW(3)) : example_input(graph, "x", type, 0, NULL);
-    return binary(graph, &op_mask_share, x, graph_state(graph, "iteration", TYPE_F32, shape_1(1)));
-}
-
 struct tensor *sum_time_example(struct graph *graph, int variant, enum type type)
 {
     struct sum_time_attributes attributes = {.mean = variant / 4 % 2};

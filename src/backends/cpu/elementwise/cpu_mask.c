@@ -74,15 +74,6 @@ RUNNER(run_sum_time_gradient)
     }
 }
 
-RUNNER(run_mask_share)
-{
-    const float *x = call->input[0], *c = call->input[1];
-    float *y = call->output[0];
-    int64_t count = cpu_elements(kernel, call);
-    for (int64_t i = 0; i < count; i++)
-        y[i] = *c != 0 ? x[i] / *c : 0;
-}
-
 /* size[0]: steps, size[1]: numbers of a step, size[2]: the type. */
 MAKER(make_mask_of)
 {

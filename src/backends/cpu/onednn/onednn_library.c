@@ -81,10 +81,8 @@ static plim_status not_opened(plim_error *error)
     why = why ? why : "unknown reason";
     if (strstr(why, "No such file"))
         return fail(error, PLIM_UNSUPPORTED, "%s is not on this machine: %s", LIBRARY_NAME, why);
-    if (strstr(why, "memory")) {
-        fail(error, PLIM_NO_MEMORY, "%s cannot be opened: %s", LIBRARY_NAME, why);
-        return hint(error, PLIM_NO_MEMORY, MEMORY_MISSING);
-    }
+    if (strstr(why, "memory"))
+        return hint(error, fail(error, PLIM_NO_MEMORY, "%s cannot be opened: %s", LIBRARY_NAME, why), MEMORY_MISSING);
     fail(error, PLIM_IO, "%s cannot be opened: %s", LIBRARY_NAME, why);
     return hint(error, PLIM_IO, "repair it or remove it: without it convolutions run in plain C, slowly");
 }

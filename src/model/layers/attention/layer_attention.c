@@ -159,8 +159,7 @@ static const char *const saved_group_heads[] = {
     "query", "_query_dense", "key", "_key_dense", "value", "_value_dense", "attention_output", "_output_dense", NULL};
 
 const struct layer_type layer_multi_head_attention = {
-    .name = "MultiHeadAttention",
-    .snake = "multi_head_attention",
+    NAMES("MultiHeadAttention", "multi_head_attention"),
     .saved_groups = saved_heads,
     .keeps_mask = true,
     OPTIONS(struct attention, multi_head_options),
@@ -171,9 +170,8 @@ const struct layer_type layer_multi_head_attention = {
 };
 
 const struct layer_type layer_group_query_attention = {
-    .name = "GroupQueryAttention",
+    NAMES("GroupQueryAttention", "grouped_query_attention"),
     .alias = "GroupedQueryAttention",
-    .snake = "grouped_query_attention",
     .saved_groups = saved_group_heads,
     .keeps_mask = true,
     OPTIONS(struct attention, group_options),

@@ -160,8 +160,7 @@ static struct tensor *plain_merge(const struct layer *layer, struct graph *graph
 }
 
 const struct layer_type layer_attention = {
-    .name = "Attention",
-    .snake = "attention",
+    NAMES("Attention", "attention"),
     .keeps_mask = true,
     OPTIONS(struct attention, plain_options),
     .defaults = &(const struct attention){.scale = 1},
@@ -169,8 +168,7 @@ const struct layer_type layer_attention = {
 };
 
 const struct layer_type layer_additive_attention = {
-    .name = "AdditiveAttention",
-    .snake = "additive_attention",
+    NAMES("AdditiveAttention", "additive_attention"),
     .keeps_mask = true,
     OPTIONS(struct attention, additive_options),
     .defaults = &(const struct attention){.use_scale = true, .concat = true},

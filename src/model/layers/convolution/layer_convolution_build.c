@@ -93,11 +93,9 @@ static struct tensor *build_plain(const struct layer *layer, struct graph *graph
     int64_t channels = x->shape.dim[layer->type->axes + 1];
     if (!place_kernel(&attributes, layer, graph, x))
         return NULL;
-    if (channels % conv->groups) {
-        graph_fail(graph, PLIM_BAD_JOB, "%s: %lld channels in %lld groups", layer->name, (long long)channels,
-                   (long long)conv->groups);
-        return NULL;
-    }
+    if (channels % conv->groups)
+        return graph_fail(graph, PLIM_BAD_JOB, "%s: %lld channels in %lld groups", layer->name, (long long)channels,
+                          (long long)conv->groups);
     struct tensor *inputs[3] = {x};
     inputs[1] = convolution_kernel(layer, graph, "kernel", conv->kernel_size, channels / conv->groups, conv->filters,
                                    conv->kernel);

@@ -188,8 +188,7 @@ static struct tensor *softmax_build(const struct layer *layer, struct graph *gra
 }
 
 const struct layer_type layer_activation = {
-    .name = "Activation",
-    .snake = "activation",
+    NAMES("Activation", "activation"),
     .by_last_axis = true,
     .keeps_mask = true,
     OPTIONS(struct activation_layer, activation_options),
@@ -198,8 +197,7 @@ const struct layer_type layer_activation = {
 };
 
 const struct layer_type layer_relu = {
-    .name = "ReLU",
-    .snake = "re_lu",
+    NAMES("ReLU", "re_lu"),
     .by_last_axis = true,
     .keeps_mask = true,
     OPTIONS(struct activation_layer, relu_options),
@@ -209,8 +207,7 @@ const struct layer_type layer_relu = {
 };
 
 const struct layer_type layer_leaky_relu = {
-    .name = "LeakyReLU",
-    .snake = "leaky_re_lu",
+    NAMES("LeakyReLU", "leaky_re_lu"),
     .keeps_mask = true,
     .options_bytes = sizeof(struct activation_layer),
     .option = &relu_options[1], /* negative_slope */
@@ -221,8 +218,7 @@ const struct layer_type layer_leaky_relu = {
 };
 
 const struct layer_type layer_elu = {
-    .name = "ELU",
-    .snake = "elu",
+    NAMES("ELU", "elu"),
     .keeps_mask = true,
     OPTIONS(struct activation_layer, elu_options),
     .defaults = &(const struct activation_layer){.alpha = 1},
@@ -231,8 +227,7 @@ const struct layer_type layer_elu = {
 };
 
 const struct layer_type layer_softmax = {
-    .name = "Softmax",
-    .snake = "softmax",
+    NAMES("Softmax", "softmax"),
     .keeps_mask = true,
     OPTIONS(struct activation_layer, softmax_options),
     .defaults = &(const struct activation_layer){.axis = -1, .activation = &activations[3]},

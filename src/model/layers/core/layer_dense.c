@@ -40,8 +40,7 @@ static struct tensor *dense_build(const struct layer *layer, struct graph *graph
 }
 
 const struct layer_type layer_dense = {
-    .name = "Dense",
-    .snake = "dense",
+    NAMES("Dense", "dense"),
     .by_last_axis = true,
     .keeps_mask = true,
     OPTIONS(struct dense, dense_options),

@@ -122,8 +122,7 @@ static struct tensor *einsum_build(const struct layer *layer, struct graph *grap
 }
 
 const struct layer_type layer_einsum_dense = {
-    .name = "EinsumDense",
-    .snake = "einsum_dense",
+    NAMES("EinsumDense", "einsum_dense"),
     OPTIONS(struct einsum, einsum_options),
     .defaults = &(const struct einsum){.kernel = {.kind = INITIAL_GLOROT_UNIFORM}},
     .example = "EinsumDense: {equation: \"abc,cd->abd\", output_shape: [null, 64], bias_axes: d}",
@@ -217,8 +216,7 @@ static struct tensor *dot_merge(const struct layer *layer, struct graph *graph, 
 }
 
 const struct layer_type layer_dot = {
-    .name = "Dot",
-    .snake = "dot",
+    NAMES("Dot", "dot"),
     OPTIONS(struct dot, dot_options),
     .example = "Dot: {axes: 1, inputs: [a, b]}",
     .merge = dot_merge,

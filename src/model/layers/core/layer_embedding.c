@@ -53,8 +53,7 @@ static struct tensor *embedding_build(const struct layer *layer, struct graph *g
 }
 
 const struct layer_type layer_embedding = {
-    .name = "Embedding",
-    .snake = "embedding",
+    NAMES("Embedding", "embedding"),
     .any_type = true,
     .options_bytes = sizeof(struct embedding),
     .option = embedding_options,
@@ -110,8 +109,7 @@ static struct tensor *reversible_build(const struct layer *layer, struct graph *
 }
 
 const struct layer_type layer_reversible_embedding = {
-    .name = "ReversibleEmbedding",
-    .snake = "reversible_embedding",
+    NAMES("ReversibleEmbedding", "reversible_embedding"),
     .any_type = true,
     .reverses = true,
     OPTIONS(struct embedding, embedding_options),
@@ -199,8 +197,7 @@ static struct tensor *discretization_build(const struct layer *layer, struct gra
 }
 
 const struct layer_type layer_discretization = {
-    .name = "Discretization",
-    .snake = "discretization",
+    NAMES("Discretization", "discretization"),
     .any_type = true,
     OPTIONS(struct discretization, discretization_options),
     .example = "Discretization: {bin_boundaries: [0, 0.5, 1]}",

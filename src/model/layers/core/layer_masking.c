@@ -1,5 +1,4 @@
-/* layer_masking.c - Masking, which makes a mask, and GlobalAveragePooling1D, which uses one; means of losses under a
-   mask. */
+/* layer_masking.c - Masking, which makes a mask, and GlobalAveragePooling1D, which uses one. */
 #include "model/layers/layer_options.h"
 #include "ops/ops.h"
 
@@ -24,8 +23,7 @@ static struct tensor *masking_build(const struct layer *layer, struct graph *gra
 }
 
 const struct layer_type layer_masking = {
-    .name = "Masking",
-    .snake = "masking",
+    NAMES("Masking", "masking"),
     OPTIONS(struct masking, masking_options),
     .build = masking_build,
 };
@@ -57,23 +55,8 @@ static struct tensor *average_build(const struct layer *layer, struct graph *gra
 }
 
 const struct layer_type layer_global_average_pooling1d = {
-    .name = "GlobalAveragePooling1D",
+    NAMES("GlobalAveragePooling1D", "global_average_pooling1d"),
     .alias = "GlobalAvgPool1D",
-    .snake = "global_average_pooling1d",
     OPTIONS(struct average_steps, average_options),
     .build = average_build,
 };
-
-/* ---- means ---- */
-
-struct tensor *mean_of_values(struct graph *graph, struct tensor *values, struct tensor *mask)
-{
-    struct sum_time_attributes sum = {.mean = mask == NULL};
-    if (!values || values->shape.rank < 2)
-        return unary(graph, &op_batch_mean, values);
-    values = graph_add(graph, &op_sum_time, (struct tensor *[]){values, mask}, 2, &sum, sizeof sum);
-    if (mask) /* the mean over the batch of both: what is left is the sum of one over the sum of the other */
-        values =
-            binary(graph, &op_mask_share, values, unary(graph, &op_batch_mean, unary(graph, &op_mask_count, mask)));
-    return unary(graph, &op_batch_mean, values);
-}

@@ -20,10 +20,9 @@ static struct tensor *merge_all(const struct layer *layer, struct graph *graph, 
 {
     struct tensor *y = x[0];
     bool pair = layer->type->op == &op_subtract;
-    if (count < 2 || (pair && count > 2)) {
-        graph_fail(graph, PLIM_BAD_JOB, "%s: takes %s2 inputs, got %d", layer->name, pair ? "" : "at least ", count);
-        return NULL;
-    }
+    if (count < 2 || (pair && count > 2))
+        return graph_fail(graph, PLIM_BAD_JOB, "%s: takes %s2 inputs, got %d", layer->name, pair ? "" : "at least ",
+                          count);
     for (int i = 1; i < count; i++)
         y = binary(graph, layer->type->op, y, x[i]);
     merge_masks(graph, count);
@@ -39,11 +38,7 @@ static struct tensor *average(const struct layer *layer, struct graph *graph, st
 
 #define MERGE_LAYER(variable, keras, of, merger)                                                                       \
     const struct layer_type layer_##variable = {                                                                       \
-        .name = keras,                                                                                                 \
-        .snake = #variable,                                                                                            \
-        .keeps_mask = true,                                                                                            \
-        .options_bytes = sizeof(struct layer_words),                                                                   \
-        .op = of,                                                                                                      \
+        NAMES(keras, #variable), .keeps_mask = true, .options_bytes = sizeof(struct layer_words), .op = of,            \
         .merge = merger,                                                                                               \
     }
 

@@ -51,8 +51,7 @@ static struct tensor *prelu_build(const struct layer *layer, struct graph *graph
 }
 
 const struct layer_type layer_prelu = {
-    .name = "PReLU",
-    .snake = "p_re_lu",
+    NAMES("PReLU", "p_re_lu"),
     .keeps_mask = true,
     OPTIONS(struct prelu, prelu_options),
     .build = prelu_build,

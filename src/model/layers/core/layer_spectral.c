@@ -68,17 +68,14 @@ static struct tensor *spectral_build(const struct layer *layer, struct graph *gr
 {
     const struct spectral *options = layer->options;
     x = x ? options->inner->type->build(options->inner, graph, x) : NULL;
-    if (x && !layer_has_weight(layer, graph, VECTOR)) {
-        graph_fail(graph, PLIM_BAD_JOB, "%s: a %s has neither a kernel nor embeddings", layer->name,
-                   options->inner->type->name);
-        return NULL;
-    }
+    if (x && !layer_has_weight(layer, graph, VECTOR))
+        return graph_fail(graph, PLIM_BAD_JOB, "%s: a %s has neither a kernel nor embeddings", layer->name,
+                          options->inner->type->name);
     return x;
 }
 
 const struct layer_type layer_spectral_normalization = {
-    .name = "SpectralNormalization",
-    .snake = "spectral_normalization",
+    NAMES("SpectralNormalization", "spectral_normalization"),
     .saved_before = 1, /* its layer's kernel, a second time */
     OPTIONS(struct spectral, spectral_options),
     .defaults = &(const struct spectral){.power_iterations = 1},

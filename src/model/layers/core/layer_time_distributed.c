@@ -51,10 +51,8 @@ static struct tensor *steps_build(const struct layer *layer, struct graph *graph
         return inner_layers_build(&options->inner, graph, x, 0);
     int64_t steps = x->shape.dim[1];
     struct tensor **y = arena_array(&graph->arena, (size_t)steps, sizeof(struct tensor *));
-    if (!y) {
-        graph_refused(graph, 0);
-        return NULL;
-    }
+    if (!y)
+        return graph_refused(graph, 0);
     struct shape row = {.rank = x->shape.rank - 2};
     for (int i = 0; i < row.rank; i++)
         row.dim[i] = x->shape.dim[i + 2];
@@ -64,8 +62,7 @@ static struct tensor *steps_build(const struct layer *layer, struct graph *graph
 }
 
 const struct layer_type layer_time_distributed = {
-    .name = "TimeDistributed",
-    .snake = "time_distributed",
+    NAMES("TimeDistributed", "time_distributed"),
     .keeps_mask = true,
     OPTIONS(struct time_distributed, steps_options),
     .example = "TimeDistributed: {layer: {Dense: 10}}",

@@ -168,8 +168,7 @@ static struct tensor *contrast_build(const struct layer *layer, struct graph *gr
 
 #define RANDOM_LAYER(variable, keras, table, needs, what, builder)                                                     \
     const struct layer_type layer_##variable = {                                                                       \
-        .name = keras,                                                                                                 \
-        .snake = #variable,                                                                                            \
+        NAMES(keras, #variable),                                                                                       \
         OPTIONS(struct random_image, table),                                                                           \
         .defaults = &defaults,                                                                                         \
         .example = needs,                                                                                              \

@@ -90,11 +90,9 @@ static struct tensor *upsampling_build(const struct layer *layer, struct graph *
         return NULL;
     for (int i = 0; i < axes; i++) {
         int64_t extent;
-        if (__builtin_mul_overflow(x->shape.dim[i + 1], resizing->size[i], &extent)) {
-            graph_fail(graph, PLIM_BAD_JOB, "%s: %lld times axis %d is more than can be counted", layer->name,
-                       (long long)resizing->size[i], i + 1);
-            return NULL;
-        }
+        if (__builtin_mul_overflow(x->shape.dim[i + 1], resizing->size[i], &extent))
+            return graph_fail(graph, PLIM_BAD_JOB, "%s: %lld times axis %d is more than can be counted", layer->name,
+                              (long long)resizing->size[i], i + 1);
         maps[i + 1] = (struct axis_map){AXIS_REPEAT, extent, 0, resizing->size[i]};
         times = times > 1 ? times : resizing->size[i];
     }
@@ -107,8 +105,7 @@ static struct tensor *upsampling_build(const struct layer *layer, struct graph *
 
 #define UPSAMPLING_LAYER(variable, keras, space, count)                                                                \
     const struct layer_type layer_##variable = {                                                                       \
-        .name = keras,                                                                                                 \
-        .snake = #variable,                                                                                            \
+        NAMES(keras, #variable),                                                                                       \
         .options_bytes = sizeof(struct resizing),                                                                      \
         .option = upsampling2d_options,                                                                                \
         .option_count = count,                                                                                         \
@@ -204,8 +201,7 @@ static struct tensor *random_crop_build(const struct layer *layer, struct graph 
 
 #define RESIZING_LAYER(variable, keras, table, builder)                                                                \
     const struct layer_type layer_##variable = {                                                                       \
-        .name = keras,                                                                                                 \
-        .snake = #variable,                                                                                            \
+        NAMES(keras, #variable),                                                                                       \
         OPTIONS(struct resizing, table),                                                                               \
         .defaults = &(const struct resizing){.method = METHOD_BILINEAR},                                               \
         .example = "{height: 224, width: 224}",                                                                        \

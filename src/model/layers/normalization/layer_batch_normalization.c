@@ -125,8 +125,7 @@ static struct tensor *batch_normalization_build(const struct layer *layer, struc
 }
 
 const struct layer_type layer_batch_normalization = {
-    .name = "BatchNormalization",
-    .snake = "batch_normalization",
+    NAMES("BatchNormalization", "batch_normalization"),
     .keeps_mask = true,
     OPTIONS(struct batch_normalization, batch_options),
     .defaults = &(const struct batch_normalization){.axis = -1,

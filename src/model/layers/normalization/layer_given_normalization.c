@@ -136,8 +136,7 @@ static struct tensor *given_normalization_build(const struct layer *layer, struc
 }
 
 const struct layer_type layer_given_normalization = {
-    .name = "Normalization",
-    .snake = "normalization",
+    NAMES("Normalization", "normalization"),
     .keeps_mask = true,
     OPTIONS(struct given_normalization, given_options),
     .defaults = &(const struct given_normalization){.axis = -1},

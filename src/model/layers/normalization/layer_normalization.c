@@ -82,8 +82,7 @@ static const struct model_option layer_options[] = {
 };
 
 const struct layer_type layer_layer_normalization = {
-    .name = "LayerNormalization",
-    .snake = "layer_normalization",
+    NAMES("LayerNormalization", "layer_normalization"),
     .keeps_mask = true,
     OPTIONS(struct normalization, layer_options),
     .defaults =
@@ -96,8 +95,7 @@ const struct layer_type layer_layer_normalization = {
 static const struct model_option rms_options[] = {AXES, {"epsilon", option_positive, TO(epsilon)}};
 
 const struct layer_type layer_rms_normalization = {
-    .name = "RMSNormalization",
-    .snake = "rms_normalization",
+    NAMES("RMSNormalization", "rms_normalization"),
     OPTIONS(struct normalization, rms_options),
     .defaults =
         &(const struct normalization){
@@ -109,8 +107,7 @@ const struct layer_type layer_rms_normalization = {
 static const struct model_option unit_options[] = {AXES};
 
 const struct layer_type layer_unit_normalization = {
-    .name = "UnitNormalization",
-    .snake = "unit_normalization",
+    NAMES("UnitNormalization", "unit_normalization"),
     .keeps_mask = true,
     OPTIONS(struct normalization, unit_options),
     .defaults = &(const struct normalization){.axis = {-1}, .axes = 1, .epsilon = 1e-12},
@@ -154,8 +151,7 @@ static struct tensor *group_normalization_build(const struct layer *layer, struc
 }
 
 const struct layer_type layer_group_normalization = {
-    .name = "GroupNormalization",
-    .snake = "group_normalization",
+    NAMES("GroupNormalization", "group_normalization"),
     .keeps_mask = true,
     OPTIONS(struct normalization, group_options),
     .defaults = &(const struct normalization){.axis = {-1},

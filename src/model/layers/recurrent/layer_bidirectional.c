@@ -156,11 +156,10 @@ static struct tensor *bidirectional_merge(const struct layer *layer, struct grap
     const struct recurrent *forward = options->forward->options;
     int half = (count - 1) / 2;
     struct tensor *first[3] = {x[0]}, *second[3] = {x[0]};
-    if (count % 2 == 0 || half > 2) {
-        graph_fail(graph, PLIM_BAD_JOB, "%s: takes a sequence and as many states for each direction, got %d inputs",
-                   layer->name, count);
-        return NULL;
-    }
+    if (count % 2 == 0 || half > 2)
+        return graph_fail(graph, PLIM_BAD_JOB,
+                          "%s: takes a sequence and as many states for each direction, got %d inputs", layer->name,
+                          count);
     for (int i = 0; i < half; i++) {
         first[1 + i] = x[1 + i];
         second[1 + i] = x[1 + half + i];
@@ -177,8 +176,7 @@ static struct tensor *bidirectional_merge(const struct layer *layer, struct grap
 }
 
 const struct layer_type layer_bidirectional = {
-    .name = "Bidirectional",
-    .snake = "bidirectional",
+    NAMES("Bidirectional", "bidirectional"),
     .wide = true,
     .keeps_mask = true,
     OPTIONS(struct bidirectional, bidirectional_options),

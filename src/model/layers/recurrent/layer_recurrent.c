@@ -77,9 +77,8 @@ static plim_status recurrent_check(struct layer *layer, plim_error *error)
 static struct tensor *cell_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     (void)x;
-    graph_fail(graph, PLIM_BAD_JOB, "%s: a %s is no layer by itself: `RNN: {cell: {%s: ...}}`", layer->name,
-               layer->type->name, layer->type->name);
-    return NULL;
+    return graph_fail(graph, PLIM_BAD_JOB, "%s: a %s is no layer by itself: `RNN: {cell: {%s: ...}}`", layer->name,
+                      layer->type->name, layer->type->name);
 }
 
 static const char *const simple_groups[] = {"simple_rnn_cell", "cell", NULL};

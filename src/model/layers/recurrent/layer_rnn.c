@@ -97,13 +97,12 @@ static plim_status rnn_check(struct layer *layer, plim_error *error)
 static struct tensor *stack_build(const struct layer *layer, struct graph *graph, struct tensor *x)
 {
     (void)x;
-    graph_fail(graph, PLIM_BAD_JOB, "%s: StackedRNNCells is no layer by itself: `RNN: {cell: [...]}`", layer->name);
-    return NULL;
+    return graph_fail(graph, PLIM_BAD_JOB, "%s: StackedRNNCells is no layer by itself: `RNN: {cell: [...]}`",
+                      layer->name);
 }
 
 const struct layer_type layer_rnn = {
-    .name = "RNN",
-    .snake = "rnn",
+    NAMES("RNN", "rnn"),
     .wide = true,
     .keeps_mask = true,
     OPTIONS(struct recurrent, rnn_options),
@@ -113,8 +112,7 @@ const struct layer_type layer_rnn = {
 };
 
 const struct layer_type layer_stacked_rnn_cells = {
-    .name = "StackedRNNCells",
-    .snake = "stacked_rnn_cells",
+    NAMES("StackedRNNCells", "stacked_rnn_cells"),
     .wide = true,
     OPTIONS(struct recurrent, stack_options),
     .example = "StackedRNNCells: {cells: [{LSTMCell: 64}, {LSTMCell: 64}]}",

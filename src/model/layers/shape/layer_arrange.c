@@ -47,13 +47,11 @@ static struct tensor *reshape_build(const struct layer *layer, struct graph *gra
         return NULL;
     shape_text(texts[0], sizeof texts[0], &x->shape, true);
     shape_text(texts[1], sizeof texts[1], &arrange->row, false);
-    graph_fail(graph, PLIM_BAD_JOB, "%s: %s cannot become %s a sample", layer->name, texts[0], texts[1]);
-    return NULL;
+    return graph_fail(graph, PLIM_BAD_JOB, "%s: %s cannot become %s a sample", layer->name, texts[0], texts[1]);
 }
 
 const struct layer_type layer_reshape = {
-    .name = "Reshape",
-    .snake = "reshape",
+    NAMES("Reshape", "reshape"),
     OPTIONS(struct arrange, reshape_options),
     .example = "Reshape: {target_shape: [7, 7, -1]}",
     .build = reshape_build,
@@ -96,8 +94,7 @@ static struct tensor *permute_build(const struct layer *layer, struct graph *gra
 }
 
 const struct layer_type layer_permute = {
-    .name = "Permute",
-    .snake = "permute",
+    NAMES("Permute", "permute"),
     OPTIONS(struct arrange, permute_options),
     .example = "Permute: {dims: [2, 1]}",
     .build = permute_build,
@@ -119,8 +116,7 @@ static struct tensor *repeat_build(const struct layer *layer, struct graph *grap
 }
 
 const struct layer_type layer_repeat_vector = {
-    .name = "RepeatVector",
-    .snake = "repeat_vector",
+    NAMES("RepeatVector", "repeat_vector"),
     OPTIONS(struct arrange, repeat_options),
     .example = "RepeatVector: 3",
     .build = repeat_build,
@@ -167,8 +163,7 @@ static struct tensor *concatenate_merge(const struct layer *layer, struct graph 
 }
 
 const struct layer_type layer_concatenate = {
-    .name = "Concatenate",
-    .snake = "concatenate",
+    NAMES("Concatenate", "concatenate"),
     OPTIONS(struct arrange, concatenate_options),
     .defaults = &(const struct arrange){.number = -1},
     .merge = concatenate_merge,

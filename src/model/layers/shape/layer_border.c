@@ -52,12 +52,7 @@ static struct tensor *pad_build(const struct layer *layer, struct graph *graph, 
 
 #define BORDER_LAYER(variable, keras, table, space, usual, builder)                                                    \
     const struct layer_type layer_##variable = {                                                                       \
-        .name = keras,                                                                                                 \
-        .snake = #variable,                                                                                            \
-        OPTIONS(struct border, table),                                                                                 \
-        .defaults = usual,                                                                                             \
-        .axes = space,                                                                                                 \
-        .build = builder,                                                                                              \
+        NAMES(keras, #variable), OPTIONS(struct border, table), .defaults = usual, .axes = space, .build = builder,    \
     }
 
 /* Keras's defaults: crop 1 of steps and volumes, nothing of pictures; pad 1. */

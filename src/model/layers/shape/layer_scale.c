@@ -25,9 +25,8 @@ static struct tensor *scale_build(const struct layer *layer, struct graph *graph
     if (x->shape.dim[x->shape.rank - 1] != options->channels) {
         char shape[96];
         shape_text(shape, sizeof shape, &x->shape, true);
-        graph_fail(graph, PLIM_BAD_MODEL, "%s: %lld factors for an input of shape %s", layer->name,
-                   (long long)options->channels, shape);
-        return NULL;
+        return graph_fail(graph, PLIM_BAD_MODEL, "%s: %lld factors for an input of shape %s", layer->name,
+                          (long long)options->channels, shape);
     }
     struct initializer initial = {.kind = INITIAL_CONSTANT, .value = options->initial};
     struct tensor *gamma =
@@ -36,8 +35,7 @@ static struct tensor *scale_build(const struct layer *layer, struct graph *graph
 }
 
 const struct layer_type layer_layer_scale = {
-    .name = "LayerScale",
-    .snake = "layer_scale",
+    NAMES("LayerScale", "layer_scale"),
     .by_last_axis = true,
     OPTIONS(struct layer_scale, scale_options),
     .example = "LayerScale: {init_values: 1e-6, projection_dim: 96}",
@@ -58,18 +56,15 @@ static const struct model_option custom_options[] = {
 static struct tensor *custom_merge(const struct layer *layer, struct graph *graph, struct tensor *const *x, int count)
 {
     const struct custom_scale *options = layer->options;
-    if (count != 2) {
-        graph_fail(graph, PLIM_BAD_MODEL, "%s: takes two inputs, %d are given", layer->name, count);
-        return NULL;
-    }
+    if (count != 2)
+        return graph_fail(graph, PLIM_BAD_MODEL, "%s: takes two inputs, %d are given", layer->name, count);
     struct tensor *factor = op_number(graph, x[1]->type, options->scale);
     struct tensor *scaled = factor ? binary(graph, &op_multiply, x[1], factor) : NULL;
     return scaled ? binary(graph, &op_add, x[0], scaled) : NULL;
 }
 
 const struct layer_type layer_custom_scale_layer = {
-    .name = "CustomScaleLayer",
-    .snake = "custom_scale_layer",
+    NAMES("CustomScaleLayer", "custom_scale_layer"),
     OPTIONS(struct custom_scale, custom_options),
     .merge = custom_merge,
 };

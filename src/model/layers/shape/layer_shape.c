@@ -60,14 +60,12 @@ static struct tensor *input_build(const struct layer *layer, struct graph *graph
     struct shape element = shape_of(x->shape.rank - 1, x->shape.dim + 1);
     shape_text(wanted, sizeof wanted, &input->shape, false);
     shape_text(got, sizeof got, &element, false);
-    graph_fail(graph, PLIM_BAD_JOB, "%s: says %s, an element of the data is %s", layer->name, wanted, got);
-    return NULL;
+    return graph_fail(graph, PLIM_BAD_JOB, "%s: says %s, an element of the data is %s", layer->name, wanted, got);
 }
 
 const struct layer_type layer_input = {
-    .name = "Input",
+    NAMES("Input", "input_layer"),
     .alias = "InputLayer",
-    .snake = "input_layer",
     .hidden = true,
     .any_type = true,
     .keeps_mask = true,
@@ -96,8 +94,7 @@ static struct tensor *rescaling_build(const struct layer *layer, struct graph *g
 }
 
 const struct layer_type layer_rescaling = {
-    .name = "Rescaling",
-    .snake = "rescaling",
+    NAMES("Rescaling", "rescaling"),
     .keeps_mask = true,
     .any_type = true,
     OPTIONS(struct rescaling, rescaling_options),
@@ -118,8 +115,7 @@ static struct tensor *flatten_build(const struct layer *layer, struct graph *gra
 }
 
 const struct layer_type layer_flatten = {
-    .name = "Flatten",
-    .snake = "flatten",
+    NAMES("Flatten", "flatten"),
     OPTIONS(struct layer_words, flatten_options),
     .build = flatten_build,
 };
