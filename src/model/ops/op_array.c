@@ -3,8 +3,6 @@
 #include "model/ops/op_array.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text/settings.h"
@@ -26,25 +24,13 @@ bool is_array(const struct yaml *node)
     return node->kind == YAML_LIST || (node->kind == YAML_MAP && yaml_get(node, "value"));
 }
 
-__attribute__((format(printf, 4, 5))) static plim_status refuse(const char *job, const struct yaml *at,
-                                                                plim_error *error, const char *format, ...)
-{
-    char where[256], what[200];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
-    va_end(arguments);
-    yaml_place(where, job, at);
-    return fail_at(error, PLIM_BAD_JOB, where, "%s", what);
-}
-
 /* ---- type and shape ---- */
 
 static plim_status type_said(enum type *out, const char *word, const char *job, const struct yaml *at,
                              plim_error *error)
 {
     if (!type_from_name(out, word))
-        return refuse(job, at, error, "dtype '%.60s' is not offered for constants", word);
+        return yaml_fail(error, PLIM_BAD_JOB, job, at, "dtype '%.60s' is not offered for constants", word);
     if (*out == TYPE_F64)
         *out = TYPE_F32;
     return PLIM_OK;
@@ -66,8 +52,8 @@ static plim_status shape_of_list(struct array *out, const char *job, const struc
     int64_t elements = 1;
     for (const struct yaml *at = list; at && at->kind == YAML_LIST; at = at->first)
         if (!add_axis(&out->shape, &elements, at->count))
-            return refuse(job, list, error, "a constant has 1 to %lld elements, on at most %d axes",
-                          (long long)ARRAY_MOST, MOST_AXES);
+            return yaml_fail(error, PLIM_BAD_JOB, job, list, "a constant has 1 to %lld elements, on at most %d axes",
+                             (long long)ARRAY_MOST, MOST_AXES);
     return out->shape.rank || add_axis(&out->shape, &elements, 1) ? PLIM_OK : PLIM_INTERNAL;
 }
 
@@ -78,10 +64,11 @@ static plim_status shape_said(struct array *out, const char *job, const struct y
     for (const struct yaml *at = list->kind == YAML_LIST ? list->first : NULL; at; at = at->next) {
         TRY(setting_value(&extent, &whole, job, at, error));
         if (!add_axis(&out->shape, &elements, extent))
-            return refuse(job, at, error, "shape: a constant has at most %lld elements, on at most %d axes",
-                          (long long)ARRAY_MOST, MOST_AXES);
+            return yaml_fail(error, PLIM_BAD_JOB, job, at,
+                             "shape: a constant has at most %lld elements, on at most %d axes", (long long)ARRAY_MOST,
+                             MOST_AXES);
     }
-    return out->shape.rank ? PLIM_OK : refuse(job, list, error, "shape: expected a list of extents");
+    return out->shape.rank ? PLIM_OK : yaml_fail(error, PLIM_BAD_JOB, job, list, "shape: expected a list of extents");
 }
 
 /* ---- elements ---- */
@@ -114,15 +101,16 @@ static plim_status read_element(struct array *out, int64_t i, const char *job, c
     double value;
     int64_t whole;
     if (!truth_of(&value, node) && !(node->text && setting_number(&value, node->text)))
-        return refuse(job, node, error, "a constant is made of numbers");
+        return yaml_fail(error, PLIM_BAD_JOB, job, node, "a constant is made of numbers");
     /* Numbers of more digits than a double has would become others. */
     if (!type_is_float(out->type) && setting_whole(&whole, node->text) &&
         (fabs(value) > 0x1p53 || whole != (int64_t)value))
-        return refuse(job, node, error, "%s is no %s that is computed with exactly", node->text, type_name(out->type));
+        return yaml_fail(error, PLIM_BAD_JOB, job, node, "%s is no %s that is computed with exactly", node->text,
+                         type_name(out->type));
     element_set(out->data, out->type, i, value);
     double stored = element_get(out->data, out->type, i);
     if (type_is_float(out->type) ? !isfinite(stored) : stored != value || fabs(value) > 0x1p53)
-        return refuse(job, node, error, "%.17g is no %s", value, type_name(out->type));
+        return yaml_fail(error, PLIM_BAD_JOB, job, node, "%.17g is no %s", value, type_name(out->type));
     return PLIM_OK;
 }
 
@@ -132,11 +120,11 @@ static plim_status read_list(struct array *out, int64_t *at, int axis, const cha
 {
     if (axis == out->shape.rank || node->kind == YAML_SCALAR) {
         if (node->kind != YAML_SCALAR || node->is_null || *at >= shape_count(&out->shape))
-            return refuse(job, node, error, "the lists of a constant are of different lengths");
+            return yaml_fail(error, PLIM_BAD_JOB, job, node, "the lists of a constant are of different lengths");
         return read_element(out, (*at)++, job, node, error);
     }
     if (node->kind != YAML_LIST || node->count != out->shape.dim[axis])
-        return refuse(job, node, error, "the lists of a constant are of different lengths");
+        return yaml_fail(error, PLIM_BAD_JOB, job, node, "the lists of a constant are of different lengths");
     for (const struct yaml *child = node->first; child; child = child->next)
         TRY(read_list(out, at, axis + 1, job, child, error));
     return PLIM_OK;
@@ -163,7 +151,7 @@ static plim_status count_digits(const struct array *array, const char *job, cons
 {
     size_t wanted = 2 * (size_t)shape_count(&array->shape) * type_bytes(array->type);
     if (node->kind != YAML_SCALAR || strlen(node->text) != wanted)
-        return refuse(job, node, error, "value: %zu hexadecimal digits are wanted", wanted);
+        return yaml_fail(error, PLIM_BAD_JOB, job, node, "value: %zu hexadecimal digits are wanted", wanted);
     return PLIM_OK;
 }
 
@@ -175,15 +163,15 @@ static plim_status read_digits(struct array *out, const char *job, const struct 
     for (size_t i = 0; i < 2 * bytes; i++) {
         const char *digit = strchr(digits, node->text[i]);
         if (!digit || !*digit)
-            return refuse(job, node, error, "value: '%c' is no hexadecimal digit", node->text[i]);
+            return yaml_fail(error, PLIM_BAD_JOB, job, node, "value: '%c' is no hexadecimal digit", node->text[i]);
         data[i / 2] = (unsigned char)(data[i / 2] << 4 | (digit - digits));
     }
     for (size_t i = 0; i < bytes && out->type == TYPE_BOOL; i++)
         if (data[i] > 1)
-            return refuse(job, node, error, "value: a truth value is 00 or 01");
+            return yaml_fail(error, PLIM_BAD_JOB, job, node, "value: a truth value is 00 or 01");
     for (int64_t i = 0; i < count && type_is_float(out->type); i++)
         if (!isfinite(element_get(data, out->type, i)))
-            return refuse(job, node, error, "value: element %lld is not finite", (long long)i);
+            return yaml_fail(error, PLIM_BAD_JOB, job, node, "value: element %lld is not finite", (long long)i);
     return PLIM_OK;
 }
 
@@ -198,7 +186,7 @@ plim_status array_read(struct array *out, struct arena *arena, const char *job, 
     if (node->kind == YAML_MAP)
         TRY(settings_read(&words, settings, COUNT(settings), job, node, error));
     if (words.value->kind == YAML_MAP || (words.value->kind == YAML_SCALAR && words.value->is_null))
-        return refuse(job, words.value, error, "a constant is a number or a list of numbers");
+        return yaml_fail(error, PLIM_BAD_JOB, job, words.value, "a constant is a number or a list of numbers");
     out->type = words.dtype ? TYPE_F32 : type_of_list(words.value);
     if (words.dtype)
         TRY(type_said(&out->type, words.dtype, job, node, error));
@@ -211,6 +199,7 @@ plim_status array_read(struct array *out, struct arena *arena, const char *job, 
     if (words.shape)
         return read_digits(out, job, words.value, error);
     TRY(read_list(out, &at, 0, job, words.value, error));
-    return at == (int64_t)elements ? PLIM_OK
-                                   : refuse(job, node, error, "the lists of a constant are of different lengths");
+    return at == (int64_t)elements
+               ? PLIM_OK
+               : yaml_fail(error, PLIM_BAD_JOB, job, node, "the lists of a constant are of different lengths");
 }
