@@ -15,7 +15,7 @@
 
 #define MOST_WORK 4 /* multiply-adds per element of the output */
 
-struct rederivation {
+struct recomputation {
     struct graph *graph;
     int tensors;           /* number of tensors before the rewrite */
     bool *kept;            /* by tensor id: lives until the backward pass whatever is done here */
@@ -33,7 +33,7 @@ static bool lasts(const struct tensor *tensor)
     return tensor->kind != KIND_VALUE;
 }
 
-static void look(struct rederivation *r)
+static void find_reads_and_updates(struct recomputation *r)
 {
     for (int t = 0; t < r->tensors; t++) {
         r->read[t] = r->written[t] = INT_MAX;
@@ -74,7 +74,7 @@ bool is_cheap_again(const struct node *node)
 
 /* Whether output 0 can be recomputed right before its first read in the backward pass: its inputs must still exist and
    be unchanged then. */
-static bool can_be_made_again(const struct rederivation *r, const struct node *node)
+static bool can_be_made_again(const struct recomputation *r, const struct node *node)
 {
     if (node->backward || node->op->updates || node->output_count == 0)
         return false;
@@ -91,21 +91,21 @@ static bool can_be_made_again(const struct rederivation *r, const struct node *n
 }
 
 /* Whether the value is to be recomputed and has not been yet. */
-static bool is_missing(const struct rederivation *r, const struct tensor *tensor)
+static bool is_missing(const struct recomputation *r, const struct tensor *tensor)
 {
     return tensor && tensor->id < r->tensors && !lasts(tensor) && tensor->producer && !r->again[tensor->id] &&
            tensor == tensor->producer->output[0] && can_be_made_again(r, tensor->producer);
 }
 
 /* The tensor that the backward pass reads for this value. */
-static struct tensor *as_made(const struct rederivation *r, struct tensor *tensor)
+static struct tensor *as_made(const struct recomputation *r, struct tensor *tensor)
 {
     struct tensor *again = tensor && tensor->id < r->tensors ? r->again[tensor->id] : NULL;
     return again ? again : tensor;
 }
 
 /* Recomputes one value, whose inputs have been recomputed already where necessary. */
-static bool make_one(struct rederivation *r, const struct tensor *tensor)
+static bool make_one(struct recomputation *r, const struct tensor *tensor)
 {
     const struct node *node = tensor->producer;
     struct tensor *inputs[MOST_INPUTS];
@@ -125,7 +125,7 @@ static bool make_one(struct rederivation *r, const struct tensor *tensor)
 /* The tensor that the backward pass reads for this value. Recomputes the value, and first those of its inputs that need
    it, unless that was done before. Pending values are on an explicit stack and not on that of recursive calls, because
    a chain of values that are recomputed from one another can be as long as the model is deep. */
-static struct tensor *made_again(struct rederivation *r, struct tensor *tensor)
+static struct tensor *made_again(struct recomputation *r, struct tensor *tensor)
 {
     int top = -1;
     if (is_missing(r, tensor))
@@ -144,7 +144,7 @@ static struct tensor *made_again(struct rederivation *r, struct tensor *tensor)
     return as_made(r, tensor);
 }
 
-static plim_status take_tables(struct rederivation *r, struct arena *work)
+static plim_status take_tables(struct recomputation *r, struct arena *work)
 {
     size_t tensors = (size_t)r->tensors, nodes = (size_t)r->graph->node_count;
     r->kept = arena_array(work, tensors, sizeof *r->kept);
@@ -157,7 +157,7 @@ static plim_status take_tables(struct rederivation *r, struct arena *work)
                                                                                 : arena_refused(work, r->error);
 }
 
-static plim_status rewrite(struct rederivation *r)
+static plim_status rewrite(struct recomputation *r)
 {
     struct graph *graph = r->graph;
     int nodes = graph->node_count;
@@ -178,14 +178,14 @@ static plim_status rewrite(struct rederivation *r)
 plim_status recompute(struct graph *graph, plim_error *error)
 {
     struct arena work;
-    struct rederivation r = {.graph = graph, .tensors = graph->tensor_count, .error = error};
+    struct recomputation r = {.graph = graph, .tensors = graph->tensor_count, .error = error};
     const char *layer = graph->layer;
     bool backward = graph->backward;
     TRY(graph_check(graph, error));
     arena_init(&work, graph->arena.budget, TAG_PLANNER);
     plim_status status = take_tables(&r, &work);
     if (status == PLIM_OK) {
-        look(&r);
+        find_reads_and_updates(&r);
         graph->backward = true;
         status = rewrite(&r);
         graph->backward = backward;
