@@ -1,8 +1,7 @@
 /* cpu_attention_gradient_tiles.c - attention of bf16, backward, by matrix tiles: cpu_attention_gradient.c's walk over
    blocks of keys and queries. p and ds are no bf16: they go through in two parts (cpu_split.h). dq of a head and dk and
    dv of a group are f32 until all is added, then rounded once. */
-#include "backends/cpu/gemm/gemm_tiles.h"
-
+#define ATTENTION_BF16
 #include "backends/cpu/attention/cpu_attention_pack.h"
 #include "backends/cpu/cpu_split.h"
 #include "base/numbers/count.h"

@@ -1,11 +1,12 @@
 /* cpu_attention_pack.h - right sides of products, packed: of f32 for gemm_packed, or of bf16 for gemm_tiles where the
-   file that includes this one has included gemm_tiles.h before. */
+   file that includes this one defines ATTENTION_BF16. */
 #ifndef CPU_ATTENTION_PACK_H
 #define CPU_ATTENTION_PACK_H
 
 #include "backends/cpu/attention/cpu_attention.h"
 
-#if defined(CPU_GEMM_TILES_H)
+#ifdef ATTENTION_BF16
+#include "backends/cpu/gemm/gemm_tiles.h"
 #define ELEMENT          uint16_t
 #define PRODUCT          struct tile_gemm
 #define PACK_RIGHT       tile_pack_b

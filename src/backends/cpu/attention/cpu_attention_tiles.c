@@ -1,8 +1,7 @@
 /* cpu_attention_tiles.c - attention of bf16, forward, by matrix tiles: cpu_attention.c's walk over blocks of queries
    and keys. p is no bf16: it goes through in two parts (cpu_split.h). The sum of a block of queries is f32 until its
    last key, then rounded once. */
-#include "backends/cpu/gemm/gemm_tiles.h"
-
+#define ATTENTION_BF16
 #include "backends/cpu/attention/cpu_attention_pack.h"
 #include "backends/cpu/cpu_split.h"
 
