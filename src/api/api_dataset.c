@@ -40,7 +40,7 @@ plim_status plim_budget_make(plim_budget **out, uint64_t bytes, plim_error *erro
         return status;
     }
     budget->inner = inner;
-    budget->own_bytes = budget_figures(inner).now;
+    budget->own_bytes = budget_usage(inner).now;
     *out = budget;
     return PLIM_OK;
 }
@@ -50,7 +50,7 @@ plim_status plim_budget_free(plim_budget *budget)
 {
     if (!budget)
         return PLIM_OK;
-    if (budget_figures(budget->inner).now > budget->own_bytes)
+    if (budget_usage(budget->inner).now > budget->own_bytes)
         return PLIM_USAGE;
     struct budget *inner = budget->inner;
     budget_give(inner, TAG_PLANNER, budget, sizeof *budget);
@@ -60,9 +60,9 @@ plim_status plim_budget_free(plim_budget *budget)
 
 void plim_budget_figures(uint64_t *now, uint64_t *peak, const plim_budget *budget)
 {
-    struct budget_figures figures = {0};
+    struct budget_usage figures = {0};
     if (budget)
-        figures = budget_figures(budget->inner);
+        figures = budget_usage(budget->inner);
     if (now)
         *now = figures.now;
     if (peak)

@@ -113,7 +113,7 @@ static bool fits(void *context, struct grant grant)
 static plim_status choose(struct grant *out, struct budget *budget, struct dataset *dataset,
                           const plim_iterator_options *options, plim_error *error)
 {
-    struct budget_figures figures = budget_figures(budget);
+    struct budget_usage figures = budget_usage(budget);
     uint64_t left = figures.limit > figures.now ? figures.limit - figures.now : 0;
     struct wish wish = {.dataset = dataset, .left = left, .slots = options->slots};
     *out = with_slots(&wish, grant_choose(dataset, options->threads, fits, &wish));

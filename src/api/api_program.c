@@ -62,7 +62,7 @@ static plim_status make_plan(struct plim_program *program, int threads, plim_err
 /* Said before anything is taken, with the number that would do. */
 static plim_status check_room(const struct plim_program *program, plim_error *error)
 {
-    struct budget_figures figures = budget_figures(program->budget);
+    struct budget_usage figures = budget_usage(program->budget);
     uint64_t needs = add_most(figures.now, program->plan->arena_bytes);
     needs = add_most(needs, team_cost(program->plan->threads));
     if (needs <= figures.limit)
@@ -115,13 +115,13 @@ static plim_status initialize(struct plim_program *program, plim_error *error)
 static plim_status build(struct plim_program *program, plim_graph *const *graphs, int count, int threads,
                          plim_error *error)
 {
-    uint64_t before = budget_figures(program->budget).now;
+    uint64_t before = budget_usage(program->budget).now;
     TRY(take_graphs(program, graphs, count, error));
     TRY(make_plan(program, threads, error));
     TRY(check_room(program, error));
     TRY(machine_open(&program->machine, program->plan, program->budget, error));
     TRY(initialize(program, error));
-    program->bytes = budget_figures(program->budget).now - before;
+    program->bytes = budget_usage(program->budget).now - before;
     return PLIM_OK;
 }
 

@@ -27,7 +27,7 @@ static plim_status read_split(struct dataset **out, struct data_reader *reader, 
     if (status == PLIM_OK)
         status = dataset_runs(dataset, error);
     if (status != PLIM_OK)
-        place(error, status, where);
+        error_at(error, status, where);
     return OPENED(out, dataset, dataset_unref, status);
 }
 

@@ -150,7 +150,7 @@ plim_status reword(plim_error *error, plim_status code, const char *format, ...)
     return error->code = code;
 }
 
-plim_status place(plim_error *error, plim_status code, const char *where)
+plim_status error_at(plim_error *error, plim_status code, const char *where)
 {
     if (error && error->where[0] == '\0')
         put(error->where, sizeof error->where, where, sizeof error->where);

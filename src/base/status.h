@@ -39,7 +39,7 @@ __attribute__((format(printf, 3, 4))) plim_status hint(plim_error *error, plim_s
 /* Another code and message; the place and what to try stay. */
 __attribute__((format(printf, 3, 4))) plim_status reword(plim_error *error, plim_status code, const char *format, ...);
 /* Adds a place to an error that has none yet (a caller knows the file). */
-plim_status place(plim_error *error, plim_status code, const char *where);
+plim_status error_at(plim_error *error, plim_status code, const char *where);
 
 /* PLIM_USAGE where an argument of a public call is NULL: "the report is NULL". */
 plim_status need_argument(const void *argument, const char *what, plim_error *error);

@@ -24,7 +24,7 @@ static plim_status refuse_early(const char *path, const plim_job_options *option
     bool more =
         options->overrides_count || options->threads || options->scratch || options->disk || options->checkpoint;
     bool plain = !more && strlen(path) < MOST_HINTED_PATH && !strpbrk(path, " \t\n\"'\\$`&|;<>(){}*?[]~#!");
-    place(error, PLIM_OVER_BUDGET, path);
+    error_at(error, PLIM_OVER_BUDGET, path);
     if (!options->memory || (error && error->hint[0])) /* all that there is was not enough; or it says what would do */
         return PLIM_OVER_BUDGET;
     if (!plain)

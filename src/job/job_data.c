@@ -32,7 +32,7 @@ plim_status job_data_open(struct plim_job *job, struct job_data *data, plim_erro
     plim_status status = split_open(&data->dataset, &reader, &split, error);
     if (status == PLIM_OK)
         status = job->data_only ? dataset_runs(data->dataset, error) : dataset_check(data->dataset, error);
-    return status == PLIM_OK ? PLIM_OK : place(error, status, where);
+    return status == PLIM_OK ? PLIM_OK : error_at(error, status, where);
 }
 
 plim_status job_samples(struct spec *spec, const struct plim_job *job, plim_error *error)

@@ -168,7 +168,7 @@ plim_status job_hint_resume(const struct plim_job *job, plim_error *error)
 
 plim_status job_refuse_unplanned(const struct plim_job *job, plim_error *error)
 {
-    place(error, PLIM_OVER_BUDGET, job->path);
+    error_at(error, PLIM_OVER_BUDGET, job->path);
     bool stated = job->plan.limit_bytes || job->memory_option || job->memory_seen;
     if (!stated || (error && error->hint[0])) /* all that there is was not enough; or it names a budget of its own */
         return PLIM_OVER_BUDGET;

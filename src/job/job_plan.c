@@ -260,7 +260,7 @@ plim_status job_plan_by(struct plim_job *job, plim_status (*make)(struct plim_jo
     if (status == PLIM_OVER_BUDGET)
         job_refuse_unplanned(job, error);
     job_unplan(job); /* the next call plans anew */
-    return place(error, status, job->path);
+    return error_at(error, status, job->path);
 }
 
 static plim_status check_complete(const struct plim_job *job, plim_error *error)

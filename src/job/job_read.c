@@ -80,7 +80,7 @@ static plim_status at_word(const struct plim_job *job, const char *word, const c
         snprintf(where, sizeof where, "--%s %s", word, option);
     else if (node)
         yaml_place(where, job->path, node);
-    return status == PLIM_OK ? PLIM_OK : place(error, status, option || node ? where : job->path);
+    return status == PLIM_OK ? PLIM_OK : error_at(error, status, option || node ? where : job->path);
 }
 
 /* ---- threads ---- */

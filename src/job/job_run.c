@@ -73,7 +73,7 @@ static plim_status train(struct plim_job *job, plim_listener *listener, void *co
     machine_close(&trainer.machine);
     if (status == PLIM_INTERRUPTED && trainer.checkpointed)
         job_hint_resume(job, error);
-    return status == PLIM_OK ? PLIM_OK : place(error, status, job->path);
+    return status == PLIM_OK ? PLIM_OK : error_at(error, status, job->path);
 }
 
 plim_status plim_job_train(plim_job *job, plim_listener *listener, void *context, plim_error *error)

@@ -116,7 +116,7 @@ static plim_status failed_at(const struct graph *graph, const struct use *use, p
     }
     if (status == PLIM_BAD_MODEL)
         status = PLIM_BAD_JOB;
-    return place(error, status, where);
+    return error_at(error, status, where);
 }
 
 /* The same of a loss or a metric: those that an override says are named with it. */
@@ -130,7 +130,7 @@ static plim_status failed_words(const struct graph *graph, plim_error *error)
         snprintf(where, sizeof where, "%s", error->where);
         yaml_place_with(where, origin);
         error->where[0] = '\0';
-        place(error, status, where);
+        error_at(error, status, where);
     }
     return status;
 }

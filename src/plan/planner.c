@@ -106,7 +106,7 @@ static void predict(struct prediction *out, const struct plan *plan, const struc
 {
     const struct program *program = plan->program;
     const struct process_memory *process = &plan->process;
-    struct budget_figures figures = budget_figures(plan->budget);
+    struct budget_usage figures = budget_usage(plan->budget);
     uint64_t outside[TAG_COUNT], taken = 0;
     for (int tag = 0; tag < TAG_COUNT; tag++) {
         outside[tag] = add_most(figures.now_by_tag[tag], costs->by_tag[tag]);
@@ -136,7 +136,7 @@ bool plan_predict(struct plan *plan, const struct run_costs *costs)
 static plim_status find_obstacle(struct plan *plan, plim_error *error)
 {
     struct limits limits;
-    uint64_t now = budget_figures(plan->budget).now + plan->process.process_bytes;
+    uint64_t now = budget_usage(plan->budget).now + plan->process.process_bytes;
     uint64_t still = plan->least_peak > now ? plan->least_peak - now : 0;
     plan->obstacle = NULL;
     if (plan->least_peak > plan->limit_bytes)

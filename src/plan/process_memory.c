@@ -59,7 +59,7 @@ plim_status process_measure(struct process_memory *out, struct budget *budget, c
 {
     struct usage usage;
     struct mappings mappings;
-    struct budget_figures figures = budget_figures(budget);
+    struct budget_usage figures = budget_usage(budget);
     struct code_range unused[MOST_UNUSED];
     int count = backends_unused_code(unused, backend);
     TRY(mappings_read(&mappings, budget, unused, count, error));

@@ -449,9 +449,9 @@ plim_status weights_check(uint64_t *cost, const char *path, const struct program
                           plim_error *error)
 {
     struct safetensors *file = NULL;
-    uint64_t before = budget_figures(budget).now;
+    uint64_t before = budget_usage(budget).now;
     TRY(safetensors_open(&file, budget, path, error));
-    uint64_t held = budget_figures(budget).now - before;
+    uint64_t held = budget_usage(budget).now - before;
     plim_status status = check_tensors(file, program, true, path, error);
     safetensors_close(file);
     if (status == PLIM_OK)

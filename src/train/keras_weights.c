@@ -83,11 +83,11 @@ plim_status keras_weights_check(uint64_t *cost, const char *path, const struct p
 {
     struct origin origin;
     struct scratch_disk looked = *scratch; /* what is unpacked now is given back */
-    uint64_t before = budget_figures(budget).now;
+    uint64_t before = budget_usage(budget).now;
     plim_status status = open_origin(&origin, path, build, budget, &looked, error);
     if (status == PLIM_OK)
         status = each_weight(&origin, program, NULL, error);
-    *cost = budget_figures(budget).now - before + SCRATCH_BUFFER_BYTES + 4096;
+    *cost = budget_usage(budget).now - before + SCRATCH_BUFFER_BYTES + 4096;
     close_origin(&origin);
     return status;
 }

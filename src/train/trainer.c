@@ -114,7 +114,7 @@ static void show(struct run *run, plim_event_kind kind, uint64_t now_ns)
 
 static uint64_t takes(const struct run *run)
 {
-    return budget_figures(run->trainer->budget).takes;
+    return budget_usage(run->trainer->budget).takes;
 }
 
 /* What happens between pause and go_on is not part of a step. */

@@ -20,7 +20,7 @@
 
 #define MIB ((uint64_t)1024 * 1024)
 
-static uint64_t sum_of_tags(const struct budget_figures *figures)
+static uint64_t sum_of_tags(const struct budget_usage *figures)
 {
     uint64_t sum = 0;
     for (int tag = 0; tag < TAG_COUNT; tag++)
@@ -30,7 +30,7 @@ static uint64_t sum_of_tags(const struct budget_figures *figures)
 
 static uint64_t now(const struct budget *budget)
 {
-    struct budget_figures figures = budget_figures(budget);
+    struct budget_usage figures = budget_usage(budget);
     assert_int_equal(sum_of_tags(&figures), figures.now);
     assert_true(figures.now <= figures.limit);
     assert_true(figures.peak >= figures.now);
@@ -64,7 +64,7 @@ static void blocks_are_zeroed_aligned_and_counted(void **state)
         budget_give(budget, TAG_WEIGHTS, block, sizes[i]);
         assert_int_equal(now(budget), own);
     }
-    assert_int_equal(budget_figures(budget).takes, COUNT(sizes));
+    assert_int_equal(budget_usage(budget).takes, COUNT(sizes));
     budget_give(budget, TAG_WEIGHTS, NULL, 17);
     assert_int_equal(now(budget), own);
     budget_free(budget);
@@ -74,14 +74,14 @@ static void a_probe_costs_nothing(void **state)
 {
     (void)state;
     struct budget *budget = make(MIB);
-    struct budget_figures before = budget_figures(budget);
+    struct budget_usage before = budget_usage(budget);
     assert_true(budget_probe(64 * MIB)); /* the system's room, not the budget's */
     assert_false(budget_probe(SIZE_MAX / 4));
     fault_arm(FAULT_ALLOCATE, 1, false, ENOMEM);
     assert_false(budget_probe(1));
     assert_true(budget_probe(1));
     assert_true(fault_disarm());
-    struct budget_figures after = budget_figures(budget);
+    struct budget_usage after = budget_usage(budget);
     assert_memory_equal(&after, &before, sizeof after);
     budget_free(budget);
 }
@@ -126,9 +126,8 @@ static void the_process_stays_within_the_limit(void **state)
     assert_int_equal(budget_outside(budget, MIB, "a library", &error), PLIM_OK);
 
     const size_t foreign = 5 * MIB;
-    char *library = mmap(NULL, foreign, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *library = mmap(NULL, foreign, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     assert_true(library != MAP_FAILED);
-    memset(library, 1, foreign);
     void *pieces[64];
     int taken = 0;
     while (taken < 64 && (pieces[taken] = budget_take(budget, TAG_CACHE, MIB / 4)))
@@ -158,7 +157,7 @@ static void the_limit_is_never_passed(void **state)
     assert_non_null(strstr(error.message, "weights"));
     assert_non_null(strstr(error.message, "512.0 KiB"));
     assert_true(error.hint[0] != '\0');
-    assert_int_equal(budget_figures(budget).peak_by_tag[TAG_WEIGHTS], 0);
+    assert_int_equal(budget_usage(budget).peak_by_tag[TAG_WEIGHTS], 0);
 
     /* To the last byte: what is left is given, one more is not. */
     uint64_t left = MIB - now(budget);
@@ -169,7 +168,7 @@ static void the_limit_is_never_passed(void **state)
     assert_int_equal(budget_limit(budget, MIB - 1, &error), PLIM_OVER_BUDGET);
     budget_release(budget, TAG_KERNEL, left);
     assert_int_equal(budget_limit(budget, MIB - 1, &error), PLIM_OK);
-    assert_int_equal(budget_figures(budget).limit, MIB - 1);
+    assert_int_equal(budget_usage(budget).limit, MIB - 1);
     budget_give(budget, TAG_CACHE, half, MIB / 2);
     budget_free(budget);
 
@@ -187,7 +186,7 @@ static void peaks_are_kept_by_tag(void **state)
     void *b = budget_take(budget, TAG_GRADIENTS, 2048);
     budget_give(budget, TAG_WEIGHTS, a, 1024);
     a = budget_take(budget, TAG_WEIGHTS, 512);
-    struct budget_figures figures = budget_figures(budget);
+    struct budget_usage figures = budget_usage(budget);
     assert_int_equal(figures.now_by_tag[TAG_WEIGHTS], 512);
     assert_int_equal(figures.peak_by_tag[TAG_WEIGHTS], 1024);
     assert_int_equal(figures.peak_by_tag[TAG_GRADIENTS], 2048);
@@ -237,7 +236,7 @@ static void sizes_that_overflow_are_refused(void **state)
     assert_null(budget_take(budget, TAG_WEIGHTS, SIZE_MAX / 2));
     assert_int_equal(budget_refused(budget, TAG_WEIGHTS, SIZE_MAX / 2, &error), PLIM_NO_MEMORY);
     assert_int_equal(now(budget), own);
-    assert_int_equal(budget_figures(budget).peak, own);
+    assert_int_equal(budget_usage(budget).peak, own);
     void *block = budget_take_array(budget, TAG_WEIGHTS, 10, 13);
     assert_non_null(block);
     budget_give(budget, TAG_WEIGHTS, block, 130);
@@ -348,8 +347,8 @@ static void threads_may_take_and_give(void **state)
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(now(race.budget), own);
-    assert_int_equal(budget_figures(race.budget).takes + (uint64_t)race.refused, 4 * 2000);
-    assert_true(budget_figures(race.budget).peak <= 8192);
+    assert_int_equal(budget_usage(race.budget).takes + (uint64_t)race.refused, 4 * 2000);
+    assert_true(budget_usage(race.budget).peak <= 8192);
     budget_free(race.budget);
 }
 

@@ -51,7 +51,7 @@ static int set_up(void **state)
     strcpy(room->folder, "test_file_XXXXXX");
     if (!mkdtemp(room->folder) || chdir(room->folder) != 0 || budget_make(&room->budget, 1 << 20, NULL))
         return -1;
-    room->own = budget_figures(room->budget).now;
+    room->own = budget_usage(room->budget).now;
     room->descriptors = count_entries("/proc/self/fd");
     for (int i = 0; i < DATA_BYTES; i++)
         room->data[i] = (char)(i * 31 + i / 251);
@@ -62,7 +62,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct room *room = *state;
-    bool clean = budget_figures(room->budget).now == room->own && count_entries("/proc/self/fd") == room->descriptors;
+    bool clean = budget_usage(room->budget).now == room->own && count_entries("/proc/self/fd") == room->descriptors;
     bool removed = count_entries(".") == 0 && chdir("..") == 0 && rmdir(room->folder) == 0;
     budget_free(room->budget);
     free(room);
@@ -601,7 +601,7 @@ static int sweep(struct room *room, unsigned sites, bool forever, int error_numb
         assert_int_equal(status, error.code);
         if (reached)
             assert_true(status == PLIM_IO || status == PLIM_NO_MEMORY);
-        assert_int_equal(budget_figures(room->budget).now, room->own);
+        assert_int_equal(budget_usage(room->budget).now, room->own);
         assert_int_equal(count_entries("/proc/self/fd"), room->descriptors);
         unlink("c/a");
         unlink("c/a.tmp");

@@ -350,7 +350,7 @@ static void lay_out(struct fixture *fixture, const struct layout *layout, char r
 static void every_layout(void **state)
 {
     struct fixture *fixture = *state;
-    uint64_t held = budget_figures(fixture->budget).now;
+    uint64_t held = budget_usage(fixture->budget).now;
     for (size_t i = 0; i < COUNT(layouts); i++) {
         const struct layout *layout = &layouts[i];
         char root[80];
@@ -370,7 +370,7 @@ static void every_layout(void **state)
             strcmp(limits.place, layout->place) != 0)
             fail_msg("%s: %llu, %s, %s", layout->what, (unsigned long long)limits.bytes, limits.source, limits.place);
     }
-    assert_int_equal(budget_figures(fixture->budget).now, held);
+    assert_int_equal(budget_usage(fixture->budget).now, held);
     print_message("%zu layouts\n", sizeof layouts / sizeof *layouts);
 }
 
@@ -382,13 +382,13 @@ static void faults_are_errors(void **state)
     char root[80];
     lay_out(fixture, layout, root, 1000);
     const struct limits_input input = {.root = root, .rlimit_as = layout->rlimit_as};
-    uint64_t held = budget_figures(fixture->budget).now;
+    uint64_t held = budget_usage(fixture->budget).now;
     for (int64_t nth = 1; nth < 1000; nth++) {
         struct limits limits;
         fault_arm(FAULT_ANY, nth, false, EIO);
         plim_status status = limits_find(&limits, &input, fixture->budget, NULL);
         bool reached = fault_disarm();
-        assert_int_equal(budget_figures(fixture->budget).now, held);
+        assert_int_equal(budget_usage(fixture->budget).now, held);
         if (status == PLIM_OK)
             assert_int_equal(limits.bytes, layout->headroom - layout->headroom / 16);
         if (!reached) {

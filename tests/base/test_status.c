@@ -48,7 +48,7 @@ static void no_error_struct_is_fine(void **state)
     assert_int_equal((fail)(NULL, PLIM_IO, "x"), PLIM_IO);
     assert_int_equal(fail_at(NULL, PLIM_IO, "x", "x"), PLIM_IO);
     assert_int_equal(hint(NULL, PLIM_IO, "x"), PLIM_IO);
-    assert_int_equal(place(NULL, PLIM_IO, "x"), PLIM_IO);
+    assert_int_equal(error_at(NULL, PLIM_IO, "x"), PLIM_IO);
 }
 
 static void a_place_is_added_once(void **state)
@@ -56,8 +56,8 @@ static void a_place_is_added_once(void **state)
     (void)state;
     plim_error error;
     (fail)(&error, PLIM_IO, "x");
-    assert_int_equal(place(&error, PLIM_IO, "inner"), PLIM_IO);
-    place(&error, PLIM_IO, "outer");
+    assert_int_equal(error_at(&error, PLIM_IO, "inner"), PLIM_IO);
+    error_at(&error, PLIM_IO, "outer");
     assert_string_equal(error.where, "inner");
 }
 
@@ -125,7 +125,7 @@ static void an_error_is_utf8(void **state)
     assert_string_equal(error.message, "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x9a\xa2 \\xe9 \\xc0\\xaf \\xed\\xa0\\x80");
     hint(&error, PLIM_IO, "%s", "\x80\x80");
     assert_string_equal(error.hint, "\\x80\\x80");
-    place((error.where[0] = '\0', &error), PLIM_IO, "\xfe");
+    error_at((error.where[0] = '\0', &error), PLIM_IO, "\xfe");
     assert_string_equal(error.where, "\\xfe");
     reword(&error, PLIM_BAD_DATA, "element 3: %s\n", error.hint);
     assert_string_equal(error.message, "element 3: \\x80\\x80\\x0a");

@@ -19,7 +19,7 @@ static void text_grows(void **state)
     struct budget *budget;
     struct text text;
     assert_int_equal(budget_make(&budget, 1 << 20, NULL), PLIM_OK);
-    uint64_t own = budget_figures(budget).now;
+    uint64_t own = budget_usage(budget).now;
     text_init(&text, budget, TAG_FORMATS);
     for (int i = 0; i < 1000; i++)
         text_add(&text, "%d,", i);
@@ -37,7 +37,7 @@ static void text_grows(void **state)
     assert_string_equal(text.data, "again");
     text_release(&text);
     assert_null(text.data);
-    assert_int_equal(budget_figures(budget).now, own);
+    assert_int_equal(budget_usage(budget).now, own);
     budget_free(budget);
 }
 

@@ -67,16 +67,16 @@ static void every_unit_is_run_once(void **state)
     (void)state;
     for (int workers = 1; workers <= 4; workers++) {
         struct budget *budget = make_budget();
-        uint64_t own = budget_figures(budget).now;
+        uint64_t own = budget_usage(budget).now;
         struct team *team = NULL;
         assert_int_equal(team_make(&team, budget, workers, NULL, NULL), PLIM_OK);
-        assert_true(budget_figures(budget).now_by_tag[TAG_STACKS] >= (uint64_t)(workers - 1) * THREAD_STACK_BYTES);
-        uint64_t takes = budget_figures(budget).takes;
+        assert_true(budget_usage(budget).now_by_tag[TAG_STACKS] >= (uint64_t)(workers - 1) * THREAD_STACK_BYTES);
+        uint64_t takes = budget_usage(budget).takes;
         run_rounds(team, workers, 5000, false);
         run_rounds(team, workers, 120, true);
-        assert_int_equal(budget_figures(budget).takes, takes);
+        assert_int_equal(budget_usage(budget).takes, takes);
         team_free(team);
-        assert_int_equal(budget_figures(budget).now, own);
+        assert_int_equal(budget_usage(budget).now, own);
         budget_free(budget);
     }
 }
@@ -152,7 +152,7 @@ static void threads_that_do_not_start(void **state)
 {
     (void)state;
     struct budget *budget = make_budget();
-    uint64_t own = budget_figures(budget).now;
+    uint64_t own = budget_usage(budget).now;
     bool reached = true;
     int nth = 1;
     for (; reached; nth++) {
@@ -166,7 +166,7 @@ static void threads_that_do_not_start(void **state)
         if (reached)
             assert_true(error.message[0] != '\0');
         team_free(team);
-        assert_int_equal(budget_figures(budget).now, own);
+        assert_int_equal(budget_usage(budget).now, own);
     }
     assert_int_equal(nth - 2, 1 + 3 * 3); /* the team; a struct, a stack and a start for each of three */
     budget_free(budget);
@@ -197,9 +197,9 @@ static void a_team_costs_what_it_says(void **state)
         struct budget *budget;
         struct team *team;
         assert_int_equal(budget_make(&budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
-        uint64_t before = budget_figures(budget).now;
+        uint64_t before = budget_usage(budget).now;
         assert_int_equal(team_make(&team, budget, workers[i], NULL, NULL), PLIM_OK);
-        assert_int_equal(budget_figures(budget).now - before, team_cost(workers[i]));
+        assert_int_equal(budget_usage(budget).now - before, team_cost(workers[i]));
         team_free(team);
         budget_free(budget);
     }

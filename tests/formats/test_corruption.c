@@ -118,7 +118,7 @@ static plim_status pass_through(struct list *out, int64_t *skipped, const struct
         iterator_close(iterator);
     }
     dataset_unref(dataset);
-    assert_int_equal(budget_figures(budget->inner).now, budget->own_bytes);
+    assert_int_equal(budget_usage(budget->inner).now, budget->own_bytes);
     plim_budget_free(budget);
     return status;
 }

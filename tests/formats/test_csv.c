@@ -67,7 +67,7 @@ static plim_status all_records(char *out, size_t capacity, struct budget *budget
     value_buffer_init(&values, room_memory, value_bytes);
     out[0] = 0;
     TRY(csv_open(&csv, budget, path, options, NULL));
-    uint64_t takes = budget_figures(budget).takes;
+    uint64_t takes = budget_usage(budget).takes;
     for (;;) {
         plim_error error = {0};
         plim_status status = csv_read(&got, csv, most, to, stride, &values, &error);
@@ -93,7 +93,7 @@ static plim_status all_records(char *out, size_t capacity, struct budget *budget
             values.capacity *= 2; /* one record that does not fit: a larger room */
         value_buffer_empty(&values);
     }
-    assert_int_equal(budget_figures(budget).takes, takes);
+    assert_int_equal(budget_usage(budget).takes, takes);
     csv_close(csv);
     if (!out[0])
         snprintf(out, capacity, "none");

@@ -177,12 +177,12 @@ static void cost_of_a_list(void **state)
     struct file_list *list;
     struct budget *budget = new_budget();
     char path[FILE_PATH_MOST + 1];
-    uint64_t before = budget_figures(budget).now;
+    uint64_t before = budget_usage(budget).now;
     assert_int_equal(file_list_make(&list, budget, NULL), PLIM_OK);
     assert_int_equal(file_list_braces(list, "a/rather/long/folder/of/a/class/{000000..099999}.JPEG", NULL), PLIM_OK);
     assert_int_equal(file_list_count(list), 100000);
     assert_true(file_list_bytes(list) < 100000 * (11 + 9) * 11 / 10 + 4 * 32768);
-    assert_true(budget_figures(budget).now - before <= file_list_bytes(list) + 8192);
+    assert_true(budget_usage(budget).now - before <= file_list_bytes(list) + 8192);
     file_list_path(path, list, 54321);
     assert_string_equal(path, "a/rather/long/folder/of/a/class/054321.JPEG");
     file_list_free(list);
@@ -193,7 +193,7 @@ static void cost_of_a_list(void **state)
     assert_int_equal(file_list_braces(list, "{0..9999999999}", &error), PLIM_OVER_BUDGET);
     assert_string_equal(error.where, "{0..9999999999}");
     assert_non_null(strstr(error.message, "its 10,000,000,000 files take 93.1 GiB"));
-    assert_true(budget_figures(budget).peak < 65536);
+    assert_true(budget_usage(budget).peak < 65536);
     assert_int_equal(file_list_braces(list, "{0..9}{0..9223372036854775807}{0..9223372036854775807}", &error),
                      PLIM_OVER_BUDGET);
     assert_int_equal(file_list_braces(list, "d/{x,{a..c}}/{1..4..2}", NULL), PLIM_OK);

@@ -23,10 +23,10 @@ static void expect_counting(const char *file, const char *path, enum type type, 
         fail_msg("%s: %s: %s", path, error.where, error.message);
     dataset_cost(cost, &disk, dataset, GRANT(1));
     struct scratch_disk scratch = {.folder = ".", .limit_bytes = disk};
-    uint64_t before = budget_figures(budget).now_by_tag[TAG_FORMATS];
+    uint64_t before = budget_usage(budget).now_by_tag[TAG_FORMATS];
     if (iterator_open(&iterator, dataset, budget, &scratch, GRANT(1), SEED, 0, 0, &error) != PLIM_OK)
         fail_msg("%s: %s: %s", path, error.where, error.message);
-    assert_true(budget_figures(budget).peak_by_tag[TAG_FORMATS] - before <= cost[TAG_FORMATS]);
+    assert_true(budget_usage(budget).peak_by_tag[TAG_FORMATS] - before <= cost[TAG_FORMATS]);
     assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
     assert_int_equal(batch->count, 10);
     for (int64_t i = 0; i < 10 * row; i++)

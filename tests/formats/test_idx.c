@@ -65,10 +65,10 @@ static void check_pair(const char *const *paths, bool packed)
     assert_int_equal(source->spec.column[1].shape.rank, 0);
     assert_int_equal(source->spec.element_bytes, 7);
     assert_int_equal(source->scratch_bytes, packed ? sizeof images + sizeof labels : 0);
-    uint64_t before = budget_figures(budget).now;
+    uint64_t before = budget_usage(budget).now;
     assert_int_equal(source->type->start(source, &scratch, &error), PLIM_OK);
     assert_int_equal(scratch.used_bytes, source->scratch_bytes);
-    assert_true(budget_figures(budget).peak - before <= source->start_bytes);
+    assert_true(budget_usage(budget).peak - before <= source->start_bytes);
     assert_int_equal(source->type->start(source, &scratch, &error), PLIM_OK); /* again: nothing to do */
     assert_int_equal(scratch.used_bytes, source->scratch_bytes);
     int64_t index[] = {1, 0, 1};
@@ -121,9 +121,9 @@ static void unpacks_large(void **state)
     struct scratch_disk scratch = disk();
     assert_int_equal(idx_open(&source, budget, &path, 1, NULL), PLIM_OK);
     assert_int_equal(source->spec.column[0].shape.rank, 1);
-    uint64_t before = budget_figures(budget).now;
+    uint64_t before = budget_usage(budget).now;
     assert_int_equal(source->type->start(source, &scratch, NULL), PLIM_OK);
-    uint64_t took = budget_figures(budget).peak - before;
+    uint64_t took = budget_usage(budget).peak - before;
     assert_true(took <= source->start_bytes && took + 32 * 1024 > source->start_bytes);
     static uint8_t out[COUNT * ROW];
     static int64_t index[COUNT];
@@ -229,13 +229,13 @@ static void coalesces(void **state)
     } cases[] = {{{0, 1}, 1, 1}, {{1, 0}, 1, 2}, {{0, 1}, 4, 2}};
     assert_int_equal(idx_open(&source, budget, &path, 1, NULL), PLIM_OK);
     for (size_t i = 0; i < COUNT(cases); i++) {
-        uint64_t takes = budget_figures(budget).takes;
+        uint64_t takes = budget_usage(budget).takes;
         fault_arm(FAULT_READ, 1000, false, EIO);
         assert_int_equal(source->type->read(source, cases[i].index, 2, (void *[]){out}, &cases[i].stride, NULL),
                          PLIM_OK);
         assert_int_equal(fault_calls(), cases[i].calls);
         fault_disarm();
-        assert_int_equal(budget_figures(budget).takes, takes);
+        assert_int_equal(budget_usage(budget).takes, takes);
     }
     source_close(source);
     end_budget(budget);
@@ -262,7 +262,7 @@ static void expect(const char *name, const void *data, size_t bytes, plim_status
         print_error("%s: %s\n", error.where, error.message);
     assert_non_null(strstr(error.where, where));
     assert_non_null(strstr(error.message, what));
-    assert_true(budget_figures(budget).peak <= bytes + SLACK_BYTES);
+    assert_true(budget_usage(budget).peak <= bytes + SLACK_BYTES);
     end_budget(budget);
     unlink(path);
 }

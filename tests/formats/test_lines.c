@@ -20,7 +20,7 @@ static plim_status all_lines(char *out, size_t capacity, struct budget *budget, 
     int64_t got = 0;
     value_buffer_init(&values, bytes, value_bytes);
     TRY(lines_open(&lines, budget, path, COMPRESSION_AUTO, buffer, error));
-    uint64_t takes = budget_figures(budget).takes;
+    uint64_t takes = budget_usage(budget).takes;
     plim_status status;
     snprintf(out, capacity, "none");
     while (!(status = lines_read(&got, lines, found, most, value_bytes ? &values : NULL, error)) &&
@@ -35,7 +35,7 @@ static plim_status all_lines(char *out, size_t capacity, struct budget *budget, 
         }
         value_buffer_empty(&values);
     }
-    assert_true(budget_figures(budget).takes <= takes + 1); /* zlib takes its window with the first byte */
+    assert_true(budget_usage(budget).takes <= takes + 1); /* zlib takes its window with the first byte */
     lines_close(lines);
     return status;
 }

@@ -147,13 +147,13 @@ static void cuts_columns(void **state)
         assert_string_equal(source->spec.column[0].name, "features");
         assert_int_equal(source->spec.column[0].shape.dim[0], 3);
         assert_int_equal(source->spec.column[1].shape.rank, 0);
-        uint64_t takes = budget_figures(budget).takes;
+        uint64_t takes = budget_usage(budget).takes;
         fault_arm(FAULT_READ, 1000, false, EIO);
         assert_int_equal(
             source->type->read(source, (int64_t[]){2, 3, 0}, 3, (void *[]){x, y}, (uint64_t[]){12, 4}, NULL), PLIM_OK);
         assert_int_equal(fault_calls(), large ? 6 : 2);
         fault_disarm();
-        assert_int_equal(budget_figures(budget).takes, takes);
+        assert_int_equal(budget_usage(budget).takes, takes);
         for (int i = 0; i < 3; i++) {
             int row = (int[]){2, 3, 0}[i];
             assert_true(x[i][0] == row * 1000 + 1 && x[i][2] == row * 1000 + 3 && y[i] == row * 1000 + width - 1);
@@ -240,7 +240,7 @@ static void expect(const char *dict, size_t data_bytes, plim_status status, cons
     assert_int_equal(got, status);
     assert_non_null(strstr(error.where, where));
     assert_non_null(strstr(error.message, what));
-    assert_true(budget_figures(budget).peak <= bytes + SLACK_BYTES);
+    assert_true(budget_usage(budget).peak <= bytes + SLACK_BYTES);
     if (strchr(what, '\''))
         assert_true(error.hint[0] != 0);
     end_budget(budget);
@@ -297,7 +297,7 @@ static void long_headers(void **state)
         const char *path = write_file("long.npy", file, sizes[i]);
         assert_int_equal(try_npy(budget, path, &error), PLIM_BAD_DATA);
         assert_non_null(strstr(error.message, i == 2 ? "at most 65535" : "ends inside its header of 131071"));
-        assert_true(budget_figures(budget).peak < 40000); /* the source itself; of 65,536 no half */
+        assert_true(budget_usage(budget).peak < 40000); /* the source itself; of 65,536 no half */
         end_budget(budget);
         unlink(path);
     }

@@ -65,7 +65,7 @@ static const char *make_records(const char *name, int64_t count, size_t spread, 
     }
     assert_int_equal(record_writer_count(writer), count);
     assert_int_equal(record_writer_finish(writer, &error), PLIM_OK);
-    assert_true(budget_figures(budget).peak_by_tag[TAG_FORMATS] <= record_writer_cost(packing));
+    assert_true(budget_usage(budget).peak_by_tag[TAG_FORMATS] <= record_writer_cost(packing));
     record_writer_close(writer);
     end_budget(budget);
     return path;
@@ -170,14 +170,14 @@ static void read_all_ways(const char *path, int64_t count, size_t spread)
             assert_int_equal(tfrecord_reader_tell(reader).byte, at);
             assert_int_equal(tfrecord_reader_tell(reader).record, i);
             if (i >= count / 2 && !takes) /* zlib takes its window when it needs one */
-                takes = budget_figures(budget).takes;
+                takes = budget_usage(budget).takes;
         }
         assert_int_equal(tfrecord_reader_read(&got, records, reader, 7, &values, &error), PLIM_OK);
         assert_int_equal(got, 0);
-        assert_int_equal(budget_figures(budget).takes, takes);
+        assert_int_equal(budget_usage(budget).takes, takes);
         tfrecord_reader_close(reader);
     }
-    assert_true(budget_figures(budget).peak_by_tag[TAG_FORMATS] <= tfrecord_reader_cost(4096));
+    assert_true(budget_usage(budget).peak_by_tag[TAG_FORMATS] <= tfrecord_reader_cost(4096));
     end_budget(budget);
 }
 
@@ -303,7 +303,7 @@ static struct survey survey(const void *data, size_t bytes, size_t spread)
             survey.came++;
         }
     }
-    assert_true(budget_figures(budget).peak_by_tag[TAG_FORMATS] <= tfrecord_reader_cost(4096));
+    assert_true(budget_usage(budget).peak_by_tag[TAG_FORMATS] <= tfrecord_reader_cost(4096));
     tfrecord_reader_close(reader);
     end_budget(budget);
     unlink(path);
@@ -563,8 +563,8 @@ static void check_index(const char *path, int64_t count, size_t spread)
     end_budget(budget);
     budget = new_budget();
     assert_int_equal(record_index_open(&index, budget, path, NULL, 2, &error), PLIM_OK);
-    assert_true(budget_figures(budget).peak_by_tag[TAG_FORMATS] <= record_index_cost(2));
-    uint64_t takes = budget_figures(budget).takes;
+    assert_true(budget_usage(budget).peak_by_tag[TAG_FORMATS] <= record_index_cost(2));
+    uint64_t takes = budget_usage(budget).takes;
     assert_int_equal(record_index_count(index), count);
     uint64_t at, bytes, expected = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -584,7 +584,7 @@ static void check_index(const char *path, int64_t count, size_t spread)
                          PLIM_BAD_DATA);
     }
     assert_int_equal(record_index_find(&at, &bytes, index, count, &error), PLIM_INTERNAL);
-    assert_int_equal(budget_figures(budget).takes, takes);
+    assert_int_equal(budget_usage(budget).takes, takes);
     record_index_close(index);
     assert_int_equal(tfrecord_reader_open(&reader, budget, path, 0, &error), PLIM_OK);
     tfrecord_reader_close(reader);

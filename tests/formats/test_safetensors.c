@@ -99,7 +99,7 @@ static void expect(const char *header, size_t data_bytes, plim_status status, co
     assert_int_equal(got, status);
     assert_non_null(strstr(error.where, where));
     assert_non_null(strstr(error.message, what));
-    assert_true(budget_figures(budget).peak <= bytes + SLACK_BYTES);
+    assert_true(budget_usage(budget).peak <= bytes + SLACK_BYTES);
     end_budget(budget);
     unlink(path);
 }
@@ -157,7 +157,7 @@ static void bombs(void **state)
     assert_int_equal(truncate(path, SAFETENSORS_HEADER_MOST + 1000), 0);
     assert_int_equal(try_open(budget, path, &error), PLIM_BAD_DATA);
     assert_non_null(strstr(error.message, "at most 100000000"));
-    assert_true(budget_figures(budget).peak < 65536);
+    assert_true(budget_usage(budget).peak < 65536);
     end_budget(budget);
     unlink(path);
     /* 100,000 tensors of no bytes: the table would be larger than the file. */
@@ -217,7 +217,7 @@ static void round_trip(void **state)
         assert_int_equal(fault_calls(), 2); /* the file, then its folder */
         fault_disarm();
         assert_int_not_equal(access(path_of("model.safetensors.partial"), F_OK), 0);
-        assert_true(budget_figures(budget).peak_by_tag[TAG_CHECKPOINT] < 16384);
+        assert_true(budget_usage(budget).peak_by_tag[TAG_CHECKPOINT] < 16384);
         assert_int_equal(safetensors_open(&file, budget, path, &error), PLIM_OK);
         assert_int_equal(safetensors_count(file), 2 + seal);
         const struct safetensors_entry *kernel = safetensors_at(file, 0), *b = safetensors_at(file, 1);
@@ -339,7 +339,7 @@ static void faults_while_reading(void **state)
         assert_int_equal(error.code, status);
         if (status == PLIM_OK)
             safetensors_close(file);
-        assert_int_equal(budget_figures(budget).now_by_tag[TAG_FORMATS], 0);
+        assert_int_equal(budget_usage(budget).now_by_tag[TAG_FORMATS], 0);
     }
     assert_false(reached);
     end_budget(budget);

@@ -39,7 +39,7 @@ static void arrays_of_memory(void **state)
     assert_string_equal(source->spec.column[0].name, "a");
     assert_string_equal(source->spec.column[1].name, "y");
     assert_int_equal(source->spec.element_bytes, 9);
-    assert_true(budget_figures(budget).now_by_tag[TAG_FORMATS] < sizeof x / 2); /* nothing was copied */
+    assert_true(budget_usage(budget).now_by_tag[TAG_FORMATS] < sizeof x / 2); /* nothing was copied */
     int64_t index[] = {2, 3, 0};
     assert_int_equal(source->type->read(source, index, 3, (void *[]){out_x, out_y}, (uint64_t[]){8, 4}, NULL), PLIM_OK);
     assert_true(out_x[0][0] == 4 && out_x[1][1] == 7 && out_x[2][1] == 1);
@@ -70,11 +70,11 @@ static void fill(int64_t classes, bool learnable)
     assert_int_equal(source->spec.column[1].type, classes == 1 ? TYPE_F32 : TYPE_I32);
     for (int i = 0; i < SAMPLES; i++)
         index[i] = i;
-    uint64_t takes = budget_figures(budget).takes;
+    uint64_t takes = budget_usage(budget).takes;
     assert_int_equal(source->type->read(source, index, SAMPLES, (void *[]){features, &wanted},
                                         (uint64_t[]){sizeof features[0], 4}, NULL),
                      PLIM_OK);
-    assert_int_equal(budget_figures(budget).takes, takes);
+    assert_int_equal(budget_usage(budget).takes, takes);
     /* The same alone as among others. */
     float one[FEATURES], target;
     assert_int_equal(

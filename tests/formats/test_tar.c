@@ -241,7 +241,7 @@ static void expect(const uint8_t *data, size_t bytes, plim_status status, const 
     assert_int_equal(got, status);
     assert_non_null(strstr(error.message, what));
     assert_non_null(strstr(error.where, "odd.tar"));
-    assert_true(budget_figures(budget).peak <= bytes + SLACK_BYTES);
+    assert_true(budget_usage(budget).peak <= bytes + SLACK_BYTES);
     end_budget(budget);
     unlink(path);
 }

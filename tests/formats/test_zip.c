@@ -106,12 +106,12 @@ static void rows_in_fortran_order(void **state)
     assert_int_equal(npy_header_read(&header, file, budget, NULL), PLIM_OK);
     assert_true(header.fortran);
     struct npy_fortran array = npy_fortran_of(file, &header);
-    uint64_t takes = budget_figures(budget).takes;
+    uint64_t takes = budget_usage(budget).takes;
     fault_arm(FAULT_READ, 1000, false, EIO);
     assert_int_equal(npy_fortran_read(&array, 0, 6, (int64_t[]){1, 2, 3, 0}, 4, rows, sizeof rows[0], NULL), PLIM_OK);
     assert_int_equal(fault_calls(), 12); /* a run of three and one alone, six elements each */
     fault_disarm();
-    assert_int_equal(budget_figures(budget).takes, takes);
+    assert_int_equal(budget_usage(budget).takes, takes);
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 6; k++)
             assert_true(rows[i][k] == 6 * (i + 1) % 24 + k);
@@ -196,7 +196,7 @@ static void expect(const uint8_t *data, size_t bytes, plim_status status, const 
     assert_int_equal(got, status);
     assert_non_null(strstr(error.message, what));
     assert_non_null(strstr(error.where, "odd.zip: byte "));
-    assert_true(budget_figures(budget).peak <= bytes + SLACK_BYTES);
+    assert_true(budget_usage(budget).peak <= bytes + SLACK_BYTES);
     end_budget(budget);
     unlink(path);
 }

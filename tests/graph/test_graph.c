@@ -23,7 +23,7 @@ static int setup(void **state)
     (void)state;
     if (budget_make(&budget, BUDGET_UNLIMITED, NULL) != PLIM_OK)
         return 1;
-    empty = budget_figures(budget).now;
+    empty = budget_usage(budget).now;
     return 0;
 }
 
@@ -31,7 +31,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    uint64_t left = budget_figures(budget).now;
+    uint64_t left = budget_usage(budget).now;
     budget_free(budget);
     return left != empty;
 }
@@ -354,7 +354,7 @@ static void every_allocation_fails(void **state)
         assert_int_equal(status, reached ? PLIM_NO_MEMORY : PLIM_OK);
         assert_int_equal(error.code, status);
         graph_release(&graph);
-        assert_true(budget_figures(budget).now == empty);
+        assert_true(budget_usage(budget).now == empty);
         faults += reached;
     }
     assert_true(faults > 50);

@@ -157,8 +157,8 @@ static void decoder_is_used_again(void **state)
     (void)state;
     struct budget *budget = new_budget();
     struct image_decoder *decoder = new_decoder(budget, (struct image_options){0}, WORK_BYTES);
-    assert_true(budget_figures(budget).now_by_tag[TAG_PIPELINE] <= image_decoder_cost(WORK_BYTES));
-    uint64_t takes = budget_figures(budget).takes, heap = 0;
+    assert_true(budget_usage(budget).now_by_tag[TAG_PIPELINE] <= image_decoder_cost(WORK_BYTES));
+    uint64_t takes = budget_usage(budget).takes, heap = 0;
     for (size_t n = 0; n < 2 * COUNT(cases); n++) {
         size_t i = n < COUNT(cases) ? n : 2 * COUNT(cases) - 1 - n;
         char name[64];
@@ -179,7 +179,7 @@ static void decoder_is_used_again(void **state)
         golden_close(&file);
         golden_close(&expected);
     }
-    assert_int_equal(budget_figures(budget).takes, takes);
+    assert_int_equal(budget_usage(budget).takes, takes);
     image_decoder_free(decoder);
     end_budget(budget);
 }
@@ -378,7 +378,7 @@ static void decoder_that_cannot_be_made(void **state)
         else
             assert_true(fired);
         failures += status != PLIM_OK;
-        assert_int_equal(budget_figures(budget).now_by_tag[TAG_PIPELINE], 0);
+        assert_int_equal(budget_usage(budget).now_by_tag[TAG_PIPELINE], 0);
     }
     assert_true(failures >= 3);
     end_budget(budget);

@@ -45,7 +45,7 @@ static void needs_are_told(void **state)
     plim_error error = {0};
     struct budget *budget = small_budget((uint64_t)1 << 20);
     uint64_t room = budget_room(budget);
-    assert_int_equal(room, ((uint64_t)1 << 20) - budget_figures(budget).now);
+    assert_int_equal(room, ((uint64_t)1 << 20) - budget_usage(budget).now);
     assert_int_equal(budget_need(budget, room, "a.txt", 7, "words", &error), PLIM_OK);
     assert_int_equal(budget_need(budget, room + 1, "a.txt", 1234567, "words", &error), PLIM_OVER_BUDGET);
     assert_string_equal(error.where, "a.txt");
@@ -190,7 +190,7 @@ static void check_refusal(struct budget *budget, plim_status status, const plim_
     if (!strstr(error->message, what) || !strstr(error->hint, "it needs a budget of"))
         fail_msg("'%s' is not in '%s'; try: %s", what, error->message, error->hint);
     /* Nothing of the size of the file was taken. */
-    assert_true(budget_figures(budget).peak < 256 * 1024);
+    assert_true(budget_usage(budget).peak < 256 * 1024);
     budget_free(budget);
     unlink(path);
 }
@@ -216,9 +216,9 @@ static void a_word_costs_little(void **state)
     struct vocabulary_options options = {.num_oov_indices = 1};
     const char *path = write_many("words", "", "w%06d\n", 100000, "");
     assert_int_equal(vocabulary_make_from_file(&vocabulary, budget, path, &options, NULL), PLIM_OK);
-    uint64_t held = budget_figures(budget).now_by_tag[TAG_PIPELINE];
+    uint64_t held = budget_usage(budget).now_by_tag[TAG_PIPELINE];
     assert_true(held <= 100000 * (7 + 10) + 4 * 4096);
-    assert_true(budget_figures(budget).peak <= held + FILE_WINDOW_BYTES + 8192);
+    assert_true(budget_usage(budget).peak <= held + FILE_WINDOW_BYTES + 8192);
     vocabulary_free(vocabulary);
     end_budget(budget);
     unlink(path);

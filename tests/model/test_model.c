@@ -133,13 +133,13 @@ static void building_again_takes_nothing_more(void **state)
     make_cnn(bench, true);
     graph_release(&bench->graph);
     graph_init(&bench->graph, bench->budget, 4);
-    uint64_t before = budget_figures(bench->budget).now;
+    uint64_t before = budget_usage(bench->budget).now;
     struct column_spec x = spec(TYPE_F32, 3, (int64_t[]){64, 64, 3}), y = spec(TYPE_I32, 0, NULL);
     for (int i = 0; i < 5; i++)
         assert_int_equal(build(bench, x, y, i % 2), PLIM_OK);
     graph_release(&bench->graph);
     graph_init(&bench->graph, bench->budget, 4);
-    assert_int_equal(budget_figures(bench->budget).now, before);
+    assert_int_equal(budget_usage(bench->budget).now, before);
 }
 
 /* A model is only read: graphs of it do not disturb each other, whichever was built last. */

@@ -725,7 +725,7 @@ static void five_thousand_layers_are_planned(void **state)
     for (int i = 0; i < 5000; i++)
         text_add(&text, "- Dense: 100\n");
     text_add(&text, "- Dense: 1\n");
-    uint64_t begin = clock_ns(), before = budget_figures(bench->budget).now;
+    uint64_t begin = clock_ns(), before = budget_usage(bench->budget).now;
     good(bench, read_model(bench, text.data));
     train_with(bench, "binary_crossentropy", "sgd");
     good(bench, build(bench, columns, COUNT(columns)));
@@ -734,7 +734,7 @@ static void five_thousand_layers_are_planned(void **state)
     struct program_input input = {.budget = bench->budget, .backend = backend, .threads = 2, .train = &bench->graph};
     good(bench, program_make(&program, &input, &bench->error));
     double seconds = (double)(clock_ns() - begin) * 1e-9;
-    uint64_t held = budget_figures(bench->budget).now - before, peak = budget_figures(bench->budget).peak - before;
+    uint64_t held = budget_usage(bench->budget).now - before, peak = budget_usage(bench->budget).peak - before;
     print_message("%.2f s, %.1f MiB, at most %.1f MiB\n", seconds, (double)held / 0x1p20, (double)peak / 0x1p20);
     assert_true(seconds < 5);
     assert_true(held < (uint64_t)24 << 20);

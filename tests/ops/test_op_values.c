@@ -545,7 +545,7 @@ static void reference_backend_runs(void **state)
     struct call call;
     (void)state;
     assert_true(fixture_init(&f, &op_scale, 0, TYPE_F64, 3));
-    uint64_t before = budget_figures(f.budget).now;
+    uint64_t before = budget_usage(f.budget).now;
     assert_int_equal(reference_backend.open(&backend, f.budget, NULL), PLIM_OK);
     assert_ptr_equal(backend->type, &reference_backend);
     assert_int_equal(backend->type->prepare(&kernel, backend, f.node, 3, NULL, 0, NULL), PLIM_OK);
@@ -554,9 +554,9 @@ static void reference_backend_runs(void **state)
     fixture_call(&call, &f, f.node, 0, 3, 3);
     kernel->run(kernel, &call);
     assert_true(fixture_get(&f, f.output, 4) == -3.5 * fixture_get(&f, f.node->input[0], 4));
-    uint64_t filled = budget_figures(f.budget).now_by_tag[TAG_ACTIVATIONS];
+    uint64_t filled = budget_usage(f.budget).now_by_tag[TAG_ACTIVATIONS];
     backend->type->close(backend);
-    assert_true(budget_figures(f.budget).now == before + filled);
+    assert_true(budget_usage(f.budget).now == before + filled);
     fixture_release(&f);
 }
 

@@ -85,7 +85,7 @@ static void encodes_as_published(void **state)
     assert_int_equal(find_word(bpe, (const uint8_t *)last, strlen(last)), bpe->size - 1);
     assert_true(find_word(bpe, (const uint8_t *)none, strlen(none)) == NO_TOKEN);
     bpe_free(bpe);
-    assert_int_equal(budget_figures(budget).now_by_tag[TAG_PIPELINE], 0);
+    assert_int_equal(budget_usage(budget).now_by_tag[TAG_PIPELINE], 0);
     end_budget(budget);
 }
 
@@ -160,7 +160,7 @@ static plim_status try_small(const char *vocab, const char *merges, plim_error *
     plim_status status = bpe_make(&bpe, budget, vocab_file, merges_file, error);
     if (status == PLIM_OK)
         bpe_free(bpe);
-    assert_int_equal(budget_figures(budget).now_by_tag[TAG_PIPELINE], 0);
+    assert_int_equal(budget_usage(budget).now_by_tag[TAG_PIPELINE], 0);
     end_budget(budget);
     unlink(vocab_file);
     unlink(merges_file);

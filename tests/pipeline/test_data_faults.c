@@ -19,7 +19,7 @@ static plim_budget *some_budget(void)
 
 static void no_budget(plim_budget *budget)
 {
-    assert_int_equal(budget_figures(budget->inner).now, budget->own_bytes);
+    assert_int_equal(budget_usage(budget->inner).now, budget->own_bytes);
     plim_budget_free(budget);
 }
 

@@ -177,7 +177,7 @@ static plim_budget *new_plim_budget(void)
 
 static void end_plim_budget(plim_budget *budget)
 {
-    assert_int_equal(budget_figures(budget->inner).now, budget->own_bytes);
+    assert_int_equal(budget_usage(budget->inner).now, budget->own_bytes);
     plim_budget_free(budget);
 }
 

@@ -203,7 +203,7 @@ static void same_rows(const char *text, const struct table *table, struct budget
     make(&expression, &type, &shape, &arena, text, table);
     uint64_t bytes = type_bytes(type) * (uint64_t)shape_count(&shape), stride = bytes + 3; /* not dense, not aligned */
     assert_true(stride <= 64);
-    uint64_t takes = budget_figures(budget).takes;
+    uint64_t takes = budget_usage(budget).takes;
     expression_run(expression, MANY, table->data, table->stride, whole, bytes);
     for (int i = 0; i < MANY; i++) {
         void *rows[6];
@@ -211,7 +211,7 @@ static void same_rows(const char *text, const struct table *table, struct budget
             rows[c] = (uint8_t *)table->data[c] + (uint64_t)i * table->stride[c];
         expression_run(expression, 1, rows, table->stride, single + (uint64_t)i * stride, stride);
     }
-    assert_int_equal(budget_figures(budget).takes, takes);
+    assert_int_equal(budget_usage(budget).takes, takes);
     for (uint64_t i = 0; i < MANY; i++)
         if (memcmp(whole + i * bytes, single + i * stride, bytes) != 0)
             fail_msg("%s: row %llu differs", text, (unsigned long long)i);

@@ -272,7 +272,7 @@ static void check_from(struct studio *studio, const struct expected *expected, i
     int64_t size = dataset_batch_size(studio->dataset) ? dataset_batch_size(studio->dataset) : 1;
     uint64_t takes;
     struct iterator *iterator = open_with(studio, workers + 1, workers, epoch, step);
-    takes = budget_figures(studio->budget).takes;
+    takes = budget_usage(studio->budget).takes;
     while (epoch < EPOCHS) {
         struct batch *batch;
         plim_error error = {0};
@@ -282,7 +282,7 @@ static void check_from(struct studio *studio, const struct expected *expected, i
             check_batch(batch, studio->dataset, expected, batch->step * size);
         epoch += !batch;
     }
-    assert_int_equal(budget_figures(studio->budget).takes, takes);
+    assert_int_equal(budget_usage(studio->budget).takes, takes);
     iterator_close(iterator);
 }
 
@@ -373,15 +373,15 @@ static void check_cost(const char *text, int slots, int workers)
     uint64_t cost[TAG_COUNT] = {0};
     assert_int_equal(enter(&studio, text), PLIM_OK);
     dataset_cost(cost, NULL, studio.dataset, (struct grant){.slots = slots, .workers = workers});
-    struct budget_figures before = budget_figures(studio.budget);
+    struct budget_usage before = budget_usage(studio.budget);
     struct iterator *iterator = open_with(&studio, slots, workers, 0, 0);
-    struct budget_figures after = budget_figures(studio.budget);
+    struct budget_usage after = budget_usage(studio.budget);
     for (int tag = 0; tag < TAG_COUNT; tag++)
         assert_int_equal(after.now_by_tag[tag] - before.now_by_tag[tag], cost[tag]);
     for (int i = 0; i < 12; i++)
         assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
-    assert_int_equal(budget_figures(studio.budget).takes, after.takes);
-    assert_int_equal(budget_figures(studio.budget).peak, after.now);
+    assert_int_equal(budget_usage(studio.budget).takes, after.takes);
+    assert_int_equal(budget_usage(studio.budget).peak, after.now);
     iterator_close(iterator);
     leave(&studio);
 }

@@ -47,14 +47,14 @@ static void resumes_the_same_anywhere(void **state)
     for (int slots = 1; slots <= 6; slots++) {
         iterator = open_iterator(dataset, budget, slots, 1, 5);
         check_rest(iterator, all, 1, 5, 20);
-        uint64_t takes = budget_figures(budget).takes;
+        uint64_t takes = budget_usage(budget).takes;
         for (uint64_t i = 0; i < 150; i++) {
             random_block(random, SEED, (uint64_t)slots, i);
             int64_t epoch = random[0] % SEEK_EPOCHS, step = random[1] % 17;
             assert_int_equal(iterator_seek(iterator, epoch, step, NULL), PLIM_OK);
             check_rest(iterator, all, epoch, step, random[2] % 12);
         }
-        assert_int_equal(budget_figures(budget).takes, takes);
+        assert_int_equal(budget_usage(budget).takes, takes);
         assert_int_equal(iterator_seek(iterator, 0, 18, NULL), PLIM_BAD_DATA);
         assert_int_equal(iterator_seek(iterator, -1, 0, NULL), PLIM_BAD_DATA);
         iterator_close(iterator);
@@ -125,17 +125,17 @@ static void check_cost(struct dataset *(*make)(struct budget *budget), int slots
     struct dataset *dataset = make(budget);
     dataset_cost(cost, &scratch, dataset, GRANT(slots));
     assert_int_equal(scratch, 0);
-    struct budget_figures before = budget_figures(budget);
+    struct budget_usage before = budget_usage(budget);
     struct iterator *iterator = open_iterator(dataset, budget, slots, 0, 0);
-    struct budget_figures after = budget_figures(budget);
+    struct budget_usage after = budget_usage(budget);
     for (int tag = 0; tag < TAG_COUNT; tag++)
         assert_int_equal(after.now_by_tag[tag] - before.now_by_tag[tag], cost[tag]);
     for (int i = 0; i < 40; i++)
         assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
     assert_int_equal(iterator_seek(iterator, 1, 1, NULL), PLIM_OK);
     assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
-    assert_int_equal(budget_figures(budget).takes, after.takes);
-    assert_int_equal(budget_figures(budget).peak, after.now);
+    assert_int_equal(budget_usage(budget).takes, after.takes);
+    assert_int_equal(budget_usage(budget).peak, after.now);
     cost[TAG_FORMATS] = 0;
     dataset_cost(cost, &scratch, dataset, GRANT(slots));
     assert_int_equal(cost[TAG_FORMATS], 0); /* started: a second iterator does not pay for it again */
@@ -220,10 +220,10 @@ static void over_the_budget(void **state)
     dataset_cost(cost, NULL, dataset, GRANT(3));
     for (int tag = 0; tag < TAG_COUNT; tag++)
         all += cost[tag];
-    uint64_t now = budget_figures(budget).now;
+    uint64_t now = budget_usage(budget).now;
     assert_int_equal(budget_limit(budget, now + all - 1, NULL), PLIM_OK);
     assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(3), 0, 0, 0, &error), PLIM_OVER_BUDGET);
-    assert_int_equal(budget_figures(budget).now, now);
+    assert_int_equal(budget_usage(budget).now, now);
     assert_int_equal(budget_limit(budget, now + all, NULL), PLIM_OK);
     assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(3), 0, 0, 0, &error), PLIM_OK);
     struct dataset *more = dataset_take(dataset_ref(dataset), 3);

@@ -134,8 +134,8 @@ static void end_of(plim_budget *budget)
 {
     uint64_t left, peak;
     plim_budget_figures(&left, &peak, budget);
-    if (budget_figures(budget->inner).now != budget->own_bytes)
-        FAIL("%llu bytes stay behind", (unsigned long long)(budget_figures(budget->inner).now - budget->own_bytes));
+    if (budget_usage(budget->inner).now != budget->own_bytes)
+        FAIL("%llu bytes stay behind", (unsigned long long)(budget_usage(budget->inner).now - budget->own_bytes));
     plim_budget_free(budget);
 }
 
@@ -195,17 +195,17 @@ static uint64_t runs_in_its_cost(const struct record expected[EPOCHS], struct gr
     struct iterator *iterator;
     uint64_t cost[TAG_COUNT], all = cost_of(cost, dataset, grant);
     plim_error error = {0};
-    struct budget_figures before = budget_figures(budget->inner);
+    struct budget_usage before = budget_usage(budget->inner);
     CHECK(budget_limit(budget->inner, before.now + all, NULL) == PLIM_OK);
     if (iterator_open(&iterator, dataset, budget->inner, NULL, grant, SEED, 0, 0, &error) != PLIM_OK)
         FAIL("%llu bytes, %d slots, %d threads: %s", (unsigned long long)all, grant.slots, grant.workers,
              error.message);
-    struct budget_figures opened = budget_figures(budget->inner);
+    struct budget_usage opened = budget_usage(budget->inner);
     run_epochs(got, iterator, dataset);
     for (int e = 0; e < EPOCHS; e++)
         compare(&got[e], &expected[e], 0, e ? "epoch 1" : "epoch 0");
     seek_about(iterator, dataset, expected, dice);
-    struct budget_figures after = budget_figures(budget->inner);
+    struct budget_usage after = budget_usage(budget->inner);
     for (int tag = 0; tag < TAG_COUNT; tag++)
         if (after.now_by_tag[tag] - before.now_by_tag[tag] > cost[tag])
             FAIL("%s: %llu bytes where %llu were told", tag_name(tag),
@@ -225,7 +225,7 @@ static uint64_t runs_in_its_cost(const struct record expected[EPOCHS], struct gr
 static void refused_below(struct dataset *dataset, plim_budget *budget, struct grant grant, uint64_t all,
                           uint64_t missing)
 {
-    uint64_t held = budget_figures(budget->inner).now;
+    uint64_t held = budget_usage(budget->inner).now;
     struct iterator *iterator;
     plim_error error = {0};
     CHECK(budget_limit(budget->inner, held + all - missing, NULL) == PLIM_OK);
@@ -240,7 +240,7 @@ static void refused_below(struct dataset *dataset, plim_budget *budget, struct g
 static void told_the_floor(struct dataset *dataset, plim_budget *budget, struct dice *dice)
 {
     uint64_t cost[TAG_COUNT], floor = cost_of(cost, dataset, dataset_least_grant(dataset));
-    uint64_t held = budget_figures(budget->inner).now;
+    uint64_t held = budget_usage(budget->inner).now;
     plim_iterator *iterator;
     plim_error error = {0};
     plim_iterator_options options = {.threads = (int)between(dice, 0, 3)};
@@ -255,7 +255,7 @@ static void refuses_less(struct grant grant, uint64_t all, struct dice *dice)
 {
     plim_budget *budget = budget_of(BUDGET_UNLIMITED);
     struct dataset *dataset = grow_again(budget);
-    uint64_t held = budget_figures(budget->inner).now;
+    uint64_t held = budget_usage(budget->inner).now;
     uint64_t least = now.caches ? 16384 : 1; /* a cache that was finished meanwhile holds other blocks */
     refused_below(dataset, budget, grant, all, least);
     refused_below(dataset, budget, grant, all, least + roll(dice, all - least));

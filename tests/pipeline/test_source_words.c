@@ -337,11 +337,11 @@ static void npz_unpacked(void **state)
     assert_int_equal(iterator_open(&iterator, dataset, budget, &none, GRANT(1), SEED, 0, 0, &error), PLIM_OVER_DISK);
     assert_int_equal(none.used_bytes, 0);
     struct scratch_disk scratch = {.folder = ".", .limit_bytes = disk};
-    struct budget_figures before = budget_figures(budget);
+    struct budget_usage before = budget_usage(budget);
     if (iterator_open(&iterator, dataset, budget, &scratch, GRANT(1), SEED, 0, 0, &error) != PLIM_OK)
         fail_msg("%s", error.message);
     assert_int_equal(scratch.used_bytes, disk);
-    assert_true(budget_figures(budget).peak_by_tag[TAG_FORMATS] - before.now_by_tag[TAG_FORMATS] <= cost[TAG_FORMATS]);
+    assert_true(budget_usage(budget).peak_by_tag[TAG_FORMATS] - before.now_by_tag[TAG_FORMATS] <= cost[TAG_FORMATS]);
     assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
     for (int i = 0; i < 4; i++) {
         int64_t y = ((int64_t *)batch->column[1])[i];

@@ -188,10 +188,10 @@ static void each_once_with_any_grant(void **state)
             for (int workers = 0; workers < 4; workers++) {
                 struct grant grant = {.slots = slots, .workers = workers};
                 struct iterator *iterator = open_with(dataset, budget, grant, 0, 0);
-                uint64_t takes = budget_figures(budget).takes;
+                uint64_t takes = budget_usage(budget).takes;
                 for (int epoch = 0; epoch < 3; epoch++)
                     check_epoch(iterator, 0, 205, 16);
-                assert_int_equal(budget_figures(budget).takes, takes);
+                assert_int_equal(budget_usage(budget).takes, takes);
                 iterator_close(iterator);
             }
         dataset_unref(dataset);
@@ -207,11 +207,11 @@ static void takes_what_it_says(void **state)
     for (int workers = 0; workers < 3; workers++) {
         struct grant grant = {.slots = 3, .workers = workers};
         uint64_t cost[TAG_COUNT] = {0};
-        struct budget_figures before = budget_figures(budget);
+        struct budget_usage before = budget_usage(budget);
         dataset_cost(cost, NULL, dataset, grant);
         struct iterator *iterator = open_with(dataset, budget, grant, 0, 0);
         check_epoch(iterator, 0, 77, 8);
-        struct budget_figures after = budget_figures(budget);
+        struct budget_usage after = budget_usage(budget);
         for (int tag = 0; tag < TAG_COUNT; tag++)
             assert_int_equal(after.now_by_tag[tag] - before.now_by_tag[tag], cost[tag]);
         iterator_close(iterator);

@@ -129,7 +129,7 @@ static void numbers_as_keras(void **state)
     }
     fclose(golden.in);
     assert_true(texts > 200 && splits > 40);
-    assert_int_equal(budget_figures(budget).now_by_tag[TAG_PIPELINE], 0);
+    assert_int_equal(budget_usage(budget).now_by_tag[TAG_PIPELINE], 0);
     end_budget(budget);
 }
 

@@ -103,7 +103,7 @@ static void check_lookup(struct budget *budget, struct golden *golden)
     compare(golden, golden->field[11], TYPE_I64, out, shape_count(&out_shape));
     assert_true(out[shape_count(&out_shape)] == 0x5555555555555555);
     vocabulary_free(vocabulary);
-    assert_int_equal(budget_figures(budget).now_by_tag[TAG_PIPELINE], 0);
+    assert_int_equal(budget_usage(budget).now_by_tag[TAG_PIPELINE], 0);
 }
 
 static void check_hashing(struct golden *golden)
@@ -184,7 +184,7 @@ static plim_status try_tokens(struct budget *budget, const char *path, bool inte
     plim_status status = vocabulary_make_from_file(&vocabulary, budget, path, &options, error);
     if (status == PLIM_OK)
         vocabulary_free(vocabulary);
-    assert_int_equal(budget_figures(budget).now_by_tag[TAG_PIPELINE], 0);
+    assert_int_equal(budget_usage(budget).now_by_tag[TAG_PIPELINE], 0);
     return status;
 }
 
@@ -281,7 +281,7 @@ static void refuses_bad_lists(void **state)
     assert_int_equal(category_output_from_name(&none.output, "tf_idf", &error), PLIM_UNSUPPORTED);
     assert_int_equal(category_output_from_name(&none.output, "multihot", &error), PLIM_BAD_JOB);
     assert_string_equal(error.hint, "did you mean 'multi_hot'?");
-    assert_int_equal(budget_figures(budget).now_by_tag[TAG_PIPELINE], 0);
+    assert_int_equal(budget_usage(budget).now_by_tag[TAG_PIPELINE], 0);
     end_budget(budget);
 }
 

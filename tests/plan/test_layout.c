@@ -30,7 +30,7 @@ static int open_budget(void **state)
 
 static int close_budget(void **state)
 {
-    struct budget_figures figures = budget_figures(*state);
+    struct budget_usage figures = budget_usage(*state);
     uint64_t held = figures.now - figures.now_by_tag[TAG_PLANNER];
     budget_free(*state);
     return held == 0 ? 0 : -1;

@@ -64,7 +64,7 @@ static void release(struct bench *bench)
     bench->backend->type->close(bench->backend);
     struct budget *fresh;
     assert_int_equal(budget_make(&fresh, BUDGET_UNLIMITED, NULL), PLIM_OK);
-    assert_int_equal(budget_figures(bench->budget).now, budget_figures(fresh).now);
+    assert_int_equal(budget_usage(bench->budget).now, budget_usage(fresh).now);
     budget_free(fresh);
     budget_free(bench->budget);
 }
@@ -214,7 +214,7 @@ static void lack_of_memory_is_an_error(void **state)
     for (uint64_t room = 0;; room += 3000) {
         struct program *program = NULL;
         plim_error error = {0};
-        assert_int_equal(budget_limit(bench.budget, budget_figures(bench.budget).now + room, NULL), PLIM_OK);
+        assert_int_equal(budget_limit(bench.budget, budget_usage(bench.budget).now + room, NULL), PLIM_OK);
         plim_status status = program_make(&program, &input, &error);
         assert_int_equal(budget_limit(bench.budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
         program_free(program);

@@ -64,8 +64,8 @@ static inline struct budget *new_budget(void)
 /* Nothing may be held any more but the budget's own block. */
 static inline void end_budget(struct budget *budget)
 {
-    assert_int_equal(budget_figures(budget).now_by_tag[TAG_FORMATS], 0);
-    assert_int_equal(budget_figures(budget).now_by_tag[TAG_CHECKPOINT], 0);
+    assert_int_equal(budget_usage(budget).now_by_tag[TAG_FORMATS], 0);
+    assert_int_equal(budget_usage(budget).now_by_tag[TAG_CHECKPOINT], 0);
     budget_free(budget);
 }
 
@@ -79,7 +79,7 @@ static inline plim_status try_damaged(try_file *try_it, const void *data, size_t
     struct budget *budget = new_budget();
     plim_error error = {0};
     plim_status status = try_it(budget, path, &error);
-    assert_true(budget_figures(budget).peak <= bytes + SLACK_BYTES);
+    assert_true(budget_usage(budget).peak <= bytes + SLACK_BYTES);
     end_budget(budget);
     if (status != PLIM_OK) {
         assert_true(status == PLIM_BAD_DATA || status == PLIM_UNSUPPORTED);

@@ -38,7 +38,7 @@ static inline void run_kernel(struct bench *bench, struct fixture *fixture, cons
     void *scratch = budget_take(bench->budget, TAG_SCRATCH, kernel->scratch_bytes);
     void *pack = budget_take(bench->budget, TAG_SCRATCH, kernel->pack_bytes);
     memset(pack, POISON, kernel->pack_bytes);
-    uint64_t takes = budget_figures(bench->budget).takes;
+    uint64_t takes = budget_usage(bench->budget).takes;
     fixture_call(&call, fixture, node, 0, end, count);
     for (int unit = kernel->pack_units - 1; unit >= 0; unit--)
         kernel->pack(kernel, &call, unit, pack);
@@ -49,7 +49,7 @@ static inline void run_kernel(struct bench *bench, struct fixture *fixture, cons
         memset(scratch, POISON, kernel->scratch_bytes);
         kernel->run(kernel, &call);
     }
-    assert_int_equal(budget_figures(bench->budget).takes, takes);
+    assert_int_equal(budget_usage(bench->budget).takes, takes);
     budget_give(bench->budget, TAG_SCRATCH, scratch, kernel->scratch_bytes);
     budget_give(bench->budget, TAG_SCRATCH, pack, kernel->pack_bytes);
 }

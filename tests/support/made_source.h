@@ -134,7 +134,7 @@ static inline struct budget *open_budget(void)
 /* All that was taken has been given back: what is left is the ledger itself. */
 static inline void close_budget(struct budget *budget)
 {
-    struct budget_figures figures = budget_figures(budget);
+    struct budget_usage figures = budget_usage(budget);
     assert_int_equal(figures.now_by_tag[TAG_BATCHES], 0);
     assert_int_equal(figures.now_by_tag[TAG_PIPELINE], 0);
     assert_int_equal(figures.now_by_tag[TAG_FORMATS], 0);

@@ -212,17 +212,17 @@ static inline void check_stage_cost(struct dataset *dataset, struct budget *budg
     uint64_t cost[TAG_COUNT] = {0}, scratch = 0;
     int64_t ids[MOST];
     dataset_cost(cost, &scratch, dataset, GRANT(slots));
-    struct budget_figures before = budget_figures(budget);
+    struct budget_usage before = budget_usage(budget);
     struct iterator *iterator = open_iterator(dataset, budget, slots, 0, 0);
-    struct budget_figures after = budget_figures(budget);
+    struct budget_usage after = budget_usage(budget);
     for (int tag = 0; tag < TAG_COUNT; tag++)
         assert_int_equal(after.now_by_tag[tag] - before.now_by_tag[tag], cost[tag]);
     collect_column(ids, iterator, dataset, name);
     collect_column(ids, iterator, dataset, name);
-    assert_int_equal(budget_figures(budget).takes, after.takes);
-    assert_int_equal(budget_figures(budget).now, after.now);
+    assert_int_equal(budget_usage(budget).takes, after.takes);
+    assert_int_equal(budget_usage(budget).now, after.now);
     iterator_close(iterator);
-    assert_int_equal(budget_figures(budget).now, before.now);
+    assert_int_equal(budget_usage(budget).now, before.now);
 }
 
 /* Every place of two epochs can be gone to, with any number of slots and workers, and gives the same from there. */

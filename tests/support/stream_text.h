@@ -147,16 +147,16 @@ static inline void check_costs(struct dataset *dataset, struct budget *budget, i
     uint64_t cost[TAG_COUNT] = {0};
     struct batch *batch;
     dataset_cost(cost, NULL, dataset, GRANT(slots));
-    struct budget_figures before = budget_figures(budget);
+    struct budget_usage before = budget_usage(budget);
     struct iterator *iterator = open_iterator(dataset, budget, slots, 0, 0);
-    struct budget_figures opened = budget_figures(budget);
+    struct budget_usage opened = budget_usage(budget);
     for (int tag = 0; tag < TAG_COUNT; tag++)
         assert_int_equal(opened.now_by_tag[tag] - before.now_by_tag[tag], cost[tag]);
     for (int i = 0; i < 20; i++)
         assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
     assert_int_equal(iterator_seek(iterator, 0, 1, NULL), PLIM_OK);
     assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
-    assert_int_equal(budget_figures(budget).takes, opened.takes);
+    assert_int_equal(budget_usage(budget).takes, opened.takes);
     iterator_close(iterator);
 }
 

@@ -82,7 +82,7 @@ static int set_up(void **state)
                                    .offset = offsetof(struct studio, buffer) - offsetof(struct studio, arena)};
     room->program.phase[PHASE_SAVE] = (struct phase){.name = "save", .instance = &room->save, .instance_count = 1};
     room->machine = (struct machine){.program = &room->program, .budget = room->budget, .arena = room->arena};
-    room->held = budget_figures(room->budget).now;
+    room->held = budget_usage(room->budget).now;
     fill(room, 1);
     *state = room;
     return 0;
@@ -100,7 +100,7 @@ static int tear_down(void **state)
         }
     closedir(dir);
     rmdir(room->folder);
-    assert_int_equal(budget_figures(room->budget).now, room->held);
+    assert_int_equal(budget_usage(room->budget).now, room->held);
     budget_free(room->budget);
     free(room);
     return 0;
@@ -342,7 +342,7 @@ static void faults_while_beginning(void **state)
             assert_true(error.message[0]);
         if (loaded == 2)
             assert_true(generation_in(room, room->current) == 2);
-        assert_int_equal(budget_figures(room->budget).now, room->held);
+        assert_int_equal(budget_usage(room->budget).now, room->held);
     }
 }
 
@@ -467,7 +467,7 @@ static void faults_while_keeping(void **state)
         assert_true(is_older || is_kept || steps_of(room, unknown) == 100);
         assert_true(steps_of(room, room->older) == 17 || steps_of(room, room->current) == 17);
         assert_true(status != PLIM_OK || !is_older);
-        assert_int_equal(budget_figures(room->budget).now, room->held);
+        assert_int_equal(budget_usage(room->budget).now, room->held);
     }
 }
 
@@ -596,7 +596,7 @@ static void takes_no_more_than_it_says(void **state)
     uint64_t cost = checkpoint_cost(&room->program);
     struct budget *wide = room->budget, *narrow = NULL;
     assert_int_equal(budget_make(&narrow, BUDGET_UNLIMITED, NULL), PLIM_OK);
-    assert_int_equal(budget_limit(narrow, budget_figures(narrow).now + cost, NULL), PLIM_OK);
+    assert_int_equal(budget_limit(narrow, budget_usage(narrow).now + cost, NULL), PLIM_OK);
     room->machine.budget = narrow;
     assert_int_equal(checkpoint_folder_open(&room->checkpoints, room->folder, narrow, NULL), PLIM_OK);
     save_generation(room, 1);
@@ -624,9 +624,9 @@ static void the_cost_of_long_names(void **state)
     }
     assert_int_equal(budget_make(&own, BUDGET_UNLIMITED, NULL), PLIM_OK);
     room->machine.budget = own;
-    uint64_t before = budget_figures(own).now, cost = checkpoint_cost(&room->program);
+    uint64_t before = budget_usage(own).now, cost = checkpoint_cost(&room->program);
     assert_int_equal(save(room, NULL), PLIM_OK);
-    uint64_t taken = budget_figures(own).peak - before;
+    uint64_t taken = budget_usage(own).peak - before;
     assert_true(taken <= cost && cost - taken < 1 << 20);
     room->machine.budget = wide;
     budget_free(own);
@@ -775,7 +775,7 @@ static void weights_are_checked_before_they_are_loaded(void **state)
     save_generation(room, 1);
     assert_int_equal(weights_check(&cost, room->current, &room->program, room->budget, &error), PLIM_OK);
     assert_true(cost > 500 && cost < 64 * 1024);
-    uint64_t now = budget_figures(room->budget).now;
+    uint64_t now = budget_usage(room->budget).now;
     assert_int_equal(budget_limit(room->budget, now + cost, NULL), PLIM_OK);
     assert_int_equal(weights_load(room->current, &room->machine, &error), PLIM_OK);
     assert_int_equal(budget_limit(room->budget, now + cost / 2, NULL), PLIM_OK);
@@ -856,7 +856,7 @@ static void sweep_saving(struct studio *room, unsigned sites, bool forever, int 
         else if (!forever)
             assert_true(there(room->current)); /* under its name */
         newest = loaded;
-        assert_int_equal(budget_figures(room->budget).now, room->held);
+        assert_int_equal(budget_usage(room->budget).now, room->held);
         if (!there(room->previous))
             save_generation(room, ++newest); /* so that the next one has both again */
         if (!there(room->previous))
@@ -892,7 +892,7 @@ static void sweep_loading(struct studio *room, unsigned sites, bool forever, int
         assert_true(status == PLIM_OK ? found : error.message[0] != '\0');
         if (!reached)
             assert_int_equal(status, PLIM_OK);
-        assert_int_equal(budget_figures(room->budget).now, room->held);
+        assert_int_equal(budget_usage(room->budget).now, room->held);
     }
 }
 

@@ -105,7 +105,7 @@ static void open_bench(struct bench *bench, enum which which, int64_t batch, int
 static void close_bench(struct bench *bench)
 {
     machine_close(&bench->machine);
-    struct budget_figures figures = budget_figures(bench->budget);
+    struct budget_usage figures = budget_usage(bench->budget);
     for (int tag = 0; tag < TAG_COUNT; tag++)
         assert_true(tag == TAG_PLANNER || figures.now_by_tag[tag] == 0);
     program_free(bench->program);
@@ -409,10 +409,10 @@ static void a_step_allocates_nothing(void **state)
     open_bench(&bench, CNN, 16, 5, 2);
     make_data(&data, CNN, 16);
     struct batch batch = batch_of(&data, CNN, 16);
-    uint64_t takes = budget_figures(bench.budget).takes;
+    uint64_t takes = budget_usage(bench.budget).takes;
     machine_run(&bench.machine, PHASE_TRAIN, &batch);
     machine_run(&bench.machine, PHASE_EVALUATE, &batch);
-    assert_int_equal(budget_figures(bench.budget).takes, takes);
+    assert_int_equal(budget_usage(bench.budget).takes, takes);
     free_data(&data);
     close_bench(&bench);
 }
@@ -425,7 +425,7 @@ static void ledger_shows_the_plan(void **state)
     const char *peak_at;
     (void)state;
     open_bench(&bench, CNN, 16, 0, 2);
-    struct budget_figures figures = budget_figures(bench.budget);
+    struct budget_usage figures = budget_usage(bench.budget);
     program_arena_tags(by_tag, &peak_at, bench.program);
     assert_int_equal(figures.now_by_tag[TAG_WEIGHTS], by_tag[TAG_WEIGHTS]);
     assert_int_equal(figures.now_by_tag[TAG_OPTIMIZER], by_tag[TAG_OPTIMIZER]);
@@ -448,13 +448,13 @@ static void opening_fails_cleanly(void **state)
     (void)state;
     open_bench(&bench, MLP, 32, 0, 1);
     machine_close(&bench.machine);
-    uint64_t now = budget_figures(bench.budget).now;
+    uint64_t now = budget_usage(bench.budget).now;
     bench.program->threads = 2;
     for (uint64_t room = 0; room < bench.program->arena_bytes + THREAD_STACK_BYTES;
          room += bench.program->arena_bytes / 3) {
         assert_int_equal(budget_limit(bench.budget, now + room, NULL), PLIM_OK);
         assert_int_equal(machine_open(&machine, bench.program, bench.budget, &error), PLIM_OVER_BUDGET);
-        assert_int_equal(budget_figures(bench.budget).now, now);
+        assert_int_equal(budget_usage(bench.budget).now, now);
     }
     bench.program->threads = 1;
     assert_int_equal(budget_limit(bench.budget, BUDGET_UNLIMITED, NULL), PLIM_OK);

@@ -260,9 +260,9 @@ static void run(struct told *told, const struct setup *setup, const struct folde
     struct rig rig;
     *told = (struct told){.stop_at = setup->stop_at};
     make_rig(&rig, setup);
-    uint64_t before = budget_figures(rig.budget).now;
+    uint64_t before = budget_usage(rig.budget).now;
     told->status = run_trainer(told, &rig, setup, folder);
-    assert_int_equal(budget_figures(rig.budget).now, before);
+    assert_int_equal(budget_usage(rig.budget).now, before);
     free_rig(&rig);
 }
 
@@ -717,11 +717,11 @@ static void sweep(const struct folder *folder, unsigned sites, bool forever, int
         }
         part = (struct told){0};
         make_rig(&rig, &setup);
-        uint64_t before = budget_figures(rig.budget).now;
+        uint64_t before = budget_usage(rig.budget).now;
         fault_arm(sites, nth, forever, number);
         part.status = run_trainer(&part, &rig, &setup, folder);
         reached = fault_disarm();
-        assert_int_equal(budget_figures(rig.budget).now, before);
+        assert_int_equal(budget_usage(rig.budget).now, before);
         free_rig(&rig);
         if (part.status != PLIM_OK)
             assert_true(part.error.message[0]);

@@ -384,7 +384,7 @@ def options_of(text):
 
 
 def write_layer(name):
-    text = defining("model/layers", rf'\.name = "{name}"')
+    text = defining("model/layers", rf'NAMES\("{name}"')
     insert_row("doc/layers.md", "## Core", f"| `{name}` | {options_of(text)} | {described(text)} | see its source | |")
 
 

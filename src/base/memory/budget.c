@@ -49,7 +49,7 @@ struct process_bound {
 
 struct budget {
     pthread_mutex_t lock;
-    struct budget_figures figures;
+    struct budget_usage figures;
     uint64_t work; /* work.h */
     uint64_t held; /* number of blocks allocated now; the budget's own block is not counted */
     struct blocks blocks;
@@ -216,7 +216,7 @@ static void note_refusal(struct budget *budget, bool by_limit, uint64_t charge)
 
 static void add(struct budget *budget, enum tag tag, uint64_t charge)
 {
-    struct budget_figures *f = &budget->figures;
+    struct budget_usage *f = &budget->figures;
     f->now += charge;
     f->now_by_tag[tag] += charge;
     if (f->now > f->peak)
@@ -427,11 +427,11 @@ uint64_t work_counted(struct budget *budget)
     return steps;
 }
 
-struct budget_figures budget_figures(const struct budget *budget)
+struct budget_usage budget_usage(const struct budget *budget)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&budget->lock; /* the caller sees a read as const */
     pthread_mutex_lock(lock);
-    struct budget_figures figures = budget->figures;
+    struct budget_usage figures = budget->figures;
     pthread_mutex_unlock(lock);
     return figures;
 }
@@ -457,7 +457,7 @@ plim_status budget_refused(struct budget *budget, enum tag tag, uint64_t bytes, 
 {
     if (stop_refuses(budget))
         return budget_go_on(budget, error);
-    struct budget_figures figures = budget_figures(budget);
+    struct budget_usage figures = budget_usage(budget);
     uint64_t charge = bytes >= SIZE_MAX ? bytes : budget_charge(bytes);
     char bytes_text[16], now_text[16], limit_text[16], needed_text[16];
     bool bound, by_limit = over_limit(&charge, &bytes, &figures.now, &bound, budget);

@@ -48,7 +48,7 @@ const char *tag_name(enum tag tag);
 
 struct budget;
 
-struct budget_figures {
+struct budget_usage {
     uint64_t limit, now, peak;
     uint64_t now_by_tag[TAG_COUNT], peak_by_tag[TAG_COUNT];
     uint64_t takes; /* how many blocks were ever taken: must stand still in a step */
@@ -57,7 +57,7 @@ struct budget_figures {
 /* The budget's own struct is the first block it counts. */
 plim_status budget_make(struct budget **out, uint64_t limit_bytes, plim_error *error);
 /* In debug builds it is an error of ours to free a budget that still holds
-   blocks: tests check budget_figures(now) first. */
+   blocks: tests check budget_usage(now) first. */
 void budget_free(struct budget *budget);
 
 /* Changes the limit; refused (OVER_BUDGET) when more than that is held. */
@@ -93,7 +93,7 @@ bool budget_probe(size_t bytes);
 plim_status budget_reserve(struct budget *budget, enum tag tag, uint64_t bytes, plim_error *error);
 void budget_release(struct budget *budget, enum tag tag, uint64_t bytes);
 
-struct budget_figures budget_figures(const struct budget *budget);
+struct budget_usage budget_usage(const struct budget *budget);
 
 /* The error to return when budget_take said NULL: OVER_BUDGET when the limit
    was in the way, NO_MEMORY when the system was. */

@@ -15,7 +15,7 @@ plim_status budget_need_first(struct budget *budget, uint64_t bytes, const char 
     text_size(bytes_text, bytes);
     text_size(room_text, room);
     fail(error, PLIM_OVER_BUDGET, "its %s %s take %s, %s are left for it", count_text, what, bytes_text, room_text);
-    return where ? place(error, PLIM_OVER_BUDGET, where) : PLIM_OVER_BUDGET;
+    return where ? error_at(error, PLIM_OVER_BUDGET, where) : PLIM_OVER_BUDGET;
 }
 
 plim_status budget_need(struct budget *budget, uint64_t bytes, const char *where, uint64_t count, const char *what,
@@ -25,7 +25,7 @@ plim_status budget_need(struct budget *budget, uint64_t bytes, const char *where
     char needed_text[16];
     if (bytes <= room)
         return PLIM_OK;
-    text_size(needed_text, add_most(budget_figures(budget).limit - room, bytes));
+    text_size(needed_text, add_most(budget_usage(budget).limit - room, bytes));
     plim_status status = budget_need_first(budget, bytes, where, count, what, error);
     return hint(error, status, "it needs a budget of %s or more", needed_text);
 }

@@ -133,7 +133,7 @@ plim_status json_tree(struct yaml **root, struct arena *arena, const char *name,
     for (;;) {
         plim_status status = json_next(&token, &reader, error);
         if (status != PLIM_OK)
-            return place(error, status, name);
+            return error_at(error, status, name);
         if (token.kind == JSON_END)
             return PLIM_OK;
         if (token.kind == JSON_OBJECT_END || token.kind == JSON_ARRAY_END)

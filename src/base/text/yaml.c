@@ -171,7 +171,7 @@ static void parser_close(struct builder *builder)
 static plim_status parser_error(struct builder *builder)
 {
     if (builder->refused != PLIM_OK)
-        return place(builder->error, builder->refused, builder->name);
+        return error_at(builder->error, builder->refused, builder->name);
     void *at = NULL;
     struct fy_diag_error *first = fy_diag_errors_iterate(builder->diag, &at);
     while (first != NULL && first->type < FYET_ERROR)

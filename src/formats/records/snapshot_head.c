@@ -110,7 +110,7 @@ static plim_status bad(const struct head_reader *reader, const struct json_token
 static plim_status next(struct json_token *token, struct head_reader *reader, plim_error *error)
 {
     plim_status status = json_next(token, &reader->json, error);
-    return status == PLIM_OK ? PLIM_OK : place(error, status, reader->path);
+    return status == PLIM_OK ? PLIM_OK : error_at(error, status, reader->path);
 }
 
 static bool is_key(const struct json_token *token, const char *key)

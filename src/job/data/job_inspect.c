@@ -167,7 +167,7 @@ plim_status plim_job_inspect_data(const char **text, const char **json, plim_job
     for (int i = 0; i < SHOWN_ELEMENTS; i++)
         text_release(&self.elements[i]);
     if (status != PLIM_OK)
-        return job_end(&call, place(error, status, job->path));
+        return job_end(&call, error_at(error, status, job->path));
     *text = job->data_text.text.data;
     *json = job->data_text.json.data;
     return job_end(&call, PLIM_OK);

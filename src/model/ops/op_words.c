@@ -69,7 +69,7 @@ static void add_place(struct graph *graph, const char *name, struct tensor *cons
         shape_text(shape, sizeof shape, &x[i]->shape, x[i]->batched);
         message_print(where + length, capacity - length, "%s%.40s %s", i ? " and " : " of ", x[i]->name, shape);
     }
-    place(&graph->error, graph->failed, where);
+    error_at(&graph->error, graph->failed, where);
 }
 
 static plim_status unknown(const char *name, plim_error *error)

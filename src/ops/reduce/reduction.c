@@ -6,59 +6,59 @@
 
 /* ---- axes ---------------------------------------------------------------- */
 
-static void set_strides(struct reduce_walk *walk)
+static void set_strides(struct reduce_strides *strides)
 {
-    walk->in = walk->out = walk->values = 1;
-    for (int axis = walk->rank - 1; axis >= 0; axis--) {
-        walk->from[axis] = walk->in;
-        walk->to[axis] = walk->reduced[axis] ? 0 : walk->out;
-        walk->in *= walk->dim[axis];
-        if (walk->reduced[axis])
-            walk->values *= walk->dim[axis];
+    strides->in = strides->out = strides->values = 1;
+    for (int axis = strides->rank - 1; axis >= 0; axis--) {
+        strides->from[axis] = strides->in;
+        strides->to[axis] = strides->reduced[axis] ? 0 : strides->out;
+        strides->in *= strides->dim[axis];
+        if (strides->reduced[axis])
+            strides->values *= strides->dim[axis];
         else
-            walk->out *= walk->dim[axis];
+            strides->out *= strides->dim[axis];
     }
 }
 
-void reduce_walk_init(struct reduce_walk *walk, int64_t axes, int rank, const int64_t *row)
+void reduce_strides_init(struct reduce_strides *strides, int64_t axes, int rank, const int64_t *row)
 {
-    *walk = (struct reduce_walk){0};
+    *strides = (struct reduce_strides){0};
     for (int i = 0; i < rank; i++) {
         bool reduced = axes >> (i + 1) & 1;
         if (row[i] == 1)
             continue;
-        if (walk->rank && walk->reduced[walk->rank - 1] == reduced) {
-            walk->dim[walk->rank - 1] *= row[i];
+        if (strides->rank && strides->reduced[strides->rank - 1] == reduced) {
+            strides->dim[strides->rank - 1] *= row[i];
             continue;
         }
-        walk->dim[walk->rank] = row[i];
-        walk->reduced[walk->rank++] = reduced;
+        strides->dim[strides->rank] = row[i];
+        strides->reduced[strides->rank++] = reduced;
     }
-    if (walk->rank == 0)
-        walk->dim[walk->rank++] = 1;
-    set_strides(walk);
+    if (strides->rank == 0)
+        strides->dim[strides->rank++] = 1;
+    set_strides(strides);
 }
 
-static int64_t walk_offset(const struct reduce_walk *walk, int64_t i, bool reduced)
+static int64_t strided_offset(const struct reduce_strides *strides, int64_t i, bool reduced)
 {
     int64_t offset = 0;
-    for (int axis = walk->rank - 1; axis >= 0; axis--) {
-        if (walk->reduced[axis] != reduced)
+    for (int axis = strides->rank - 1; axis >= 0; axis--) {
+        if (strides->reduced[axis] != reduced)
             continue;
-        offset += i % walk->dim[axis] * walk->from[axis];
-        i /= walk->dim[axis];
+        offset += i % strides->dim[axis] * strides->from[axis];
+        i /= strides->dim[axis];
     }
     return offset;
 }
 
-int64_t reduce_first(const struct reduce_walk *walk, int64_t o)
+int64_t reduce_first(const struct reduce_strides *strides, int64_t o)
 {
-    return walk_offset(walk, o, false);
+    return strided_offset(strides, o, false);
 }
 
-int64_t reduce_value(const struct reduce_walk *walk, int64_t r)
+int64_t reduce_value(const struct reduce_strides *strides, int64_t r)
 {
-    return walk_offset(walk, r, true);
+    return strided_offset(strides, r, true);
 }
 
 struct shape reduced_shape(const struct shape *shape, int64_t axes, bool keep)
@@ -97,7 +97,7 @@ static plim_status reduce_infer(struct graph *graph, struct node *node, plim_err
 /* Calls `one` for each element of y: it sees the elements of x that belong to it. */
 struct one {
     const struct call *call;
-    const struct reduce_walk *walk;
+    const struct reduce_strides *strides;
     int x;         /* which input */
     int64_t first; /* element of x */
     int64_t y;     /* element of y */
@@ -105,23 +105,23 @@ struct one {
 
 static double value_of(const struct one *one, int64_t r)
 {
-    return get(one->call, one->x, one->first + reduce_value(one->walk, r));
+    return get(one->call, one->x, one->first + reduce_value(one->strides, r));
 }
 
-static void walk_input(struct reduce_walk *walk, const struct call *call, int x)
+static void strides_of_input(struct reduce_strides *strides, const struct call *call, int x)
 {
     const struct reduce_attributes *attributes = call->node->attributes;
     const struct shape *shape = &call->node->input[x]->shape;
-    reduce_walk_init(walk, attributes->axes, shape->rank - 1, shape->dim + 1);
+    reduce_strides_init(strides, attributes->axes, shape->rank - 1, shape->dim + 1);
 }
 
 static void for_each(const struct call *call, int x, void (*visit)(const struct one *one))
 {
-    struct reduce_walk walk;
-    walk_input(&walk, call, x);
-    int64_t count = call_rows(call, call->node->input[x]) * walk.out;
+    struct reduce_strides strides;
+    strides_of_input(&strides, call, x);
+    int64_t count = call_rows(call, call->node->input[x]) * strides.out;
     for (int64_t y = 0; y < count; y++) {
-        struct one one = {call, &walk, x, y / walk.out * walk.in + reduce_first(&walk, y % walk.out), y};
+        struct one one = {call, &strides, x, y / strides.out * strides.in + reduce_first(&strides, y % strides.out), y};
         visit(&one);
     }
 }
@@ -171,9 +171,9 @@ static void sum_one(const struct one *one)
 {
     const struct reduce_attributes *attributes = one->call->node->attributes;
     double sum = 0;
-    for (int64_t r = 0; r < one->walk->values; r++)
+    for (int64_t r = 0; r < one->strides->values; r++)
         sum += value_of(one, r);
-    set(one->call, 0, one->y, attributes->choice ? sum / (double)one->walk->values : sum);
+    set(one->call, 0, one->y, attributes->choice ? sum / (double)one->strides->values : sum);
 }
 
 static void reduce_sum_reference(const struct call *call)
@@ -225,13 +225,13 @@ static plim_status reduce_spread_infer(struct graph *graph, struct node *node, p
 static void reduce_spread_reference(const struct call *call)
 {
     const struct reduce_spread_attributes *attributes = call->node->attributes;
-    struct reduce_walk walk;
-    reduce_walk_init(&walk, attributes->axes, (int)attributes->rank, attributes->row);
-    int64_t count = call_rows(call, call->node->output[0]) * walk.out;
+    struct reduce_strides strides;
+    reduce_strides_init(&strides, attributes->axes, (int)attributes->rank, attributes->row);
+    int64_t count = call_rows(call, call->node->output[0]) * strides.out;
     for (int64_t y = 0; y < count; y++) {
-        int64_t first = y / walk.out * walk.in + reduce_first(&walk, y % walk.out);
-        for (int64_t r = 0; r < walk.values; r++)
-            set(call, 0, first + reduce_value(&walk, r), get(call, 0, y) * attributes->factor);
+        int64_t first = y / strides.out * strides.in + reduce_first(&strides, y % strides.out);
+        for (int64_t r = 0; r < strides.values; r++)
+            set(call, 0, first + reduce_value(&strides, r), get(call, 0, y) * attributes->factor);
     }
 }
 
@@ -259,7 +259,7 @@ static void max_one(const struct one *one)
 {
     const struct reduce_attributes *attributes = one->call->node->attributes;
     double most = value_of(one, 0);
-    for (int64_t r = 1; r < one->walk->values; r++) {
+    for (int64_t r = 1; r < one->strides->values; r++) {
         double x = value_of(one, r);
         if ((attributes->choice ? x < most : x > most) || isnan(x))
             most = x;
@@ -270,10 +270,10 @@ static void max_one(const struct one *one)
 static void max_back_one(const struct one *one)
 {
     double dy = get(one->call, 0, one->y), y = get(one->call, 2, one->y), equals = 0;
-    for (int64_t r = 0; r < one->walk->values; r++)
+    for (int64_t r = 0; r < one->strides->values; r++)
         equals += value_of(one, r) == y;
-    for (int64_t r = 0; r < one->walk->values; r++)
-        set(one->call, 0, one->first + reduce_value(one->walk, r), value_of(one, r) == y ? dy / equals : 0);
+    for (int64_t r = 0; r < one->strides->values; r++)
+        set(one->call, 0, one->first + reduce_value(one->strides, r), value_of(one, r) == y ? dy / equals : 0);
 }
 
 REDUCTION(max, 1)
@@ -283,7 +283,7 @@ REDUCTION(max, 1)
 static void prod_one(const struct one *one)
 {
     double product = 1;
-    for (int64_t r = 0; r < one->walk->values; r++)
+    for (int64_t r = 0; r < one->strides->values; r++)
         product *= value_of(one, r);
     set(one->call, 0, one->y, product);
 }
@@ -292,14 +292,14 @@ static void prod_one(const struct one *one)
 static void prod_back_one(const struct one *one)
 {
     double dy = get(one->call, 0, one->y), product = 1, zeros = 0;
-    for (int64_t r = 0; r < one->walk->values; r++) {
+    for (int64_t r = 0; r < one->strides->values; r++) {
         double x = value_of(one, r);
         zeros += x == 0;
         product *= x == 0 ? 1 : x;
     }
-    for (int64_t r = 0; r < one->walk->values; r++) {
+    for (int64_t r = 0; r < one->strides->values; r++) {
         double x = value_of(one, r), others = zeros == 0 ? product / x : zeros == 1 && x == 0 ? product : 0;
-        set(one->call, 0, one->first + reduce_value(one->walk, r), dy * others);
+        set(one->call, 0, one->first + reduce_value(one->strides, r), dy * others);
     }
 }
 
@@ -310,24 +310,24 @@ REDUCTION(prod, 0)
 static double mean_of(const struct one *one)
 {
     double sum = 0;
-    for (int64_t r = 0; r < one->walk->values; r++)
+    for (int64_t r = 0; r < one->strides->values; r++)
         sum += value_of(one, r);
-    return sum / (double)one->walk->values;
+    return sum / (double)one->strides->values;
 }
 
 static void variance_one(const struct one *one)
 {
     double mean = mean_of(one), squares = 0;
-    for (int64_t r = 0; r < one->walk->values; r++)
+    for (int64_t r = 0; r < one->strides->values; r++)
         squares += (value_of(one, r) - mean) * (value_of(one, r) - mean);
-    set(one->call, 0, one->y, squares / (double)one->walk->values);
+    set(one->call, 0, one->y, squares / (double)one->strides->values);
 }
 
 static void variance_back_one(const struct one *one)
 {
-    double factor = 2 * get(one->call, 0, one->y) / (double)one->walk->values, mean = mean_of(one);
-    for (int64_t r = 0; r < one->walk->values; r++)
-        set(one->call, 0, one->first + reduce_value(one->walk, r), factor * (value_of(one, r) - mean));
+    double factor = 2 * get(one->call, 0, one->y) / (double)one->strides->values, mean = mean_of(one);
+    for (int64_t r = 0; r < one->strides->values; r++)
+        set(one->call, 0, one->first + reduce_value(one->strides, r), factor * (value_of(one, r) - mean));
 }
 
 REDUCTION(variance, 0)
@@ -338,10 +338,10 @@ REDUCTION(variance, 0)
 static void logsumexp_one(const struct one *one)
 {
     double most = value_of(one, 0), sum = 0;
-    for (int64_t r = 1; r < one->walk->values; r++)
+    for (int64_t r = 1; r < one->strides->values; r++)
         most = fmax(most, value_of(one, r));
     most = isinf(most) ? 0 : most;
-    for (int64_t r = 0; r < one->walk->values; r++)
+    for (int64_t r = 0; r < one->strides->values; r++)
         sum += exp(value_of(one, r) - most);
     set(one->call, 0, one->y, log(sum) + most);
 }
@@ -349,8 +349,8 @@ static void logsumexp_one(const struct one *one)
 static void logsumexp_back_one(const struct one *one)
 {
     double dy = get(one->call, 0, one->y), y = get(one->call, 2, one->y);
-    for (int64_t r = 0; r < one->walk->values; r++)
-        set(one->call, 0, one->first + reduce_value(one->walk, r), dy * exp(value_of(one, r) - y));
+    for (int64_t r = 0; r < one->strides->values; r++)
+        set(one->call, 0, one->first + reduce_value(one->strides, r), dy * exp(value_of(one, r) - y));
 }
 
 REDUCTION(logsumexp, 1)
@@ -371,9 +371,9 @@ static void any_one(const struct one *one)
 {
     const struct reduce_attributes *attributes = one->call->node->attributes;
     int64_t there = 0;
-    for (int64_t r = 0; r < one->walk->values; r++)
+    for (int64_t r = 0; r < one->strides->values; r++)
         there += value_of(one, r) != 0;
-    set(one->call, 0, one->y, attributes->choice ? there == one->walk->values : there > 0);
+    set(one->call, 0, one->y, attributes->choice ? there == one->strides->values : there > 0);
 }
 
 static void reduce_any_reference(const struct call *call)

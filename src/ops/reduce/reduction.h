@@ -59,7 +59,7 @@ struct batch_sum_attributes {
 
 /* The traversal of a sample of x in memory order, with the element of y that each element of x belongs to. Adjacent
    axes are merged where both are reduced or both are kept. */
-struct reduce_walk {
+struct reduce_strides {
     int rank; /* at least 1 */
     int64_t dim[MOST_AXES];
     bool reduced[MOST_AXES];
@@ -69,24 +69,24 @@ struct reduce_walk {
     int64_t values;          /* elements of x per element of y */
 };
 struct shape reduced_shape(const struct shape *shape, int64_t axes, bool keep);
-void reduce_walk_init(struct reduce_walk *walk, int64_t axes, int rank, const int64_t *row);
+void reduce_strides_init(struct reduce_strides *strides, int64_t axes, int rank, const int64_t *row);
 /* reduce_first: index of the first element of x that belongs to element o of y. reduce_value: offset from there to the
    r-th such element. */
-int64_t reduce_first(const struct reduce_walk *walk, int64_t o);
-int64_t reduce_value(const struct reduce_walk *walk, int64_t r);
+int64_t reduce_first(const struct reduce_strides *strides, int64_t o);
+int64_t reduce_value(const struct reduce_strides *strides, int64_t r);
 
 /* Position of a run, which covers the last axis; reduce_next advances through the other axes in memory order. */
 struct reduce_runs {
     int64_t at[MOST_AXES];
     int64_t to; /* element of y that the run's first element belongs to */
 };
-static inline void reduce_next(struct reduce_runs *runs, const struct reduce_walk *walk)
+static inline void reduce_next(struct reduce_runs *runs, const struct reduce_strides *strides)
 {
-    for (int axis = walk->rank - 2; axis >= 0; axis--) {
-        runs->to += walk->to[axis];
-        if (++runs->at[axis] < walk->dim[axis])
+    for (int axis = strides->rank - 2; axis >= 0; axis--) {
+        runs->to += strides->to[axis];
+        if (++runs->at[axis] < strides->dim[axis])
             return;
-        runs->to -= walk->to[axis] * walk->dim[axis];
+        runs->to -= strides->to[axis] * strides->dim[axis];
         runs->at[axis] = 0;
     }
 }

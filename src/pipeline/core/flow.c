@@ -398,7 +398,7 @@ static plim_status tell_place(const struct flow *flow, int64_t row, const char *
     bool told = flow->shape.indexed ? index >= 0 && index < source->count && source->type->describe &&
                                           source->type->describe(where, source, index, column)
                                     : flow->head && stream_describe(where, flow->head, flow->epoch[row], index, column);
-    return told ? place(error, status, where) : status;
+    return told ? error_at(error, status, where) : status;
 }
 
 /* Rows `start`.. of this call, all of one epoch. */

@@ -3,10 +3,10 @@
    1. released <= taken <= ready <= building < released + slots. [released, taken) is the one the caller holds,
       [taken, ready) are whole, [ready, building) have all their rows handed out, and `building` is being handed out
       from row `row` on.
-   2. A unit is a run of rows of one slot. Who sets `pulling` hands them out: gets them from the head, one at a time
-      and in order. Then it finishes them beside others. Slots and rows are settled when a unit is handed out,
+   2. A part is a run of rows of one slot. Who sets `pulling` hands them out: gets them from the head, one at a time
+      and in order. Then it finishes them beside others. Slots and rows are settled when a part is handed out,
       so neither the number of workers nor their speed can change what a batch holds.
-   3. A caller that finds nothing ready does units itself; it sleeps only when all that is left to do is being done.
+   3. A caller that finds nothing ready does parts itself; it sleeps only when all that is left to do is being done.
    4. Positions are all there is to know: seeking throws away what is there and sets two cursors; over data without an
       index the head is rewound and passes over what was given. Nothing is taken after opening.
    5. An error stops the handing out. The caller meets the first one by place, after the good batches before
@@ -31,14 +31,14 @@ static void sleep_caller(struct iterator *iterator)
 static bool is_over(const struct iterator *iterator)
 {
     return iterator->ended && iterator->ready == iterator->building && iterator->failure.status == PLIM_OK &&
-           slot_at(iterator, iterator->building)->units == 0; /* rows of a batch that is dropped may be bad */
+           slot_at(iterator, iterator->building)->parts == 0; /* rows of a batch that is dropped may be bad */
 }
 
-/* The failed slot is the next one, and no unit can fail before the place that is known. */
+/* The failed slot is the next one, and no part can fail before the place that is known. */
 static bool has_failed(const struct iterator *iterator)
 {
     return iterator->failure.status != PLIM_OK && iterator->ready == iterator->failure.slot &&
-           slot_at(iterator, iterator->ready)->units == 0;
+           slot_at(iterator, iterator->ready)->parts == 0;
 }
 
 /* Until the next batch is there, or the end or an error in its place. Never hangs: what nobody does, we do. */

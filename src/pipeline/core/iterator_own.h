@@ -19,7 +19,7 @@ struct slot {
     struct batch opened;        /* what the caller gets where elements are batches */
     struct value_buffer values; /* of columns that have values */
     uint64_t charged;           /* what its values take at most */
-    int units;                  /* being finished */
+    int parts;                  /* being finished */
 };
 
 struct worker {
@@ -28,7 +28,7 @@ struct worker {
     struct flow *flow;
 };
 
-struct unit {
+struct slot_part {
     struct slot *slot;
     uint64_t number; /* of the slot */
     int64_t row, rows;
@@ -75,7 +75,7 @@ struct iterator {
     int sleeping, active;
     int wanted;                          /* threads at work at once, the caller among them: tuned while it runs */
     uint64_t tuned_batches, tuned_ready; /* the figures then */
-    atomic_bool cancel;                  /* units are left as they are: nobody will see them */
+    atomic_bool cancel;                  /* parts are left as they are: nobody will see them */
     struct failure failure;
     struct iterator_figures figures;
     uint64_t bytes_read_before;
@@ -130,7 +130,7 @@ uint64_t flows_at(struct grant grant);
 uint64_t iterator_bytes(const struct dataset *dataset, struct grant grant);
 struct dataset *first_node(const struct dataset *dataset);
 
-/* ---- iterator_fill.c: units, and who does them ---- */
+/* ---- iterator_fill.c: parts, and who does them ---- */
 
 /* Batches of an epoch, and samples of its last one. */
 int64_t steps_of(const struct iterator *iterator, int64_t epoch, int64_t *last);

@@ -140,5 +140,5 @@ plim_status stage_read(struct dataset **dataset, const char *job, const struct y
     plim_status status = (stage->read ? stage->read : read_number)(dataset, &self, error);
     if (status == PLIM_OK)
         status = dataset_error(*dataset, error);
-    return status == PLIM_OK ? PLIM_OK : place(error, status, where);
+    return status == PLIM_OK ? PLIM_OK : error_at(error, status, where);
 }

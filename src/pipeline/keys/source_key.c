@@ -119,7 +119,7 @@ static plim_status add_pattern(struct file_list *list, struct data_reader *reade
     }
     plim_status status =
         strchr(item->text, '{') ? file_list_braces(list, path, error) : file_list_glob(list, &path, 1, error);
-    return status == PLIM_OK ? PLIM_OK : place(error, status, where);
+    return status == PLIM_OK ? PLIM_OK : error_at(error, status, where);
 }
 
 plim_status reader_file_list(struct file_list **out, struct data_reader *reader, const struct yaml *yaml,

@@ -56,7 +56,7 @@ static plim_status open_source(struct dataset **out, struct data_reader *reader,
     if (status == PLIM_OK)
         status = dataset_error(*out, error);
     if (status != PLIM_OK)
-        return place(error, status, where);
+        return error_at(error, status, where);
     if (split->largest_element)
         dataset_set_value_bytes(*out, split->largest_element);
     return PLIM_OK;

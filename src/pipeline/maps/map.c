@@ -112,7 +112,7 @@ static plim_status read_function(struct dataset **dataset, const char *column, c
         *dataset = dataset_map(*dataset, function, &options);
         status = dataset_error(*dataset, error);
     }
-    return status == PLIM_OK ? PLIM_OK : place(error, status, where);
+    return status == PLIM_OK ? PLIM_OK : error_at(error, status, where);
 }
 
 /* The word at *entry, which moves on. {cast: float32, rescale: 2} is two, in the order written. */

@@ -39,7 +39,7 @@ static plim_status make_one(struct column_expression *out, struct arena *arena, 
         out->from = spec_find(from, out->name);
         return PLIM_OK;
     }
-    return said->where ? place(error, PLIM_BAD_JOB, said->where) : PLIM_BAD_JOB;
+    return said->where ? error_at(error, PLIM_BAD_JOB, said->where) : PLIM_BAD_JOB;
 }
 
 static bool others_read(const struct expression_options *options, int self, int column)

@@ -136,7 +136,7 @@ static plim_status read_test(struct filter_options *options, const struct datase
     TRY(expression_parse(&options->expression, &options->arena, text, where, error));
     plim_status status = expression_check(&type, &shape, options->expression, input->spec, error);
     if (status != PLIM_OK)
-        return place(error, status, where);
+        return error_at(error, status, where);
     return check_result(type, &shape, where, name, error);
 }
 

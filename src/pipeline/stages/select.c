@@ -163,7 +163,7 @@ static plim_status rename_read(struct dataset **dataset, const struct stage_entr
         plim_status status = rename_one(&options, (*dataset)->spec, pair->key, name, error);
         yaml_key_place(where, entry->job, pair);
         if (status != PLIM_OK)
-            return place(error, status, where);
+            return error_at(error, status, where);
     }
     *dataset = dataset_map(*dataset, &select_function, &options);
     return PLIM_OK;

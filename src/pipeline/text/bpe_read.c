@@ -122,7 +122,7 @@ struct vocab {
 static plim_status next_token(struct json_token *token, struct vocab *vocab, plim_error *error)
 {
     plim_status status = json_file_next(token, &vocab->json, error);
-    return status == PLIM_OK ? PLIM_OK : place(error, status, vocab->path);
+    return status == PLIM_OK ? PLIM_OK : error_at(error, status, vocab->path);
 }
 
 static plim_status begin_vocab(struct vocab *vocab, plim_error *error)

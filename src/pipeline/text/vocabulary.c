@@ -76,7 +76,7 @@ static plim_status take_all(struct vocabulary *vocabulary, uint64_t tokens, uint
 {
     struct budget *budget = vocabulary->budget;
     if (tokens > TABLE_MOST || bytes > UINT32_MAX)
-        return place(error, fail(error, PLIM_UNSUPPORTED, "a vocabulary of more than 4 GB"), where ? where : "");
+        return error_at(error, fail(error, PLIM_UNSUPPORTED, "a vocabulary of more than 4 GB"), where ? where : "");
     TRY(budget_need(budget, cost(tokens, bytes), where, tokens, "words", error));
     uint64_t slots = table_slots(tokens);
     vocabulary->block_bytes = bytes;

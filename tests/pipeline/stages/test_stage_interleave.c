@@ -164,7 +164,7 @@ static void errors_are_placed(void **state)
     dataset_unref(dataset);
 
     options = options_now();
-    options.reserve_bytes = budget_figures(budget).now / 4 + 4096;
+    options.reserve_bytes = budget_usage(budget).now / 4 + 4096;
     dataset = dataset_interleave(numbers(budget, 0, 6), &options);
     struct budget *tried;
     if (budget_make(&tried, options.reserve_bytes, NULL) == PLIM_OK) {

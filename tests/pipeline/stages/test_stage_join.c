@@ -409,9 +409,9 @@ static void check_joined_cost(make_pair *make, int kind)
     for (int i = 0; i < 2; i++) {
         uint64_t cost[TAG_COUNT] = {0};
         dataset_cost(cost, NULL, dataset, GRANT(2));
-        struct budget_figures before = budget_figures(budget);
+        struct budget_usage before = budget_usage(budget);
         iterator[i] = open_iterator(dataset, budget, 2, 0, 0);
-        struct budget_figures after = budget_figures(budget);
+        struct budget_usage after = budget_usage(budget);
         for (int tag = 0; tag < TAG_COUNT; tag++)
             assert_int_equal(after.now_by_tag[tag] - before.now_by_tag[tag], cost[tag]);
     }
@@ -430,10 +430,9 @@ static void check_started_cost(int kind)
     struct dataset *pair = dataset_batch(join_pair(dataset_ref(one), starting(budget, 40, 12288), kind), 8, false);
     struct iterator *first = open_iterator(one, budget, 1, 0, 0);
     dataset_cost(cost, NULL, pair, GRANT(1));
-    struct budget_figures before = budget_figures(budget);
+    struct budget_usage before = budget_usage(budget);
     struct iterator *second = open_iterator(pair, budget, 1, 0, 0);
-    assert_int_equal(budget_figures(budget).now_by_tag[TAG_FORMATS] - before.now_by_tag[TAG_FORMATS],
-                     cost[TAG_FORMATS]);
+    assert_int_equal(budget_usage(budget).now_by_tag[TAG_FORMATS] - before.now_by_tag[TAG_FORMATS], cost[TAG_FORMATS]);
     iterator_close(first);
     iterator_close(second);
     dataset_unref(one);

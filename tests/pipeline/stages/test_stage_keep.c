@@ -126,9 +126,9 @@ static void optional_caches_change_nothing(void **state)
     grant = grant_choose(other, 2, fits_below, &other);
     assert_true(grant.slots == 3 && !grant.caches); /* a cache that goes leaves room for the rest */
     struct iterator *iterator;
-    struct budget_figures before = budget_figures(budget);
+    struct budget_usage before = budget_usage(budget);
     assert_int_equal(iterator_open(&iterator, other, budget, NULL, grant, SEED, 1, 0, NULL), PLIM_OK);
-    assert_int_equal(budget_figures(budget).now_by_tag[TAG_CACHE], before.now_by_tag[TAG_CACHE]);
+    assert_int_equal(budget_usage(budget).now_by_tag[TAG_CACHE], before.now_by_tag[TAG_CACHE]);
     for (int epoch = 0; epoch < 2; epoch++) {
         assert_int_equal(collect_column(made, iterator, other, "i"), 300);
         assert_true(same(kept, made, 300));
@@ -266,16 +266,16 @@ static void file_at_its_cost(void **state)
     (void)state;
     struct dataset *dataset = filed(budget, &calls, "cost");
     dataset_cost(cost, NULL, dataset, GRANT(1));
-    struct budget_figures before = budget_figures(budget);
+    struct budget_usage before = budget_usage(budget);
     struct iterator *iterator = open_iterator(dataset, budget, 1, 0, 0);
-    struct budget_figures after = budget_figures(budget);
+    struct budget_usage after = budget_usage(budget);
     for (int tag = 0; tag < TAG_COUNT; tag++) {
         assert_true(after.now_by_tag[tag] - before.now_by_tag[tag] <= cost[tag]);
         assert_true(after.now_by_tag[tag] - before.now_by_tag[tag] + 4096 > cost[tag]);
     }
     assert_int_equal(collect(ids, iterator), 300);
     assert_int_equal(collect(ids, iterator), 300);
-    assert_int_equal(budget_figures(budget).takes, after.takes);
+    assert_int_equal(budget_usage(budget).takes, after.takes);
     iterator_close(iterator);
     dataset_unref(dataset);
     unlink(path_in("cost"));

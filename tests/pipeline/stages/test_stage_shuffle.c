@@ -359,10 +359,10 @@ static void two_epochs(int64_t *ids, struct dataset *dataset, struct budget *bud
     plim_error error = {0};
     int64_t n = 0;
     uint64_t cost[TAG_COUNT] = {0};
-    struct budget_figures before = budget_figures(budget);
+    struct budget_usage before = budget_usage(budget);
     dataset_cost(cost, NULL, dataset, grant);
     assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, SEED, 0, 0, &error), PLIM_OK);
-    struct budget_figures after = budget_figures(budget);
+    struct budget_usage after = budget_usage(budget);
     for (int tag = 0; tag < TAG_COUNT; tag++)
         assert_int_equal(after.now_by_tag[tag] - before.now_by_tag[tag], cost[tag]);
     for (int e = 0; e < 2;) {
@@ -374,7 +374,7 @@ static void two_epochs(int64_t *ids, struct dataset *dataset, struct budget *bud
             n++;
         }
     }
-    assert_int_equal(budget_figures(budget).takes, after.takes);
+    assert_int_equal(budget_usage(budget).takes, after.takes);
     iterator_close(iterator);
 }
 

@@ -1,6 +1,6 @@
 /* cpu_convolution_tiles.c - convolutions of bf16 over one and two axes, and the gradient of their input, by tiles.
 
-   Both are walks (cpu_walk.h) over planes (tile_planes.h): 32 outputs one behind the other are a block's rows, each
+   Both are walks (cpu_conv_axis.h) over planes (tile_planes.h): 32 outputs one behind the other are a block's rows, each
    cell of the kernel is a step or several. Where nothing has to be padded the planes are x itself. Sums are f32, each
    output is rounded once. */
 #include "backends/cpu/cpu_own.h"
@@ -25,7 +25,7 @@ struct layout {
     int64_t columns;               /* of the results */
     int64_t width;                 /* of a step */
     int64_t result[2];             /* rows and columns of a sample's results */
-    int64_t phases[2];             /* walks down and across */
+    int64_t residues[2];           /* walks down and across */
     struct planes planes;
     int64_t band, group; /* rows of outputs that are done together, samples where they are all */
 };
@@ -43,11 +43,11 @@ static int64_t step_width(int64_t channels, int64_t *padded)
     return width;
 }
 
-static struct walk walk_of(const struct layout *l, int axis, int64_t phase)
+static struct conv_axis axis_of(const struct layout *l, int axis, int64_t residue)
 {
-    struct walk walk = l->backward ? backward_walk(&l->s, axis + 1, phase) : forward_walk(&l->s, axis + 1);
-    walk.count = walk.count < 0 ? 0 : walk.count;
-    return walk;
+    struct conv_axis steps = l->backward ? backward_axis(&l->s, axis + 1, residue) : forward_axis(&l->s, axis + 1);
+    steps.count = steps.count < 0 ? 0 : steps.count;
+    return steps;
 }
 
 static void place_planes(struct layout *l)
@@ -55,19 +55,20 @@ static void place_planes(struct layout *l)
     struct planes *p = &l->planes;
     for (int axis = 0; axis < 2; axis++) {
         p->stride[axis] = l->backward ? 1 : l->s.stride[axis + 1];
-        l->phases[axis] = l->backward ? l->s.stride[axis + 1] : 1;
-        for (int64_t phase = 0; phase < l->phases[axis]; phase++) {
-            struct walk walk = walk_of(l, axis, phase);
-            p->before[axis] = walk.taps && -walk.at > p->before[axis] ? -walk.at : p->before[axis];
+        l->residues[axis] = l->backward ? l->s.stride[axis + 1] : 1;
+        for (int64_t residue = 0; residue < l->residues[axis]; residue++) {
+            struct conv_axis steps = axis_of(l, axis, residue);
+            p->before[axis] = steps.taps && -steps.at > p->before[axis] ? -steps.at : p->before[axis];
         }
-        for (int64_t phase = 0; phase < l->phases[axis]; phase++) {
-            struct walk walk = walk_of(l, axis, phase);
-            planes_reach(p, axis, &walk);
+        for (int64_t residue = 0; residue < l->residues[axis]; residue++) {
+            struct conv_axis steps = axis_of(l, axis, residue);
+            planes_reach(p, axis, &steps);
         }
     }
     planes_share_zeros(p);
-    for (int64_t phase = 0; phase < l->phases[0] * l->phases[1]; phase++) {
-        struct walk down = walk_of(l, 0, phase / l->phases[1]), across = walk_of(l, 1, phase % l->phases[1]);
+    for (int64_t residue = 0; residue < l->residues[0] * l->residues[1]; residue++) {
+        struct conv_axis down = axis_of(l, 0, residue / l->residues[1]),
+                         across = axis_of(l, 1, residue % l->residues[1]);
         planes_meet(p, &down, &across);
     }
 }
@@ -77,7 +78,7 @@ static void share_out(struct layout *l)
 {
     int64_t row = planes_elements(&l->planes, 1) - planes_elements(&l->planes, 0);
     int64_t rows = PLANE_BYTES / 2 / row - l->planes.reach, least = 2 * TILE_BLOCK / l->planes.across + 1;
-    int64_t all = l->flat ? rows / TILE_BLOCK * TILE_BLOCK : (l->result[0] + l->phases[0] - 1) / l->phases[0];
+    int64_t all = l->flat ? rows / TILE_BLOCK * TILE_BLOCK : (l->result[0] + l->residues[0] - 1) / l->residues[0];
     rows = rows < least ? least : rows;
     l->group = l->flat || all > rows ? 1 : rows / (all + l->planes.reach);
     l->group = l->group < 1 ? 1 : l->group;
@@ -110,13 +111,13 @@ static void layout_of(struct layout *l, const struct node *node, bool backward, 
     place_planes(l);
     const struct planes *p = &l->planes;
     l->in_place = p->before[0] == 0 && p->before[1] == 0 && p->padded == p->channels && p->stride[0] == 1 &&
-                  p->stride[1] == 1 && p->across == p->source[1] && l->phases[0] == 1 && l->phases[1] == 1 &&
+                  p->stride[1] == 1 && p->across == p->source[1] && l->residues[0] == 1 && l->residues[1] == 1 &&
                   l->result[0] + p->reach == p->source[0] &&
                   (l->result[0] - 1) * p->across + l->result[1] >= TILE_BLOCK;
     share_out(l);
 }
 
-static int64_t steps_of(const struct layout *l, const struct walk *down, const struct walk *across)
+static int64_t steps_of(const struct layout *l, const struct conv_axis *down, const struct conv_axis *across)
 {
     if (!across->taps)
         return 0;
@@ -189,8 +190,8 @@ static uint16_t *pack_step(uint16_t *to, const struct step *step, int64_t column
 }
 
 /* A block of columns: all steps of a walk, in the order of place_steps. */
-static void pack_panel(uint16_t *to, const struct layout *l, const uint16_t *k, const struct walk *down,
-                       const struct walk *across, int64_t column)
+static void pack_panel(uint16_t *to, const struct layout *l, const uint16_t *k, const struct conv_axis *down,
+                       const struct conv_axis *across, int64_t column)
 {
     struct step step = {.l = l, .k = k, .x_step = across->weight_step};
     int64_t end = l->planes.joined ? 1 : across->taps;
@@ -208,8 +209,9 @@ static void pack_kernel(const struct kernel *kernel, const struct call *whole, i
     struct layout l;
     layout_of(&l, whole->node, backward, 1);
     uint16_t *to = pack;
-    for (int64_t phase = 0; phase < l.phases[0] * l.phases[1]; phase++) {
-        struct walk down = walk_of(&l, 0, phase / l.phases[1]), across = walk_of(&l, 1, phase % l.phases[1]);
+    for (int64_t residue = 0; residue < l.residues[0] * l.residues[1]; residue++) {
+        struct conv_axis down = axis_of(&l, 0, residue / l.residues[1]),
+                         across = axis_of(&l, 1, residue % l.residues[1]);
         int64_t panel = panel_of(&l, steps_of(&l, &down, &across));
         for (int64_t column = unit * TILE_BLOCK; column < l.columns; column += kernel->pack_units * TILE_BLOCK)
             pack_panel(to + column / TILE_BLOCK * panel, &l, whole->input[1], &down, &across, column);
@@ -222,7 +224,7 @@ static void pack_kernel(const struct kernel *kernel, const struct call *whole, i
 /* One walk over the planes of some samples. */
 struct pass {
     const struct layout *l;
-    struct walk down, across;
+    struct conv_axis down, across;
     struct tile_steps steps;
     const uint16_t *planes;
     int64_t sample_planes; /* elements between two samples' planes */
@@ -316,9 +318,9 @@ static void run_pass(struct pass *pass, const uint16_t *packed)
 static void run_walks(struct pass *pass, const uint16_t *packed, int64_t *at, int64_t rows)
 {
     const struct layout *l = pass->l;
-    for (int64_t phase = 0; phase < l->phases[0] * l->phases[1]; phase++) {
-        pass->down = walk_of(l, 0, phase / l->phases[1]);
-        pass->across = walk_of(l, 1, phase % l->phases[1]);
+    for (int64_t residue = 0; residue < l->residues[0] * l->residues[1]; residue++) {
+        pass->down = axis_of(l, 0, residue / l->residues[1]);
+        pass->across = axis_of(l, 1, residue % l->residues[1]);
         pass->steps.steps = steps_of(l, &pass->down, &pass->across);
         pass->rows = pass->down.count - pass->first < rows ? pass->down.count - pass->first : rows;
         place_steps(at, pass, rows);
@@ -338,7 +340,7 @@ static void convolve(const struct kernel *kernel, const struct call *call, bool 
     samples = l.flat && samples ? 1 : samples;
     uint16_t *room = (uint16_t *)((char *)call->scratch + size[PLANES_AT]);
     int64_t source = p->source[0] * p->source[1] * p->channels, each = l.result[0] * l.result[1] * l.columns;
-    int64_t all = (l.result[0] + l.phases[0] - 1) / l.phases[0];
+    int64_t all = (l.result[0] + l.residues[0] - 1) / l.residues[0];
     struct pass pass = {.l = &l, .bias = call->input[2], .relu = relu, .sums = call->scratch};
     pass.steps = (struct tile_steps){.a_row = p->padded * 2 * (p->joined ? p->stride[1] : 1),
                                      .at = (int64_t *)((char *)call->scratch + size[STEPS_AT]),
@@ -373,8 +375,9 @@ static void make(struct cpu_kernel *out, const struct cpu_request *request, bool
     struct layout l;
     layout_of(&l, request->node, backward, request->slice);
     int64_t most = 0, all = 0;
-    for (int64_t phase = 0; phase < l.phases[0] * l.phases[1]; phase++) {
-        struct walk down = walk_of(&l, 0, phase / l.phases[1]), across = walk_of(&l, 1, phase % l.phases[1]);
+    for (int64_t residue = 0; residue < l.residues[0] * l.residues[1]; residue++) {
+        struct conv_axis down = axis_of(&l, 0, residue / l.residues[1]),
+                         across = axis_of(&l, 1, residue % l.residues[1]);
         int64_t steps = steps_of(&l, &down, &across);
         most = steps > most ? steps : most;
         all += steps;

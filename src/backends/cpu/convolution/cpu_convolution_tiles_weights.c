@@ -25,7 +25,7 @@ enum { STEPS_AT, DY_AT, TURNED_AT, JOINED_AT };
 
 struct layout {
     struct conv_sizes s;
-    struct walk down, across;
+    struct conv_axis down, across;
     struct planes planes;
     int64_t elements;    /* of a cell whose rows are turned: channels, or those of a joined row of the kernel */
     int64_t taps;        /* across: 1 where they are joined */
@@ -77,8 +77,8 @@ static void layout_of(struct layout *l, const struct node *node, int64_t samples
     bool flat = planes_are_flat(s);
     for (int i = 1; i < 3 && flat; i++)
         s->x[i] = s->y[i] = i == 1 ? samples * s->x[1] * s->x[2] : 1;
-    l->down = forward_walk(s, 1);
-    l->across = forward_walk(s, 2);
+    l->down = forward_axis(s, 1);
+    l->across = forward_axis(s, 2);
     p->channels = p->padded = s->in;
     p->joined = s->k[2] > 1 && s->k[2] * (s->in + s->in % 2) <= TILE_BLOCK && s->gap[2] == 0;
     p->padded += p->joined ? s->in % 2 : 0;

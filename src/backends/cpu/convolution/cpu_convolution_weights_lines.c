@@ -6,7 +6,7 @@
    What a line of the kernel meets lies together in a line of x: the taps of one cell of y, and those of the next cell a
    stride further. So x itself, with its padding, is the matrix; nothing is gathered. Blocks of lines of y are one
    product, and one chain of multiply-adds. */
-#include "backends/cpu/convolution/cpu_walk.h"
+#include "backends/cpu/convolution/cpu_conv_axis.h"
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_row_sums.h"
 #include "ops/ops.h"

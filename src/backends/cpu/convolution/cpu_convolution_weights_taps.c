@@ -5,7 +5,7 @@
    x is moved by the tap: cells of it that lie in the padding are zeros, lines of cells that do are left out. dk is more
    than a cache holds and passes by once; dy is packed once for all taps, line after line of all samples (line, sample,
    column), so that the lines that a tap meets are one piece of it. */
-#include "backends/cpu/convolution/cpu_walk.h"
+#include "backends/cpu/convolution/cpu_conv_axis.h"
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/gemm/gemm.h"

@@ -1,14 +1,14 @@
 /* cpu_depthwise.c - depthwise convolutions, forward and the gradient of x; NHWC, lanes along the channels.
 
-   Both are one walk: an output cell is a sum of input cells times weights, where along each axis output t reads the
-   inputs t * stride + at + j * at_step with the weights weight + j * weight_step, j < taps. Forward is the walk with
-   the stride of the convolution. The gradient of x is one walk of stride 1 over dy for each phase of the stride: cells
+   Both are one form: an output cell is a sum of input cells times weights, where along each axis output t reads the
+   inputs t * stride + at + j * at_step with the weights weight + j * weight_step, j < taps. Forward is the form with
+   the stride of the convolution. The gradient of x is that form with stride 1 over dy for each residue of the stride: cells
    of dx that are a stride apart meet the same kernel cells. Blocks of a few output columns share what they load;
    kernels of 3 and 5 (and the 2 and 1 that strides leave of them) have blocks of their own.
    A multiplier above 1 spreads x over the output's channels first (of the gradient: folds dx afterwards). */
 #include "backends/cpu/convolution/cpu_depthwise.h"
 
-#include "backends/cpu/convolution/cpu_walk.h"
+#include "backends/cpu/convolution/cpu_conv_axis.h"
 #include "backends/cpu/cpu_own.h"
 #include "ops/ops.h"
 
@@ -188,7 +188,7 @@ struct plane {
     bool relu;
 };
 
-static const struct blocks *blocks_of(const struct walk *across, bool small)
+static const struct blocks *blocks_of(const struct conv_axis *across, bool small)
 {
     for (int i = 0; i < KERNELS && across->at_step == 1; i++)
         if (fixed[small][i].taps == across->taps && fixed[small][i].stride == across->stride)
@@ -207,8 +207,8 @@ static void run_block(const struct block *b, const struct blocks *blocks, int wi
         last_blocks[width](b);
 }
 
-/* Row t of the outputs of the walk. */
-static void run_row(const struct plane *p, const struct walk *down, const struct walk *across, int64_t t)
+/* Row t of the outputs. */
+static void run_row(const struct plane *p, const struct conv_axis *down, const struct conv_axis *across, int64_t t)
 {
     const struct blocks *blocks = blocks_of(across, p->small);
     int64_t first = t * down->stride + down->at, skipped = 0, rows = down->taps;
@@ -249,11 +249,11 @@ static void run_row(const struct plane *p, const struct walk *down, const struct
     }
 }
 
-/* ---- the two walks ------------------------------------------------------ */
+/* ---- forward and the gradient of x ------------------------------------------------------ */
 
 static void run_forward_plane(const struct plane *p, const struct conv_sizes *s)
 {
-    struct walk down = forward_walk(s, 1), across = forward_walk(s, 2);
+    struct conv_axis down = forward_axis(s, 1), across = forward_axis(s, 2);
     for (int64_t t = 0; t < down.count; t++)
         run_row(p, &down, &across, t);
 }
@@ -261,9 +261,9 @@ static void run_forward_plane(const struct plane *p, const struct conv_sizes *s)
 static void run_backward_plane(const struct plane *p, const struct conv_sizes *s)
 {
     for (int64_t row = 0; row < s->x[1]; row++) {
-        struct walk down = backward_walk(s, 1, row % s->stride[1]);
-        for (int64_t phase = 0; phase < s->stride[2] && phase < s->x[2]; phase++) {
-            struct walk across = backward_walk(s, 2, phase);
+        struct conv_axis down = backward_axis(s, 1, row % s->stride[1]);
+        for (int64_t residue = 0; residue < s->stride[2] && residue < s->x[2]; residue++) {
+            struct conv_axis across = backward_axis(s, 2, residue);
             run_row(p, &down, &across, row / s->stride[1]);
         }
     }

@@ -5,8 +5,8 @@
    sum is a chain of all cells. Channels are the inner loop: one vector of channels at a time over many cells would
    fall into few sets of the cache. Sums of bf16 lie in scratch, the even channels of a pair of vectors before the odd
    ones, until all are there. */
+#include "backends/cpu/convolution/cpu_conv_axis.h"
 #include "backends/cpu/convolution/cpu_depthwise.h"
-#include "backends/cpu/convolution/cpu_walk.h"
 #include "backends/cpu/cpu_own.h"
 #include "ops/ops.h"
 

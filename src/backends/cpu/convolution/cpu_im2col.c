@@ -7,7 +7,7 @@
      gradient of x    columns        = dy[cells, out] . k^T[out, K], then added to the cells they came from
      gradient of k    dk[K, out]    += columns^T . dy
    Kernels of one cell without stride and padding need no columns: x is them. */
-#include "backends/cpu/convolution/cpu_walk.h"
+#include "backends/cpu/convolution/cpu_conv_axis.h"
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/cpu_row_sums.h"
 #include "backends/cpu/gemm/gemm.h"

@@ -7,7 +7,7 @@
 #ifndef CPU_TILE_PLANES_H
 #define CPU_TILE_PLANES_H
 
-#include "backends/cpu/convolution/cpu_walk.h"
+#include "backends/cpu/convolution/cpu_conv_axis.h"
 #include "backends/cpu/gemm/gemm_tiles.h"
 
 #define MOST_STRIDE 4
@@ -46,7 +46,7 @@ INLINE bool planes_take(const struct node *node)
 }
 
 /* How far from its first cell a walk meets its tap j. */
-INLINE int64_t tap_at(const struct walk *walk, int64_t before, int64_t tap)
+INLINE int64_t tap_at(const struct conv_axis *walk, int64_t before, int64_t tap)
 {
     return walk->at + before + tap * walk->at_step;
 }
@@ -81,7 +81,7 @@ INLINE int64_t plane_cell(const struct planes *p, int64_t down, int64_t across)
 }
 
 /* Makes room in p for what the walks of one axis (0: down, 1: across) meet. */
-INLINE void planes_reach(struct planes *p, int axis, const struct walk *walk)
+INLINE void planes_reach(struct planes *p, int axis, const struct conv_axis *walk)
 {
     int64_t last = walk->taps ? tap_at(walk, p->before[axis], walk->taps - 1) / walk->stride : 0;
     if (axis == 0)
@@ -102,7 +102,7 @@ INLINE void planes_share_zeros(struct planes *p)
 }
 
 /* Adds the planes that these walks meet. */
-INLINE void planes_meet(struct planes *p, const struct walk *down, const struct walk *across)
+INLINE void planes_meet(struct planes *p, const struct conv_axis *down, const struct conv_axis *across)
 {
     for (int64_t j = 0; j < down->taps; j++)
         for (int64_t i = 0; i < across->taps; i++)

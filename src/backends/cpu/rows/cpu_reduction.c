@@ -11,7 +11,7 @@
 #include "ops/ops.h"
 
 struct job {
-    struct reduce_walk walk;
+    struct reduce_strides strides;
     int64_t samples, run, out, in;
     bool reduced; /* the run is */
 };
@@ -21,18 +21,18 @@ static struct job job_of(const struct kernel *kernel, const struct call *call, i
     const struct reduce_attributes *attributes = call->node->attributes;
     const struct shape *shape = &call->node->input[x]->shape;
     struct job job = {.samples = cpu_rows(kernel, call)};
-    reduce_walk_init(&job.walk, attributes->axes, shape->rank - 1, shape->dim + 1);
-    job.run = job.walk.dim[job.walk.rank - 1];
-    job.reduced = job.walk.reduced[job.walk.rank - 1];
-    job.in = job.walk.in;
-    job.out = job.walk.out;
+    reduce_strides_init(&job.strides, attributes->axes, shape->rank - 1, shape->dim + 1);
+    job.run = job.strides.dim[job.strides.rank - 1];
+    job.reduced = job.strides.reduced[job.strides.rank - 1];
+    job.in = job.strides.in;
+    job.out = job.strides.out;
     return job;
 }
 
 /* The body sees i, an element of the sample, and runs.to, its element of y. */
 #define EACH_RUN(job)                                                                                                  \
     for (struct reduce_runs runs = {{0}, 0}, *once = &runs; once; once = NULL)                                         \
-        for (int64_t i = 0; i < (job)->in; i += (job)->run, reduce_next(&runs, &(job)->walk))
+        for (int64_t i = 0; i < (job)->in; i += (job)->run, reduce_next(&runs, &(job)->strides))
 
 /* dx = formula(x, a, b) of a sample, with a and b of the element of y that each element of x goes into. */
 typedef float formula(float x, float a, float b);
@@ -56,11 +56,11 @@ static bool make(struct cpu_kernel *out, const struct node *node, int x)
 {
     const struct reduce_attributes *attributes = node->attributes;
     const struct shape *shape = &node->input[x]->shape;
-    struct reduce_walk walk;
+    struct reduce_strides strides;
     if (!cpu_inputs_f32(node))
         return false;
-    reduce_walk_init(&walk, attributes->axes, shape->rank - 1, shape->dim + 1);
-    out->kernel.scratch_bytes = (size_t)walk.out * (2 * sizeof(double) + sizeof(float));
+    reduce_strides_init(&strides, attributes->axes, shape->rank - 1, shape->dim + 1);
+    out->kernel.scratch_bytes = (size_t)strides.out * (2 * sizeof(double) + sizeof(float));
     return true;
 }
 
@@ -101,7 +101,7 @@ RUNNER(run_reduce_sum)
     float *y = call->output[0];
     double *sum = call->scratch;
     const struct job job = job_of(kernel, call, 0);
-    double factor = attributes->choice ? 1 / (double)job.walk.values : 1;
+    double factor = attributes->choice ? 1 / (double)job.strides.values : 1;
     for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
         sum_sample(sum, &job, x);
         for (int64_t k = 0; k < job.out; k++)
@@ -121,11 +121,11 @@ RUNNER(run_reduce_spread)
     const float *y = call->input[0];
     float *x = call->output[0], factor = (float)attributes->factor;
     struct job job = {.samples = cpu_rows(kernel, call)};
-    reduce_walk_init(&job.walk, attributes->axes, (int)attributes->rank, attributes->row);
-    job.run = job.walk.dim[job.walk.rank - 1];
-    job.in = job.walk.in;
-    bool reduced = job.walk.reduced[job.walk.rank - 1];
-    for (int64_t s = 0; s < job.samples; s++, x += job.walk.in, y += job.walk.out) {
+    reduce_strides_init(&job.strides, attributes->axes, (int)attributes->rank, attributes->row);
+    job.run = job.strides.dim[job.strides.rank - 1];
+    job.in = job.strides.in;
+    bool reduced = job.strides.reduced[job.strides.rank - 1];
+    for (int64_t s = 0; s < job.samples; s++, x += job.strides.in, y += job.strides.out) {
         EACH_RUN(&job)
         {
             const float *from = y + runs.to;
@@ -340,7 +340,7 @@ static void take_means(float *mean, double *sum, const struct job *job, const fl
 {
     sum_sample(sum, job, x);
     for (int64_t k = 0; k < job->out; k++) {
-        double exact = sum[k] / (double)job->walk.values;
+        double exact = sum[k] / (double)job->strides.values;
         mean[k] = (float)exact;
         sum[k] = exact - (double)mean[k];
     }
@@ -351,7 +351,7 @@ RUNNER(run_reduce_variance)
     const float *x = call->input[0];
     float *y = call->output[0];
     const struct job job = job_of(kernel, call, 0);
-    double *left = call->scratch, *squares = left + job.out, values = (double)job.walk.values;
+    double *left = call->scratch, *squares = left + job.out, values = (double)job.strides.values;
     float *means = (float *)(squares + job.out);
     for (int64_t s = 0; s < job.samples; s++, x += job.in, y += job.out) {
         take_means(means, left, &job, x);
@@ -389,7 +389,7 @@ RUNNER(run_reduce_variance_gradient)
     for (int64_t s = 0; s < job.samples; s++, x += job.in, dx += job.in, dy += job.out) {
         take_means(means, left, &job, x);
         for (int64_t k = 0; k < job.out; k++)
-            factors[k] = 2 * dy[k] / (float)job.walk.values;
+            factors[k] = 2 * dy[k] / (float)job.strides.values;
         differ(dx, &job, x, means, factors, centred);
     }
 }

@@ -273,7 +273,7 @@ static plim_status open_tfds(struct dataset **out, struct data_reader *reader, c
     plim_status status = open_info(out, &self, error);
     tfds_info_free(info);
     yaml_place(where, reader->path, yaml);
-    return status == PLIM_OK ? PLIM_OK : place(error, status, where);
+    return status == PLIM_OK ? PLIM_OK : error_at(error, status, where);
 }
 
 const struct source_key source_key_tfds = {.word = "tfds", .open = open_tfds, .origin = OF_FILES};

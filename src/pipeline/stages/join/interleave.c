@@ -14,7 +14,7 @@
 
 #define MOST_CYCLE 1024
 
-struct place {
+struct cycle_member {
     struct budget *budget;
     struct dataset *dataset;
     struct stream *stream;
@@ -28,14 +28,14 @@ struct interleave_stream {
     int64_t given;        /* this epoch: elements are numbered anew */
     struct chunk element; /* of the input: what the callback gets */
     int64_t *open;
-    struct place *place;
+    struct cycle_member *member;
 };
 
 /* ---- laying out ---- */
 
 static uint64_t lists_bytes(const struct interleave_options *options)
 {
-    return round_up((uint64_t)options->cycle_length * (sizeof(struct place) + sizeof(int64_t)), 64);
+    return round_up((uint64_t)options->cycle_length * (sizeof(struct cycle_member) + sizeof(int64_t)), 64);
 }
 
 static uint64_t interleave_bytes(const struct dataset *dataset)
@@ -63,33 +63,33 @@ static plim_status interleave_start(struct stream *stream, plim_error *error)
     const struct dataset *input = stream->dataset->input;
     uint8_t *at = (uint8_t *)stream + round_up(sizeof *self, 64);
     const struct interleave_options *options = self->options = stream->dataset->options;
-    self->place = (struct place *)at;
-    self->open = (int64_t *)(self->place + options->cycle_length);
+    self->member = (struct cycle_member *)at;
+    self->open = (int64_t *)(self->member + options->cycle_length);
     at += lists_bytes(options);
     chunk_lay(&self->element, at, input->spec, 1, input->value_bytes);
     TRY(budget_reserve(stream->run.budget, TAG_PIPELINE, reserve_bytes(options), error));
     self->reserved = true;
     for (int64_t i = 0; i < options->cycle_length; i++)
-        TRY(budget_make(&self->place[i].budget, options->reserve_bytes, error));
+        TRY(budget_make(&self->member[i].budget, options->reserve_bytes, error));
     interleave_begin(&self->order, INTERLEAVE_UNKNOWN, options->cycle_length, options->block_length, self->open);
     return PLIM_OK;
 }
 
-static void close_place(struct place *place)
+static void close_member(struct cycle_member *member)
 {
-    stream_close(place->stream);
-    dataset_unref(place->dataset);
-    place->stream = NULL;
-    place->dataset = NULL;
+    stream_close(member->stream);
+    dataset_unref(member->dataset);
+    member->stream = NULL;
+    member->dataset = NULL;
 }
 
 static void interleave_stop(struct stream *stream)
 {
     struct interleave_stream *self = (struct interleave_stream *)stream;
-    for (int64_t i = 0; self->place && i < self->options->cycle_length; i++) {
-        close_place(&self->place[i]);
-        if (self->place[i].budget)
-            budget_free(self->place[i].budget);
+    for (int64_t i = 0; self->member && i < self->options->cycle_length; i++) {
+        close_member(&self->member[i]);
+        if (self->member[i].budget)
+            budget_free(self->member[i].budget);
     }
     if (self->reserved)
         budget_release(stream->run.budget, TAG_PIPELINE, reserve_bytes(self->options));
@@ -99,7 +99,7 @@ static plim_status interleave_rewind(struct stream *stream, uint64_t epoch, plim
 {
     struct interleave_stream *self = (struct interleave_stream *)stream;
     for (int64_t i = 0; i < self->options->cycle_length; i++)
-        close_place(&self->place[i]);
+        close_member(&self->member[i]);
     interleave_begin(&self->order, INTERLEAVE_UNKNOWN, self->options->cycle_length, self->options->block_length,
                      self->open);
     self->given = 0;
@@ -118,21 +118,22 @@ static plim_status check_made(const struct interleave_stream *self, const struct
     return PLIM_OK;
 }
 
-static plim_status open_place(struct interleave_stream *self, struct place *place, int64_t number, plim_error *error)
+static plim_status open_member(struct interleave_stream *self, struct cycle_member *member, int64_t number,
+                               plim_error *error)
 {
     const struct stream *stream = &self->stream;
     const struct interleave_options *options = self->options;
-    place->dataset = dataset_close_batch(options->make(&self->element, 0, options->context, place->budget));
-    TRY(check_made(self, place->dataset, error));
-    TRY(dataset_start(place->dataset, NULL, error));
-    const struct stream_run run = {.budget = place->budget,
+    member->dataset = dataset_close_batch(options->make(&self->element, 0, options->context, member->budget));
+    TRY(check_made(self, member->dataset, error));
+    TRY(dataset_start(member->dataset, NULL, error));
+    const struct stream_run run = {.budget = member->budget,
                                    .scratch = stream->run.scratch,
                                    .seed =
                                        random_key(stream->run.seed, (uint64_t)stream->dataset->node, (uint64_t)number)};
-    TRY(stream_open(&place->stream, place->dataset, &run, error));
+    TRY(stream_open(&member->stream, member->dataset, &run, error));
     if (stream->careful)
-        stream_be_careful(place->stream);
-    return stream_rewind(place->stream, stream->epoch, error);
+        stream_be_careful(member->stream);
+    return stream_rewind(member->stream, stream->epoch, error);
 }
 
 static plim_status explain(const struct interleave_stream *self, int64_t number, plim_status status, plim_error *error)
@@ -141,35 +142,35 @@ static plim_status explain(const struct interleave_stream *self, int64_t number,
     const char *name = self->stream.dataset->stage->name;
     snprintf(where, sizeof where, "%s: element %lld", name, (long long)number);
     if (status != PLIM_OVER_BUDGET)
-        return place(error, status, where);
+        return error_at(error, status, where);
     text_size(size, self->options->reserve_bytes);
     fail_at(error, status, where, "the data set made for it, with what runs it, needs more than the %s stated", size);
     return hint(error, status, "state a larger reserve");
 }
 
-/* Opens what comes next, if anything does, in the place whose turn it is. */
+/* Opens what comes next, if anything does, in the member whose turn it is. */
 static plim_status open_next(struct interleave_stream *self, int64_t at, int64_t number, plim_error *error)
 {
-    struct place *where = &self->place[at];
+    struct cycle_member *where = &self->member[at];
     plim_status status = stream_pull(self->stream.input, &self->element, 1, error);
     if (status != PLIM_OK || !self->element.count) {
         interleave_not_opened(&self->order, status == PLIM_OK);
         return status;
     }
-    status = open_place(self, where, number, error);
+    status = open_member(self, where, number, error);
     if (status == PLIM_OK)
         return PLIM_OK;
-    close_place(where);
+    close_member(where);
     interleave_ended(&self->order);
     return explain(self, number, status, error);
 }
 
-/* The place whose turn it is, open; NULL: everything has ended. */
-static plim_status find_place(struct place **out, struct interleave_stream *self, plim_error *error)
+/* The member whose turn it is, open; NULL: everything has ended. */
+static plim_status find_member(struct cycle_member **out, struct interleave_stream *self, plim_error *error)
 {
     for (;;) {
         int64_t opens, at = interleave_turn(&opens, &self->order);
-        *out = at < 0 ? NULL : &self->place[at];
+        *out = at < 0 ? NULL : &self->member[at];
         if (at < 0 || opens < 0)
             return PLIM_OK;
         TRY(open_next(self, at, opens, error));
@@ -184,14 +185,14 @@ static plim_status interleave_pull(struct stream *stream, struct chunk *to, int6
 {
     struct interleave_stream *self = (struct interleave_stream *)stream;
     for (;;) {
-        struct place *place;
-        TRY(find_place(&place, self, error));
-        if (!place)
+        struct cycle_member *member;
+        TRY(find_member(&member, self, error));
+        if (!member)
             return PLIM_OK;
         int64_t left = interleave_left(&self->order);
-        plim_status status = stream_pull(place->stream, to, left < most ? left : most, error);
+        plim_status status = stream_pull(member->stream, to, left < most ? left : most, error);
         if (status == PLIM_OK && !to->count) {
-            close_place(place);
+            close_member(member);
             interleave_ended(&self->order);
             continue;
         }
@@ -209,19 +210,19 @@ static plim_status interleave_skip(int64_t *passed, struct stream *stream, int64
     struct interleave_stream *self = (struct interleave_stream *)stream;
     *passed = 0;
     while (*passed < count) {
-        struct place *place;
+        struct cycle_member *member;
         int64_t some, most = count - *passed;
-        TRY(find_place(&place, self, error));
-        if (!place)
+        TRY(find_member(&member, self, error));
+        if (!member)
             break;
         most = interleave_left(&self->order) < most ? interleave_left(&self->order) : most;
-        TRY(stream_skip(&some, place->stream, most, by, error));
+        TRY(stream_skip(&some, member->stream, most, by, error));
         self->given += some;
         *passed += some;
         interleave_gave(&self->order, some);
         if (some == most)
             continue;
-        close_place(place);
+        close_member(member);
         interleave_ended(&self->order);
     }
     return PLIM_OK;

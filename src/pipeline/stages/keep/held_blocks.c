@@ -1,13 +1,13 @@
 /* held_blocks.c - blocks of neighbouring rows in memory, for a shuffle that takes rows from a few blocks at a time.
 
-   1. A place holds one block: its rows as they lie in the file, or column after column. It is pinned while rows are
+   1. A frame holds one block: its rows as they lie in the file, or column after column. It is pinned while rows are
       copied from it or it is being read. A block has a turn: blocks of the group that is given now and of those to come
       stay; of the others the one used longest ago makes room for a new block.
-   2. A block that was announced gets a place as soon as there is one, and the disk is asked for it at once. One that
+   2. A block that was announced gets a frame as soon as there is one, and the disk is asked for it at once. One that
       nobody has begun to read is read by who needs it, with the lock let go; others wait for it. One that fails to be
       read is given up: its rows are read by themselves, so that an error is that of its row.
    3. No call waits while others could wait for it: it reads what it can before it waits for others, and
-      a row without a place is read from the source. */
+      a row without a frame is read from the source. */
 #include "base/numbers/checked.h"
 #include "base/threads/workers.h"
 #include "pipeline/core/chunk.h"
@@ -33,7 +33,7 @@ static const struct dataset *blocks_node(int64_t *rows, int64_t *count, const st
     return node;
 }
 
-/* The rows of one column are a part where places do not hold them as they lie in files. */
+/* The rows of one column are a part where frames do not hold them as they lie in files. */
 static void lay_columns(struct row_layout *layout, const struct spec *spec)
 {
     layout->part_count = spec->column_count;
@@ -43,7 +43,7 @@ static void lay_columns(struct row_layout *layout, const struct spec *spec)
     }
 }
 
-/* Bytes of a place, and where the parts are in it: all of them aligned for the queue. */
+/* Bytes of a frame, and where the parts are in it: all of them aligned for the queue. */
 static uint64_t block_bytes(struct row_layout *layout, uint64_t room_at[MOST_COLUMNS], bool *plain,
                             const struct source *source, int64_t rows)
 {
@@ -61,7 +61,7 @@ static uint64_t block_bytes(struct row_layout *layout, uint64_t room_at[MOST_COL
 
 static uint64_t places_end(int64_t count)
 {
-    return sizeof(struct held_blocks) + (uint64_t)count * sizeof(struct place);
+    return sizeof(struct held_blocks) + (uint64_t)count * sizeof(struct frame);
 }
 
 int held_most(const struct dataset *dataset)
@@ -108,11 +108,11 @@ static void lay_places(struct held_blocks *held, const struct dataset *node, int
     uint64_t each = block_bytes(&held->layout, held->room_at, &held->plain, node->source, held->block_rows);
     uint8_t *rows = (uint8_t *)round_up((uintptr_t)held + places_end(count), READ_QUEUE_ALIGNMENT);
     held->source = node->source;
-    held->place_count = (int)count;
+    held->frame_count = (int)count;
     for (int b = 0; b < BUCKETS; b++)
         held->bucket[b] = NOWHERE;
-    for (int p = 0; p < held->place_count; p++)
-        held->place[p] = (struct place){.block = NOWHERE, .state = PLACE_READY, .rows = rows + (uint64_t)p * each};
+    for (int p = 0; p < held->frame_count; p++)
+        held->frame[p] = (struct frame){.block = NOWHERE, .state = FRAME_READY, .rows = rows + (uint64_t)p * each};
 }
 
 plim_status held_open(struct held_blocks **out, const struct dataset *dataset, int blocks, int64_t late_rows,
@@ -155,7 +155,7 @@ uint64_t held_direct_bytes(const struct held_blocks *held)
     return read_queue_bytes(&held->queue);
 }
 
-/* ---- places; with the lock held ---- */
+/* ---- frames; with the lock held ---- */
 
 static int *bucket_of(struct held_blocks *held, int64_t block)
 {
@@ -165,51 +165,51 @@ static int *bucket_of(struct held_blocks *held, int64_t block)
 static int find(struct held_blocks *held, int64_t block)
 {
     int p = *bucket_of(held, block);
-    while (p != NOWHERE && held->place[p].block != block)
-        p = held->place[p].next;
+    while (p != NOWHERE && held->frame[p].block != block)
+        p = held->frame[p].next;
     return p;
 }
 
-void held_state(struct held_blocks *held, struct place *place, enum place_state state)
+void held_state(struct held_blocks *held, struct frame *frame, enum frame_state state)
 {
-    held->new_count += (state == PLACE_NEW) - (place->state == PLACE_NEW);
-    held->later_count += (state == PLACE_LATER) - (place->state == PLACE_LATER);
-    place->state = state;
+    held->new_count += (state == FRAME_NEW) - (frame->state == FRAME_NEW);
+    held->later_count += (state == FRAME_LATER) - (frame->state == FRAME_LATER);
+    frame->state = state;
 }
 
 void held_give_up(struct held_blocks *held, int p)
 {
-    int *link = bucket_of(held, held->place[p].block);
+    int *link = bucket_of(held, held->frame[p].block);
     while (*link != p)
-        link = &held->place[*link].next;
-    *link = held->place[p].next;
-    held_state(held, &held->place[p], PLACE_READY);
-    held->place[p].block = NOWHERE;
-    held->place[p].used = held->place[p].turn = 0;
+        link = &held->frame[*link].next;
+    *link = held->frame[p].next;
+    held_state(held, &held->frame[p], FRAME_READY);
+    held->frame[p].block = NOWHERE;
+    held->frame[p].used = held->frame[p].turn = 0;
 }
 
-static bool may_go(const struct held_blocks *held, const struct place *place)
+static bool may_go(const struct held_blocks *held, const struct frame *frame)
 {
-    return !atomic_load_explicit(&place->pins, memory_order_acquire) && (place->turn < held->turn || !place->turn);
+    return !atomic_load_explicit(&frame->pins, memory_order_acquire) && (frame->turn < held->turn || !frame->turn);
 }
 
 /* NOWHERE: all are in use, or their turn is still to come. */
 static int make_place(struct held_blocks *held, int64_t block, uint64_t turn)
 {
     int oldest = NOWHERE;
-    for (int p = 0; p < held->place_count; p++)
-        if (may_go(held, &held->place[p]) && (oldest == NOWHERE || held->place[p].used < held->place[oldest].used))
+    for (int p = 0; p < held->frame_count; p++)
+        if (may_go(held, &held->frame[p]) && (oldest == NOWHERE || held->frame[p].used < held->frame[oldest].used))
             oldest = p;
     if (oldest == NOWHERE)
         return NOWHERE;
-    if (held->place[oldest].block != NOWHERE)
+    if (held->frame[oldest].block != NOWHERE)
         held_give_up(held, oldest);
-    struct place *place = &held->place[oldest];
-    place->block = block;
-    place->turn = turn;
-    place->next = *bucket_of(held, block);
+    struct frame *frame = &held->frame[oldest];
+    frame->block = block;
+    frame->turn = turn;
+    frame->next = *bucket_of(held, block);
     *bucket_of(held, block) = oldest;
-    held_state(held, place, PLACE_NEW);
+    held_state(held, frame, FRAME_NEW);
     return oldest;
 }
 
@@ -230,8 +230,8 @@ static void place_pending(struct held_blocks *held)
     for (; done < held->pending_count; done++) {
         const struct pending *next = &held->pending[done];
         int p = find(held, next->block);
-        if (p != NOWHERE && held->place[p].turn < next->turn)
-            held->place[p].turn = next->turn;
+        if (p != NOWHERE && held->frame[p].turn < next->turn)
+            held->frame[p].turn = next->turn;
         if (p == NOWHERE && next->turn >= held->turn && make_place(held, next->block, next->turn) == NOWHERE)
             break;
     }
@@ -244,7 +244,7 @@ void held_expect(struct held_blocks *held, int64_t first, uint64_t turn)
     int64_t block = first / held->block_rows;
     pthread_mutex_lock(&held->lock);
     int p = find(held, block), at = find_pending(held, block);
-    bool known = (p != NOWHERE && held->place[p].turn >= turn) || (at != NOWHERE && held->pending[at].turn >= turn);
+    bool known = (p != NOWHERE && held->frame[p].turn >= turn) || (at != NOWHERE && held->pending[at].turn >= turn);
     if (!known && turn >= held->turn && held->pending_count < MOST_PENDING)
         held->pending[held->pending_count++] = (struct pending){.block = block, .turn = turn};
     place_pending(held);
@@ -256,8 +256,8 @@ void held_forget(struct held_blocks *held)
     pthread_mutex_lock(&held->lock);
     held->turn = held->next_turn = 0;
     held->pending_count = 0;
-    for (int p = 0; p < held->place_count; p++)
-        held->place[p].turn = 0;
+    for (int p = 0; p < held->frame_count; p++)
+        held->frame[p].turn = 0;
     pthread_mutex_unlock(&held->lock);
 }
 
@@ -271,7 +271,7 @@ static void begin_turn(struct held_blocks *held, uint64_t turn)
     place_pending(held);
 }
 
-/* The block's place, pinned once a call: places of this call carry its number. */
+/* The block's frame, pinned once a call: frames of this call carry its number. */
 static int pin(struct held_blocks *held, struct found *found, int64_t block)
 {
     int p = find(held, block);
@@ -283,15 +283,15 @@ static int pin(struct held_blocks *held, struct found *found, int64_t block)
         if (p == NOWHERE && (p = make_place(held, block, held->turn)) == NOWHERE)
             return NOWHERE;
     }
-    if (held->place[p].used == held->calls)
+    if (held->frame[p].used == held->calls)
         return p;
-    held->place[p].pins++;
-    held->place[p].used = held->calls;
+    held->frame[p].pins++;
+    held->frame[p].used = held->calls;
     found->pinned[found->pinned_count++] = p;
     return p;
 }
 
-/* A turn begins when no row of the one before it can be missing any more: its places are not made free under others. */
+/* A turn begins when no row of the one before it can be missing any more: its frames are not made free under others. */
 static void count_row(struct held_blocks *held, uint64_t turn)
 {
     if (turn > held->next_turn) {
@@ -309,7 +309,7 @@ static void claim(struct found *found, struct held_blocks *held, const int64_t *
     for (int64_t i = 0; i < count; i++) {
         found->row[i] = done[i] ? NOWHERE : pin(held, found, block[i]);
         if (found->row[i] != NOWHERE)
-            count_row(held, held->place[found->row[i]].turn);
+            count_row(held, held->frame[found->row[i]].turn);
     }
     if (held->next_rows > held->late_rows)
         begin_turn(held, held->next_turn);
@@ -318,34 +318,34 @@ static void claim(struct found *found, struct held_blocks *held, const int64_t *
 static void let_go(const struct found *found, struct held_blocks *held)
 {
     for (int i = 0; i < found->pinned_count; i++)
-        atomic_fetch_sub_explicit(&held->place[found->pinned[i]].pins, 1, memory_order_release);
+        atomic_fetch_sub_explicit(&held->frame[found->pinned[i]].pins, 1, memory_order_release);
 }
 
 /* ---- giving ---- */
 
-static const uint8_t *find_row(const struct held_blocks *held, const struct place *place, int64_t index, int column)
+static const uint8_t *find_row(const struct held_blocks *held, const struct frame *frame, int64_t index, int column)
 {
     const struct layout_column *at = &held->layout.column[column];
-    uint64_t inside = (uint64_t)(index - place->block * held->block_rows);
-    return held_part(held, place, at->part) + inside * held->layout.part[at->part].row_bytes + at->offset;
+    uint64_t inside = (uint64_t)(index - frame->block * held->block_rows);
+    return held_part(held, frame, at->part) + inside * held->layout.part[at->part].row_bytes + at->offset;
 }
 
-static void copy_row(const struct held_blocks *held, const struct place *place, int64_t index, int64_t row,
+static void copy_row(const struct held_blocks *held, const struct frame *frame, int64_t index, int64_t row,
                      void *const *to, const uint64_t *stride)
 {
     const struct spec *spec = &held->source->spec;
     for (int c = 0; c < spec->column_count; c++)
-        memcpy((uint8_t *)to[c] + (uint64_t)row * stride[c], find_row(held, place, index, c), spec->column[c].bytes);
+        memcpy((uint8_t *)to[c] + (uint64_t)row * stride[c], find_row(held, frame, index, c), spec->column[c].bytes);
 }
 
 #define LINE  64
-#define AHEAD 4 /* rows: their places are known, and lie all over the caches */
+#define AHEAD 4 /* rows: their frames are known, and lie all over the caches */
 
-static void fetch_row(const struct held_blocks *held, const struct place *place, int64_t index)
+static void fetch_row(const struct held_blocks *held, const struct frame *frame, int64_t index)
 {
     const struct spec *spec = &held->source->spec;
     for (int c = 0; c < spec->column_count; c++) {
-        const uint8_t *row = find_row(held, place, index, c);
+        const uint8_t *row = find_row(held, frame, index, c);
         for (uint64_t at = 0; at < spec->column[c].bytes && at < 16 * LINE; at += LINE)
             __builtin_prefetch(row + at);
     }
@@ -359,13 +359,13 @@ static int64_t copy_rows(bool *done, bool *alone, const struct held_blocks *held
     int64_t seen = 0;
     for (int64_t i = 0; i < count; i++) {
         if (i + AHEAD < count && found->row[i + AHEAD] != NOWHERE &&
-            held->place[found->row[i + AHEAD]].block == block[i + AHEAD])
-            fetch_row(held, &held->place[found->row[i + AHEAD]], index[i + AHEAD]);
+            held->frame[found->row[i + AHEAD]].block == block[i + AHEAD])
+            fetch_row(held, &held->frame[found->row[i + AHEAD]], index[i + AHEAD]);
         if (found->row[i] == NOWHERE)
             continue;
-        const struct place *place = &held->place[found->row[i]];
-        if (place->block == block[i])
-            copy_row(held, place, index[i], i, to, stride);
+        const struct frame *frame = &held->frame[found->row[i]];
+        if (frame->block == block[i])
+            copy_row(held, frame, index[i], i, to, stride);
         else
             alone[i] = true;
         done[i] = true;

@@ -2,7 +2,7 @@
 
    Rows that are read one by one cost a system call each. Where a shuffle mixes blocks (shuffle_blocks.c), the blocks of
    the group being given and of the next ones are read whole and rows are copied from there. What is held changes
-   the time, never the rows: what finds no place is read from the source as ever. */
+   the time, never the rows: what finds no frame is read from the source as ever. */
 #ifndef PIPELINE_STAGES_KEEP_HELD_BLOCKS_H
 #define PIPELINE_STAGES_KEEP_HELD_BLOCKS_H
 

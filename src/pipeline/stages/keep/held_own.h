@@ -13,19 +13,19 @@
 #define BUCKETS      256
 #define NOWHERE      (-1)
 
-enum place_state {
-    PLACE_NEW,     /* nobody has asked the disk yet */
-    PLACE_LATER,   /* nobody reads it: who needs it does */
-    PLACE_READING, /* somebody does, and has it pinned */
-    PLACE_FLIGHT,  /* in the queue, which has it pinned */
-    PLACE_READY,
+enum frame_state {
+    FRAME_NEW,     /* nobody has asked the disk yet */
+    FRAME_LATER,   /* nobody reads it: who needs it does */
+    FRAME_READING, /* somebody does, and has it pinned */
+    FRAME_FLIGHT,  /* in the queue, which has it pinned */
+    FRAME_READY,
 };
 
-struct place {
+struct frame {
     int64_t block;   /* NOWHERE: none */
     int next;        /* of the same bucket */
     atomic_int pins; /* more of them with the lock held only */
-    enum place_state state;
+    enum frame_state state;
     int parts_left; /* of those that are in the queue, and one for who puts them there */
     bool tried;     /* the queue had it, or declined: it is read by the page cache */
     bool failed;    /* a part of it did not come by the queue */
@@ -39,9 +39,9 @@ struct held_blocks {
     uint64_t bytes;
     struct source *source;
     int64_t block_rows;
-    bool plain; /* places hold rows as they lie in files; else column after column */
+    bool plain; /* frames hold rows as they lie in files; else column after column */
     struct row_layout layout;
-    uint64_t room_at[MOST_COLUMNS]; /* of each part, in a place */
+    uint64_t room_at[MOST_COLUMNS]; /* of each part, in a frame */
     pthread_mutex_t lock;
     pthread_cond_t arrived;
     struct read_queue queue;
@@ -52,19 +52,19 @@ struct held_blocks {
     int64_t next_rows;  /* of it, so far */
     int64_t late_rows;  /* so many of it at most are given before the last of an earlier one */
     int64_t rows_given; /* since a block was read that nobody needed yet */
-    int new_count;      /* places in that state */
+    int new_count;      /* frames in that state */
     int later_count;
     struct pending {
         int64_t block;
         uint64_t turn;
-    } pending[MOST_PENDING]; /* announced, in order, and without a place so far */
+    } pending[MOST_PENDING]; /* announced, in order, and without a frame so far */
     int pending_count;
     int bucket[BUCKETS];
-    int place_count;
-    struct place place[];
+    int frame_count;
+    struct frame frame[];
 };
 
-/* What one call found: the place of each row, each place once among those that it pinned. */
+/* What one call found: the frame of each row, each frame once among those that it pinned. */
 struct found {
     int row[FLOW_ROWS];
     int pinned[FLOW_ROWS];
@@ -76,13 +76,13 @@ struct found {
 /* Rows as they lie in files take no more than this makes of them: else columns are read. */
 bool held_plain(struct row_layout *layout, const struct source *source);
 /* Where row 0 of the block is, of a part. */
-uint8_t *held_part(const struct held_blocks *held, const struct place *place, int part);
+uint8_t *held_part(const struct held_blocks *held, const struct frame *frame, int part);
 /* Until all that was pinned is there or given up. With the lock held; let go in between. */
 void held_fill(struct held_blocks *held, const struct found *found);
 
 /* ---- held_blocks.c ---- */
 
 void held_give_up(struct held_blocks *held, int p);
-void held_state(struct held_blocks *held, struct place *place, enum place_state state);
+void held_state(struct held_blocks *held, struct frame *frame, enum frame_state state);
 
 #endif

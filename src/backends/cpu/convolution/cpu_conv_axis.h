@@ -1,8 +1,8 @@
-/* cpu_walk.h - a convolution and the gradient of its input as one walk: along each axis output t is a sum of the inputs
-   t * stride + at + j * at_step times the weights weight + j * weight_step, j < taps. Forward is one walk with the
-   stride of the convolution; the gradient is one of stride 1 over dy for each phase of the stride. */
-#ifndef CPU_WALK_H
-#define CPU_WALK_H
+/* cpu_conv_axis.h - a convolution and the gradient of its input as one sum: along each axis output t is a sum of the inputs
+   t * stride + at + j * at_step times the weights weight + j * weight_step, j < taps. Forward is one such sum with the
+   stride of the convolution; the gradient is one of stride 1 over dy for each residue of the stride. */
+#ifndef CPU_CONV_AXIS_H
+#define CPU_CONV_AXIS_H
 
 #include "backends/cpu/vector.h"
 #include "ops/products/convolution.h"
@@ -16,17 +16,17 @@ INLINE void begin_weight_sums(const struct call *call, int64_t weights, int64_t 
     memset(call->output[1], 0, (size_t)channels * sizeof(float));
 }
 
-/* One axis of the walk. */
-struct walk {
+/* One axis of that sum. */
+struct conv_axis {
     int64_t count, out, out_step; /* outputs: out + t * out_step */
     int64_t extent;               /* of the inputs */
     int64_t stride, at, at_step;
     int64_t taps, weight, weight_step;
 };
 
-INLINE struct walk forward_walk(const struct conv_sizes *s, int axis)
+INLINE struct conv_axis forward_axis(const struct conv_sizes *s, int axis)
 {
-    return (struct walk){
+    return (struct conv_axis){
         .count = s->y[axis],
         .out_step = 1,
         .extent = s->x[axis],
@@ -38,14 +38,14 @@ INLINE struct walk forward_walk(const struct conv_sizes *s, int axis)
     };
 }
 
-/* The cells phase, phase + stride... of dx. Kernel cell j meets them where phase + before - j * dilation is a
+/* The cells residue, residue + stride... of dx. Kernel cell j meets them where residue + before - j * dilation is a
    multiple of the stride; from the last such j down, dy's cells go up. */
-INLINE struct walk backward_walk(const struct conv_sizes *s, int axis, int64_t phase)
+INLINE struct conv_axis backward_axis(const struct conv_sizes *s, int axis, int64_t residue)
 {
-    int64_t stride = s->stride[axis], dilation = s->gap[axis] + 1, from = phase + s->before[axis];
-    struct walk walk = {
-        .count = (s->x[axis] - phase + stride - 1) / stride,
-        .out = phase,
+    int64_t stride = s->stride[axis], dilation = s->gap[axis] + 1, from = residue + s->before[axis];
+    struct conv_axis steps = {
+        .count = (s->x[axis] - residue + stride - 1) / stride,
+        .out = residue,
         .out_step = stride,
         .extent = s->y[axis],
         .stride = 1,
@@ -56,17 +56,17 @@ INLINE struct walk backward_walk(const struct conv_sizes *s, int axis, int64_t p
         if ((from - j * dilation) % stride != 0)
             continue;
         int64_t at = (from - j * dilation) / stride;
-        if (walk.taps == 0) {
-            walk.at = at;
-            walk.weight = j;
-        } else if (walk.taps == 1) {
-            walk.at_step = at - walk.at;
-            walk.weight_step = j - last;
+        if (steps.taps == 0) {
+            steps.at = at;
+            steps.weight = j;
+        } else if (steps.taps == 1) {
+            steps.at_step = at - steps.at;
+            steps.weight_step = j - last;
         }
         last = j;
-        walk.taps++;
+        steps.taps++;
     }
-    return walk;
+    return steps;
 }
 
 #endif
