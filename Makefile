@@ -18,7 +18,7 @@ test: ## the tests
 	@tools/setup test
 	@tools/run-tests build-test
 
-check: test ## and sanitizers, fault sweeps, fuzzing
+check: test ## and sanitizers, other builds, fuzzing
 	@tools/setup check
 	@tools/run-checks
 
