@@ -325,18 +325,17 @@ static plim_status bind_stated(struct plim_job *job, const char *text, size_t by
 
 static plim_status load(struct plim_job *job, const plim_job_options *options, plim_error *error)
 {
-    char *text;
-    size_t bytes;
+    struct file_content file;
     if (job->made_text)
         return load_made(job, options, error);
-    plim_status status = file_load(&text, &bytes, job->budget, TAG_PLANNER, job->path, YAML_MOST_BYTES, error);
+    plim_status status = file_load(&file, job->budget, TAG_PLANNER, job->path, YAML_MOST_BYTES, error);
     if (status == PLIM_BAD_DATA) /* too long, or a folder: it is no job file */
         return error ? error->code = PLIM_BAD_JOB : PLIM_BAD_JOB;
     TRY(status);
-    status = bind_stated(job, text, bytes, options, error);
+    status = bind_stated(job, file.text, file.bytes, options, error);
     if (status == PLIM_OK)
-        status = yaml_parse(&job->yaml, &job->arena, job->path, text, bytes, error);
-    budget_give(job->budget, TAG_PLANNER, text, bytes + 1);
+        status = yaml_parse(&job->yaml, &job->arena, job->path, file.text, file.bytes, error);
+    budget_give(job->budget, TAG_PLANNER, file.text, file.bytes + 1);
     for (size_t i = 0; status == PLIM_OK && i < options->overrides_count; i++)
         status = yaml_override(job->yaml, &job->arena, options->overrides[i], error);
     return status;

@@ -221,32 +221,29 @@ static void whole_files_are_loaded_up_to_a_cap(void **state)
 {
     struct room *room = *state;
     plim_error error;
-    char *text = NULL;
-    size_t bytes = 0;
+    struct file_content loaded = {0};
     static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 20000};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         write_file(room, "a", room->data, sizes[i]);
-        assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "a", sizes[i], &error), PLIM_OK);
-        assert_int_equal(bytes, sizes[i]);
-        assert_memory_equal(text, room->data, bytes);
-        assert_int_equal(text[bytes], '\0');
-        budget_give(room->budget, TAG_FORMATS, text, bytes + 1);
-        text = NULL;
+        assert_int_equal(file_load(&loaded, room->budget, TAG_FORMATS, "a", sizes[i], &error), PLIM_OK);
+        assert_int_equal(loaded.bytes, sizes[i]);
+        assert_memory_equal(loaded.text, room->data, loaded.bytes);
+        assert_int_equal(loaded.text[loaded.bytes], '\0');
+        budget_give(room->budget, TAG_FORMATS, loaded.text, loaded.bytes + 1);
+        loaded.text = NULL;
         if (sizes[i] > 0)
-            assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "a", sizes[i] - 1, &error),
-                             PLIM_BAD_DATA);
-        assert_null(text);
+            assert_int_equal(file_load(&loaded, room->budget, TAG_FORMATS, "a", sizes[i] - 1, &error), PLIM_BAD_DATA);
+        assert_null(loaded.text);
     }
     assert_int_equal(file_remove("a", &error), PLIM_OK);
 
     /* /proc announces 0 bytes and has some. */
-    assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "/proc/self/status", 100000, &error), PLIM_OK);
-    assert_non_null(strstr(text, "VmRSS"));
-    assert_int_equal(strlen(text), bytes);
-    budget_give(room->budget, TAG_FORMATS, text, bytes + 1);
-    assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "/proc/self/status", 100, &error),
-                     PLIM_BAD_DATA);
-    assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "missing", 100, &error), PLIM_IO);
+    assert_int_equal(file_load(&loaded, room->budget, TAG_FORMATS, "/proc/self/status", 100000, &error), PLIM_OK);
+    assert_non_null(strstr(loaded.text, "VmRSS"));
+    assert_int_equal(strlen(loaded.text), loaded.bytes);
+    budget_give(room->budget, TAG_FORMATS, loaded.text, loaded.bytes + 1);
+    assert_int_equal(file_load(&loaded, room->budget, TAG_FORMATS, "/proc/self/status", 100, &error), PLIM_BAD_DATA);
+    assert_int_equal(file_load(&loaded, room->budget, TAG_FORMATS, "missing", 100, &error), PLIM_IO);
 }
 
 static void short_transfers_are_continued(void **state)
@@ -270,18 +267,17 @@ static void interrupted_calls_are_repeated(void **state)
 {
     struct room *room = *state;
     plim_error error;
-    char *text = NULL;
-    size_t bytes = 0;
+    struct file_content loaded = {0};
     write_file(room, "a", "text", 4);
     for (int64_t nth = 1; nth <= 2; nth++) {
         fault_arm(FAULT_OPEN | FAULT_READ, nth, false, EINTR);
-        assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "a", 100, &error), PLIM_OK);
+        assert_int_equal(file_load(&loaded, room->budget, TAG_FORMATS, "a", 100, &error), PLIM_OK);
         assert_true(fault_disarm());
-        assert_string_equal(text, "text");
-        budget_give(room->budget, TAG_FORMATS, text, bytes + 1);
+        assert_string_equal(loaded.text, "text");
+        budget_give(room->budget, TAG_FORMATS, loaded.text, loaded.bytes + 1);
     }
     fault_arm(FAULT_READ, 1, true, EINTR); /* ends all the same */
-    assert_int_equal(file_load(&text, &bytes, room->budget, TAG_FORMATS, "a", 100, &error), PLIM_IO);
+    assert_int_equal(file_load(&loaded, room->budget, TAG_FORMATS, "a", 100, &error), PLIM_IO);
     assert_true(fault_disarm());
     assert_int_equal(file_remove("a", &error), PLIM_OK);
 }
@@ -568,8 +564,7 @@ static void memory_is_told_from_disk(void **state)
 static plim_status save_and_load(struct room *room, plim_error *error)
 {
     struct file *file = NULL;
-    char *text = NULL;
-    size_t bytes = 0;
+    struct file_content loaded = {0};
     bool there = false;
     TRY(file_make_folder("c", error));
     TRY(file_open(&file, room->budget, "c/a.tmp", FILE_CREATE, error));
@@ -582,10 +577,10 @@ static plim_status save_and_load(struct room *room, plim_error *error)
     TRY(file_sync_folder("c", error));
     TRY(file_exists(&there, "c/a", error));
     assert_true(there);
-    TRY(file_load(&text, &bytes, room->budget, TAG_CHECKPOINT, "c/a", 5000, error));
-    assert_int_equal(bytes, 5000);
-    assert_memory_equal(text, room->data, bytes);
-    budget_give(room->budget, TAG_CHECKPOINT, text, bytes + 1);
+    TRY(file_load(&loaded, room->budget, TAG_CHECKPOINT, "c/a", 5000, error));
+    assert_int_equal(loaded.bytes, 5000);
+    assert_memory_equal(loaded.text, room->data, loaded.bytes);
+    budget_give(room->budget, TAG_CHECKPOINT, loaded.text, loaded.bytes + 1);
     return file_remove("c/a", error);
 }
 

@@ -124,20 +124,19 @@ static void json_slides(void **state)
     struct budget *budget = new_budget();
     const char *path = write_many("json", "  {\"first\": [1, 2, {\"a\\u0041\": null}]",
                                   ",\n \"key%d\": [%d, true, \"x\"]", 20000, "} \n");
-    char *text;
-    size_t bytes;
+    struct file_content loaded;
     struct file *file;
     struct json_file json;
     struct json_reader reader;
     struct json_token want, token;
     struct json_count count;
     uint64_t values = 0;
-    assert_int_equal(file_load(&text, &bytes, budget, TAG_FORMATS, path, (size_t)1 << 30, NULL), PLIM_OK);
-    assert_true(bytes > 5 * FILE_WINDOW_BYTES);
+    assert_int_equal(file_load(&loaded, budget, TAG_FORMATS, path, (size_t)1 << 30, NULL), PLIM_OK);
+    assert_true(loaded.bytes > 5 * FILE_WINDOW_BYTES);
     assert_int_equal(file_open(&file, budget, path, FILE_READ, NULL), PLIM_OK);
     assert_int_equal(json_file_open(&json, budget, TAG_FORMATS, file, NULL), PLIM_OK);
-    json_file_set(&json, 0, bytes);
-    json_read_init(&reader, text, bytes);
+    json_file_set(&json, 0, loaded.bytes);
+    json_read_init(&reader, loaded.text, loaded.bytes);
     do {
         assert_int_equal(json_next(&want, &reader, NULL), PLIM_OK);
         assert_int_equal(json_file_next(&token, &json, NULL), PLIM_OK);
@@ -151,11 +150,11 @@ static void json_slides(void **state)
             assert_memory_equal(token.text, want.text, want.text_bytes);
         values += want.kind != JSON_OBJECT_END && want.kind != JSON_ARRAY_END && want.kind != JSON_END;
     } while (want.kind != JSON_END);
-    assert_int_equal(json_count_file(&count, file, 0, bytes, NULL), PLIM_OK);
+    assert_int_equal(json_count_file(&count, file, 0, loaded.bytes, NULL), PLIM_OK);
     assert_true(count.values >= values && count.values <= values + 1);
     json_file_close(&json);
     file_close(file);
-    budget_give(budget, TAG_FORMATS, text, bytes + 1);
+    budget_give(budget, TAG_FORMATS, loaded.text, loaded.bytes + 1);
     end_budget(budget);
     unlink(path);
 }

@@ -96,20 +96,19 @@ static void direct_decode(struct direct *direct, const struct decode_options *op
     struct image_decoder *decoder;
     struct image image;
     struct value_buffer values;
-    char *bytes;
-    size_t count;
+    struct file_content file;
     uint8_t *space = aligned_alloc(64, 1 << 20);
     plim_error error = {0};
     value_buffer_init(&values, space, 1 << 20);
-    assert_int_equal(file_load(&bytes, &count, budget, TAG_FORMATS, path, 1 << 20, NULL), PLIM_OK);
+    assert_int_equal(file_load(&file, budget, TAG_FORMATS, path, 1 << 20, NULL), PLIM_OK);
     assert_int_equal(image_decoder_make(&decoder, budget, &options->image, 4 << 20, NULL), PLIM_OK);
-    if (image_decode(&image, decoder, bytes, count, (int)options->channels, &values, &error) != PLIM_OK)
+    if (image_decode(&image, decoder, file.text, file.bytes, (int)options->channels, &values, &error) != PLIM_OK)
         fail_msg("%s: %s", path, error.message);
     direct->picture.channels = image.shape.dim[2];
     renew(direct, TYPE_U8, image.shape.dim[0], image.shape.dim[1]);
     memcpy(direct->pixels, image.pixels, pixel_count(&direct->picture));
     image_decoder_free(decoder);
-    budget_give(budget, TAG_FORMATS, bytes, count + 1);
+    budget_give(budget, TAG_FORMATS, file.text, file.bytes + 1);
     free(space);
     close_budget(budget);
 }

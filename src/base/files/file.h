@@ -88,10 +88,14 @@ plim_status file_make_folder(const char *path, plim_error *error);
 void file_remove_folder(const char *path);
 /* The folder's entries on the disk (after a rename). */
 plim_status file_sync_folder(const char *path, plim_error *error);
-/* A whole small file, with a closing NUL that is not counted; refused with
-   PLIM_BAD_DATA above `most` bytes. For /proc and /sys too (unknown size).
+/* The content of a file in memory, with a closing NUL that is not counted. */
+struct file_content {
+    char *text;
+    size_t bytes;
+};
+/* A whole small file; refused with PLIM_BAD_DATA above `most` bytes. For /proc and /sys too (unknown size).
    To give it back: bytes + 1 under the same tag. */
-plim_status file_load(char **text, size_t *bytes, struct budget *budget, enum tag tag, const char *path, size_t most,
+plim_status file_load(struct file_content *out, struct budget *budget, enum tag tag, const char *path, size_t most,
                       plim_error *error);
 
 #endif

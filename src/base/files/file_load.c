@@ -64,7 +64,7 @@ static plim_status load_all(struct load *load, struct file *file, size_t most, p
     return PLIM_OK;
 }
 
-plim_status file_load(char **text, size_t *bytes, struct budget *budget, enum tag tag, const char *path, size_t most,
+plim_status file_load(struct file_content *out, struct budget *budget, enum tag tag, const char *path, size_t most,
                       plim_error *error)
 {
     struct file *file;
@@ -76,7 +76,6 @@ plim_status file_load(char **text, size_t *bytes, struct budget *budget, enum ta
         load_release(&load);
         return status;
     }
-    *text = load.data;
-    *bytes = load.length;
+    *out = (struct file_content){.text = load.data, .bytes = load.length};
     return PLIM_OK;
 }

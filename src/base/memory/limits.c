@@ -35,29 +35,24 @@ struct search {
 
 /* ---- files and fields ------------------------------------------------ */
 
-/* A whole file below the root; empty text when there is none. */
-struct loaded {
-    char *text;
-    size_t bytes;
-};
-
-static void loaded_release(struct search *search, struct loaded *file)
+static void loaded_release(struct search *search, struct file_content *file)
 {
     if (file->text != NULL)
         budget_give(search->budget, TAG_PROCESS, file->text, file->bytes + 1);
-    *file = (struct loaded){0};
+    *file = (struct file_content){0};
 }
 
-static plim_status load(struct loaded *out, struct search *search, const char *path)
+/* A whole file below the root; empty text when there is none. */
+static plim_status load(struct file_content *out, struct search *search, const char *path)
 {
     bool exists;
     char whole[PATH_MOST + 64];
-    *out = (struct loaded){0};
+    *out = (struct file_content){0};
     snprintf(whole, sizeof whole, "%s%s", search->root, path);
     TRY(file_exists(&exists, whole, search->error));
     if (!exists)
         return PLIM_OK;
-    return file_load(&out->text, &out->bytes, search->budget, TAG_PROCESS, whole, LOAD_MOST, search->error);
+    return file_load(out, search->budget, TAG_PROCESS, whole, LOAD_MOST, search->error);
 }
 
 static bool parse_number(uint64_t *out, const char *text)
@@ -147,7 +142,7 @@ static plim_status read_number(uint64_t *out, struct search *search, const char 
                                uint64_t none)
 {
     char path[PATH_MOST + 32];
-    struct loaded file;
+    struct file_content file;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     TRY(load(&file, search, path));
     if (file.text == NULL || !parse_number(out, file.text))
@@ -172,7 +167,7 @@ static plim_status check_level(struct search *search, const struct dialect *dial
 {
     uint64_t limit, usage, above = UINT64_MAX;
     char path[PATH_MOST + 32];
-    struct loaded stat;
+    struct file_content stat;
     TRY(read_number(&limit, search, folder, dialect->limit, UINT64_MAX));
     TRY(read_number(&usage, search, folder, dialect->usage, 0));
     snprintf(path, sizeof path, "%s/memory.stat", folder);
@@ -340,7 +335,7 @@ static bool own_path(char out[PATH_MOST], const char *cgroups, const struct dial
 
 static plim_status check_cgroups(struct search *search, const struct dialect *dialect)
 {
-    struct loaded cgroups, mounts;
+    struct file_content cgroups, mounts;
     char path[PATH_MOST];
     TRY(load(&cgroups, search, "/proc/self/cgroup"));
     bool member = own_path(path, cgroups.text, dialect);
@@ -358,7 +353,7 @@ static plim_status check_cgroups(struct search *search, const struct dialect *di
 /* File pages of ours are among those that headroom leaves out already. */
 static plim_status find_own(struct search *search)
 {
-    struct loaded status;
+    struct file_content status;
     uint64_t shared = 0;
     TRY(load(&status, search, "/proc/self/status"));
     find_field(&search->resident, status.text, "VmRSS:", 1024);
@@ -373,7 +368,7 @@ static plim_status find_own(struct search *search)
 /* Address space: what is mapped already cannot be mapped again. */
 static plim_status check_rlimit(struct search *search, uint64_t rlimit_as)
 {
-    struct loaded status;
+    struct file_content status;
     uint64_t mapped = 0;
     if (rlimit_as >= NO_LIMIT)
         return PLIM_OK;
@@ -388,7 +383,7 @@ static plim_status check_rlimit(struct search *search, uint64_t rlimit_as)
    of which tmpfs is a part that cannot be dropped. */
 static plim_status check_available(struct search *search)
 {
-    struct loaded info;
+    struct file_content info;
     uint64_t bytes, cached = 0, shared = 0;
     TRY(load(&info, search, "/proc/meminfo"));
     if (find_field(&bytes, info.text, "MemAvailable:", 1024)) {

@@ -408,14 +408,13 @@ static plim_status parse_file(struct tfds_info *info, struct budget *budget, con
                               parse_function *parse, plim_error *error)
 {
     char path[4096];
-    char *text;
-    size_t bytes;
+    struct file_content file;
     int length = snprintf(path, sizeof path, "%s/%s", folder, name);
     if (length < 0 || (size_t)length >= sizeof path)
         return fail_at(error, PLIM_BAD_DATA, folder, "the path is too long");
-    TRY(file_load(&text, &bytes, budget, TAG_FORMATS, path, FILE_MOST, error));
-    plim_status status = parse(info, text, bytes, path, error);
-    budget_give(budget, TAG_FORMATS, text, bytes + 1);
+    TRY(file_load(&file, budget, TAG_FORMATS, path, FILE_MOST, error));
+    plim_status status = parse(info, file.text, file.bytes, path, error);
+    budget_give(budget, TAG_FORMATS, file.text, file.bytes + 1);
     return status;
 }
 

@@ -45,11 +45,10 @@ static plim_status read_keras(struct model **out, struct yaml **words, struct ar
 static plim_status read_json(struct model **out, struct yaml **words, struct arena *arena, const char *path,
                              plim_error *error)
 {
-    char *text;
-    size_t bytes;
-    TRY(file_load(&text, &bytes, arena->budget, TAG_PLANNER, path, KERAS_CONFIG_MOST, error));
-    plim_status status = read_config(out, words, arena, path, text, bytes, error);
-    budget_give(arena->budget, TAG_PLANNER, text, bytes + 1);
+    struct file_content file;
+    TRY(file_load(&file, arena->budget, TAG_PLANNER, path, KERAS_CONFIG_MOST, error));
+    plim_status status = read_config(out, words, arena, path, file.text, file.bytes, error);
+    budget_give(arena->budget, TAG_PLANNER, file.text, file.bytes + 1);
     return status;
 }
 
