@@ -7,38 +7,36 @@
 
 #define TAG TAG_FORMATS
 
-plim_status partial_names(char **path_out, char **partial_out, size_t *bytes, struct budget *budget, enum tag tag,
-                          const char *path, plim_error *error)
+plim_status partial_names(struct partial_paths *out, struct budget *budget, enum tag tag, const char *path,
+                          plim_error *error)
 {
     static const char suffix[] = ".partial";
     size_t length = strlen(path);
-    *bytes = 2 * length + 1 + sizeof suffix;
+    size_t bytes = 2 * length + 1 + sizeof suffix;
     char *names;
-    TRY(budget_alloc(&names, budget, tag, *bytes, error));
+    TRY(budget_alloc(&names, budget, tag, bytes, error));
     memcpy(names, path, length);
     memcpy(names + length + 1, path, length);
     memcpy(names + 2 * length + 1, suffix, sizeof suffix);
-    *path_out = names;
-    *partial_out = names + length + 1;
+    *out = (struct partial_paths){.path = names, .partial = names + length + 1, .block_bytes = bytes};
     return PLIM_OK;
 }
 
 static plim_status start(struct partial_file *partial, const char *path, plim_error *error)
 {
     struct write_buffer *out = &partial->out;
-    TRY(partial_names(&partial->path, &partial->partial, &partial->path_block_bytes, partial->budget, TAG, path,
-                      error));
+    TRY(partial_names(&partial->names, partial->budget, TAG, path, error));
     TRY(budget_alloc(&out->bytes, partial->budget, TAG, PARTIAL_BUFFER_BYTES, error));
     out->capacity = PARTIAL_BUFFER_BYTES;
     TRY(file_check_target(path, error));
-    return file_open(&out->file, partial->budget, partial->partial, FILE_CREATE, error);
+    return file_open(&out->file, partial->budget, partial->names.partial, FILE_CREATE, error);
 }
 
 static void give_back(struct partial_file *partial)
 {
     file_close(partial->out.file);
     budget_give(partial->budget, TAG, partial->out.bytes, PARTIAL_BUFFER_BYTES);
-    budget_give(partial->budget, TAG, partial->path, partial->path_block_bytes);
+    budget_give(partial->budget, TAG, partial->names.path, partial->names.block_bytes);
     *partial = (struct partial_file){0};
 }
 
@@ -55,7 +53,7 @@ void partial_abandon(struct partial_file *partial)
 {
     if (!partial->out.file)
         return;
-    file_remove(partial->partial, NULL);
+    file_remove(partial->names.partial, NULL);
     give_back(partial);
 }
 
@@ -90,16 +88,16 @@ static plim_status finish(struct partial_file *partial, plim_error *error)
 {
     TRY(write_buffer_flush(&partial->out, error));
     TRY(file_sync(partial->out.file, error));
-    return file_rename(partial->partial, partial->path, error);
+    return file_rename(partial->names.partial, partial->names.path, error);
 }
 
 plim_status partial_commit(struct partial_file *partial, plim_error *error)
 {
     plim_status status = finish(partial, error);
     if (status == PLIM_OK)
-        status = partial_sync_folder(partial->path, error);
+        status = partial_sync_folder(partial->names.path, error);
     else
-        file_remove(partial->partial, NULL);
+        file_remove(partial->names.partial, NULL);
     give_back(partial);
     return status;
 }

@@ -11,16 +11,20 @@
 /* What one takes from the budget at most (tag formats), both paths and the open file included. */
 #define PARTIAL_FILE_BYTES ((uint64_t)PARTIAL_BUFFER_BYTES + 20 * 1024)
 
+/* One block: PATH, NUL, PATH.partial, NUL. */
+struct partial_paths {
+    char *path, *partial;
+    size_t block_bytes;
+};
+
 struct partial_file {
     struct budget *budget;
     struct write_buffer out;
-    char *path, *partial; /* one block: PATH, NUL, PATH.partial, NUL */
-    size_t path_block_bytes;
+    struct partial_paths names;
 };
 
-/* PATH, NUL, PATH.partial, NUL: one block of *bytes. */
-plim_status partial_names(char **path_out, char **partial_out, size_t *bytes, struct budget *budget, enum tag tag,
-                          const char *path, plim_error *error);
+plim_status partial_names(struct partial_paths *out, struct budget *budget, enum tag tag, const char *path,
+                          plim_error *error);
 /* The entries of the folder that the path lies in are on the disk: after a rename. The path is as it was afterwards. */
 plim_status partial_sync_folder(char *path, plim_error *error);
 /* On failure there is nothing to abandon. */

@@ -23,8 +23,7 @@
 struct safetensors_writer {
     struct budget *budget;
     struct write_buffer out;
-    char *path, *partial; /* one block: PATH, NUL, PATH.partial, NUL */
-    size_t path_block_bytes;
+    struct partial_paths names;
     struct text notes, tensors; /* each an open JSON object */
     struct json_writer notes_json, tensors_json;
     uint64_t *name_hash; /* of the names declared: duplicates are found by sorting */
@@ -43,22 +42,22 @@ static plim_status note_failure(struct safetensors_writer *writer, plim_status s
     writer->failed = status;
     file_close(writer->out.file);
     writer->out.file = NULL;
-    file_remove(writer->partial, NULL);
+    file_remove(writer->names.partial, NULL);
     return status;
 }
 
 static plim_status check_usable(const struct safetensors_writer *writer, plim_error *error)
 {
     if (writer->failed)
-        return fail_at(error, writer->failed, writer->path, "writing failed before");
-    return writer->committed ? fail_at(error, PLIM_INTERNAL, writer->path, "already written") : PLIM_OK;
+        return fail_at(error, writer->failed, writer->names.path, "writing failed before");
+    return writer->committed ? fail_at(error, PLIM_INTERNAL, writer->names.path, "already written") : PLIM_OK;
 }
 
 /* ---- making and freeing -------------------------------------------------- */
 
 static plim_status open_writer(struct safetensors_writer *writer, const char *path, plim_error *error)
 {
-    TRY(partial_names(&writer->path, &writer->partial, &writer->path_block_bytes, writer->budget, TAG, path, error));
+    TRY(partial_names(&writer->names, writer->budget, TAG, path, error));
     if (!writer->out.bytes) {
         TRY(budget_alloc(&writer->out.bytes, writer->budget, TAG, writer->out.capacity, error));
         writer->own_buffer = true;
@@ -66,7 +65,7 @@ static plim_status open_writer(struct safetensors_writer *writer, const char *pa
     json_object(&writer->tensors_json, NULL);
     json_object(&writer->notes_json, NULL);
     json_object(&writer->notes_json, "__metadata__");
-    return file_open(&writer->out.file, writer->budget, writer->partial, FILE_CREATE, error);
+    return file_open(&writer->out.file, writer->budget, writer->names.partial, FILE_CREATE, error);
 }
 
 plim_status safetensors_create(struct safetensors_writer **out, struct budget *budget, const char *path, void *buffer,
@@ -103,12 +102,12 @@ void safetensors_abandon(struct safetensors_writer *writer)
         return;
     if (writer->out.file) {
         file_close(writer->out.file);
-        file_remove(writer->partial, NULL);
+        file_remove(writer->names.partial, NULL);
     }
     release_header(writer);
     if (writer->own_buffer)
         budget_give(writer->budget, TAG, writer->out.bytes, writer->out.capacity);
-    budget_give(writer->budget, TAG, writer->path, writer->path_block_bytes);
+    budget_give(writer->budget, TAG, writer->names.path, writer->names.block_bytes);
     budget_give(writer->budget, TAG, writer, sizeof *writer);
 }
 
@@ -177,11 +176,11 @@ static plim_status declare(struct safetensors_writer *writer, const char *name, 
 {
     uint64_t bytes, end;
     if (writer->started)
-        return fail_at(error, PLIM_INTERNAL, writer->path, "tensor '%.64s' declared after the first write", name);
+        return fail_at(error, PLIM_INTERNAL, writer->names.path, "tensor '%.64s' declared after the first write", name);
     if (strcmp(name, "__metadata__") == 0)
-        return fail_at(error, PLIM_UNSUPPORTED, writer->path, "a tensor cannot have the name __metadata__");
+        return fail_at(error, PLIM_UNSUPPORTED, writer->names.path, "a tensor cannot have the name __metadata__");
     if (!shape_bytes(&bytes, shape, type) || !add_u64(&end, writer->data_bytes, bytes) || end > INT64_MAX)
-        return fail_at(error, PLIM_UNSUPPORTED, writer->path, "tensor '%.64s' is too large for a file", name);
+        return fail_at(error, PLIM_UNSUPPORTED, writer->names.path, "tensor '%.64s' is too large for a file", name);
     TRY(remember_name(writer, name, error));
     add_entry(&writer->tensors_json, name, type, shape, writer->data_bytes, end);
     if (writer->tensors.failed)
@@ -201,8 +200,8 @@ plim_status safetensors_note(struct safetensors_writer *writer, const char *key,
 {
     TRY(check_usable(writer, error));
     if (writer->started)
-        return note_failure(writer,
-                            fail_at(error, PLIM_INTERNAL, writer->path, "note '%.64s' after the first write", key));
+        return note_failure(
+            writer, fail_at(error, PLIM_INTERNAL, writer->names.path, "note '%.64s' after the first write", key));
     writer->has_notes = true;
     json_string(&writer->notes_json, key, value ? value : "");
     if (writer->notes.failed)
@@ -242,8 +241,8 @@ static plim_status check_unique(struct safetensors_writer *writer, plim_error *e
     sort_indices(order, (uint32_t)count, hash_before, writer->name_hash, NULL);
     for (size_t i = 1; i < count && status == PLIM_OK; i++)
         if (writer->name_hash[order[i]] == writer->name_hash[order[i - 1]])
-            status = fail_at(error, PLIM_INTERNAL, writer->path, "tensors %u and %u have the same name", order[i - 1],
-                             order[i]);
+            status = fail_at(error, PLIM_INTERNAL, writer->names.path, "tensors %u and %u have the same name",
+                             order[i - 1], order[i]);
     budget_give(writer->budget, TAG, order, count * sizeof *order);
     return status;
 }
@@ -260,7 +259,7 @@ static plim_status end_header(struct safetensors_writer *writer, plim_error *err
     if (writer->tensors.failed || writer->notes.failed)
         return budget_refused(writer->budget, TAG, writer->tensors.capacity + writer->notes.capacity, error);
     if (writer->tensors.length + writer->notes.length + DATA_ALIGNMENT > SAFETENSORS_HEADER_MOST)
-        return fail_at(error, PLIM_UNSUPPORTED, writer->path, "the header would have more than %d bytes",
+        return fail_at(error, PLIM_UNSUPPORTED, writer->names.path, "the header would have more than %d bytes",
                        SAFETENSORS_HEADER_MOST);
     return PLIM_OK;
 }
@@ -314,7 +313,7 @@ static plim_status write_data(struct safetensors_writer *writer, const void *dat
     TRY(start(writer, error));
     uint64_t declared = writer->data_bytes - (writer->seal ? SEAL_BYTES : 0);
     if (bytes > declared - writer->given)
-        return fail_at(error, PLIM_INTERNAL, writer->path, "more bytes than the %llu that were declared",
+        return fail_at(error, PLIM_INTERNAL, writer->names.path, "more bytes than the %llu that were declared",
                        (unsigned long long)declared);
     writer->given += bytes;
     return put(writer, data, bytes, error);
@@ -332,7 +331,7 @@ static plim_status finish_file(struct safetensors_writer *writer, plim_error *er
     TRY(start(writer, error));
     uint64_t declared = writer->data_bytes - (writer->seal ? SEAL_BYTES : 0);
     if (writer->given != declared)
-        return fail_at(error, PLIM_INTERNAL, writer->path, "%llu bytes of %llu that were declared",
+        return fail_at(error, PLIM_INTERNAL, writer->names.path, "%llu bytes of %llu that were declared",
                        (unsigned long long)writer->given, (unsigned long long)declared);
     if (writer->seal) {
         sha256_end(&writer->sha, digest);
@@ -355,9 +354,9 @@ plim_status safetensors_finish(struct safetensors_writer *writer, plim_error *er
 plim_status safetensors_commit(struct safetensors_writer *writer, plim_error *error)
 {
     TRY(safetensors_finish(writer, error));
-    TRY(note_failure(writer, file_rename(writer->partial, writer->path, error)));
+    TRY(note_failure(writer, file_rename(writer->names.partial, writer->names.path, error)));
     writer->committed = true;
     file_close(writer->out.file);
     writer->out.file = NULL;
-    return partial_sync_folder(writer->path, error);
+    return partial_sync_folder(writer->names.path, error);
 }
