@@ -576,11 +576,12 @@ static void check_index(const char *path, int64_t count, size_t spread)
     for (int64_t n = 0; n < 500 && count; n++) {
         int64_t i = n * 7919 % count;
         value_buffer_empty(&values);
-        assert_int_equal(record_index_find(&at, &bytes, index, i, &error), PLIM_OK);
-        assert_int_equal(record_read_at(&record, record_index_data(index), at, bytes, i, &values, &error), PLIM_OK);
+        struct record_place place = {.record = i};
+        assert_int_equal(record_index_find(&place.byte, &bytes, index, i, &error), PLIM_OK);
+        assert_int_equal(record_read_at(&record, record_index_data(index), &place, bytes, &values, &error), PLIM_OK);
         assert_true(is_made(&record, i, spread));
         value_buffer_empty(&values);
-        assert_int_equal(record_read_at(&record, record_index_data(index), at, bytes + 1, i, &values, &error),
+        assert_int_equal(record_read_at(&record, record_index_data(index), &place, bytes + 1, &values, &error),
                          PLIM_BAD_DATA);
     }
     assert_int_equal(record_index_find(&at, &bytes, index, count, &error), PLIM_INTERNAL);

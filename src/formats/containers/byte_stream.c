@@ -17,14 +17,14 @@
 
 static plim_status start_unpacking(struct byte_stream *stream, plim_error *error)
 {
-    uint64_t bytes, most;
-    TRY(file_size(&bytes, stream->file, error));
-    most = bytes > UINT64_MAX / GZIP_MOST_RATIO ? UINT64_MAX : bytes * GZIP_MOST_RATIO;
+    struct deflated whole = {.file = stream->file, .frame = stream->frame};
+    uint64_t most;
+    TRY(file_size(&whole.bytes, stream->file, error));
+    most = whole.bytes > UINT64_MAX / GZIP_MOST_RATIO ? UINT64_MAX : whole.bytes * GZIP_MOST_RATIO;
     gzip_close(stream->gzip);
     stream->gzip = NULL;
     stream->at = 0;
-    return gzip_open_part(&stream->gzip, stream->budget, stream->file, 0, bytes, stream->frame, INPUT_BYTES, most,
-                          error);
+    return gzip_open_part(&stream->gzip, stream->budget, &whole, INPUT_BYTES, most, error);
 }
 
 /* Text may begin with the two bytes that mark zlib ("x^2"): what does not unpack is not zlib. */

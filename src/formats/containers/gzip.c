@@ -43,21 +43,21 @@ static plim_status start_zlib(struct gzip *gzip, plim_error *error)
 plim_status gzip_open(struct gzip **out, struct budget *budget, struct file *file, size_t buffer_bytes,
                       uint64_t most_bytes, plim_error *error)
 {
-    uint64_t file_bytes;
-    TRY(file_size(&file_bytes, file, error));
-    return gzip_open_part(out, budget, file, 0, file_bytes, DEFLATE_GZIP, buffer_bytes, most_bytes, error);
+    struct deflated whole = {.file = file, .frame = DEFLATE_GZIP};
+    TRY(file_size(&whole.bytes, file, error));
+    return gzip_open_part(out, budget, &whole, buffer_bytes, most_bytes, error);
 }
 
-plim_status gzip_open_part(struct gzip **out, struct budget *budget, struct file *file, uint64_t at, uint64_t bytes,
-                           enum deflate_frame frame, size_t buffer_bytes, uint64_t most_bytes, plim_error *error)
+plim_status gzip_open_part(struct gzip **out, struct budget *budget, const struct deflated *part, size_t buffer_bytes,
+                           uint64_t most_bytes, plim_error *error)
 {
     struct gzip *gzip;
     TRY(budget_alloc(&gzip, budget, TAG_FORMATS, sizeof *gzip, error));
     gzip->budget = gzip->memory.budget = budget;
-    gzip->file = file;
-    gzip->frame = frame;
-    gzip->next = at;
-    gzip->file_bytes = at + bytes;
+    gzip->file = part->file;
+    gzip->frame = part->frame;
+    gzip->next = part->at;
+    gzip->file_bytes = part->at + part->bytes;
     gzip->most_bytes = most_bytes;
     gzip->buffer_bytes = buffer_bytes;
     gzip->buffer = budget_take(budget, TAG_FORMATS, buffer_bytes);

@@ -21,9 +21,15 @@ enum deflate_frame { DEFLATE_GZIP, DEFLATE_ZLIB, DEFLATE_RAW };
 /* The file is borrowed. At most `most_bytes` may come out: one more is PLIM_BAD_DATA. */
 plim_status gzip_open(struct gzip **out, struct budget *budget, struct file *file, size_t buffer_bytes,
                       uint64_t most_bytes, plim_error *error);
-/* The same for the `bytes` of the file from `at` on. Raw data carry no checksum: who reads them has one. */
-plim_status gzip_open_part(struct gzip **out, struct budget *budget, struct file *file, uint64_t at, uint64_t bytes,
-                           enum deflate_frame frame, size_t buffer_bytes, uint64_t most_bytes, plim_error *error);
+/* Deflated data in a file. Raw ones carry no checksum: who reads them has one. */
+struct deflated {
+    struct file *file;
+    uint64_t at, bytes;
+    enum deflate_frame frame;
+};
+/* The same for a part of a file. */
+plim_status gzip_open_part(struct gzip **out, struct budget *budget, const struct deflated *part, size_t buffer_bytes,
+                           uint64_t most_bytes, plim_error *error);
 void gzip_close(struct gzip *gzip);
 /* Up to `bytes`; *got < bytes only at the end of the stream, whose checksum
    and length were right then. */

@@ -28,9 +28,10 @@ plim_status zip_stream_open(struct zip_stream **out, struct zip *zip, const stru
     stream->member = *member;
     stream->crc = (uint32_t)crc32(0, NULL, 0);
     plim_status status = zip_locate(&stream->member, zip, error);
+    const struct deflated packed = {
+        .file = zip->file, .at = stream->member.at, .bytes = member->packed_bytes, .frame = DEFLATE_RAW};
     if (status == PLIM_OK && member->method)
-        status = gzip_open_part(&stream->gzip, zip->budget, zip->file, stream->member.at, member->packed_bytes,
-                                DEFLATE_RAW, INPUT_BYTES, member->bytes, error);
+        status = gzip_open_part(&stream->gzip, zip->budget, &packed, INPUT_BYTES, member->bytes, error);
     return OPENED(out, stream, zip_stream_close, status);
 }
 
@@ -108,7 +109,8 @@ plim_status zip_unpack(struct zip *zip, const struct zip_member *member, struct 
     struct zip_stream *stream;
     uint64_t written;
     TRY(zip_stream_open(&stream, zip, member, error));
-    plim_status status = scratch_fill(&written, to, at, zip->budget, next_bytes, stream, error);
+    const struct scratch_input input = {.more = next_bytes, .context = stream};
+    plim_status status = scratch_fill(&written, to, at, zip->budget, &input, error);
     zip_stream_close(stream);
     return status;
 }

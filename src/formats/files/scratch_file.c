@@ -63,13 +63,13 @@ plim_status scratch_open(struct file **out, struct budget *budget, struct scratc
     return status;
 }
 
-static plim_status copy(uint64_t *written, struct file *to, uint64_t at, char *buffer, scratch_read *more,
-                        void *context, plim_error *error)
+static plim_status copy(uint64_t *written, struct file *to, uint64_t at, char *buffer,
+                        const struct scratch_input *input, plim_error *error)
 {
     uint64_t next = at, dropped = at;
     size_t got = SCRATCH_BUFFER_BYTES;
     while (got == SCRATCH_BUFFER_BYTES) {
-        TRY(more(&got, context, buffer, SCRATCH_BUFFER_BYTES, error));
+        TRY(input->more(&got, input->context, buffer, SCRATCH_BUFFER_BYTES, error));
         if (got)
             TRY(file_write(to, next, buffer, got, error));
         next += got;
@@ -82,12 +82,12 @@ static plim_status copy(uint64_t *written, struct file *to, uint64_t at, char *b
     return PLIM_OK;
 }
 
-plim_status scratch_fill(uint64_t *written, struct file *to, uint64_t at, struct budget *budget, scratch_read *more,
-                         void *context, plim_error *error)
+plim_status scratch_fill(uint64_t *written, struct file *to, uint64_t at, struct budget *budget,
+                         const struct scratch_input *input, plim_error *error)
 {
     char *buffer;
     TRY(budget_alloc(&buffer, budget, TAG_FORMATS, SCRATCH_BUFFER_BYTES, error));
-    plim_status status = copy(written, to, at, buffer, more, context, error);
+    plim_status status = copy(written, to, at, buffer, input, error);
     budget_give(budget, TAG_FORMATS, buffer, SCRATCH_BUFFER_BYTES);
     return status;
 }

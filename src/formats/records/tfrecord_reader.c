@@ -28,8 +28,8 @@ static plim_status fill(struct tfrecord_reader *reader, plim_error *error);
 
 static plim_status start_unpacking(struct tfrecord_reader *reader, enum deflate_frame frame, plim_error *error)
 {
-    return gzip_open_part(&reader->gzip, reader->budget, reader->file, 0, reader->total, frame, INPUT_BYTES, UINT64_MAX,
-                          error);
+    const struct deflated whole = {.file = reader->file, .bytes = reader->total, .frame = frame};
+    return gzip_open_part(&reader->gzip, reader->budget, &whole, INPUT_BYTES, UINT64_MAX, error);
 }
 
 /* A first record of 376 bytes whose length is damaged begins as zlib does: what does not unpack is not zlib. */
@@ -449,28 +449,28 @@ bool record_find(uint64_t *byte, struct budget *budget, const char *path, int64_
 
 /* ---- one record by its place ------------------------------------------------------ */
 
-plim_status record_read_at(struct string *record, struct file *file, uint64_t at, uint64_t bytes, int64_t number,
+plim_status record_read_at(struct string *record, struct file *file, const struct record_place *place, uint64_t bytes,
                            struct value_buffer *values, plim_error *error)
 {
     *record = (struct string){0};
     values->wanted = 0;
     if (bytes > INT64_MAX - RECORD_FRAME_BYTES)
-        return fail_byte(error, PLIM_BAD_DATA, file_path(file), at, "record %lld: no file has %llu bytes",
-                         (long long)number, (unsigned long long)bytes);
+        return fail_byte(error, PLIM_BAD_DATA, file_path(file), place->byte, "record %lld: no file has %llu bytes",
+                         (long long)place->record, (unsigned long long)bytes);
     uint8_t *head = value_buffer_take_bytes(values, RECORD_FRAME_BYTES + bytes);
     if (!head)
         return PLIM_OK;
-    plim_status status = file_read(file, at, head, (size_t)bytes + RECORD_FRAME_BYTES, error);
+    plim_status status = file_read(file, place->byte, head, (size_t)bytes + RECORD_FRAME_BYTES, error);
     uint8_t *data = head + RECORD_HEAD_BYTES;
     if (status == PLIM_OK && (!record_head_holds(head) || record_length(head) != bytes))
-        status = fail_byte(error, PLIM_BAD_DATA, file_path(file), at,
-                           "record %lld: no length of %llu with its checksum is here", (long long)number,
+        status = fail_byte(error, PLIM_BAD_DATA, file_path(file), place->byte,
+                           "record %lld: no length of %llu with its checksum is here", (long long)place->record,
                            (unsigned long long)bytes);
     if (status == PLIM_OK && !record_checksum_holds(data, bytes, data + bytes))
-        status =
-            fail_byte(error, PLIM_BAD_DATA, file_path(file), at,
-                      "record %lld: checksum of its %llu bytes 0x%08x stored, 0x%08x computed", (long long)number,
-                      (unsigned long long)bytes, stored_checksum(data + bytes), crc32c_mask(crc32c(0, data, bytes)));
+        status = fail_byte(error, PLIM_BAD_DATA, file_path(file), place->byte,
+                           "record %lld: checksum of its %llu bytes 0x%08x stored, 0x%08x computed",
+                           (long long)place->record, (unsigned long long)bytes, stored_checksum(data + bytes),
+                           crc32c_mask(crc32c(0, data, bytes)));
     if (status != PLIM_OK) {
         values->used -= RECORD_FRAME_BYTES + bytes;
         return status;

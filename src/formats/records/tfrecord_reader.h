@@ -16,7 +16,7 @@
 
 struct tfrecord_reader;
 
-/* The position of a reader: the byte offset of the next record, and its number, from 0. */
+/* A position in a file: the byte offset of the next record, and its number, from 0. */
 struct record_place {
     uint64_t byte;
     int64_t record;
@@ -68,9 +68,9 @@ void tfrecord_reader_progress(uint64_t *done, uint64_t *total, const struct tfre
    False: more than a million records precede it, or the file is compressed, or it cannot be read. */
 bool record_find(uint64_t *byte, struct budget *budget, const char *path, int64_t record);
 
-/* Reads one record of a raw file, whose position and size come from an index, into `values` and verifies both checksums.
+/* Reads one record of a raw file, whose place and size come from an index, into `values` and verifies both checksums.
    record->data == NULL: the record does not fit (values->wanted is set). Thread-safe. */
-plim_status record_read_at(struct string *record, struct file *file, uint64_t at, uint64_t bytes, int64_t number,
+plim_status record_read_at(struct string *record, struct file *file, const struct record_place *place, uint64_t bytes,
                            struct value_buffer *values, plim_error *error);
 
 #endif

@@ -95,11 +95,12 @@ static plim_status records_read(int64_t *done, struct source *base, const int64_
     uint64_t total = 0;
     TRY(source_check(base, index, count, error));
     for (*done = 0; *done < count; (*done)++) {
-        int64_t file = file_of(source, index[*done]), number = index[*done] - source->first[file];
-        uint64_t at, bytes;
+        int64_t file = file_of(source, index[*done]);
+        struct record_place place = {.record = index[*done] - source->first[file]};
+        uint64_t bytes;
         struct string record;
-        TRY(record_index_find(&at, &bytes, source->index[file], number, error));
-        TRY(record_read_at(&record, record_index_data(source->index[file]), at, bytes, number, target->values, error));
+        TRY(record_index_find(&place.byte, &bytes, source->index[file], place.record, error));
+        TRY(record_read_at(&record, record_index_data(source->index[file]), &place, bytes, target->values, error));
         if (!record.data)
             break;
         memcpy((char *)target->to[0] + (uint64_t)*done * target->stride[0], &record, sizeof record);

@@ -176,7 +176,8 @@ static plim_status unpack_to(struct file *to, struct file *file, uint64_t bytes,
     struct gzip *gzip;
     uint64_t written = 0;
     TRY(gzip_open(&gzip, budget, file, INPUT_BUFFER_BYTES, bytes, error));
-    plim_status status = scratch_fill(&written, to, 0, budget, read_packed, gzip, error);
+    const struct scratch_input input = {.more = read_packed, .context = gzip};
+    plim_status status = scratch_fill(&written, to, 0, budget, &input, error);
     if (status == PLIM_OK && written < bytes)
         status = fail_byte(error, PLIM_BAD_DATA, file_path(file), gzip_at(gzip),
                            "unpacks to %llu bytes; its header declares %llu", (unsigned long long)written,
