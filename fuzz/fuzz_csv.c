@@ -27,12 +27,13 @@ static plim_status read_records(uint64_t *sum, struct budget *budget, const char
     uint64_t stride[] = {sizeof *a, sizeof *b, sizeof *c, sizeof *d};
     struct csv *csv;
     struct value_buffer values;
+    const struct row_target target = {.to = to, .stride = stride, .values = &values};
     int64_t got = 1;
     TRY(csv_open(&csv, budget, path, &options, NULL));
     for (plim_status status = PLIM_OK; got || status == PLIM_BAD_DATA;) {
         value_buffer_init(&values, memory, sizeof memory);
         got = 0;
-        status = csv_read(&got, csv, most, to, stride, &values, NULL);
+        status = csv_read(&got, csv, most, &target, NULL);
         *sum = fnv1a(*sum, &(uint8_t){status == PLIM_BAD_DATA}, status == PLIM_BAD_DATA);
         for (int64_t i = 0; i < got; i++) {
             *sum = fnv1a(fnv1a(fnv1a(*sum, &a[i], 4), &b[i], 4), &c[i], 8);
@@ -66,13 +67,14 @@ static plim_status read_it(struct budget *budget, const char *path, bool raw)
     uint64_t large = 0, small = 0, lines_large = 0, lines_small = 0;
     enum type types[4];
     struct csv_options options = {.na_value = "NA"};
+    const struct csv_probe file = {.budget = budget, .path = path, .options = &options};
     TRY(read_records(&large, budget, path, 0, ROWS, false));
     TRY(read_records(&small, budget, path, SMALL_BUFFER, 1, false));
     TRY(read_lines(&lines_large, budget, path, 0));
     TRY(read_lines(&lines_small, budget, path, SMALL_BUFFER));
     if (raw && (large != small || lines_large != lines_small))
         abort();
-    plim_status status = csv_infer(types, 4, 0, budget, path, &options, NULL);
+    plim_status status = csv_infer(types, 4, 0, &file, NULL);
     return status == PLIM_OK ? read_records(&large, budget, path, 0, ROWS, true) : status;
 }
 

@@ -330,8 +330,9 @@ static void read_csv(struct list *out, const char *path)
         void *to[] = {&row.id, &row.price, &row.name};
         const uint64_t stride[] = {8, 4, 16};
         struct value_buffer values;
+        const struct row_target target = {.to = to, .stride = stride, .values = &values};
         value_buffer_init(&values, memory, sizeof memory);
-        if (csv_read(&got, csv, 1, to, stride, &values, &error) != PLIM_OK) {
+        if (csv_read(&got, csv, 1, &target, &error) != PLIM_OK) {
             add_error(out, &error);
             continue;
         }

@@ -70,7 +70,7 @@ static plim_status all_records(char *out, size_t capacity, struct budget *budget
     uint64_t takes = budget_usage(budget).takes;
     for (;;) {
         plim_error error = {0};
-        plim_status status = csv_read(&got, csv, most, to, stride, &values, &error);
+        plim_status status = csv_read(&got, csv, most, &(struct row_target){to, stride, &values}, &error);
         if (status != PLIM_OK) {
             assert_int_equal(status, PLIM_BAD_DATA);
             assert_non_null(strstr(error.where, ": byte "));
@@ -152,7 +152,8 @@ static void check_types(char *line)
     struct budget *budget = new_budget();
     const char *path = write_file("t.csv", data, unhex(data, strsep(&line, " ")));
     assert_true(type_of_column(&want, line));
-    assert_int_equal(csv_infer(types, 2, 100, budget, path, &options, NULL), PLIM_OK);
+    const struct csv_probe file = {.budget = budget, .path = path, .options = &options};
+    assert_int_equal(csv_infer(types, 2, 100, &file, NULL), PLIM_OK);
     if (types[0] != want)
         print_error("%s: got %s, want %s\n", (char *)data, type_name(types[0]), line);
     assert_int_equal(types[0], want);
@@ -197,6 +198,7 @@ static void errors_name_the_place(void **state)
     for (size_t r = 0; r < COUNT(rows); r++) {
         int32_t a[4];
         float b[4];
+        const struct row_target target = {.to = (void *[]){a, b}, .stride = (uint64_t[]){4, 4}};
         int64_t got;
         struct csv *csv;
         plim_error error = {0};
@@ -205,7 +207,7 @@ static void errors_name_the_place(void **state)
         const char *path = write_file("e.csv", rows[r].text, strlen(rows[r].text));
         assert_int_equal(csv_open(&csv, budget, path, &options, NULL), PLIM_OK);
         for (int i = 0; i < 3 && status == PLIM_OK; i++)
-            status = csv_read(&got, csv, 4, (void *[]){a, b}, (uint64_t[]){4, 4}, NULL, &error);
+            status = csv_read(&got, csv, 4, &target, &error);
         assert_int_equal(status, PLIM_BAD_DATA);
         if (!strstr(error.where, rows[r].where) || !strstr(error.message, rows[r].what))
             print_error("%s: %s\n", error.where, error.message);
@@ -253,22 +255,23 @@ static void names_and_places(void **state)
     int64_t count, got;
     int32_t row[3];
     void *to[] = {&row[0], &row[1], &row[2]};
-    uint64_t stride[3] = {0};
+    const struct row_target target = {.to = to, .stride = (uint64_t[3]){0}};
     const char *path = write_file("n.csv", text, sizeof text - 1);
+    const struct csv_probe file = {.budget = budget, .path = path, .options = &options};
     value_buffer_init(&values, memory, sizeof memory);
-    assert_int_equal(csv_names(names, &count, 3, budget, path, &options, &values, NULL), PLIM_OK);
+    assert_int_equal(csv_names(names, &count, 3, &file, &values, NULL), PLIM_OK);
     assert_int_equal(count, 3);
     assert_int_equal(names[1].bytes, 5);
     assert_memory_equal(names[1].data, "b \"c\"", 5);
-    assert_int_equal(csv_names(names, &count, 2, budget, path, &options, &values, NULL), PLIM_BAD_DATA);
+    assert_int_equal(csv_names(names, &count, 2, &file, &values, NULL), PLIM_BAD_DATA);
     value_buffer_init(&values, memory, 3);
-    assert_int_equal(csv_names(names, &count, 3, budget, path, &options, &values, NULL), PLIM_BAD_DATA);
+    assert_int_equal(csv_names(names, &count, 3, &file, &values, NULL), PLIM_BAD_DATA);
     assert_int_equal(csv_open(&csv, budget, path, &options, NULL), PLIM_OK);
-    assert_int_equal(csv_read(&got, csv, 1, to, stride, NULL, NULL), PLIM_OK);
+    assert_int_equal(csv_read(&got, csv, 1, &target, NULL), PLIM_OK);
     assert_int_equal(csv_at(csv), sizeof text - 1 - 6);
-    assert_int_equal(csv_read(&got, csv, 1, to, stride, NULL, NULL), PLIM_OK);
+    assert_int_equal(csv_read(&got, csv, 1, &target, NULL), PLIM_OK);
     assert_int_equal(row[1], 5);
-    assert_int_equal(csv_read(&got, csv, 1, to, stride, NULL, NULL), PLIM_OK);
+    assert_int_equal(csv_read(&got, csv, 1, &target, NULL), PLIM_OK);
     assert_int_equal(got, 0);
     assert_int_equal(row[2], 6);
     csv_close(csv);
@@ -286,7 +289,7 @@ static void records_without_end(void **state)
     struct csv *csv;
     struct value_buffer values;
     struct string out[4];
-    uint64_t stride = sizeof *out;
+    const struct row_target target = {.to = (void *[]){out}, .stride = &(uint64_t){sizeof *out}, .values = &values};
     uint8_t memory[2048];
     int64_t got;
     plim_error error = {0};
@@ -296,11 +299,11 @@ static void records_without_end(void **state)
     const char *path = write_file("q.csv", text, sizeof text);
     value_buffer_init(&values, memory, sizeof memory);
     assert_int_equal(csv_open(&csv, budget, path, &options, NULL), PLIM_OK);
-    assert_int_equal(csv_read(&got, csv, 4, (void *[]){out}, &stride, &values, NULL), PLIM_OK);
+    assert_int_equal(csv_read(&got, csv, 4, &target, NULL), PLIM_OK);
     assert_int_equal(got, 1);
-    assert_int_equal(csv_read(&got, csv, 4, (void *[]){out}, &stride, &values, &error), PLIM_BAD_DATA);
+    assert_int_equal(csv_read(&got, csv, 4, &target, &error), PLIM_BAD_DATA);
     assert_non_null(strstr(error.message, "record 1 is longer than 1024 bytes"));
-    assert_int_equal(csv_read(&got, csv, 4, (void *[]){out}, &stride, &values, NULL), PLIM_OK);
+    assert_int_equal(csv_read(&got, csv, 4, &target, NULL), PLIM_OK);
     assert_int_equal(got, 0);
     csv_close(csv);
     end_budget(budget);
@@ -346,7 +349,7 @@ static void faults_come_through(void **state)
             if (status == PLIM_OK)
                 csv_close(csv);
             if (status == PLIM_OK)
-                status = csv_infer(types, 2, 0, budget, path, &options, NULL);
+                status = csv_infer(types, 2, 0, &(struct csv_probe){budget, path, &options}, NULL);
             bool reached = fault_disarm();
             assert_int_equal(status, !reached ? PLIM_OK : sites[s] == FAULT_ALLOCATE ? PLIM_NO_MEMORY : PLIM_IO);
             end_budget(budget);

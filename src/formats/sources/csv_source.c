@@ -62,7 +62,9 @@ static plim_status next_csv(int64_t *got, struct file_source *base, void *opened
         file->to[c] = (float *)target->to[place->output] + place->at; /* at > 0 in vectors of float32 only */
         file->stride[c] = target->stride[place->output];
     }
-    TRY(csv_read(got, file->csv, most, file->to, file->stride, source->texts ? target->values : NULL, error));
+    const struct row_target fields = {
+        .to = file->to, .stride = file->stride, .values = source->texts ? target->values : NULL};
+    TRY(csv_read(got, file->csv, most, &fields, error));
     source_count_read(&base->base, csv_at(file->csv) - before);
     return PLIM_OK;
 }

@@ -377,12 +377,11 @@ static void step(struct csv *csv, const char *behind)
     csv->record++;
 }
 
-plim_status csv_read(int64_t *got, struct csv *csv, int64_t most, void *const *to, const uint64_t *stride,
-                     struct value_buffer *values, plim_error *error)
+plim_status csv_read(int64_t *got, struct csv *csv, int64_t most, const struct row_target *target, plim_error *error)
 {
-    struct parse parse = {.csv = csv, .to = to, .stride = stride, .values = values};
-    if (values)
-        values->wanted = 0;
+    struct parse parse = {.csv = csv, .to = target->to, .stride = target->stride, .values = target->values};
+    if (parse.values)
+        parse.values->wanted = 0;
     for (; parse.row < most; parse.row++) {
         enum outcome outcome;
         const char *behind;

@@ -7,9 +7,8 @@
 #ifndef FORMATS_TABLES_CSV_H
 #define FORMATS_TABLES_CSV_H
 
-#include "base/memory/value_buffer.h"
 #include "formats/containers/byte_stream.h"
-#include "graph/tensor.h"
+#include "formats/source.h"
 
 struct csv;
 
@@ -42,25 +41,29 @@ plim_status csv_open(struct csv **out, struct budget *budget, const char *path, 
 void csv_close(struct csv *csv);
 /* What opening takes from the budget at most (tag formats). */
 uint64_t csv_cost(const struct csv_options *options);
-/* Up to `most` records: column c of record i goes to to[c] + i * stride[c]; of texts the bytes go into the buffer (which
+/* Up to `most` records: column c of record i goes to to[c] + i * stride[c]; of texts the bytes go into `values` (which
    may be NULL when there are no columns of text). *got == 0 is the end of the file, unless values->wanted says that the
    next record did not fit: it comes again. A bad record is PLIM_BAD_DATA, names file, byte, record and column, and is
    passed over: reading can go on behind it. Allocates nothing. */
-plim_status csv_read(int64_t *got, struct csv *csv, int64_t most, void *const *to, const uint64_t *stride,
-                     struct value_buffer *values, plim_error *error);
+plim_status csv_read(int64_t *got, struct csv *csv, int64_t most, const struct row_target *target, plim_error *error);
 /* The position, in the unpacked data, of the next record. */
 uint64_t csv_at(const struct csv *csv);
 
 /* ---- what is in a file nobody has described ------------------------------ */
 
-/* The fields of the first record, their bytes in the buffer, at most `most`; *count says how many there are. Of the
-   options only how fields are told apart is looked at. */
-plim_status csv_names(struct string *out, int64_t *count, int64_t most, struct budget *budget, const char *path,
-                      const struct csv_options *options, struct value_buffer *values, plim_error *error);
+/* Of the options only how fields are told apart is looked at. */
+struct csv_probe {
+    struct budget *budget;
+    const char *path;
+    const struct csv_options *options;
+};
+/* The fields of the first record, their bytes in the buffer, at most `most`; *count says how many there are. */
+plim_status csv_names(struct string *out, int64_t *count, int64_t most, const struct csv_probe *file,
+                      struct value_buffer *values, plim_error *error);
 /* types[c] for each field of the file, as make_csv_dataset finds them: the narrowest of int32, int64, float32, float64
    and text that holds the first `rows` records (0: all); text where nothing but missing values was seen. Every record
    must have `column_count` fields. */
-plim_status csv_infer(enum type *types, int64_t column_count, int64_t rows, struct budget *budget, const char *path,
-                      const struct csv_options *options, plim_error *error);
+plim_status csv_infer(enum type *types, int64_t column_count, int64_t rows, const struct csv_probe *file,
+                      plim_error *error);
 
 #endif

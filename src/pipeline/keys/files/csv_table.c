@@ -54,6 +54,7 @@ static plim_status listed_names(struct csv_table *table, struct data_reader *rea
 static plim_status read_names(struct string **out, int64_t *count, struct csv_table *table, struct data_reader *reader,
                               const char *path, plim_error *error)
 {
+    const struct csv_probe file = {.budget = reader->budget, .path = path, .options = &table->options};
     struct value_buffer values;
     plim_status status = PLIM_BAD_DATA;
     void *bytes = arena_take(&table->arena, NAMES_ROOM);
@@ -63,7 +64,7 @@ static plim_status read_names(struct string **out, int64_t *count, struct csv_ta
         *out = arena_take(&table->arena, (size_t)most * sizeof **out);
         if (!bytes || !*out)
             return arena_refused(&table->arena, error);
-        status = csv_names(*out, count, most, reader->budget, path, &table->options, &values, error);
+        status = csv_names(*out, count, most, &file, &values, error);
     }
     return status;
 }
@@ -393,12 +394,13 @@ static plim_status infer_types(struct csv_table *table, struct data_reader *read
                                int64_t rows, plim_error *error)
 {
     char path[FILE_PATH_MOST + 1];
+    const struct csv_probe file = {.budget = reader->budget, .path = path, .options = &table->options};
     enum type *types = arena_take(&table->arena, (size_t)table->field_count * sizeof *types);
     if (!types)
         return arena_refused(&table->arena, error);
     for (int64_t f = 0; f < file_list_count(files) && f < FILES_INFERRED; f++) {
         file_list_path(path, files, f);
-        TRY(csv_infer(types, table->field_count, rows, reader->budget, path, &table->options, error));
+        TRY(csv_infer(types, table->field_count, rows, &file, error));
         for (int64_t i = 0; i < table->field_count; i++)
             if (!table->fields[i].typed && (f == 0 || rung(types[i]) > rung(table->fields[i].column.type)))
                 table->fields[i].column.type = types[i];
