@@ -69,7 +69,8 @@ static plim_status next_csv(int64_t *got, struct file_source *base, void *opened
     return PLIM_OK;
 }
 
-static const struct file_format csv_format = {.open = open_csv, .close = close_csv, .next = next_csv};
+static const struct file_format csv_format = {
+    .source_bytes = sizeof(struct csv_source), .open = open_csv, .close = close_csv, .next = next_csv};
 
 /* ---- the source ---- */
 
@@ -119,16 +120,18 @@ static plim_status copy_table(struct csv_source *source, const struct csv_option
     return PLIM_OK;
 }
 
-static plim_status fill(struct csv_source *source, const struct csv_options *options, const struct csv_place *places,
-                        const struct csv_output *outputs, int output_count, plim_error *error)
+static plim_status fill(struct csv_source *source, const struct csv_options *options, const struct csv_layout *layout,
+                        plim_error *error)
 {
     struct file_source *files = &source->files;
-    for (int i = 0; i < output_count; i++) {
+    const struct csv_place *places = layout->places;
+    const struct csv_output *outputs = layout->outputs;
+    for (int i = 0; i < layout->output_count; i++) {
         struct shape shape = {.rank = outputs[i].width > 0, .dim = {outputs[i].width}};
         TRY(spec_add(&files->base.spec, outputs[i].name, outputs[i].type, &shape, error));
     }
     for (int64_t c = 0; c < options->column_count; c++) {
-        bool known = places[c].output >= 0 && places[c].output < output_count;
+        bool known = places[c].output >= 0 && places[c].output < layout->output_count;
         const struct csv_output *output = &outputs[known ? places[c].output : 0];
         bool inside = output->width ? output->type == TYPE_F32 && places[c].at < output->width : places[c].at == 0;
         if (!known || !inside || options->columns[c].type != output->type)
@@ -143,13 +146,10 @@ static plim_status fill(struct csv_source *source, const struct csv_options *opt
     return PLIM_OK;
 }
 
-plim_status csv_source_open(struct source **out, struct budget *budget, struct file_list *files,
-                            const struct turn_options *turns, const struct csv_options *options,
-                            const struct csv_place *places, const struct csv_output *outputs, int output_count,
-                            plim_error *error)
+plim_status csv_source_open(struct source **out, struct budget *budget, const struct file_choice *choice,
+                            const struct csv_options *options, const struct csv_layout *layout, plim_error *error)
 {
     struct file_source *base;
-    TRY(file_source_make(&base, sizeof(struct csv_source), &csv_type, &csv_format, budget, files, turns, error));
-    return source_opened(out, &base->base,
-                         fill((struct csv_source *)base, options, places, outputs, output_count, error));
+    TRY(file_source_make(&base, &csv_type, &csv_format, budget, choice, error));
+    return source_opened(out, &base->base, fill((struct csv_source *)base, options, layout, error));
 }

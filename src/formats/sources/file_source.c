@@ -363,23 +363,22 @@ static int count_turns(const struct turn_options *options, int64_t files)
     return (int)(files < 1 ? 1 : turns < files ? turns : files);
 }
 
-plim_status file_source_make(struct file_source **out, size_t bytes, const struct source_type *type,
-                             const struct file_format *format, struct budget *budget, struct file_list *files,
-                             const struct turn_options *options, plim_error *error)
+plim_status file_source_make(struct file_source **out, const struct source_type *type, const struct file_format *format,
+                             struct budget *budget, const struct file_choice *choice, plim_error *error)
 {
     struct file_source *source;
-    plim_status status = check_turns(options, error);
+    plim_status status = check_turns(&choice->turns, error);
     if (status == PLIM_OK)
-        status = source_make(&source, bytes, type, budget, error);
+        status = source_make(&source, format->source_bytes, type, budget, error);
     if (status != PLIM_OK) {
-        file_list_free(files);
+        file_list_free(choice->files);
         return status;
     }
     source->base.count = CARDINALITY_UNKNOWN;
-    source->base.files = files;
+    source->base.files = choice->files;
     source->format = format;
-    source->options = *options;
-    source->turns = count_turns(options, file_list_count(files));
+    source->options = choice->turns;
+    source->turns = count_turns(&choice->turns, file_list_count(choice->files));
     *out = source;
     return PLIM_OK;
 }

@@ -20,9 +20,18 @@ struct turn_options {
 /* One file after another, in their order. */
 #define TURNS_NONE ((struct turn_options){.cycle_length = 1, .block_length = 1})
 
+/* Which files are read, and how. */
+struct file_choice {
+    struct file_list *files;
+    struct turn_options turns;
+    enum compression compression; /* of all of them; COMPRESSION_AUTO: as the first one has it */
+    size_t buffer_bytes;          /* 0: not said */
+};
+
 struct file_source;
 
 struct file_format {
+    size_t source_bytes; /* of the format's source, which begins with a struct file_source */
     /* May take source->file_bytes from the budget (tag formats). PLIM_BAD_DATA: the file is passed over. */
     plim_status (*open)(void **out, struct file_source *source, struct budget *budget, const char *path,
                         plim_error *error);
@@ -54,10 +63,9 @@ struct file_source {
     .reader_rewind = file_source_rewind, .reader_next = file_source_next, .reader_describe = file_source_describe,     \
     SOURCE_FILES
 
-/* A block of `bytes`, which begins with a struct file_source; takes the list over, on failure too. Reads nothing. */
-plim_status file_source_make(struct file_source **out, size_t bytes, const struct source_type *type,
-                             const struct file_format *format, struct budget *budget, struct file_list *files,
-                             const struct turn_options *options, plim_error *error);
+/* Takes the list over, on failure too. Reads nothing. */
+plim_status file_source_make(struct file_source **out, const struct source_type *type, const struct file_format *format,
+                             struct budget *budget, const struct file_choice *choice, plim_error *error);
 /* What an open file takes; sets base.reader_bytes too. */
 void file_source_cost(struct file_source *source, uint64_t file_bytes);
 /* Sets source->compression: as stated, or (COMPRESSION_AUTO) as the first file has it. */

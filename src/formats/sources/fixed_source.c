@@ -80,8 +80,11 @@ static bool find_fixed(uint64_t *byte, struct file_source *base, const char *pat
     return true;
 }
 
-static const struct file_format fixed_format = {
-    .open = open_fixed, .close = close_fixed, .next = next_fixed, .find = find_fixed};
+static const struct file_format fixed_format = {.source_bytes = sizeof(struct fixed_source),
+                                                .open = open_fixed,
+                                                .close = close_fixed,
+                                                .next = next_fixed,
+                                                .find = find_fixed};
 
 /* ---- by index ---- */
 
@@ -184,13 +187,12 @@ static plim_status fill(struct fixed_source *source, enum compression compressio
     return PLIM_OK;
 }
 
-plim_status fixed_source_open(struct source **out, struct budget *budget, struct file_list *files,
-                              const struct turn_options *turns, const struct fixed_layout *layout,
-                              enum compression compression, plim_error *error)
+plim_status fixed_source_open(struct source **out, struct budget *budget, const struct file_choice *choice,
+                              const struct fixed_layout *layout, plim_error *error)
 {
     struct file_source *base;
-    TRY(file_source_make(&base, sizeof(struct fixed_source), &stream_type, &fixed_format, budget, files, turns, error));
+    TRY(file_source_make(&base, &stream_type, &fixed_format, budget, choice, error));
     struct fixed_source *source = (struct fixed_source *)base;
     source->layout = *layout;
-    return source_opened(out, &base->base, fill(source, compression, error));
+    return source_opened(out, &base->base, fill(source, choice->compression, error));
 }

@@ -52,8 +52,11 @@ static plim_status skip_lines(int64_t *passed, void *file, int64_t count, plim_e
     return PLIM_OK;
 }
 
-static const struct file_format line_format = {
-    .open = open_lines, .close = close_lines, .next = next_lines, .skip = skip_lines};
+static const struct file_format line_format = {.source_bytes = sizeof(struct line_source),
+                                               .open = open_lines,
+                                               .close = close_lines,
+                                               .next = next_lines,
+                                               .skip = skip_lines};
 static const struct source_type line_type = {.name = "text", FILE_SOURCE_READER, .reader_skip = file_source_skip};
 
 static plim_status fill(struct line_source *source, enum compression compression, plim_error *error)
@@ -66,13 +69,12 @@ static plim_status fill(struct line_source *source, enum compression compression
     return PLIM_OK;
 }
 
-plim_status lines_source_open(struct source **out, struct budget *budget, struct file_list *files,
-                              const struct turn_options *turns, enum compression compression, size_t buffer_bytes,
+plim_status lines_source_open(struct source **out, struct budget *budget, const struct file_choice *choice,
                               plim_error *error)
 {
     struct file_source *base;
-    TRY(file_source_make(&base, sizeof(struct line_source), &line_type, &line_format, budget, files, turns, error));
+    TRY(file_source_make(&base, &line_type, &line_format, budget, choice, error));
     struct line_source *source = (struct line_source *)base;
-    source->buffer_bytes = buffer_bytes ? buffer_bytes : LINES_BUFFER_BYTES;
-    return source_opened(out, &base->base, fill(source, compression, error));
+    source->buffer_bytes = choice->buffer_bytes ? choice->buffer_bytes : LINES_BUFFER_BYTES;
+    return source_opened(out, &base->base, fill(source, choice->compression, error));
 }

@@ -6,19 +6,17 @@
 #include "formats/tables/csv.h"
 #include "formats/tables/lines.h"
 
-/* All of them take the list over, on failure too. Compression is that of the first file where it is not stated. */
+/* All of them take the list of files over, on failure too. */
 
 /* A column "line" of strings, as tf.data.TextLineDataset. A line must fit the buffer (0: LINES_BUFFER_BYTES). */
-plim_status lines_source_open(struct source **out, struct budget *budget, struct file_list *files,
-                              const struct turn_options *turns, enum compression compression, size_t buffer_bytes,
+plim_status lines_source_open(struct source **out, struct budget *budget, const struct file_choice *choice,
                               plim_error *error);
 
 /* A column "record" of strings, as tf.data.FixedLengthRecordDataset: indexable where the files are raw, are read one
    after another, and are at most FIXED_MOST_FILES, for all of them are open then. */
 #define FIXED_MOST_FILES 64
-plim_status fixed_source_open(struct source **out, struct budget *budget, struct file_list *files,
-                              const struct turn_options *turns, const struct fixed_layout *layout,
-                              enum compression compression, plim_error *error);
+plim_status fixed_source_open(struct source **out, struct budget *budget, const struct file_choice *choice,
+                              const struct fixed_layout *layout, plim_error *error);
 
 /* Where a column of the file goes: to which column of the elements, and (of a vector) which place of it. */
 struct csv_place {
@@ -32,10 +30,15 @@ struct csv_output {
     enum type type;
 };
 
-/* options->columns[c] goes to places[c]; what makes a vector is TYPE_F32. Everything is copied. */
-plim_status csv_source_open(struct source **out, struct budget *budget, struct file_list *files,
-                            const struct turn_options *turns, const struct csv_options *options,
-                            const struct csv_place *places, const struct csv_output *outputs, int output_count,
-                            plim_error *error);
+/* Column c that is read goes to places[c]. */
+struct csv_layout {
+    const struct csv_place *places;
+    const struct csv_output *outputs;
+    int output_count;
+};
+
+/* What makes a vector is TYPE_F32. Everything is copied. Compression and buffer are those of the options. */
+plim_status csv_source_open(struct source **out, struct budget *budget, const struct file_choice *choice,
+                            const struct csv_options *options, const struct csv_layout *layout, plim_error *error);
 
 #endif

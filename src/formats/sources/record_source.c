@@ -74,7 +74,8 @@ static bool find_record(uint64_t *byte, struct file_source *source, const char *
     return record_find(byte, source->base.budget, path, record);
 }
 
-static const struct file_format record_format = {.open = open_records,
+static const struct file_format record_format = {.source_bytes = sizeof(struct record_source),
+                                                 .open = open_records,
                                                  .close = close_records,
                                                  .next = next_records,
                                                  .skip = skip_records,
@@ -174,7 +175,8 @@ plim_status records_source_open(struct source **out, struct budget *budget, stru
                                 const struct record_options *options, plim_error *error)
 {
     struct file_source *source;
-    TRY(file_source_make(&source, sizeof(struct record_source), options->indexed ? &indexed_type : &stream_type,
-                         &record_format, budget, files, &options->turns, error));
+    const struct file_choice choice = {.files = files, .turns = options->turns};
+    TRY(file_source_make(&source, options->indexed ? &indexed_type : &stream_type, &record_format, budget, &choice,
+                         error));
     return source_opened(out, &source->base, fill((struct record_source *)source, options, error));
 }

@@ -226,7 +226,11 @@ static plim_status skip_tar(int64_t *passed, void *opened, int64_t count, plim_e
     return PLIM_OK;
 }
 
-static const struct file_format tar_format = {.open = open_tar, .close = close_tar, .next = next_tar, .skip = skip_tar};
+static const struct file_format tar_format = {.source_bytes = sizeof(struct tar_source),
+                                              .open = open_tar,
+                                              .close = close_tar,
+                                              .next = next_tar,
+                                              .skip = skip_tar};
 
 /* ---- the source ---- */
 
@@ -291,31 +295,36 @@ static plim_status fill(struct tar_source *source, const struct tar_column *colu
     return PLIM_OK;
 }
 
-plim_status tar_source_open(struct source **out, struct budget *budget, struct file_list *files,
-                            const struct turn_options *turns, const struct tar_column *columns, int column_count,
-                            enum compression compression, size_t buffer_bytes, plim_error *error)
+static size_t sample_bytes(const struct file_choice *choice)
 {
-    struct file_source *base;
-    TRY(file_source_make(&base, sizeof(struct tar_source), &tar_type, &tar_format, budget, files, turns, error));
-    struct tar_source *source = (struct tar_source *)base;
-    source->column_count = column_count;
-    source->sample_bytes = buffer_bytes ? buffer_bytes : SAMPLE_BYTES;
-    return source_opened(out, &base->base, fill(source, columns, compression, error));
+    return choice->buffer_bytes ? choice->buffer_bytes : SAMPLE_BYTES;
 }
 
-plim_status tar_first_extensions(struct string *out, int *count, int most, struct budget *budget, const char *path,
-                                 enum compression compression, size_t buffer_bytes, struct value_buffer *values,
-                                 plim_error *error)
+plim_status tar_source_open(struct source **out, struct budget *budget, const struct file_choice *choice,
+                            const struct tar_column *columns, int column_count, plim_error *error)
 {
+    struct file_source *base;
+    TRY(file_source_make(&base, &tar_type, &tar_format, budget, choice, error));
+    struct tar_source *source = (struct tar_source *)base;
+    source->column_count = column_count;
+    source->sample_bytes = sample_bytes(choice);
+    return source_opened(out, &base->base, fill(source, columns, choice->compression, error));
+}
+
+plim_status tar_first_extensions(struct string out[MOST_COLUMNS], int *count, struct budget *budget,
+                                 const struct file_choice *choice, struct value_buffer *values, plim_error *error)
+{
+    char path[FILE_PATH_MOST + 1];
     struct wds *wds;
     const struct wds_sample *sample = NULL;
     bool more = false;
-    TRY(wds_open(&wds, budget, path, compression, buffer_bytes ? buffer_bytes : SAMPLE_BYTES, error));
+    file_list_path(path, choice->files, 0);
+    TRY(wds_open(&wds, budget, path, choice->compression, sample_bytes(choice), error));
     plim_status status = wds_next(&more, &sample, wds, error);
     if (status == PLIM_OK && !more)
         status = fail_at(error, PLIM_BAD_DATA, path, "holds no sample: no member has a name and an extension");
     *count = 0;
-    for (int i = 0; status == PLIM_OK && i < sample->field_count && i < most; i++) {
+    for (int i = 0; status == PLIM_OK && i < sample->field_count && i < MOST_COLUMNS; i++) {
         size_t bytes = strlen(sample->field[i].extension) + 1;
         char *kept = value_buffer_take_bytes(values, bytes);
         if (!kept)

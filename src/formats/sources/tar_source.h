@@ -22,15 +22,13 @@ struct tar_column {
     const char *text;
 };
 
-/* Takes the list over, on failure too; columns are copied. A sample of compressed files must fit the buffer (0: 1
-   MiB); of raw ones it goes straight to the value buffer. */
-plim_status tar_source_open(struct source **out, struct budget *budget, struct file_list *files,
-                            const struct turn_options *turns, const struct tar_column *columns, int column_count,
-                            enum compression compression, size_t buffer_bytes, plim_error *error);
+/* Takes the list of files over, on failure too; columns are copied. A sample of compressed files must fit the buffer
+   (0: 1 MiB); of raw ones it goes straight to the value buffer. */
+plim_status tar_source_open(struct source **out, struct budget *budget, const struct file_choice *choice,
+                            const struct tar_column *columns, int column_count, plim_error *error);
 
-/* The extensions of the first sample of a file: strings of the value buffer, at most `most`. */
-plim_status tar_first_extensions(struct string *out, int *count, int most, struct budget *budget, const char *path,
-                                 enum compression compression, size_t buffer_bytes, struct value_buffer *values,
-                                 plim_error *error);
+/* The extensions of the first sample of the first file: strings of the value buffer, at most MOST_COLUMNS. */
+plim_status tar_first_extensions(struct string out[MOST_COLUMNS], int *count, struct budget *budget,
+                                 const struct file_choice *choice, struct value_buffer *values, plim_error *error);
 
 #endif

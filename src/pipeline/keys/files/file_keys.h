@@ -24,13 +24,6 @@ struct file_keys {
     }
 
 /* What they say. The list is yours. */
-struct file_choice {
-    struct file_list *files;
-    struct turn_options turns;
-    enum compression compression;
-    size_t buffer_bytes; /* 0: not said */
-};
-
 plim_status file_keys_read(struct file_choice *out, struct data_reader *reader, const struct yaml *at, const char *word,
                            const struct file_keys *words, plim_error *error);
 /* `interleave: auto`, {cycle_length: 8, block_length: 1}. */

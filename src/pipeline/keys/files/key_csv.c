@@ -50,15 +50,16 @@ static plim_status read_words(struct csv_words *words, struct csv_options *optio
 }
 
 static plim_status open_table(struct source **out, struct data_reader *reader, const struct csv_words *words,
-                              struct csv_table *table, struct file_choice *choice, plim_error *error)
+                              struct csv_table *table, const struct file_choice *choice, plim_error *error)
 {
     plim_status status = csv_table_read(table, reader, &words->table, choice->files, error);
     if (status != PLIM_OK) {
         file_list_free(choice->files);
         return status;
     }
-    return csv_source_open(out, reader->budget, choice->files, &choice->turns, &table->options, table->places,
-                           table->outputs, table->output_count, error);
+    const struct csv_layout layout = {
+        .places = table->places, .outputs = table->outputs, .output_count = table->output_count};
+    return csv_source_open(out, reader->budget, choice, &table->options, &layout, error);
 }
 
 static plim_status open_csv(struct dataset **out, struct data_reader *reader, const struct yaml *yaml,

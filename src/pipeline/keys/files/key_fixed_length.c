@@ -31,9 +31,7 @@ static plim_status open_fixed_length(struct dataset **out, struct data_reader *r
     const struct fixed_layout layout = {.record_bytes = (uint64_t)words.record_bytes,
                                         .header_bytes = (uint64_t)words.header_bytes,
                                         .footer_bytes = (uint64_t)words.footer_bytes};
-    return key_opened(
-        out, &source,
-        fixed_source_open(&source, reader->budget, choice.files, &choice.turns, &layout, choice.compression, error));
+    return key_opened(out, &source, fixed_source_open(&source, reader->budget, &choice, &layout, error));
 }
 
 const struct source_key source_key_fixed_length = {

@@ -102,16 +102,13 @@ static plim_status read_columns(struct tar_column *columns, int *count, struct d
 static plim_status find_columns(struct tar_column *columns, int *count, struct data_reader *reader,
                                 const struct file_choice *choice, plim_error *error)
 {
-    char path[FILE_PATH_MOST + 1];
     struct string names[MOST_COLUMNS];
     struct value_buffer values;
     void *bytes = arena_take(reader->arena, MOST_COLUMNS * WDS_EXTENSION_BYTES);
     if (!bytes)
         return arena_refused(reader->arena, error);
     value_buffer_init(&values, bytes, MOST_COLUMNS * WDS_EXTENSION_BYTES);
-    file_list_path(path, choice->files, 0);
-    TRY(tar_first_extensions(names, count, MOST_COLUMNS, reader->budget, path, choice->compression,
-                             choice->buffer_bytes, &values, error));
+    TRY(tar_first_extensions(names, count, reader->budget, choice, &values, error));
     for (int i = 0; i < *count; i++) {
         const char *name = (const char *)names[i].data;
         columns[i] = (struct tar_column){.extensions = name, .name = name, .content = content_of(name)};
@@ -139,9 +136,7 @@ static plim_status open_tar(struct dataset **out, struct data_reader *reader, co
         file_list_free(choice.files);
         return status;
     }
-    return key_opened(out, &source,
-                      tar_source_open(&source, reader->budget, choice.files, &choice.turns, columns, count,
-                                      choice.compression, choice.buffer_bytes, error));
+    return key_opened(out, &source, tar_source_open(&source, reader->budget, &choice, columns, count, error));
 }
 
 static bool is_tar(const struct file_head *head)

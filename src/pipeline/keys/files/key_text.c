@@ -19,9 +19,7 @@ static plim_status open_text(struct dataset **out, struct data_reader *reader, c
         TRY(settings_read(&words, text_settings, COUNT(text_settings), reader->path, yaml, error));
     }
     TRY(file_keys_read(&choice, reader, yaml, "text", &words, error));
-    return key_opened(out, &source,
-                      lines_source_open(&source, reader->budget, choice.files, &choice.turns, choice.compression,
-                                        choice.buffer_bytes, error));
+    return key_opened(out, &source, lines_source_open(&source, reader->budget, &choice, error));
 }
 
 const struct source_key source_key_text = {
