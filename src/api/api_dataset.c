@@ -253,7 +253,7 @@ plim_dataset *plim_dataset_npy(plim_budget *budget, const char *const *paths, in
     OPEN_SOURCE(budget);
     plim_status status = check_names(paths, count, &error);
     if (status == PLIM_OK)
-        status = npy_open(&source, budget->inner, paths, count, NULL, 0, &error);
+        status = npy_open(&source, budget->inner, paths, count, NULL, &error);
     return from(budget, &source, status, &error);
 }
 

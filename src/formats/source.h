@@ -151,15 +151,19 @@ struct source {
    (images) gets one channel: (28, 28, 1). */
 plim_status idx_open(struct source **out, struct budget *budget, const char *const *paths, int count,
                      plim_error *error);
-/* npy files zipped together, one column each; or one file that is split into named ranges (first..end of the last
-   axis). A range of a single index has rank 0. */
+/* npy files zipped together, one column each (cut NULL); or one file that is split into named ranges (first..end of the
+   last axis). A range of a single index has rank 0. */
 struct npy_range {
     const char *name;
     int64_t first, end;
     bool scalar;
 };
+struct npy_cut {
+    const struct npy_range *ranges;
+    int count;
+};
 plim_status npy_open(struct source **out, struct budget *budget, const char *const *paths, int count,
-                     const struct npy_range *ranges, int range_count, plim_error *error);
+                     const struct npy_cut *cut, plim_error *error);
 /* Arrays of an npz file, data sets of an HDF5 file, one column each; all have the same number of rows. column_count 0:
    all arrays, or all data sets of the root group, under their own names. What is neither deflated nor chunked is read in
    place; the rest is unpacked by start(). */

@@ -28,7 +28,7 @@ static plim_status try_npy(struct budget *budget, const char *path, plim_error *
 {
     struct source *source;
     uint64_t out[1024];
-    TRY(npy_open(&source, budget, &path, 1, NULL, 0, error));
+    TRY(npy_open(&source, budget, &path, 1, NULL, error));
     uint64_t stride = source->spec.column[0].bytes;
     plim_status status = PLIM_OK;
     if (stride <= sizeof out)
@@ -64,7 +64,7 @@ static void reads_each_type(void **state)
         const char *path = write_file("a.npy", file, make_npy(file, rows[r].major, dict, data, 6 * size));
         struct budget *budget = new_budget();
         struct source *source;
-        assert_int_equal(npy_open(&source, budget, &path, 1, NULL, 0, NULL), PLIM_OK);
+        assert_int_equal(npy_open(&source, budget, &path, 1, NULL, NULL), PLIM_OK);
         assert_int_equal(source->count, 2);
         assert_int_equal(source->spec.column[0].type, rows[r].type);
         assert_int_equal(source->spec.column[0].shape.rank, 1);
@@ -92,7 +92,7 @@ static void reads_side_by_side(void **state)
     paths[1] = write_file("y.npy", file, bytes);
     struct budget *budget = new_budget();
     struct source *source;
-    assert_int_equal(npy_open(&source, budget, paths, 2, NULL, 0, NULL), PLIM_OK);
+    assert_int_equal(npy_open(&source, budget, paths, 2, NULL, NULL), PLIM_OK);
     assert_string_equal(source->spec.column[1].name, "y");
     assert_int_equal(source->spec.column[0].shape.rank, 2);
     assert_int_equal(source->spec.column[1].shape.rank, 0);
@@ -102,7 +102,7 @@ static void reads_side_by_side(void **state)
     assert_true(out_x[0] == 3 && out_x[1] == 4 && out_y == 9);
     source_close(source);
     /* Read errors come through. */
-    assert_int_equal(npy_open(&source, budget, paths, 2, NULL, 0, NULL), PLIM_OK);
+    assert_int_equal(npy_open(&source, budget, paths, 2, NULL, NULL), PLIM_OK);
     fault_arm(FAULT_READ, 2, false, EIO);
     plim_error error;
     assert_int_equal(
@@ -143,7 +143,7 @@ static void cuts_columns(void **state)
         struct budget *budget = new_budget();
         struct source *source;
         float x[3][3], y[3];
-        assert_int_equal(npy_open(&source, budget, &path, 1, ranges, 2, NULL), PLIM_OK);
+        assert_int_equal(npy_open(&source, budget, &path, 1, &(struct npy_cut){ranges, 2}, NULL), PLIM_OK);
         assert_string_equal(source->spec.column[0].name, "features");
         assert_int_equal(source->spec.column[0].shape.dim[0], 3);
         assert_int_equal(source->spec.column[1].shape.rank, 0);
@@ -179,10 +179,10 @@ static void reads_fortran_order(void **state)
     struct budget *budget = new_budget();
     struct source *source;
     int64_t index[] = {1, 2, 0};
-    assert_int_equal(npy_open(&source, budget, &path, 1, NULL, 0, NULL), PLIM_OK);
+    assert_int_equal(npy_open(&source, budget, &path, 1, NULL, NULL), PLIM_OK);
     assert_int_equal(source->type->read(source, index, 3, (void *[]){whole}, (uint64_t[]){8}, NULL), PLIM_OK);
     source_close(source);
-    assert_int_equal(npy_open(&source, budget, &path, 1, ranges, 2, NULL), PLIM_OK);
+    assert_int_equal(npy_open(&source, budget, &path, 1, &(struct npy_cut){ranges, 2}, NULL), PLIM_OK);
     assert_int_equal(source->type->read(source, index, 3, (void *[]){x, y}, (uint64_t[]){4, 2}, NULL), PLIM_OK);
     source_close(source);
     for (int i = 0; i < 3; i++) {
@@ -205,12 +205,13 @@ static void refuses_bad_ranges(void **state)
     struct budget *budget = new_budget();
     struct source *source;
     for (size_t i = 0; i < COUNT(bad); i++)
-        assert_int_equal(npy_open(&source, budget, &path, 1, &bad[i], 1, NULL), PLIM_BAD_JOB);
+        assert_int_equal(npy_open(&source, budget, &path, 1, &(struct npy_cut){&bad[i], 1}, NULL), PLIM_BAD_JOB);
     struct npy_range many[MOST_COLUMNS + 1];
     for (int i = 0; i <= MOST_COLUMNS; i++)
         many[i] = (struct npy_range){.first = 0, .end = 1};
-    assert_int_equal(npy_open(&source, budget, &path, 1, many, MOST_COLUMNS + 1, NULL), PLIM_BAD_JOB);
-    assert_int_equal(npy_open(&source, budget, twice, 2, many, 1, NULL), PLIM_BAD_JOB);
+    assert_int_equal(npy_open(&source, budget, &path, 1, &(struct npy_cut){many, MOST_COLUMNS + 1}, NULL),
+                     PLIM_BAD_JOB);
+    assert_int_equal(npy_open(&source, budget, twice, 2, &(struct npy_cut){many, 1}, NULL), PLIM_BAD_JOB);
     end_budget(budget);
     unlink(path);
 }
@@ -315,7 +316,7 @@ static void counts_must_agree(void **state)
     struct budget *budget = new_budget();
     struct source *source;
     plim_error error;
-    assert_int_equal(npy_open(&source, budget, paths, 2, NULL, 0, &error), PLIM_BAD_DATA);
+    assert_int_equal(npy_open(&source, budget, paths, 2, NULL, &error), PLIM_BAD_DATA);
     assert_non_null(strstr(error.where, "three.npy"));
     assert_non_null(strstr(error.message, "two.npy"));
     end_budget(budget);
@@ -331,7 +332,7 @@ static void file_that_shrinks(void **state)
     struct budget *budget = new_budget();
     struct source *source;
     float out[20];
-    assert_int_equal(npy_open(&source, budget, &path, 1, NULL, 0, NULL), PLIM_OK);
+    assert_int_equal(npy_open(&source, budget, &path, 1, NULL, NULL), PLIM_OK);
     assert_int_equal(truncate(path, 150), 0);
     assert_int_equal(source->type->read(source, (int64_t[]){0, 1, 2, 3}, 4, (void *[]){out}, (uint64_t[]){20}, NULL),
                      PLIM_BAD_DATA);

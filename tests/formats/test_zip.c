@@ -108,14 +108,17 @@ static void rows_in_fortran_order(void **state)
     struct npy_fortran array = npy_fortran_of(file, &header);
     uint64_t takes = budget_usage(budget).takes;
     fault_arm(FAULT_READ, 1000, false, EIO);
-    assert_int_equal(npy_fortran_read(&array, 0, 6, (int64_t[]){1, 2, 3, 0}, 4, rows, sizeof rows[0], NULL), PLIM_OK);
+    assert_int_equal(npy_fortran_read(&(struct npy_fortran_part){&array, 0, 6}, (int64_t[]){1, 2, 3, 0}, 4, rows,
+                                      sizeof rows[0], NULL),
+                     PLIM_OK);
     assert_int_equal(fault_calls(), 12); /* a run of three and one alone, six elements each */
     fault_disarm();
     assert_int_equal(budget_usage(budget).takes, takes);
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 6; k++)
             assert_true(rows[i][k] == 6 * (i + 1) % 24 + k);
-    assert_int_equal(npy_fortran_read(&array, 4, 2, (int64_t[]){3}, 1, rows, 64, NULL), PLIM_OK);
+    assert_int_equal(npy_fortran_read(&(struct npy_fortran_part){&array, 4, 2}, (int64_t[]){3}, 1, rows, 64, NULL),
+                     PLIM_OK);
     assert_true(rows[0][0] == 22 && rows[0][1] == 23);
     file_close(file);
     /* Big-endian, inside a zip. */
@@ -125,7 +128,8 @@ static void rows_in_fortran_order(void **state)
     assert_int_equal(zip_open(&zip, budget, golden("arrays.npz"), NULL), PLIM_OK);
     find(&found, zip, "b");
     array = npy_fortran_of(zip->file, &found.header);
-    assert_int_equal(npy_fortran_read(&array, 0, 2, (int64_t[]){2}, 1, b, 4, NULL), PLIM_OK);
+    assert_int_equal(npy_fortran_read(&(struct npy_fortran_part){&array, 0, 2}, (int64_t[]){2}, 1, b, 4, NULL),
+                     PLIM_OK);
     assert_true(b[0] == 4 && b[1] == 5);
     zip_close(zip);
     end_budget(budget);

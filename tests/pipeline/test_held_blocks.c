@@ -99,8 +99,10 @@ static struct source *open_made(struct budget *budget, int kind)
     struct source *source;
     const char *paths[2] = {path_of("a.npy"), path_of("b.npy")};
     int count = kind == 1 ? 2 : 1;
-    const struct npy_range *cut = kind == 0 ? ranges : kind == 3 ? few : NULL;
-    assert_int_equal(npy_open(&source, budget, paths, count, cut, kind == 0 ? 2 : kind == 3, NULL), PLIM_OK);
+    const struct npy_cut *cut = kind == 0   ? &(struct npy_cut){ranges, COUNT(ranges)}
+                                : kind == 3 ? &(struct npy_cut){few, COUNT(few)}
+                                            : NULL;
+    assert_int_equal(npy_open(&source, budget, paths, count, cut, NULL), PLIM_OK);
     return source;
 }
 

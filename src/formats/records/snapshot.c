@@ -366,10 +366,10 @@ plim_status snapshot_read(int64_t *done, const struct snapshot *snapshot, const 
 {
     const struct rows rows = {
         .file = snapshot->rows.file, .at = snapshot->head.rows_at, .row_bytes = snapshot->row_bytes, .swap = 1};
+    const struct cut_rows cut = {.rows = &rows, .part = snapshot->part, .part_count = snapshot->head.spec.column_count};
     bool full = false;
     *done = 0;
-    TRY(rows_read_parts(&rows, snapshot->part, snapshot->head.spec.column_count, index, count, target->to,
-                        target->stride, error));
+    TRY(rows_read_parts(&cut, index, count, target->to, target->stride, error));
     while (snapshot->values && *done < count) {
         TRY(get_values(&full, snapshot, target, *done, error));
         if (full)

@@ -57,7 +57,8 @@ static plim_status add_part(struct hdf5_source *self, const char *path, const ch
                                       .shape = dataset->shape,
                                       .at = chunked ? 0 : dataset->at,
                                       .data_bytes = dataset->bytes};
-    TRY(array_source_add_member(arrays, file, &header, name, path, &naming, error));
+    const struct array_member member = {.file = file, .header = &header, .name = path, .column = name};
+    TRY(array_source_add_member(arrays, &member, &naming, error));
     if (!chunked)
         return PLIM_OK;
     return array_source_plan_unpacking(arrays, dataset->bytes, hdf5_unpack_cost(dataset) + SCRATCH_FILE_BYTES, error);

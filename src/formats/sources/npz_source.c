@@ -51,7 +51,8 @@ static plim_status add_part(struct npz_source *npz, const struct npz_array *arra
         own[bytes] = 0;
         name = own;
     }
-    TRY(array_source_add_member(&npz->arrays, npz->zip->file, &array->header, name, name, &naming, error));
+    const struct array_member member = {.file = npz->zip->file, .header = &array->header, .name = name, .column = name};
+    TRY(array_source_add_member(&npz->arrays, &member, &naming, error));
     if (npz_is_stored(array))
         return PLIM_OK;
     return array_source_plan_unpacking(&npz->arrays, array->member.bytes,

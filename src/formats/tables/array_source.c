@@ -60,10 +60,12 @@ plim_status array_source_read(struct source *base, const int64_t *index, int64_t
         const struct npy_fortran *fortran = &part->fortran;
         if (!part->rows.file)
             return fail(error, PLIM_INTERNAL, "%s source: read before start", base->type->name);
-        if (fortran->item)
-            TRY(npy_fortran_read(fortran, 0, shape_row(&fortran->shape), index, count, to[i], stride[i], error));
-        else
+        if (fortran->item) {
+            const struct npy_fortran_part row = {.array = fortran, .elements = shape_row(&fortran->shape)};
+            TRY(npy_fortran_read(&row, index, count, to[i], stride[i], error));
+        } else {
             TRY(rows_read(&part->rows, index, count, to[i], stride[i], error));
+        }
     }
     source_count_read(base, (uint64_t)count * base->spec.element_bytes);
     return PLIM_OK;
@@ -136,26 +138,26 @@ void array_source_file_path(char out[4096], const struct source *source, int64_t
 
 /* ---- containers ---- */
 
-plim_status array_source_add_member(struct array_source *source, struct file *file, const struct npy_header *header,
-                                    const char *column, const char *name, const struct array_naming *naming,
-                                    plim_error *error)
+plim_status array_source_add_member(struct array_source *source, const struct array_member *member,
+                                    const struct array_naming *naming, plim_error *error)
 {
     struct source *base = &source->base;
-    const char *path = file_path(file);
-    if (spec_find(&base->spec, column) >= 0)
-        return fail_at(error, PLIM_BAD_JOB, path, "a second column '%.63s'", column);
+    const struct npy_header *header = member->header;
+    const char *path = file_path(member->file);
+    if (spec_find(&base->spec, member->column) >= 0)
+        return fail_at(error, PLIM_BAD_JOB, path, "a second column '%.63s'", member->column);
     if (source->part_count == 0)
         base->count = header->shape.dim[0];
     if (header->shape.dim[0] != base->count) {
-        fail_at(error, PLIM_BAD_DATA, path, "%s '%.200s' has %lld rows, the first one %lld", naming->kind, name,
+        fail_at(error, PLIM_BAD_DATA, path, "%s '%.200s' has %lld rows, the first one %lld", naming->kind, member->name,
                 (long long)header->shape.dim[0], (long long)base->count);
         return hint(error, PLIM_BAD_DATA, "choose those that belong together: %s", naming->choose);
     }
     struct shape shape = shape_of(header->shape.rank - 1, header->shape.dim + 1);
-    TRY(spec_add(&base->spec, column, header->type, &shape, error));
+    TRY(spec_add(&base->spec, member->column, header->type, &shape, error));
     struct array_part *part = &source->part[source->part_count++];
-    part->origin = file;
-    array_part_set(part, file, header);
+    part->origin = member->file;
+    array_part_set(part, member->file, header);
     return PLIM_OK;
 }
 

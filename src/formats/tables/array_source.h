@@ -51,10 +51,15 @@ void array_source_close(struct source *source);
 struct array_naming {
     const char *kind, *choose;
 };
-/* An array of a container as column `column`; `name` is what the file calls it. */
-plim_status array_source_add_member(struct array_source *source, struct file *file, const struct npy_header *header,
-                                    const char *column, const char *name, const struct array_naming *naming,
-                                    plim_error *error);
+/* An array of a container, and the column that it becomes. */
+struct array_member {
+    struct file *file;
+    const struct npy_header *header;
+    const char *name; /* what the file calls it */
+    const char *column;
+};
+plim_status array_source_add_member(struct array_source *source, const struct array_member *member,
+                                    const struct array_naming *naming, plim_error *error);
 /* The last array is packed: it needs `bytes` of the scratch file, and `cost` bytes of memory while it is unpacked. */
 plim_status array_source_plan_unpacking(struct array_source *source, uint64_t bytes, uint64_t cost, plim_error *error);
 /* For start(): unpacks all packed arrays; unpack() writes array i to source->scratch, from its scratch_at on. */

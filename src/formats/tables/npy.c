@@ -11,12 +11,16 @@ static plim_status read_ranges(const struct npy_source *npy, const int64_t *inde
                                const uint64_t *stride, plim_error *error)
 {
     const struct array_part *array = &npy->arrays.part[0];
+    const struct cut_rows cut = {.rows = &array->rows, .part = npy->range, .part_count = npy->range_count};
     uint64_t item = array->fortran.item;
     if (!item)
-        return rows_read_parts(&array->rows, npy->range, npy->range_count, index, count, to, stride, error);
-    for (int r = 0; r < npy->range_count; r++)
-        TRY(npy_fortran_read(&array->fortran, (int64_t)(npy->range[r].offset / item),
-                             (int64_t)(npy->range[r].bytes / item), index, count, to[r], stride[r], error));
+        return rows_read_parts(&cut, index, count, to, stride, error);
+    for (int r = 0; r < npy->range_count; r++) {
+        const struct npy_fortran_part part = {.array = &array->fortran,
+                                              .first = (int64_t)(npy->range[r].offset / item),
+                                              .elements = (int64_t)(npy->range[r].bytes / item)};
+        TRY(npy_fortran_read(&part, index, count, to[r], stride[r], error));
+    }
     return PLIM_OK;
 }
 
@@ -51,16 +55,16 @@ static const struct source_type npy_type = {.name = "npy",
                                             .close = array_source_close};
 
 /* A column for each range of the second axis. */
-static plim_status add_ranges(struct npy_source *npy, const struct npy_header *header, const struct npy_range *ranges,
-                              int range_count, plim_error *error)
+static plim_status add_ranges(struct npy_source *npy, const struct npy_header *header, const struct npy_cut *cut,
+                              plim_error *error)
 {
     const char *path = file_path(npy->arrays.part[0].origin);
     if (header->shape.rank != 2)
         return fail_at(error, PLIM_BAD_JOB, path, "columns can be cut from 2 axes; this file has %d",
                        header->shape.rank);
     uint64_t bytes = type_bytes(header->type);
-    for (int i = 0; i < range_count; i++) {
-        const struct npy_range *range = &ranges[i];
+    for (int i = 0; i < cut->count; i++) {
+        const struct npy_range *range = &cut->ranges[i];
         int64_t width = header->shape.dim[1];
         if (range->first < 0 || range->end <= range->first || range->end > width)
             return fail_at(error, PLIM_BAD_JOB, path, "columns %lld up to %lld of a file with %lld",
@@ -98,26 +102,26 @@ static plim_status add_column(struct npy_source *npy, const struct npy_header *h
     return spec_add(&npy->arrays.base.spec, NULL, header->type, &shape, error);
 }
 
-static plim_status fill(struct npy_source *npy, const char *const *paths, int count, const struct npy_range *ranges,
-                        int range_count, plim_error *error)
+static plim_status fill(struct npy_source *npy, const char *const *paths, int count, const struct npy_cut *cut,
+                        plim_error *error)
 {
     TRY(array_source_reserve(&npy->arrays, count, error));
     for (int i = 0; i < count; i++) {
         struct npy_header header;
         TRY(add_file(npy, &header, paths[i], error));
-        TRY(range_count ? add_ranges(npy, &header, ranges, range_count, error) : add_column(npy, &header, error));
+        TRY(cut ? add_ranges(npy, &header, cut, error) : add_column(npy, &header, error));
     }
     return PLIM_OK;
 }
 
 plim_status npy_open(struct source **out, struct budget *budget, const char *const *paths, int count,
-                     const struct npy_range *ranges, int range_count, plim_error *error)
+                     const struct npy_cut *cut, plim_error *error)
 {
     if (count < 1 || count > MOST_COLUMNS)
         return fail(error, PLIM_BAD_JOB, "npy: %d files: 1 to %d are possible", count, MOST_COLUMNS);
-    if (range_count && count != 1)
+    if (cut && count != 1)
         return fail(error, PLIM_BAD_JOB, "npy: columns can be cut from one file, not from %d", count);
     struct npy_source *npy;
     TRY(source_make(&npy, sizeof *npy, &npy_type, budget, error));
-    return source_opened(out, &npy->arrays.base, fill(npy, paths, count, ranges, range_count, error));
+    return source_opened(out, &npy->arrays.base, fill(npy, paths, count, cut, error));
 }

@@ -37,13 +37,14 @@ static void scatter(char *to, uint64_t stride, const char *from, uint32_t item, 
 }
 
 /* `run` rows from `row` on: one read an element. */
-static plim_status read_run(const struct npy_fortran *array, int64_t first, int64_t elements, int64_t row, int64_t run,
-                            char *to, uint64_t stride, plim_error *error)
+static plim_status read_run(const struct npy_fortran_part *part, int64_t row, int64_t run, char *to, uint64_t stride,
+                            plim_error *error)
 {
     char column[GATHER_BYTES];
+    const struct npy_fortran *array = part->array;
     uint64_t bytes = (uint64_t)run * array->item;
-    for (int64_t k = 0; k < elements; k++) {
-        uint64_t place = (uint64_t)fortran_place(&array->shape, first + k);
+    for (int64_t k = 0; k < part->elements; k++) {
+        uint64_t place = (uint64_t)fortran_place(&array->shape, part->first + k);
         uint64_t at = array->at + (place * (uint64_t)array->shape.dim[0] + (uint64_t)row) * array->item;
         TRY(file_read(array->file, at, column, bytes, error));
         if (array->big_endian)
@@ -53,13 +54,13 @@ static plim_status read_run(const struct npy_fortran *array, int64_t first, int6
     return PLIM_OK;
 }
 
-plim_status npy_fortran_read(const struct npy_fortran *array, int64_t first, int64_t elements, const int64_t *index,
-                             int64_t count, void *to, uint64_t stride, plim_error *error)
+plim_status npy_fortran_read(const struct npy_fortran_part *part, const int64_t *index, int64_t count, void *to,
+                             uint64_t stride, plim_error *error)
 {
-    int64_t most = GATHER_BYTES / array->item;
+    int64_t most = GATHER_BYTES / part->array->item;
     for (int64_t i = 0; i < count;) {
         int64_t run = run_length(index + i, count - i < most ? count - i : most);
-        TRY(read_run(array, first, elements, index[i], run, (char *)to + (uint64_t)i * stride, stride, error));
+        TRY(read_run(part, index[i], run, (char *)to + (uint64_t)i * stride, stride, error));
         i += run;
     }
     return PLIM_OK;

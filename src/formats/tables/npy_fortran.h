@@ -13,9 +13,14 @@ struct npy_fortran {
 };
 
 struct npy_fortran npy_fortran_of(struct file *file, const struct npy_header *header);
-/* Elements first..first + elements of rows index[0..count), in C order, to `to` + i * stride. Rows that follow one
-   another share their reads, one an element; a row by itself takes as many reads as it has elements. */
-plim_status npy_fortran_read(const struct npy_fortran *array, int64_t first, int64_t elements, const int64_t *index,
-                             int64_t count, void *to, uint64_t stride, plim_error *error);
+/* Elements first..first + elements of each row, in C order. */
+struct npy_fortran_part {
+    const struct npy_fortran *array;
+    int64_t first, elements;
+};
+/* Those of rows index[0..count) to `to` + i * stride. Rows that follow one another share their reads, one an element; a
+   row by itself takes as many reads as it has elements. */
+plim_status npy_fortran_read(const struct npy_fortran_part *part, const int64_t *index, int64_t count, void *to,
+                             uint64_t stride, plim_error *error);
 
 #endif

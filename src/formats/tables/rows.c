@@ -130,27 +130,29 @@ struct layout_part rows_layout(const struct rows *rows)
 /* ---- rows cut into parts ---- */
 
 /* Rows too large for the buffer: each part is a read of its own. */
-static plim_status read_large_row(const struct rows *rows, const struct row_part *part, int part_count, int64_t index,
-                                  int64_t i, void *const *to, const uint64_t *stride, plim_error *error)
+static plim_status read_large_row(const struct cut_rows *cut, int64_t index, int64_t i, void *const *to,
+                                  const uint64_t *stride, plim_error *error)
 {
+    const struct rows *rows = cut->rows;
     uint64_t at = rows->at + (uint64_t)index * rows->row_bytes;
-    for (int p = 0; p < part_count; p++) {
+    for (int p = 0; p < cut->part_count; p++) {
+        const struct row_part *part = &cut->part[p];
         char *place_to = (char *)to[p] + (uint64_t)i * stride[p];
-        TRY(file_read(rows->file, at + part[p].offset, place_to, part[p].bytes, error));
-        swap_elements(place_to, part[p].bytes, rows->swap);
+        TRY(file_read(rows->file, at + part->offset, place_to, part->bytes, error));
+        swap_elements(place_to, part->bytes, rows->swap);
     }
     return PLIM_OK;
 }
 
-plim_status rows_read_parts(const struct rows *rows, const struct row_part *part, int part_count, const int64_t *index,
-                            int64_t count, void *const *to, const uint64_t *stride, plim_error *error)
+plim_status rows_read_parts(const struct cut_rows *cut, const int64_t *index, int64_t count, void *const *to,
+                            const uint64_t *stride, plim_error *error)
 {
     char buffer[PART_BUFFER_BYTES];
-    int64_t most = (int64_t)(PART_BUFFER_BYTES / rows->row_bytes);
-    const struct destination where = {to, stride, part, part_count, buffer};
+    int64_t most = (int64_t)(PART_BUFFER_BYTES / cut->rows->row_bytes);
+    const struct destination where = {to, stride, cut->part, cut->part_count, buffer};
     if (most)
-        return read_runs(rows, index, count, most, &where, error);
+        return read_runs(cut->rows, index, count, most, &where, error);
     for (int64_t i = 0; i < count; i++)
-        TRY(read_large_row(rows, part, part_count, index[i], i, to, stride, error));
+        TRY(read_large_row(cut, index[i], i, to, stride, error));
     return PLIM_OK;
 }

@@ -23,9 +23,15 @@ struct row_part {
    neighbours in the file, and packed in `to`, are one read. */
 plim_status rows_read(const struct rows *rows, const int64_t *index, int64_t count, void *to, uint64_t stride,
                       plim_error *error);
-/* The same for rows cut into parts: part p to to[p] + i * stride[p]. Allocates nothing. */
-plim_status rows_read_parts(const struct rows *rows, const struct row_part *part, int part_count, const int64_t *index,
-                            int64_t count, void *const *to, const uint64_t *stride, plim_error *error);
+/* Rows cut into parts. */
+struct cut_rows {
+    const struct rows *rows;
+    const struct row_part *part;
+    int part_count;
+};
+/* The same for them: part p to to[p] + i * stride[p]. Allocates nothing. */
+plim_status rows_read_parts(const struct cut_rows *cut, const int64_t *index, int64_t count, void *const *to,
+                            const uint64_t *stride, plim_error *error);
 /* These rows will be read soon: the disk may begin. */
 void rows_expect(const struct rows *rows, int64_t first, int64_t count);
 /* For a source's layout. */

@@ -45,8 +45,9 @@ static plim_status open_npy(struct dataset **out, struct data_reader *reader, co
     TRY(reader_paths(paths, &count, reader, words[0], error));
     if (words[1])
         TRY(read_ranges(ranges, &range_count, reader, words[1], error));
+    const struct npy_cut cut = {.ranges = ranges, .count = range_count};
     struct source *source;
-    return key_opened(out, &source, npy_open(&source, reader->budget, paths, count, ranges, range_count, error));
+    return key_opened(out, &source, npy_open(&source, reader->budget, paths, count, range_count ? &cut : NULL, error));
 }
 
 static bool is_npy(const struct file_head *head)
