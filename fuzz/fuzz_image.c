@@ -40,7 +40,7 @@ static void decode_it(const uint8_t *data, size_t bytes, struct budget *budget, 
     value_buffer_init(&values, pixels, PIXELS_BYTES);
     if (pixels && image_decoder_make(&decoder, budget, &options, WORK_BYTES, NULL) == PLIM_OK) {
         plim_status probed = image_probe(&info, data, bytes, NULL);
-        plim_status status = image_decode(&image, decoder, data, bytes, channels, &values, NULL);
+        plim_status status = image_decode(&image, decoder, &(struct string){data, bytes}, channels, &values, NULL);
         bool whole = !options.least_height;
         if (status == PLIM_INTERNAL || (status == PLIM_OK && probed != PLIM_OK))
             abort();

@@ -97,17 +97,21 @@ plim_status image_prepare(plim_error *error)
     return png_library(&png, error);
 }
 
-plim_status image_decode(struct image *out, struct image_decoder *decoder, const void *data, size_t bytes, int channels,
+plim_status image_decode(struct image *out, struct image_decoder *decoder, const struct string *encoded, int channels,
                          struct value_buffer *values, plim_error *error)
 {
     const struct image_codec *codec;
     struct image_info info;
     struct image image = {0};
-    struct image_task task = {
-        .decoder = decoder, .info = &info, .data = data, .bytes = bytes, .channels = channels, .values = values};
+    struct image_task task = {.decoder = decoder,
+                              .info = &info,
+                              .data = encoded->data,
+                              .bytes = (size_t)encoded->bytes,
+                              .channels = channels,
+                              .values = values};
     if (channels != 0 && channels != 1 && channels != 3 && channels != 4)
         return fail(error, PLIM_BAD_JOB, "channels of an image are 0 (as stored), 1, 3 or 4, not %d", channels);
-    TRY(probe(&codec, &info, data, bytes, error));
+    TRY(probe(&codec, &info, task.data, task.bytes, error));
     uint64_t used = values->used;
     values->wanted = 0;
     value_buffer_empty(&decoder->work);

@@ -53,7 +53,7 @@ struct image {
 /* channels: 0 as stored, 1, 3 or 4. The pixels go into the buffer. When they do not fit the status is OVER_BUDGET and
    values->wanted says how large it would have to be; when the decoder's work memory is too small it is OVER_BUDGET and
    values->wanted is 0. Messages name bytes of the image; the caller adds the file. */
-plim_status image_decode(struct image *out, struct image_decoder *decoder, const void *data, size_t bytes, int channels,
+plim_status image_decode(struct image *out, struct image_decoder *decoder, const struct string *encoded, int channels,
                          struct value_buffer *values, plim_error *error);
 
 #endif

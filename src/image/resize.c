@@ -244,9 +244,10 @@ static void copy_part(uint8_t *out, const uint8_t *in, const struct picture *fro
         memcpy(out + (size_t)(y * out_width) * pixel, in + (size_t)(y * from->width) * pixel, (size_t)width * pixel);
 }
 
-plim_status crop_image(void *out, const void *in, const struct picture *picture, int64_t y, int64_t x, int64_t height,
-                       int64_t width, plim_error *error)
+plim_status crop_image(void *out, const void *in, const struct picture *picture, const struct crop *crop,
+                       plim_error *error)
 {
+    int64_t y = crop->y, x = crop->x, height = crop->height, width = crop->width;
     size_t pixel = (size_t)picture->channels * type_bytes(picture->type);
     TRY(check_picture(picture, error));
     if (y < 0 || x < 0 || height < 1 || width < 1 || height > picture->height || width > picture->width ||

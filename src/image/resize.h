@@ -33,8 +33,11 @@ plim_status resize_image(void *out, const void *in, const struct resize *resize,
                          plim_error *error);
 
 /* The part of height x width pixels whose first pixel is (y, x). */
-plim_status crop_image(void *out, const void *in, const struct picture *picture, int64_t y, int64_t x, int64_t height,
-                       int64_t width, plim_error *error);
+struct crop {
+    int64_t y, x, height, width;
+};
+plim_status crop_image(void *out, const void *in, const struct picture *picture, const struct crop *crop,
+                       plim_error *error);
 /* tf.image.resize_with_crop_or_pad: the centre, with zeros around where it is too small. */
 plim_status crop_or_pad_image(void *out, const void *in, const struct picture *picture, int64_t height, int64_t width,
                               plim_error *error);

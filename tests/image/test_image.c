@@ -133,7 +133,8 @@ static void decodes_as_tensorflow(void **state)
         assert_int_equal(image_probe(&info, file.bytes, file.count, NULL), PLIM_OK);
         struct image_decoder *decoder = new_decoder(budget, cases[i].options, info.work_bytes);
         value_buffer_empty(&values);
-        plim_status status = image_decode(&image, decoder, file.bytes, file.count, cases[i].channels, &values, &error);
+        plim_status status =
+            image_decode(&image, decoder, &(struct string){file.bytes, file.count}, cases[i].channels, &values, &error);
         if (status != PLIM_OK)
             print_error("%s: %s\n", name, error.message);
         assert_int_equal(status, PLIM_OK);
@@ -170,12 +171,14 @@ static void decoder_is_used_again(void **state)
         struct image image;
         value_buffer_empty(&values);
         heap = budget_heap_bytes();
-        assert_int_equal(image_decode(&image, decoder, file.bytes, file.count, cases[i].channels, &values, NULL),
-                         PLIM_OK);
+        assert_int_equal(
+            image_decode(&image, decoder, &(struct string){file.bytes, file.count}, cases[i].channels, &values, NULL),
+            PLIM_OK);
         assert_int_equal(budget_heap_bytes(), heap);
         assert_int_equal(differences(&image, &expected, name), 0);
         /* A broken one between them. */
-        assert_int_not_equal(image_decode(&image, decoder, file.bytes, file.count / 2, 3, &values, NULL), PLIM_OK);
+        assert_int_not_equal(
+            image_decode(&image, decoder, &(struct string){file.bytes, file.count / 2}, 3, &values, NULL), PLIM_OK);
         golden_close(&file);
         golden_close(&expected);
     }
@@ -195,8 +198,10 @@ static void adds_alpha(void **state)
         struct golden file = golden_open(names[i]);
         struct image three, four;
         value_buffer_empty(&values);
-        assert_int_equal(image_decode(&three, decoder, file.bytes, file.count, 3, &values, NULL), PLIM_OK);
-        assert_int_equal(image_decode(&four, decoder, file.bytes, file.count, 4, &values, NULL), PLIM_OK);
+        assert_int_equal(image_decode(&three, decoder, &(struct string){file.bytes, file.count}, 3, &values, NULL),
+                         PLIM_OK);
+        assert_int_equal(image_decode(&four, decoder, &(struct string){file.bytes, file.count}, 4, &values, NULL),
+                         PLIM_OK);
         for (int64_t p = 0; p < three.shape.dim[0] * three.shape.dim[1]; p++) {
             assert_memory_equal(three.pixels + 3 * p, four.pixels + 4 * p, 3);
             assert_int_equal(four.pixels[4 * p + 3], 255);
@@ -218,18 +223,21 @@ static void says_what_is_lacking(void **state)
     struct value_buffer small;
     plim_error error = {0};
     value_buffer_init(&small, value_bytes, 29 * 37 * 3 - 1);
-    assert_int_equal(image_decode(&image, decoder, file.bytes, file.count, 0, &small, &error), PLIM_OVER_BUDGET);
+    assert_int_equal(image_decode(&image, decoder, &(struct string){file.bytes, file.count}, 0, &small, &error),
+                     PLIM_OVER_BUDGET);
     assert_int_equal(small.wanted, 29 * 37 * 3);
     assert_int_equal(small.used, 0);
     assert_non_null(strstr(error.message, "3219 bytes"));
-    assert_int_equal(image_decode(&image, decoder, file.bytes, file.count, 2, &values, &error), PLIM_BAD_JOB);
+    assert_int_equal(image_decode(&image, decoder, &(struct string){file.bytes, file.count}, 2, &values, &error),
+                     PLIM_BAD_JOB);
     image_decoder_free(decoder);
     static const char *const names[] = {"progressive.jpg", "channels3.png", "plain.gif"};
     for (int i = 0; i < 3; i++) {
         struct golden each = golden_open(names[i]);
         decoder = new_decoder(budget, (struct image_options){0}, 4096);
         value_buffer_empty(&values);
-        assert_int_equal(image_decode(&image, decoder, each.bytes, each.count, 0, &values, &error), PLIM_OVER_BUDGET);
+        assert_int_equal(image_decode(&image, decoder, &(struct string){each.bytes, each.count}, 0, &values, &error),
+                         PLIM_OVER_BUDGET);
         assert_int_equal(values.wanted, 0);
         assert_int_equal(values.used, 0);
         assert_non_null(strstr(error.message, "it may use 4096"));
@@ -251,7 +259,7 @@ static plim_status decode_copy(struct image_decoder *decoder, const uint8_t *dat
     memcpy(exact, data, bytes);
     value_buffer_empty(&values);
     plim_status probed = image_probe(&info, exact, bytes, NULL);
-    plim_status status = image_decode(&image, decoder, exact, bytes, 3, &values, error);
+    plim_status status = image_decode(&image, decoder, &(struct string){exact, bytes}, 3, &values, error);
     if (probed != PLIM_OK)
         assert_int_equal(status, probed);
     if (status == PLIM_OK && !decoder)

@@ -212,13 +212,13 @@ static void crops_and_pads(void **state)
         assert_memory_equal(out, expected.data, expected.height * expected.width * expected.channels);
         golden_close(&expected);
     }
-    assert_int_equal(crop_image(out, in.data, &picture, 3, 7, 5, 6, NULL), PLIM_OK);
+    assert_int_equal(crop_image(out, in.data, &picture, &(struct crop){3, 7, 5, 6}, NULL), PLIM_OK);
     for (int y = 0; y < 5; y++)
         assert_memory_equal(out + y * 18, in.data + ((3 + y) * 37 + 7) * 3, 18);
-    assert_int_equal(crop_image(out, in.data, &picture, 24, 31, 5, 6, NULL), PLIM_OK);
-    assert_int_equal(crop_image(out, in.data, &picture, 25, 31, 5, 6, NULL), PLIM_BAD_DATA);
-    assert_int_equal(crop_image(out, in.data, &picture, 0, -1, 5, 6, NULL), PLIM_BAD_DATA);
-    assert_int_equal(crop_image(out, in.data, &picture, 0, 0, 30, 6, NULL), PLIM_BAD_DATA);
+    assert_int_equal(crop_image(out, in.data, &picture, &(struct crop){24, 31, 5, 6}, NULL), PLIM_OK);
+    assert_int_equal(crop_image(out, in.data, &picture, &(struct crop){25, 31, 5, 6}, NULL), PLIM_BAD_DATA);
+    assert_int_equal(crop_image(out, in.data, &picture, &(struct crop){0, -1, 5, 6}, NULL), PLIM_BAD_DATA);
+    assert_int_equal(crop_image(out, in.data, &picture, &(struct crop){0, 0, 30, 6}, NULL), PLIM_BAD_DATA);
     golden_close(&in);
 }
 

@@ -102,7 +102,8 @@ static void direct_decode(struct direct *direct, const struct decode_options *op
     value_buffer_init(&values, space, 1 << 20);
     assert_int_equal(file_load(&file, budget, TAG_FORMATS, path, 1 << 20, NULL), PLIM_OK);
     assert_int_equal(image_decoder_make(&decoder, budget, &options->image, 4 << 20, NULL), PLIM_OK);
-    if (image_decode(&image, decoder, file.text, file.bytes, (int)options->channels, &values, &error) != PLIM_OK)
+    const struct string encoded = {(const uint8_t *)file.text, file.bytes};
+    if (image_decode(&image, decoder, &encoded, (int)options->channels, &values, &error) != PLIM_OK)
         fail_msg("%s: %s", path, error.message);
     direct->picture.channels = image.shape.dim[2];
     renew(direct, TYPE_U8, image.shape.dim[0], image.shape.dim[1]);
@@ -137,7 +138,8 @@ static void direct_crop(struct direct *direct, const struct map_function *functi
     if (function == &map_resize_with_crop_or_pad)
         assert_int_equal(crop_or_pad_image(direct->pixels, old, &from, crop->height, crop->width, NULL), PLIM_OK);
     else
-        assert_int_equal(crop_image(direct->pixels, old, &from, y, x, crop->height, crop->width, NULL), PLIM_OK);
+        assert_int_equal(crop_image(direct->pixels, old, &from, &(struct crop){y, x, crop->height, crop->width}, NULL),
+                         PLIM_OK);
     free(old);
 }
 

@@ -64,14 +64,14 @@ static plim_status crop_row(const struct map_row *row, plim_error *error)
 {
     const struct crop_options *crop = row->options;
     const struct picture picture = map_picture(row);
-    int64_t y, x;
+    struct crop part = {.height = crop->height, .width = crop->width};
     void *out = map_image_result(row, crop->height, crop->width);
     if (!out)
         return map_full(row->call, error);
     if (row->call->function->kind == CROP_OR_PAD)
         return crop_or_pad_image(out, row->values, &picture, crop->height, crop->width, error);
-    TRY(find_part(&y, &x, row, &picture, error));
-    return crop_image(out, row->values, &picture, y, x, crop->height, crop->width, error);
+    TRY(find_part(&part.y, &part.x, row, &picture, error));
+    return crop_image(out, row->values, &picture, &part, error);
 }
 
 /* ---- job files ---- */

@@ -61,8 +61,7 @@ static plim_status decode_into(struct image *image, const struct map_call *call,
     }
     pixels.capacity = end - work;
     image_decoder_lend(state->decoder, buffer->bytes + pixels.capacity, work);
-    plim_status status =
-        image_decode(image, state->decoder, string->data, (size_t)string->bytes, (int)decode->channels, &pixels, error);
+    plim_status status = image_decode(image, state->decoder, string, (int)decode->channels, &pixels, error);
     buffer->used = pixels.used;
     buffer->wanted = pixels.wanted ? add_most(pixels.wanted, work) : 0;
     return status;
