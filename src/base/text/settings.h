@@ -36,4 +36,13 @@ plim_status setting_value(void *out, const struct setting *setting, const char *
 bool setting_number(double *out, const char *text);
 bool setting_whole(int64_t *out, const char *text);
 
+/* The words that a setting, or a key, may be; those of `later` are known and refused as not offered yet. */
+struct word_choices {
+    const char *what;
+    const char *const *names;
+    size_t count;
+    const char *const *later;
+    size_t later_count;
+};
+
 #endif

@@ -24,14 +24,16 @@ static const char *const later[] = {
     "ragged_batch", "save", "load", "scan", "reduce", "apply",
 };
 
-plim_status stage_unknown(const char *what, const char *word, const char *const *offered, size_t count,
-                          const char *const *not_yet, size_t not_yet_count, const char *where, plim_error *error)
+static const struct word_choices stage_choices = {
+    .what = "stage", .names = words, .count = COUNT(words), .later = later, .later_count = COUNT(later)};
+
+plim_status stage_unknown(const struct word_choices *choices, const char *word, const char *where, plim_error *error)
 {
-    for (size_t i = 0; i < not_yet_count; i++)
-        if (strcmp(word, not_yet[i]) == 0)
-            return fail_at(error, PLIM_UNSUPPORTED, where, "%s '%s' is not offered yet", what, word);
-    const char *near = habit_word(word, offered, count);
-    fail_at(error, PLIM_BAD_JOB, where, "unknown %s '%s'", what, word);
+    for (size_t i = 0; i < choices->later_count; i++)
+        if (strcmp(word, choices->later[i]) == 0)
+            return fail_at(error, PLIM_UNSUPPORTED, where, "%s '%s' is not offered yet", choices->what, word);
+    const char *near = habit_word(word, choices->names, choices->count);
+    fail_at(error, PLIM_BAD_JOB, where, "unknown %s '%s'", choices->what, word);
     return near ? hint(error, PLIM_BAD_JOB, "did you mean '%s'?", near) : PLIM_BAD_JOB;
 }
 
@@ -122,7 +124,7 @@ plim_status stage_read(struct dataset **dataset, const char *job, const struct y
     if (!stage)
         TRY(check_place(word, where, error));
     if (!stage)
-        return stage_unknown("stage", word, words, COUNT(words), later, COUNT(later), where, error);
+        return stage_unknown(&stage_choices, word, where, error);
     if (stage->partner && value) {
         value = entry;
     } else if (entry->kind == YAML_MAP && entry->count != 1) {

@@ -184,8 +184,7 @@ plim_status stage_read(struct dataset **dataset, const char *job, const struct y
 /* An entry of a list: a bare word, or a map of one key. value is NULL for a bare word. */
 plim_status stage_word(const char **word, const struct yaml **value, const char *job, const struct yaml *entry,
                        plim_error *error);
-/* PLIM_UNSUPPORTED for one of `later`, PLIM_BAD_JOB with the nearest of `words` for others. */
-plim_status stage_unknown(const char *what, const char *word, const char *const *words, size_t count,
-                          const char *const *later, size_t later_count, const char *where, plim_error *error);
+/* PLIM_UNSUPPORTED for one of `later`, PLIM_BAD_JOB with the nearest of `names` for others. */
+plim_status stage_unknown(const struct word_choices *choices, const char *word, const char *where, plim_error *error);
 
 #endif

@@ -78,7 +78,7 @@ static plim_status raw_read(void *context, const struct map_function *self, cons
     };
     struct decode_raw_options *options = context;
     struct raw_settings read = {.little_endian = true};
-    TRY(map_settings_read(&read, settings, COUNT(settings), self->name, job, value, error));
+    TRY(map_settings_read(&read, &(struct map_settings){settings, COUNT(settings), self->name}, job, value, error));
     if (!read.out_type || !type_from_name(&options->type, read.out_type) || options->type == TYPE_STRING)
         return hint(error, yaml_fail(error, PLIM_BAD_JOB, job, value, "decode_raw: expected a type of numbers"),
                     "decode_raw: {out_type: uint8, shape: [28, 28]}");

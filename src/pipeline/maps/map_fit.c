@@ -138,7 +138,8 @@ static plim_status fit_read(void *context, const struct map_function *self, cons
     struct fit_options *options = context;
     struct fit_settings read = {0};
     const char *text = "0";
-    TRY(map_settings_read(&read, settings, self->kind == FIT_TRUNCATE ? 1 : 2, self->name, job, value, error));
+    TRY(map_settings_read(&read, &(struct map_settings){settings, self->kind == FIT_TRUNCATE ? 1 : 2, self->name}, job,
+                          value, error));
     if (!read.shape)
         return hint(error, fail(error, PLIM_BAD_JOB, "'shape' is missing"), "%s: {shape: [10]}", self->name);
     if (read.value) {

@@ -120,13 +120,13 @@ plim_status map_bad(const struct map_call *call, int64_t row, plim_status status
 
 /* ---- options in job files ---- */
 
-plim_status map_settings_read(void *out, const struct setting *settings, int count, const char *alone, const char *job,
-                              const struct yaml *value, plim_error *error)
+plim_status map_settings_read(void *out, const struct map_settings *settings, const char *job, const struct yaml *value,
+                              plim_error *error)
 {
-    struct setting first = settings[0];
+    struct setting first = settings->table[0];
     if (value->kind == YAML_MAP || (value->kind == YAML_LIST && first.kind != SETTING_NODE))
-        return settings_read(out, settings, count, job, value, error);
-    first.word = alone;
+        return settings_read(out, settings->table, settings->count, job, value, error);
+    first.word = settings->alone;
     return setting_value((char *)out + first.offset, &first, job, value, error);
 }
 
@@ -163,7 +163,7 @@ plim_status map_fixed_shape_read(struct shape *out, const char *job, const struc
                      MOST_AXES - 1);
 }
 
-plim_status map_choice_read(int *out, const struct map_choices *choices, const char *name, const char *job,
+plim_status map_choice_read(int *out, const struct word_choices *choices, const char *name, const char *job,
                             const struct yaml *value, plim_error *error)
 {
     char where[256];
@@ -173,8 +173,7 @@ plim_status map_choice_read(int *out, const struct map_choices *choices, const c
             return PLIM_OK;
         }
     yaml_place(where, job, value);
-    return stage_unknown(choices->what, name, choices->names, choices->count, choices->later, choices->later_count,
-                         where, error);
+    return stage_unknown(choices, name, where, error);
 }
 
 plim_status map_text_read(char *out, size_t capacity, const char *what, const char *text, plim_error *error)
@@ -236,7 +235,12 @@ plim_status map_function_unknown(const char *name, const char *where, plim_error
     const char *names[COUNT(functions)];
     for (size_t i = 0; i < COUNT(functions); i++)
         names[i] = functions[i]->name;
-    return stage_unknown("function", name, names, COUNT(names), later_functions, COUNT(later_functions), where, error);
+    const struct word_choices choices = {.what = "function",
+                                         .names = names,
+                                         .count = COUNT(names),
+                                         .later = later_functions,
+                                         .later_count = COUNT(later_functions)};
+    return stage_unknown(&choices, name, where, error);
 }
 
 plim_status map_function_read(union map_options *options, const struct map_function *function, const char *job,

@@ -121,24 +121,23 @@ void map_random(uint32_t random[4], const struct map_row *row);
 plim_status map_reword(const struct map_call *call, int64_t row, plim_status status, plim_error *error);
 plim_status map_bad(const struct map_call *call, int64_t row, plim_status status, plim_error *error);
 
-/* Reads a map of settings by the table, or a value alone: that of the first setting, which is called `alone` in errors.
-   A list is a value alone where the first setting takes any node. */
-plim_status map_settings_read(void *out, const struct setting *settings, int count, const char *alone, const char *job,
-                              const struct yaml *value, plim_error *error);
+/* The settings of a function. A value alone is that of the first one, which is called `alone` in errors. */
+struct map_settings {
+    const struct setting *table;
+    int count;
+    const char *alone;
+};
+/* Reads a map of settings by the table, or a value alone. A list is a value alone where the first setting takes any
+   node. */
+plim_status map_settings_read(void *out, const struct map_settings *settings, const char *job, const struct yaml *value,
+                              plim_error *error);
 /* [28, 28], or one number; extents of at least 1, or -1. */
 plim_status map_shape_read(struct shape *out, const char *what, const char *job, const struct yaml *value,
                            plim_error *error);
 /* The same without -1, and only as a list. */
 plim_status map_fixed_shape_read(struct shape *out, const char *job, const struct yaml *list, plim_error *error);
-/* The words that an option may be; those of `later` are refused as not offered yet. */
-struct map_choices {
-    const char *what;
-    const char *const *names;
-    size_t count;
-    const char *const *later;
-    size_t later_count;
-};
-plim_status map_choice_read(int *out, const struct map_choices *choices, const char *name, const char *job,
+/* The place of an option's word among those that it may be. */
+plim_status map_choice_read(int *out, const struct word_choices *choices, const char *name, const char *job,
                             const struct yaml *value, plim_error *error);
 /* Copies a text of the job file into the options; refuses one that does not fit. */
 plim_status map_text_read(char *out, size_t capacity, const char *what, const char *text, plim_error *error);

@@ -48,7 +48,7 @@ static plim_status one_hot_read(void *options, const struct map_function *self, 
                                 const struct yaml *value, plim_error *error)
 {
     static const struct setting classes = {"classes", SETTING_WHOLE, offsetof(struct one_hot_options, classes), 1};
-    return map_settings_read(options, &classes, 1, self->name, job, value, error);
+    return map_settings_read(options, &(struct map_settings){&classes, 1, self->name}, job, value, error);
 }
 
 const struct map_function map_one_hot = {

@@ -47,7 +47,7 @@ static plim_status rescale_read(void *options, const struct map_function *self, 
         {"offset", SETTING_NUMBER, offsetof(struct rescale_options, offset), 0},
     };
     rescale->scale = 1;
-    return map_settings_read(rescale, settings, COUNT(settings), self->name, job, value, error);
+    return map_settings_read(rescale, &(struct map_settings){settings, COUNT(settings), self->name}, job, value, error);
 }
 
 const struct map_function map_rescale = {

@@ -38,7 +38,8 @@ static plim_status check_word(const struct yaml *entry, const char *job, plim_er
         fail_at(error, PLIM_UNSUPPORTED, where, "options: '%s' changes nothing here", word->word);
         return hint(error, PLIM_UNSUPPORTED, "%s", word->instead);
     }
-    return stage_unknown("option", entry->key, names, COUNT(names), NULL, 0, where, error);
+    const struct word_choices choices = {.what = "option", .names = names, .count = COUNT(names)};
+    return stage_unknown(&choices, entry->key, where, error);
 }
 
 static plim_status options_read(struct dataset **dataset, const struct stage_entry *entry, plim_error *error)

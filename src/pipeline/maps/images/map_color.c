@@ -69,7 +69,7 @@ static plim_status color_read(void *options, const struct map_function *self, co
     struct color_settings read = {0};
     struct factor range = {0, 255};
     char where[256];
-    TRY(map_settings_read(&read, settings, COUNT(settings), "factor", job, value, error));
+    TRY(map_settings_read(&read, &(struct map_settings){settings, COUNT(settings), "factor"}, job, value, error));
     yaml_place(where, job, value);
     if (!read.factor)
         return fail_at(error, PLIM_BAD_JOB, where, "'factor:' is missing");

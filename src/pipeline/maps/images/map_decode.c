@@ -137,13 +137,13 @@ static plim_status decode_read(void *options, const struct map_function *self, c
         {"scaled_to", SETTING_NODE, offsetof(struct decode_settings, scaled_to), 0},
     };
     static const char *const names[] = {"tf", "accurate"};
-    static const struct map_choices transforms = {.what = "dct", .names = names, .count = COUNT(names)};
+    static const struct word_choices transforms = {.what = "dct", .names = names, .count = COUNT(names)};
     struct decode_options *decode = options;
     struct decode_settings read = {.ratio = 1, .dct = "tf", .fancy_upscaling = true};
     int transform = 0;
     (void)self;
     if (value)
-        TRY(map_settings_read(&read, settings, COUNT(settings), "channels", job, value, error));
+        TRY(map_settings_read(&read, &(struct map_settings){settings, COUNT(settings), "channels"}, job, value, error));
     if (read.ratio != 1 && read.ratio != 2 && read.ratio != 4 && read.ratio != 8)
         return fail(error, PLIM_BAD_JOB, "ratio: is 1, 2, 4 or 8, not %lld", (long long)read.ratio);
     if (read.scaled_to) {

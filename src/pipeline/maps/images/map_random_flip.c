@@ -31,7 +31,7 @@ static plim_status flip_read(void *options, const struct map_function *self, con
                              plim_error *error)
 {
     static const char *const modes[] = {"horizontal", "vertical", "horizontal_and_vertical"};
-    const struct map_choices choices = {.what = self->name, .names = modes, .count = COUNT(modes)};
+    const struct word_choices choices = {.what = self->name, .names = modes, .count = COUNT(modes)};
     const struct setting setting = {self->name, SETTING_WORD, 0, 0};
     struct random_flip_options *flip = options;
     const char *word = NULL;

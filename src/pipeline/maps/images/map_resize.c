@@ -78,7 +78,7 @@ static plim_status resize_read(void *options, const struct map_function *self, c
                                const struct yaml *value, plim_error *error)
 {
     static const char *const later[] = {"lanczos3", "lanczos5", "gaussian", "mitchellcubic"};
-    static const struct map_choices methods = {"method", resize_method_names, RESIZE_METHODS, later, COUNT(later)};
+    static const struct word_choices methods = {"method", resize_method_names, RESIZE_METHODS, later, COUNT(later)};
     static const struct setting settings[] = {
         {"size", SETTING_NODE, offsetof(struct resize_settings, size), 0},
         {"method", SETTING_WORD, offsetof(struct resize_settings, method), 0},
@@ -88,7 +88,7 @@ static plim_status resize_read(void *options, const struct map_function *self, c
     struct resize_settings read = {.method = "bilinear"};
     int64_t size[2];
     int method = 0;
-    TRY(map_settings_read(&read, settings, COUNT(settings), self->name, job, value, error));
+    TRY(map_settings_read(&read, &(struct map_settings){settings, COUNT(settings), self->name}, job, value, error));
     if (!read.size)
         return yaml_fail(error, PLIM_BAD_JOB, job, value, "resize: 'size:' is missing");
     TRY(map_read_sizes(size, 2, 1, self->name, job, read.size, error));

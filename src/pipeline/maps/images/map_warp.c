@@ -83,8 +83,8 @@ static plim_status read_settings(struct warp_settings *read, struct warp_options
                                  const struct yaml *value, bool rotation, plim_error *error)
 {
     static const char *const methods[] = {"bilinear", "nearest"};
-    static const struct map_choices fills = {.what = "fill_mode", .names = warp_fill_names, .count = WARP_FILLS};
-    static const struct map_choices interpolations = {.what = "interpolation", .names = methods, .count = 2};
+    static const struct word_choices fills = {.what = "fill_mode", .names = warp_fill_names, .count = WARP_FILLS};
+    static const struct word_choices interpolations = {.what = "interpolation", .names = methods, .count = 2};
     const struct setting settings[] = {
         {rotation ? "factor" : "height_factor", SETTING_NODE, offsetof(struct warp_settings, height), 0},
         {"fill_mode", SETTING_WORD, offsetof(struct warp_settings, fill), 0},
@@ -94,7 +94,8 @@ static plim_status read_settings(struct warp_settings *read, struct warp_options
     };
     int fill = 0, method = 0;
     *read = (struct warp_settings){.fill = "reflect", .interpolation = "bilinear"};
-    TRY(map_settings_read(read, settings, (int)COUNT(settings) - rotation, settings[0].word, job, value, error));
+    TRY(map_settings_read(read, &(struct map_settings){settings, (int)COUNT(settings) - rotation, settings[0].word},
+                          job, value, error));
     if (!read->height)
         return fail(error, PLIM_BAD_JOB, "'%s:' is missing", settings[0].word);
     TRY(map_choice_read(&method, &interpolations, read->interpolation, job, value, error));

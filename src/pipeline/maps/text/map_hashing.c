@@ -75,7 +75,7 @@ static plim_status hashing_read(void *context, const struct map_function *self, 
     struct hashing_options *options = context;
     struct hashing_settings read = {0};
     (void)self;
-    TRY(map_settings_read(&read, settings, COUNT(settings), "num_bins", job, value, error));
+    TRY(map_settings_read(&read, &(struct map_settings){settings, COUNT(settings), "num_bins"}, job, value, error));
     if (!read.bins)
         return hint(error, fail(error, PLIM_BAD_JOB, "'num_bins' is missing"), "num_bins: 1000");
     options->hashing.bins = read.bins;

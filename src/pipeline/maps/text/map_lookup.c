@@ -92,7 +92,7 @@ static plim_status lookup_read(void *context, const struct map_function *self, c
     struct lookup_settings read = {.oov = 1};
     struct vocabulary_options *lookup = &options->lookup;
     int count = COUNT(lookup_settings) - (self->kind == LOOKUP_STRINGS);
-    TRY(map_settings_read(&read, lookup_settings, count, self->name, job, value, error));
+    TRY(map_settings_read(&read, &(struct map_settings){lookup_settings, count, self->name}, job, value, error));
     if (!read.vocabulary)
         return hint(error, fail(error, PLIM_BAD_JOB, "its vocabulary is missing"), "vocabulary: words.txt");
     if (read.mask && !read.mask->is_null)

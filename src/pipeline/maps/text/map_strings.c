@@ -37,7 +37,7 @@ static plim_status split_read(void *context, const struct map_function *self, co
     const char *separator = "";
     (void)self;
     if (value)
-        TRY(map_settings_read(&separator, &setting, 1, "sep", job, value, error));
+        TRY(map_settings_read(&separator, &(struct map_settings){&setting, 1, "sep"}, job, value, error));
     if (strlen(separator) >= sizeof options->separator)
         return fail(error, PLIM_BAD_JOB, "split: a separator of more than %d bytes",
                     (int)sizeof options->separator - 1);
@@ -174,7 +174,7 @@ static plim_status to_number_read(void *context, const struct map_function *self
     const char *word = "float32";
     (void)self;
     if (value)
-        TRY(map_settings_read(&word, &setting, 1, "out_type", job, value, error));
+        TRY(map_settings_read(&word, &(struct map_settings){&setting, 1, "out_type"}, job, value, error));
     if (!type_from_name(&options->type, word) || (options->type != TYPE_F32 && options->type != TYPE_F64 &&
                                                   options->type != TYPE_I32 && options->type != TYPE_I64))
         return hint(error, fail(error, PLIM_BAD_JOB, "to_number: '%s' is not offered", word),

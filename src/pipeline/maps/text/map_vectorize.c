@@ -122,7 +122,8 @@ static plim_status vectorize_read(void *context, const struct map_function *self
     struct vectorization_options *options = context;
     struct vectorize_settings read = {0};
     const char *name = NULL;
-    TRY(map_settings_read(&read, vectorize_settings, COUNT(vectorize_settings), self->name, job, value, error));
+    TRY(map_settings_read(&read, &(struct map_settings){vectorize_settings, COUNT(vectorize_settings), self->name}, job,
+                          value, error));
     if (!read.vocabulary)
         return hint(error, fail(error, PLIM_BAD_JOB, "its vocabulary is missing"), "vocabulary: words.txt");
     TRY(read_choice(&name, "standardize", job, read.standardize, error));
