@@ -21,16 +21,14 @@ static void use(const struct bpe *bpe, const uint8_t *data, size_t bytes)
     static _Alignas(64) uint8_t block[ROOM_BYTES];
     struct value_buffer values;
     struct string text = {data, bytes};
-    void *numbers;
-    int64_t count;
-    bool full;
+    struct bpe_tokens tokens;
     value_buffer_init(&values, block, sizeof block);
-    if (bpe_encode(&full, &numbers, &count, bpe, &text, TYPE_I64, &values, NULL) != PLIM_OK || full)
+    if (bpe_encode(&tokens, bpe, &text, TYPE_I64, &values, NULL) != PLIM_OK || tokens.full)
         return;
     uint64_t at = 0;
-    for (int64_t i = 0; i < count; i++) { /* the tokens' bytes are the text */
+    for (int64_t i = 0; i < tokens.count; i++) { /* the tokens' bytes are the text */
         uint32_t token_bytes;
-        const uint8_t *token = token_text(&token_bytes, bpe, (uint32_t)((const int64_t *)numbers)[i]);
+        const uint8_t *token = token_text(&token_bytes, bpe, (uint32_t)((const int64_t *)tokens.numbers)[i]);
         if (token_bytes > bytes - at || memcmp(data + at, token, token_bytes) != 0)
             abort();
         at += token_bytes;

@@ -35,21 +35,20 @@ static struct bpe *new_bpe(struct budget *budget)
 static void check_line(const struct bpe *bpe, const char *line, void *block)
 {
     uint8_t bytes[MOST_LINE];
-    int64_t want[MOST_LINE / 2], count = 0, got_count;
+    int64_t want[MOST_LINE / 2], count = 0;
     struct string text = {.data = bytes};
     for (unsigned byte; sscanf(line, "%2x", &byte) == 1 && *line != '\t'; line += 2)
         bytes[text.bytes++] = (uint8_t)byte;
     for (int at; sscanf(line, "%lld%n", (long long *)&want[count], &at) == 1; line += at)
         count++;
     struct value_buffer values;
-    void *numbers;
-    bool full;
+    struct bpe_tokens tokens;
     value_buffer_init(&values, block, ROOM_BYTES);
-    assert_int_equal(bpe_encode(&full, &numbers, &got_count, bpe, &text, TYPE_I64, &values, NULL), PLIM_OK);
-    assert_false(full);
-    if (got_count != count || memcmp(numbers, want, (size_t)count * 8) != 0)
+    assert_int_equal(bpe_encode(&tokens, bpe, &text, TYPE_I64, &values, NULL), PLIM_OK);
+    assert_false(tokens.full);
+    if (tokens.count != count || memcmp(tokens.numbers, want, (size_t)count * 8) != 0)
         fail_msg("'%.*s': %lld tokens, %lld expected, or others", (int)text.bytes, (const char *)text.data,
-                 (long long)got_count, (long long)count);
+                 (long long)tokens.count, (long long)count);
     assert_true(values.used == 8 * (uint64_t)count);
     uint64_t at = 0;
     for (int64_t i = 0; i < count; i++) { /* the tokens' bytes are the text */
@@ -61,9 +60,9 @@ static void check_line(const struct bpe *bpe, const char *line, void *block)
     }
     assert_true(at == text.bytes);
     value_buffer_empty(&values);
-    assert_int_equal(bpe_encode(&full, &numbers, &got_count, bpe, &text, TYPE_I32, &values, NULL), PLIM_OK);
+    assert_int_equal(bpe_encode(&tokens, bpe, &text, TYPE_I32, &values, NULL), PLIM_OK);
     for (int64_t i = 0; i < count; i++)
-        assert_int_equal(((int32_t *)numbers)[i], want[i]);
+        assert_int_equal(((int32_t *)tokens.numbers)[i], want[i]);
 }
 
 static void encodes_as_published(void **state)
@@ -101,22 +100,20 @@ static void merges_long_pieces(void **state)
     struct budget *budget = new_budget();
     struct bpe *bpe = new_bpe(budget);
     struct value_buffer values;
-    bool full;
-    void *whole, *part;
-    int64_t whole_count, part_count, at = 0;
+    struct bpe_tokens whole, part;
+    int64_t at = 0;
     value_buffer_init(&values, block, sizeof block);
-    assert_int_equal(bpe_encode(&full, &whole, &whole_count, bpe, &(struct string){(uint8_t *)text, sizeof text},
-                                TYPE_I64, &values, NULL),
+    assert_int_equal(bpe_encode(&whole, bpe, &(struct string){(uint8_t *)text, sizeof text}, TYPE_I64, &values, NULL),
                      PLIM_OK);
-    assert_false(full);
+    assert_false(whole.full);
     for (size_t i = 0; i < sizeof text; i += 14) { /* no token holds "xt" */
         uint64_t bytes = sizeof text - i < 14 ? sizeof text - i : 14;
         struct string piece = {(uint8_t *)text + i, bytes};
-        assert_int_equal(bpe_encode(&full, &part, &part_count, bpe, &piece, TYPE_I64, &values, NULL), PLIM_OK);
-        assert_memory_equal((int64_t *)whole + at, part, (size_t)part_count * 8);
-        at += part_count;
+        assert_int_equal(bpe_encode(&part, bpe, &piece, TYPE_I64, &values, NULL), PLIM_OK);
+        assert_memory_equal((int64_t *)whole.numbers + at, part.numbers, (size_t)part.count * 8);
+        at += part.count;
     }
-    assert_int_equal(at, whole_count);
+    assert_int_equal(at, whole.count);
     bpe_free(bpe);
     end_budget(budget);
 }
@@ -130,14 +127,12 @@ static void tells_full_rooms(void **state)
     struct bpe *bpe = new_bpe(budget);
     struct string text = {(const uint8_t *)"memorymemorymemorymemorymemorymemorymemorymemorymemorymemory", 60};
     struct value_buffer values;
-    void *numbers;
-    int64_t count;
-    bool full = true;
-    for (uint64_t capacity = 0; full; capacity++) {
+    struct bpe_tokens tokens = {.full = true};
+    for (uint64_t capacity = 0; tokens.full; capacity++) {
         assert_true(capacity < ROOM_BYTES);
         value_buffer_init(&values, block, capacity);
-        assert_int_equal(bpe_encode(&full, &numbers, &count, bpe, &text, TYPE_I64, &values, NULL), PLIM_OK);
-        if (full)
+        assert_int_equal(bpe_encode(&tokens, bpe, &text, TYPE_I64, &values, NULL), PLIM_OK);
+        if (tokens.full)
             assert_true(values.used == 0 && values.wanted > capacity);
     }
     bpe_free(bpe);
@@ -246,9 +241,7 @@ static void refuses_unknown_bytes(void **state)
     struct bpe *bpe;
     struct budget *budget = new_budget();
     struct value_buffer values;
-    void *numbers;
-    int64_t count;
-    bool full;
+    struct bpe_tokens tokens;
     plim_error error;
     char vocab_file[128], merges_file[128];
     snprintf(vocab_file, sizeof vocab_file, "%s", write_file("vocab.json", small_vocab, strlen(small_vocab)));
@@ -256,12 +249,12 @@ static void refuses_unknown_bytes(void **state)
     assert_int_equal(bpe_make(&bpe, budget, vocab_file, merges_file, NULL), PLIM_OK);
     value_buffer_init(&values, block, sizeof block);
     struct string text = {(const uint8_t *)"ab abc", 6};
-    assert_int_equal(bpe_encode(&full, &numbers, &count, bpe, &text, TYPE_I64, &values, &error), PLIM_BAD_DATA);
+    assert_int_equal(bpe_encode(&tokens, bpe, &text, TYPE_I64, &values, &error), PLIM_BAD_DATA);
     assert_non_null(strstr(error.message, "0x63"));
     text.bytes = 5;
-    assert_int_equal(bpe_encode(&full, &numbers, &count, bpe, &text, TYPE_I64, &values, &error), PLIM_OK);
-    assert_int_equal(count, 3);
-    assert_memory_equal(numbers, ((int64_t[]){2, 3, 2}), 24);
+    assert_int_equal(bpe_encode(&tokens, bpe, &text, TYPE_I64, &values, &error), PLIM_OK);
+    assert_int_equal(tokens.count, 3);
+    assert_memory_equal(tokens.numbers, ((int64_t[]){2, 3, 2}), 24);
     bpe_free(bpe);
     end_budget(budget);
     unlink(vocab_file);

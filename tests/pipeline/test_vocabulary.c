@@ -99,7 +99,7 @@ static void check_lookup(struct budget *budget, struct golden *golden)
     assert_int_equal(count, shape_count(&shape));
     assert_true(shape_count(&out_shape) < MOST_NUMBERS);
     memset(out, 0x55, sizeof out);
-    assert_int_equal(vocabulary_row(out, TYPE_I64, vocabulary, row, type, &shape, NULL), PLIM_OK);
+    assert_int_equal(vocabulary_row(out, TYPE_I64, vocabulary, &(struct token_row){row, type, shape}, NULL), PLIM_OK);
     compare(golden, golden->field[11], TYPE_I64, out, shape_count(&out_shape));
     assert_true(out[shape_count(&out_shape)] == 0x5555555555555555);
     vocabulary_free(vocabulary);
@@ -274,8 +274,9 @@ static void refuses_bad_lists(void **state)
     assert_int_equal(vocabulary_make_from_list(&vocabulary, budget, (const char *[]){"a"}, 1, &none, NULL), PLIM_OK);
     struct string q = {(const uint8_t *)"q", 1};
     int64_t number;
-    assert_int_equal(vocabulary_row(&number, TYPE_I64, vocabulary, &q, TYPE_STRING, &(struct shape){.rank = 0}, &error),
-                     PLIM_BAD_DATA);
+    assert_int_equal(
+        vocabulary_row(&number, TYPE_I64, vocabulary, &(struct token_row){.values = &q, .type = TYPE_STRING}, &error),
+        PLIM_BAD_DATA);
     assert_string_equal(error.message, "'q' is not in the vocabulary");
     vocabulary_free(vocabulary);
     assert_int_equal(category_output_from_name(&none.output, "tf_idf", &error), PLIM_UNSUPPORTED);

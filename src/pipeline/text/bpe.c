@@ -186,25 +186,24 @@ static plim_status encode_piece(bool *full, struct output *out, const struct bpe
     return PLIM_OK;
 }
 
-plim_status bpe_encode(bool *full, void **numbers, int64_t *count, const struct bpe *bpe, const struct string *text,
-                       enum type type, struct value_buffer *values, plim_error *error)
+plim_status bpe_encode(struct bpe_tokens *tokens, const struct bpe *bpe, const struct string *text, enum type type,
+                       struct value_buffer *values, plim_error *error)
 {
     uint64_t used = values->used, most, size = type_bytes(type);
     if (!mul_u64(&most, text->bytes, size))
         most = UINT64_MAX;
     struct output out = {.numbers = value_buffer_take(values, most), .type = type};
     plim_status status = PLIM_OK;
-    *full = !out.numbers;
-    for (uint64_t at = 0, piece; !*full && status == PLIM_OK && at < text->bytes; at += piece) {
+    bool full = !out.numbers;
+    for (uint64_t at = 0, piece; !full && status == PLIM_OK && at < text->bytes; at += piece) {
         piece = bpe_piece(text->data + at, text->bytes - at);
-        status = encode_piece(full, &out, bpe, text->data + at, piece, values, error);
+        status = encode_piece(&full, &out, bpe, text->data + at, piece, values, error);
     }
-    if (*full || status != PLIM_OK) {
+    *tokens = (struct bpe_tokens){.numbers = out.numbers, .count = (int64_t)out.count, .full = full};
+    if (full || status != PLIM_OK) {
         values->used = used;
         return status;
     }
     values->used -= most - out.count * size; /* there are fewer tokens than bytes */
-    *numbers = out.numbers;
-    *count = (int64_t)out.count;
     return PLIM_OK;
 }

@@ -19,11 +19,15 @@ void bpe_free(struct bpe *bpe);
 /* Its tokens and merges in their order, for a digest of what a pipeline reads. */
 struct sha256;
 void bpe_content(struct sha256 *sha, const struct bpe *bpe);
-/* The numbers of a text, TYPE_I32 or TYPE_I64, in the buffer. *full: the buffer is too small (values->wanted tells), and
-   nothing was done; 8 bytes a byte of text, and 60 a byte of its longest piece and a little, are enough. PLIM_BAD_DATA:
-   a byte of the text has no token. */
-plim_status bpe_encode(bool *full, void **numbers, int64_t *count, const struct bpe *bpe, const struct string *text,
-                       enum type type, struct value_buffer *values, plim_error *error);
+struct bpe_tokens {
+    void *numbers;
+    int64_t count;
+    bool full; /* the buffer is too small (values->wanted tells), and nothing was done */
+};
+/* The numbers of a text, TYPE_I32 or TYPE_I64, in the buffer: 8 bytes a byte of text, and 60 a byte of its longest
+   piece and a little, are enough. PLIM_BAD_DATA: a byte of the text has no token. */
+plim_status bpe_encode(struct bpe_tokens *tokens, const struct bpe *bpe, const struct string *text, enum type type,
+                       struct value_buffer *values, plim_error *error);
 /* Bytes of the first piece of a text (bytes > 0), by GPT-2's pattern. */
 uint64_t bpe_piece(const uint8_t *text, uint64_t bytes);
 

@@ -403,15 +403,16 @@ static plim_status find_numbers(int64_t *numbers, const struct vocabulary *v, co
     return PLIM_OK;
 }
 
-plim_status vocabulary_row(void *to, enum type to_type, const struct vocabulary *v, const void *row, enum type type,
-                           const struct shape *shape, plim_error *error)
+plim_status vocabulary_row(void *to, enum type to_type, const struct vocabulary *v, const struct token_row *tokens,
+                           plim_error *error)
 {
+    enum type type = tokens->type;
     struct category_row out = {.to = to, .type = to_type, .output = v->output, .depth = v->size};
-    int64_t numbers[CATEGORY_BLOCK], count = shape_count(shape);
-    category_begin(&out, shape);
+    int64_t numbers[CATEGORY_BLOCK], count = shape_count(&tokens->shape);
+    category_begin(&out, &tokens->shape);
     for (int64_t i = 0; i < count; i += CATEGORY_BLOCK) {
         int64_t n = count - i < CATEGORY_BLOCK ? count - i : CATEGORY_BLOCK;
-        TRY(find_numbers(numbers, v, (const uint8_t *)row + (size_t)i * type_bytes(type), type, n, error));
+        TRY(find_numbers(numbers, v, (const uint8_t *)tokens->values + (size_t)i * type_bytes(type), type, n, error));
         category_put(&out, i, numbers, n);
     }
     return PLIM_OK;

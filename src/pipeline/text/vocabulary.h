@@ -43,9 +43,14 @@ void vocabulary_content(struct sha256 *sha, const struct vocabulary *vocabulary)
 int64_t vocabulary_size(const struct vocabulary *vocabulary);
 /* -1: not in the vocabulary, and there is no number for that. */
 int64_t vocabulary_find(const struct vocabulary *vocabulary, const void *token, uint64_t bytes);
-/* A row of this shape into its output (category_shape with vocabulary_size): int64, as Keras has it, whatever
-   the mode. */
-plim_status vocabulary_row(void *to, enum type to_type, const struct vocabulary *vocabulary, const void *row,
-                           enum type type, const struct shape *shape, plim_error *error);
+/* A row of tokens: strings, or whole numbers. */
+struct token_row {
+    const void *values;
+    enum type type;
+    struct shape shape;
+};
+/* Into its output (category_shape with vocabulary_size): int64, as Keras has it, whatever the mode. */
+plim_status vocabulary_row(void *to, enum type to_type, const struct vocabulary *vocabulary,
+                           const struct token_row *tokens, plim_error *error);
 
 #endif

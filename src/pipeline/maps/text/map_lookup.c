@@ -58,8 +58,8 @@ static plim_status lookup_row(const struct map_row *row, plim_error *error)
     void *to = map_result(row, &row->shape);
     if (!to)
         return map_full(row->call, error);
-    plim_status status =
-        vocabulary_row(to, common->type, common->vocabulary, row->values, row->from->type, &row->shape, error);
+    const struct token_row tokens = {.values = row->values, .type = row->from->type, .shape = row->shape};
+    plim_status status = vocabulary_row(to, common->type, common->vocabulary, &tokens, error);
     return map_bad(row->call, row->index, status, error);
 }
 

@@ -201,19 +201,17 @@ static plim_status bpe_row(const struct map_row *row, plim_error *error)
     const struct token_options *common = &options->common;
     struct value_buffer *buffer = row->call->values;
     uint64_t used = buffer->used;
-    void *numbers = NULL;
-    int64_t count = 0;
-    bool full = false;
-    plim_status status = bpe_encode(&full, &numbers, &count, common->bpe, row->values, common->type, buffer, error);
+    struct bpe_tokens tokens;
+    plim_status status = bpe_encode(&tokens, common->bpe, row->values, common->type, buffer, error);
     if (status != PLIM_OK)
         return map_bad(row->call, row->index, status, error);
-    if (full)
+    if (tokens.full)
         return map_full(row->call, error);
     if (!options->length) {
-        *(struct cell *)(void *)row->to_row = (struct cell){.data = numbers, .dim = {count}};
+        *(struct cell *)(void *)row->to_row = (struct cell){.data = tokens.numbers, .dim = {tokens.count}};
         return PLIM_OK;
     }
-    fill_row(row->to_row, options, numbers, count);
+    fill_row(row->to_row, options, tokens.numbers, tokens.count);
     buffer->used = used;
     return PLIM_OK;
 }
