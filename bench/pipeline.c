@@ -51,7 +51,8 @@ static void measure(const char *name, struct dataset *dataset, struct budget *bu
     struct batch *batch;
     plim_error error = {0};
     int64_t sum = 0, count = 0;
-    if (iterator_open(&iterator, dataset, budget, NULL, grant, 1, 0, 0, &error) != PLIM_OK)
+    const struct data_run run = {.budget = budget, .seed = 1};
+    if (iterator_open(&iterator, dataset, &run, grant, NULL, &error) != PLIM_OK)
         die(&error);
     uint64_t start = clock_ns();
     for (;;) {

@@ -162,8 +162,8 @@ static plim_status open_inner(plim_iterator *iterator, const plim_iterator_optio
                          "unpacked sources and caches take %llu bytes of disk, the limit is %llu",
                          (unsigned long long)disk, (unsigned long long)iterator->scratch.limit_bytes),
                     "disk_bytes = %llu", (unsigned long long)disk);
-    TRY(iterator_open(&iterator->inner, dataset, iterator->budget, &iterator->scratch, grant, options->seed, 0, 0,
-                      error));
+    const struct data_run run = {.budget = iterator->budget, .scratch = &iterator->scratch, .seed = options->seed};
+    TRY(iterator_open(&iterator->inner, dataset, &run, grant, NULL, error));
     return options->state ? restore(iterator, options->state, error) : PLIM_OK;
 }
 

@@ -447,7 +447,8 @@ plim_status plim_dataset_reduce(void *state, plim_dataset *dataset, plim_budget 
     TRY(need_argument(dataset, "the data set", error));
     TRY(need_argument(budget, "the budget", error));
     TRY(need_argument(visit ? &reduction : NULL, "the function that visits batches", error));
-    return dataset_reduce(&reduction, inside(dataset), budget->inner, &scratch, 0, visit_batch, error);
+    const struct data_run run = {.budget = budget->inner, .scratch = &scratch};
+    return dataset_reduce(&reduction, inside(dataset), &run, visit_batch, error);
 }
 
 plim_status plim_dataset_save(plim_dataset *dataset, const char *folder, plim_budget *budget, plim_error *error)
@@ -457,5 +458,6 @@ plim_status plim_dataset_save(plim_dataset *dataset, const char *folder, plim_bu
     TRY(need_argument(dataset, "the data set", error));
     TRY(need_argument(folder, "the folder", error));
     TRY(need_argument(budget, "the budget", error));
-    return dataset_save(inside(dataset), folder, budget->inner, &scratch, 0, error);
+    const struct data_run run = {.budget = budget->inner, .scratch = &scratch};
+    return dataset_save(inside(dataset), folder, &run, error);
 }

@@ -137,7 +137,8 @@ plim_status plim_job_summary(const char **text, const char **json, plim_job *job
 
 plim_status job_iterate(struct iterator **out, struct plim_job *job, struct grant grant, plim_error *error)
 {
-    return iterator_open(out, job->train.dataset, job->budget, &job->scratch, grant, job->seed, 0, 0, error);
+    const struct data_run run = {.budget = job->budget, .scratch = &job->scratch, .seed = job->seed};
+    return iterator_open(out, job->train.dataset, &run, grant, NULL, error);
 }
 
 static int compare_doubles(const void *a, const void *b)

@@ -374,12 +374,13 @@ static plim_status open_iterators(struct trainer *trainer, plim_error *error)
 {
     const struct trainer_options *options = &trainer->options;
     const struct position *position = &trainer->position;
-    TRY(iterator_open(&trainer->train_iterator, trainer->train, trainer->budget, trainer->scratch, options->train_grant,
-                      options->seed, position->epoch, position->step, error));
+    const struct data_run run = {.budget = trainer->budget, .scratch = trainer->scratch, .seed = options->seed};
+    const struct batch_place start = {.epoch = position->epoch, .step = position->step};
+    TRY(iterator_open(&trainer->train_iterator, trainer->train, &run, options->train_grant, &start, error));
     if (!trainer->validation)
         return PLIM_OK;
-    return iterator_open(&trainer->validation_iterator, trainer->validation, trainer->budget, trainer->scratch,
-                         options->validation_grant, options->seed, 0, 0, error);
+    return iterator_open(&trainer->validation_iterator, trainer->validation, &run, options->validation_grant, NULL,
+                         error);
 }
 
 static void close_iterators(struct trainer *trainer)

@@ -107,7 +107,8 @@ static plim_status pass_through(struct list *out, int64_t *skipped, const struct
     *skipped = -1;
     assert_int_equal(plim_budget_make(&budget, (uint64_t)64 << 20, NULL), PLIM_OK);
     struct dataset *dataset = open_passage(budget, kind, path, passage);
-    plim_status status = iterator_open(&iterator, dataset, budget->inner, NULL, passage->grant, SEED, 0, 0, error);
+    plim_status status =
+        iterator_open(&iterator, dataset, &(struct data_run){budget->inner, NULL, SEED}, passage->grant, NULL, error);
     if (status == PLIM_OK) {
         struct iterator_figures figures;
         while ((status = iterator_next(&batch, iterator, error)) == PLIM_OK && batch)

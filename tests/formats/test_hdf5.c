@@ -24,7 +24,8 @@ static void expect_counting(const char *file, const char *path, enum type type, 
     dataset_cost(cost, &disk, dataset, GRANT(1));
     struct scratch_disk scratch = {.folder = ".", .limit_bytes = disk};
     uint64_t before = budget_usage(budget).now_by_tag[TAG_FORMATS];
-    if (iterator_open(&iterator, dataset, budget, &scratch, GRANT(1), SEED, 0, 0, &error) != PLIM_OK)
+    if (iterator_open(&iterator, dataset, &(struct data_run){budget, &scratch, SEED}, GRANT(1), NULL, &error) !=
+        PLIM_OK)
         fail_msg("%s: %s: %s", path, error.where, error.message);
     assert_true(budget_usage(budget).peak_by_tag[TAG_FORMATS] - before <= cost[TAG_FORMATS]);
     assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
@@ -78,7 +79,8 @@ static void holes(void **state)
     (void)state;
     asked = "{hdf5: {file: '@/hdf5/old.h5', x: /odd/hole}, pipeline: [batch: 10]}";
     struct dataset *dataset = make(budget);
-    if (iterator_open(&iterator, dataset, budget, &scratch, GRANT(1), SEED, 0, 0, &error) != PLIM_OK)
+    if (iterator_open(&iterator, dataset, &(struct data_run){budget, &scratch, SEED}, GRANT(1), NULL, &error) !=
+        PLIM_OK)
         fail_msg("%s", error.message);
     assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
     for (int i = 0; i < 20; i++)
@@ -87,7 +89,9 @@ static void holes(void **state)
     dataset_unref(dataset);
     asked = "{hdf5: {file: '@/hdf5/old.h5', x: /odd/filled}}";
     dataset = make(budget);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, &scratch, GRANT(1), SEED, 0, 0, &error), PLIM_BAD_DATA);
+    assert_int_equal(
+        iterator_open(&iterator, dataset, &(struct data_run){budget, &scratch, SEED}, GRANT(1), NULL, &error),
+        PLIM_BAD_DATA);
     assert_non_null(strstr(error.message, "fill value"));
     dataset_unref(dataset);
     close_budget(budget);

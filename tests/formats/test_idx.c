@@ -144,7 +144,8 @@ static void shuffled_rows(uint8_t out[400], struct dataset *dataset, struct budg
     struct scratch_disk scratch = disk();
     struct grant grant = {.slots = 1, .held = held};
     int64_t at = 0;
-    assert_int_equal(iterator_open(&iterator, dataset, budget, &scratch, grant, 1, 0, 0, NULL), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, &scratch, 1}, grant, NULL, NULL),
+                     PLIM_OK);
     for (;;) {
         assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
         if (!batch)

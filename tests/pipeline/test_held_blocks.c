@@ -74,7 +74,8 @@ static void run(uint64_t out[2], uint64_t *direct, struct dataset *dataset, stru
     uint64_t cost[TAG_COUNT] = {0};
     uint64_t before = budget_usage(budget).now_by_tag[TAG_PIPELINE];
     dataset_cost(cost, NULL, dataset, grant);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, 1, 0, 0, NULL), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, 1}, grant, NULL, NULL),
+                     PLIM_OK);
     assert_int_equal(budget_usage(budget).now_by_tag[TAG_PIPELINE] - before, cost[TAG_PIPELINE]);
     uint64_t takes = budget_usage(budget).takes;
     out[0] = digest_of(iterator, dataset, 2 * (ROWS / 8 + 2) + 30);
@@ -177,7 +178,8 @@ static void a_file_that_is_cut(void **state)
         struct batch *batch;
         plim_error error = {0};
         plim_status status;
-        assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, 1, 0, 0, NULL), PLIM_OK);
+        assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, 1}, grant, NULL, NULL),
+                         PLIM_OK);
         assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_OK);
         assert_int_equal(truncate(path_of("a.npy"), 128 + ROWS * WIDTH * 4 / 2), 0);
         while ((status = iterator_next(&batch, iterator, &error)) == PLIM_OK && batch)
@@ -200,7 +202,8 @@ static bool run_exact(uint64_t *out, struct source *source, struct budget *budge
     const struct grant grant = {.slots = 4, .workers = threads};
     struct dataset *dataset = dataset_batch(dataset_shuffle(dataset_from_source(source), 3), 8, false);
     dataset = dataset_prefetch(dataset, 4);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, 1, 0, 0, NULL), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, 1}, grant, NULL, NULL),
+                     PLIM_OK);
     *out = digest_of(iterator, dataset, 8 * (ROWS / 8 + 2)); /* threads forget slowly: they count beside each other */
     bool waits = source->type->waits(source);
     iterator_close(iterator);
@@ -312,7 +315,8 @@ static void a_forked_child_reads_by_itself(void **state)
     int status = 0;
     (void)state;
     struct dataset *dataset = shuffled(open_kind(budget, 0), BLOCK, 5);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, 1, 0, 0, NULL), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, 1}, grant, NULL, NULL),
+                     PLIM_OK);
     digest_of(iterator, dataset, 3);
     int pipe_ends[2];
     assert_int_equal(pipe(pipe_ends), 0);

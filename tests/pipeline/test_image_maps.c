@@ -262,7 +262,8 @@ static struct iterator *open_with(struct studio *studio, int slots, int workers,
     struct iterator *iterator = NULL;
     struct grant grant = {.slots = slots, .workers = workers};
     plim_error error = {0};
-    if (iterator_open(&iterator, studio->dataset, studio->budget, NULL, grant, SEED, epoch, step, &error) != PLIM_OK)
+    if (iterator_open(&iterator, studio->dataset, &(struct data_run){studio->budget, NULL, SEED}, grant,
+                      &(struct batch_place){epoch, step}, &error) != PLIM_OK)
         fail_msg("%s: %s", error.where, error.message);
     return iterator;
 }

@@ -59,7 +59,9 @@ static void resumes_the_same_anywhere(void **state)
         assert_int_equal(iterator_seek(iterator, -1, 0, NULL), PLIM_BAD_DATA);
         iterator_close(iterator);
     }
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(2), SEED, 0, 18, NULL), PLIM_BAD_DATA);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, GRANT(2),
+                                   &(struct batch_place){0, 18}, NULL),
+                     PLIM_BAD_DATA);
     dataset_unref(dataset);
     close_budget(budget);
 }
@@ -79,7 +81,9 @@ static void opens_at_the_end_of_an_epoch(void **state)
             dataset =
                 dataset_shuffle_with(dataset, &(struct shuffle_options){.kind = SHUFFLE_BUFFER, .buffer_size = 5});
         dataset = dataset_batch(dataset, 4, false);
-        assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(1), SEED, 0, 3, NULL), PLIM_OK);
+        assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, GRANT(1),
+                                       &(struct batch_place){0, 3}, NULL),
+                         PLIM_OK);
         assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
         assert_null(batch);
         for (int64_t epoch = 1; epoch < 3; epoch++) {
@@ -222,10 +226,12 @@ static void over_the_budget(void **state)
         all += cost[tag];
     uint64_t now = budget_usage(budget).now;
     assert_int_equal(budget_limit(budget, now + all - 1, NULL), PLIM_OK);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(3), 0, 0, 0, &error), PLIM_OVER_BUDGET);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, 0}, GRANT(3), NULL, &error),
+                     PLIM_OVER_BUDGET);
     assert_int_equal(budget_usage(budget).now, now);
     assert_int_equal(budget_limit(budget, now + all, NULL), PLIM_OK);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(3), 0, 0, 0, &error), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, 0}, GRANT(3), NULL, &error),
+                     PLIM_OK);
     struct dataset *more = dataset_take(dataset_ref(dataset), 3);
     assert_int_equal(dataset_check(more, &error), PLIM_OVER_BUDGET);
     dataset_unref(more);
@@ -330,7 +336,8 @@ static plim_status whole_run(struct budget *budget, int slots)
     dataset = dataset_map(dataset, &map_cast, &(struct cast_options){.type = TYPE_F32});
     dataset = dataset_prefetch(dataset_batch(dataset, 16, false), 2);
     plim_error error = {0};
-    plim_status status = iterator_open(&iterator, dataset, budget, NULL, GRANT(slots), SEED, 0, 0, &error);
+    plim_status status =
+        iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, GRANT(slots), NULL, &error);
     if (status == PLIM_OK) {
         do
             status = iterator_next(&batch, iterator, &error);

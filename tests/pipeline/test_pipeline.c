@@ -521,7 +521,8 @@ static void expect_failed(struct dataset *dataset, plim_status code, const char 
     assert_int_equal(dataset_check(dataset, &error), code);
     if (!strstr(error.message, part))
         fail_msg("'%s' does not say '%s'", error.message, part);
-    assert_int_equal(iterator_open(&iterator, dataset, NULL, NULL, GRANT(1), 0, 0, 0, &error), code);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){NULL, NULL, 0}, GRANT(1), NULL, &error),
+                     code);
     assert_int_equal(dataset_spec(dataset)->column_count, 0);
     assert_int_equal(dataset_steps(dataset, NULL), 0);
     dataset_cost(cost, NULL, dataset, GRANT(3));

@@ -197,7 +197,8 @@ static uint64_t runs_in_its_cost(const struct record expected[EPOCHS], struct gr
     plim_error error = {0};
     struct budget_usage before = budget_usage(budget->inner);
     CHECK(budget_limit(budget->inner, before.now + all, NULL) == PLIM_OK);
-    if (iterator_open(&iterator, dataset, budget->inner, NULL, grant, SEED, 0, 0, &error) != PLIM_OK)
+    if (iterator_open(&iterator, dataset, &(struct data_run){budget->inner, NULL, SEED}, grant, NULL, &error) !=
+        PLIM_OK)
         FAIL("%llu bytes, %d slots, %d threads: %s", (unsigned long long)all, grant.slots, grant.workers,
              error.message);
     struct budget_usage opened = budget_usage(budget->inner);
@@ -229,7 +230,8 @@ static void refused_below(struct dataset *dataset, plim_budget *budget, struct g
     struct iterator *iterator;
     plim_error error = {0};
     CHECK(budget_limit(budget->inner, held + all - missing, NULL) == PLIM_OK);
-    plim_status status = iterator_open(&iterator, dataset, budget->inner, NULL, grant, SEED, 0, 0, &error);
+    plim_status status =
+        iterator_open(&iterator, dataset, &(struct data_run){budget->inner, NULL, SEED}, grant, NULL, &error);
     if (status != PLIM_OVER_BUDGET)
         FAIL("%llu of %llu bytes are missing: %d, '%s'", (unsigned long long)missing, (unsigned long long)all, status,
              error.message);
@@ -267,7 +269,8 @@ static void refuses_less(struct grant grant, uint64_t all, struct dice *dice)
     dataset = grow_again(budget);
     struct iterator *iterator;
     plim_error error = {0};
-    plim_status status = iterator_open(&iterator, dataset, budget->inner, NULL, grant, SEED, 0, 0, &error);
+    plim_status status =
+        iterator_open(&iterator, dataset, &(struct data_run){budget->inner, NULL, SEED}, grant, NULL, &error);
     if (status != PLIM_OVER_BUDGET)
         FAIL("with a part of %llu bytes: %d, '%s'", (unsigned long long)(held + all), status, error.message);
     dataset_unref(dataset);
@@ -284,8 +287,8 @@ static bool record_it(struct record expected[EPOCHS])
     plim_status status = dataset_runs(dataset, &error);
     CHECK(status != PLIM_OVER_BUDGET && status != PLIM_INTERNAL);
     if (status == PLIM_OK) {
-        if (iterator_open(&iterator, dataset, budget->inner, NULL, (struct grant){.slots = 1}, SEED, 0, 0, &error) !=
-            PLIM_OK)
+        if (iterator_open(&iterator, dataset, &(struct data_run){budget->inner, NULL, SEED}, (struct grant){.slots = 1},
+                          NULL, &error) != PLIM_OK)
             FAIL("%s", error.message);
         run_epochs(expected, iterator, dataset);
         iterator_close(iterator);

@@ -334,11 +334,13 @@ static void npz_unpacked(void **state)
     assert_true(disk >= 4 * (12 + 8 + 48) && disk < 4096);
     struct iterator *iterator;
     struct scratch_disk none = {.folder = ".", .limit_bytes = disk - 1};
-    assert_int_equal(iterator_open(&iterator, dataset, budget, &none, GRANT(1), SEED, 0, 0, &error), PLIM_OVER_DISK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, &none, SEED}, GRANT(1), NULL, &error),
+                     PLIM_OVER_DISK);
     assert_int_equal(none.used_bytes, 0);
     struct scratch_disk scratch = {.folder = ".", .limit_bytes = disk};
     struct budget_usage before = budget_usage(budget);
-    if (iterator_open(&iterator, dataset, budget, &scratch, GRANT(1), SEED, 0, 0, &error) != PLIM_OK)
+    if (iterator_open(&iterator, dataset, &(struct data_run){budget, &scratch, SEED}, GRANT(1), NULL, &error) !=
+        PLIM_OK)
         fail_msg("%s", error.message);
     assert_int_equal(scratch.used_bytes, disk);
     assert_true(budget_usage(budget).peak_by_tag[TAG_FORMATS] - before.now_by_tag[TAG_FORMATS] <= cost[TAG_FORMATS]);

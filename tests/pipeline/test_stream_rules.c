@@ -45,7 +45,8 @@ static int64_t run(int64_t *out, plim_status *status, struct dataset *dataset, s
     struct iterator *iterator;
     struct batch *batch;
     int64_t count = 0;
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, SEED, 0, 0, NULL), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, grant, NULL, NULL),
+                     PLIM_OK);
     while ((*status = iterator_next(&batch, iterator, NULL)) == PLIM_OK && batch) {
         assert_true(count + batch->count <= MOST);
         memcpy(out + count, batch->column[column], (size_t)batch->count * sizeof *out);
@@ -209,7 +210,8 @@ static void looking_on_swallows_no_error(void **state)
     struct counter counter = {.count = 40, .bad = -1};
     struct dataset *dataset = dataset_batch(dataset_map(counted(budget, &counter), &map_slow, NULL), 4, false);
     struct grant grant = {.slots = 6, .workers = 1, .timed = true};
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, SEED, 0, 0, NULL), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, grant, NULL, NULL),
+                     PLIM_OK);
     assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
     usleep(10000);
     iterator_times_each(nothing, NULL, iterator);
@@ -231,7 +233,8 @@ static void no_epoch_begins_unasked(void **state)
     struct counter counter = {.count = 8, .bad = -1};
     struct dataset *dataset = dataset_batch(counted(budget, &counter), 4, false);
     struct grant grant = {.slots = 4, .workers = 2};
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, SEED, 0, 0, NULL), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, grant, NULL, NULL),
+                     PLIM_OK);
     for (int i = 0; i < 3; i++)
         assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
     assert_null(batch);

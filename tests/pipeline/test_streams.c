@@ -153,7 +153,8 @@ static struct iterator *open_with(struct dataset *dataset, struct budget *budget
 {
     struct iterator *iterator;
     plim_error error = {0};
-    if (iterator_open(&iterator, dataset, budget, NULL, grant, SEED, epoch, step, &error) != PLIM_OK)
+    if (iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, grant,
+                      &(struct batch_place){epoch, step}, &error) != PLIM_OK)
         fail_msg("%s", error.message);
     return iterator;
 }

@@ -148,7 +148,8 @@ static inline struct iterator *open_iterator(struct dataset *dataset, struct bud
 {
     struct iterator *iterator = NULL;
     plim_error error = {0};
-    if (iterator_open(&iterator, dataset, budget, NULL, GRANT(slots), SEED, epoch, step, &error) != PLIM_OK)
+    if (iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, GRANT(slots),
+                      &(struct batch_place){epoch, step}, &error) != PLIM_OK)
         fail_msg("%s", error.message);
     return iterator;
 }

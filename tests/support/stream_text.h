@@ -386,7 +386,8 @@ static inline plim_status run_once(maker *make, struct budget *budget)
     struct batch *batch = NULL;
     plim_error error = {0};
     struct dataset *dataset = make(budget);
-    plim_status status = iterator_open(&iterator, dataset, budget, NULL, GRANT(2), SEED, 0, 0, &error);
+    plim_status status =
+        iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, GRANT(2), NULL, &error);
     if (status == PLIM_OK) {
         do
             status = iterator_next(&batch, iterator, &error);

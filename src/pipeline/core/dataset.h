@@ -341,12 +341,21 @@ struct batch {
     const void *origin;         /* the iterator that gave it */
 };
 
+/* What running a dataset takes memory and disk from, and the seed of what is random in it. */
+struct data_run {
+    struct budget *budget;
+    struct scratch_disk *scratch; /* NULL: there is none */
+    uint64_t seed;
+};
+struct batch_place {
+    int64_t epoch, step;
+};
+
 struct iterator;
-/* Takes everything now (slots are touched); starts at batch (epoch, step): at once where the data has an index,
-   else elements before it are passed over. A dataset without batch gives its elements one by one. */
-plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct budget *budget,
-                          struct scratch_disk *scratch, struct grant grant, uint64_t seed, int64_t epoch, int64_t step,
-                          plim_error *error);
+/* Takes everything now (slots are touched); starts at this batch (NULL: at the first one): at once where the data has
+   an index, else elements before it are passed over. A dataset without batch gives its elements one by one. */
+plim_status iterator_open(struct iterator **out, struct dataset *dataset, const struct data_run *run,
+                          struct grant grant, const struct batch_place *start, plim_error *error);
 void iterator_close(struct iterator *iterator);
 /* The next batch of this epoch, or *batch = NULL at the epoch's end (then the next
    call begins the next epoch). Valid until the next call. */
@@ -384,10 +393,9 @@ void iterator_times_each(iterator_visit *visit, void *context, struct iterator *
 
 /* Each batch of epoch 0, or each element where there is no batch stage, with the caller's state. */
 typedef plim_status batch_visit(void *state, const struct batch *batch, const struct spec *spec, plim_error *error);
-plim_status dataset_reduce(void *state, struct dataset *dataset, struct budget *budget, struct scratch_disk *scratch,
-                           uint64_t seed, batch_visit *visit, plim_error *error);
+plim_status dataset_reduce(void *state, struct dataset *dataset, const struct data_run *run, batch_visit *visit,
+                           plim_error *error);
 /* All elements of epoch 0 as a snapshot (formats/records/snapshot.h) in a folder: complete, or not there. */
-plim_status dataset_save(struct dataset *dataset, const char *folder, struct budget *budget,
-                         struct scratch_disk *scratch, uint64_t seed, plim_error *error);
+plim_status dataset_save(struct dataset *dataset, const char *folder, const struct data_run *run, plim_error *error);
 
 #endif

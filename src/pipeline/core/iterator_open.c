@@ -111,16 +111,15 @@ static plim_status check_grant(struct grant grant, plim_error *error)
     return PLIM_OK;
 }
 
-static plim_status open_iterator(struct iterator **out, struct dataset *dataset, struct budget *budget,
-                                 struct scratch_disk *scratch, struct grant grant, uint64_t seed, int64_t epoch,
-                                 int64_t step, plim_error *error)
+static plim_status open_iterator(struct iterator **out, struct dataset *dataset, const struct data_run *run,
+                                 struct grant grant, const struct batch_place *start, plim_error *error)
 {
     uint64_t bytes = iterator_bytes(dataset, grant);
-    struct iterator *iterator = bytes == UINT64_MAX ? NULL : budget_take(budget, TAG_PIPELINE, bytes);
+    struct iterator *iterator = bytes == UINT64_MAX ? NULL : budget_take(run->budget, TAG_PIPELINE, bytes);
     if (!iterator)
-        return budget_refused(budget, TAG_PIPELINE, bytes, error);
+        return budget_refused(run->budget, TAG_PIPELINE, bytes, error);
     iterator->bytes = bytes;
-    iterator->budget = budget;
+    iterator->budget = run->budget;
     iterator->dataset = dataset_ref(dataset);
     iterator->rows = slot_rows(dataset);
     iterator->slot_count = grant.slots;
@@ -132,24 +131,24 @@ static plim_status open_iterator(struct iterator **out, struct dataset *dataset,
     iterator->single = is_single(dataset);
     iterator->drops = dataset->batch_size && dataset->drop_remainder;
     iterator->steps = slot_steps(&iterator->last_batch, dataset);
-    plim_status status = check_position(iterator, epoch, step, error);
+    plim_status status = check_position(iterator, start->epoch, start->step, error);
     if (status == PLIM_OK) {
-        set_position(iterator, epoch, step);
-        status = open_parts(iterator, grant, scratch, seed, error);
+        set_position(iterator, start->epoch, start->step);
+        status = open_parts(iterator, grant, run->scratch, run->seed, error);
     }
     return OPENED(out, iterator, iterator_close, status);
 }
 
 /* Opening may unpack sources: a stop ends that too. */
-plim_status iterator_open(struct iterator **out, struct dataset *dataset, struct budget *budget,
-                          struct scratch_disk *scratch, struct grant grant, uint64_t seed, int64_t epoch, int64_t step,
-                          plim_error *error)
+plim_status iterator_open(struct iterator **out, struct dataset *dataset, const struct data_run *run,
+                          struct grant grant, const struct batch_place *start, plim_error *error)
 {
+    static const struct batch_place first = {0, 0};
     TRY(dataset_runs(dataset, error));
     TRY(check_grant(grant, error));
-    bool refused = budget_stop_refuses(budget, true);
-    plim_status status = open_iterator(out, dataset, budget, scratch, grant, seed, epoch, step, error);
-    budget_stop_refuses(budget, refused);
+    bool refused = budget_stop_refuses(run->budget, true);
+    plim_status status = open_iterator(out, dataset, run, grant, start ? start : &first, error);
+    budget_stop_refuses(run->budget, refused);
     return status;
 }
 

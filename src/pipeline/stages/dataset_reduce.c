@@ -13,8 +13,8 @@ static plim_status visit_all(void *state, struct iterator *iterator, const struc
     }
 }
 
-plim_status dataset_reduce(void *state, struct dataset *dataset, struct budget *budget, struct scratch_disk *scratch,
-                           uint64_t seed, batch_visit *visit, plim_error *error)
+plim_status dataset_reduce(void *state, struct dataset *dataset, const struct data_run *run, batch_visit *visit,
+                           plim_error *error)
 {
     struct iterator *iterator;
     TRY(dataset_error(dataset, error));
@@ -23,7 +23,7 @@ plim_status dataset_reduce(void *state, struct dataset *dataset, struct budget *
     if (dataset->cardinality == 0) /* the state stays as it is */
         return PLIM_OK;
     /* The least grant has no optional caches: in one epoch nothing would be given from them. */
-    TRY(iterator_open(&iterator, dataset, budget, scratch, dataset_least_grant(dataset), seed, 0, 0, error));
+    TRY(iterator_open(&iterator, dataset, run, dataset_least_grant(dataset), NULL, error));
     plim_status status = visit_all(state, iterator, dataset, visit, error);
     iterator_close(iterator);
     return status;

@@ -12,22 +12,20 @@ static plim_status save_batch(void *state, const struct batch *batch, const stru
     return snapshot_add(state, (const void *const *)batch->column, stride, batch->count, error);
 }
 
-static plim_status save_all(struct dataset *dataset, const char *path, struct budget *budget,
-                            struct scratch_disk *scratch, uint64_t seed, plim_error *error)
+static plim_status save_all(struct dataset *dataset, const char *path, const struct data_run *run, plim_error *error)
 {
     char digest[65];
     struct snapshot *snapshot;
-    pipeline_digest(digest, dataset, seed);
-    TRY(snapshot_create(&snapshot, budget, path, dataset->spec, digest, error));
-    plim_status status = dataset_reduce(snapshot, dataset, budget, scratch, seed, save_batch, error);
+    pipeline_digest(digest, dataset, run->seed);
+    TRY(snapshot_create(&snapshot, run->budget, path, dataset->spec, digest, error));
+    plim_status status = dataset_reduce(snapshot, dataset, run, save_batch, error);
     if (status == PLIM_OK)
         status = snapshot_finish(snapshot, error);
     snapshot_close(snapshot);
     return status;
 }
 
-plim_status dataset_save(struct dataset *dataset, const char *folder, struct budget *budget,
-                         struct scratch_disk *scratch, uint64_t seed, plim_error *error)
+plim_status dataset_save(struct dataset *dataset, const char *folder, const struct data_run *run, plim_error *error)
 {
     char path[4096];
     TRY(dataset_error(dataset, error));
@@ -37,5 +35,5 @@ plim_status dataset_save(struct dataset *dataset, const char *folder, struct bud
     if (snprintf(path, sizeof path, "%s/%s", folder, SNAPSHOT_NAME) >= (int)sizeof path)
         return fail_at(error, PLIM_USAGE, folder, "the name is too long");
     TRY(file_make_folder(folder, error));
-    return save_all(dataset, path, budget, scratch, seed, error);
+    return save_all(dataset, path, run, error);
 }

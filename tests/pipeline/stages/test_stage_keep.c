@@ -127,7 +127,9 @@ static void optional_caches_change_nothing(void **state)
     assert_true(grant.slots == 3 && !grant.caches); /* a cache that goes leaves room for the rest */
     struct iterator *iterator;
     struct budget_usage before = budget_usage(budget);
-    assert_int_equal(iterator_open(&iterator, other, budget, NULL, grant, SEED, 1, 0, NULL), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, other, &(struct data_run){budget, NULL, SEED}, grant,
+                                   &(struct batch_place){1, 0}, NULL),
+                     PLIM_OK);
     assert_int_equal(budget_usage(budget).now_by_tag[TAG_CACHE], before.now_by_tag[TAG_CACHE]);
     for (int epoch = 0; epoch < 2; epoch++) {
         assert_int_equal(collect_column(made, iterator, other, "i"), 300);
@@ -302,17 +304,20 @@ static void file_counts_as_disk(void **state)
     dataset_cost(cost, &disk, dataset, GRANT(1));
     assert_true(disk >= 300 * 24); /* 6, 1 and 8 bytes, from multiples of 8 on */
     struct scratch_disk less = {.folder = ".", .limit_bytes = disk - 1}, enough = {.folder = ".", .limit_bytes = disk};
-    assert_int_equal(iterator_open(&iterator, dataset, budget, &less, GRANT(1), SEED, 0, 0, &error), PLIM_OVER_DISK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, &less, SEED}, GRANT(1), NULL, &error),
+                     PLIM_OVER_DISK);
     assert_non_null(strstr(error.where, "counted"));
     assert_non_null(strstr(error.hint, "--disk"));
     assert_int_equal(less.used_bytes, 0);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, &enough, GRANT(1), SEED, 0, 0, &error), PLIM_OK);
+    assert_int_equal(
+        iterator_open(&iterator, dataset, &(struct data_run){budget, &enough, SEED}, GRANT(1), NULL, &error), PLIM_OK);
     assert_int_equal(enough.used_bytes, disk);
     struct batch *batch;
     assert_int_equal(iterator_next(&batch, iterator, &error), PLIM_OK);
     iterator_close(iterator);
     assert_int_equal(enough.used_bytes, 0); /* what was not finished is gone */
-    assert_int_equal(iterator_open(&iterator, dataset, budget, &enough, GRANT(2), SEED, 0, 0, &error), PLIM_OK);
+    assert_int_equal(
+        iterator_open(&iterator, dataset, &(struct data_run){budget, &enough, SEED}, GRANT(2), NULL, &error), PLIM_OK);
     assert_int_equal(collect(ids, iterator), 300);
     iterator_close(iterator);
     assert_int_equal(enough.used_bytes, disk);
@@ -321,7 +326,8 @@ static void file_counts_as_disk(void **state)
     uint64_t again = 0;
     dataset_cost(cost, &again, dataset, GRANT(1));
     assert_int_equal(again, 0);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, &less, GRANT(1), SEED, 0, 0, &error), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, &less, SEED}, GRANT(1), NULL, &error),
+                     PLIM_OK);
     assert_int_equal(collect(ids, iterator), 300);
     iterator_close(iterator);
     assert_int_equal(less.used_bytes, 0);
@@ -345,7 +351,8 @@ static void file_meets_the_limit_of_disk(void **state)
     for (uint64_t limit = (uint64_t)1 << 20; limit; limit = limit > whole ? whole : limit > 1500 ? limit - 1500 : 0) {
         struct scratch_disk scratch = {.folder = ".", .limit_bytes = limit};
         iterator = NULL;
-        plim_status status = iterator_open(&iterator, dataset, budget, &scratch, GRANT(1), SEED, 0, 0, &error);
+        plim_status status =
+            iterator_open(&iterator, dataset, &(struct data_run){budget, &scratch, SEED}, GRANT(1), NULL, &error);
         struct batch *batch = NULL;
         int64_t given = 0;
         while (status == PLIM_OK && (status = iterator_next(&batch, iterator, &error)) == PLIM_OK && batch) {
@@ -411,7 +418,8 @@ static void other_data_is_kept_anew(void **state)
     struct iterator *iterator;
     plim_error error = {0};
     struct dataset *dataset = dataset_cache(counting(budget, 9), &(struct cache_options){.file = path_in("thesis")});
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(1), SEED, 0, 0, &error), PLIM_BAD_DATA);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, GRANT(1), NULL, &error),
+                     PLIM_BAD_DATA);
     assert_non_null(strstr(error.hint, "another name"));
     dataset_unref(dataset);
     assert_true(is_there("thesis"));
@@ -435,7 +443,8 @@ static void nothing_half_written_stays(void **state)
                 struct batch *batch = NULL;
                 plim_error error = {0};
                 fault_arm(sites[s], n, forever, ENOSPC);
-                plim_status status = iterator_open(&iterator, dataset, budget, NULL, GRANT(1), SEED, 0, 0, &error);
+                plim_status status =
+                    iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, GRANT(1), NULL, &error);
                 while (status == PLIM_OK) {
                     status = iterator_next(&batch, iterator, &error);
                     if (!batch)
@@ -447,8 +456,7 @@ static void nothing_half_written_stays(void **state)
                                 strstr(error.where, "keep"));
                 if (!reached)
                     assert_int_equal(status, PLIM_OK);
-                if (iterator)
-                    iterator_close(iterator);
+                iterator_close(iterator);
                 dataset_unref(dataset);
                 assert_true(status != PLIM_OK || is_there("fault"));
                 if (sites[s] != FAULT_RENAME) { /* else what is left could not be removed either */
@@ -480,9 +488,11 @@ static void two_writers_do_not_meet(void **state)
     (void)state;
     struct dataset *dataset = filed(budget, &calls, "shared");
     struct iterator *first = open_iterator(dataset, budget, 1, 0, 0);
-    assert_int_equal(iterator_open(&second, dataset, budget, NULL, GRANT(1), SEED, 0, 0, &error), PLIM_IO);
+    assert_int_equal(iterator_open(&second, dataset, &(struct data_run){budget, NULL, SEED}, GRANT(1), NULL, &error),
+                     PLIM_IO);
     assert_int_equal(collect(ids, first), 300);
-    assert_int_equal(iterator_open(&second, dataset, budget, NULL, GRANT(1), SEED, 0, 0, &error), PLIM_OK);
+    assert_int_equal(iterator_open(&second, dataset, &(struct data_run){budget, NULL, SEED}, GRANT(1), NULL, &error),
+                     PLIM_OK);
     assert_int_equal(collect(ids, second), 300);
     iterator_close(first);
     iterator_close(second);
@@ -519,7 +529,7 @@ static void what_is_saved_is_loaded(void **state)
     int64_t a[MOST], b[MOST];
     (void)state;
     struct dataset *dataset = staged(texts_open(budget, &texts_stream, 200, -1), budget, "[filter: \"id % 2 == 1\"]");
-    assert_int_equal(dataset_save(dataset, path_in("saved"), budget, NULL, SEED, NULL), PLIM_OK);
+    assert_int_equal(dataset_save(dataset, path_in("saved"), &(struct data_run){budget, NULL, SEED}, NULL), PLIM_OK);
     dataset_unref(dataset);
     dataset = loaded(budget, "saved");
     assert_int_equal(dataset_cardinality(dataset), 100);
@@ -534,7 +544,7 @@ static void what_is_saved_is_loaded(void **state)
     remove_snapshot("saved");
     /* rows of numbers; the images too */
     dataset = dataset_shuffle(counting(budget, 1000), SEED);
-    assert_int_equal(dataset_save(dataset, path_in("rows"), budget, NULL, SEED, NULL), PLIM_OK);
+    assert_int_equal(dataset_save(dataset, path_in("rows"), &(struct data_run){budget, NULL, SEED}, NULL), PLIM_OK);
     ids_of(a, dataset, budget, "i", 0);
     ids_of(b, dataset_batch(loaded(budget, "rows"), 10, false), budget, "i", 0);
     assert_true(same(a, b, 1000));
@@ -557,13 +567,16 @@ static void what_cannot_be_saved_is_not(void **state)
     plim_error error = {0};
     (void)state;
     struct dataset *dataset = dataset_batch(counting(budget, 10), 3, false);
-    assert_int_equal(dataset_save(dataset, path_in("no"), budget, NULL, SEED, &error), PLIM_UNSUPPORTED);
+    assert_int_equal(dataset_save(dataset, path_in("no"), &(struct data_run){budget, NULL, SEED}, &error),
+                     PLIM_UNSUPPORTED);
     dataset_unref(dataset);
     dataset = dataset_repeat(counting(budget, 10), -1);
-    assert_int_equal(dataset_save(dataset, path_in("no"), budget, NULL, SEED, &error), PLIM_UNSUPPORTED);
+    assert_int_equal(dataset_save(dataset, path_in("no"), &(struct data_run){budget, NULL, SEED}, &error),
+                     PLIM_UNSUPPORTED);
     dataset_unref(dataset);
     dataset = made_open(budget, &(struct made_options){.count = 1000, .bad = 700});
-    assert_int_equal(dataset_save(dataset, path_in("no"), budget, NULL, SEED, &error), PLIM_BAD_DATA);
+    assert_int_equal(dataset_save(dataset, path_in("no"), &(struct data_run){budget, NULL, SEED}, &error),
+                     PLIM_BAD_DATA);
     dataset_unref(dataset);
     remove_snapshot("no"); /* an empty folder */
     close_budget(budget);
@@ -657,16 +670,17 @@ static void reduce_runs_to_the_end(void **state)
     plim_error error = {0};
     (void)state;
     struct dataset *dataset = listed(budget);
-    assert_int_equal(dataset_reduce(&sum, dataset, budget, NULL, SEED, add_up, &error), PLIM_OK);
+    assert_int_equal(dataset_reduce(&sum, dataset, &(struct data_run){budget, NULL, SEED}, add_up, &error), PLIM_OK);
     golden_list(expected, "reduce_sum");
     assert_int_equal(sum, expected[0]);
     dataset_unref(dataset);
     dataset = dataset_take(listed(budget), 0);
-    assert_int_equal(dataset_reduce(&sum, dataset, budget, NULL, SEED, add_up, &error), PLIM_OK);
+    assert_int_equal(dataset_reduce(&sum, dataset, &(struct data_run){budget, NULL, SEED}, add_up, &error), PLIM_OK);
     assert_int_equal(sum, expected[0]);
     dataset_unref(dataset);
     dataset = dataset_repeat(listed(budget), -1);
-    assert_int_equal(dataset_reduce(&sum, dataset, budget, NULL, SEED, add_up, &error), PLIM_UNSUPPORTED);
+    assert_int_equal(dataset_reduce(&sum, dataset, &(struct data_run){budget, NULL, SEED}, add_up, &error),
+                     PLIM_UNSUPPORTED);
     dataset_unref(dataset);
     close_budget(budget);
 }

@@ -127,7 +127,8 @@ static void too_large_is_an_error(void **state)
     struct dataset *texts = texts_open(budget, &texts_indexed, 100, -1);
     dataset_set_value_bytes(texts, 64);
     struct dataset *dataset = buffered(texts, 10, SEED);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, GRANT(1), SEED, 0, 0, &error), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, GRANT(1), NULL, &error),
+                     PLIM_OK);
     plim_status status = PLIM_OK;
     for (int i = 0; i < 100 && status == PLIM_OK; i++)
         status = iterator_next(&batch, iterator, &error);
@@ -361,7 +362,8 @@ static void two_epochs(int64_t *ids, struct dataset *dataset, struct budget *bud
     uint64_t cost[TAG_COUNT] = {0};
     struct budget_usage before = budget_usage(budget);
     dataset_cost(cost, NULL, dataset, grant);
-    assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, SEED, 0, 0, &error), PLIM_OK);
+    assert_int_equal(iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, grant, NULL, &error),
+                     PLIM_OK);
     struct budget_usage after = budget_usage(budget);
     for (int tag = 0; tag < TAG_COUNT; tag++)
         assert_int_equal(after.now_by_tag[tag] - before.now_by_tag[tag], cost[tag]);
@@ -423,7 +425,9 @@ static void a_bad_row_of_a_block(void **state)
             struct dataset *dataset = blocked(counted_open(&counted, budget, 300, 123), 30, 2, SEED);
             dataset = dataset_prefetch(dataset_batch(dataset, 8, false), 4);
             struct grant grant = {.slots = 4, .workers = threads, .held = held};
-            assert_int_equal(iterator_open(&iterator, dataset, budget, NULL, grant, SEED, 0, 0, &error), PLIM_OK);
+            assert_int_equal(
+                iterator_open(&iterator, dataset, &(struct data_run){budget, NULL, SEED}, grant, NULL, &error),
+                PLIM_OK);
             plim_status status;
             while ((status = iterator_next(&batch, iterator, &error)) == PLIM_OK && batch)
                 rows += batch->count;
@@ -488,7 +492,8 @@ static void wrong_ones_are_refused(void **state)
     /* More than an address can say: refused when it is opened, with its size. */
     struct iterator *iterator;
     struct dataset *huge = buffered(dataset_repeat(counting(budget, 10), -1), INT64_MAX, 1);
-    assert_int_equal(iterator_open(&iterator, huge, budget, NULL, GRANT(1), SEED, 0, 0, NULL), PLIM_OVER_BUDGET);
+    assert_int_equal(iterator_open(&iterator, huge, &(struct data_run){budget, NULL, SEED}, GRANT(1), NULL, NULL),
+                     PLIM_OVER_BUDGET);
     dataset_unref(huge);
     close_budget(budget);
 }

@@ -87,7 +87,8 @@ static void time_goes_to_who_takes_it(void **unused)
         assert_int_equal(budget_make(&budget, BUDGET_UNLIMITED, NULL), PLIM_OK);
         struct dataset *dataset =
             dataset_batch(dataset_map(dataset_shuffle(range(budget, 2000), 1), &slow, NULL), 64, false);
-        assert_int_equal(iterator_open(&iterator, dataset, budget, &scratch, grant, SEED, 0, 0, NULL), PLIM_OK);
+        assert_int_equal(
+            iterator_open(&iterator, dataset, &(struct data_run){budget, &scratch, SEED}, grant, NULL, NULL), PLIM_OK);
         do
             assert_int_equal(iterator_next(&batch, iterator, NULL), PLIM_OK);
         while (batch);
