@@ -4,7 +4,7 @@
 #ifndef CPU_BATCH_NORMALIZE_PAIRS_H
 #define CPU_BATCH_NORMALIZE_PAIRS_H
 
-#include "backends/cpu/cpu_channels.h"
+#include "backends/cpu/rows/cpu_channels.h"
 #include "ops/elementwise/activation.h"
 
 #define LONGEST_PAIRED 8192 /* elements of a run */

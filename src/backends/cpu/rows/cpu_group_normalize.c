@@ -3,7 +3,7 @@
    over the sample. size[3]: groups. */
 #include <math.h>
 
-#include "backends/cpu/cpu_channels.h"
+#include "backends/cpu/rows/cpu_channels.h"
 #include "ops/ops.h"
 
 /* Scratch: doubles twice a run, then tables; for backward a block of floats twice a run besides. */

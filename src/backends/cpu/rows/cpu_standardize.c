@@ -1,5 +1,5 @@
 /* cpu_standardize.c - given means and deviations, over runs of channels. */
-#include "backends/cpu/cpu_channels.h"
+#include "backends/cpu/rows/cpu_channels.h"
 #include "ops/ops.h"
 
 /* Tables of a run: the mean, then the deviation. */
