@@ -117,7 +117,9 @@ static double measure(const char **how, struct backend *backend, struct budget *
     const struct kernel *kernel = NULL;
     plim_error error = {0};
     int64_t rest = BATCH % slice;
-    must(cpu_backend.prepare(&kernel, backend, subject->node, slice, &rest, 1, &error), &error);
+    const struct kernel_request request = {
+        .node = subject->node, .slice = slice, .short_rows = &rest, .short_count = 1};
+    must(cpu_backend.prepare(&kernel, backend, &request, &error), &error);
     *how = kernel->implementation;
     if (strcmp(*how, "reference") == 0)
         return 0;
@@ -144,7 +146,8 @@ static const char *chosen_by(struct backend *backend, const struct subject *subj
 {
     const struct kernel *kernel = NULL;
     plim_error error = {0};
-    must(cpu_backend.prepare(&kernel, backend, subject->node, slice, NULL, 0, &error), &error);
+    must(cpu_backend.prepare(&kernel, backend, &(struct kernel_request){.node = subject->node, .slice = slice}, &error),
+         &error);
     return kernel->implementation;
 }
 

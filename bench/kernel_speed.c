@@ -214,7 +214,8 @@ static plim_status subject_prepare(struct subject *s, const struct speed_bench *
     s->node->op->cut(&s->cut, s->node);
     s->slice = slice_of(&chains, s->node, &s->cut);
     int64_t rest = s->cut.extent % s->slice;
-    return bench->backend->type->prepare(&s->kernel, bench->backend, s->node, s->slice, &rest, 1, error);
+    const struct kernel_request request = {.node = s->node, .slice = s->slice, .short_rows = &rest, .short_count = 1};
+    return bench->backend->type->prepare(&s->kernel, bench->backend, &request, error);
 }
 
 plim_status kernel_speed_node(struct kernel_speed *out, const struct speed_bench *bench, struct graph *graph,

@@ -147,7 +147,9 @@ static void measure(struct bench *bench, const char *name, struct subject *subje
     subject->node->op->cut(&cut, subject->node);
     slice = slice && slice < cut.extent ? slice : cut.extent;
     int64_t rest = cut.extent % slice;
-    must(cpu_backend.prepare(&work.kernel, bench->backend, subject->node, slice, &rest, 1, &error), &error);
+    const struct kernel_request request = {
+        .node = subject->node, .slice = slice, .short_rows = &rest, .short_count = 1};
+    must(cpu_backend.prepare(&work.kernel, bench->backend, &request, &error), &error);
     void *pack = take(bench, work.kernel->pack_bytes);
     size_t room = work.kernel->scratch_bytes + MOST_OUTPUTS * PARTIAL_BYTES;
     for (int i = 0; i < bench->threads; i++)

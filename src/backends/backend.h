@@ -34,15 +34,22 @@ struct code_range;
 struct machine;
 struct phase;
 
+/* What a kernel is for: slices of at most `slice` rows of the node. `short_rows` (short_count of them) are other slice
+   lengths that will be asked for: the tail of the batch, the tail of the last batch. */
+struct kernel_request {
+    const struct node *node;
+    int64_t slice;
+    const int64_t *short_rows;
+    int short_count;
+};
+
 struct backend_type {
     const char *name; /* "cpu", "reference" */
     plim_status (*open)(struct backend **out, struct budget *budget, plim_error *error);
     void (*close)(struct backend *backend);
-    /* The kernel for slices of at most `slice` rows of this node. `short_rows`
-       (count of them) are other slice lengths that will be asked for: the tail of the
-       batch, the tail of the last batch. The backend owns the kernel. */
-    plim_status (*prepare)(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
-                           const int64_t *short_rows, int short_count, plim_error *error);
+    /* The backend owns the kernel, and keeps nothing of `request` itself. */
+    plim_status (*prepare)(const struct kernel **out, struct backend *backend, const struct kernel_request *request,
+                           plim_error *error);
     /* Runs at the start of each worker thread; may be NULL. */
     void (*thread_start)(void);
     /* What bits depend on, in at most 31 characters: "avx512", "avx512 onednn-2.6.3". It is final once

@@ -75,13 +75,13 @@ static uint64_t program_cost(const struct program *program)
     return program->arena_bytes + process_tables(program->arena_bytes, program->threads) + team_cost(program->threads);
 }
 
-static plim_status search_prepare(const struct kernel **out, struct backend *backend, const struct node *node,
-                                  int64_t slice, const int64_t *short_rows, int short_count, plim_error *error)
+static plim_status search_prepare(const struct kernel **out, struct backend *backend,
+                                  const struct kernel_request *request, plim_error *error)
 {
     const struct search *search = (const struct search *)backend;
     struct backend *own = search->plan->backend;
-    *out = find_kernel(search, node)->kernel;
-    return *out ? PLIM_OK : own->type->prepare(out, own, node, slice, short_rows, short_count, error);
+    *out = find_kernel(search, request->node)->kernel;
+    return *out ? PLIM_OK : own->type->prepare(out, own, request, error);
 }
 
 static const char *search_features(const struct backend *backend)

@@ -26,8 +26,9 @@ static plim_status prepare_task(struct builder *builder, struct task *task, cons
         add_length(lengths, &count, 1, chain->slice);
     else if (chain->by_sample)
         add_length(lengths, &count, builder->last_batch % chain->slice, chain->slice);
-    TRY(backend->type->prepare(&task->kernel, backend, task->node, chain->slice, lengths, count, error));
-    return PLIM_OK;
+    const struct kernel_request request = {
+        .node = task->node, .slice = chain->slice, .short_rows = lengths, .short_count = count};
+    return backend->type->prepare(&task->kernel, backend, &request, error);
 }
 
 /* "conv2d_1 backward": after the node with the most work; the last of equals. */

@@ -56,7 +56,9 @@ static void guest_close(struct guest *guest)
 static plim_status prepare(const struct kernel **kernel, struct guest *guest, plim_error *error)
 {
     static const int64_t shorter[] = {1};
-    return cpu_backend.prepare(kernel, guest->bench.backend, guest->fixture.node, 3, shorter, 1, error);
+    const struct kernel_request request = {
+        .node = guest->fixture.node, .slice = 3, .short_rows = shorter, .short_count = 1};
+    return cpu_backend.prepare(kernel, guest->bench.backend, &request, error);
 }
 
 static bool is_here(void)

@@ -92,7 +92,8 @@ static void run_all(struct fixture *fixture, struct backend *backend, int64_t sl
         struct cut cut;
         node->op->cut(&cut, node);
         int64_t step = slice && !cut.by_sample ? slice * cut.grain : cut.extent, rest = cut.extent % step;
-        assert_int_equal(cpu_backend.prepare(&kernel, backend, node, step, &rest, 1, NULL), PLIM_OK);
+        const struct kernel_request request = {.node = node, .slice = step, .short_rows = &rest, .short_count = 1};
+        assert_int_equal(cpu_backend.prepare(&kernel, backend, &request, NULL), PLIM_OK);
         assert_string_not_equal(kernel->implementation, "reference");
         void *scratch = budget_take(fixture->budget, TAG_SCRATCH, kernel->scratch_bytes);
         void *pack = budget_take(fixture->budget, TAG_SCRATCH, kernel->pack_bytes);

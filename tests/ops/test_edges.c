@@ -114,7 +114,8 @@ static void check_edge(struct bench *bench, struct fixture *fixture, int64_t gra
     guard_all(guards, fixture, edge);
     fixture_fill(fixture, 3);
     fixture_run_before(fixture, fixture->graph.batch);
-    assert_int_equal(cpu_backend.prepare(&kernel, bench->backend, node, step, shorter, 1, NULL), PLIM_OK);
+    const struct kernel_request request = {.node = node, .slice = step, .short_rows = shorter, .short_count = 1};
+    assert_int_equal(cpu_backend.prepare(&kernel, bench->backend, &request, NULL), PLIM_OK);
     struct guarded scratch = guarded_take(kernel->scratch_bytes, edge), pack = guarded_take(kernel->pack_bytes, edge);
     now.op = node->op->name;
     now.implementation = kernel->implementation;

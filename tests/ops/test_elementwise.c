@@ -33,7 +33,8 @@ static void trial_run(struct trial *trial, const struct cpu_variant *variant, co
     struct call call = {.node = node, .begin = 0, .end = 1, .count = 1};
     assert_int_equal(cpu_backend.open(&backend, trial->budget, NULL), PLIM_OK);
     ((struct cpu_backend *)backend)->variant = variant;
-    assert_int_equal(cpu_backend.prepare(&kernel, backend, node, 1, NULL, 0, NULL), PLIM_OK);
+    assert_int_equal(cpu_backend.prepare(&kernel, backend, &(struct kernel_request){.node = node, .slice = 1}, NULL),
+                     PLIM_OK);
     assert_string_not_equal(kernel->implementation, "reference");
     call.scratch = budget_take(trial->budget, TAG_SCRATCH, kernel->scratch_bytes);
     for (int i = 0; i < node->input_count; i++)

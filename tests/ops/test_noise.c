@@ -50,7 +50,9 @@ static const float *draw_step(struct draw *draw, int64_t step, int64_t begin, in
     const struct kernel *kernel;
     struct call call;
     *(int64_t *)draw->fixture.data[draw->iteration->id] = step;
-    assert_int_equal(cpu_backend.prepare(&kernel, draw->backend, draw->fixture.node, BATCH, NULL, 0, NULL), PLIM_OK);
+    assert_int_equal(cpu_backend.prepare(&kernel, draw->backend,
+                                         &(struct kernel_request){.node = draw->fixture.node, .slice = BATCH}, NULL),
+                     PLIM_OK);
     assert_string_not_equal(kernel->implementation, "reference");
     fixture_call(&call, &draw->fixture, draw->fixture.node, begin, end, BATCH);
     kernel->run(kernel, &call);

@@ -43,7 +43,8 @@ static void run_fast(struct fixture *fixture, int64_t slice, int64_t count)
         node->op->cut(&cut, node);
         int64_t end = cut.by_sample ? count : cut.extent, step = cut.by_sample ? slice : end;
         int64_t tail = end % step;
-        assert_int_equal(cpu_backend.prepare(&kernel, backend, node, step, &tail, 1, NULL), PLIM_OK);
+        const struct kernel_request request = {.node = node, .slice = step, .short_rows = &tail, .short_count = 1};
+        assert_int_equal(cpu_backend.prepare(&kernel, backend, &request, NULL), PLIM_OK);
         assert_string_not_equal(kernel->implementation, "reference");
         void *scratch = budget_take(fixture->budget, TAG_SCRATCH, kernel->scratch_bytes);
         void *pack = budget_take(fixture->budget, TAG_SCRATCH, kernel->pack_bytes);

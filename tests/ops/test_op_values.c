@@ -548,7 +548,8 @@ static void reference_backend_runs(void **state)
     uint64_t before = budget_usage(f.budget).now;
     assert_int_equal(reference_backend.open(&backend, f.budget, NULL), PLIM_OK);
     assert_ptr_equal(backend->type, &reference_backend);
-    assert_int_equal(backend->type->prepare(&kernel, backend, f.node, 3, NULL, 0, NULL), PLIM_OK);
+    assert_int_equal(
+        backend->type->prepare(&kernel, backend, &(struct kernel_request){.node = f.node, .slice = 3}, NULL), PLIM_OK);
     assert_int_equal(kernel->scratch_bytes + kernel->pack_bytes, 0);
     fixture_fill(&f, 5);
     fixture_call(&call, &f, f.node, 0, 3, 3);

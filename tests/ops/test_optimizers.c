@@ -116,7 +116,9 @@ static void run_nodes(struct bench *bench)
         struct call call;
         graph->node[n]->op->cut(&cut, graph->node[n]);
         assert_int_equal(
-            bench->backend->type->prepare(&kernel, bench->backend, graph->node[n], cut.extent, NULL, 0, NULL), PLIM_OK);
+            bench->backend->type->prepare(&kernel, bench->backend,
+                                          &(struct kernel_request){.node = graph->node[n], .slice = cut.extent}, NULL),
+            PLIM_OK);
         static _Alignas(64) unsigned char scratch[1 << 16];
         assert_true(kernel->scratch_bytes <= sizeof scratch);
         fixture_call(&call, &bench->f, graph->node[n], 0, cut.extent, 1);

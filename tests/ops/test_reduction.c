@@ -54,7 +54,9 @@ static void one_run(struct one *one, int fast)
     struct call call;
     assert_int_equal(type->open(&backend, one->fixture.budget, NULL), PLIM_OK);
     backend_threads(backend, 1);
-    assert_int_equal(type->prepare(&kernel, backend, one->fixture.node, 1, NULL, 0, NULL), PLIM_OK);
+    assert_int_equal(
+        type->prepare(&kernel, backend, &(struct kernel_request){.node = one->fixture.node, .slice = 1}, NULL),
+        PLIM_OK);
     void *scratch = budget_take(one->fixture.budget, TAG_SCRATCH, kernel->scratch_bytes);
     fixture_call(&call, &one->fixture, one->fixture.node, 0, 1, 1);
     call.scratch = scratch;

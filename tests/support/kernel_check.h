@@ -19,7 +19,8 @@ static inline const struct kernel *kernel_of(struct bench *bench, const struct n
     const struct kernel *kernel = NULL;
     int64_t shorter[2] = {count % slice, slice > count ? count : 0};
     plim_error error = {0};
-    if (cpu_backend.prepare(&kernel, bench->backend, node, slice, shorter, 2, &error))
+    const struct kernel_request request = {.node = node, .slice = slice, .short_rows = shorter, .short_count = 2};
+    if (cpu_backend.prepare(&kernel, bench->backend, &request, &error))
         fail_msg("%s: %s", node->op->name, error.message);
     assert_non_null(kernel->implementation);
     return kernel;

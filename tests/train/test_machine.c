@@ -254,13 +254,13 @@ static void slope_each(const struct kernel *kernel, const struct call *call)
 }
 
 /* The reference's, but for the gradient of relu, which offers runs of elements. */
-static plim_status prepare_each(const struct kernel **out, struct backend *backend, const struct node *node,
-                                int64_t slice, const int64_t *short_rows, int short_count, plim_error *error)
+static plim_status prepare_each(const struct kernel **out, struct backend *backend,
+                                const struct kernel_request *request, plim_error *error)
 {
     static const struct kernel each = {.implementation = "each", .run = slope_each};
     static struct kernel slope;
-    plim_status status = reference_backend.prepare(out, backend, node, slice, short_rows, short_count, error);
-    if (status != PLIM_OK || node->op != &op_relu_gradient)
+    plim_status status = reference_backend.prepare(out, backend, request, error);
+    if (status != PLIM_OK || request->node->op != &op_relu_gradient)
         return status;
     slope = **out;
     slope.each = &each;

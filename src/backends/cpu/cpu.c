@@ -51,13 +51,13 @@ static void key_tensor(struct key *key, const struct tensor *tensor)
 
 static plim_status key_make(struct key *key, const struct cpu_request *request, plim_error *error)
 {
-    const struct node *node = request->node;
+    const struct node *node = request->asked->node;
     key->bytes = 0;
     key->full = false;
     key_add(key, &node->op, sizeof node->op);
-    key_add(key, &request->slice, sizeof request->slice);
-    key_add(key, &request->short_count, sizeof request->short_count);
-    key_add(key, request->short_rows, (size_t)request->short_count * sizeof *request->short_rows);
+    key_add(key, &request->asked->slice, sizeof request->asked->slice);
+    key_add(key, &request->asked->short_count, sizeof request->asked->short_count);
+    key_add(key, request->asked->short_rows, (size_t)request->asked->short_count * sizeof *request->asked->short_rows);
     for (int i = 0; i < node->input_count; i++)
         key_tensor(key, node->input[i]);
     for (int i = 0; i < node->output_count; i++)
@@ -134,7 +134,7 @@ bool cpu_refused(struct cpu_request *request)
 static bool make_from(struct cpu_kernel *out, const struct cpu_entry *entry, int count, struct cpu_request *request)
 {
     for (int i = 0; i < count && request->status == PLIM_OK; i++)
-        if (entry[i].op == request->node->op && entry[i].make(out, request->node, request)) {
+        if (entry[i].op == request->asked->node->op && entry[i].make(out, request->asked->node, request)) {
             out->kernel.run = out->kernel.run ? out->kernel.run : entry[i].run;
             return true;
         }
@@ -157,9 +157,9 @@ static plim_status make_kernel(struct cpu_kernel *out, struct cpu_request *reque
     bool made = make_from(out, variant->entry, variant->entry_count, request) ||
                 make_from(out, cpu_convolution_entries, cpu_convolution_count, request) ||
                 make_from(out, variant->fallback, variant->fallback_count, request) ||
-                (request->status == PLIM_OK && cpu_make_widened(out, request->node, request));
+                (request->status == PLIM_OK && cpu_make_widened(out, request->asked->node, request));
     if (!made) {
-        out->kernel.implementation = is_of_one_number(request->node) ? "one number" : "reference";
+        out->kernel.implementation = is_of_one_number(request->asked->node) ? "one number" : "reference";
         out->kernel.run = run_reference;
     }
     return request->status;
@@ -190,11 +190,12 @@ static plim_status add_each(struct cpu_kernel *own, struct cpu_backend *cpu, pli
     return PLIM_OK;
 }
 
-plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
-                        const int64_t *short_rows, int short_count, plim_error *error)
+plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct kernel_request *asked,
+                        plim_error *error)
 {
     struct cpu_backend *cpu = (struct cpu_backend *)backend;
-    struct cpu_request request = {cpu, node, slice, short_rows, short_count, error, PLIM_OK};
+    struct cpu_request request = {.backend = cpu, .asked = asked, .error = error};
+    const struct node *node = asked->node;
     struct key key;
     struct cut cut;
     TRY(key_make(&key, &request, error));

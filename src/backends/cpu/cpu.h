@@ -37,10 +37,7 @@ struct cpu_kernel {
 
 struct cpu_request {
     struct cpu_backend *backend;
-    const struct node *node;
-    int64_t slice;
-    const int64_t *short_rows;
-    int short_count;
+    const struct kernel_request *asked;
     plim_error *error;
     plim_status status; /* set by a maker that fails; it then returns false */
 };
@@ -88,8 +85,8 @@ const struct cpu_variant *cpu_variant_here(void);
    such a node has (cpu_upcast.c). */
 bool cpu_make_widened(struct cpu_kernel *out, const struct node *node, struct cpu_request *request);
 /* The backend's own prepare. */
-plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct node *node, int64_t slice,
-                        const int64_t *short_rows, int short_count, plim_error *error);
+plim_status cpu_prepare(const struct kernel **out, struct backend *backend, const struct kernel_request *asked,
+                        plim_error *error);
 
 /* The backend's unused_code: the kernels are linked one set behind the other (test_symbols.py looks). */
 int cpu_unused_code(struct code_range *out, int most, const struct backend *backend);

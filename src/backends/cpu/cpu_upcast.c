@@ -248,11 +248,12 @@ bool cpu_make_widened(struct cpu_kernel *out, const struct node *node, struct cp
     node->op->cut(&widened->cut, node);
     if (!same_cut(&widened->cut, &widened->node))
         return false;
-    request->status = cpu_prepare(&widened->inner, &backend->backend, &widened->node, request->slice,
-                                  request->short_rows, request->short_count, request->error);
+    struct kernel_request asked = *request->asked;
+    asked.node = &widened->node;
+    request->status = cpu_prepare(&widened->inner, &backend->backend, &asked, request->error);
     if (request->status != PLIM_OK || strcmp(widened->inner->implementation, "reference") == 0)
         return false;
-    choose_piece(widened, node, request->slice);
+    choose_piece(widened, node, request->asked->slice);
     if (!place_copies(widened, node, &widened->cut))
         return false;
     if (widened->flat) {

@@ -33,10 +33,10 @@ static void reference_close(struct backend *backend)
         budget_give(reference->budget, TAG_PLANNER, reference, sizeof(*reference));
 }
 
-static plim_status reference_prepare(const struct kernel **out, struct backend *backend, const struct node *node,
-                                     int64_t slice, const int64_t *short_rows, int short_count, plim_error *error)
+static plim_status reference_prepare(const struct kernel **out, struct backend *backend,
+                                     const struct kernel_request *request, plim_error *error)
 {
-    (void)backend, (void)node, (void)slice, (void)short_rows, (void)short_count, (void)error;
+    (void)backend, (void)request, (void)error;
     *out = &reference_kernel;
     return PLIM_OK;
 }

@@ -373,7 +373,7 @@ static bool takes(const struct node *node)
 static void make(struct cpu_kernel *out, const struct cpu_request *request, bool backward)
 {
     struct layout l;
-    layout_of(&l, request->node, backward, request->slice);
+    layout_of(&l, request->asked->node, backward, request->asked->slice);
     int64_t most = 0, all = 0;
     for (int64_t residue = 0; residue < l.residues[0] * l.residues[1]; residue++) {
         struct conv_axis down = axis_of(&l, 0, residue / l.residues[1]),
@@ -382,7 +382,7 @@ static void make(struct cpu_kernel *out, const struct cpu_request *request, bool
         most = steps > most ? steps : most;
         all += steps;
     }
-    int64_t group = l.group < request->slice ? l.group : request->slice;
+    int64_t group = l.group < request->asked->slice ? l.group : request->asked->slice;
     int64_t elements = l.in_place ? 0 : group * planes_elements(&l.planes, l.band);
     if (l.flat && l.planes.padded == l.planes.channels)
         elements = TILE_BLOCK * l.planes.padded; /* a short slice may have fewer cells than a block */

@@ -372,8 +372,8 @@ MAKER(make_convolution_weight_gradient_tiles)
     struct layout l;
     if (shape_count(&node->input[1]->shape) < 1 || !planes_take(node))
         return false;
-    layout_of(&l, node, request->slice);
-    int64_t group = min_i64(l.group, request->slice), steps = group * sample_steps(&l, l.band);
+    layout_of(&l, node, request->asked->slice);
+    int64_t group = min_i64(l.group, request->asked->slice), steps = group * sample_steps(&l, l.band);
     int64_t joined = l.planes.joined ? planes_elements(&l.planes, l.band) + l.elements : 0;
     int64_t first = max_i64(steps * (int64_t)sizeof(int64_t), l.s.out * (int64_t)sizeof(float));
     out->size[STEPS_AT] = TILE_BLOCK * TILE_BLOCK * (int64_t)sizeof(float);

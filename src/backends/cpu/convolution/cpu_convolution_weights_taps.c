@@ -136,7 +136,7 @@ MAKER(make_taps_weight_gradient)
     struct many_taps t;
     if (!cpu_all_f32(node) || !taps_of(&t, node))
         return false;
-    int64_t samples = request->slice < t.samples ? request->slice : t.samples;
+    int64_t samples = request->asked->slice < t.samples ? request->asked->slice : t.samples;
     out->kernel.run = run_taps;
     out->kernel.scratch_bytes = (size_t)(GEMM_ROWS_ROOM + samples * t.cells * t.s.out) * sizeof(float);
     return true;

@@ -224,7 +224,7 @@ MAKER(make_matmul)
         return false;
     matmul_take_sizes(out, node);
     bool heavy = out->size[2];
-    int64_t rows = node->input[0]->shape.dim[0] * out->size[3], slice = request->slice * out->size[3];
+    int64_t rows = node->input[0]->shape.dim[0] * out->size[3], slice = request->asked->slice * out->size[3];
     if (out->size[1] == 1)
         out->kernel.run = run_one_column;
     else if (heavy && rows > FEW_SAMPLES)

@@ -68,7 +68,7 @@ MAKER(make_matmul_tiles)
     out->kernel.implementation = tiles_name();
     out->kernel.run = out->size[2] ? run_columns : run_rows;
     out->kernel.scratch_bytes =
-        (size_t)tile_room_bytes(out->size[2] ? request->slice : out->size[1], out->size[0], !out->size[2]);
+        (size_t)tile_room_bytes(out->size[2] ? request->asked->slice : out->size[1], out->size[0], !out->size[2]);
     if (!out->size[2])
         cpu_set_pack(out, pack_weights, 1,
                      (size_t)(tile_padded(out->size[0]) * tile_padded(out->size[1])) * sizeof(uint16_t));
@@ -131,7 +131,7 @@ MAKER(make_matmul_weight_gradient_tiles)
     if (!takes(node, TYPE_F32))
         return false;
     bool shares = matmul_take_gradient_sizes(out, node);
-    int64_t samples = shares ? request->slice : node->input[0]->shape.dim[0];
+    int64_t samples = shares ? request->asked->slice : node->input[0]->shape.dim[0];
     out->kernel.implementation = tiles_name();
     out->kernel.run = shares ? run_share : run_gradient_rows;
     out->kernel.scratch_bytes = (size_t)tile_room_bytes(out->size[1], samples * out->size[3], !shares);

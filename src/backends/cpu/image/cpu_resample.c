@@ -47,7 +47,7 @@ static bool make_resample(struct cpu_kernel *out, struct cpu_request *request, c
                           const struct tensor *y, int64_t method)
 {
     struct arena *arena = &request->backend->arena;
-    if (request->node->input[0]->type != TYPE_F32)
+    if (request->asked->node->input[0]->type != TYPE_F32)
         return false;
     struct resample *resample = arena_take(arena, sizeof *resample);
     if (!resample)

@@ -245,7 +245,7 @@ MAKER(make_vocabulary_gradient_tiles)
     out->size[3] = tile_padded(tokens) * tile_padded(d);
     int units = columns ? 1 : 2;
     cpu_set_pack(out, pack_hidden, units, (size_t)(out->size[3] * units) * sizeof(uint16_t));
-    out->kernel.scratch_bytes = room_of(NULL, tokens, d, columns, request->slice).bytes;
+    out->kernel.scratch_bytes = room_of(NULL, tokens, d, columns, request->asked->slice).bytes;
     out->kernel.implementation = tiles_name();
     out->kernel.run = run_backward;
     return true;

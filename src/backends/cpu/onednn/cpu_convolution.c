@@ -64,12 +64,12 @@ static plim_status make_convolution(struct convolution **out, struct cpu_request
 {
     struct onednn *library;
     int64_t lengths[MOST_LENGTHS];
-    if (request->short_count >= MOST_LENGTHS)
-        return fail(request->error, PLIM_INTERNAL, "%s: %d lengths of slices", request->node->op->name,
-                    request->short_count);
-    int count = add_length(lengths, 0, request->slice);
-    for (int i = 0; i < request->short_count; i++)
-        count = add_length(lengths, count, request->short_rows[i]);
+    if (request->asked->short_count >= MOST_LENGTHS)
+        return fail(request->error, PLIM_INTERNAL, "%s: %d lengths of slices", request->asked->node->op->name,
+                    request->asked->short_count);
+    int count = add_length(lengths, 0, request->asked->slice);
+    for (int i = 0; i < request->asked->short_count; i++)
+        count = add_length(lengths, count, request->asked->short_rows[i]);
     int contexts = request->backend->backend.threads > 0 ? request->backend->backend.threads : cpu_count();
     TRY(library_of(&library, request->backend, request->error));
     TRY(convolution_make(out, library, sizes, lengths, count, contexts, request->error));
@@ -83,9 +83,9 @@ static plim_status make_convolution(struct convolution **out, struct cpu_request
 static bool make(struct cpu_kernel *out, struct cpu_request *request, struct convolution_sizes *sizes)
 {
     struct convolution *convolution;
-    if (!cpu_all_f32(request->node))
+    if (!cpu_all_f32(request->asked->node))
         return false;
-    conv_sizes_of(&sizes->of, request->node);
+    conv_sizes_of(&sizes->of, request->asked->node);
     plim_status status = make_convolution(&convolution, request, sizes);
     request->status = status == PLIM_UNSUPPORTED ? PLIM_OK : status;
     if (status != PLIM_OK)

@@ -193,11 +193,11 @@ INLINE bool recurrent_takes(const struct node *node)
 INLINE bool recurrent_make(struct cpu_kernel *out, const struct cpu_request *request, int arrays,
                            void (*pack)(const struct kernel *, const struct call *, int, void *))
 {
-    const struct recurrent_attributes *attributes = request->node->attributes;
-    if (!recurrent_takes(request->node))
+    const struct recurrent_attributes *attributes = request->asked->node->attributes;
+    if (!recurrent_takes(request->asked->node))
         return false;
-    struct recurrent_sizes z = recurrent_sizes(request->node);
-    int64_t floats = recurrent_floats(&z, arrays, request->slice, attributes->dropout > 0);
+    struct recurrent_sizes z = recurrent_sizes(request->asked->node);
+    int64_t floats = recurrent_floats(&z, arrays, request->asked->slice, attributes->dropout > 0);
     cpu_set_pack(out, pack, (int)z.gates, (size_t)(z.gates * gate_floats(z.units)) * sizeof(float));
     out->kernel.scratch_bytes = (size_t)floats * sizeof(float);
     return true;

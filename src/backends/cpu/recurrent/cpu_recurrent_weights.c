@@ -184,7 +184,7 @@ MAKER(make_recurrent_weight_gradient)
     if (attributes->dropout > 0)
         floats += z.steps * z.units + (z.columns + NOISE_CHUNK - 1) / NOISE_CHUNK * NOISE_CHUNK;
     out->kernel.scratch_bytes = (size_t)(floats > bias ? floats : bias) * sizeof(float);
-    bool few = z.steps <= FEW_STEPS && (request->slice == 0 || z.steps <= request->slice);
+    bool few = z.steps <= FEW_STEPS && (request->asked->slice == 0 || z.steps <= request->asked->slice);
     out->size[0] = few && attributes->dropout == 0; /* step by step */
     return true;
 }
