@@ -134,7 +134,9 @@ static plim_status unknown_layer(const struct model_reader *reader, const struct
     for (int i = 0; scope && i < scope->count && count < MOST_OFFERED; i++)
         if (scope->entry[i].name)
             names[count++] = scope->entry[i].name;
-    return option_unknown("layer", word, where, names, count, keras_layers, COUNT(keras_layers), reader->error);
+    const struct choices choices = {
+        .words = names, .count = count, .keras = keras_layers, .keras_count = COUNT(keras_layers)};
+    return option_unknown("layer", word, where, &choices, reader->error);
 }
 
 /* The layer's own words, without its name. */

@@ -136,9 +136,7 @@ plim_status choose_word(int *out, const char *what, const char *word, const stru
             *out = i;
             return PLIM_OK;
         }
-    return word ? option_unknown(what, word, where, choices->words, choices->count, choices->keras,
-                                 choices->keras_count, error)
-                : PLIM_OK;
+    return word ? option_unknown(what, word, where, choices, error) : PLIM_OK;
 }
 
 OPTION_READER(option_choice)

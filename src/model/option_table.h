@@ -80,8 +80,8 @@ bool named_node(const char **name, const struct yaml **arguments, const struct y
 /* Looks a word up as Keras does: GlorotUniform is glorot_uniform. */
 bool same_word(const char *a, const char *b);
 /* "unknown WHAT 'word'", the nearest right one; or PLIM_UNSUPPORTED when
-   Keras knows the word. */
-plim_status option_unknown(const char *what, const char *word, const char *where, const char *const *ours,
-                           int our_count, const char *const *keras, int keras_count, plim_error *error);
+   it is one of `choices->keras`. */
+plim_status option_unknown(const char *what, const char *word, const char *where, const struct choices *choices,
+                           plim_error *error);
 
 #endif

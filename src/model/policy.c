@@ -34,7 +34,7 @@ plim_status policy_read(enum type *out, const char *what, const char *where, con
                         strstr(word, "bf")   ? "mixed_bfloat16"
                         : strstr(word, "16") ? "mixed_float16"
                                              : "float32");
-    return option_unknown(what, word, where, names, COUNT(names), NULL, 0, error);
+    return option_unknown(what, word, where, CHOICES(names), error);
 }
 
 plim_status policy_read_node(enum type *out, bool *said, const char *owner, const char *job, const struct yaml *node,

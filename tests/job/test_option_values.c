@@ -108,18 +108,18 @@ plim_status __wrap_settings_read(void *out, const struct setting *settings, int 
     return __real_settings_read(out, settings, count, job, map, error);
 }
 
-plim_status __real_option_unknown(const char *what, const char *word, const char *where, const char *const *ours,
-                                  int our_count, const char *const *keras, int keras_count, plim_error *error);
-plim_status __wrap_option_unknown(const char *what, const char *word, const char *where, const char *const *ours,
-                                  int our_count, const char *const *keras, int keras_count, plim_error *error);
-plim_status __wrap_option_unknown(const char *what, const char *word, const char *where, const char *const *ours,
-                                  int our_count, const char *const *keras, int keras_count, plim_error *error)
+plim_status __real_option_unknown(const char *what, const char *word, const char *where, const struct choices *choices,
+                                  plim_error *error);
+plim_status __wrap_option_unknown(const char *what, const char *word, const char *where, const struct choices *choices,
+                                  plim_error *error);
+plim_status __wrap_option_unknown(const char *what, const char *word, const char *where, const struct choices *choices,
+                                  plim_error *error)
 {
     if (heard.on && strcmp(what, "layer") != 0)
-        for (heard.name_count = 0; heard.name_count < our_count && heard.name_count < COUNT(heard.name);
+        for (heard.name_count = 0; heard.name_count < choices->count && heard.name_count < COUNT(heard.name);
              heard.name_count++)
-            heard.name[heard.name_count] = ours[heard.name_count];
-    return __real_option_unknown(what, word, where, ours, our_count, keras, keras_count, error);
+            heard.name[heard.name_count] = choices->words[heard.name_count];
+    return __real_option_unknown(what, word, where, choices, error);
 }
 
 /* ---- one job ---- */

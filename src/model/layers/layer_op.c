@@ -43,7 +43,7 @@ static plim_status check_words(const struct layer *layer, plim_error *error)
     layer_place(where, layer);
     for (const struct yaml *at = map && map->kind == YAML_MAP ? map->first : NULL; at; at = at->next)
         if (strcmp(at->key, words[0]) != 0 && strcmp(at->key, words[1]) != 0)
-            return option_unknown("argument of split", at->key, where, words, COUNT(words), NULL, 0, error);
+            return option_unknown("argument of split", at->key, where, CHOICES(words), error);
     return PLIM_OK;
 }
 

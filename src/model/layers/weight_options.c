@@ -120,7 +120,8 @@ static plim_status read_option(struct weight_option *out, const char *job, const
             return read_word(out, &words[i], job, arguments, error);
     }
     yaml_place(where, job, node);
-    return option_unknown(what, name, where, names, count, keras, COUNT(keras), error);
+    const struct choices choices = {.words = names, .count = count, .keras = keras, .keras_count = COUNT(keras)};
+    return option_unknown(what, name, where, &choices, error);
 }
 
 static struct weight_option *option_of(struct layer *layer, const char *word, size_t length)

@@ -290,7 +290,7 @@ plim_status loss_read(struct loss *out, enum loss_kind *kind, const char *job, c
     for (int i = 0; i < COUNT(losses); i++)
         names[i] = losses[i].name;
     if (!loss.type)
-        return option_unknown("loss", name, where, names, COUNT(names), keras_losses, COUNT(keras_losses), error);
+        return option_unknown("loss", name, where, CHOICES_OF(names, keras_losses), error);
     loss_standards(&loss);
     if (!yaml_absent(arguments) && arguments->kind != YAML_MAP)
         return fail_at(error, PLIM_BAD_JOB, where, "%s: expected its arguments by name", name);

@@ -158,7 +158,9 @@ static plim_status unknown_metric(const char *name, const char *where, plim_erro
         names[count++] = summed_metrics[i].name;
     for (int i = 0; i < losses_count && count < MOST_NAMES; i++)
         names[count++] = loss_name(i);
-    return option_unknown("metric", name, where, names, count, keras_metrics, COUNT(keras_metrics), error);
+    const struct choices choices = {
+        .words = names, .count = count, .keras = keras_metrics, .keras_count = COUNT(keras_metrics)};
+    return option_unknown("metric", name, where, &choices, error);
 }
 
 static plim_status read_metric(struct metric *out, struct arena *arena, const char *job, const struct yaml *yaml,
