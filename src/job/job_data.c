@@ -67,11 +67,19 @@ static plim_status no_numbers(struct plim_job *job, const struct job_data *data,
     return hint(error, status, "decode, resize, pad or look it up in `map:`, or choose others with `inputs:`");
 }
 
+static plim_status choose_columns(int *feed, struct label_columns *labels, const struct plim_job *job,
+                                  const struct spec *spec, plim_error *error)
+{
+    struct column_spec columns[MOST_COLUMNS];
+    const struct step_spec step = {
+        .column = columns, .column_count = job_columns(columns, spec), .training = &job->training};
+    return model_columns(feed, labels, job->model, &step, error);
+}
+
 /* What a model can be fed with: numbers of one shape, its inputs and a label. */
 plim_status job_data_trains(struct plim_job *job, const struct job_data *data, plim_error *error)
 {
     struct spec spec;
-    struct column_spec columns[MOST_COLUMNS];
     struct label_columns labels;
     int feed[MOST_COLUMNS] = {0}, feeds = job->model->feed_count;
     dataset_sample_spec(&spec, data->dataset);
@@ -79,7 +87,7 @@ plim_status job_data_trains(struct plim_job *job, const struct job_data *data, p
         return job_bad(job, data->yaml, "the data has one column; training needs an input and a label", error);
     if (feeds > MOST_COLUMNS)
         return job_bad(job, data->yaml, "the model has more inputs than data can have columns", error);
-    TRY(model_columns(feed, &labels, job->model, &job->training, columns, job_columns(columns, &spec), error));
+    TRY(choose_columns(feed, &labels, job, &spec, error));
     for (int i = 0; i < feeds; i++)
         if (column_has_values(&spec.column[feed[i]]))
             return no_numbers(job, data, &spec.column[feed[i]], error);
@@ -115,13 +123,12 @@ static plim_status check_alike(struct plim_job *job, plim_error *error)
     if (!job->validation.dataset)
         return PLIM_OK;
     struct spec train, validation;
-    struct column_spec columns[MOST_COLUMNS];
     struct label_columns labels;
     int first[MOST_COLUMNS] = {0}, second[MOST_COLUMNS] = {0};
     dataset_sample_spec(&train, job->train.dataset);
     dataset_sample_spec(&validation, job->validation.dataset);
-    TRY(model_columns(first, &labels, job->model, &job->training, columns, job_columns(columns, &train), error));
-    TRY(model_columns(second, &labels, job->model, &job->training, columns, job_columns(columns, &validation), error));
+    TRY(choose_columns(first, &labels, job, &train, error));
+    TRY(choose_columns(second, &labels, job, &validation, error));
     for (int i = 0; i < job->model->feed_count; i++)
         if (!shape_equal(&train.column[first[i]].shape, &validation.column[second[i]].shape))
             return bad_data_words(job, &job->validation,

@@ -100,5 +100,6 @@ plim_status job_model_build(struct graph *graph, struct plim_job *job, plim_erro
             error->code = told;
     }
     TRY(told);
-    return model_build(&tensors, graph, job->model, columns, count, NULL, false, error);
+    return model_build(&tensors, graph, job->model, &(struct step_spec){.column = columns, .column_count = count},
+                       error);
 }

@@ -17,9 +17,12 @@ static plim_status one_graph(struct graph *graph, struct model_tensors *tensors,
     struct spec spec;
     struct column_spec columns[MOST_COLUMNS];
     dataset_sample_spec(&spec, dataset);
-    int count = job_columns(columns, &spec);
+    const struct step_spec step = {.column = columns,
+                                   .column_count = job_columns(columns, &spec),
+                                   .training = &job->training,
+                                   .backward = backward};
     graph_init(graph, job->budget, batch);
-    TRY(model_build(tensors, graph, job->model, columns, count, &job->training, backward, error));
+    TRY(model_build(tensors, graph, job->model, &step, error));
     return graph_check(graph, error);
 }
 

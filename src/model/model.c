@@ -283,19 +283,19 @@ static void feed_weights(struct model_tensors *out, struct graph *graph, const s
     }
 }
 
-static plim_status feed_model(struct model_tensors *out, struct graph *graph, const struct column_spec *columns,
-                              int count, plim_error *error)
+static plim_status feed_model(struct model_tensors *out, struct graph *graph, const struct step_spec *step,
+                              plim_error *error)
 {
     const struct model *model = graph->build->model;
-    const struct training *training = graph->build->training;
+    const struct column_spec *columns = step->column;
     int *feed = arena_array(&graph->arena, (size_t)model->feed_count, sizeof *feed);
     struct label_columns labels;
     if (!feed)
         return arena_refused(&graph->arena, error);
-    for (int i = 0; !training && i < model->feed_count; i++)
+    for (int i = 0; !step->training && i < model->feed_count; i++)
         feed[i] = i;
-    if (training) {
-        TRY(model_columns(feed, &labels, model, training, columns, count, error));
+    if (step->training) {
+        TRY(model_columns(feed, &labels, model, step, error));
         for (int i = 0; i < model->output_count; i++)
             if (labels.label[i] >= 0)
                 out->output[i].label = label_input(graph, model, i, labels.label[i], &columns[labels.label[i]]);
@@ -308,24 +308,24 @@ static plim_status feed_model(struct model_tensors *out, struct graph *graph, co
     return failed_at(graph, &model->use[0], error);
 }
 
-static plim_status build_all(struct model_tensors *out, struct graph *graph, const struct column_spec *columns,
-                             int count, bool backward, plim_error *error)
+static plim_status build_all(struct model_tensors *out, struct graph *graph, const struct step_spec *step,
+                             plim_error *error)
 {
     struct model_tensors tensors = {0};
     struct tensor *made[MOST_MODEL_OUTPUTS];
-    TRY(feed_model(&tensors, graph, columns, count, error));
+    TRY(feed_model(&tensors, graph, step, error));
     TRY(build_layers(made, graph, error));
     for (int i = 0; i < graph->build->model->output_count; i++) {
         tensors.output[i].value = made[i];
         tensors.output[i].mask = output_made(graph->build, i)->mask;
     }
     *out = tensors;
-    if (!graph->build->training)
+    if (!step->training)
         return PLIM_OK;
     losses_add(&tensors, graph);
     TRY(failed_words(graph, error));
     TRY(fuse(graph, error));
-    if (backward)
+    if (step->backward)
         TRY(build_backward(&tensors, graph, error));
     *out = tensors;
     return PLIM_OK;
@@ -339,26 +339,23 @@ static void end_build(struct graph *graph)
 }
 
 plim_status model_build(struct model_tensors *out, struct graph *graph, const struct model *model,
-                        const struct column_spec *columns, int count, const struct training *training, bool backward,
-                        plim_error *error)
+                        const struct step_spec *step, plim_error *error)
 {
     TRY(build_make(&graph->build, model, graph, error));
-    graph->build->fitting = backward;
-    graph->build->training = training;
-    plim_status status = build_all(out, graph, columns, count, backward, error);
+    graph->build->fitting = step->backward;
+    graph->build->training = step->training;
+    plim_status status = build_all(out, graph, step, error);
     end_build(graph);
     return status;
 }
 
 plim_status model_apply(struct tensor **out, struct graph *graph, struct build *build, struct tensor *const *x,
-                        int count, const struct training *training, bool fitting, plim_error *error)
+                        int count, plim_error *error)
 {
     if (count != build->model->feed_count)
         return fail(error, PLIM_BAD_MODEL, "%s takes %d inputs, %d are given", build->model->name,
                     build->model->feed_count, count);
     build_clear(build);
-    build->fitting = fitting;
-    build->training = training;
     for (int i = 0; i < count; i++)
         build->feed[i].tensor = x[i];
     struct build *before = graph->build;

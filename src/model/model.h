@@ -307,35 +307,40 @@ struct column_spec {
     enum type type;
     struct shape shape; /* of one element */
 };
+/* What the graph of a model is built for: a step of training or of evaluation, over a batch of these columns. */
+struct step_spec {
+    const struct column_spec *column;
+    int column_count;
+    const struct training *training; /* NULL: without labels and loss */
+    bool backward;                   /* with gradients and updates */
+};
 struct label_columns {
     int label[MOST_MODEL_OUTPUTS];  /* label column by output; -1: the output needs none */
     int weight[MOST_MODEL_OUTPUTS]; /* column of sample weights by output; -1: there is none */
 };
-/* Assigns columns to model inputs and labels. Inputs: by name if the Input layers' names are column names, else in
+/* Assigns columns to model inputs and labels; step->training says which outputs need one. Inputs: by name if the Input layers' names are column names, else in
    order. Labels come after the inputs: by the names of the outputs, else in order. Sample weights are the column
    `sample_weight`, for one output `NAME_sample_weight`, or the columns after the labels. feed holds model->feed_count
    entries. */
 plim_status model_columns(int *feed, struct label_columns *labels, const struct model *model,
-                          const struct training *training, const struct column_spec *columns, int count,
-                          plim_error *error);
+                          const struct step_spec *step, plim_error *error);
 /* The same for the inputs only. */
 plim_status model_inputs(int *feed, const struct model *model, const struct column_spec *columns, int count,
                          plim_error *error);
 /* The columns that the model's Input layers declare, to compute the model's shapes without data. */
 plim_status model_input_columns(struct column_spec *columns, int *count, int most, const struct model *model,
                                 plim_error *error);
-/* Builds the graph of a model. training NULL: without labels and loss. backward: with gradients and updates. Nodes are
-   fused before gradients are added. The graph has no storage yet: it must be planned. Its weights and the values of
-   each layer (struct layer_figures) are in graph->build. */
+/* Builds the graph of a model. Nodes are fused before gradients are added. The graph has no storage yet: it must be
+   planned. Its weights and the values of each layer (struct layer_figures) are in graph->build. */
 plim_status model_build(struct model_tensors *out, struct graph *graph, const struct model *model,
-                        const struct column_spec *columns, int count, const struct training *training, bool backward,
-                        plim_error *error);
+                        const struct step_spec *step, plim_error *error);
 
 /* Applies the layers to existing tensors of the graph: x[0..count), in the order of the model's Input layers. The
-   caller makes the build (build_make) for this graph; a second call with the same build uses the same weights. The
-   caller sets build->iteration if a layer needs random numbers. out holds one tensor per model output. */
+   caller makes the build (build_make) for this graph; a second call with the same build uses the same weights. Before
+   each call the caller sets build->training (forgotten afterwards) and build->fitting, and build->iteration if a layer
+   needs random numbers. out holds one tensor per model output. */
 plim_status model_apply(struct tensor **out, struct graph *graph, struct build *build, struct tensor *const *x,
-                        int count, const struct training *training, bool fitting, plim_error *error);
+                        int count, plim_error *error);
 
 /* output_losses.c: adds losses, penalties and metrics of all outputs, for model_build. */
 void losses_add(struct model_tensors *out, struct graph *graph);

@@ -237,13 +237,16 @@ plim_status model_inputs(int *feed, const struct model *model, const struct colu
 }
 
 plim_status model_columns(int *feed, struct label_columns *labels, const struct model *model,
-                          const struct training *training, const struct column_spec *columns, int count,
-                          plim_error *error)
+                          const struct step_spec *step, plim_error *error)
 {
-    struct choice choice = {.model = model, .training = training, .columns = columns, .count = count, .error = error};
+    struct choice choice = {.model = model,
+                            .training = step->training,
+                            .columns = step->column,
+                            .count = step->column_count,
+                            .error = error};
     bool by_name = false;
-    if (count > MOST_CHOSEN)
-        return fail_at(error, PLIM_UNSUPPORTED, model->job, "%d columns; at most %d", count, MOST_CHOSEN);
+    if (step->column_count > MOST_CHOSEN)
+        return fail_at(error, PLIM_UNSUPPORTED, model->job, "%d columns; at most %d", step->column_count, MOST_CHOSEN);
     TRY(choose_inputs(feed, &by_name, &choice));
     for (int i = 0; i < model->feed_count; i++)
         choice.taken[feed[i]] = true;

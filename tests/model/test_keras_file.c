@@ -62,7 +62,8 @@ static plim_status read_text(struct desk *desk, const char *text, size_t bytes)
     TRY(keras_config_read(&words, &compiled, &desk->arena, "config.json", text, bytes, &desk->error));
     TRY(model_read(&desk->model, desk->budget, "config.json", words, &desk->error));
     TRY(model_input_columns(columns, &count, COUNT(columns), desk->model, &desk->error));
-    return model_build(&tensors, &desk->graph, desk->model, columns, count, NULL, false, &desk->error);
+    return model_build(&tensors, &desk->graph, desk->model,
+                       &(struct step_spec){.column = columns, .column_count = count}, &desk->error);
 }
 
 static plim_status read_file(struct desk *desk, const char *path)

@@ -29,8 +29,10 @@ static plim_status build(struct bench *bench, struct column_spec input, struct c
     graph_release(&bench->graph);
     graph_init(&bench->graph, bench->budget, 4);
     struct column_spec columns[2] = {input, label};
-    return model_build(&bench->tensors, &bench->graph, bench->model, columns, 2, &bench->training, backward,
-                       &bench->error);
+    return model_build(
+        &bench->tensors, &bench->graph, bench->model,
+        &(struct step_spec){.column = columns, .column_count = 2, .training = &bench->training, .backward = backward},
+        &bench->error);
 }
 
 static void make_mlp(struct bench *bench, bool backward)
@@ -153,8 +155,11 @@ static void graphs_of_a_model_keep_apart(void **state)
     struct build *first = bench->graph.build;
     struct build before = *first;
     graph_init(&other, bench->budget, 2);
-    assert_int_equal(model_build(&tensors, &other, bench->model, columns, 2, &bench->training, false, &bench->error),
-                     PLIM_OK);
+    assert_int_equal(
+        model_build(&tensors, &other, bench->model,
+                    &(struct step_spec){.column = columns, .column_count = 2, .training = &bench->training},
+                    &bench->error),
+        PLIM_OK);
     assert_ptr_equal(bench->graph.build, first);
     assert_memory_equal(first, &before, sizeof before);
     assert_int_equal(other.build->weight_count, first->weight_count);
@@ -633,7 +638,11 @@ static void a_small_budget_is_an_error(void **state)
         graph_init(&graph, budget, 4);
         plim_status status = model_read(&model, budget, "job.yaml", yaml, &bench->error);
         if (status == PLIM_OK)
-            status = model_build(&tensors, &graph, model, (struct column_spec[]){x, y}, 2, &bench->training, true,
+            status = model_build(&tensors, &graph, model,
+                                 &(struct step_spec){.column = (struct column_spec[]){x, y},
+                                                     .column_count = 2,
+                                                     .training = &bench->training,
+                                                     .backward = true},
                                  &bench->error);
         assert_true(status == PLIM_OK || status == PLIM_OVER_BUDGET || status == PLIM_NO_MEMORY);
         refused += status != PLIM_OK;

@@ -18,8 +18,10 @@ static plim_status build(struct bench *bench, const struct column_spec *columns,
 {
     graph_release(&bench->graph);
     graph_init(&bench->graph, bench->budget, 4);
-    return model_build(&bench->tensors, &bench->graph, bench->model, columns, count, &bench->training, true,
-                       &bench->error);
+    return model_build(
+        &bench->tensors, &bench->graph, bench->model,
+        &(struct step_spec){.column = columns, .column_count = count, .training = &bench->training, .backward = true},
+        &bench->error);
 }
 
 /* x of five numbers, and a label. */

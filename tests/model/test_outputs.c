@@ -39,8 +39,10 @@ static plim_status build(struct bench *bench, const char *const *names, int coun
         columns[i] = column(names[i]);
     graph_release(&bench->graph);
     graph_init(&bench->graph, bench->budget, 4);
-    return model_build(&bench->tensors, &bench->graph, bench->model, columns, count, &bench->training, true,
-                       &bench->error);
+    return model_build(
+        &bench->tensors, &bench->graph, bench->model,
+        &(struct step_spec){.column = columns, .column_count = count, .training = &bench->training, .backward = true},
+        &bench->error);
 }
 #define BUILD(bench, ...) build(bench, (const char *[]){__VA_ARGS__}, COUNT(((const char *[]){__VA_ARGS__})))
 
@@ -147,7 +149,9 @@ static void metrics_are_weighted(void **state)
     graph_release(&bench->graph);
     graph_init(&bench->graph, bench->budget, 4);
     assert_int_equal(
-        model_build(&bench->tensors, &bench->graph, bench->model, columns, 3, &bench->training, false, &bench->error),
+        model_build(&bench->tensors, &bench->graph, bench->model,
+                    &(struct step_spec){.column = columns, .column_count = 3, .training = &bench->training},
+                    &bench->error),
         PLIM_UNSUPPORTED);
     assert_non_null(strstr(bench->error.message, "has a mask"));
 }

@@ -20,7 +20,10 @@ static void make_model(struct bench *bench, const char *text, enum type compute)
     train_with(bench, "sparse_categorical_crossentropy", "adam");
     graph_release(&bench->graph);
     graph_init(&bench->graph, bench->budget, 4);
-    if (model_build(&bench->tensors, &bench->graph, bench->model, columns, 2, &bench->training, true, &bench->error))
+    if (model_build(
+            &bench->tensors, &bench->graph, bench->model,
+            &(struct step_spec){.column = columns, .column_count = 2, .training = &bench->training, .backward = true},
+            &bench->error))
         fail_msg("%s", bench->error.message);
 }
 

@@ -22,8 +22,10 @@ static plim_status build(struct bench *bench, struct shape row, bool fitting)
     struct column_spec columns[2] = {{.type = TYPE_F32, .shape = row}, {.type = TYPE_I32}};
     graph_release(&bench->graph);
     graph_init(&bench->graph, bench->budget, 4);
-    return model_build(&bench->tensors, &bench->graph, bench->model, columns, 2, &bench->training, fitting,
-                       &bench->error);
+    return model_build(
+        &bench->tensors, &bench->graph, bench->model,
+        &(struct step_spec){.column = columns, .column_count = 2, .training = &bench->training, .backward = fitting},
+        &bench->error);
 }
 
 /* The list, ended by what makes a model of it. */
@@ -379,7 +381,8 @@ static void shapes_without_training(void **state)
         good(bench, read_model(bench, texts[i]));
         graph_release(&bench->graph);
         graph_init(&bench->graph, bench->budget, 4);
-        good(bench, model_build(&bench->tensors, &bench->graph, bench->model, &column, 1, NULL, false, &bench->error));
+        good(bench, model_build(&bench->tensors, &bench->graph, bench->model,
+                                &(struct step_spec){.column = &column, .column_count = 1}, &bench->error));
         assert_int_equal(bench->tensors.output[0].value->shape.rank, 4);
     }
 }

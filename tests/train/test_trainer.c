@@ -163,7 +163,11 @@ static void build(struct graph *graph, struct model_tensors *tensors, struct rig
     struct column_spec input = {.type = TYPE_F32, .shape = rig->shape}, label = {.type = TYPE_I32};
     plim_error error = {0};
     graph_init(graph, rig->budget, batch);
-    if (model_build(tensors, graph, rig->model, (struct column_spec[]){input, label}, 2, &rig->training, backward,
+    if (model_build(tensors, graph, rig->model,
+                    &(struct step_spec){.column = (struct column_spec[]){input, label},
+                                        .column_count = 2,
+                                        .training = &rig->training,
+                                        .backward = backward},
                     &error) != PLIM_OK)
         fail_msg("%s", error.message);
 }
