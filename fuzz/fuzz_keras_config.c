@@ -32,18 +32,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct budget *budget;
     struct arena arena;
-    struct yaml *words = NULL, *compiled = NULL;
+    struct keras_config config;
     struct model *model = NULL;
     plim_error error = {0};
     uint64_t most = (uint64_t)bytes * BYTES_A_BYTE + FUZZ_SLACK_BYTES;
     if (budget_make(&budget, most, NULL) != PLIM_OK)
         return 0;
     arena_init(&arena, budget, TAG_PLANNER);
-    plim_status status = keras_config_read(&words, &compiled, &arena, "config.json", (const char *)data, bytes, &error);
+    plim_status status = keras_config_read(&config, &arena, "config.json", (const char *)data, bytes, &error);
     if (status == PLIM_OK)
-        status = model_read(&model, budget, "config.json", words, &error);
-    if (status == PLIM_OK && compiled)
-        status = read_compiled(model, compiled, &arena, &error);
+        status = model_read(&model, budget, "config.json", config.words, &error);
+    if (status == PLIM_OK && config.compiled)
+        status = read_compiled(model, config.compiled, &arena, &error);
     model_free(model);
     if (status != PLIM_OK &&
         (status == PLIM_INTERNAL || status == PLIM_OVER_BUDGET || status != error.code || !error.message[0]))

@@ -55,12 +55,12 @@ static void leave(struct desk *desk)
 
 static plim_status read_text(struct desk *desk, const char *text, size_t bytes)
 {
-    struct yaml *words = NULL, *compiled = NULL;
+    struct keras_config config;
     struct column_spec columns[4];
     struct model_tensors tensors;
     int count;
-    TRY(keras_config_read(&words, &compiled, &desk->arena, "config.json", text, bytes, &desk->error));
-    TRY(model_read(&desk->model, desk->budget, "config.json", words, &desk->error));
+    TRY(keras_config_read(&config, &desk->arena, "config.json", text, bytes, &desk->error));
+    TRY(model_read(&desk->model, desk->budget, "config.json", config.words, &desk->error));
     TRY(model_input_columns(columns, &count, COUNT(columns), desk->model, &desk->error));
     return model_build(&tensors, &desk->graph, desk->model,
                        &(struct step_spec){.column = columns, .column_count = count}, &desk->error);
@@ -539,16 +539,14 @@ static uint64_t steps_for(int count)
 {
     struct long_text text = {0};
     struct desk desk;
-    struct yaml *words = NULL, *compiled = NULL;
-    uint64_t steps = 0;
+    struct keras_config config = {0};
     enter(&desk);
     say_model(&text, count);
-    if (keras_config_count(&words, &compiled, &steps, &desk.arena, "config.json", text.text, text.bytes, &desk.error) !=
-        PLIM_OK)
+    if (keras_config_read(&config, &desk.arena, "config.json", text.text, text.bytes, &desk.error) != PLIM_OK)
         fail_msg("%s: %s", desk.error.where, desk.error.message);
     free(text.text);
     leave(&desk);
-    return steps;
+    return config.steps;
 }
 
 static void work_grows_with_the_text(void **state)

@@ -402,27 +402,21 @@ static plim_status translate_compiled(struct yaml **out, const struct translatio
     return PLIM_OK;
 }
 
-plim_status keras_config_count(struct yaml **out, struct yaml **compiled, uint64_t *steps, struct arena *arena,
-                               const char *name, const char *text, size_t bytes, plim_error *error)
+plim_status keras_config_read(struct keras_config *out, struct arena *arena, const char *name, const char *text,
+                              size_t bytes, plim_error *error)
 {
     struct arena work;
-    const struct translation t = {.arena = arena, .work = &work, .steps = steps, .name = name, .error = error};
+    struct keras_config config = {0};
+    const struct translation t = {.arena = arena, .work = &work, .steps = &config.steps, .name = name, .error = error};
     struct yaml *root = NULL;
-    *steps = 0;
-    *compiled = NULL;
     arena_init(&work, arena->budget, TAG_PLANNER);
     plim_status status = json_tree(&root, &work, name, text, bytes, error);
     if (status == PLIM_OK)
-        status = translate_root(out, &t, root);
+        status = translate_root(&config.words, &t, root);
     if (status == PLIM_OK)
-        status = translate_compiled(compiled, &t, root);
+        status = translate_compiled(&config.compiled, &t, root);
     arena_release(&work);
+    if (status == PLIM_OK)
+        *out = config;
     return status;
-}
-
-plim_status keras_config_read(struct yaml **out, struct yaml **compiled, struct arena *arena, const char *name,
-                              const char *text, size_t bytes, plim_error *error)
-{
-    uint64_t steps;
-    return keras_config_count(out, compiled, &steps, arena, name, text, bytes, error);
 }

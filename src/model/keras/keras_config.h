@@ -8,12 +8,13 @@
 
 #include "base/text/yaml.h"
 
-/* `name` is for places: "model.keras/config.json". The trees lie in `arena`; `text` is not needed afterwards. *compiled:
-   what was said to compile(), {optimizer, loss, loss_weights, metrics}, or NULL. */
-plim_status keras_config_read(struct yaml **out, struct yaml **compiled, struct arena *arena, const char *name,
-                              const char *text, size_t bytes, plim_error *error);
-/* The same, with how many nodes and names were looked at: for the test that hostile files cost no squares. */
-plim_status keras_config_count(struct yaml **out, struct yaml **compiled, uint64_t *steps, struct arena *arena,
-                               const char *name, const char *text, size_t bytes, plim_error *error);
+struct keras_config {
+    struct yaml *words;    /* for model_read */
+    struct yaml *compiled; /* what was said to compile(), {optimizer, loss, loss_weights, metrics}, or NULL */
+    uint64_t steps;        /* nodes and names that were looked at: for the test that hostile files cost no squares */
+};
+/* `name` is for places: "model.keras/config.json". The trees lie in `arena`; `text` is not needed afterwards. */
+plim_status keras_config_read(struct keras_config *out, struct arena *arena, const char *name, const char *text,
+                              size_t bytes, plim_error *error);
 
 #endif

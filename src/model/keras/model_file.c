@@ -17,10 +17,11 @@ static plim_status of_the_model(plim_error *error, plim_status status)
 static plim_status read_config(struct model **out, struct yaml **words, struct arena *arena, const char *name,
                                const char *text, size_t bytes, plim_error *error)
 {
-    struct yaml *compiled = NULL;
-    TRY(keras_config_read(words, &compiled, arena, name, text, bytes, error));
-    TRY(of_the_model(error, model_read(out, arena->budget, name, *words, error)));
-    (*out)->compiled = compiled;
+    struct keras_config config;
+    TRY(keras_config_read(&config, arena, name, text, bytes, error));
+    *words = config.words;
+    TRY(of_the_model(error, model_read(out, arena->budget, name, config.words, error)));
+    (*out)->compiled = config.compiled;
     return PLIM_OK;
 }
 
