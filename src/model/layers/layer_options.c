@@ -196,9 +196,9 @@ int layer_axis(const struct layer *layer, struct graph *graph, const struct tens
     return -1;
 }
 
-bool window_place(int64_t *out, int64_t *before, int64_t *after, int64_t in, int64_t window, int64_t stride, bool same)
+bool window_place(int64_t *out, int64_t pad[2], int64_t in, int64_t window, int64_t stride, bool same)
 {
-    *before = *after = 0;
+    pad[0] = pad[1] = 0;
     if (!same) {
         *out = (in - window) / stride + 1;
         return in >= window;
@@ -206,8 +206,8 @@ bool window_place(int64_t *out, int64_t *before, int64_t *after, int64_t in, int
     *out = (in + stride - 1) / stride;
     int64_t missing = (*out - 1) * stride + window - in;
     if (missing > 0) {
-        *before = missing / 2;
-        *after = missing - *before;
+        pad[0] = missing / 2;
+        pad[1] = missing - pad[0];
     }
     return true;
 }

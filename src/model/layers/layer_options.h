@@ -98,8 +98,8 @@ struct tensor *activation_apply(const struct layer *layer, struct graph *graph, 
    layer's `seed:`, and tells apart what one layer draws for several purposes. */
 uint64_t layer_seed(const struct layer *layer, const struct graph *graph, uint64_t own);
 
-/* Windows over height and width: the size of the output and the padding by
+/* Windows over height and width: the size of the output and the padding (before, after) by
    TensorFlow's rule (same: ceil(in / stride), the odd pixel at the end). */
-bool window_place(int64_t *out, int64_t *before, int64_t *after, int64_t in, int64_t window, int64_t stride, bool same);
+bool window_place(int64_t *out, int64_t pad[2], int64_t in, int64_t window, int64_t stride, bool same);
 
 #endif

@@ -23,10 +23,8 @@ struct convolution {
 plim_status check_strides(const struct layer *layer, const int64_t *strides, const int64_t *dilation_rate,
                           plim_error *error);
 /* layer_convolution_build.c */
-/* A weight of shape [kernel_size..., before_last, last]; one size for each axis of the layer's type. */
-struct tensor *convolution_kernel(const struct layer *layer, struct graph *graph, const char *name,
-                                  const int64_t *kernel_size, int64_t before_last, int64_t last,
-                                  struct initializer initializer);
+/* [kernel_size..., before_last, last]; one size for each axis of the layer's type. */
+struct shape kernel_shape(const struct layer *layer, const int64_t *kernel_size, int64_t before_last, int64_t last);
 struct tensor *convolution_build(const struct layer *layer, struct graph *graph, struct tensor *x);
 
 #endif

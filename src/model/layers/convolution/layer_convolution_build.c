@@ -38,7 +38,7 @@ static bool place_kernel(struct conv_attributes *out, const struct layer *layer,
         if (conv->padding == PADDING_CAUSAL)
             out->pad[0] = kernel - 1; /* an output reads nothing that comes after it */
         else
-            fits = window_place(&extent, &out->pad[2 * axis], &out->pad[2 * axis + 1], in, kernel, conv->strides[axis],
+            fits = window_place(&extent, &out->pad[2 * axis], in, kernel, conv->strides[axis],
                                 conv->padding == PADDING_SAME);
     }
     return fits || refuse_kernel(layer, graph, x);
@@ -68,16 +68,14 @@ static bool place_transposed(struct conv_gradient_attributes *out, const struct 
     return true;
 }
 
-struct tensor *convolution_kernel(const struct layer *layer, struct graph *graph, const char *name,
-                                  const int64_t *kernel_size, int64_t before_last, int64_t last,
-                                  struct initializer initializer)
+struct shape kernel_shape(const struct layer *layer, const int64_t *kernel_size, int64_t before_last, int64_t last)
 {
     int axes = layer->type->axes;
     struct shape shape = shape_of(axes, kernel_size);
     shape.dim[axes] = before_last;
     shape.dim[axes + 1] = last;
     shape.rank = axes + 2;
-    return model_kernel(layer, graph, name, shape, initializer);
+    return shape;
 }
 
 static struct tensor *bias_weight(const struct layer *layer, struct graph *graph, int64_t channels)
@@ -97,8 +95,9 @@ static struct tensor *build_plain(const struct layer *layer, struct graph *graph
         return graph_fail(graph, PLIM_BAD_JOB, "%s: %lld channels in %lld groups", layer->name, (long long)channels,
                           (long long)conv->groups);
     struct tensor *inputs[3] = {x};
-    inputs[1] = convolution_kernel(layer, graph, "kernel", conv->kernel_size, channels / conv->groups, conv->filters,
-                                   conv->kernel);
+    inputs[1] =
+        model_kernel(layer, graph, "kernel",
+                     kernel_shape(layer, conv->kernel_size, channels / conv->groups, conv->filters), conv->kernel);
     inputs[2] = bias_weight(layer, graph, conv->filters);
     return graph_add(graph, layer->type->op, inputs, conv->use_bias ? 3 : 2, &attributes, sizeof attributes);
 }
@@ -111,8 +110,9 @@ static struct tensor *build_transposed(const struct layer *layer, struct graph *
     if (!place_transposed(&attributes, layer, graph, x))
         return NULL;
     struct tensor *inputs[3] = {x};
-    inputs[1] = convolution_kernel(layer, graph, "kernel", conv->kernel_size, conv->filters,
-                                   x->shape.dim[layer->type->axes + 1], conv->kernel);
+    inputs[1] = model_kernel(layer, graph, "kernel",
+                             kernel_shape(layer, conv->kernel_size, conv->filters, x->shape.dim[layer->type->axes + 1]),
+                             conv->kernel);
     inputs[2] = bias_weight(layer, graph, conv->filters);
     return graph_add(graph, layer->type->op, inputs, conv->use_bias ? 3 : 2, &attributes, sizeof attributes);
 }
@@ -128,8 +128,8 @@ static struct tensor *build_depthwise(const struct layer *layer, struct graph *g
     if (!place_kernel(&attributes, layer, graph, x))
         return NULL;
     struct tensor *inputs[3] = {x};
-    inputs[1] = convolution_kernel(layer, graph, separable ? "depthwise_kernel" : "kernel", conv->kernel_size, channels,
-                                   conv->depth_multiplier, conv->kernel);
+    inputs[1] = model_kernel(layer, graph, separable ? "depthwise_kernel" : "kernel",
+                             kernel_shape(layer, conv->kernel_size, channels, conv->depth_multiplier), conv->kernel);
     inputs[2] = separable ? NULL : bias_weight(layer, graph, made);
     x = graph_add(graph, layer->type->op, inputs, inputs[2] ? 3 : 2, &attributes, sizeof attributes);
     if (!separable)
@@ -137,7 +137,8 @@ static struct tensor *build_depthwise(const struct layer *layer, struct graph *g
     for (int i = 0; i < layer->type->axes; i++)
         next.stride[i] = 1;
     inputs[0] = x;
-    inputs[1] = convolution_kernel(layer, graph, "pointwise_kernel", point, made, conv->filters, conv->pointwise);
+    inputs[1] = model_kernel(layer, graph, "pointwise_kernel", kernel_shape(layer, point, made, conv->filters),
+                             conv->pointwise);
     inputs[2] = bias_weight(layer, graph, conv->filters);
     return graph_add(graph, plain[layer->type->axes - 1], inputs, inputs[2] ? 3 : 2, &next, sizeof next);
 }

@@ -49,8 +49,7 @@ static bool place_windows(struct pool_attributes *out, const struct layer *layer
         out->window[axis] = layer->type->form == FORM_GLOBAL ? in : pool->window[axis];
         out->stride[axis] = layer->type->form == FORM_WINDOW ? pool->strides[axis] : 1;
         if (layer->type->form == FORM_WINDOW)
-            fits = window_place(&extent, &out->pad[2 * axis], &out->pad[2 * axis + 1], in, out->window[axis],
-                                out->stride[axis], pool->same) &&
+            fits = window_place(&extent, &out->pad[2 * axis], in, out->window[axis], out->stride[axis], pool->same) &&
                    fits;
         used += snprintf(window + used, sizeof window - (size_t)used, "%s%lld", axis ? "x" : "",
                          (long long)out->window[axis]);

@@ -36,10 +36,11 @@ static void take_weights(struct conv_walk *walk, int64_t channels)
     int64_t columns = 4 * options->filters;
     struct initializer bias = options->bias;
     bias.forget = options->unit_forget_bias;
-    walk->kernel = convolution_kernel(walk->layer, walk->graph, "conv_lstm_cell/kernel", options->kernel_size, channels,
-                                      columns, options->kernel);
-    walk->recurrent = convolution_kernel(walk->layer, walk->graph, "conv_lstm_cell/recurrent_kernel",
-                                         options->kernel_size, options->filters, columns, options->recurrent);
+    walk->kernel = model_kernel(walk->layer, walk->graph, "conv_lstm_cell/kernel",
+                                kernel_shape(walk->layer, options->kernel_size, channels, columns), options->kernel);
+    walk->recurrent =
+        model_kernel(walk->layer, walk->graph, "conv_lstm_cell/recurrent_kernel",
+                     kernel_shape(walk->layer, options->kernel_size, options->filters, columns), options->recurrent);
     if (options->use_bias)
         walk->bias = model_bias(walk->layer, walk->graph, "conv_lstm_cell/bias", columns, bias);
 }
@@ -59,8 +60,8 @@ static bool place_kernels(struct shape *state, struct conv_walk *walk, const str
         walk->input.gap[axis] = options->dilation_rate[axis] - 1;
         walk->state.stride[axis] = 1;
         int64_t *pad = &walk->input.pad[2 * axis], *own = &walk->state.pad[2 * axis];
-        if (!window_place(&state->dim[1 + axis], pad, pad + 1, in, reach, options->strides[axis], options->same) ||
-            !window_place(&unused, own, own + 1, state->dim[1 + axis], size, 1, true))
+        if (!window_place(&state->dim[1 + axis], pad, in, reach, options->strides[axis], options->same) ||
+            !window_place(&unused, own, state->dim[1 + axis], size, 1, true))
             return layer_misfit(walk->layer, walk->graph, x, "its kernel does not fit into") != NULL;
     }
     state->dim[axes + 1] = options->filters;
