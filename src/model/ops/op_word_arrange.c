@@ -351,7 +351,7 @@ struct tensor *word_pad(const struct op_call *call)
             (axis == 0 && (pair[0] || pair[1])))
             return refuse(call, "pad_width: whole numbers from 0 on, the batch's are 0");
         if (pair[0] || pair[1])
-            x = pad_axis(call->graph, x, axis, pair[0], pair[1], rule, word_number(call, 0));
+            x = pad_axis(call->graph, x, axis, pair, rule, word_number(call, 0));
     }
     return x;
 }

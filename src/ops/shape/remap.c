@@ -322,9 +322,9 @@ struct tensor *repeat_axis(struct graph *graph, struct tensor *x, int axis, int6
                      0);
 }
 
-struct tensor *pad_axis(struct graph *graph, struct tensor *x, int axis, int64_t before, int64_t after,
-                        enum axis_rule rule, double value)
+struct tensor *pad_axis(struct graph *graph, struct tensor *x, int axis, const int64_t width[2], enum axis_rule rule,
+                        double value)
 {
-    struct axis_map map = {rule, before + extent_of(x, axis) + after, before, 0};
+    struct axis_map map = {rule, width[0] + extent_of(x, axis) + width[1], width[0], 0};
     return remap_one(graph, &op_pad, x, axis, map, value);
 }

@@ -44,9 +44,9 @@ struct tensor *reverse_axis(struct graph *graph, struct tensor *x, int axis);
 struct tensor *roll_axis(struct graph *graph, struct tensor *x, int axis, int64_t by);
 struct tensor *tile_axis(struct graph *graph, struct tensor *x, int axis, int64_t times);
 struct tensor *repeat_axis(struct graph *graph, struct tensor *x, int axis, int64_t times);
-/* rule: AXIS_PAD (with `value`), AXIS_REFLECT or AXIS_SYMMETRIC. */
-struct tensor *pad_axis(struct graph *graph, struct tensor *x, int axis, int64_t before, int64_t after,
-                        enum axis_rule rule, double value);
+/* width: so many places before and after. rule: AXIS_PAD (with `value`), AXIS_REFLECT or AXIS_SYMMETRIC. */
+struct tensor *pad_axis(struct graph *graph, struct tensor *x, int axis, const int64_t width[2], enum axis_rule rule,
+                        double value);
 /* Everything at once: axis[0] and those with rule AXIS_KEEP stay. */
 struct op;
 struct tensor *remap(struct graph *graph, const struct op *op, struct tensor *x, const struct axis_map *axis, int count,
