@@ -54,10 +54,20 @@ static inline uint8_t quantized_code_v(float root, float over_scale, float chanc
     return (uint8_t)(code == 0 && root > 0 ? 1 : code);
 }
 
-/* One block: w, and both states with their two scales. `element` is the number of its first one. */
-static inline void quantized_adam(float *w, const float *g, int8_t *m, uint8_t *v, float scale[2], int64_t count,
+/* Both states of one block: their codes, and the scale of each. */
+struct quantized_states {
+    int8_t *m;
+    uint8_t *v;
+    float *scale; /* [2] */
+};
+
+/* One block: w and its states. `element` is the number of its first one. */
+static inline void quantized_adam(float *w, const float *g, const struct quantized_states *states, int64_t count,
                                   uint32_t element, const struct quantized_step *k)
 {
+    int8_t *m = states->m;
+    uint8_t *v = states->v;
+    float *scale = states->scale;
     float new_m[QUANTIZED_BLOCK], root[QUANTIZED_BLOCK], most_m = 0, most_v = 0;
     for (int64_t i = 0; i < count; i++) {
         float before_m = quantized_m(m[i], scale[0]), before_v = quantized_v(v[i], scale[1]);

@@ -56,8 +56,9 @@ static void adam_8bit_reference(const struct call *call)
                 w[i] = (float)get(call, 0, at + i);
                 g[i] = (float)get(call, 1, at + i);
             }
-            quantized_adam(w, g, (int8_t *)call->input[3] + at, (uint8_t *)call->input[4] + at, scale, count,
-                           (uint32_t)(call->begin * row + at), &k);
+            const struct quantized_states states = {
+                .m = (int8_t *)call->input[3] + at, .v = (uint8_t *)call->input[4] + at, .scale = scale};
+            quantized_adam(w, g, &states, count, (uint32_t)(call->begin * row + at), &k);
             for (int64_t i = 0; i < count; i++)
                 put(call, 0, at + i, (double)w[i]);
         }

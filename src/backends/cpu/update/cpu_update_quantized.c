@@ -18,6 +18,7 @@ RUNNER(run_adam_8bit)
     for (int64_t r = 0; r < rows; r++)
         for (int64_t first = 0; first < row; first += QUANTIZED_BLOCK, scale += 2) {
             int64_t at = r * row + first, left = row - first, count = left < QUANTIZED_BLOCK ? left : QUANTIZED_BLOCK;
-            quantized_adam(w + at, g + at, m + at, v + at, scale, count, (uint32_t)(call->begin * row + at), &k);
+            const struct quantized_states states = {.m = m + at, .v = v + at, .scale = scale};
+            quantized_adam(w + at, g + at, &states, count, (uint32_t)(call->begin * row + at), &k);
         }
 }
