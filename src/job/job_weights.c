@@ -34,8 +34,7 @@ plim_status job_weights_load(struct plim_job *job, plim_error *error)
     bool keras = false;
     TRY(keras_file_is(&keras, job->budget, path, error));
     if (keras)
-        return keras_weights_check(&job->load_bytes, path, job->plan.program, job->plan.train.build, job->budget,
-                                   &job->scratch, error);
+        return keras_weights_check(&job->load_bytes, path, &job->plan, &job->scratch, error);
     return weights_check(&job->load_bytes, path, job->plan.program, job->budget, error);
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "formats/weights/keras_file.h"
+#include "plan/planner.h"
 #include "train/trainer.h"
 
 #define SAVED_PATH_BYTES 700
@@ -77,16 +78,16 @@ static plim_status each_weight(const struct origin *origin, const struct program
     return PLIM_OK;
 }
 
-plim_status keras_weights_check(uint64_t *cost, const char *path, const struct program *program,
-                                const struct build *build, struct budget *budget, struct scratch_disk *scratch,
-                                plim_error *error)
+plim_status keras_weights_check(uint64_t *cost, const char *path, const struct plan *plan,
+                                const struct scratch_disk *scratch, plim_error *error)
 {
+    struct budget *budget = plan->budget;
     struct origin origin;
     struct scratch_disk looked = *scratch; /* what is unpacked now is given back */
     uint64_t before = budget_usage(budget).now;
-    plim_status status = open_origin(&origin, path, build, budget, &looked, error);
+    plim_status status = open_origin(&origin, path, plan->train.build, budget, &looked, error);
     if (status == PLIM_OK)
-        status = each_weight(&origin, program, NULL, error);
+        status = each_weight(&origin, plan->program, NULL, error);
     *cost = budget_usage(budget).now - before + SCRATCH_BUFFER_BYTES + 4096;
     close_origin(&origin);
     return status;

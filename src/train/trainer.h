@@ -79,9 +79,9 @@ plim_status weights_check(uint64_t *cost, const char *path, const struct program
 plim_status weights_load(const char *path, struct machine *machine, plim_error *error);
 
 /* ---- keras_weights.c: the same for .keras files (formats/weights/keras_file.h), for the model's weights only ---- */
-plim_status keras_weights_check(uint64_t *cost, const char *path, const struct program *program,
-                                const struct build *build, struct budget *budget, struct scratch_disk *scratch,
-                                plim_error *error);
+struct plan;
+plim_status keras_weights_check(uint64_t *cost, const char *path, const struct plan *plan,
+                                const struct scratch_disk *scratch, plim_error *error);
 plim_status keras_weights_load(const char *path, struct machine *machine, const struct build *build,
                                struct scratch_disk *scratch, plim_error *error);
 /* The model's weight of this name, or NULL. *guess: where to look first, because persistent tensors come in the order of
