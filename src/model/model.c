@@ -233,7 +233,7 @@ static plim_status take_gradients(struct tensor ***out, struct graph *graph, str
             of[count++] = build->weight[i].tensor;
     if (count == 0)
         return fail_at(error, PLIM_BAD_JOB, build->model->job, "the model has no weights to train");
-    TRY(gradient_append_from(graph, loss, scale, of, count, gradients, error));
+    TRY(gradient_append_from(graph, &(struct scaled_loss){.loss = loss, .scale = scale}, of, count, gradients, error));
     *out = gradients;
     for (int i = 0; i < count; i++)
         if (gradients[i])

@@ -131,8 +131,9 @@ static void mark(struct graph *graph, const struct tensor *of, struct tensor *d)
 }
 
 /* A mean over the batch takes an absent gradient as 1; other losses, and scaled ones, begin with a seed. */
-static void plant(struct backward *backward, struct tensor *loss, struct tensor *scale)
+static void plant(struct backward *backward, const struct scaled_loss *scaled)
 {
+    struct tensor *loss = scaled->loss, *scale = scaled->scale;
     struct seed_attributes seed = {loss->type};
     if (scale || loss->producer->op != &op_batch_mean)
         backward->d[loss->id] = graph_add(backward->graph, &op_gradient_seed, &scale, 1, &seed, sizeof(seed));
@@ -154,12 +155,13 @@ static plim_status prepare(struct backward *backward, struct tensor *loss, plim_
 plim_status gradient_append(struct graph *graph, struct tensor *loss, struct tensor *const *of, int count,
                             struct tensor **gradients, plim_error *error)
 {
-    return gradient_append_from(graph, loss, NULL, of, count, gradients, error);
+    return gradient_append_from(graph, &(struct scaled_loss){.loss = loss}, of, count, gradients, error);
 }
 
-plim_status gradient_append_from(struct graph *graph, struct tensor *loss, struct tensor *scale,
-                                 struct tensor *const *of, int count, struct tensor **gradients, plim_error *error)
+plim_status gradient_append_from(struct graph *graph, const struct scaled_loss *scaled, struct tensor *const *of,
+                                 int count, struct tensor **gradients, plim_error *error)
 {
+    struct tensor *loss = scaled->loss;
     struct backward backward = {.graph = graph, .tensors = graph->tensor_count};
     const char *layer = graph->layer;
     bool was_backward = graph->backward;
@@ -167,7 +169,7 @@ plim_status gradient_append_from(struct graph *graph, struct tensor *loss, struc
     TRY(prepare(&backward, loss, error));
     find_needed(&backward, of, count);
     graph->backward = true;
-    plant(&backward, loss, scale);
+    plant(&backward, scaled);
     for (int n = loss->producer->id; n >= 0 && !graph->failed; n--)
         step_back(&backward, graph->node[n], n == loss->producer->id);
     graph->layer = layer;

@@ -8,9 +8,13 @@
    tensors into gradients[] (NULL where none flows). loss is a [1] value. */
 plim_status gradient_append(struct graph *graph, struct tensor *loss, struct tensor *const *of, int count,
                             struct tensor **gradients, plim_error *error);
-/* The same of loss * scale (f32 [1]; NULL: 1). */
-plim_status gradient_append_from(struct graph *graph, struct tensor *loss, struct tensor *scale,
-                                 struct tensor *const *of, int count, struct tensor **gradients, plim_error *error);
+/* What loss scaling differentiates: loss * scale. */
+struct scaled_loss {
+    struct tensor *loss;
+    struct tensor *scale; /* f32 [1]; NULL: 1 */
+};
+plim_status gradient_append_from(struct graph *graph, const struct scaled_loss *scaled, struct tensor *const *of,
+                                 int count, struct tensor **gradients, plim_error *error);
 
 /* Exact rewrites, before gradients are taken:
    relu -> max_pool  becomes  max_pool -> relu (the same values and gradients,
