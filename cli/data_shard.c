@@ -16,7 +16,8 @@ static plim_status shard(struct arguments *arguments, plim_error *error)
         return status;
     signals_watch(job);
     meter_init(&meter, arguments->output, "elements");
-    status = plim_job_shard(&elements, job, arguments->shards, arguments->output, meter_tell, &meter, error);
+    const plim_shards shards = {.prefix = arguments->output, .count = arguments->shards};
+    status = plim_job_shard(&elements, job, &shards, meter_tell, &meter, error);
     meter_end(&meter);
     signals_release();
     if (status == PLIM_OK && arguments->json)

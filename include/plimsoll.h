@@ -203,9 +203,14 @@ PLIM_API plim_status plim_job_convert(int64_t *elements, plim_job *job, const ch
                                       void *context, plim_error *error);
 /* The files that the last plim_job_convert wrote: "set.x.npy, set.y.npy"; valid as long as the job. */
 PLIM_API plim_status plim_job_converted(const char **names, plim_job *job, plim_error *error);
-/* plim_job_convert into PREFIX-00000-of-0000N.tfrecord and so on, an element to each in turn. */
-PLIM_API plim_status plim_job_shard(int64_t *elements, plim_job *job, int64_t shards, const char *prefix,
-                                    plim_meter *meter, void *context, plim_error *error);
+/* PREFIX-00000-of-0000N.tfrecord and so on: N files. */
+typedef struct plim_shards {
+    const char *prefix;
+    int64_t count; /* 2 to 4,096 */
+} plim_shards;
+/* plim_job_convert into shards, an element to each in turn. */
+PLIM_API plim_status plim_job_shard(int64_t *elements, plim_job *job, const plim_shards *shards, plim_meter *meter,
+                                    void *context, plim_error *error);
 /* Writes PATH.index for a raw TFRecord file, which makes its records readable by number; done and total are bytes. */
 PLIM_API plim_status plim_records_index(int64_t *records, const char *path, plim_meter *meter, void *context,
                                         plim_error *error);

@@ -63,7 +63,8 @@ static void *intrude(void *context)
     self->refused += plim_job_explain_data(&text, &json, self->job, 0.1, &error) == PLIM_USAGE;
     self->refused += plim_job_inspect_data(&text, &json, self->job, &error) == PLIM_USAGE;
     self->refused += plim_job_convert(&elements, self->job, output, NULL, NULL, &error) == PLIM_USAGE;
-    self->refused += plim_job_shard(&elements, self->job, 2, output, NULL, NULL, &error) == PLIM_USAGE;
+    self->refused += plim_job_shard(&elements, self->job, &(plim_shards){.prefix = output, .count = 2}, NULL, NULL,
+                                    &error) == PLIM_USAGE;
     self->refused += plim_job_bench_step(&steps, self->job, 1, &error) == PLIM_USAGE;
     return NULL;
 }

@@ -237,8 +237,7 @@ static const plim_event *event_of(int kind)
     CALL(plim_job_convert, JOB, 4,                                                                                     \
          S(plim_job_convert(P(0, &count_of), P(1, a_job), P(2, output), O(3, go_on), NULL, &error)))                   \
     CALL(plim_job_converted, JOB, 2, S(plim_job_converted(P(0, &text), P(1, a_job), &error)))                          \
-    CALL(plim_job_shard, JOB, 5,                                                                                       \
-         S(plim_job_shard(P(0, &count_of), P(1, a_job), L(2, 2), P(3, output), O(4, go_on), NULL, &error)))            \
+    CALL(plim_job_shard, JOB, 6, S(shard()))                                                                           \
     CALL(plim_records_index, 0, 3, S(plim_records_index(P(0, &count_of), P(1, names[0]), O(2, go_on), NULL, &error)))  \
     CALL(plim_job_bench_step, JOB, 3, S(plim_job_bench_step(P(0, &step_figures), P(1, a_job), L(2, 1), &error)))       \
     CALL(plim_budget_make, 0, 2, S(plim_budget_make(P(0, &made_budget), Z(1, MIB), &error)))                           \
@@ -365,6 +364,12 @@ static const plim_event *event_of(int kind)
     CALL(plim_report_lost, REPORT, 1, number(plim_report_lost(P(0, a_report))))
 
 /* ---- calls that need more than an expression ---- */
+
+static plim_status shard(void)
+{
+    const plim_shards shards = {.prefix = P(3, output), .count = L(4, 2)};
+    return plim_job_shard(P(0, &count_of), P(1, a_job), P(2, &shards), O(5, go_on), NULL, &error);
+}
 
 static plim_dataset *join(plim_dataset *(*joins)(plim_dataset *const *datasets, int count))
 {

@@ -217,17 +217,18 @@ static plim_status convert_shards(int64_t *elements, struct conversion *self, co
     return run_whole(elements, self, prefix, error);
 }
 
-plim_status plim_job_shard(int64_t *elements, plim_job *job, int64_t shards, const char *prefix, plim_meter *meter,
+plim_status plim_job_shard(int64_t *elements, plim_job *job, const plim_shards *shards, plim_meter *meter,
                            void *context, plim_error *error)
 {
     struct job_call call;
     struct job_meter host = {meter, context, &call.host};
-    struct conversion self = {
-        .job = job, .type = &sink_records, .sink_count = shards, .meter = meter ? job_meter : NULL, .context = &host};
-    if (shards < 2 || shards > MOST_SHARDS)
-        return fail(error, PLIM_USAGE, "2 to %d shards, not %lld", MOST_SHARDS, (long long)shards);
+    struct conversion self = {.job = job, .type = &sink_records, .meter = meter ? job_meter : NULL, .context = &host};
+    TRY(need_argument(shards, "data shard: the shards", error));
+    self.sink_count = shards->count;
+    if (shards->count < 2 || shards->count > MOST_SHARDS)
+        return fail(error, PLIM_USAGE, "2 to %d shards, not %lld", MOST_SHARDS, (long long)shards->count);
     TRY(need_argument(elements, "data shard: where the number of elements is to go", error));
-    TRY(need_argument(prefix, "data shard: the prefix", error));
+    TRY(need_argument(shards->prefix, "data shard: the prefix", error));
     TRY(job_begin(&call, job, "data shard", error));
-    return job_end(&call, convert_shards(elements, &self, prefix, error));
+    return job_end(&call, convert_shards(elements, &self, shards->prefix, error));
 }
