@@ -1,7 +1,7 @@
 """test_folders.py - who includes whom: a folder of src/ only the folders before it, the program only the public header.
 
-Also: at most MOST_SOURCES sources in a folder, names that are unique across the tree, and a first line that says what the file
-is for. There are no exceptions; a violation is one line."""
+Also: at most MOST_SOURCES sources in a folder, names that are unique across the tree, a first line that says what the file
+is for, and at most MOST_PARAMETERS for what folders call of each other. There are no exceptions; a violation is one line."""
 import os, re, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -10,6 +10,7 @@ FOLDERS = ["base", "graph", "ops", "transform", "backends", "plan", "image", "fo
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
 SOURCES = (".c", ".h", ".def")
 MOST_SOURCES = 25
+MOST_PARAMETERS = 6
 NOT_SOURCES = ("tests/golden", "fuzz/corpus")  # data
 
 
@@ -122,9 +123,75 @@ def check_folders_of_the_document():
         yield f"src: its folders are {', '.join(there)}; this test has {', '.join(sorted(FOLDERS))}"
 
 
+def code_of(path):
+    """The text without comments, strings, lines of the preprocessor and attributes."""
+    text = re.sub(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", " ", text_of(path), flags=re.S)
+    text = re.sub(r"^[ \t]*#(?:\\\n|[^\n])*", "", text, flags=re.M)
+    return re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", " ", text)
+
+
+def group_end(code, start):
+    """Behind the bracket that closes the one at start."""
+    depth = 0
+    for i in range(start, len(code)):
+        depth += (code[i] in "({[") - (code[i] in ")}]")
+        if not depth:
+            return i + 1
+    return len(code)
+
+
+def declarations(code):
+    """The texts of declarations: at file scope and in structures, and what stands before the bodies of functions."""
+    begin = i = 0
+    while i < len(code):
+        if code[i] == "(":
+            i = group_end(code, i)
+            continue
+        if code[i] in ";{}":
+            yield code[begin:i]
+            body = code[i] == "{" and "(" in code[begin:i]
+            begin = i = group_end(code, i) if body else i + 1
+        else:
+            i += 1
+
+
+def declared(declaration):
+    """(name, how many parameters) of a function, or of a callback; or None. `(*name)(...)` and VARIANT(name)(...) have two
+    groups."""
+    match = re.search(r"\b(?!_Alignas\b|_Static_assert\b)(\w+)\s*\(", declaration)
+    if not match:
+        return None
+    name, start = match[1], match.end() - 1
+    end = group_end(declaration, start)
+    second = re.match(r"\s*\(", declaration[end:])
+    if second:
+        name = (re.findall(r"\w+", declaration[start:end]) or [name])[-1]
+        start = end + second.end() - 1
+        end = group_end(declaration, start)
+    parameters = declaration[start + 1:end - 1].strip()
+    while "(" in parameters:  # of callbacks among them
+        inner = parameters.index("(")
+        parameters = parameters[:inner] + parameters[group_end(parameters, inner):]
+    return name, 0 if parameters in ("", "void") else parameters.count(",") + 1
+
+
+def check_parameters():
+    """What is public, or is declared in one folder and named in another."""
+    code = {path: code_of(path) for top in ("include", "src", "cli") for path in files(top) if path.endswith(SOURCES)}
+    folders = {}
+    for path, text in code.items():
+        for word in set(re.findall(r"\w+", text)):
+            folders.setdefault(word, set()).add(os.path.dirname(path))
+    for path, text in code.items():
+        for name, count in filter(None, map(declared, declarations(text))) if path.endswith(".h") else ():
+            public = path.startswith("include") or folders[name] - {os.path.dirname(path)}
+            if public and count > MOST_PARAMETERS:
+                yield f"{path}: {name} has {count} parameters, at most {MOST_PARAMETERS}: what belongs together is a struct"
+
+
 def main():
     failed = 0
-    for check in (check_includes, check_names, check_sizes, check_tests_mirror, check_first_lines, check_folders_of_the_document):
+    for check in (check_includes, check_names, check_sizes, check_tests_mirror, check_first_lines, check_folders_of_the_document, check_parameters):
         problems = list(check())
         print(*problems, sep="\n", end="\n" if problems else "")
         print(f"{check.__name__} ... {'FAIL' if problems else 'ok'}")
