@@ -303,7 +303,7 @@ static plim_status dawdle_run(const struct map_call *call, plim_error *error)
 static const struct map_function map_dawdle = {
     .name = "dawdle", .infer = dawdle_infer, .run = dawdle_run, .heavy = true};
 
-/* Cells fill a flow's room but for a rest that is too small for the strings: a unit that cannot be kept is finished by
+/* Cells fill a flow's room but for a rest that is too small for the strings: a part that cannot be kept is finished by
    who pulled it, before the reader's memory changes. */
 static void borrowed_values_beyond_the_room(void **state)
 {

@@ -48,7 +48,7 @@ static void await_batch(struct iterator *iterator)
     unsigned mode = floats_enter(); /* our arithmetic, on the caller's thread */
     while (iterator->ready == iterator->taken && !is_over(iterator) && !has_failed(iterator)) {
         if (may_pull(iterator))
-            run_unit(iterator, &iterator->worker[0]);
+            run_part(iterator, &iterator->worker[0]);
         else
             sleep_caller(iterator);
     }

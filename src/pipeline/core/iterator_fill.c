@@ -218,7 +218,7 @@ static plim_status hand_out(struct slot_part *part, struct iterator *iterator, s
 }
 
 /* Called and left with the lock held; let go in between. may_pull was true. */
-void run_unit(struct iterator *iterator, struct worker *worker)
+void run_part(struct iterator *iterator, struct worker *worker)
 {
     struct slot_part part;
     plim_error error = {0};
@@ -247,7 +247,7 @@ void worker_run(void *context)
     pthread_mutex_lock(&iterator->lock);
     while (!iterator->stop) {
         if (may_pull(iterator) && iterator->active < iterator->wanted) {
-            run_unit(iterator, worker);
+            run_part(iterator, worker);
             continue;
         }
         iterator->sleeping++;

@@ -137,7 +137,7 @@ int64_t steps_of(const struct iterator *iterator, int64_t epoch, int64_t *last);
 bool is_last(const struct iterator *iterator, struct cursor_position at);
 bool may_pull(const struct iterator *iterator);
 /* Called and left with the lock held; let go in between. may_pull was true. */
-void run_unit(struct iterator *iterator, struct worker *worker);
+void run_part(struct iterator *iterator, struct worker *worker);
 /* A worker's thread. */
 void worker_run(void *context);
 void wake_worker(struct iterator *iterator);
