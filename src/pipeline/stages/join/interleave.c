@@ -1,7 +1,7 @@
 /* interleave.c - a data set for each element, made by a callback: their elements one after the other (flat_map) or by
    turns (interleave, tf.data's order).
 
-   The data sets of one place of the cycle, with everything that runs them, live in a ledger of their own, as large as
+   The data sets of one member of the cycle, with everything that runs them, live in a ledger of their own, as large as
    was stated; the pipeline's ledger reserves all of these when it is opened. So what a callback makes can neither
    pass the budget nor starve others, and one that is too large is an error that says so. */
 #include <stdio.h>

@@ -59,7 +59,7 @@ static uint64_t block_bytes(struct row_layout *layout, uint64_t room_at[MOST_COL
     return total;
 }
 
-static uint64_t places_end(int64_t count)
+static uint64_t frames_end(int64_t count)
 {
     return sizeof(struct held_blocks) + (uint64_t)count * sizeof(struct frame);
 }
@@ -67,11 +67,11 @@ static uint64_t places_end(int64_t count)
 int held_most(const struct dataset *dataset)
 {
     int64_t rows, count;
-    bool any = blocks_node(&rows, &count, dataset) && count <= MOST_PLACES / GROUPS_HELD && rows >= 2;
+    bool any = blocks_node(&rows, &count, dataset) && count <= MOST_FRAMES / GROUPS_HELD && rows >= 2;
     return any ? 1 + (int)count * (GROUPS_HELD - 1) : 0;
 }
 
-static int64_t places_of(int64_t group, int held)
+static int64_t frames_of(int64_t group, int held)
 {
     return group * GROUPS_HELD < group + held - 1 ? group * GROUPS_HELD : group + held - 1;
 }
@@ -85,10 +85,10 @@ uint64_t held_bytes(const struct dataset *dataset, int held)
     const struct dataset *node = blocks_node(&rows, &count, dataset);
     if (!node || held < 1 || !held_most(dataset))
         return 0;
-    count = places_of(count, held);
+    count = frames_of(count, held);
     if (!mul_u64(&bytes, block_bytes(&layout, room_at, &plain, node->source, rows), (uint64_t)count))
         return UINT64_MAX;
-    return add_most(add_most(bytes, places_end(count)), READ_QUEUE_ALIGNMENT);
+    return add_most(add_most(bytes, frames_end(count)), READ_QUEUE_ALIGNMENT);
 }
 
 /* ---- opening and closing ---- */
@@ -103,10 +103,10 @@ static plim_status make_lock(struct held_blocks *held, plim_error *error)
     return fail(error, PLIM_NO_MEMORY, "the system has no lock for the pipeline");
 }
 
-static void lay_places(struct held_blocks *held, const struct dataset *node, int64_t count)
+static void lay_frames(struct held_blocks *held, const struct dataset *node, int64_t count)
 {
     uint64_t each = block_bytes(&held->layout, held->room_at, &held->plain, node->source, held->block_rows);
-    uint8_t *rows = (uint8_t *)round_up((uintptr_t)held + places_end(count), READ_QUEUE_ALIGNMENT);
+    uint8_t *rows = (uint8_t *)round_up((uintptr_t)held + frames_end(count), READ_QUEUE_ALIGNMENT);
     held->source = node->source;
     held->frame_count = (int)count;
     for (int b = 0; b < BUCKETS; b++)
@@ -127,7 +127,7 @@ plim_status held_open(struct held_blocks **out, const struct dataset *dataset, i
     held->budget = budget;
     held->bytes = bytes;
     held->late_rows = late_rows;
-    lay_places(held, node, places_of(count, blocks));
+    lay_frames(held, node, frames_of(count, blocks));
     plim_status status = make_lock(held, error);
     if (status != PLIM_OK) {
         budget_give(budget, TAG_PIPELINE, held, bytes);
@@ -194,7 +194,7 @@ static bool may_go(const struct held_blocks *held, const struct frame *frame)
 }
 
 /* NOWHERE: all are in use, or their turn is still to come. */
-static int make_place(struct held_blocks *held, int64_t block, uint64_t turn)
+static int make_frame(struct held_blocks *held, int64_t block, uint64_t turn)
 {
     int oldest = NOWHERE;
     for (int p = 0; p < held->frame_count; p++)
@@ -223,7 +223,7 @@ static int find_pending(const struct held_blocks *held, int64_t block)
     return NOWHERE;
 }
 
-/* Places for those that were announced first, as many as there are. */
+/* Frames for those that were announced first, as many as there are. */
 static void place_pending(struct held_blocks *held)
 {
     int done = 0;
@@ -232,7 +232,7 @@ static void place_pending(struct held_blocks *held)
         int p = find(held, next->block);
         if (p != NOWHERE && held->frame[p].turn < next->turn)
             held->frame[p].turn = next->turn;
-        if (p == NOWHERE && next->turn >= held->turn && make_place(held, next->block, next->turn) == NOWHERE)
+        if (p == NOWHERE && next->turn >= held->turn && make_frame(held, next->block, next->turn) == NOWHERE)
             break;
     }
     held->pending_count -= done;
@@ -280,7 +280,7 @@ static int pin(struct held_blocks *held, struct found *found, int64_t block)
         if (at != NOWHERE)
             begin_turn(held, held->pending[at].turn);
         p = find(held, block);
-        if (p == NOWHERE && (p = make_place(held, block, held->turn)) == NOWHERE)
+        if (p == NOWHERE && (p = make_frame(held, block, held->turn)) == NOWHERE)
             return NOWHERE;
     }
     if (held->frame[p].used == held->calls)
@@ -301,7 +301,7 @@ static void count_row(struct held_blocks *held, uint64_t turn)
     held->next_rows += turn == held->next_turn;
 }
 
-/* Places for the rows that have none yet, as far as there are any. */
+/* Frames for the rows that have none yet, as far as there are any. */
 static void claim(struct found *found, struct held_blocks *held, const int64_t *block, const bool *done, int64_t count)
 {
     found->pinned_count = 0;

@@ -8,7 +8,7 @@
 #include "pipeline/core/flow.h"
 #include "pipeline/stages/keep/held_blocks.h"
 
-#define MOST_PLACES  1024
+#define MOST_FRAMES  1024
 #define MOST_PENDING 256
 #define BUCKETS      256
 #define NOWHERE      (-1)
