@@ -169,7 +169,7 @@ static plim_status measure_peaks(struct table *table, plim_error *error)
 
 static plim_status bench_all(struct table *table, plim_error *error)
 {
-    struct usage usage = {0};
+    struct process_usage usage = {0};
     TRY(check_patterns(table, error));
     TRY(check_type(table, error));
     TRY(measure_peaks(table, error));
@@ -182,7 +182,7 @@ static plim_status bench_all(struct table *table, plim_error *error)
         TRY(bench_op(table, all_ops[i], error));
     }
     table->totals.seconds = (double)(clock_ns() - table->begin) * 1e-9;
-    if (usage_now(&usage))
+    if (process_usage_now(&usage))
         table->totals.peak_rss_bytes = usage.peak_rss;
     return PLIM_OK;
 }

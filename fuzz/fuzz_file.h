@@ -39,8 +39,8 @@ static inline int fuzz_file_open(struct fuzz_file *file, const uint8_t *data, si
 /* Frees the budget; stops when a parser took too much, asked for too much or kept something. */
 static inline void fuzz_budget_free(struct budget *budget, size_t bytes, plim_status status)
 {
-    struct budget_usage figures = budget_usage(budget);
-    if (figures.peak > bytes + FUZZ_SLACK_BYTES || status == PLIM_OVER_BUDGET || status == PLIM_INTERNAL)
+    struct budget_usage usage = budget_usage(budget);
+    if (usage.peak > bytes + FUZZ_SLACK_BYTES || status == PLIM_OVER_BUDGET || status == PLIM_INTERNAL)
         abort();
     budget_free(budget); /* asserts that it is empty */
 }

@@ -60,13 +60,13 @@ plim_status plim_budget_free(plim_budget *budget)
 
 void plim_budget_figures(uint64_t *now, uint64_t *peak, const plim_budget *budget)
 {
-    struct budget_usage figures = {0};
+    struct budget_usage usage = {0};
     if (budget)
-        figures = budget_usage(budget->inner);
+        usage = budget_usage(budget->inner);
     if (now)
-        *now = figures.now;
+        *now = usage.now;
     if (peak)
-        *peak = figures.peak;
+        *peak = usage.peak;
 }
 
 /* ---- columns ---- */

@@ -113,8 +113,8 @@ static bool fits(void *context, struct grant grant)
 static plim_status choose(struct grant *out, struct budget *budget, struct dataset *dataset,
                           const plim_iterator_options *options, plim_error *error)
 {
-    struct budget_usage figures = budget_usage(budget);
-    uint64_t left = figures.limit > figures.now ? figures.limit - figures.now : 0;
+    struct budget_usage usage = budget_usage(budget);
+    uint64_t left = usage.limit > usage.now ? usage.limit - usage.now : 0;
     struct wish wish = {.dataset = dataset, .left = left, .slots = options->slots};
     *out = with_slots(&wish, grant_choose(dataset, options->threads, fits, &wish));
     uint64_t cost = cost_of(dataset, *out);

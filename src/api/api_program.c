@@ -62,14 +62,14 @@ static plim_status make_plan(struct plim_program *program, int threads, plim_err
 /* Said before anything is taken, with the number that would do. */
 static plim_status check_room(const struct plim_program *program, plim_error *error)
 {
-    struct budget_usage figures = budget_usage(program->budget);
-    uint64_t needs = add_most(figures.now, program->plan->arena_bytes);
+    struct budget_usage usage = budget_usage(program->budget);
+    uint64_t needs = add_most(usage.now, program->plan->arena_bytes);
     needs = add_most(needs, team_cost(program->plan->threads));
-    if (needs <= figures.limit)
+    if (needs <= usage.limit)
         return PLIM_OK;
     return hint(error,
                 fail(error, PLIM_OVER_BUDGET, "the program needs %llu bytes, its budget is %llu",
-                     (unsigned long long)needs, (unsigned long long)figures.limit),
+                     (unsigned long long)needs, (unsigned long long)usage.limit),
                 "a smaller batch, fewer threads, or a budget of %llu bytes", (unsigned long long)needs);
 }
 

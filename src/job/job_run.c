@@ -193,7 +193,7 @@ static plim_status bench_step(plim_step_figures *out, struct plim_job *job, int6
     struct trainer trainer;
     struct iterator *iterator;
     struct batch *batch;
-    struct usage usage = {0};
+    struct process_usage usage = {0};
     plim_step_figures figures = {0};
     TRY(prepare(job, error));
     TRY(open_trainer(&trainer, job, error));
@@ -209,7 +209,7 @@ static plim_status bench_step(plim_step_figures *out, struct plim_job *job, int6
     machine_close(&trainer.machine);
     if (status != PLIM_OK)
         return status;
-    usage_now(&usage);
+    process_usage_now(&usage);
     figures.predicted_peak_bytes = job->plan.prediction.peak;
     figures.peak_rss_bytes = usage.peak_rss;
     *out = figures;

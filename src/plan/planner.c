@@ -106,10 +106,10 @@ static void predict(struct prediction *out, const struct plan *plan, const struc
 {
     const struct program *program = plan->program;
     const struct process_memory *process = &plan->process;
-    struct budget_usage figures = budget_usage(plan->budget);
+    struct budget_usage usage = budget_usage(plan->budget);
     uint64_t outside[TAG_COUNT], taken = 0;
     for (int tag = 0; tag < TAG_COUNT; tag++) {
-        outside[tag] = add_most(figures.now_by_tag[tag], costs->by_tag[tag]);
+        outside[tag] = add_most(usage.now_by_tag[tag], costs->by_tag[tag]);
         taken = add_most(taken, costs->by_tag[tag]);
     }
     outside[TAG_STACKS] += program ? team_cost(program->threads) : 0;

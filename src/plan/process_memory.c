@@ -57,22 +57,22 @@ static void add_missing(struct process_memory *out, uint64_t missing_bytes)
 plim_status process_measure(struct process_memory *out, struct budget *budget, const struct backend *backend,
                             uint64_t later_bytes, plim_error *error)
 {
-    struct usage usage;
+    struct process_usage process;
     struct mappings mappings;
-    struct budget_usage figures = budget_usage(budget);
+    struct budget_usage usage = budget_usage(budget);
     struct code_range unused[MOST_UNUSED];
     int count = backends_unused_code(unused, backend);
     TRY(mappings_read(&mappings, budget, unused, count, error));
-    if (!usage_now(&usage))
+    if (!process_usage_now(&process))
         return fail(error, PLIM_IO, "cannot read this process's memory from /proc");
-    uint64_t heap = mappings.anonymous > figures.now ? mappings.anonymous - figures.now : 0;
+    uint64_t heap = mappings.anonymous > usage.now ? mappings.anonymous - usage.now : 0;
     uint64_t files = mappings.small_files + mappings.large_files;
     *out = (struct process_memory){
         .process_bytes = round_up(heap + files + HEAP_MARGIN + later_bytes, 4 * KIB),
-        .kernel_bytes = usage.page_tables + KERNEL_MARGIN,
-        .address_bytes = address_left(usage.mapped),
+        .kernel_bytes = process.page_tables + KERNEL_MARGIN,
+        .address_bytes = address_left(process.mapped),
     };
-    set_planning_peak(out, figures.peak, usage.peak_rss, mappings.large_files > 0);
+    set_planning_peak(out, usage.peak, process.peak_rss, mappings.large_files > 0);
     if (backend && backend->missing_bytes)
         add_missing(out, backend->missing_bytes);
     return PLIM_OK;

@@ -99,8 +99,8 @@ static void epoch_line(struct plim_report *report, const plim_progress *progress
     }
     json_int(&json, "skipped_steps", progress->skipped_steps);
     add_notes(&json, report);
-    struct usage usage;
-    if (usage_now(&usage))
+    struct process_usage usage;
+    if (process_usage_now(&usage))
         json_uint(&json, "rss_bytes", usage.rss);
     send(report, &json);
 }

@@ -60,8 +60,8 @@ static void add_bar(struct text *line, int64_t step, int64_t steps, int cells)
 
 static void add_memory(struct text *line, const plim_progress *p)
 {
-    struct usage usage;
-    if (usage_now(&usage))
+    struct process_usage usage;
+    if (process_usage_now(&usage))
         text_add(line, " - mem %.1f/%.1f MiB", (double)usage.rss / MIB, (double)p->budget_bytes / MIB);
 }
 

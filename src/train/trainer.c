@@ -508,7 +508,7 @@ static void finish_averages(struct trainer *trainer)
 static void end_figures(plim_end *end, struct run *run)
 {
     struct trainer *trainer = run->trainer;
-    struct usage usage = {0};
+    struct process_usage usage = {0};
     uint64_t outside = run->steps >= WARM_UP_STEPS ? run->warm_takes + run->outside_takes : takes(run);
     int64_t warm_steps = run->steps - WARM_UP_STEPS;
     if (run->mark_ns)
@@ -523,7 +523,7 @@ static void end_figures(plim_end *end, struct run *run)
     end->malloc_growth_bytes = run->heap_bytes ? (int64_t)(budget_heap_bytes() - run->heap_bytes) : 0;
     if (run->steps_ns)
         end->data_wait_share = fmin((double)(data_wait_ns(run) - run->first_wait_ns) / (double)run->steps_ns, 1.0);
-    if (usage_now(&usage))
+    if (process_usage_now(&usage))
         end->peak_rss_bytes = usage.peak_rss;
 }
 

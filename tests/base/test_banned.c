@@ -20,7 +20,7 @@ static const struct {
     const char *homes; /* file names between spaces */
 } rules[] = {
     {" open openat openat2 creat read pread readv preadv write pwrite writev pwritev lseek sendfile copy_file_range ",
-     " file.c process.c usage.c "}, /* usage_now reads /proc inside a step and may take no memory */
+     " file.c process.c usage.c "}, /* process_usage_now reads /proc inside a step and may take no memory */
     {" fsync fdatasync sync_file_range rename renameat unlink unlinkat mkdir rmdir truncate ftruncate fallocate flock ",
      " file.c file_names.c "},
     {" stat fstat lstat fstatat access statfs fstatfs opendir readdir mkostemp mkdtemp symlink link chdir ",

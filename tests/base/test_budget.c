@@ -1,4 +1,4 @@
-/* test_budget.c - the limit holds, the figures add up, faults come out as errors; arenas. */
+/* test_budget.c - the limit holds, the usage adds up, faults come out as errors; arenas. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -20,21 +20,21 @@
 
 #define MIB ((uint64_t)1024 * 1024)
 
-static uint64_t sum_of_tags(const struct budget_usage *figures)
+static uint64_t sum_of_tags(const struct budget_usage *usage)
 {
     uint64_t sum = 0;
     for (int tag = 0; tag < TAG_COUNT; tag++)
-        sum += figures->now_by_tag[tag];
+        sum += usage->now_by_tag[tag];
     return sum;
 }
 
 static uint64_t now(const struct budget *budget)
 {
-    struct budget_usage figures = budget_usage(budget);
-    assert_int_equal(sum_of_tags(&figures), figures.now);
-    assert_true(figures.now <= figures.limit);
-    assert_true(figures.peak >= figures.now);
-    return figures.now;
+    struct budget_usage usage = budget_usage(budget);
+    assert_int_equal(sum_of_tags(&usage), usage.now);
+    assert_true(usage.now <= usage.limit);
+    assert_true(usage.peak >= usage.now);
+    return usage.now;
 }
 
 static struct budget *make(uint64_t limit)
@@ -113,9 +113,9 @@ static void the_process_stays_within_the_limit(void **state)
 {
     (void)state;
     plim_error error = {0};
-    struct usage usage;
+    struct process_usage usage;
     struct budget *budget = make(BUDGET_UNLIMITED);
-    assert_true(usage_now(&usage));
+    assert_true(process_usage_now(&usage));
     uint64_t limit = usage.rss + usage.page_tables + 8 * MIB;
     assert_int_equal(budget_bind_process(budget, usage.rss / 2, &error), PLIM_OVER_BUDGET);
     assert_non_null(strstr(error.message, "process itself"));
@@ -133,7 +133,7 @@ static void the_process_stays_within_the_limit(void **state)
     while (taken < 64 && (pieces[taken] = budget_take(budget, TAG_CACHE, MIB / 4)))
         taken++;
     assert_in_range(taken, 1, 14); /* 3 MiB were left, more or less a page of libc's */
-    assert_true(usage_now(&usage));
+    assert_true(process_usage_now(&usage));
     assert_true(usage.rss + usage.page_tables <= limit + MIB / 4);
     budget_unbind_process(budget); /* the ledger alone counts again */
     void *more = budget_take(budget, TAG_CACHE, 4 * MIB);
@@ -186,11 +186,11 @@ static void peaks_are_kept_by_tag(void **state)
     void *b = budget_take(budget, TAG_GRADIENTS, 2048);
     budget_give(budget, TAG_WEIGHTS, a, 1024);
     a = budget_take(budget, TAG_WEIGHTS, 512);
-    struct budget_usage figures = budget_usage(budget);
-    assert_int_equal(figures.now_by_tag[TAG_WEIGHTS], 512);
-    assert_int_equal(figures.peak_by_tag[TAG_WEIGHTS], 1024);
-    assert_int_equal(figures.peak_by_tag[TAG_GRADIENTS], 2048);
-    assert_int_equal(figures.peak, own + 1024 + 2048);
+    struct budget_usage usage = budget_usage(budget);
+    assert_int_equal(usage.now_by_tag[TAG_WEIGHTS], 512);
+    assert_int_equal(usage.peak_by_tag[TAG_WEIGHTS], 1024);
+    assert_int_equal(usage.peak_by_tag[TAG_GRADIENTS], 2048);
+    assert_int_equal(usage.peak, own + 1024 + 2048);
     budget_give(budget, TAG_WEIGHTS, a, 512);
     budget_give(budget, TAG_GRADIENTS, b, 2048);
     budget_free(budget);

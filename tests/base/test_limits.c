@@ -446,16 +446,16 @@ static void amounts_are_parsed(void **state)
 static void usage_follows_the_kernel(void **state)
 {
     (void)state;
-    struct usage before, with, after;
+    struct process_usage before, with, after;
     const size_t bytes = 32 * MIB;
-    assert_true(usage_now(&before));
+    assert_true(process_usage_now(&before));
     assert_true(before.rss > 0 && before.peak_rss >= before.rss && before.page_tables > 0);
     /* Touched by the kernel: where a sanitizer watches, our own writes would touch its shadow too. */
     char *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     assert_true(block != MAP_FAILED);
-    assert_true(usage_now(&with));
+    assert_true(process_usage_now(&with));
     munmap(block, bytes);
-    assert_true(usage_now(&after));
+    assert_true(process_usage_now(&after));
     assert_true(with.rss >= before.rss + bytes - MIB && with.rss <= before.rss + bytes + 8 * MIB);
     assert_true(after.rss < before.rss + 8 * MIB);
     assert_true(after.peak_rss >= with.rss - MIB);

@@ -30,8 +30,8 @@ static int open_budget(void **state)
 
 static int close_budget(void **state)
 {
-    struct budget_usage figures = budget_usage(*state);
-    uint64_t held = figures.now - figures.now_by_tag[TAG_PLANNER];
+    struct budget_usage usage = budget_usage(*state);
+    uint64_t held = usage.now - usage.now_by_tag[TAG_PLANNER];
     budget_free(*state);
     return held == 0 ? 0 : -1;
 }

@@ -134,12 +134,12 @@ static inline struct budget *open_budget(void)
 /* All that was taken has been given back: what is left is the ledger itself. */
 static inline void close_budget(struct budget *budget)
 {
-    struct budget_usage figures = budget_usage(budget);
-    assert_int_equal(figures.now_by_tag[TAG_BATCHES], 0);
-    assert_int_equal(figures.now_by_tag[TAG_PIPELINE], 0);
-    assert_int_equal(figures.now_by_tag[TAG_FORMATS], 0);
-    assert_int_equal(figures.now_by_tag[TAG_STACKS], 0);
-    assert_int_equal(figures.now, figures.now_by_tag[TAG_PLANNER]);
+    struct budget_usage usage = budget_usage(budget);
+    assert_int_equal(usage.now_by_tag[TAG_BATCHES], 0);
+    assert_int_equal(usage.now_by_tag[TAG_PIPELINE], 0);
+    assert_int_equal(usage.now_by_tag[TAG_FORMATS], 0);
+    assert_int_equal(usage.now_by_tag[TAG_STACKS], 0);
+    assert_int_equal(usage.now, usage.now_by_tag[TAG_PLANNER]);
     budget_free(budget);
 }
 

@@ -39,9 +39,9 @@ static inline int tear_down(void **state)
     graph_release(&bench->graph);
     model_free(bench->model);
     arena_release(&bench->arena);
-    struct budget_usage figures = budget_usage(bench->budget);
+    struct budget_usage usage = budget_usage(bench->budget);
     for (int tag = TAG_PROCESS + 1; tag < TAG_PLANNER; tag++)
-        assert_int_equal(figures.now_by_tag[tag], 0);
+        assert_int_equal(usage.now_by_tag[tag], 0);
     budget_free(bench->budget);
     free(bench);
     return 0;

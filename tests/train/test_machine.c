@@ -105,9 +105,9 @@ static void open_bench(struct bench *bench, enum which which, int64_t batch, int
 static void close_bench(struct bench *bench)
 {
     machine_close(&bench->machine);
-    struct budget_usage figures = budget_usage(bench->budget);
+    struct budget_usage usage = budget_usage(bench->budget);
     for (int tag = 0; tag < TAG_COUNT; tag++)
-        assert_true(tag == TAG_PLANNER || figures.now_by_tag[tag] == 0);
+        assert_true(tag == TAG_PLANNER || usage.now_by_tag[tag] == 0);
     program_free(bench->program);
     graph_release(&bench->train);
     graph_release(&bench->evaluate);
@@ -425,12 +425,12 @@ static void ledger_shows_the_plan(void **state)
     const char *peak_at;
     (void)state;
     open_bench(&bench, CNN, 16, 0, 2);
-    struct budget_usage figures = budget_usage(bench.budget);
+    struct budget_usage usage = budget_usage(bench.budget);
     program_arena_tags(by_tag, &peak_at, bench.program);
-    assert_int_equal(figures.now_by_tag[TAG_WEIGHTS], by_tag[TAG_WEIGHTS]);
-    assert_int_equal(figures.now_by_tag[TAG_OPTIMIZER], by_tag[TAG_OPTIMIZER]);
-    assert_int_equal(figures.now_by_tag[TAG_ACTIVATIONS], by_tag[TAG_ACTIVATIONS]);
-    assert_int_equal(figures.now_by_tag[TAG_SCRATCH], by_tag[TAG_SCRATCH]);
+    assert_int_equal(usage.now_by_tag[TAG_WEIGHTS], by_tag[TAG_WEIGHTS]);
+    assert_int_equal(usage.now_by_tag[TAG_OPTIMIZER], by_tag[TAG_OPTIMIZER]);
+    assert_int_equal(usage.now_by_tag[TAG_ACTIVATIONS], by_tag[TAG_ACTIVATIONS]);
+    assert_int_equal(usage.now_by_tag[TAG_SCRATCH], by_tag[TAG_SCRATCH]);
     uint64_t bytes;
     assert_non_null(machine_buffer(&bytes, &bench.machine, PHASE_SAVE));
     assert_true(bytes >= 100);

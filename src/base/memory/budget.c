@@ -49,7 +49,7 @@ struct process_bound {
 
 struct budget {
     pthread_mutex_t lock;
-    struct budget_usage figures;
+    struct budget_usage usage;
     uint64_t work; /* work.h */
     uint64_t held; /* number of blocks allocated now; the budget's own block is not counted */
     struct blocks blocks;
@@ -165,12 +165,12 @@ static void deallocate(struct blocks *blocks, void *block, size_t bytes)
 
 static bool fits(const struct budget *budget, uint64_t charge)
 {
-    return charge <= budget->figures.limit - budget->figures.now;
+    return charge <= budget->usage.limit - budget->usage.now;
 }
 
 static uint64_t process_room(const struct budget *budget)
 {
-    uint64_t limit = budget->figures.limit, resident = budget->process.resident;
+    uint64_t limit = budget->usage.limit, resident = budget->process.resident;
     return limit > resident ? limit - resident : 0;
 }
 
@@ -178,12 +178,12 @@ static uint64_t process_room(const struct budget *budget)
    the failure. */
 static void read_process(struct budget *budget, bool exact)
 {
-    struct usage usage;
-    uint64_t limit = budget->figures.limit, most = exact ? 0 : usage_at_most();
+    struct process_usage now;
+    uint64_t limit = budget->usage.limit, most = exact ? 0 : process_usage_at_most();
     if (most && most <= limit - limit / 8)
         budget->process.resident = most;
     else
-        budget->process.resident = usage_now(&usage) ? usage.rss + usage.page_tables : 0;
+        budget->process.resident = process_usage_now(&now) ? now.rss + now.page_tables : 0;
     uint64_t half = process_room(budget) / 2;
     budget->process.trusted = half < TRUSTED_MOST ? half : TRUSTED_MOST;
 }
@@ -211,25 +211,25 @@ static void note_refusal(struct budget *budget, bool by_limit, uint64_t charge)
 {
     budget->refusal.by_limit = by_limit;
     budget->refusal.charge = charge;
-    budget->refusal.now = budget->process.on ? budget->process.resident : budget->figures.now;
+    budget->refusal.now = budget->process.on ? budget->process.resident : budget->usage.now;
 }
 
 static void add(struct budget *budget, enum tag tag, uint64_t charge)
 {
-    struct budget_usage *f = &budget->figures;
-    f->now += charge;
-    f->now_by_tag[tag] += charge;
-    if (f->now > f->peak)
-        f->peak = f->now;
-    if (f->now_by_tag[tag] > f->peak_by_tag[tag])
-        f->peak_by_tag[tag] = f->now_by_tag[tag];
+    struct budget_usage *usage = &budget->usage;
+    usage->now += charge;
+    usage->now_by_tag[tag] += charge;
+    if (usage->now > usage->peak)
+        usage->peak = usage->now;
+    if (usage->now_by_tag[tag] > usage->peak_by_tag[tag])
+        usage->peak_by_tag[tag] = usage->now_by_tag[tag];
 }
 
 static void subtract(struct budget *budget, enum tag tag, uint64_t charge)
 {
-    assert(budget->figures.now_by_tag[tag] >= charge);
-    budget->figures.now -= charge;
-    budget->figures.now_by_tag[tag] -= charge;
+    assert(budget->usage.now_by_tag[tag] >= charge);
+    budget->usage.now -= charge;
+    budget->usage.now_by_tag[tag] -= charge;
 }
 
 /* `blocks` is copied first because the ledger, which contains it, is itself one of the blocks that are freed. */
@@ -256,7 +256,7 @@ plim_status budget_make(struct budget **out, uint64_t limit_bytes, plim_error *e
         end_blocks(budget);
         return fail(error, PLIM_NO_MEMORY, "the system has no lock for the ledger of the budget");
     }
-    budget->figures.limit = limit_bytes;
+    budget->usage.limit = limit_bytes;
     add(budget, TAG_PLANNER, charge);
     *out = budget;
     return PLIM_OK;
@@ -274,9 +274,9 @@ void budget_free(struct budget *budget)
 plim_status budget_limit(struct budget *budget, uint64_t limit_bytes, plim_error *error)
 {
     pthread_mutex_lock(&budget->lock);
-    uint64_t now = budget->figures.now;
+    uint64_t now = budget->usage.now;
     if (now <= limit_bytes)
-        budget->figures.limit = limit_bytes;
+        budget->usage.limit = limit_bytes;
     pthread_mutex_unlock(&budget->lock);
     if (now <= limit_bytes)
         return PLIM_OK;
@@ -315,7 +315,7 @@ void budget_unbind_process(struct budget *budget)
 uint64_t budget_room(struct budget *budget)
 {
     pthread_mutex_lock(&budget->lock);
-    uint64_t room = budget->figures.limit - budget->figures.now, process = room;
+    uint64_t room = budget->usage.limit - budget->usage.now, process = room;
     if (budget->process.on) {
         read_process(budget, true);
         process = process_room(budget);
@@ -333,7 +333,7 @@ plim_status budget_outside(struct budget *budget, uint64_t bytes, const char *wh
         read_process(budget, false);
     if (bound && bytes > process_room(budget))
         read_process(budget, true);
-    uint64_t room = process_room(budget), resident = budget->process.resident, limit = budget->figures.limit;
+    uint64_t room = process_room(budget), resident = budget->process.resident, limit = budget->usage.limit;
     budget->process.trusted = 0; /* the next block needs a reading, because the caller allocates these bytes */
     pthread_mutex_unlock(&budget->lock);
     if (!bound || bytes <= room)
@@ -354,7 +354,7 @@ void *budget_take(struct budget *budget, enum tag tag, size_t bytes)
     if (block) {
         add(budget, tag, charge);
         process_taken(budget, charge);
-        budget->figures.takes++;
+        budget->usage.takes++;
         budget->held++;
     } else {
         note_refusal(budget, !room, charge);
@@ -431,9 +431,9 @@ struct budget_usage budget_usage(const struct budget *budget)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&budget->lock; /* the caller sees a read as const */
     pthread_mutex_lock(lock);
-    struct budget_usage figures = budget->figures;
+    struct budget_usage usage = budget->usage;
     pthread_mutex_unlock(lock);
-    return figures;
+    return usage;
 }
 
 /* Whether the limit refused the allocation; false: the system had no memory. If `charge` fits by now because others
@@ -443,7 +443,7 @@ static bool over_limit(uint64_t *charge, uint64_t *bytes, uint64_t *now, bool *b
     pthread_mutex_lock(&budget->lock);
     *bound = budget->process.on;
     bool this_one = !fits(budget, *charge), last_one = budget->refusal.by_limit;
-    *now = budget->process.on ? budget->process.resident : budget->figures.now;
+    *now = budget->process.on ? budget->process.resident : budget->usage.now;
     if (!this_one && last_one) {
         *charge = *bytes = budget->refusal.charge;
         *now = budget->refusal.now;
@@ -457,19 +457,19 @@ plim_status budget_refused(struct budget *budget, enum tag tag, uint64_t bytes, 
 {
     if (stop_refuses(budget))
         return budget_go_on(budget, error);
-    struct budget_usage figures = budget_usage(budget);
+    struct budget_usage usage = budget_usage(budget);
     uint64_t charge = bytes >= SIZE_MAX ? bytes : budget_charge(bytes);
     char bytes_text[16], now_text[16], limit_text[16], needed_text[16];
-    bool bound, by_limit = over_limit(&charge, &bytes, &figures.now, &bound, budget);
+    bool bound, by_limit = over_limit(&charge, &bytes, &usage.now, &bound, budget);
     text_size(bytes_text, bytes);
-    text_size(now_text, figures.now);
-    text_size(limit_text, figures.limit);
+    text_size(now_text, usage.now);
+    text_size(limit_text, usage.limit);
     if (!by_limit)
         return fail(error, PLIM_NO_MEMORY, "the system has no memory for %s of %s (%s taken so far)", bytes_text,
                     tag_name(tag), now_text);
     fail(error, PLIM_OVER_BUDGET, "%s more for %s do not fit: %s of %s are taken", bytes_text, tag_name(tag), now_text,
          limit_text);
-    if (bound || !add_u64(&charge, charge, figures.now)) /* no hint: a job that is being planned will need more */
+    if (bound || !add_u64(&charge, charge, usage.now)) /* no hint: a job that is being planned will need more */
         return PLIM_OVER_BUDGET;
     text_size(needed_text, charge);
     return hint(error, PLIM_OVER_BUDGET, "a budget of %s would have held this", needed_text);

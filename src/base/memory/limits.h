@@ -30,17 +30,18 @@ plim_status limits_here(struct limits *out, struct budget *budget, plim_error *e
 plim_status limits_parse(uint64_t *bytes, const char **source, char place[256], const char *text, struct budget *budget,
                          plim_error *error);
 
-struct usage {
+/* Memory of the whole process, as the kernel counts it. */
+struct process_usage {
     uint64_t rss;         /* VmRSS now (smaps_rollup: exact) */
     uint64_t peak_rss;    /* VmHWM */
     uint64_t page_tables; /* VmPTE */
     uint64_t mapped;      /* VmSize: what RLIMIT_AS counts */
 };
 /* Resident memory and page tables, at most: a look that takes microseconds, whatever the process holds. 0: not known. */
-uint64_t usage_at_most(void);
+uint64_t process_usage_at_most(void);
 /* Allocates nothing: may be called in a step. false when /proc cannot be read. Goes through all page tables: some 50 us
    for a small process, milliseconds for one of GiBs. */
-bool usage_now(struct usage *out);
+bool process_usage_now(struct process_usage *out);
 /* The file of /proc with the exact resident size; NULL: the kernel's counters have to do (usage_sanitized.c). */
 extern const char *const usage_exact_file;
 

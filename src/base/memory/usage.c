@@ -49,7 +49,7 @@ static uint64_t resident_from_statm(char *buffer, size_t capacity)
 /* What the kernel's counters may be behind: a batch of pages for each processor. */
 #define BEHIND_PAGES ((uint64_t)64)
 
-uint64_t usage_at_most(void)
+uint64_t process_usage_at_most(void)
 {
     char buffer[256];
     uint64_t resident = resident_from_statm(buffer, sizeof buffer);
@@ -60,10 +60,10 @@ uint64_t usage_at_most(void)
     return resident + resident / 256 + (uint64_t)processors * batch * (uint64_t)page; /* 1/256: page tables */
 }
 
-bool usage_now(struct usage *out)
+bool process_usage_now(struct process_usage *out)
 {
     char buffer[16384]; /* the list of groups stands before what we look for */
-    struct usage usage = {0};
+    struct process_usage usage = {0};
     struct rusage resources;
     if (usage_exact_file && read_proc(buffer, sizeof buffer, usage_exact_file))
         usage.rss = find_kib(buffer, "\nRss:");

@@ -32,10 +32,10 @@ static plim_status drain(plim_data_figures *figures, struct plim_job *job, struc
 
 static void finish(plim_data_figures *figures, struct plim_job *job, const struct iterator *iterator, uint64_t begin)
 {
-    struct usage usage = {0};
+    struct process_usage usage = {0};
     struct iterator_figures read;
     iterator_figures(&read, iterator);
-    usage_now(&usage);
+    process_usage_now(&usage);
     figures->seconds = (double)(clock_ns() - begin) * 1e-9;
     figures->bytes_read = read.bytes_read;
     job->direct_bytes = read.direct_bytes;
