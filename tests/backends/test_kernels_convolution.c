@@ -447,7 +447,8 @@ static void models_in_bf16_are_the_same_as_they_lie(void **state)
 {
     (void)state;
     if (cpu_convolution_count == 0)
-        skip(); /* built without oneDNN, the other kernel is the reference: minutes for what test_kernels compares small */
+        /* Built without oneDNN, the other kernel is the reference: minutes for what test_kernels compares small. */
+        skip();
     struct bench own, other;
     const struct cpu_choice *choice = &cpu_variants[cpu_variant_count > 2 && cpu_variants[1].supported() ? 1 : 0];
     struct cpu_variant library = *choice->variant; /* without its own kernels: oneDNN's, or columns */

@@ -1,6 +1,6 @@
-/* cpu_conv_axis.h - a convolution and the gradient of its input as one sum: along each axis output t is a sum of the inputs
-   t * stride + at + j * at_step times the weights weight + j * weight_step, j < taps. Forward is one such sum with the
-   stride of the convolution; the gradient is one of stride 1 over dy for each residue of the stride. */
+/* cpu_conv_axis.h - a convolution and the gradient of its input as one sum: along each axis output t is a sum of the
+   inputs t * stride + at + j * at_step times the weights weight + j * weight_step, j < taps. Forward is one such sum
+   with the stride of the convolution; the gradient is one of stride 1 over dy for each residue of the stride. */
 #ifndef CPU_CONV_AXIS_H
 #define CPU_CONV_AXIS_H
 
@@ -16,7 +16,7 @@ INLINE void begin_weight_sums(const struct call *call, int64_t weights, int64_t 
     memset(call->output[1], 0, (size_t)channels * sizeof(float));
 }
 
-/* One axis of that sum. */
+/* One axis of the sum above: where outputs, inputs and weights lie along it. */
 struct conv_axis {
     int64_t count, out, out_step; /* outputs: out + t * out_step */
     int64_t extent;               /* of the inputs */
@@ -43,7 +43,7 @@ INLINE struct conv_axis forward_axis(const struct conv_sizes *s, int axis)
 INLINE struct conv_axis backward_axis(const struct conv_sizes *s, int axis, int64_t residue)
 {
     int64_t stride = s->stride[axis], dilation = s->gap[axis] + 1, from = residue + s->before[axis];
-    struct conv_axis steps = {
+    struct conv_axis along = {
         .count = (s->x[axis] - residue + stride - 1) / stride,
         .out = residue,
         .out_step = stride,
@@ -56,17 +56,17 @@ INLINE struct conv_axis backward_axis(const struct conv_sizes *s, int axis, int6
         if ((from - j * dilation) % stride != 0)
             continue;
         int64_t at = (from - j * dilation) / stride;
-        if (steps.taps == 0) {
-            steps.at = at;
-            steps.weight = j;
-        } else if (steps.taps == 1) {
-            steps.at_step = at - steps.at;
-            steps.weight_step = j - last;
+        if (along.taps == 0) {
+            along.at = at;
+            along.weight = j;
+        } else if (along.taps == 1) {
+            along.at_step = at - along.at;
+            along.weight_step = j - last;
         }
         last = j;
-        steps.taps++;
+        along.taps++;
     }
-    return steps;
+    return along;
 }
 
 #endif

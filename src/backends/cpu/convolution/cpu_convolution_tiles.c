@@ -1,8 +1,8 @@
 /* cpu_convolution_tiles.c - convolutions of bf16 over one and two axes, and the gradient of their input, by tiles.
 
-   Both are walks (cpu_conv_axis.h) over planes (tile_planes.h): 32 outputs one behind the other are a block's rows, each
-   cell of the kernel is a step or several. Where nothing has to be padded the planes are x itself. Sums are f32, each
-   output is rounded once. */
+   Both are the sum of cpu_conv_axis.h over planes (tile_planes.h): 32 outputs one behind the other are a block's rows,
+   each cell of the kernel is one step of the sum (tile_steps.h) or several. Where nothing has to be padded the planes
+   are x itself. Sums are f32, each output is rounded once. */
 #include "backends/cpu/cpu_own.h"
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/gemm/tile_planes.h"
@@ -13,7 +13,7 @@
 #if LANES == 16
 
 #define LINE        64
-#define PLANE_BYTES (512 * 1024) /* of planes that are walked together: a quarter of L2 */
+#define PLANE_BYTES (512 * 1024) /* of planes that are made and read together: a quarter of L2 */
 #define PACK_UNITS  16
 
 /* size[]: where things lie in scratch, in bytes. */
@@ -25,7 +25,7 @@ struct layout {
     int64_t columns;               /* of the results */
     int64_t width;                 /* of a step */
     int64_t result[2];             /* rows and columns of a sample's results */
-    int64_t residues[2];           /* walks down and across */
+    int64_t residues[2];           /* of the stride, down and across; 1 forward */
     struct planes planes;
     int64_t band, group; /* rows of outputs that are done together, samples where they are all */
 };
@@ -45,9 +45,9 @@ static int64_t step_width(int64_t channels, int64_t *padded)
 
 static struct conv_axis axis_of(const struct layout *l, int axis, int64_t residue)
 {
-    struct conv_axis steps = l->backward ? backward_axis(&l->s, axis + 1, residue) : forward_axis(&l->s, axis + 1);
-    steps.count = steps.count < 0 ? 0 : steps.count;
-    return steps;
+    struct conv_axis along = l->backward ? backward_axis(&l->s, axis + 1, residue) : forward_axis(&l->s, axis + 1);
+    along.count = along.count < 0 ? 0 : along.count;
+    return along;
 }
 
 static void place_planes(struct layout *l)
@@ -57,12 +57,12 @@ static void place_planes(struct layout *l)
         p->stride[axis] = l->backward ? 1 : l->s.stride[axis + 1];
         l->residues[axis] = l->backward ? l->s.stride[axis + 1] : 1;
         for (int64_t residue = 0; residue < l->residues[axis]; residue++) {
-            struct conv_axis steps = axis_of(l, axis, residue);
-            p->before[axis] = steps.taps && -steps.at > p->before[axis] ? -steps.at : p->before[axis];
+            struct conv_axis along = axis_of(l, axis, residue);
+            p->before[axis] = along.taps && -along.at > p->before[axis] ? -along.at : p->before[axis];
         }
         for (int64_t residue = 0; residue < l->residues[axis]; residue++) {
-            struct conv_axis steps = axis_of(l, axis, residue);
-            planes_reach(p, axis, &steps);
+            struct conv_axis along = axis_of(l, axis, residue);
+            planes_reach(p, axis, &along);
         }
     }
     planes_share_zeros(p);
@@ -139,7 +139,7 @@ struct step {
     int64_t y, x, x_step, first;
 };
 
-/* Element e of a step of the forward walk is this row of the kernel, or none. */
+/* Forward, element e of a step is this row of the kernel, or none. */
 static const uint16_t *kernel_row(const struct step *step, int64_t e)
 {
     const struct layout *l = step->l;
@@ -160,7 +160,7 @@ static void pack_forward_tile(uint32_t *to, const struct step *step, int64_t col
     }
 }
 
-/* Of the gradient's walk, elements are the columns of the kernel. */
+/* Of the gradient, elements of a step are columns of the kernel. */
 static void pack_backward_tile(uint32_t *to, const struct step *step, int64_t column)
 {
     const struct layout *l = step->l;
@@ -189,7 +189,7 @@ static uint16_t *pack_step(uint16_t *to, const struct step *step, int64_t column
     return to;
 }
 
-/* A block of columns: all steps of a walk, in the order of place_steps. */
+/* A block of columns: all steps of one residue's sum, in the order of place_steps. */
 static void pack_panel(uint16_t *to, const struct layout *l, const uint16_t *k, const struct conv_axis *down,
                        const struct conv_axis *across, int64_t column)
 {
@@ -221,7 +221,7 @@ static void pack_kernel(const struct kernel *kernel, const struct call *whole, i
 
 /* ---- running -------------------------------------------------------------- */
 
-/* One walk over the planes of some samples. */
+/* The sum of one residue over the planes of some samples. */
 struct pass {
     const struct layout *l;
     struct conv_axis down, across;
@@ -314,8 +314,8 @@ static void run_pass(struct pass *pass, const uint16_t *packed)
     }
 }
 
-/* Every walk over the planes that are there. */
-static void run_walks(struct pass *pass, const uint16_t *packed, int64_t *at, int64_t rows)
+/* The sums of all residues over the planes that are there. */
+static void run_residues(struct pass *pass, const uint16_t *packed, int64_t *at, int64_t rows)
 {
     const struct layout *l = pass->l;
     for (int64_t residue = 0; residue < l->residues[0] * l->residues[1]; residue++) {
@@ -356,7 +356,7 @@ static void convolve(const struct kernel *kernel, const struct call *call, bool 
                 planes_fill(room + i * pass.sample_planes, p, x + i * source, pass.first, rows);
             pass.planes = l.in_place ? x : room;
             pass.y = (uint16_t *)call->output[0] + n * each;
-            run_walks(&pass, call->pack, (int64_t *)pass.steps.at, rows);
+            run_residues(&pass, call->pack, (int64_t *)pass.steps.at, rows);
         }
     tile_steps_end();
 }

@@ -2,8 +2,8 @@
 
    Both are one form: an output cell is a sum of input cells times weights, where along each axis output t reads the
    inputs t * stride + at + j * at_step with the weights weight + j * weight_step, j < taps. Forward is the form with
-   the stride of the convolution. The gradient of x is that form with stride 1 over dy for each residue of the stride: cells
-   of dx that are a stride apart meet the same kernel cells. Blocks of a few output columns share what they load;
+   the stride of the convolution. The gradient of x is that form with stride 1 over dy for each residue of the stride:
+   cells of dx that are a stride apart meet the same kernel cells. Blocks of a few output columns share what they load;
    kernels of 3 and 5 (and the 2 and 1 that strides leave of them) have blocks of their own.
    A multiplier above 1 spreads x over the output's channels first (of the gradient: folds dx afterwards). */
 #include "backends/cpu/convolution/cpu_depthwise.h"
@@ -249,7 +249,7 @@ static void run_row(const struct plane *p, const struct conv_axis *down, const s
     }
 }
 
-/* ---- forward and the gradient of x ------------------------------------------------------ */
+/* ---- forward and the gradient of x -------------------------------------- */
 
 static void run_forward_plane(const struct plane *p, const struct conv_sizes *s)
 {

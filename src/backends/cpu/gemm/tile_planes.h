@@ -45,10 +45,10 @@ INLINE bool planes_take(const struct node *node)
            s.stride[2] <= MOST_STRIDE && tiles_allowed();
 }
 
-/* How far from its first cell a walk meets its tap j. */
-INLINE int64_t tap_at(const struct conv_axis *walk, int64_t before, int64_t tap)
+/* The cell that output 0 meets with this tap, counted along the axis from the first of the zeros. */
+INLINE int64_t tap_at(const struct conv_axis *along, int64_t before, int64_t tap)
 {
-    return walk->at + before + tap * walk->at_step;
+    return along->at + before + tap * along->at_step;
 }
 
 /* Cells of a row of a plane, of a plane of `rows` rows of outputs, elements of all planes. */
@@ -80,19 +80,19 @@ INLINE int64_t plane_cell(const struct planes *p, int64_t down, int64_t across)
     return down / p->stride[0] * plane_line(p) + (p->joined ? across : across / p->stride[1]);
 }
 
-/* Makes room in p for what the walks of one axis (0: down, 1: across) meet. */
-INLINE void planes_reach(struct planes *p, int axis, const struct conv_axis *walk)
+/* Makes room in p for what the outputs of one sum meet along one axis (0: down, 1: across). */
+INLINE void planes_reach(struct planes *p, int axis, const struct conv_axis *along)
 {
-    int64_t last = walk->taps ? tap_at(walk, p->before[axis], walk->taps - 1) / walk->stride : 0;
+    int64_t last = along->taps ? tap_at(along, p->before[axis], along->taps - 1) / along->stride : 0;
     if (axis == 0)
         p->reach = last > p->reach ? last : p->reach;
     else {
-        p->across = last + walk->count > p->across ? last + walk->count : p->across;
-        p->outputs = walk->count > p->outputs ? walk->count : p->outputs;
+        p->across = last + along->count > p->across ? last + along->count : p->across;
+        p->outputs = along->count > p->outputs ? along->count : p->outputs;
     }
 }
 
-/* When all walks have been told: zeros behind a row are those in front of the next, as many as there are. */
+/* When room has been made for all sums: zeros behind a row are those in front of the next, as many as there are. */
 INLINE void planes_share_zeros(struct planes *p)
 {
     int64_t behind = p->across - p->before[1] - p->source[1];
@@ -101,7 +101,7 @@ INLINE void planes_share_zeros(struct planes *p)
         p->across = least > p->outputs ? least : p->outputs;
 }
 
-/* Adds the planes that these walks meet. */
+/* Adds the planes that the taps of one sum meet. */
 INLINE void planes_meet(struct planes *p, const struct conv_axis *down, const struct conv_axis *across)
 {
     for (int64_t j = 0; j < down->taps; j++)
