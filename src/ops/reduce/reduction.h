@@ -57,8 +57,8 @@ struct batch_sum_attributes {
     int64_t mean, flat;
 };
 
-/* The traversal of a sample of x in memory order, with the element of y that each element of x belongs to. Adjacent
-   axes are merged where both are reduced or both are kept. */
+/* The axes of a sample of x with their strides in x and in y. Axes of extent 1 are left out, adjacent axes are merged
+   where both are reduced or both are kept. */
 struct reduce_strides {
     int rank; /* at least 1 */
     int64_t dim[MOST_AXES];
