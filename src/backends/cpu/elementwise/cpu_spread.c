@@ -11,35 +11,35 @@ struct axis {
     int64_t below; /* elements of the output that lie behind one step along it */
 };
 
-struct walk {
-    int operands, axes;
+struct spread_axes {
+    int operands, count;
     struct axis axis[MOST_AXES];
     enum type in[MOST_SPREAD], out; /* f32, a small float, or a truth value: a byte an element */
     bool straight;                  /* all of it is one line of f32, as it lies */
 };
 
 /* Axes that every operand walks alike are one. */
-static void add_axis(struct walk *out, int64_t dim, const struct spread *spread, int k)
+static void add_axis(struct spread_axes *out, int64_t dim, const struct spread *spread, int k)
 {
-    struct axis *above = out->axes ? &out->axis[out->axes - 1] : NULL;
+    struct axis *above = out->count ? &out->axis[out->count - 1] : NULL;
     bool merges = above != NULL;
     for (int i = 0; merges && i < spread->count; i++)
         merges = above->step[i] == dim * spread->step[i][k];
-    struct axis *axis = merges ? above : &out->axis[out->axes++];
+    struct axis *axis = merges ? above : &out->axis[out->count++];
     axis->dim = merges ? axis->dim * dim : dim;
     for (int i = 0; i < spread->count; i++)
         axis->step[i] = spread->step[i][k];
 }
 
 /* Axis 0 begins with the slice's rows, which count 1 each. */
-static void find_axes(struct walk *out, const struct spread *spread)
+static void find_axes(struct spread_axes *out, const struct spread *spread)
 {
     int64_t below = 1;
     add_axis(out, 1, spread, 0);
     for (int k = 1; k < spread->shape.rank; k++)
         if (spread->shape.dim[k] > 1)
             add_axis(out, spread->shape.dim[k], spread, k);
-    for (int a = out->axes - 1; a >= 0; a--) {
+    for (int a = out->count - 1; a >= 0; a--) {
         out->axis[a].below = below;
         below *= out->axis[a].dim;
     }
@@ -59,22 +59,22 @@ static bool takes(const struct tensor *tensor, enum type *type)
 MAKER(make_spread)
 {
     struct spread spread;
-    struct walk walk = {.operands = node->input_count};
-    bool fits = takes(node->output[0], &walk.out) && node->output[0]->type != TYPE_U8;
+    struct spread_axes axes = {.operands = node->input_count};
+    bool fits = takes(node->output[0], &axes.out) && node->output[0]->type != TYPE_U8;
     for (int i = 0; i < node->input_count; i++)
-        fits = fits && takes(node->input[i], &walk.in[i]);
+        fits = fits && takes(node->input[i], &axes.in[i]);
     if (!fits || !spread_of(&spread, (const struct tensor *const *)node->input, node->input_count))
         return false;
-    find_axes(&walk, &spread);
-    walk.straight = walk.axes == 1 && walk.out == TYPE_F32;
-    for (int i = 0; i < walk.operands; i++)
-        walk.straight = walk.straight && walk.in[i] == TYPE_F32 && walk.axis[0].step[i] == 1;
-    struct walk *own = arena_take(&request->backend->arena, sizeof *own);
+    find_axes(&axes, &spread);
+    axes.straight = axes.count == 1 && axes.out == TYPE_F32;
+    for (int i = 0; i < axes.operands; i++)
+        axes.straight = axes.straight && axes.in[i] == TYPE_F32 && axes.axis[0].step[i] == 1;
+    struct spread_axes *own = arena_take(&request->backend->arena, sizeof *own);
     if (!own)
         return cpu_refused(request);
-    *own = walk;
+    *own = axes;
     out->own = own;
-    out->kernel.scratch_bytes = walk.straight ? 0 : (MOST_SPREAD + 1) * BLOCK * sizeof(float);
+    out->kernel.scratch_bytes = axes.straight ? 0 : (MOST_SPREAD + 1) * BLOCK * sizeof(float);
     return true;
 }
 
@@ -131,7 +131,7 @@ static void lay_out(float *to, const char *from, enum type type, int64_t lines, 
 }
 
 struct plane {
-    const struct walk *walk;
+    const struct spread_axes *axes;
     const struct call *call;
     spread_loop *loop;
     int64_t at[MOST_SPREAD + 1]; /* first element of each operand, then of the output */
@@ -143,38 +143,38 @@ struct plane {
 /* Lines [line, line + lines) from column on, `count` of each. */
 static void run_block(struct plane *plane, int64_t line, int64_t lines, int64_t column, int64_t count)
 {
-    const struct walk *walk = plane->walk;
+    const struct spread_axes *axes = plane->axes;
     float *scratch = plane->call->scratch;
     const float *in[MOST_SPREAD] = {0};
-    for (int i = 0; i < walk->operands; i++) {
+    for (int i = 0; i < axes->operands; i++) {
         int64_t down = plane->down[i], along = plane->along[i];
         int64_t first = plane->at[i] + line * down + column * along;
-        const char *from = (const char *)plane->call->input[i] + first * (int64_t)type_bytes(walk->in[i]);
+        const char *from = (const char *)plane->call->input[i] + first * (int64_t)type_bytes(axes->in[i]);
         float *room = scratch + i * BLOCK;
-        bool lies = walk->in[i] == TYPE_F32 && along == 1 && (lines == 1 || down == count);
+        bool lies = axes->in[i] == TYPE_F32 && along == 1 && (lines == 1 || down == count);
         in[i] = lies ? (const float *)from : room;
         if (lies || plane->laid[i] >= lines)
             continue;
-        lay_out(room, from, walk->in[i], lines, count, down, along);
+        lay_out(room, from, axes->in[i], lines, count, down, along);
         /* The same for every line, and for every column. */
         if (down == 0 && (along == 0 || count == plane->count))
             plane->laid[i] = lines;
     }
     int64_t to = plane->at[MOST_SPREAD] + line * plane->count + column;
-    char *out = (char *)plane->call->output[0] + to * (int64_t)type_bytes(walk->out);
-    float *made = walk->out == TYPE_F32 ? (float *)out : scratch + MOST_SPREAD * BLOCK;
+    char *out = (char *)plane->call->output[0] + to * (int64_t)type_bytes(axes->out);
+    float *made = axes->out == TYPE_F32 ? (float *)out : scratch + MOST_SPREAD * BLOCK;
     plane->loop(made, in[0], in[1], in[2], lines * count, plane->call->node->attributes);
-    if (cpu_small_type(walk->out))
-        VARIANT(narrow)(out, made, walk->out, lines * count);
-    else if (walk->out != TYPE_F32)
+    if (cpu_small_type(axes->out))
+        VARIANT(narrow)(out, made, axes->out, lines * count);
+    else if (axes->out != TYPE_F32)
         to_truth((uint8_t *)out, made, lines * count);
 }
 
 static bool lies_straight(const struct plane *plane)
 {
-    bool straight = plane->walk->out == TYPE_F32;
-    for (int i = 0; i < plane->walk->operands; i++)
-        straight = straight && plane->walk->in[i] == TYPE_F32 && plane->along[i] == 1;
+    bool straight = plane->axes->out == TYPE_F32;
+    for (int i = 0; i < plane->axes->operands; i++)
+        straight = straight && plane->axes->in[i] == TYPE_F32 && plane->along[i] == 1;
     return straight;
 }
 
@@ -182,7 +182,7 @@ static void run_plane(struct plane *plane)
 {
     int64_t together = plane->count < NARROW ? BLOCK / plane->count : 1;
     int64_t wide = lies_straight(plane) ? plane->count : BLOCK;
-    for (int i = 0; i < plane->walk->operands; i++)
+    for (int i = 0; i < plane->axes->operands; i++)
         plane->laid[i] = 0;
     if (plane->count < NARROW)
         for (int64_t line = 0; line < plane->lines; line += together)
@@ -202,7 +202,7 @@ static void run_axes(struct plane plane, const struct axis *here, int above, int
     }
     for (int64_t i = 0; i < extent; i++) {
         run_axes(plane, here + 1, above - 1, here[1].dim);
-        for (int k = 0; k < plane.walk->operands; k++)
+        for (int k = 0; k < plane.axes->operands; k++)
             plane.at[k] += here->step[k];
         plane.at[MOST_SPREAD] += here->below;
     }
@@ -210,19 +210,19 @@ static void run_axes(struct plane plane, const struct axis *here, int above, int
 
 void VARIANT(spread_walk)(const struct kernel *kernel, const struct call *call, spread_loop *loop)
 {
-    const struct walk *walk = cpu_kernel_of(kernel)->own;
-    int64_t rows = cpu_rows(kernel, call) * walk->axis[0].dim;
-    struct plane plane = {.walk = walk, .call = call, .loop = loop};
-    int last = walk->axes - 1;
-    if (walk->straight || rows == 0) {
+    const struct spread_axes *axes = cpu_kernel_of(kernel)->own;
+    int64_t rows = cpu_rows(kernel, call) * axes->axis[0].dim;
+    struct plane plane = {.axes = axes, .call = call, .loop = loop};
+    int last = axes->count - 1;
+    if (axes->straight || rows == 0) {
         loop(call->output[0], call->input[0], call->input[1], call->input[2], rows, call->node->attributes);
         return;
     }
-    plane.count = last ? walk->axis[last].dim : rows;
-    plane.lines = last < 1 ? 1 : last == 1 ? rows : walk->axis[last - 1].dim;
-    for (int i = 0; i < walk->operands; i++) {
-        plane.along[i] = walk->axis[last].step[i];
-        plane.down[i] = last ? walk->axis[last - 1].step[i] : 0;
+    plane.count = last ? axes->axis[last].dim : rows;
+    plane.lines = last < 1 ? 1 : last == 1 ? rows : axes->axis[last - 1].dim;
+    for (int i = 0; i < axes->operands; i++) {
+        plane.along[i] = axes->axis[last].step[i];
+        plane.down[i] = last ? axes->axis[last - 1].step[i] : 0;
     }
-    run_axes(plane, walk->axis, walk->axes - 2, rows);
+    run_axes(plane, axes->axis, axes->count - 2, rows);
 }

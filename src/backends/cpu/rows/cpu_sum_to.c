@@ -29,7 +29,7 @@ static void add_axis(struct sums *out, int64_t dim, bool kept)
         out->axis[out->axes++] = (struct axis){.dim = dim, .kept = kept};
 }
 
-/* Axis 0 of the walk begins with the slice's rows, which count 1 each. */
+/* Axis 0 begins with the slice's rows, which count 1 each. */
 static void find_axes(struct sums *out, const struct node *node)
 {
     const struct tensor *x = node->input[0], *y = node->output[0];
@@ -198,30 +198,31 @@ static void sum_lines(float *to, const float *x, const float *factor, int64_t li
     }
 }
 
-struct place {
+/* Where y, x and the factor are at the indices of the axes gone through so far. */
+struct operands {
     float *to;
     const float *x, *factor;
     bool add;
 };
 
 /* Axis `axis` is `extent` long; `add` is by value: a kept axis above starts anew. */
-static void run_axes(const struct sums *sums, int axis, int64_t extent, struct place place, float *scratch)
+static void run_axes(const struct sums *sums, int axis, int64_t extent, struct operands operands, float *scratch)
 {
     const struct axis *here = &sums->axis[axis], *next = here + 1;
     if (axis == sums->axes - 2 && next->kept) {
-        sum_columns(place.to, place.x, place.factor, extent, next->dim, place.add, scratch);
+        sum_columns(operands.to, operands.x, operands.factor, extent, next->dim, operands.add, scratch);
         return;
     }
     if (axis == sums->axes - 2) {
-        sum_lines(place.to, place.x, place.factor, extent, next->dim, place.add);
+        sum_lines(operands.to, operands.x, operands.factor, extent, next->dim, operands.add);
         return;
     }
     for (int64_t i = 0; i < extent; i++) {
-        run_axes(sums, axis + 1, next->dim, place, scratch);
-        place.x += here->below;
-        place.factor = place.factor ? place.factor + here->below : NULL;
-        place.to += here->kept ? here->made : 0;
-        place.add |= !here->kept;
+        run_axes(sums, axis + 1, next->dim, operands, scratch);
+        operands.x += here->below;
+        operands.factor = operands.factor ? operands.factor + here->below : NULL;
+        operands.to += here->kept ? here->made : 0;
+        operands.add |= !here->kept;
     }
 }
 
@@ -233,7 +234,7 @@ RUNNER(run_sum_to)
     call->node->op->cut(&cut, call->node);
     /* Without a batch and with axis 0 summed there is one slice, of all rows. */
     int64_t rows = cut.input[0] == PART_CUT ? cpu_rows(kernel, call) : x->shape.dim[0];
-    struct place place = {call->output[0], call->input[0], call->input[1], sums->adds && call->add};
+    struct operands operands = {call->output[0], call->input[0], call->input[1], sums->adds && call->add};
     if (rows > 0)
-        run_axes(sums, 0, rows * sums->axis[0].dim, place, call->scratch);
+        run_axes(sums, 0, rows * sums->axis[0].dim, operands, call->scratch);
 }
