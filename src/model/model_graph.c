@@ -147,51 +147,52 @@ static plim_status in_a_circle(const struct model_reader *reader, const struct s
                    top - bottom > 3 ? ", ..." : "");
 }
 
-struct walk {
+/* A depth-first search through what entries read. */
+struct depth_first {
     int *stack, *next; /* entries on the way, and which input of each comes next */
     char *state;       /* 0: new, 1: on the stack, 2: in order */
 };
 
 /* Entry `from` and everything it reads that has no place yet: inputs first. */
-static plim_status place_entry(const struct model_reader *reader, struct scope *scope, struct walk *walk, int from,
-                               int *placed)
+static plim_status place_entry(const struct model_reader *reader, struct scope *scope, struct depth_first *search,
+                               int from, int *placed)
 {
     int top = 0;
-    walk->stack[0] = from;
-    walk->next[0] = 0;
-    walk->state[from] = 1;
+    search->stack[0] = from;
+    search->next[0] = 0;
+    search->state[from] = 1;
     while (top >= 0) {
-        const struct entry *entry = &scope->entry[walk->stack[top]];
-        if (walk->next[top] == entry->input_count) {
-            scope->order[(*placed)++] = walk->stack[top];
-            walk->state[walk->stack[top--]] = 2;
+        const struct entry *entry = &scope->entry[search->stack[top]];
+        if (search->next[top] == entry->input_count) {
+            scope->order[(*placed)++] = search->stack[top];
+            search->state[search->stack[top--]] = 2;
             continue;
         }
-        int input = entry->input[walk->next[top]++].from;
-        if (input < 0 || walk->state[input] == 2)
+        int input = entry->input[search->next[top]++].from;
+        if (input < 0 || search->state[input] == 2)
             continue;
-        if (walk->state[input] == 1)
-            return in_a_circle(reader, scope, walk->stack, top, input);
-        walk->state[input] = 1;
-        walk->stack[++top] = input;
-        walk->next[top] = 0;
+        if (search->state[input] == 1)
+            return in_a_circle(reader, scope, search->stack, top, input);
+        search->state[input] = 1;
+        search->stack[++top] = input;
+        search->next[top] = 0;
     }
     return PLIM_OK;
 }
 
 static plim_status put_in_order(const struct model_reader *reader, struct scope *scope, struct arena *work)
 {
-    struct walk walk = {
+    struct depth_first search = {
         .stack = arena_array(work, (size_t)scope->count, sizeof(int)),
         .next = arena_array(work, (size_t)scope->count, sizeof(int)),
         .state = arena_array(work, (size_t)scope->count, 1),
     };
     int placed = 0;
-    if (!walk.stack || !walk.next || !walk.state)
+    if (!search.stack || !search.next || !search.state)
         return arena_refused(work, reader->error);
     for (int i = 0; i < scope->count; i++)
-        if (!walk.state[i])
-            TRY(place_entry(reader, scope, &walk, i, &placed));
+        if (!search.state[i])
+            TRY(place_entry(reader, scope, &search, i, &placed));
     return PLIM_OK;
 }
 

@@ -8,7 +8,7 @@
 
 static const char *const image_suffixes[] = {".bmp", ".gif", ".jpeg", ".jpg", ".png", NULL};
 
-struct walk {
+struct folder_walk {
     struct file_list *list;
     const char *const *suffixes;
     int32_t label;
@@ -33,10 +33,10 @@ static bool has_suffix(const char *name, const char *const *suffixes)
     return false;
 }
 
-static plim_status walk_folder(struct walk *walk, size_t length, int depth, plim_error *error);
+static plim_status walk_folder(struct folder_walk *walk, size_t length, int depth, plim_error *error);
 
 /* Links to folders are not followed, as os.walk does not. */
-static plim_status walk_entry(struct walk *walk, size_t length, const struct folder_entry *entry, int depth,
+static plim_status walk_entry(struct folder_walk *walk, size_t length, const struct folder_entry *entry, int depth,
                               plim_error *error)
 {
     if (entry->kind != FOLDER_FOLDER)
@@ -53,7 +53,7 @@ static plim_status walk_entry(struct walk *walk, size_t length, const struct fol
     return status;
 }
 
-static plim_status walk_folder(struct walk *walk, size_t length, int depth, plim_error *error)
+static plim_status walk_folder(struct folder_walk *walk, size_t length, int depth, plim_error *error)
 {
     struct folder *folder;
     struct folder_entry entry;
@@ -88,7 +88,7 @@ static plim_status find_classes(struct file_list *list, const char *path, plim_e
     return status == PLIM_OK ? list_sort_classes(list, error) : status;
 }
 
-static plim_status walk_class(struct walk *walk, size_t length, int64_t label, plim_error *error)
+static plim_status walk_class(struct folder_walk *walk, size_t length, int64_t label, plim_error *error)
 {
     uint64_t first = walk->list->files.count;
     size_t longer = length;
@@ -104,7 +104,7 @@ static plim_status walk_class(struct walk *walk, size_t length, int64_t label, p
 plim_status file_list_classes(struct file_list *list, const char *folder, const char *const *names,
                               const char *const *suffixes, plim_error *error)
 {
-    struct walk walk = {.list = list, .suffixes = suffixes ? suffixes : image_suffixes};
+    struct folder_walk walk = {.list = list, .suffixes = suffixes ? suffixes : image_suffixes};
     size_t length = 0, bytes = strlen(folder);
     while (bytes > 1 && folder[bytes - 1] == '/')
         bytes--;

@@ -33,7 +33,7 @@ struct guess {
     int feature; /* -1: nobody declared it */
 };
 
-struct walk {
+struct record_walk {
     const struct example_parser *parser;
     struct guess guess[MOST_FEATURES];
     int place;
@@ -174,7 +174,7 @@ static int search(const struct example_parser *parser, const struct wire *key, b
     return -1;
 }
 
-static void note(struct walk *walk, const struct wire *key, const struct wire *value, bool in_list)
+static void note(struct record_walk *walk, const struct wire *key, const struct wire *value, bool in_list)
 {
     int place_of = walk->place++, feature;
     struct guess *guess = place_of < MOST_FEATURES ? &walk->guess[place_of] : NULL;
@@ -190,7 +190,7 @@ static void note(struct walk *walk, const struct wire *key, const struct wire *v
 }
 
 /* An entry of a map: key and value, in any order; what is absent is empty. */
-static bool walk_entry(struct walk *walk, struct wire entry, bool in_list)
+static bool walk_entry(struct record_walk *walk, struct wire entry, bool in_list)
 {
     static const uint8_t nothing[1];
     struct wire key = {nothing, nothing}, value = {nothing, nothing};
@@ -207,7 +207,7 @@ static bool walk_entry(struct walk *walk, struct wire entry, bool in_list)
 }
 
 /* Features, or FeatureLists: entries of field 1. */
-static bool walk_map(struct walk *walk, struct wire map, bool in_list)
+static bool walk_map(struct record_walk *walk, struct wire map, bool in_list)
 {
     while (map.p < map.end) {
         uint64_t tag;
@@ -221,7 +221,7 @@ static bool walk_map(struct walk *walk, struct wire map, bool in_list)
     return true;
 }
 
-static bool walk_record(struct walk *walk, struct wire record)
+static bool walk_record(struct record_walk *walk, struct wire record)
 {
     walk->place = 0;
     memset(walk->found, 0, (size_t)walk->parser->count * sizeof walk->found[0]);
@@ -443,7 +443,7 @@ static plim_status put_cell(bool *full, void *row, const struct declared *declar
     return PLIM_OK;
 }
 
-static plim_status parse_one(bool *full, struct walk *walk, const struct string *record, int64_t row,
+static plim_status parse_one(bool *full, struct record_walk *walk, const struct string *record, int64_t row,
                              const struct row_target *target, plim_error *error)
 {
     const struct example_parser *parser = walk->parser;
@@ -466,7 +466,7 @@ static plim_status parse_one(bool *full, struct walk *walk, const struct string 
 plim_status example_parse(int64_t *done, const struct example_parser *parser, const struct string *records,
                           int64_t count, const struct row_target *target, plim_error *error)
 {
-    struct walk walk = {.parser = parser};
+    struct record_walk walk = {.parser = parser};
     struct value_buffer none = {0}, *values = target->values ? target->values : &none;
     bool full = false;
     plim_status status = PLIM_OK;

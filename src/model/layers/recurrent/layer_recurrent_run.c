@@ -124,8 +124,8 @@ static struct tensor *mask_of(const struct graph *graph, int count)
     return count == 1 ? layer_mask(graph, 0) : NULL;
 }
 
-/* The way through a sequence, the same for all cells of a layer. */
-struct walk {
+/* The walk through a sequence, the same for all cells of a layer. */
+struct sequence_walk {
     bool backwards;
     struct tensor *mask;
     struct tensor *const *begin; /* the cell's states, or NULL */
@@ -133,7 +133,7 @@ struct walk {
 
 /* The states of all steps; false: what failed has been said. */
 static bool run_cell(struct tensor *all[STATES_OF_CELL], const struct layer *layer, struct graph *graph,
-                     struct tensor *x, const struct walk *walk)
+                     struct tensor *x, const struct sequence_walk *walk)
 {
     const struct recurrent *options = layer->options;
     struct cell cell = cell_of(layer);
@@ -207,7 +207,7 @@ static struct tensor *run_cells(struct tensor **state, const struct layer *layer
                                 struct tensor *const *x, int count)
 {
     const struct recurrent *options = layer->options;
-    struct walk walk = {.backwards = options->go_backwards, .mask = mask_of(graph, count)};
+    struct sequence_walk walk = {.backwards = options->go_backwards, .mask = mask_of(graph, count)};
     struct tensor *h = x[0], *all[STATES_OF_CELL], *before[STATES_OF_CELL];
     for (int c = 0, i = 0; c < options->cell_count; c++) {
         int states = cell_of(options->cell[c]).states;
