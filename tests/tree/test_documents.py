@@ -364,11 +364,15 @@ def insert_row(page, begin, row):
         f.write("\n".join(lines))
 
 
+def sources_below(folder):
+    return [read(path) for path in sorted(glob.glob(os.path.join(ROOT, "src", folder, "**", "*.[cd]*"), recursive=True))]
+
+
 def defining(folder, pattern):
     """The source below a folder that has this in it."""
-    for path in sorted(glob.glob(os.path.join(ROOT, "src", folder, "**", "*.[cd]*"), recursive=True)):
-        if re.search(pattern, read(path), re.M):
-            return read(path)
+    for text in sources_below(folder):
+        if re.search(pattern, text, re.M):
+            return text
     raise SystemExit(f"test_documents.py: no source of src/{folder} has {pattern}")
 
 
@@ -383,8 +387,19 @@ def options_of(text):
     return ", ".join(f"`{option}`" for option in dict.fromkeys(SETTING.findall(text))) or "none"
 
 
+def named_layer(name):
+    """How a source spells the name: .name = "Dense", NAMES("Dense", or a macro of a family: POOLING(max_pooling2d, "..."."""
+    return rf'(?:\.name = |\b[A-Z_]+\((?:\w+, )?)"{name}"'
+
+
+def check_named(layers):
+    """write_layer finds the source of every layer."""
+    text = "\n".join(sources_below("model/layers"))
+    return [f"src/model/layers: no source names layer {name}" for name in layers if not re.search(named_layer(name), text)]
+
+
 def write_layer(name):
-    text = defining("model/layers", rf'NAMES\("{name}"')
+    text = defining("model/layers", named_layer(name))
     insert_row("doc/layers.md", "## Core", f"| `{name}` | {options_of(text)} | {described(text)} | see its source | |")
 
 
@@ -424,7 +439,7 @@ def main():
     bad, _ = check_page(ops, "op", tables["op"], expected_op, write)
     more, rows = check_page(layers, "layer", tables["layer"], expected_layer, write)
     bad += more + check_arguments(program, layers, rows)
-    bad += check_refused(layers)
+    bad += check_refused(layers) + check_named(tables["layer"])
     bad += check_training(os.path.join(ROOT, "doc", "training.md")) + check_manual(os.path.join(ROOT, "doc", "plim.1"))
     bad += check_data() + check_job_files() + check_errors() + check_json() + check_budget() + check_pages()
     print("\n".join(bad) if bad else f"{len(tables['op'])} ops, {len(tables['layer'])} layers ... ok")

@@ -37,10 +37,9 @@ static plim_status conv_lstm_check(struct layer *layer, plim_error *error)
 
 static const char *const groups[] = {"conv_lstm_cell", "cell", NULL};
 
-#define CONV_LSTM(number)                                                                                              \
+#define CONV_LSTM(number, keras)                                                                                       \
     const struct layer_type layer_conv_lstm##number##d = {                                                             \
-        .name = "ConvLSTM" #number "D",                                                                                \
-        .snake = "conv_lstm" #number "d",                                                                              \
+        NAMES(keras, "conv_lstm" #number "d"),                                                                         \
         .wide = true,                                                                                                  \
         .saved_groups = groups,                                                                                        \
         OPTIONS(struct conv_lstm, conv_lstm_options),                                                                  \
@@ -52,6 +51,6 @@ static const char *const groups[] = {"conv_lstm_cell", "cell", NULL};
         .merge = conv_lstm_build,                                                                                      \
     }
 
-CONV_LSTM(1);
-CONV_LSTM(2);
-CONV_LSTM(3);
+CONV_LSTM(1, "ConvLSTM1D");
+CONV_LSTM(2, "ConvLSTM2D");
+CONV_LSTM(3, "ConvLSTM3D");
